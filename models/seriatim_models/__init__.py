@@ -1,0 +1,1 @@
+"""How the reference, and anybody else, is broken: histories, properties, explorer, programs."""

@@ -1,0 +1,1 @@
+"""The reference: what is right. See `seriatim.queue`."""

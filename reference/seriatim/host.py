@@ -1,0 +1,260 @@
+"""The seam between the reference and the world that runs it.
+
+The reference never touches `threading`, a clock or a log.
+It asks a `Host` for shared things (cells, locks, conditions, semaphores), for the time, and tells it what happened.
+Two hosts matter:
+
+- `Threads`, here: real threads of this interpreter. What you would use.
+- the controlled host of `seriatim_models.explorer`: every operation below is one step of a deterministic schedule.
+  What we check with.
+
+The same source runs under both, so what is checked is what is used.
+
+Memory model: sequential consistency.
+Every operation on a cell is atomic,
+and all operations have one total order that agrees with each thread's program order.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+from types import TracebackType
+from typing import Generic, NamedTuple, Protocol, Self, TypeVar
+
+T = TypeVar("T")
+
+
+class Change(NamedTuple, Generic[T]):
+    """One write, or failed compare-and-set, on a cell, as its watcher sees it.
+
+    `op` is ``set``, ``cas``, ``swap`` or ``add``; `old` is the value found in the cell
+    and `new` the value written, or, when `ok` is false, the value that was not written.
+    """
+
+    op: str
+    old: T
+    new: T
+    ok: bool
+
+
+Watch = Callable[[Change[T]], None]
+"""Called inside the atomic step that changed the cell, so that what it records is in the order of the changes."""
+
+
+class Cell(Protocol[T]):
+    """A shared variable with atomic operations. Values are compared with ``==``."""
+
+    def get(self) -> T: ...
+
+    def set(self, value: T) -> None: ...
+
+    def compare_and_set(self, expected: T, new: T) -> bool:
+        """Write `new` if the value equals `expected`; say whether it was written."""
+        ...
+
+    def get_and_set(self, value: T) -> T: ...
+
+    def get_and_add(self: Cell[int], amount: int) -> int: ...
+
+    def add(self: Cell[int], amount: int) -> None:
+        """Add without looking: two such additions commute, which halves what must be explored."""
+        ...
+
+
+class Lock(Protocol):
+    """A mutual exclusion lock, not re-entrant."""
+
+    def acquire(self) -> None: ...
+
+    def try_acquire(self) -> bool: ...
+
+    def release(self) -> None: ...
+
+    def __enter__(self) -> Self: ...
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None: ...
+
+
+class Condition(Protocol):
+    """A condition variable over a lock that the caller holds. A waiter may wake without a notification."""
+
+    def wait(self, timeout: float | None = None) -> bool:
+        """Release the lock, sleep until notified (or until `timeout` seconds passed), take it again.
+
+        Returns False if the time ran out.
+        """
+        ...
+
+    def notify(self, n: int = 1) -> None: ...
+
+    def notify_all(self) -> None: ...
+
+
+class Semaphore(Protocol):
+    """A counting semaphore."""
+
+    def acquire(self) -> None: ...
+
+    def try_acquire(self, timeout: float | None = None) -> bool:
+        """Take a permit if there is one, waiting at most `timeout` seconds (not at all by default)."""
+        ...
+
+    def release(self, n: int = 1) -> None: ...
+
+
+class Host(Protocol):
+    """What the reference asks of its surroundings."""
+
+    def cell(self, value: T, name: str = "", watch: Watch[T] | None = None) -> Cell[T]: ...
+
+    def lock(self, name: str = "") -> Lock: ...
+
+    def condition(self, lock: Lock, name: str = "") -> Condition: ...
+
+    def semaphore(self, permits: int, name: str = "") -> Semaphore: ...
+
+    def now(self) -> int:
+        """The time in nanoseconds, from a clock that never runs backwards."""
+        ...
+
+    def record(self, ev: str, /, **args: object) -> None:
+        """Say what happened. `ev` names the event, `args` its fields, all plain data (str, int, bool, None, list)."""
+        ...
+
+
+Sink = Callable[[int, str, str, dict[str, object]], None]
+"""Receives (time in ns, thread name, event, fields) in the order in which things happened."""
+
+
+class _ThreadCell(Generic[T]):
+    """Python has no compare-and-set, so each cell has its own small mutex.
+
+    Reads take it too. Then what a watcher records lies in the same critical section as the change,
+    and the order of recording is an order in which the operations could have happened one by one.
+    """
+
+    __slots__ = ("_mutex", "_value", "_watch")
+
+    def __init__(self, value: T, watch: Watch[T] | None) -> None:
+        self._mutex = threading.Lock()
+        self._value = value
+        self._watch = watch
+
+    def get(self) -> T:
+        with self._mutex:
+            return self._value
+
+    def set(self, value: T) -> None:
+        self._write("set", value)
+
+    def get_and_set(self, value: T) -> T:
+        return self._write("swap", value)
+
+    def compare_and_set(self, expected: T, new: T) -> bool:
+        with self._mutex:
+            old = self._value
+            ok = old is expected or old == expected
+            if ok:
+                self._value = new
+            if self._watch is not None:
+                self._watch(Change("cas", old, new, ok))
+            return ok
+
+    def get_and_add(self: _ThreadCell[int], amount: int) -> int:
+        with self._mutex:
+            old = self._value
+            self._value = old + amount
+            if self._watch is not None:
+                self._watch(Change("add", old, old + amount, True))
+            return old
+
+    def add(self: _ThreadCell[int], amount: int) -> None:
+        self.get_and_add(amount)
+
+    def _write(self, op: str, value: T) -> T:
+        with self._mutex:
+            old, self._value = self._value, value
+            if self._watch is not None:
+                self._watch(Change(op, old, value, True))
+            return old
+
+
+class _ThreadLock:
+    __slots__ = ("inner",)
+
+    def __init__(self) -> None:
+        self.inner = threading.Lock()
+
+    def acquire(self) -> None:
+        self.inner.acquire()
+
+    def try_acquire(self) -> bool:
+        return self.inner.acquire(blocking=False)
+
+    def release(self) -> None:
+        self.inner.release()
+
+    def __enter__(self) -> Self:
+        self.inner.acquire()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.inner.release()
+
+
+class _ThreadSemaphore:
+    __slots__ = ("_inner",)
+
+    def __init__(self, permits: int) -> None:
+        self._inner = threading.Semaphore(permits)
+
+    def acquire(self) -> None:
+        self._inner.acquire()
+
+    def try_acquire(self, timeout: float | None = None) -> bool:
+        if timeout is None:
+            return self._inner.acquire(blocking=False)
+        return self._inner.acquire(timeout=timeout)
+
+    def release(self, n: int = 1) -> None:
+        self._inner.release(n)
+
+
+class Threads:
+    """Real threads. Give it a `sink` to keep what the reference records; without one nothing is kept."""
+
+    def __init__(self, sink: Sink | None = None) -> None:
+        self._sink = sink
+
+    def cell(self, value: T, name: str = "", watch: Watch[T] | None = None) -> Cell[T]:
+        return _ThreadCell(value, watch)
+
+    def lock(self, name: str = "") -> Lock:
+        return _ThreadLock()
+
+    def condition(self, lock: Lock, name: str = "") -> Condition:
+        if not isinstance(lock, _ThreadLock):
+            raise TypeError("condition() needs a lock that this host made: host.lock()")
+        return threading.Condition(lock.inner)
+
+    def semaphore(self, permits: int, name: str = "") -> Semaphore:
+        return _ThreadSemaphore(permits)
+
+    def now(self) -> int:
+        return time.monotonic_ns()
+
+    def record(self, ev: str, /, **args: object) -> None:
+        if self._sink is not None:
+            self._sink(self.now(), threading.current_thread().name, ev, args)
