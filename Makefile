@@ -1,0 +1,79 @@
+# The front door: `make` alone prints help.
+# Everything is installed into .venv, from the pinned versions in .lock/constraints.txt, by the rule for $(STAMP) below.
+
+.DEFAULT_GOAL := help
+.PHONY: help run test lint format setup lock clean
+
+VENV  := .venv
+BIN   := $(VENV)/bin
+LOCK  := .lock/constraints.txt
+STAMP := $(VENV)/.installed
+ARGS  ?=
+
+# The interpreter that makes .venv. Say `make test PYTHON=python3.13` for another one.
+PYTHON ?= $(shell for p in python3 python3.14 python3.13 python3.12 python3.11; do \
+  $$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $$p && break; done)
+
+define HELP
+seriatim: how a message queue's threads must behave, as code you can run, break and check others by.
+
+  make run      check every program, show the published race and its repair, audit recordings of a
+                real broker on Spark, and write build/report/index.html
+  make test     run the tests
+  make lint     ruff, formatting and mypy --strict
+  make format   let ruff rewrite what it can
+  make setup    only install into .venv
+  make lock     choose the pinned versions anew
+  make clean    delete .venv, build and caches
+
+A fresh machine needs Python 3.11 or newer, make and a network. Each target installs what it needs, once.
+
+Examples
+  make test ARGS="tests/cli -k usage"         some of the tests, with any option of pytest
+  make run ARGS="--engine local"              the same tour without Spark
+  make test PYTHON=python3.13                 make .venv with another Python (after make clean)
+  .venv/bin/seriatim --help                   the command itself, once it is installed
+endef
+export HELP
+
+help:
+	@echo "$$HELP"
+
+run: $(STAMP)
+	@$(BIN)/seriatim tour $(ARGS)
+
+test: $(STAMP)
+	@$(BIN)/python -m pytest $(ARGS)
+
+lint: $(STAMP)
+	@$(BIN)/ruff check .
+	@$(BIN)/ruff format --check .
+	@$(BIN)/mypy
+
+format: $(STAMP)
+	@$(BIN)/ruff check --fix .
+	@$(BIN)/ruff format .
+
+setup: $(STAMP)
+
+$(STAMP): pyproject.toml $(LOCK)
+	@if [ -z "$(PYTHON)" ] || ! "$(PYTHON)" -c 'import sys; sys.exit(sys.version_info < (3, 11))'; then \
+	  echo "seriatim needs Python 3.11 or newer; install one, or name it: make PYTHON=/path/to/python3.12 run" >&2; exit 2; fi
+	@"$(BIN)/python" -c '' 2>/dev/null || "$(PYTHON)" -m venv --clear "$(VENV)" || { \
+	  echo "Python could not make .venv: install its venv module (Debian: python3-venv) and try again" >&2; exit 2; }
+	@echo "Installing into $(VENV): about a gigabyte, a few minutes the first time"
+	@"$(BIN)/python" -m pip install --quiet --disable-pip-version-check --constraint $(LOCK) --editable '.[dev,spark,plots]'
+	@touch $@
+
+# One file for every supported Python: the resolver writes environment markers where versions must differ.
+lock:
+	@"$(PYTHON)" -m venv build/lock
+	@build/lock/bin/python -m pip install --quiet uv
+	@build/lock/bin/uv pip compile --quiet --upgrade --universal --python-version 3.11 --all-extras \
+	  --no-header --no-annotate --no-emit-index-url --no-emit-find-links pyproject.toml --output-file $(LOCK)
+	@rm -rf build/lock
+	@echo "$(LOCK): $$(grep -c == $(LOCK)) pinned versions; the next target installs them"
+
+clean:
+	rm -rf $(VENV) build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	find reference models tests -name __pycache__ -type d -prune -exec rm -rf {} +

