@@ -1,6 +1,25 @@
 """The properties, executable over histories."""
 
+from seriatim_models.properties.base import AnyProperty as AnyProperty
 from seriatim_models.properties.base import Finding as Finding
 from seriatim_models.properties.base import Property as Property
 from seriatim_models.properties.base import Verdict as Verdict
 from seriatim_models.properties.base import audit as audit
+from seriatim_models.properties.entries import ENTRIES, IMMEDIATE, MORE
+from seriatim_models.properties.lists import LISTS
+from seriatim_models.properties.order import ORDER
+from seriatim_models.properties.pointers import POINTERS
+from seriatim_models.properties.wakeups import WAKEUPS
+
+WHITEBOX: tuple[AnyProperty, ...] = (
+    *ORDER,
+    *ENTRIES,
+    *POINTERS,
+    *IMMEDIATE,
+    *WAKEUPS,
+    *LISTS,
+    *MORE,
+)
+"""What is checked over what the reference queue records of itself."""
+
+PROPERTIES: dict[str, AnyProperty] = {p.id: p for p in WHITEBOX}

@@ -1,0 +1,248 @@
+"""QL: the lists of the queue consumer manager (article "Consumer-Queue Interactions")."""
+
+from __future__ import annotations
+
+from math import inf
+
+from seriatim_models.history.event import Event
+from seriatim_models.properties.base import Finding
+from seriatim_models.properties.entries import Violations
+from seriatim_models.properties.replay import OnReplay, Replay
+
+SOURCE = "Consumer-Queue Interactions"
+
+ACQUIRING_MOVES = {
+    ("Removed", "Interested"),
+    ("Removed", "NotInterested"),
+    ("NotInterested", "Interested"),
+    ("Interested", "NotInterested"),
+    ("Interested", "Notified"),
+    ("Notified", "Interested"),
+    ("Notified", "NotInterested"),
+    ("Interested", "Removed"),
+    ("NotInterested", "Removed"),
+    ("Notified", "Removed"),
+}
+BROWSER_MOVES = {
+    ("Removed", "NonAcquiring"),
+    ("Removed", "NotInterested"),
+    ("NotInterested", "NonAcquiring"),
+    ("NonAcquiring", "NotInterested"),
+    ("NonAcquiring", "Removed"),
+    ("NotInterested", "Removed"),
+}
+
+
+class Ql1(OnReplay):
+    id = "QL-1"
+    sentence = (
+        "At quiescence a registered consumer is in All and in exactly one of NonAcquiring, NotInterested, "
+        "Interested, Notified; only the article's moves happen."
+    )
+    source = SOURCE
+    kind = "safety"
+
+    def judge(self, h: Replay) -> Finding:
+        bad: Violations = []
+        tested = 0
+        for sub in h.subs.values():
+            for e in sub.moves:
+                if e.args["at"] == "enter":
+                    continue
+                tested += 1
+                move = (e.args["old"], e.args["new"])
+                if move not in (ACQUIRING_MOVES if sub.acquires else BROWSER_MOVES):
+                    bad.append((f"{sub.name} moved from {move[0]} to {move[1]}", [e]))
+        for q, shot in h.snapshots.items():
+            if h.queues.get(q, {}).get("kind") != "pull":
+                continue
+            lists = {name: members for name, (members, _) in shot.args["lists"].items()}
+            everybody = lists.pop(f"{q}.All")
+            for sub in h.subs.values():
+                if sub.q != q:
+                    continue
+                where = [name for name, members in lists.items() for m in members if m == sub.name]
+                due = 1 if sub.until > shot.i else 0
+                tested += 1
+                if len(where) != due or everybody.count(sub.name) != due:
+                    bad.append(
+                        (
+                            f"{sub.name} is {everybody.count(sub.name)} times in All and in {where}",
+                            [*sub.moves[-1:], shot],
+                        )
+                    )
+        return Finding.of(self.id, tested, bad)
+
+
+class Ql2(OnReplay):
+    id = "QL-2"
+    sentence = "Size counters equal contents at quiescence and never read negative."
+    source = SOURCE
+    kind = "safety"
+
+    def judge(self, h: Replay) -> Finding:
+        bad: Violations = []
+        tested = 0
+        for e in h.events:
+            if e.ev == "size":
+                tested += 1
+                if e.args["value"] < 0:
+                    bad.append((f"the size of {e.args['list']} reads {e.args['value']}", [e]))
+        for shot in h.snapshots.values():
+            for name, (members, size) in shot.args["lists"].items():
+                tested += 1
+                if len(members) != size:
+                    bad.append((f"{name} holds {members}, its counter says {size}", [shot]))
+        return Finding.of(self.id, tested, bad)
+
+
+class Ql3(OnReplay):
+    id = "QL-3"
+    sentence = (
+        "An iteration misses no node that was in the list from its start to its end, "
+        "and returns no node deleted before it began."
+    )
+    source = SOURCE
+    kind = "safety"
+
+    def judge(self, h: Replay) -> Finding:
+        bad: Violations = []
+        tested = 0
+        linked: dict[str, dict[str, Event]] = {}
+        marked: dict[str, dict[str, Event]] = {}
+        walks: dict[str, list[tuple[Event, list[str]]]] = {}
+        for e in h.events:
+            name = e.args.get("list", "")
+            if e.ev == "link":
+                linked.setdefault(name, {})[e.args["node"]] = e
+            elif e.ev == "mark":
+                marked.setdefault(name, {})[e.args["node"]] = e
+            elif e.ev == "walk":
+                stack = walks.setdefault(e.proc, [])
+                if e.args["at"] == "begin":
+                    stack.append((e, []))
+                    continue
+                # A walk that was given up half-way never says "end": close what began inside this one.
+                while stack and stack[-1][0].args["list"] != name:
+                    stack.pop()
+                if not stack:
+                    continue
+                begin, seen = stack[-1]
+                if e.args["at"] == "node":
+                    tested += 1
+                    node = e.args["node"]
+                    seen.append(node)
+                    gone = marked.get(name, {}).get(node)
+                    if gone is not None and gone.i < begin.i:
+                        bad.append(
+                            (f"{node} was deleted at {gone.i}, and returned", [gone, begin, e])
+                        )
+                    continue
+                stack.pop()
+                for node, link in linked.get(name, {}).items():
+                    gone = marked.get(name, {}).get(node)
+                    if link.i < begin.i and (gone is None or gone.i > e.i) and node not in seen:
+                        bad.append(
+                            (f"{node} was in {name} all the while, and missed", [link, begin, e])
+                        )
+        return Finding.of(self.id, tested, bad)
+
+
+class Ql4(OnReplay):
+    id = "QL-4"
+    sentence = (
+        "Append and delete-given-the-entry cost O(1): deletion marks, the next iteration unlinks, "
+        "the tail is never unlinked."
+    )
+    source = SOURCE
+    kind = "safety"
+
+    def judge(self, h: Replay) -> Finding:
+        bad: Violations = []
+        tested = 0
+        last: dict[str, Event] = {}
+        marks: dict[str, Event] = {}
+        unlinked: set[str] = set()
+        for e in h.events:
+            if e.ev == "link":
+                last[e.args["list"]] = e
+            elif e.ev == "mark":
+                marks[e.args["node"]] = e
+            elif e.ev == "unlink":
+                node, tail = e.args["node"], last.get(e.args["list"])
+                unlinked.add(node)
+                tested += 1
+                if "@" in node and node not in marks:
+                    bad.append((f"{node} was unlinked and not marked", [e]))
+                if tail is not None and tail.args["node"] == node:
+                    bad.append((f"{node} was unlinked though it was the tail", [tail, e]))
+        for shot in h.snapshots.values():
+            linked = {e.args["node"]: e for e in h.events if e.ev == "link"}
+            for name in shot.args["lists"]:
+                # The last iteration was that of the snapshot itself: only a dead tail may still be linked.
+                dead = [
+                    n
+                    for n in marks
+                    if n not in unlinked
+                    and linked[n].args["list"] == name
+                    and last[name].args["node"] != n
+                ]
+                for n in dead:
+                    bad.append(
+                        (f"{n} was marked, and an iteration left it linked", [marks[n], shot])
+                    )
+        return Finding.of(self.id, tested, bad)
+
+
+class Ql5(OnReplay):
+    id = "QL-5"
+    sentence = (
+        "A consumer that ran dry goes to the back of Interested; "
+        "no consumer waits behind the same rival for ever under a steady stream."
+    )
+    source = SOURCE
+    kind = "safety"
+
+    def judge(self, h: Replay) -> Finding:
+        bad: Violations = []
+        tested = 0
+        for e in h.notifies:
+            op, woken = h.op_at(e.i), h.subs[e.args["sub"]]
+            entry = h.entries.get(op.args["m"]) if op is not None else None
+            if op is None or entry is None or not woken.acquires or entry.group:
+                continue
+            since = self._waiting_since(h, woken.name, e.i)
+            for rival in h.subs.values():
+                if rival is woken or rival.cprio != woken.cprio or rival.q != woken.q:
+                    continue
+                if (
+                    rival.acquires
+                    and rival.selects(entry)
+                    and rival.listed.held("Interested", op.start, e.i)
+                    and rival.wants.held(True, op.start, e.i)
+                    and entry.available_through(entry.state.when[0], e.i)
+                ):
+                    tested += 1
+                    waits = rival.listed.since(op.start)
+                    if since is not None and waits is not None and waits < since:
+                        bad.append(
+                            (
+                                f"{woken.name}, Interested since {since}, was notified before {rival.name}, "
+                                f"who waited since {waits}",
+                                [op.first, e],
+                            )
+                        )
+        return Finding.of(self.id, tested, bad)
+
+    @staticmethod
+    def _waiting_since(h: Replay, name: str, until: int) -> float | None:
+        """When the consumer's last stay in Interested before `until` began."""
+        enters = [
+            m.i
+            for m in h.subs[name].moves
+            if m.i < until and m.args["at"] == "enter" and m.args["new"] == "Interested"
+        ]
+        return enters[-1] if enters else inf
+
+
+LISTS = (Ql1(), Ql2(), Ql3(), Ql4(), Ql5())

@@ -1,0 +1,1218 @@
+"""A message queue that keeps its promises, as the smallest code that is right.
+
+Two published designs of one broker are written down here: the queue that *pushes* (article "Strict Ordering":
+a publisher tries to deliver what it has just enqueued) and the queue that is *pulled* from (article "Consumer-Queue
+Interactions": the queue wakes a consumer, which then takes messages until there are none).
+They share the list, the entries and the pointers; `PushQueue` and `PullQueue` differ only in what they do
+when an entry becomes available.
+
+How to think of it
+------------------
+There is one list of entries, in an order that never changes, and many threads that disagree about everything else.
+Each shared fact lives in one cell, and a fact changes only by compare-and-set from the value that was examined.
+Everything follows from eight rules.
+
+Rule 1 (place).       An entry is linked once, behind the tail, and never moves. Its order is its place.
+Rule 2 (state).       An entry changes state only along `LEGAL`, each time by one compare-and-set from the state it is
+                      expected to be in. Who wins the compare-and-set owns the consequence; who loses does nothing.
+Rule 3 (advance).     A consumer's pointer moves forward only past an entry that was seen unwanted, by compare-and-set
+                      from the very pointer object from which that entry was reached.
+Rule 4 (rewind).      Whoever makes an entry wanted (release, priority arrival, end of a hold, group set free) puts a
+                      *fresh* pointer object into every acquiring consumer, moved back if it had gone past the entry.
+                      So an advance that was decided on old knowledge loses its compare-and-set.
+Rule 5 (announce).    Make the entry available, then rewind, then look for somebody to take it. In that order.
+Rule 6 (look again).  Whoever is about to rest first shows that it rests (clears its flag, moves to Interested) and then
+                      looks once more. So either the arriving work sees the rester, or the rester sees the work.
+Rule 7 (pass it on).  A consumer that was woken and does not take, for whatever reason, wakes somebody else who could.
+Rule 8 (lists).       Deleting marks; only iteration unlinks; the last node stays linked, for an append may be under way
+                      behind it. Counters go up before and down after, so they never read negative.
+
+Why no wake-up is lost: suppose an entry is available and a ready consumer wants it. The thread that announced the entry
+either found the consumer in Interested and notified it, or did not find it there because it was Notified or moving;
+then it has a look ahead of it (rules 6 and 7). `spec/PROPERTIES.md` says this exactly; WK-1 checks it.
+
+What this file does not know
+----------------------------
+It does not know threads, clocks or logs: it asks its `Host`. It does not know persistence, transactions, bytes,
+back-pressure other than credit, or the network. A consumer's interest and credit change only on the thread that
+runs its connection, as in the articles; everything else may be called from any thread.
+Memory is reclaimed by the garbage collector: a node that somebody still points at is never used again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Generic, Protocol, TypeVar
+
+import deal
+
+from seriatim.host import Cell, Change, Host
+
+# --------------------------------------------------------------------------------------------------
+# Messages, and pure functions on them
+# --------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Message:
+    """What a publisher hands in. Times are the host's nanoseconds."""
+
+    id: str
+    priority: int = 4
+    """0 to 9; 4 is the default of AMQP and JMS."""
+    key: str = ""
+    """What selectors look at."""
+    group: str = ""
+    """Messages of one group are held by at most one consumer at a time; '' is no group."""
+    immediate: bool = False
+    """Deliver at once or not at all."""
+    not_before: int = 0
+    """Held, that is invisible, before this time."""
+    expires: int = 0
+    """Nobody gets it after this time; 0 is never."""
+
+    def __post_init__(self) -> None:
+        if self.immediate and self.not_before:
+            raise ValueError(f"message {self.id}: immediate and held exclude each other")
+
+
+@deal.pre(lambda priority, levels: levels >= 1, message="SO-5: a queue has at least one level")
+@deal.ensure(
+    lambda priority, levels, result: 0 <= result < levels, message="SO-5: the level exists"
+)
+@deal.pure
+def sub_queue(priority: int, levels: int) -> int:
+    """The level, 0 lowest, that a message priority belongs to when there are `levels` of them.
+
+    AMQP 0-10's rule, which JMS accepts: with fewer than ten levels the middle ones keep their own
+    and the extremes share. Everything up to 5 - ceil(levels / 2) is lowest.
+    """
+    return max(0, min(levels - 1, priority - (5 - (levels + 1) // 2)))
+
+
+# --------------------------------------------------------------------------------------------------
+# A list: append at the tail, mark to delete, unlink while iterating (Michael & Scott, PODC 1996)
+# --------------------------------------------------------------------------------------------------
+
+
+class Node:
+    """Something in a list. `id` is dense and rises in link order; a bare `Node` is the sentinel before the first."""
+
+    __slots__ = ("host", "id", "list_name", "next", "rank")
+
+    def __init__(self, host: Host, list_name: str, rank: int = 0) -> None:
+        self.host = host
+        self.list_name = list_name
+        self.rank = rank
+        self.id = 0
+        self.next: Cell[Node | None] = host.cell(None, f"{list_name}.next", self._on_next)
+
+    def gone(self) -> bool:
+        """Deleted for good, though perhaps still linked. A sentinel never counts as there."""
+        return True
+
+    def place(self) -> tuple[int, int]:
+        """Smaller is earlier: by list, then in order of arrival."""
+        return (self.rank, self.id)
+
+    def label(self) -> str:
+        return f"{self.list_name}#{self.id}"
+
+    def _on_next(self, change: Change[Node | None]) -> None:
+        if not change.ok or change.new is None:
+            return
+        ev, node = ("link", change.new) if change.old is None else ("unlink", change.old)
+        self.host.record(
+            ev, list=self.list_name, node=node.label(), place=list(node.place()), at=self.label()
+        )
+
+
+N = TypeVar("N", bound=Node)
+
+
+class NodeList(Generic[N]):
+    """Lock-free: appends behind the tail, hands out what is not gone, unlinks what is."""
+
+    def __init__(self, host: Host, name: str, rank: int = 0) -> None:
+        self.name = name
+        self.head = Node(host, name, rank)
+        self._tail: Cell[Node] = host.cell(self.head, f"{name}.tail")
+
+    def append(self, node: N) -> None:
+        while True:
+            tail = self._tail.get()
+            following = tail.next.get()
+            if following is not None:
+                self._tail.compare_and_set(tail, following)  # finish what another append began
+                continue
+            node.id = tail.id + 1
+            if tail.next.compare_and_set(None, node):
+                self._tail.compare_and_set(tail, node)
+                return
+
+    def after(self, node: Node) -> N | None:
+        """The first node behind `node` that is not gone; those that are gone are unlinked on the way."""
+        following = node.next.get()
+        while following is not None and following.gone():
+            beyond = following.next.get()
+            if beyond is None:
+                return None  # rule 8: the last node stays
+            node.next.compare_and_set(following, beyond)
+            following = node.next.get()
+        return following  # type: ignore[return-value]  # only `append` links, and it takes N
+
+    def __iter__(self) -> Iterator[N]:
+        node = self.after(self.head)
+        while node is not None:
+            yield node
+            node = self.after(node)
+
+
+# --------------------------------------------------------------------------------------------------
+# Entries and their states
+# --------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class State:
+    """A state of an entry, compared by identity. Each consumer has an ACQUIRED of its own, so it names the holder."""
+
+    name: str
+    holder: str = ""
+
+
+AVAILABLE = State("AVAILABLE")
+HELD = State("HELD")
+DEQUEUED = State("DEQUEUED")
+DELETED = State("DELETED")
+
+LEGAL = frozenset(
+    {
+        ("HELD", "AVAILABLE"),  # the hold ended
+        ("AVAILABLE", "ACQUIRED"),  # a consumer took it
+        ("ACQUIRED", "AVAILABLE"),  # its holder gave it back
+        ("ACQUIRED", "DEQUEUED"),  # its holder is done with it
+        ("AVAILABLE", "DEQUEUED"),  # expired, or immediate and not delivered
+        ("DEQUEUED", "DELETED"),  # final
+    }
+)
+
+
+@deal.pure
+def legal(before: State, after: State) -> bool:
+    """Whether an entry may go from one state to the other (ES-1)."""
+    return (before.name, after.name) in LEGAL
+
+
+class QueueEntry(Node):
+    """A message in its place."""
+
+    __slots__ = ("message", "state")
+
+    def __init__(
+        self, host: Host, list_name: str, rank: int, message: Message, state: State
+    ) -> None:
+        super().__init__(host, list_name, rank)
+        self.message = message
+        self.state: Cell[State] = host.cell(state, f"{message.id}.state", self._on_state)
+
+    def gone(self) -> bool:
+        return self.state.get().name in ("DEQUEUED", "DELETED")
+
+    def available(self) -> bool:
+        return self.state.get() is AVAILABLE
+
+    def label(self) -> str:
+        return self.message.id
+
+    @deal.pre(lambda self, expected, new: legal(expected, new), message="ES-1: no such transition")
+    def change(self, expected: State, new: State) -> bool:
+        """The only way to change the state (rule 2)."""
+        return self.state.compare_and_set(expected, new)
+
+    def _on_state(self, change: Change[State]) -> None:
+        self.host.record(
+            "entry_cas",
+            m=self.message.id,
+            how=change.op,
+            old=change.old.name,
+            new=change.new.name,
+            sub=change.new.holder or change.old.holder,
+            ok=change.ok,
+        )
+
+
+class QueueEntryList(Protocol):
+    """What a queue asks of its list. `head` stands before every entry."""
+
+    head: Node
+    overtaking: bool
+    """Whether an arrival can stand before an entry that arrived earlier."""
+
+    def add(self, message: Message, state: State) -> QueueEntry: ...
+
+    def next(self, node: Node) -> QueueEntry | None: ...
+
+
+class OrderedQueueEntryList:
+    """First in, first out."""
+
+    overtaking = False
+
+    def __init__(self, host: Host, name: str, rank: int = 0) -> None:
+        self.host = host
+        self.rank = rank
+        self._nodes: NodeList[QueueEntry] = NodeList(host, name, rank)
+        self.head = self._nodes.head
+
+    def add(self, message: Message, state: State) -> QueueEntry:
+        entry = QueueEntry(self.host, self._nodes.name, self.rank, message, state)
+        self._nodes.append(entry)
+        return entry
+
+    def next(self, node: Node) -> QueueEntry | None:
+        return self._nodes.after(node)
+
+
+class PriorityQueueEntryList:
+    """Sub-queues from the highest priority down: the end of one is followed by the beginning of the next."""
+
+    overtaking = True
+
+    def __init__(self, host: Host, name: str, levels: int) -> None:
+        self._by_rank = [OrderedQueueEntryList(host, f"{name}.{n}", n) for n in range(levels)]
+        self.head = self._by_rank[0].head
+
+    def add(self, message: Message, state: State) -> QueueEntry:
+        levels = len(self._by_rank)
+        rank = levels - 1 - sub_queue(message.priority, levels)
+        return self._by_rank[rank].add(message, state)
+
+    def next(self, node: Node) -> QueueEntry | None:
+        entry = self._by_rank[node.rank].next(node)
+        for lower in self._by_rank[node.rank + 1 :]:
+            if entry is not None:
+                break
+            entry = lower.next(lower.head)
+        return entry
+
+
+# --------------------------------------------------------------------------------------------------
+# Consumers and their pointers
+# --------------------------------------------------------------------------------------------------
+
+
+class Pointer:
+    """How far a consumer has got: `entry` is the next to look at or, when `passed`, the last it has been given.
+
+    Compared by identity. A fresh pointer at the same place is another pointer, and that is how a rewind defeats an
+    advance that was decided before it (rules 3 and 4).
+    """
+
+    __slots__ = ("cause", "entry", "passed")
+
+    def __init__(self, entry: Node, cause: str, passed: bool = False) -> None:
+        self.entry = entry
+        self.cause = cause
+        self.passed = passed
+
+    def plain(self) -> list[int]:
+        """Its position as comparable data: place of the entry, then whether that was passed."""
+        return [*self.entry.place(), int(self.passed)]
+
+
+class Target(Protocol):
+    """The client's end of a consumer: it is woken, and it is sent what was taken for it.
+
+    `send` may run under the consumer's send lock, so it must not call the queue; answers come from another thread.
+    """
+
+    def notify_work(self, consumer: Consumer) -> None: ...
+
+    def send(self, consumer: Consumer, entry: QueueEntry) -> None: ...
+
+
+class Consumer:
+    """A subscription to one queue. Made by `Queue.subscribe`."""
+
+    def __init__(
+        self,
+        queue: Queue,
+        name: str,
+        target: Target,
+        acquires: bool,
+        priority: int,
+        keys: frozenset[str] | None,
+        credit: int | None,
+    ) -> None:
+        host = queue.host
+        self.queue = queue
+        self.name = name
+        self.target = target
+        self.acquires = acquires
+        self.priority = priority
+        self.keys = keys
+        self.acquired = State("ACQUIRED", name)
+        self.pointer = host.cell(
+            Pointer(queue.entries.head, "start"), f"{name}.pointer", self._on_pointer
+        )
+        self.credit = (
+            None if credit is None else host.cell(credit, f"{name}.credit", self._on_credit)
+        )
+        self.wants_work = host.cell(
+            credit is None or credit > 0, f"{name}.wants_work", self._on_wants
+        )
+        self.send_lock = host.lock(f"{name}.send_lock")
+        self.closed = (
+            False  # guarded by send_lock in a PushQueue, by the one IO thread in a PullQueue
+        )
+        self.in_all = ListEntry(host, queue.all.name, self)
+        self.moving = host.lock(f"{name}.moving")
+        self.listed = REMOVED  # which list of the manager it is in; guarded by `moving`
+        self.in_list: ListEntry | None = None  # and where; guarded by `moving`
+
+    def has_interest(self, entry: QueueEntry) -> bool:
+        """Whether its selector matches: what it would take, whatever its state or credit."""
+        return self.keys is None or entry.message.key in self.keys
+
+    def take_credit(self) -> bool:
+        """Pay for one message in advance; False if it cannot."""
+        if self.credit is None:
+            return True
+        while (left := self.credit.get()) > 0:
+            if self.credit.compare_and_set(left, left - 1):
+                return True
+        return False
+
+    def restore_credit(self) -> None:
+        """Give back what an attempt paid that acquired nothing (ES-6)."""
+        if self.credit is not None:
+            self.credit.add(1)
+
+    def _on_pointer(self, change: Change[Pointer]) -> None:
+        self.queue.host.record(
+            "ptr_cas",
+            sub=self.name,
+            how=change.op,
+            old=change.old.plain(),
+            new=change.new.plain(),
+            cause=change.new.cause,
+            ok=change.ok,
+        )
+
+    def _on_wants(self, change: Change[bool]) -> None:
+        self.queue.host.record("wants", sub=self.name, value=change.new)
+
+    def _on_credit(self, change: Change[int]) -> None:
+        if change.ok:
+            self.queue.host.record("credit", sub=self.name, delta=change.new - change.old)
+
+
+class ListEntry(Node):
+    """A consumer's membership of one list. Leaving marks it; a later iteration unlinks it."""
+
+    __slots__ = ("consumer", "marked")
+
+    def __init__(self, host: Host, list_name: str, consumer: Consumer) -> None:
+        super().__init__(host, list_name)
+        self.consumer = consumer
+        self.marked = host.cell(False, f"{list_name}.marked", self._on_marked)
+
+    def gone(self) -> bool:
+        return self.marked.get()
+
+    def label(self) -> str:
+        return f"{self.consumer.name}@{super().label()}"
+
+    def _on_marked(self, change: Change[bool]) -> None:
+        self.host.record("mark", list=self.list_name, node=self.label(), place=list(self.place()))
+
+
+class ConsumerList(NodeList[ListEntry]):
+    """A list of consumers: append and delete cost O(1), and its size is known without walking it."""
+
+    def __init__(self, host: Host, name: str) -> None:
+        super().__init__(host, name)
+        self.host = host
+        self.size = host.cell(0, f"{name}.size", self._on_size)
+
+    def add(self, entry: ListEntry) -> None:
+        self.size.add(1)
+        self.append(entry)
+
+    def delete(self, entry: ListEntry) -> None:
+        entry.marked.set(True)
+        self.size.add(-1)
+
+    def walk(self) -> Iterator[Consumer]:
+        """Everybody who is in the list from the first step of the walk to its last, and perhaps others."""
+        self.host.record("walk", list=self.name, at="begin")
+        for entry in self:
+            self.host.record("walk", list=self.name, at="node", node=entry.label())
+            yield entry.consumer
+        self.host.record("walk", list=self.name, at="end")
+
+    def _on_size(self, change: Change[int]) -> None:
+        self.host.record("size", list=self.name, value=change.new)
+
+
+class QueueMisuse(Exception):
+    """The caller asked for what the queue cannot do."""
+
+
+# --------------------------------------------------------------------------------------------------
+# The queue, but for how it delivers
+# --------------------------------------------------------------------------------------------------
+
+
+class Queue:
+    """Entries, consumers, and everything that makes an entry available, taken or gone.
+
+    What is done when an entry becomes available is left open: `PushQueue` delivers, `PullQueue` wakes.
+    """
+
+    kind = ""
+
+    def __init__(self, host: Host, name: str = "q", levels: int = 1) -> None:
+        self.host = host
+        self.name = name
+        self.levels = levels
+        self.entries: QueueEntryList = (
+            OrderedQueueEntryList(host, name)
+            if levels == 1
+            else PriorityQueueEntryList(host, name, levels)
+        )
+        self.depth = host.cell(0, f"{name}.depth")
+        self.all = ConsumerList(host, f"{name}.All")
+        self.exclusive: Consumer | None = None  # changes only while consumers are configured
+        self._groups: Cell[Mapping[str, tuple[str, int]]] = host.cell({}, f"{name}.groups")
+        host.record("queue", q=name, levels=levels, kind=self.kind)
+
+    # ---- publishing
+
+    def enqueue(self, message: Message) -> QueueEntry:
+        """Give the message its place, then find somebody for it.
+
+        Everything that decides who may have it is set before it is linked: from then on it is public.
+        An immediate message that nobody took is dequeued, by compare-and-set from AVAILABLE, because a delivery
+        on another thread may be taking it at this moment (article "Strict Ordering", potential issue).
+        """
+        self.host.record(
+            "enqueue",
+            ph="invoke",
+            q=self.name,
+            m=message.id,
+            prio=message.priority,
+            key=message.key,
+            group=message.group,
+            immediate=message.immediate,
+            not_before=message.not_before,
+            expires=message.expires,
+        )
+        self.depth.add(1)
+        entry = self.entries.add(message, HELD if message.not_before else AVAILABLE)
+        if not message.not_before:
+            if self.entries.overtaking:
+                self._rewind_all(entry)
+            self._arrived(entry)
+        if message.immediate:
+            self._discard(entry)
+        self.host.record("enqueue", ph="ok", m=message.id, place=list(entry.place()))
+        return entry
+
+    # ---- what a holder does
+
+    def release(self, entry: QueueEntry, consumer: Consumer) -> bool:
+        """Give back an entry that `consumer` holds. It is where it was; False if it was not his to give."""
+        self.host.record("release", ph="invoke", m=entry.message.id, sub=consumer.name)
+        ok = entry.change(consumer.acquired, AVAILABLE)
+        if ok:
+            freed = self._leave_group(entry, consumer)
+            self._announce(entry)
+            if freed:
+                self._announce_group(entry.message.group)
+        self.host.record("release", ph="ok", m=entry.message.id, sub=consumer.name, done=ok)
+        return ok
+
+    def dequeue(self, entry: QueueEntry, consumer: Consumer) -> bool:
+        """The holder is done with it: it is gone for good; False if it was not his."""
+        self.host.record("dequeue", ph="invoke", m=entry.message.id, sub=consumer.name)
+        ok = entry.change(consumer.acquired, DEQUEUED)
+        if ok:
+            self._dispose(entry)
+            if self._leave_group(entry, consumer):
+                self._announce_group(entry.message.group)
+        self.host.record("dequeue", ph="ok", m=entry.message.id, sub=consumer.name, done=ok)
+        return ok
+
+    # ---- time
+
+    def check_message_status(self) -> None:
+        """Housekeeping, on any thread: end the holds that are over, discard what expired."""
+        self.host.record("check_status", ph="invoke")
+        entry = self.entries.next(self.entries.head)
+        while entry is not None:
+            held = entry.message.not_before
+            if held and self.host.now() >= held and entry.change(HELD, AVAILABLE):
+                self._announce(entry)
+            elif self._expired(entry):
+                self._discard(entry)
+            entry = self.entries.next(entry)
+        self.host.record("check_status", ph="ok")
+
+    def _expired(self, entry: QueueEntry) -> bool:
+        return entry.message.expires != 0 and self.host.now() > entry.message.expires
+
+    def _discard(self, entry: QueueEntry) -> None:
+        """Nobody gets it any more, unless somebody has it already."""
+        if entry.change(AVAILABLE, DEQUEUED):
+            self._dispose(entry)
+
+    def _dispose(self, entry: QueueEntry) -> None:
+        self.depth.add(-1)
+        entry.change(DEQUEUED, DELETED)
+
+    # ---- pointers
+
+    def next_available(self, consumer: Consumer) -> Pointer | None:
+        """The pointer at the first entry that `consumer` wants, advanced to it; None if there is none.
+
+        Any thread may ask on behalf of any consumer.
+        """
+        while True:
+            pointer = consumer.pointer.get()
+            if not pointer.passed and self._wanted(consumer, pointer.entry):
+                return pointer
+            following = self.entries.next(pointer.entry)
+            if following is None:
+                return None
+            consumer.pointer.compare_and_set(pointer, Pointer(following, "advance"))
+
+    def _wanted(self, consumer: Consumer, node: Node) -> bool:
+        """Whether `consumer` would take it now: there, not expired, selected, its group not somebody else's."""
+        if not isinstance(node, QueueEntry) or not node.available():
+            return False
+        if self._expired(node):
+            self._discard(node)
+            return False
+        return consumer.has_interest(node) and (
+            not consumer.acquires or self._group_allows(node.message.group, consumer)
+        )
+
+    def _rewind_all(self, entry: QueueEntry) -> None:
+        for consumer in self.all.walk():
+            if (
+                consumer.acquires
+            ):  # a browser sees each entry at most once, so it never goes back (SO-4)
+                self._rewind(consumer, entry)
+
+    def _rewind(self, consumer: Consumer, entry: QueueEntry) -> None:
+        while True:
+            pointer = consumer.pointer.get()
+            back = entry if entry.place() < pointer.entry.place() else pointer.entry
+            if consumer.pointer.compare_and_set(pointer, Pointer(back, "rewind")):
+                return
+
+    def _announce(self, entry: QueueEntry) -> None:
+        """An entry that had been passed over is available (rule 5)."""
+        self._rewind_all(entry)
+        self._returned(entry)
+
+    def _arrived(self, entry: QueueEntry) -> None:
+        """A new entry is available: see to it that somebody takes it or will look."""
+        raise NotImplementedError
+
+    def _returned(self, entry: QueueEntry) -> None:
+        """An old entry is available again: see to it that somebody will look."""
+        raise NotImplementedError
+
+    # ---- taking
+
+    def _attempt(
+        self, consumer: Consumer, path: str, only: QueueEntry | None = None
+    ) -> QueueEntry | None:
+        """Take the next entry for `consumer` (only if it is `only`, when that is given), or None.
+
+        Credit is paid before the entry is acquired and given back if somebody else was faster.
+        """
+        while True:
+            self.host.record("attempt", ph="invoke", sub=consumer.name, path=path)
+            taken = None
+            pointer = self.next_available(consumer)
+            blocked = (
+                pointer is None
+                or (only is not None and pointer.entry is not only)
+                or not self._may_take(consumer, pointer.entry)
+                or not consumer.take_credit()
+            )
+            if pointer is not None and not blocked:
+                taken = self._take(consumer, pointer)
+            self.host.record(
+                "attempt",
+                ph="ok",
+                sub=consumer.name,
+                path=path,
+                m=taken.message.id if taken else "",
+            )
+            if blocked or taken is not None:
+                return taken
+            consumer.restore_credit()
+
+    def _take(self, consumer: Consumer, pointer: Pointer) -> QueueEntry | None:
+        entry = pointer.entry
+        assert isinstance(entry, QueueEntry)
+        if consumer.acquires:
+            if not self._join_group(entry, consumer):
+                return None
+            if not entry.change(AVAILABLE, consumer.acquired):
+                if self._leave_group(entry, consumer):
+                    self._announce_group(entry.message.group)
+                return None
+        elif not consumer.pointer.compare_and_set(pointer, Pointer(entry, "browse", passed=True)):
+            return None
+        self.host.record("deliver", m=entry.message.id, sub=consumer.name)
+        return entry
+
+    def _may_take(self, consumer: Consumer, entry: Node) -> bool:
+        return True
+
+    # ---- groups: owned by one consumer while it holds any of their messages
+
+    def _group_allows(self, group: str, consumer: Consumer) -> bool:
+        return not group or self._groups.get().get(group, (consumer.name, 0))[0] == consumer.name
+
+    def _join_group(self, entry: QueueEntry, consumer: Consumer) -> bool:
+        """Own the group before touching the entry: of two consumers that want two of its messages one gets none."""
+        group = entry.message.group
+        while group:
+            groups = self._groups.get()
+            owner, held = groups.get(group, (consumer.name, 0))
+            if owner != consumer.name:
+                return False
+            if self._groups.compare_and_set(groups, {**groups, group: (owner, held + 1)}):
+                break
+        return True
+
+    def _leave_group(self, entry: QueueEntry, consumer: Consumer) -> bool:
+        """One message of the group fewer; True if that set the group free."""
+        group = entry.message.group
+        while group:
+            groups = self._groups.get()
+            held = groups[group][1] - 1
+            rest = {g: owned for g, owned in groups.items() if g != group}
+            if held:
+                rest[group] = (consumer.name, held)
+            if self._groups.compare_and_set(groups, rest):
+                return not held
+        return False
+
+    def _announce_group(self, group: str) -> None:
+        """What others had to pass over is for them again."""
+        entry = self.entries.next(self.entries.head)
+        while entry is not None:
+            if entry.message.group == group and entry.available():
+                self._announce(entry)
+            entry = self.entries.next(entry)
+
+    # ---- consumers come and go
+
+    def subscribe(
+        self,
+        name: str,
+        target: Target,
+        *,
+        acquires: bool = True,
+        priority: int = 0,
+        keys: frozenset[str] | None = None,
+        credit: int | None = None,
+        exclusive: bool = False,
+    ) -> Consumer:
+        """Register a consumer, with `credit` messages to begin with (None: without limit).
+
+        Raises `QueueMisuse` if it, or a consumer that is there already, wants to be the only one.
+        """
+        others = list(self.all)
+        if self.exclusive is not None or (exclusive and others):
+            raise QueueMisuse(f"queue {self.name} has a consumer, and one of the two is exclusive")
+        consumer = Consumer(self, name, target, acquires, priority, keys, credit)
+        self.host.record(
+            "consumer",
+            q=self.name,
+            sub=name,
+            acquires=acquires,
+            cprio=priority,
+            keys=None if keys is None else sorted(keys),
+            credit=credit,
+            exclusive=exclusive,
+        )
+        if exclusive:
+            self.exclusive = consumer
+        self.all.add(consumer.in_all)
+        self._registered(consumer)
+        return consumer
+
+    def close(self, consumer: Consumer) -> None:
+        """The consumer leaves. What it holds goes back to its place, for the others."""
+        self.host.record("close", ph="invoke", sub=consumer.name)
+        self._unregister(consumer)
+        self.all.delete(consumer.in_all)
+        if self.exclusive is consumer:
+            self.exclusive = None
+        entry = self.entries.next(self.entries.head)
+        while entry is not None:
+            if entry.state.get() is consumer.acquired:
+                self.release(entry, consumer)
+            entry = self.entries.next(entry)
+        self.host.record("close", ph="ok", sub=consumer.name)
+
+    def grant(self, consumer: Consumer, messages: int) -> None:
+        """The client allows `messages` more."""
+        self.host.record("grant", sub=consumer.name, messages=messages)
+        if consumer.credit is not None:
+            consumer.credit.add(messages)
+        self.set_notify_work_desired(consumer, True)
+
+    def set_notify_work_desired(self, consumer: Consumer, desired: bool) -> None:
+        """The consumer says whether it wants messages at present (flow control, credit, back-pressure)."""
+        raise NotImplementedError
+
+    def _registered(self, consumer: Consumer) -> None:
+        raise NotImplementedError
+
+    def _unregister(self, consumer: Consumer) -> None:
+        raise NotImplementedError
+
+    # ---- looking at it from outside, when nothing moves
+
+    def snapshot(self) -> dict[str, object]:
+        """The whole state as plain data, for the checks at quiescence."""
+        entries: list[object] = []
+        entry = self.entries.next(self.entries.head)
+        while entry is not None:
+            state = entry.state.get()
+            entries.append([entry.message.id, list(entry.place()), state.name, state.holder])
+            entry = self.entries.next(entry)
+        return {
+            "q": self.name,
+            "entries": entries,
+            "depth": self.depth.get(),
+            "groups": {g: owner for g, (owner, _) in self._groups.get().items()},
+            "lists": {self.all.name: [[c.name for c in self.all.walk()], self.all.size.get()]},
+            "consumers": {
+                c.name: {
+                    "pointer": c.pointer.get().plain(),
+                    "credit": None if c.credit is None else c.credit.get(),
+                    "wants_work": c.wants_work.get(),
+                }
+                for c in self.all.walk()
+            },
+        }
+
+
+# --------------------------------------------------------------------------------------------------
+# Push: article "Strict Ordering"
+# --------------------------------------------------------------------------------------------------
+
+
+class PushQueue(Queue):
+    """The publisher delivers what it enqueued if it can; otherwise a job does, later, on another thread.
+
+    `submit` hands a job to whoever runs jobs. Credit that comes back, interest regained and released entries
+    start the job too.
+    """
+
+    kind = "push"
+
+    def __init__(
+        self,
+        host: Host,
+        submit: Callable[[Callable[[], None]], None],
+        name: str = "q",
+        levels: int = 1,
+    ) -> None:
+        super().__init__(host, name, levels)
+        self._submit = submit
+        self._job_pending = host.cell(False, f"{name}.job_pending")
+        self._last_delivered: Cell[Node] = host.cell(self.all.head, f"{name}.last_delivered")
+
+    def _arrived(self, entry: QueueEntry) -> None:
+        path = "general" if self.exclusive is None else "shortcut"
+        for consumer in self._in_turn():
+            if self._deliver_to(consumer, path, entry) and consumer.acquires:
+                return
+        if entry.available():
+            self.deliver_async()
+
+    def _returned(self, entry: QueueEntry) -> None:
+        self.deliver_async()  # not here and now: the caller may hold a send lock
+
+    def _in_turn(self) -> Iterator[Consumer]:
+        """All consumers, beginning behind the one that was served last; just the one on an exclusive queue."""
+        if self.exclusive is not None:
+            yield self.exclusive
+            return
+        last = self._last_delivered.get()
+        node = self.all.after(last)
+        while node is not None:
+            yield node.consumer
+            node = self.all.after(node)
+        for node in self.all:
+            if node.id > last.id:
+                return
+            yield node.consumer
+
+    def _deliver_to(self, consumer: Consumer, path: str, only: QueueEntry | None = None) -> bool:
+        """One attempt under the send lock, which keeps the consumer from closing meanwhile."""
+        with consumer.send_lock:
+            if consumer.closed or not consumer.wants_work.get():
+                return False
+            entry = self._attempt(consumer, path, only)
+            if entry is None:
+                return False
+            self._last_delivered.set(consumer.in_all)
+            consumer.target.send(consumer, entry)
+            return True
+
+    def deliver_async(self) -> None:
+        """See to it that a delivery job begins after this moment."""
+        if self._job_pending.compare_and_set(False, True):
+            self.host.record("job", at="submit")
+            self._submit(self._job)
+
+    def _job(self) -> None:
+        self._job_pending.set(False)  # rule 6: clear the flag, then look
+        self.host.record("job", at="begin")
+        for consumer in self.all.walk():
+            while self._deliver_to(consumer, "job"):
+                pass
+        self.host.record("job", at="end")
+
+    def set_notify_work_desired(self, consumer: Consumer, desired: bool) -> None:
+        consumer.wants_work.set(desired)
+        if desired:
+            self.deliver_async()
+
+    def _registered(self, consumer: Consumer) -> None:
+        self.deliver_async()
+
+    def _unregister(self, consumer: Consumer) -> None:
+        with consumer.send_lock:
+            consumer.closed = True
+
+
+# --------------------------------------------------------------------------------------------------
+# Pull: article "Consumer-Queue Interactions"
+# --------------------------------------------------------------------------------------------------
+
+REMOVED, NON_ACQUIRING, NOT_INTERESTED = "Removed", "NonAcquiring", "NotInterested"
+INTERESTED, NOTIFIED = "Interested", "Notified"
+
+
+class QueueConsumerManager:
+    """Which consumer is in which list. A move is done under the consumer's own lock, so it is in one list at a time;
+    between two lists it is in none, which is why `Queue.all` exists."""
+
+    def __init__(self, host: Host, name: str) -> None:
+        self.host = host
+        self.name = name
+        self.non_acquiring = ConsumerList(host, f"{name}.{NON_ACQUIRING}")
+        self.not_interested = ConsumerList(host, f"{name}.{NOT_INTERESTED}")
+        self.notified = ConsumerList(host, f"{name}.{NOTIFIED}")
+        self._interested: Cell[tuple[tuple[int, ConsumerList], ...]] = host.cell(
+            (), f"{name}.{INTERESTED}"
+        )
+
+    def interested(self) -> Iterator[Consumer]:
+        """The Interested, those of higher priority first, those who have waited longer first among equals."""
+        for _, members in self._interested.get():
+            yield from members.walk()
+
+    def set_interest(self, consumer: Consumer, desired: bool) -> bool:
+        wanting = INTERESTED if consumer.acquires else NON_ACQUIRING
+        if desired:
+            return self._move(consumer, (REMOVED, NOT_INTERESTED), wanting)
+        return self._move(consumer, (REMOVED, wanting, NOTIFIED), NOT_INTERESTED)
+
+    def set_notified(self, consumer: Consumer, notified: bool) -> bool:
+        """A browser is never in Notified: it may be woken at any time it wants to be."""
+        if not consumer.acquires:
+            return True
+        if notified:
+            return self._move(consumer, (INTERESTED,), NOTIFIED)
+        return self._move(consumer, (NOTIFIED,), INTERESTED)
+
+    def remove(self, consumer: Consumer) -> None:
+        self._move(consumer, (NON_ACQUIRING, NOT_INTERESTED, INTERESTED, NOTIFIED), REMOVED)
+
+    def _move(self, consumer: Consumer, origins: tuple[str, ...], to: str) -> bool:
+        with consumer.moving:
+            origin = consumer.listed
+            if origin not in origins:
+                return False
+            self.host.record("qcm_move", sub=consumer.name, old=origin, new=to, at="leave")
+            if consumer.in_list is not None:
+                self._list(origin, consumer.priority).delete(consumer.in_list)
+            consumer.listed = to
+            consumer.in_list = None
+            if to != REMOVED:
+                members = self._list(to, consumer.priority)
+                consumer.in_list = ListEntry(self.host, members.name, consumer)
+                members.add(consumer.in_list)
+            self.host.record("qcm_move", sub=consumer.name, old=origin, new=to, at="enter")
+            return True
+
+    def _list(self, name: str, priority: int) -> ConsumerList:
+        if name != INTERESTED:
+            return {
+                NON_ACQUIRING: self.non_acquiring,
+                NOT_INTERESTED: self.not_interested,
+                NOTIFIED: self.notified,
+            }[name]
+        while True:
+            pairs = self._interested.get()
+            for at, members in pairs:
+                if at == priority:
+                    return members
+            pair = (priority, ConsumerList(self.host, f"{self.name}.{INTERESTED}.{priority}"))
+            self._interested.compare_and_set(
+                pairs, tuple(sorted((*pairs, pair), key=lambda p: -p[0]))
+            )
+
+    def lists(self) -> list[ConsumerList]:
+        return [
+            self.non_acquiring,
+            self.not_interested,
+            self.notified,
+            *(members for _, members in self._interested.get()),
+        ]
+
+
+class PullQueue(Queue):
+    """The queue wakes a consumer; the consumer, on its own thread, takes messages until there are none for it."""
+
+    kind = "pull"
+
+    def __init__(self, host: Host, name: str = "q", levels: int = 1) -> None:
+        super().__init__(host, name, levels)
+        self.manager = QueueConsumerManager(host, name)
+
+    def _arrived(self, entry: QueueEntry) -> None:
+        """Wake every browser that wants it and one consumer that will take it."""
+        for consumer in self.manager.non_acquiring.walk():
+            if consumer.has_interest(entry):
+                self._notify(consumer)
+        for consumer in self.manager.interested():
+            if not entry.available():
+                return
+            if consumer.has_interest(entry) and self._notify(consumer):
+                return
+
+    _returned = _arrived
+
+    def _notify(self, consumer: Consumer) -> bool:
+        """Wake `consumer` if there is something that it could take; say whether that was done."""
+        pointer = self.next_available(consumer)
+        if pointer is None or not self._may_take(consumer, pointer.entry):
+            return False
+        if not self.manager.set_notified(consumer, True):
+            return False
+        self.host.record("notify", sub=consumer.name)
+        consumer.target.notify_work(consumer)
+        return True
+
+    def _notify_other(self, consumer: Consumer) -> None:
+        """Rule 7: somebody else, if anybody, has to look now."""
+        for other in self.manager.interested():
+            if other is not consumer and self._notify(other):
+                return
+
+    def _may_take(self, consumer: Consumer, entry: Node) -> bool:
+        """No consumer of higher priority that wants work would take this entry."""
+        return not consumer.acquires or not any(
+            other.priority > consumer.priority
+            and other.acquires
+            and other.wants_work.get()
+            and self._wanted(other, entry)
+            for other in self.all.walk()
+        )
+
+    def deliver_single_message(self, consumer: Consumer) -> QueueEntry | None:
+        """Called by a consumer that was woken, on its own thread: the next entry for it, or None.
+
+        While it gets entries it stays in Notified, and must call again.
+        """
+        self.host.record("pull", ph="invoke", sub=consumer.name)
+        self.manager.set_notified(consumer, False)  # rule 6: be seen to rest, then look
+        entry = self._attempt(consumer, "pull") if consumer.wants_work.get() else None
+        if entry is not None:
+            self.manager.set_notified(consumer, True)
+            consumer.target.send(consumer, entry)
+            if consumer.credit is not None and consumer.credit.get() == 0:
+                self.set_notify_work_desired(consumer, False)
+        elif consumer.acquires:
+            self._notify_other(consumer)
+        self.host.record(
+            "pull", ph="ok", sub=consumer.name, m=entry.message.id if entry is not None else ""
+        )
+        return entry
+
+    def set_notify_work_desired(self, consumer: Consumer, desired: bool) -> None:
+        # The flag first: whoever is woken below must not be held back by a wish that is over.
+        self.host.record("work_desired", ph="invoke", sub=consumer.name, desired=desired)
+        consumer.wants_work.set(desired)
+        if self.manager.set_interest(consumer, desired):
+            if desired:
+                self._notify(consumer)
+            elif consumer.acquires:
+                self._notify_other(consumer)
+        self.host.record("work_desired", ph="ok", sub=consumer.name)
+
+    def _registered(self, consumer: Consumer) -> None:
+        self.set_notify_work_desired(consumer, consumer.wants_work.get())
+
+    def _unregister(self, consumer: Consumer) -> None:
+        self.set_notify_work_desired(consumer, False)
+        self.manager.remove(consumer)
+
+    def snapshot(self) -> dict[str, object]:
+        whole = super().snapshot()
+        lists = {m.name: [[c.name for c in m.walk()], m.size.get()] for m in self.manager.lists()}
+        return {**whole, "lists": {**whole["lists"], **lists}}  # type: ignore[dict-item]  # a dict, made above
+
+
+# --------------------------------------------------------------------------------------------------
+# The hand-over: from the thread that enqueues to the thread that sends
+# --------------------------------------------------------------------------------------------------
+
+W = TypeVar("W")
+
+
+class WorkSet(Generic[W]):
+    """Who has work to do, each at most once, oldest first. Taking removes *before* the work is looked at (rule 6)."""
+
+    def __init__(self, host: Host, name: str) -> None:
+        self._waiting: Cell[tuple[W, ...]] = host.cell((), name)
+
+    def add(self, item: W) -> bool:
+        """False if it was waiting already: then whoever added it sees to the rest."""
+        while True:
+            waiting = self._waiting.get()
+            if item in waiting:
+                return False
+            if self._waiting.compare_and_set(waiting, (*waiting, item)):
+                return True
+
+    def take(self) -> W | None:
+        while True:
+            waiting = self._waiting.get()
+            if not waiting:
+                return None
+            if self._waiting.compare_and_set(waiting, waiting[1:]):
+                return waiting[0]
+
+    def empty(self) -> bool:
+        return not self._waiting.get()
+
+
+class ConsumerTarget:
+    """The broker's side of a consuming client: consumers on one or more queues, served in turn."""
+
+    def __init__(self, session: Session, name: str) -> None:
+        self.session = session
+        self.name = name
+        self.consumers: list[Consumer] = []
+        self._turn = 0  # touched only by the connection's IO thread
+        self.sent: list[QueueEntry] = []  # likewise: the IO buffer
+
+    def notify_work(self, consumer: Consumer) -> None:
+        """Steps 3 and 4: the consumer tells its target, the target its session."""
+        self.session.notify_work(self)
+
+    def send(self, consumer: Consumer, entry: QueueEntry) -> None:
+        """Step 12."""
+        self.sent.append(entry)
+
+    def process(self) -> bool:
+        """Steps 10 and 11: one message for one consumer, each asked at most once; False if there was none."""
+        for _ in self.consumers:
+            consumer = self.consumers[self._turn % len(self.consumers)]
+            self._turn += 1
+            queue = consumer.queue
+            assert isinstance(queue, PullQueue)
+            if queue.deliver_single_message(consumer) is not None:
+                return True
+        return False
+
+
+class Session:
+    """One conversation on a connection, with its targets."""
+
+    def __init__(self, connection: Connection, name: str) -> None:
+        self.connection = connection
+        self.name = name
+        self._targets: WorkSet[ConsumerTarget] = WorkSet(connection.host, f"{name}.targets")
+
+    def notify_work(self, target: ConsumerTarget) -> None:
+        """Step 5."""
+        if self._targets.add(target):
+            self.connection.notify_work(self)
+
+    def process(self) -> bool:
+        """Step 9: one target; True if there is more to do."""
+        target = self._targets.take()
+        if target is not None and target.process():
+            self._targets.add(target)
+        return not self._targets.empty()
+
+
+class Connection:
+    """Runs on at most one IO thread at a time, and runs again after every notification."""
+
+    def __init__(self, scheduler: Scheduler, name: str) -> None:
+        self.host = scheduler.host
+        self.scheduler = scheduler
+        self.name = name
+        self._sessions: WorkSet[Session] = WorkSet(self.host, f"{name}.sessions")
+        self._scheduled = self.host.cell(False, f"{name}.scheduled")
+
+    def notify_work(self, session: Session) -> None:
+        """Step 6, the switch of threads."""
+        self.host.record("conn_notify", conn=self.name)
+        if self._sessions.add(session):
+            self._schedule()
+
+    def _schedule(self) -> None:
+        if self._scheduled.compare_and_set(False, True):
+            self.scheduler.submit(self)
+
+    def run(self) -> None:
+        """Step 8, on an IO thread."""
+        self.host.record("conn_run", conn=self.name, at="begin")
+        while (session := self._sessions.take()) is not None:
+            if session.process():
+                self._sessions.add(session)
+        self.host.record("conn_run", conn=self.name, at="end")
+        self._scheduled.set(False)  # rule 6 once more: from here on a notification schedules,
+        if not self._sessions.empty():  # and one that came before is seen here
+            self._schedule()
+
+
+class Scheduler:
+    """The pool of IO threads."""
+
+    def __init__(self, host: Host) -> None:
+        self.host = host
+        self._ready: WorkSet[Connection] = WorkSet(host, "scheduler.ready")
+        self._permits = host.semaphore(0, "scheduler.permits")
+
+    def submit(self, connection: Connection) -> None:
+        self._ready.add(connection)
+        self._permits.release()
+
+    def run_one(self) -> None:
+        """Step 7: wait for a connection with work and serve it. An IO thread does this for ever."""
+        self._permits.acquire()
+        connection = self._ready.take()
+        if connection is not None:
+            connection.run()
