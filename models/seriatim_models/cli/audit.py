@@ -1,0 +1,115 @@
+"""`seriatim audit`: judge recorded histories, on this machine or on Spark."""
+
+from __future__ import annotations
+
+import shlex
+import time
+from pathlib import Path
+
+import rich_click as click
+
+from seriatim_models.cli.gather import new_report
+from seriatim_models.cli.mistakes import Mistake, unknown
+from seriatim_models.cli.options import ENGINES, HELP, lines, outputs
+from seriatim_models.cli.screen import Outputs, Work
+from seriatim_models.conformance.profiles import PROFILES, Profile
+from seriatim_models.report import AuditRun, Quarantined
+from seriatim_models.report.text import write
+
+QUARANTINE_SHOWN = 20  # enough to see what is wrong with a file; the count says how much of it
+
+
+@click.command(
+    epilog=lines(
+        """
+        [bold]Examples[/]
+        seriatim audit recording.jsonl                     one file, in this process
+        seriatim audit recordings --engine spark           a folder, on Spark
+        seriatim audit day.jsonl.zst --json - | jq .results
+        seriatim audit day.jsonl --html day.html           a page to read
+
+        Files are JSON lines (also .gz and .zst) or Parquet; a folder stands for those in it.
+        A line that cannot be read is left out and counted; the rest still gets its verdict.
+        A property of which the recording has no case is shown as inconclusive;
+        that decides the exit code only if nothing at all was tested.
+        """
+    )
+)
+@click.argument("paths", metavar="PATH...", nargs=-1, required=True)
+@click.option(
+    "--profile",
+    default="any",
+    show_default=True,
+    metavar="NAME",
+    help="Which properties this system promises.",
+)
+@click.option(
+    "--engine",
+    type=click.Choice(ENGINES),
+    default="local",
+    show_default=True,
+    help="One process, or Spark.",
+)
+@click.option(
+    "--out", metavar="DIR", help="Keep the findings and the prepared history there, as Parquet."
+)
+@outputs
+@click.rich_config(help_config=HELP)
+def audit(
+    paths: tuple[str, ...],
+    profile: str,
+    engine: str,
+    out: str | None,
+    json: str | None,
+    html: str | None,
+    junit: str | None,
+) -> int:
+    """Judge recorded histories: what did a real broker do, and was it right?"""
+    outputs = Outputs(json, html, junit)
+    chosen = find_profile(profile)
+    report = new_report(None, None, *(["pyspark"] if engine == "spark" else []))
+    begun = time.monotonic()
+    with Work(1, "audits").running() as work, work.item(f"audit on {engine}"):
+        report.audits.append(run_audit(paths, chosen, engine, out))
+    report.seconds = time.monotonic() - begun
+    write(outputs.console, report)
+    outputs.write(report)
+    return report.exit_code
+
+
+def find_profile(name: str) -> Profile:
+    if name not in PROFILES:
+        raise unknown("profile", name, PROFILES, "seriatim list profiles")
+    return PROFILES[name]
+
+
+def run_audit(paths: tuple[str, ...], profile: Profile, engine: str, out: str | None) -> AuditRun:
+    from seriatim_models import pipeline
+
+    for path in paths:
+        if not Path(path).exists():
+            raise Mistake(f"no such file or folder: {path}")
+    begun = time.monotonic()
+    try:
+        found = pipeline.audit_paths(
+            [Path(path) for path in paths], engine=engine, properties=profile.properties
+        )
+    except (OSError, ValueError) as error:
+        raise Mistake(str(error)) from error
+    return AuditRun(
+        paths=list(paths),
+        engine=engine,
+        profile=profile.id,
+        findings=list(found.findings),
+        events=found.statistics["events"],
+        quarantined=len(found.quarantine),
+        quarantine=[
+            Quarantined(file=q.source, line=q.line, reason=q.reason)
+            for q in found.quarantine[:QUARANTINE_SHOWN]
+        ],
+        statistics=found.statistics,
+        seconds=time.monotonic() - begun,
+        command=shlex.join(
+            ["seriatim", "audit", *paths, "--engine", engine, "--profile", profile.id]
+        ),
+    )

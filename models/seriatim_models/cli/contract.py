@@ -1,0 +1,67 @@
+"""What the command line expects of the modules that it calls, as protocols.
+
+They keep the commands honest about how little they need, and let the tests stand in for the real thing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Protocol
+
+from seriatim_models.properties.base import Finding
+
+if TYPE_CHECKING:
+    from seriatim_models.programs.base import Mutant, Program
+
+
+class Interleaving(Protocol):
+    """A counterexample of the explorer."""
+
+    @property
+    def token(self) -> str: ...
+
+    @property
+    def events(self) -> Sequence[object]: ...
+
+    def text(self) -> str: ...
+
+
+class Explored(Protocol):
+    """What the explorer says of one search."""
+
+    @property
+    def verdict(self) -> str: ...
+
+    @property
+    def exhausted(self) -> bool: ...
+
+    @property
+    def traces(self) -> int: ...
+
+    @property
+    def complete(self) -> int: ...
+
+    @property
+    def blocked(self) -> int: ...
+
+    @property
+    def counterexample(self) -> Interleaving | None: ...
+
+
+class ProgramResult(Protocol):
+    """One program, perhaps over a mutant, with what was found."""
+
+    @property
+    def program(self) -> Program: ...
+
+    @property
+    def mutant(self) -> Mutant | None: ...
+
+    @property
+    def findings(self) -> Sequence[Finding]: ...
+
+    @property
+    def explored(self) -> Explored: ...
+
+    @property
+    def seconds(self) -> float: ...

@@ -1,0 +1,88 @@
+"""From what the explorer and the audit say to the plain data of the report."""
+
+from __future__ import annotations
+
+import platform
+import shlex
+from datetime import UTC, datetime
+from importlib.metadata import PackageNotFoundError, version
+from typing import TYPE_CHECKING
+
+from seriatim_models.cli.contract import ProgramResult
+from seriatim_models.cli.options import command_line
+from seriatim_models.properties.base import Verdict
+from seriatim_models.report import Counterexample, Edit, MutantRun, ProgramRun, Report, worst
+
+if TYPE_CHECKING:
+    from seriatim_models.programs.base import Mutant
+
+
+def new_report(command: str | None = None, seed: int | None = None, *packages: str) -> Report:
+    """An empty report that says who made it. `packages` are the distributions that the work rests on."""
+    return Report(
+        command=command or command_line(),
+        started=datetime.now(UTC).strftime("%Y-%m-%d %H:%M:%S UTC"),
+        seed=seed,
+        versions=_versions("seriatim", *packages) | {"python": platform.python_version()},
+        sentences=sentences(),
+    )
+
+
+def _versions(*packages: str) -> dict[str, str]:
+    found = {}
+    for package in packages:
+        try:
+            found[package] = version(package)
+        except PackageNotFoundError:
+            continue
+    return found
+
+
+def sentences() -> dict[str, str]:
+    """What each property says."""
+    from seriatim_models import properties
+
+    return {p.id: p.sentence for p in properties.PROPERTIES.values()}
+
+
+def program_run(result: ProgramResult, strategy: str, options: list[str]) -> ProgramRun:
+    """`options` are those of the command line that change the search, so that the command can be repeated."""
+    program, mutant, explored = result.program, result.mutant, result.explored
+    arguments = [
+        "seriatim",
+        "check",
+        program.id,
+        *(["--mutant", mutant.id] if mutant else []),
+        *options,
+    ]
+    found = explored.counterexample
+    return ProgramRun(
+        program=program.id,
+        title=program.title,
+        mutant=mutant.id if mutant else None,
+        strategy=strategy,
+        verdict=worst([Verdict(explored.verdict), *(f.verdict for f in result.findings)]),
+        exhausted=explored.exhausted,
+        traces=explored.traces,
+        complete=explored.complete,
+        blocked=explored.blocked,
+        seconds=result.seconds,
+        bounds=program.beyond,
+        findings=list(result.findings),
+        command=shlex.join(arguments),
+        counterexample=None
+        if found is None
+        else Counterexample(token=found.token, steps=len(found.events), text=found.text()),
+    )
+
+
+def mutant_run(mutant: Mutant, run: ProgramRun) -> MutantRun:
+    return MutantRun(
+        mutant=mutant.id,
+        title=mutant.title,
+        origin=mutant.origin,
+        expected=mutant.killed_by,
+        expected_steps=mutant.steps,
+        run=run,
+        edits=[Edit(reference=old, mutant=new) for old, new in mutant.edits],
+    )

@@ -1,0 +1,91 @@
+"""`seriatim list`: what there is to name."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import msgspec
+import rich_click as click
+from rich.markup import escape
+
+from seriatim_models.cli.mistakes import unknown
+from seriatim_models.cli.options import HELP, lines
+from seriatim_models.cli.screen import Outputs, put
+from seriatim_models.report.text import table
+
+Row = dict[str, str]
+
+
+@click.command(
+    "list",
+    epilog=lines(
+        """
+        [bold]Examples[/]
+        seriatim list programs
+        seriatim list properties --json -
+        """
+    ),
+)
+@click.argument("what", metavar="programs|mutants|properties|profiles")
+@click.option(
+    "--json", "json", metavar="FILE", help="Write the list as JSON. [dim]-[/] for standard output."
+)
+@click.rich_config(help_config=HELP)
+def listing(what: str, json: str | None) -> int:
+    """List the programs, mutants, properties or profiles there are."""
+    if what not in LISTS:
+        raise unknown("list of", what, LISTS, "seriatim list --help")
+    rows = list(LISTS[what]())
+    out = Outputs(json)
+    if json is not None:
+        put(json, msgspec.json.format(msgspec.json.encode(rows), indent=2) + b"\n")
+        return 0
+    if rows:
+        shown = table(f"{len(rows)} {what}", *rows[0])
+        for row in rows:
+            shown.add_row(*map(escape, row.values()))
+        out.console.print(shown)
+    return 0
+
+
+def _programs() -> Iterator[Row]:
+    from seriatim_models.programs import PROGRAMS
+
+    for p in PROGRAMS.values():
+        yield {"program": p.id, "what meets what": p.title, "properties": ", ".join(p.properties)}
+
+
+def _mutants() -> Iterator[Row]:
+    from seriatim_models.programs import MUTANTS
+
+    for m in MUTANTS.values():
+        yield {
+            "mutant": m.id,
+            "killed by": m.killed_by,
+            "program": m.program,
+            "mistake": m.title,
+            "origin": m.origin,
+        }
+
+
+def _properties() -> Iterator[Row]:
+    from seriatim_models.properties import PROPERTIES
+
+    for p in PROPERTIES.values():
+        yield {"id": p.id, "kind": p.kind, "sentence": p.sentence, "source": p.source}
+
+
+def _profiles() -> Iterator[Row]:
+    from seriatim_models.conformance.profiles import PROFILES
+
+    for p in PROFILES.values():
+        ids = "every one" if p.properties is None else ", ".join(p.properties)
+        yield {"profile": p.id, "title": p.title, "properties": ids}
+
+
+LISTS = {
+    "programs": _programs,
+    "mutants": _mutants,
+    "properties": _properties,
+    "profiles": _profiles,
+}

@@ -1,0 +1,29 @@
+"""What the caller did wrong, in one sentence that names the nearest right thing."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from difflib import get_close_matches
+
+import rich_click as click
+
+FEW = 5  # names that fit into one sentence
+
+
+class Mistake(click.ClickException):
+    """Bad usage or unreadable input."""
+
+    exit_code = 2
+
+
+def unknown(kind: str, name: str, known: Iterable[str], look: str) -> Mistake:
+    """`look` is the command that lists the names there are."""
+    by_lower = {candidate.lower(): candidate for candidate in known}
+    near = get_close_matches(name.lower(), by_lower, n=1, cutoff=0.5)
+    if near:
+        hint = f"did you mean {by_lower[near[0]]!r}?"
+    elif len(by_lower) <= FEW:
+        hint = f"there is {', '.join(by_lower.values())}"
+    else:
+        hint = f"`{look}` lists them"
+    return Mistake(f"there is no {kind} {name!r}; {hint}")

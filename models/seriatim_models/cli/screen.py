@@ -1,0 +1,129 @@
+"""Where output goes: people read the console, programs read files or standard output.
+
+If a file is `-`, it gets standard output to itself and everything for people goes to standard error.
+Progress always goes to standard error: a moving line on a terminal, one plain line per finished item elsewhere.
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+
+from seriatim_models.cli.mistakes import Mistake
+from seriatim_models.report import ProgramRun, Report
+from seriatim_models.report.model import MutantRun
+
+PIPE_WIDTH = 140  # a pipe has no width; tables need some
+
+
+@dataclass
+class Outputs:
+    """The files that a command was asked to write."""
+
+    json: str | None = None
+    html: str | None = None
+    junit: str | None = None
+    console: Console = field(init=False)
+    """For people."""
+
+    def __post_init__(self) -> None:
+        to_stdout = [target for target in (self.json, self.html, self.junit) if target == "-"]
+        if len(to_stdout) > 1:
+            raise Mistake("only one of --json, --html and --junit can go to standard output")
+        self.console = _console(stderr=bool(to_stdout))
+
+    def write(
+        self, report: Report, race: MutantRun | None = None, repaired: ProgramRun | None = None
+    ) -> None:
+        """Draw what was asked for."""
+        if self.json is not None:
+            from seriatim_models.report.document import encode
+
+            put(self.json, encode(report))
+        if self.html is not None:
+            from seriatim_models.report.html import html
+
+            put(self.html, html(report, race, repaired).encode())
+        if self.junit is not None:
+            from seriatim_models.report.junit import junit
+
+            put(self.junit, junit(report))
+
+
+def _console(stderr: bool) -> Console:
+    console = Console(stderr=stderr, highlight=False)
+    if not console.is_terminal:
+        console = Console(stderr=stderr, highlight=False, width=PIPE_WIDTH)
+    return console
+
+
+def put(target: str, content: bytes) -> None:
+    if target == "-":
+        sys.stdout.buffer.write(content)
+        sys.stdout.buffer.flush()
+        return
+    path = Path(target)
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(content)
+    except OSError as error:
+        raise Mistake(f"cannot write {target}: {error.strerror}") from error
+
+
+Tell = Callable[[int], None]
+"""Called now and then by what works, with how many executions it has behind it."""
+
+
+class Work:
+    """Progress over a known number of items."""
+
+    def __init__(self, total: int, noun: str) -> None:
+        self._console = _console(stderr=True)
+        self._total, self._done = total, 0
+        self._live = self._console.is_terminal
+        self._progress = Progress(
+            TextColumn("{task.description}"),
+            BarColumn(bar_width=24),
+            MofNCompleteColumn(),
+            TextColumn(noun),
+            TimeElapsedColumn(),
+            TextColumn("[dim]{task.fields[note]}"),
+            console=self._console,
+            transient=True,
+            disable=not self._live,
+        )
+
+    @contextmanager
+    def running(self) -> Iterator[Work]:
+        with self._progress:
+            self._task = self._progress.add_task("", total=self._total, note="")
+            yield self
+
+    @contextmanager
+    def item(self, name: str) -> Iterator[Tell]:
+        """One item; the plain form prints its line when the item ends."""
+        begun = time.monotonic()
+        self._progress.update(self._task, description=name, note="")
+        executions = 0
+
+        def tell(count: int) -> None:
+            nonlocal executions
+            executions = count
+            rate = count / max(time.monotonic() - begun, 1e-9)
+            self._progress.update(self._task, note=f"{count:,} executions, {rate:,.0f}/s")
+
+        yield tell
+        self._done += 1
+        self._progress.update(self._task, completed=self._done)
+        if not self._live:
+            seconds = time.monotonic() - begun
+            detail = f", {executions:,} executions" if executions else ""
+            line = f"[{self._done}/{self._total}] {name}: {seconds:.1f} s{detail}"
+            self._console.print(line, markup=False, soft_wrap=True)

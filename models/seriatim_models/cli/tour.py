@@ -1,0 +1,107 @@
+"""`seriatim tour`: all of it once, for somebody who has never seen it; what `make run` runs."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+
+import rich_click as click
+from rich.console import Console
+from rich.text import Text
+
+from seriatim_models.cli.audit import find_profile, run_audit
+from seriatim_models.cli.check import Search, check_programs, find_mutant, find_programs
+from seriatim_models.cli.gather import mutant_run, new_report
+from seriatim_models.cli.mistakes import Mistake
+from seriatim_models.cli.options import ENGINES, HELP, lines
+from seriatim_models.cli.screen import Outputs, Work
+from seriatim_models.report import MutantRun, ProgramRun
+from seriatim_models.report.text import counterexample, property_table, summary
+
+RACE = "published-immediate"
+"""The mutant that is the check-then-dequeue code as its author published it."""
+
+
+@click.command(
+    epilog=lines(
+        """
+        [bold]Examples[/]
+        seriatim tour                            programs, the race, recordings
+        seriatim tour --engine local             the same without Spark
+        seriatim tour --data recordings --out .  others, the page in ./index.html
+        """
+    )
+)
+@click.option(
+    "--data", default="tests/data", show_default=True, metavar="DIR", help="Recordings to audit."
+)
+@click.option(
+    "--engine",
+    type=click.Choice(ENGINES),
+    default="spark",
+    show_default=True,
+    help="What audits them.",
+)
+@click.option(
+    "--out", default="build/report", show_default=True, metavar="DIR", help="Where the page goes."
+)
+@click.rich_config(help_config=HELP)
+def tour(data: str, engine: str, out: str) -> int:
+    """Check every program, show the published race and its repair, audit real recordings, write a report."""
+    if not Path(data).is_dir():
+        raise Mistake(
+            f"no folder {data!r} with recordings here; run it in a checkout or name one with --data"
+        )
+    page = Path(out) / "index.html"
+    outputs = Outputs(json=str(Path(out) / "verdicts.json"), html=str(page))
+    console = outputs.console
+    report = new_report(None, None, "greenlet", "pyspark")
+    begun = time.monotonic()
+
+    console.rule("[bold]1. Every program, every schedule", align="left")
+    report.programs.extend(check_programs(find_programs((), None), None, Search()))
+    race = _race()
+    repaired = next((run for run in report.programs if run.program == race.run.program), None)
+    report.mutants.append(race)
+    console.rule("[bold]2. The race that was published", align="left")
+    _tell_race(console, race, repaired, report.sentences)
+    console.rule(f"[bold]3. What a real broker did, judged on {engine}", align="left")
+    with Work(1, "audits").running() as work, work.item(f"audit of {data} on {engine}"):
+        report.audits.append(run_audit((data,), find_profile("any"), engine, None))
+    report.seconds = time.monotonic() - begun
+
+    console.print(property_table(report))
+    console.print(summary(report), soft_wrap=True)
+    outputs.write(report, race, repaired)
+    console.print(Text(f"The report: {page.resolve()}", style="bold"), soft_wrap=True)
+    return report.exit_code
+
+
+def _race() -> MutantRun:
+    mutant = find_mutant(RACE)
+    (program,) = find_programs((), mutant)
+    with Work(1, "mutants").running() as work, work.item(mutant.id) as tell:
+        return mutant_run(mutant, Search().run(program, mutant, tell))
+
+
+def _tell_race(
+    console: Console, race: MutantRun, repaired: ProgramRun | None, sentences: dict[str, str]
+) -> None:
+    console.print(Text(race.title), soft_wrap=True)
+    console.print(Text(f"{race.expected}: {sentences.get(race.expected, '')}"), soft_wrap=True)
+    if race.run.counterexample is None:
+        console.print(
+            Text("The race was not found: that is a fault of this checker.", style="bold red")
+        )
+    else:
+        for part in counterexample(race.run.counterexample):
+            console.print(part, soft_wrap=True)
+    if repaired is not None:
+        console.print(
+            Text(
+                f"With the repair: {repaired.verdict.value} in all of {repaired.traces:,} traces of {repaired.program}."
+                if repaired.exhausted
+                else f"With the repair: {repaired.verdict.value} after {repaired.traces:,} traces."
+            ),
+            soft_wrap=True,
+        )

@@ -1,0 +1,59 @@
+"""The report as one HTML page that needs nothing else: no network, no script.
+
+It is light or dark as the reader's system is, and can be read on a telephone.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+
+from jinja2 import Environment, PackageLoader, StrictUndefined
+from markupsafe import Markup
+
+from seriatim_models.report import figures
+from seriatim_models.report.model import MutantRun, ProgramRun, Report
+from seriatim_models.report.text import covered
+
+
+def html(report: Report, race: MutantRun | None = None, repaired: ProgramRun | None = None) -> str:
+    """The page. `race` and `repaired` are shown side by side above all else, if given."""
+    return (
+        _environment()
+        .get_template("report.html.j2")
+        .render(
+            report=report,
+            race=race,
+            repaired=repaired,
+            rows=report.rows(),
+            traces_figure=_traces_figure(report),
+            latency_figure=_latency_figure(report),
+        )
+    )
+
+
+@cache
+def _environment() -> Environment:
+    environment = Environment(
+        loader=PackageLoader("seriatim_models.report"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.filters["thousands"] = lambda n: f"{n:,}"
+    environment.filters["covered"] = covered
+    return environment
+
+
+def _traces_figure(report: Report) -> Markup | None:
+    traces = {run.program: run.traces for run in report.programs if run.mutant is None}
+    if len(traces) < 2 or not figures.available():
+        return None
+    return Markup(figures.traces_per_program(traces))
+
+
+def _latency_figure(report: Report) -> Markup | None:
+    latencies = {name: ms for audit in report.audits for name, ms in audit.latencies.items()}
+    if not any(latencies.values()) or not figures.available():
+        return None
+    return Markup(figures.latency(latencies))

@@ -1,0 +1,186 @@
+"""The report as plain data: what was run, what each property's verdict is, and the command that shows it again.
+
+Nothing here computes a verdict from events; it only says what verdicts together mean for the whole.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import msgspec
+
+from seriatim_models.properties.base import Finding, Verdict
+
+EXIT_CODES = {Verdict.OK: 0, Verdict.VIOLATED: 1, Verdict.INCONCLUSIVE: 3}
+
+
+def worst(verdicts: Iterable[Verdict]) -> Verdict:
+    """One violation convicts; without one, one open question leaves the whole open; no verdict at all is no proof."""
+    seen = set(verdicts)
+    if Verdict.VIOLATED in seen:
+        return Verdict.VIOLATED
+    if Verdict.INCONCLUSIVE in seen or not seen:
+        return Verdict.INCONCLUSIVE
+    return Verdict.OK
+
+
+class Counterexample(msgspec.Struct, frozen=True, kw_only=True):
+    """An interleaving that breaks a property."""
+
+    token: str
+    """Replays it: ``seriatim show TOKEN``."""
+    steps: int
+    text: str
+    """One column per thread, one row per step."""
+
+
+class Edit(msgspec.Struct, frozen=True, kw_only=True):
+    """One place where a mutant differs from the reference."""
+
+    reference: str
+    mutant: str
+
+
+class ProgramRun(msgspec.Struct, frozen=True, kw_only=True):
+    """One program under the schedules that a strategy chose."""
+
+    program: str
+    title: str
+    strategy: str
+    verdict: Verdict
+    """Of the search and of every finding together."""
+    exhausted: bool
+    """Whether every trace within the bounds was covered."""
+    traces: int
+    complete: int
+    blocked: int
+    seconds: float
+    bounds: str
+    """The bounds of the program, and what lies beyond them."""
+    findings: list[Finding]
+    command: str
+    mutant: str | None = None
+    counterexample: Counterexample | None = None
+
+
+class MutantRun(msgspec.Struct, frozen=True, kw_only=True):
+    """One mutant, and whether the property that must convict it did."""
+
+    mutant: str
+    title: str
+    origin: str
+    expected: str
+    """Id of the property that must convict it."""
+    expected_steps: int
+    run: ProgramRun
+    edits: list[Edit] = []
+
+    @property
+    def killed_by(self) -> list[str]:
+        return [f.property for f in self.run.findings if f.verdict is Verdict.VIOLATED]
+
+    @property
+    def as_expected(self) -> bool:
+        return self.expected in self.killed_by
+
+
+class Quarantined(msgspec.Struct, frozen=True, kw_only=True):
+    """A line of a history that could not be read, and why."""
+
+    file: str
+    line: int
+    reason: str
+
+
+class AuditRun(msgspec.Struct, frozen=True, kw_only=True):
+    """One recorded history, or several, judged."""
+
+    paths: list[str]
+    engine: str
+    profile: str
+    findings: list[Finding]
+    events: int
+    quarantined: int
+    seconds: float
+    command: str
+    quarantine: list[Quarantined] = []
+    """The first of them; `quarantined` counts all."""
+    statistics: dict[str, int | float | str] = {}
+    latencies: dict[str, list[float]] = {}
+    """Milliseconds from publish to first delivery, for each file; drawn, not written to JSON."""
+
+    @property
+    def verdict(self) -> Verdict:
+        """A recording cannot test everything.
+
+        A property about which it has no case at all is left out of the whole; it still stands in the findings, as
+        inconclusive.
+        """
+        return worst(f.verdict for f in self.findings if f.n_tested or f.n_untestable)
+
+
+class PropertyRow(msgspec.Struct, frozen=True, kw_only=True):
+    """One property over everything that the report ran it on, mutants aside."""
+
+    id: str
+    verdict: Verdict
+    n_tested: int
+    where: list[str]
+    """The programs that tested it, and ``recordings``."""
+
+
+class Report(msgspec.Struct, kw_only=True):
+    """Everything that one command found."""
+
+    command: str
+    started: str
+    seconds: float = 0.0
+    seed: int | None = None
+    versions: dict[str, str] = {}
+    sentences: dict[str, str] = {}
+    """What each property says, by id."""
+    programs: list[ProgramRun] = []
+    mutants: list[MutantRun] = []
+    audits: list[AuditRun] = []
+
+    @property
+    def verdict(self) -> Verdict:
+        """A mutant that died as it must is well; one that did not is a violation: of what we claim to detect."""
+        return worst(
+            [
+                *(run.verdict for run in self.programs),
+                *(Verdict.OK if m.as_expected else Verdict.VIOLATED for m in self.mutants),
+                *(audit.verdict for audit in self.audits),
+            ]
+        )
+
+    @property
+    def exit_code(self) -> int:
+        return EXIT_CODES[self.verdict]
+
+    def rows(self) -> list[PropertyRow]:
+        """Each property once. Only where it was tested does it count; tested nowhere, it is inconclusive."""
+        found: dict[str, list[tuple[str, Finding]]] = {}
+        for run in self.programs:
+            for finding in run.findings:
+                found.setdefault(finding.property, []).append((run.program, finding))
+        for audit in self.audits:
+            for finding in audit.findings:
+                found.setdefault(finding.property, []).append(("recordings", finding))
+        return [_row(id, found[id]) for id in sorted(found, key=_in_reading_order)]
+
+
+def _row(id: str, found: list[tuple[str, Finding]]) -> PropertyRow:
+    tested = [(where, f) for where, f in found if f.n_tested]
+    return PropertyRow(
+        id=id,
+        verdict=worst(f.verdict for _, f in tested),
+        n_tested=sum(f.n_tested for _, f in tested),
+        where=list(dict.fromkeys(where for where, _ in tested)),
+    )
+
+
+def _in_reading_order(id: str) -> tuple[str, int, str]:
+    """SO-2 before SO-10."""
+    family, _, number = id.partition("-")
+    return family, int(number) if number.isdigit() else 0, number

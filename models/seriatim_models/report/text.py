@@ -1,0 +1,195 @@
+"""The report as tables for a terminal. The console decides about colour and width."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from rich import box
+from rich.console import Console, RenderableType
+from rich.markup import escape
+from rich.table import Table
+from rich.text import Text
+
+from seriatim_models.properties.base import Finding, Verdict
+from seriatim_models.report.model import AuditRun, Counterexample, MutantRun, ProgramRun, Report
+
+STYLES = {Verdict.OK: "green", Verdict.VIOLATED: "bold red", Verdict.INCONCLUSIVE: "yellow"}
+
+
+def write(console: Console, report: Report) -> None:
+    """Every section that the report has, then the verdict in one line."""
+    for part in _parts(report):
+        # Text wider than the terminal is left to the terminal: a cropped interleaving cannot be read.
+        console.print(part, soft_wrap=isinstance(part, Text))
+    console.print(summary(report), soft_wrap=True)
+
+
+def summary(report: Report) -> Text:
+    """One line: the verdict, and what it rests on."""
+    facts = []
+    if report.programs:
+        traces = sum(run.traces for run in report.programs)
+        facts.append(f"{_count(report.programs, 'program')}, {traces:,} traces")
+    if report.mutants:
+        killed = sum(m.as_expected for m in report.mutants)
+        facts.append(f"{killed} of {_count(report.mutants, 'mutant')} killed as expected")
+    if report.audits:
+        events = sum(audit.events for audit in report.audits)
+        left_out = sum(audit.quarantined for audit in report.audits)
+        facts.append(f"{events:,} recorded events, {left_out:,} lines left out")
+    facts.append(f"{report.seconds:.1f} s")
+    return Text.assemble(verdict_text(report.verdict), ": ", ", ".join(facts))
+
+
+def verdict_text(verdict: Verdict) -> Text:
+    return Text(verdict.value, style=STYLES[verdict])
+
+
+def _parts(report: Report) -> Iterator[RenderableType]:
+    if report.programs:
+        yield programs(report.programs)
+        for run in report.programs:
+            yield from failures(run)
+    if report.mutants:
+        yield mutants(report.mutants)
+    for audit in report.audits:
+        yield audit_table(audit, report.sentences)
+        yield from _quarantine(audit)
+        yield from (_explanation(f) for f in audit.findings if f.verdict is Verdict.VIOLATED)
+
+
+def table(title: str, *columns: str, right: tuple[str, ...] = ()) -> Table:
+    made = Table(title=title, title_justify="left", title_style="bold", box=box.SIMPLE_HEAD)
+    for column in columns:
+        made.add_column(
+            column,
+            justify="right" if column in right else "left",
+            no_wrap=column in right or column == columns[0],
+        )
+    return made
+
+
+def programs(runs: list[ProgramRun]) -> Table:
+    made = table(
+        "Programs",
+        "program",
+        "verdict",
+        "traces",
+        "seconds",
+        "covered",
+        "properties tested",
+        right=("traces", "seconds"),
+    )
+    for run in runs:
+        made.add_row(
+            escape(f"{run.program} with {run.mutant}" if run.mutant else run.program),
+            verdict_text(run.verdict),
+            f"{run.traces:,}",
+            f"{run.seconds:.2f}",
+            covered(run),
+            Text(" ").join(Text(f.property, style=STYLES[f.verdict]) for f in run.findings),
+        )
+    return made
+
+
+def covered(run: ProgramRun) -> str:
+    """What the search can claim: only a search that ended by itself covered every schedule."""
+    if run.exhausted:
+        return "every schedule"
+    return "until it broke" if run.verdict is Verdict.VIOLATED else "a part"
+
+
+def failures(run: ProgramRun) -> Iterator[Text]:
+    """For a program that is not well: what broke, how, and the command that shows it again."""
+    yield from (_explanation(f) for f in run.findings if f.verdict is Verdict.VIOLATED)
+    if run.counterexample is not None:
+        yield from counterexample(run.counterexample)
+
+
+def counterexample(found: Counterexample) -> Iterator[Text]:
+    yield Text(found.text.rstrip("\n"))
+    yield Text.assemble("again: ", (f"seriatim show {found.token}", "bold"), "\n")
+
+
+def _explanation(finding: Finding) -> Text:
+    return Text.assemble(
+        (f"{finding.property} violated", STYLES[Verdict.VIOLATED]),
+        f" in {finding.subject}" if finding.subject else "",
+        f": {finding.explanation}" if finding.explanation else "",
+    )
+
+
+def mutants(runs: list[MutantRun]) -> Table:
+    made = table(
+        "Mutants",
+        "mutant",
+        "origin",
+        "must be killed by",
+        "killed by",
+        "steps",
+        "seconds",
+        right=("steps", "seconds"),
+    )
+    for mutant in runs:
+        killers = ", ".join(mutant.killed_by) or "nothing: it survives"
+        steps = mutant.run.counterexample.steps if mutant.run.counterexample else None
+        made.add_row(
+            escape(mutant.mutant),
+            escape(mutant.origin),
+            mutant.expected,
+            Text(killers, style="green" if mutant.as_expected else "bold red"),
+            "" if steps is None else str(steps),
+            f"{mutant.run.seconds:.2f}",
+        )
+    return made
+
+
+def audit_table(audit: AuditRun, sentences: dict[str, str]) -> Table:
+    title = f"Audit of {', '.join(audit.paths)} ({audit.engine}, {audit.events:,} events, {audit.seconds:.1f} s)"
+    made = table(
+        escape(title),
+        "property",
+        "verdict",
+        "tested",
+        "untestable",
+        "sentence",
+        right=("tested", "untestable"),
+    )
+    for finding in audit.findings:
+        made.add_row(
+            finding.property,
+            verdict_text(finding.verdict),
+            f"{finding.n_tested:,}",
+            f"{finding.n_untestable:,}",
+            escape(sentences.get(finding.property, "")),
+        )
+    return made
+
+
+def property_table(report: Report) -> Table:
+    """Each property once, over everything that the report ran it on."""
+    made = table("Properties", "id", "verdict", "tested", "sentence", "where", right=("tested",))
+    for row in report.rows():
+        programs = sum(where != "recordings" for where in row.where)
+        places = [f"{programs} program{'' if programs == 1 else 's'}"] if programs else []
+        places += ["recordings"] if "recordings" in row.where else []
+        made.add_row(
+            row.id,
+            verdict_text(row.verdict),
+            f"{row.n_tested:,}",
+            escape(report.sentences.get(row.id, "")),
+            ", ".join(places) or "nowhere",
+        )
+    return made
+
+
+def _quarantine(audit: AuditRun) -> Iterator[RenderableType]:
+    if not audit.quarantined:
+        return
+    yield Text(f"{audit.quarantined:,} lines left out of the audit, among them:", style="yellow")
+    for line in audit.quarantine[:5]:
+        yield Text(f"  {line.file}:{line.line}: {line.reason}")
+
+
+def _count(things: list[ProgramRun] | list[MutantRun], name: str) -> str:
+    return f"{len(things)} {name}{'' if len(things) == 1 else 's'}"

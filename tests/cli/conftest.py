@@ -1,0 +1,172 @@
+"""A small world for the command line: two programs, two mutants, and an explorer that knows the answers.
+
+The commands are what is tested here; the real programs have tests of their own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from types import SimpleNamespace
+
+import pytest
+
+from seriatim_models import cli, explorer, pipeline, programs, properties
+from seriatim_models.history.event import Event
+from seriatim_models.properties.base import Finding, Verdict
+
+
+@dataclass(frozen=True)
+class FakeProgram:
+    id: str
+    title: str = "one thread meets another"
+    reference: str = "queue"
+    properties: tuple[str, ...] = ("SO-1",)
+    beyond: str = "two threads; a third is beyond"
+
+
+@dataclass(frozen=True)
+class FakeMutant:
+    id: str
+    killed_by: str
+    program: str
+    reference: str = "queue"
+    origin: str = "a seed"
+    title: str = "the check is not atomic"
+    edits: tuple[tuple[str, str], ...] = (("right()", "wrong()"),)
+    steps: int = 3
+
+
+@dataclass(frozen=True)
+class FakeCounterexample:
+    token: str = "s1-abc"
+    events: tuple[int, ...] = (1, 2, 3)
+
+    def text(self) -> str:
+        return "a        | b\nget x    |\n         | set x <b>1</b>\n"
+
+
+@dataclass
+class World:
+    """What the fakes are told to find."""
+
+    violated: set[str] = field(default_factory=set)
+    """Ids of mutants that are noticed, and of programs that break."""
+    inconclusive: set[str] = field(default_factory=set)
+    audit: dict[str, str] = field(default_factory=lambda: {"ES-5": "ok"})
+    quarantine: int = 0
+    asked: list[dict[str, object]] = field(default_factory=list)
+
+
+def _check(world: World) -> Callable[..., SimpleNamespace]:
+    def check_program(
+        program: FakeProgram, mutant: FakeMutant | None = None, **how: object
+    ) -> SimpleNamespace:
+        world.asked.append({"program": program.id, "mutant": mutant and mutant.id, **how})
+        tell = how.get("on_progress")
+        assert callable(tell)
+        tell(7)
+        broken = program.id in world.violated or (
+            mutant is not None and mutant.id in world.violated
+        )
+        verdict = (
+            "violated" if broken else "inconclusive" if program.id in world.inconclusive else "ok"
+        )
+        finding = Finding.of(
+            "SO-1", 4, [("x came before y", [Event(i=1, ev="deliver", m="x")])] if broken else ()
+        )
+        return SimpleNamespace(
+            program=program,
+            mutant=mutant,
+            findings=[finding],
+            explored=SimpleNamespace(
+                verdict=verdict,
+                exhausted=verdict == "ok",
+                traces=12,
+                complete=12,
+                blocked=0,
+                counterexample=FakeCounterexample() if broken else None,
+            ),
+            seconds=0.25,
+        )
+
+    return check_program
+
+
+def _audit(world: World) -> Callable[..., SimpleNamespace]:
+    def audit_paths(paths: list[object], **how: object) -> SimpleNamespace:
+        world.asked.append({"paths": paths, **how})
+        findings = [
+            Finding(
+                property=id,
+                verdict=Verdict(verdict),
+                n_tested=0 if verdict == "inconclusive" else 5,
+            )
+            for id, verdict in world.audit.items()
+        ]
+        lines = [
+            SimpleNamespace(source="h.jsonl", line=n, reason="no JSON")
+            for n in range(world.quarantine)
+        ]
+        return SimpleNamespace(findings=findings, quarantine=lines, statistics={"events": 1234})
+
+    return audit_paths
+
+
+@pytest.fixture
+def world(monkeypatch: pytest.MonkeyPatch) -> World:
+    """The fakes in place of the real programs, properties and pipeline."""
+    made = World()
+    found = {p.id: p for p in (FakeProgram("enqueue-enqueue"), FakeProgram("enqueue-consume"))}
+    mutants = {
+        m.id: m
+        for m in (
+            FakeMutant("published-immediate", "SO-1", "enqueue-enqueue"),
+            FakeMutant("skip-lock", "SO-1", "enqueue-consume"),
+        )
+    }
+    check_program = _check(made)
+
+    def replay(token: str) -> SimpleNamespace:
+        if token != "s1-abc":
+            raise ValueError("the token does not begin with a version")
+        made.violated.add("enqueue-enqueue")
+        return check_program(found["enqueue-enqueue"], on_progress=lambda n: None)
+
+    for module, name, value in (
+        (programs, "PROGRAMS", found),
+        (programs, "MUTANTS", mutants),
+        (programs, "check_program", check_program),
+        (programs, "replay", replay),
+        (pipeline, "audit_paths", _audit(made)),
+        (
+            properties,
+            "PROPERTIES",
+            {
+                id: SimpleNamespace(id=id, sentence=f"What {id} says.", kind="safety", source="S")
+                for id in ("SO-1", "ES-5")
+            },
+        ),
+        *((explorer, name, SimpleNamespace) for name in ("Dpor", "Random", "Pct", "Pos")),
+    ):
+        monkeypatch.setattr(module, name, value, raising=False)
+    return made
+
+
+@dataclass
+class Ran:
+    code: int
+    out: str
+    err: str
+
+
+@pytest.fixture
+def run(capfdbinary: pytest.CaptureFixture[bytes]) -> Callable[..., Ran]:
+    """Run the command line in this process."""
+
+    def run(*arguments: str) -> Ran:
+        code = cli.run(arguments)
+        out, err = capfdbinary.readouterr()
+        return Ran(code, out.decode(), err.decode())
+
+    return run

@@ -1,0 +1,68 @@
+"""`seriatim audit`: which verdicts decide the exit code, and what is said of lines left out."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+
+@pytest.fixture
+def recording(tmp_path: Path) -> str:
+    file = tmp_path / "h.jsonl"
+    file.write_text("{}\n")
+    return str(file)
+
+
+def test_a_history_that_is_right_leaves_with_0(world: Any, run: Any, recording: str) -> None:
+    ran = run("audit", recording, "--engine", "spark")
+    assert ran.code == 0
+    assert "What ES-5 says." in ran.out
+    assert world.asked[0]["engine"] == "spark"
+
+
+@pytest.mark.parametrize(
+    ("verdicts", "code"),
+    [
+        ({"ES-5": "ok", "SO-1": "violated"}, 1),
+        ({"ES-5": "ok", "SO-1": "inconclusive"}, 0),
+        ({"ES-5": "inconclusive", "SO-1": "inconclusive"}, 3),
+        ({}, 3),
+    ],
+)
+def test_nothing_to_test_decides_only_when_nothing_was_tested(
+    world: Any, run: Any, recording: str, verdicts: dict[str, str], code: int
+) -> None:
+    world.audit = verdicts
+    assert run("audit", recording).code == code
+
+
+def test_lines_left_out_are_counted_and_some_shown(world: Any, run: Any, recording: str) -> None:
+    world.quarantine = 1000
+    ran = run("audit", recording, "--json", "-")
+    found = json.loads(ran.out)
+    assert found["quarantined"] == 1000
+    assert len(found["audits"][0]["quarantine"]) == 20
+    assert found["audits"][0]["events"] == 1234
+    assert "h.jsonl:0: no JSON" in ran.err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        (["audit"], "Missing argument"),
+        (["audit", "nowhere.jsonl"], "no such file or folder: nowhere.jsonl"),
+        (["audit", ".", "--profile", "ani"], "there is no profile 'ani'; did you mean 'any'?"),
+        (["audit", ".", "--engine", "hadoop"], "'hadoop' is not one of"),
+    ],
+)
+def test_rejects_what_cannot_be_meant(
+    world: Any, run: Any, arguments: list[str], sentence: str
+) -> None:
+    ran = run(*arguments)
+    assert ran.code == 2
+    said = [line for line in ran.err.splitlines() if line.startswith("seriatim: ")]
+    assert len(said) == 1
+    assert sentence in said[0]
