@@ -1,0 +1,194 @@
+"""The report: what verdicts mean together, and that each form says the same."""
+
+from __future__ import annotations
+
+import io
+import re
+from html.parser import HTMLParser
+
+import msgspec
+import pytest
+from rich.console import Console
+
+from seriatim_models.properties.base import Finding, Verdict
+from seriatim_models.report import MutantRun, Report, figures, worst
+from seriatim_models.report.document import SCHEMA, decode, document, encode
+from seriatim_models.report.html import html
+from seriatim_models.report.text import property_table, write
+
+OK, VIOLATED, INCONCLUSIVE = Verdict.OK, Verdict.VIOLATED, Verdict.INCONCLUSIVE
+
+
+@pytest.mark.parametrize(
+    ("verdicts", "whole"),
+    [
+        ([], INCONCLUSIVE),
+        ([OK], OK),
+        ([OK, INCONCLUSIVE], INCONCLUSIVE),
+        ([INCONCLUSIVE, VIOLATED, OK], VIOLATED),
+    ],
+)
+def test_the_worst_verdict_is_that_of_the_whole(verdicts: list[Verdict], whole: Verdict) -> None:
+    assert worst(verdicts) is whole
+
+
+def test_a_report_of_nothing_is_inconclusive() -> None:
+    assert Report(command="", started="").exit_code == 3
+
+
+def test_a_mutant_that_died_as_it_must_does_not_convict(report: Report) -> None:
+    assert report.verdict is OK
+
+
+def test_a_mutant_killed_by_another_property_convicts(report: Report, race: MutantRun) -> None:
+    report.mutants = [msgspec.structs.replace(race, expected="SO-1")]
+    assert report.exit_code == 1
+
+
+def test_rows_hold_each_property_once_in_reading_order(report: Report) -> None:
+    rows = report.rows()
+    assert [row.id for row in rows] == ["IM-1", "SO-1", "SO-3", "SO-10", "WK-1"]
+    assert [row.verdict for row in rows] == [OK, OK, OK, OK, INCONCLUSIVE]
+    assert rows[2].where == ["recordings"]
+
+
+def test_a_violation_anywhere_stands_in_the_row(report: Report) -> None:
+    report.audits[0].findings.append(Finding(property="SO-1", verdict=VIOLATED, n_tested=1))
+    assert {row.id: row.verdict for row in report.rows()}["SO-1"] is VIOLATED
+
+
+def test_json_can_be_read_back(report: Report) -> None:
+    saved = decode(encode(report))
+    assert saved.schema == SCHEMA
+    assert [(r.property, r.verdict) for r in saved.results] == [
+        ("SO-1", OK),
+        ("IM-1", OK),
+        ("SO-10", OK),
+        ("IM-1", VIOLATED),
+        ("SO-3", OK),
+        ("WK-1", INCONCLUSIVE),
+    ]
+
+
+def test_json_counts_what_was_left_out(report: Report) -> None:
+    found = document(report)
+    assert found["quarantined"] == 2
+    assert found["traces"] == 12 + 1234 + 98765
+
+
+def text_of(report: Report, width: int) -> str:
+    out = io.StringIO()
+    console = Console(file=out, width=width, highlight=False)
+    write(console, report)
+    console.print(property_table(report))
+    return out.getvalue()
+
+
+def test_text_has_the_facts(report: Report) -> None:
+    text = text_of(report, 140)
+    for fact in (
+        "98,765",
+        "every schedule",
+        "published-immediate",
+        "4,519",
+        "h.jsonl:7",
+        "1 of 1 mutant",
+    ):
+        assert fact in text
+
+
+def test_an_interleaving_is_never_cropped(report: Report, race: MutantRun) -> None:
+    report.programs = [race.run]
+    assert "cas   entry.state AVAILABLE -> ACQUIRED  ok" in text_of(report, 40)
+
+
+class Page(HTMLParser):
+    """What the tests need to know of a page."""
+
+    VOID = frozenset({"meta", "link", "br", "img", "hr", "input"})
+
+    def __init__(self, source: str) -> None:
+        super().__init__()
+        self.open: list[str] = []
+        self.ids: list[str] = []
+        self.targets: list[str] = []
+        self.loads: list[str] = []
+        self.text = ""
+        self.feed(source)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        found = dict(attrs)
+        if tag not in self.VOID:
+            self.open.append(tag)
+        if "id" in found and "svg" not in self.open:
+            self.ids.append(found["id"] or "")
+        if tag == "a":
+            self.targets.append(found.get("href") or "")
+        self.loads += [v for k, v in attrs if k in {"src", "srcset"} and v]
+        self.loads += [v for k, v in attrs if k == "href" and tag == "link" and v]
+
+    def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        return
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self.open.pop() == tag
+
+    def handle_data(self, data: str) -> None:
+        self.text += data
+
+
+@pytest.fixture
+def page(report: Report, race: MutantRun) -> str:
+    return html(report, race, report.programs[1])
+
+
+def test_the_page_is_well_formed_and_its_links_lead_somewhere(page: str) -> None:
+    read = Page(page)
+    assert read.open == []
+    assert {target.removeprefix("#") for target in read.targets} <= set(read.ids)
+    assert len(read.ids) == len(set(read.ids))
+
+
+def test_the_page_loads_nothing(page: str) -> None:
+    assert Page(page).loads == []
+    assert "<script" not in page
+    assert "@import" not in page
+    assert not re.search(r"url\((?!#)", page)
+
+
+def test_the_page_has_the_facts_and_how_to_repeat_them(page: str) -> None:
+    text = Page(page).text
+    for fact in (
+        "98,765",
+        "What SO-10 says & means.",
+        "The state is checked, then written: <two> steps.",
+        "if entry.available:",
+        "if entry.acquire():",
+        "seriatim show s1-abcdef",
+        "seriatim check immediate-async --mutant published-immediate",
+        "seriatim audit tests/data --engine spark",
+        "4,519",
+        "h.jsonl:7",
+    ):
+        assert fact in text
+
+
+def test_pictures_take_their_colours_from_the_page(page: str) -> None:
+    pictures = re.findall(r"<svg.*?</svg>", page, re.DOTALL)
+    assert len(pictures) == 2
+    for picture in pictures:
+        assert "var(--ink)" in picture
+        assert "var(--series-1)" in picture
+        assert not set(re.findall(r"#[0-9a-f]{6}\b", picture)) & set(figures.PAGE_COLOURS)
+
+
+def test_the_page_does_without_pictures(report: Report, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(figures, "available", lambda: False)
+    page = html(report)
+    assert "<svg" not in page
+    assert "98,765" in page
+
+
+def test_pictures_are_the_same_every_time() -> None:
+    traces = {"a": 1, "b": 20_000}
+    assert figures.traces_per_program(traces) == figures.traces_per_program(traces)
