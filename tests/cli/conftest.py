@@ -85,6 +85,8 @@ def _check(world: World) -> Callable[..., SimpleNamespace]:
                 traces=12,
                 complete=12,
                 blocked=0,
+                why="Something broke." if broken else "",
+                bounds={"max_steps": 5000, "seconds": None},
                 counterexample=FakeCounterexample() if broken else None,
             ),
             seconds=0.25,

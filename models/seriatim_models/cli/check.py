@@ -30,7 +30,8 @@ class Search:
     budget: float | None = None
     seed: int | None = None
 
-    def make(self) -> Strategy:
+    def make(self) -> Strategy | None:
+        """None for the exhaustive search: each program knows what it needs of it."""
         from seriatim_models import explorer
 
         seed = self.seed if self.seed is not None else 0
@@ -40,7 +41,7 @@ class Search:
             return explorer.Pct(seed=seed)
         if self.strategy == "pos":
             return explorer.Pos(seed=seed)
-        return explorer.Dpor()
+        return None
 
     @property
     def seconds(self) -> float | None:
@@ -197,9 +198,10 @@ def check_mutants(search: Search) -> list[MutantRun]:
 def replayed(token: str) -> ProgramRun:
     """The one schedule that a token stands for."""
     from seriatim_models import programs
+    from seriatim_models.explorer.errors import ExplorerError
 
     try:
         result = programs.replay(token)
-    except ValueError as error:
+    except (ExplorerError, ValueError) as error:
         raise Mistake(f"cannot replay {token!r}: {error}") from error
     return program_run(result, "replay", [])

@@ -5,7 +5,7 @@ They keep the commands honest about how little they need, and let the tests stan
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Protocol
 
 from seriatim_models.properties.base import Finding
@@ -36,13 +36,19 @@ class Explored(Protocol):
     def exhausted(self) -> bool: ...
 
     @property
-    def traces(self) -> int: ...
+    def traces(self) -> int | None: ...
 
     @property
     def complete(self) -> int: ...
 
     @property
     def blocked(self) -> int: ...
+
+    @property
+    def why(self) -> str: ...
+
+    @property
+    def bounds(self) -> Mapping[str, int | float | None]: ...
 
     @property
     def counterexample(self) -> Interleaving | None: ...

@@ -68,6 +68,8 @@ def program_run(result: ProgramResult, strategy: str, options: list[str]) -> Pro
         blocked=explored.blocked,
         seconds=result.seconds,
         bounds=program.beyond,
+        why=explored.why,
+        limits={name: limit for name, limit in explored.bounds.items() if limit is not None},
         findings=list(result.findings),
         command=shlex.join(arguments),
         counterexample=None

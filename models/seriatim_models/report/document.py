@@ -58,7 +58,7 @@ def document(report: Report) -> Json:
         "seed": report.seed,
         "versions": report.versions,
         "quarantined": sum(audit.quarantined for audit in report.audits),
-        "traces": sum(run.traces for run in report.programs),
+        "traces": report.traces,
         "results": list(_results(report)),
         "programs": [_program(run) for run in report.programs],
         "mutants": [_mutant(run) for run in report.mutants],

@@ -40,13 +40,17 @@ def _environment() -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.filters["thousands"] = lambda n: f"{n:,}"
+    environment.filters["thousands"] = lambda n: "not counted" if n is None else f"{n:,}"
     environment.filters["covered"] = covered
     return environment
 
 
 def _traces_figure(report: Report) -> Markup | None:
-    traces = {run.program: run.traces for run in report.programs if run.mutant is None}
+    traces = {
+        run.program: run.traces
+        for run in report.programs
+        if run.mutant is None and run.traces is not None
+    }
     if len(traces) < 2 or not figures.available():
         return None
     return Markup(figures.traces_per_program(traces))

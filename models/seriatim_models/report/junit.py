@@ -60,9 +60,5 @@ def _mutants(root: ET.Element, mutants: list[MutantRun]) -> None:
             time=f"{mutant.run.seconds:.3f}",
         )
         if not mutant.as_expected:
-            killers = ", ".join(mutant.killed_by) or "nothing"
-            ET.SubElement(
-                case,
-                "failure",
-                message=f"{mutant.expected} must convict it, but {killers} did",
-            )
+            message = f"must be killed by {mutant.expected}; killed by {mutant.killers}"
+            ET.SubElement(case, "failure", message=message)

@@ -51,7 +51,8 @@ class ProgramRun(msgspec.Struct, frozen=True, kw_only=True):
     """Of the search and of every finding together."""
     exhausted: bool
     """Whether every trace within the bounds was covered."""
-    traces: int
+    traces: int | None
+    """Distinct ones; None if they were not counted."""
     complete: int
     blocked: int
     seconds: float
@@ -59,6 +60,10 @@ class ProgramRun(msgspec.Struct, frozen=True, kw_only=True):
     """The bounds of the program, and what lies beyond them."""
     findings: list[Finding]
     command: str
+    why: str = ""
+    """The verdict of the search in one sentence: it can also end in a deadlock or an error, which no property names."""
+    limits: dict[str, int | float | None] = {}
+    """Every bound and budget of the search that applied."""
     mutant: str | None = None
     counterexample: Counterexample | None = None
 
@@ -78,6 +83,15 @@ class MutantRun(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def killed_by(self) -> list[str]:
         return [f.property for f in self.run.findings if f.verdict is Verdict.VIOLATED]
+
+    @property
+    def killers(self) -> str:
+        """Who killed it, in words."""
+        if self.killed_by:
+            return ", ".join(self.killed_by)
+        if self.run.verdict is Verdict.VIOLATED:
+            return f"no property: {self.run.why}"
+        return "nothing: it survives"
 
     @property
     def as_expected(self) -> bool:
@@ -153,6 +167,11 @@ class Report(msgspec.Struct, kw_only=True):
                 *(audit.verdict for audit in self.audits),
             ]
         )
+
+    @property
+    def traces(self) -> int:
+        """Over all programs, mutants aside."""
+        return sum(run.traces or 0 for run in self.programs)
 
     @property
     def exit_code(self) -> int:

@@ -28,8 +28,7 @@ def summary(report: Report) -> Text:
     """One line: the verdict, and what it rests on."""
     facts = []
     if report.programs:
-        traces = sum(run.traces for run in report.programs)
-        facts.append(f"{_count(report.programs, 'program')}, {traces:,} traces")
+        facts.append(f"{_count(report.programs, 'program')}, {report.traces:,} traces")
     if report.mutants:
         killed = sum(m.as_expected for m in report.mutants)
         facts.append(f"{killed} of {_count(report.mutants, 'mutant')} killed as expected")
@@ -84,7 +83,7 @@ def programs(runs: list[ProgramRun]) -> Table:
         made.add_row(
             escape(f"{run.program} with {run.mutant}" if run.mutant else run.program),
             verdict_text(run.verdict),
-            f"{run.traces:,}",
+            "not counted" if run.traces is None else f"{run.traces:,}",
             f"{run.seconds:.2f}",
             covered(run),
             Text(" ").join(Text(f.property, style=STYLES[f.verdict]) for f in run.findings),
@@ -101,7 +100,10 @@ def covered(run: ProgramRun) -> str:
 
 def failures(run: ProgramRun) -> Iterator[Text]:
     """For a program that is not well: what broke, how, and the command that shows it again."""
-    yield from (_explanation(f) for f in run.findings if f.verdict is Verdict.VIOLATED)
+    convicted = [f for f in run.findings if f.verdict is Verdict.VIOLATED]
+    yield from map(_explanation, convicted)
+    if run.verdict is not Verdict.OK and run.why and not convicted:
+        yield Text(f"{run.program}: {run.why}", style=STYLES[run.verdict])
     if run.counterexample is not None:
         yield from counterexample(run.counterexample)
 
@@ -131,13 +133,12 @@ def mutants(runs: list[MutantRun]) -> Table:
         right=("steps", "seconds"),
     )
     for mutant in runs:
-        killers = ", ".join(mutant.killed_by) or "nothing: it survives"
         steps = mutant.run.counterexample.steps if mutant.run.counterexample else None
         made.add_row(
             escape(mutant.mutant),
             escape(mutant.origin),
             mutant.expected,
-            Text(killers, style="green" if mutant.as_expected else "bold red"),
+            Text(mutant.killers, style="green" if mutant.as_expected else "bold red"),
             "" if steps is None else str(steps),
             f"{mutant.run.seconds:.2f}",
         )
