@@ -1,1 +1,59 @@
-""""""
+"""The explorer: a small concurrent program under every schedule that matters.
+
+```python
+from seriatim_models.explorer import explore
+
+def program(world):
+    counter = world.cell(0, name="counter")
+    def work():
+        counter.set(counter.get() + 1)
+    world.spawn(work, name="a")
+    world.spawn(work, name="b")
+    world.at_end(lambda: None if counter.get() == 2 else f"counter is {counter.get()}")
+
+print(explore(program).counterexample)
+```
+
+A program is a function of a `World`. It is run once per execution: it builds shared state and spawns threads.
+Read `operations` for what a step is, `dpor` for which schedules are run and why these are enough.
+"""
+
+from seriatim_models.explorer.counterexample import Counterexample, Step
+from seriatim_models.explorer.dpor import Dpor
+from seriatim_models.explorer.errors import (
+    BadToken,
+    ExplorerError,
+    Misuse,
+    ModelBug,
+    NondeterministicProgram,
+    OutsideModel,
+)
+from seriatim_models.explorer.result import Result
+from seriatim_models.explorer.runner import Violation
+from seriatim_models.explorer.search import Replay, Strategy, checked, explore
+from seriatim_models.explorer.walks import Pct, Pos, Random
+from seriatim_models.explorer.world import Handle, Record, World
+
+__all__ = [
+    "BadToken",
+    "Counterexample",
+    "Dpor",
+    "ExplorerError",
+    "Handle",
+    "Misuse",
+    "ModelBug",
+    "NondeterministicProgram",
+    "OutsideModel",
+    "Pct",
+    "Pos",
+    "Random",
+    "Record",
+    "Replay",
+    "Result",
+    "Step",
+    "Strategy",
+    "Violation",
+    "World",
+    "checked",
+    "explore",
+]

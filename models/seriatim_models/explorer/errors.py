@@ -1,0 +1,36 @@
+"""What can go wrong, by whose fault.
+
+`Misuse`: the program asks for something that the model does not have.
+`NondeterministicProgram`: two runs of one schedule differ, so some chance lies outside the model.
+`BadToken`: a replay token that nobody here printed, or that belongs to another program.
+`ModelBug`: the explorer itself.
+"""
+
+from __future__ import annotations
+
+
+class ExplorerError(Exception):
+    """Anything the explorer refuses to do."""
+
+
+class Misuse(ExplorerError):
+    """The program uses the world in a way that has no meaning."""
+
+
+class OutsideModel(Misuse):
+    """The program reaches past the world: a real thread, a real lock, a sleep, a real clock."""
+
+
+class NondeterministicProgram(ExplorerError):
+    """Two runs of one schedule differ. Is every source of chance inside the model?"""
+
+
+class BadToken(ExplorerError):
+    """A replay token that cannot be read, or that was made from another program."""
+
+
+class ModelBug(ExplorerError):
+    """A mistake of the explorer, not of the program."""
+
+    def __init__(self, what: str) -> None:
+        super().__init__(f"[seriatim_models internal] {what}")

@@ -1,0 +1,69 @@
+"""What an exploration says: verdict, coverage, outcomes, counterexample."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from seriatim_models.explorer.foata import NormalForm
+
+if TYPE_CHECKING:
+    from seriatim_models.explorer.counterexample import Counterexample
+
+
+@dataclass
+class Result:
+    """The finding of one exploration.
+
+    `verdict` is ``ok`` only if everything within the stated `bounds` was looked at and nothing was wrong;
+    ``inconclusive`` when a budget ran out first, or when the strategy only samples.
+    """
+
+    program: str = ""
+    strategy: str = ""
+    verdict: str = "inconclusive"
+    exhausted: bool = False
+    """Every trace within the stated bounds was covered."""
+    complete: int = 0
+    """Executions that ran to their end."""
+    blocked: int = 0
+    """Executions given up because every enabled thread was asleep: wasted."""
+    cut: int = 0
+    """Executions stopped by the bound on steps."""
+    redundant: int = 0
+    """Complete executions of a trace that had been seen before."""
+    traces: int | None = 0
+    """Distinct Mazurkiewicz traces among the complete executions; None if they were not counted."""
+    violations: int = 0
+    """Executions in which something was wrong."""
+    outcomes: Counter[Any] = field(default_factory=Counter)
+    ends: Counter[str] = field(default_factory=Counter)
+    counterexample: Counterexample | None = None
+    bounds: dict[str, int | float | None] = field(default_factory=dict)
+    """Every bound and budget that applied, by name; None where there was none."""
+    why: str = ""
+    """The verdict in one sentence."""
+    seconds: float = 0.0
+    steps: int = 0
+    """Steps taken, over all executions."""
+    depth: int = 0
+    """Length of the longest execution."""
+    seed: int | None = None
+    chance: float | None = None
+    """For PCT: the least probability with which one run finds a bug of the stated depth, if there is one."""
+    trace_set: set[NormalForm] | None = None
+    checkpoint: dict[str, Any] | None = None
+    """Where to go on, if a budget ran out."""
+
+    @property
+    def executions(self) -> int:
+        return self.complete + self.blocked + self.cut
+
+    @property
+    def speed(self) -> float:
+        """Executions per second."""
+        return self.executions / self.seconds if self.seconds else 0.0
+
+    def __str__(self) -> str:
+        return f"{self.program or 'program'} under {self.strategy}: {self.verdict}. {self.why}"

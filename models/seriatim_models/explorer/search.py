@@ -1,0 +1,202 @@
+"""`explore`: run a program under a strategy within budgets, and say what was found and how far it went."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Protocol
+
+from seriatim_models.explorer import token
+from seriatim_models.explorer.counterexample import counterexample, follow, tokened
+from seriatim_models.explorer.dpor import Dpor
+from seriatim_models.explorer.errors import BadToken, NondeterministicProgram
+from seriatim_models.explorer.guard import guarded
+from seriatim_models.explorer.result import Result
+from seriatim_models.explorer.runner import Limits, Observer, Program, Runner, Setting
+
+
+class Strategy(Protocol):
+    """How schedules are picked."""
+
+    real_time: bool
+
+    def search(self, runner: Runner) -> None: ...
+
+
+class Replay:
+    """Run one schedule again, from its token."""
+
+    def __init__(self, token: str) -> None:
+        self.token = token
+        self.real_time = False
+
+    def __str__(self) -> str:
+        return f"Replay({self.token!r})"
+
+    def search(self, runner: Runner) -> None:
+        raise NotImplementedError  # explore() replays by itself
+
+
+def explore(
+    program: Program,
+    strategy: Strategy | None = None,
+    *,
+    max_executions: int | None = None,
+    seconds: float | None = None,
+    max_steps: int = 5000,
+    preemptions: int | None = None,
+    timeouts: int = 1,
+    spurious: int = 0,
+    stuck_ok: bool = False,
+    keep_going: bool = False,
+    on_execution: Observer | None = None,
+    name: str | None = None,
+    count_traces: bool = True,
+    trace_set: bool = False,
+    progress: Callable[[Runner], None] | None = None,
+) -> Result:
+    """Run `program` under the schedules that `strategy` picks (all of them, by default), and say what came of it.
+
+    Budgets: `max_executions`, `seconds`; what runs out makes the verdict inconclusive.
+    Bounds: `max_steps` of one execution; `timeouts` and `spurious` wake-ups of one thread; `preemptions` of a schedule.
+    The first violation ends the search unless `keep_going`. Threads that are stuck for ever are a violation
+    unless `stuck_ok`. `on_execution` sees the world of every execution after its end,
+    and may return (or assert) what is wrong with it.
+    """
+    strategy = Dpor() if strategy is None else strategy
+    name = getattr(program, "__name__", "program") if name is None else name
+    limits = Limits(max_executions, seconds, max_steps, preemptions, keep_going)
+    replayed = None
+    if isinstance(strategy, Replay):
+        replayed = token.read(strategy.token)
+        setting = Setting(replayed.real_time, replayed.timeouts, replayed.spurious, stuck_ok)
+    else:
+        setting = Setting(strategy.real_time, timeouts, spurious, stuck_ok)
+    runner = Runner(
+        program,
+        setting,
+        limits,
+        on_execution=on_execution,
+        count_traces=count_traces,
+        trace_set=trace_set,
+        progress=progress,
+    )
+    with guarded():
+        if replayed is not None:
+            return _replay(runner, name, strategy, replayed)
+        run_twice(runner)
+        strategy.search(runner)
+        return _finding(runner, name, strategy)
+
+
+def run_twice(runner: Runner) -> None:
+    """Run one schedule twice and compare what happened: what differs is chance from outside the model."""
+    seen: list[list[str]] = []
+    for _ in range(2):
+        limits, runner.limits = runner.limits, Limits(max_steps=min(runner.limits.max_steps, 500))
+        try:
+            ex = follow(runner, [])
+        finally:
+            runner.limits = limits
+        assert ex is not None
+        seen.append([f"{s.thread}: {s}" for s in ex.log or []])
+        ex.close()
+    if seen[0] != seen[1]:
+        step = next(
+            (k for k, (a, b) in enumerate(zip(*seen, strict=False)) if a != b),
+            min(map(len, seen)),
+        )
+        sides = [s[step] if step < len(s) else "the end" for s in seen]
+        raise NondeterministicProgram(
+            f"two runs of one schedule differ at step {step + 1}: first {sides[0]}, then {sides[1]}. "
+            "Is every source of chance inside the model? Look for random numbers, clocks, id() or hash() order, "
+            "and state that outlives one execution; use world.choose() and world.now(), "
+            "and build all state in the program."
+        )
+
+
+def _replay(runner: Runner, name: str, strategy: Strategy, said: token.Replayable) -> Result:
+    ex = follow(runner, said.schedule)
+    if ex is None:
+        raise BadToken(
+            "the token asks for a step that this program cannot take: "
+            "it was made from another program, or the program has changed since"
+        )
+    made = token.read(tokened(runner, name, ex))
+    schedule = list(ex.schedule)
+    if made.program != said.program:
+        ex.close()
+        raise BadToken(
+            f"the token was made from another program ({said.program}, this run of {name} is {made.program}), "
+            "or the program has changed since"
+        )
+    runner.ended(ex, ex.end, None)
+    runner.found = runner.found or []
+    result = _finding(runner, name, strategy)
+    if result.counterexample is None:
+        result.why = (
+            f"the replayed schedule of {len(schedule)} steps ended '{ex.end}' with nothing wrong"
+        )
+    return result
+
+
+def _finding(runner: Runner, name: str, strategy: Strategy) -> Result:
+    limits, setting = runner.limits, runner.setting
+    bounds: dict[str, int | float | None] = {
+        "max_executions": limits.max_executions,
+        "seconds": limits.seconds,
+        "max_steps": limits.max_steps,
+        "preemptions": limits.preemptions,
+        "timeouts": setting.timeouts,
+        "spurious": setting.spurious,
+    }
+    result = Result(
+        program=name,
+        strategy=str(strategy),
+        exhausted=runner.exhausted,
+        complete=runner.complete,
+        blocked=runner.blocked,
+        cut=runner.cut,
+        redundant=runner.redundant,
+        traces=None if runner.seen is None else len(runner.seen),
+        violations=runner.violations,
+        outcomes=runner.outcomes,
+        ends=runner.ends,
+        bounds=bounds,
+        seconds=runner.seconds,
+        steps=runner.steps,
+        depth=runner.depth,
+        seed=runner.seed,
+        chance=runner.chance,
+        trace_set=runner.forms,
+        checkpoint=runner.checkpoint,
+    )
+    if runner.found:
+        schedule, _ = runner.found[0]
+        result.counterexample = counterexample(runner, name, schedule)
+        result.verdict = "violated"
+        case = result.counterexample
+        result.why = f"{case.what} (execution {result.executions}, {len(case.events)} steps)"
+    elif runner.exhausted:
+        result.verdict = "ok"
+        within = (
+            f" within preemptions={limits.preemptions}" if limits.preemptions is not None else ""
+        )
+        result.why = f"all {_many(result)}{within} were looked at, and nothing was wrong"
+    else:
+        result.verdict = "inconclusive"
+        reason = f"stopped by {runner.spent}" if runner.spent else "a sample, not all"
+        result.why = f"nothing was wrong in {_many(result)}, but that is not everything: {reason}"
+    return result
+
+
+def _many(result: Result) -> str:
+    if result.traces is None:
+        return f"{result.executions} executions"
+    return f"{result.traces} traces ({result.executions} executions)"
+
+
+def checked(result: Result) -> Any:
+    """Raise AssertionError with the counterexample if the result is a violation; for tests."""
+    if result.counterexample is not None:
+        raise AssertionError(result.counterexample.text())
+    return result

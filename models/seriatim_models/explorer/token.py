@@ -1,0 +1,116 @@
+"""Replay tokens: one schedule, in one printable word.
+
+``sr1.<program>.<setting>.<schedule>.<check>``: the version; a hash of the program's name and
+of the operations that it did under this schedule; the setting (real time, time-outs, spurious wake-ups); the steps as (thread in order of creation,
+way), run lengths coded; a check sum against typing errors.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import zlib
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from seriatim_models.explorer.errors import BadToken
+
+VERSION = "sr1"
+
+
+@dataclass(frozen=True)
+class Replayable:
+    """What a token says."""
+
+    program: str
+    """Hash of the program's name and of what it did."""
+    real_time: bool
+    timeouts: int
+    spurious: int
+    schedule: list[tuple[int, int]]
+
+
+def program_hash(name: str, operations: Iterable[str]) -> str:
+    """Eight hexadecimal digits for a program and the operations that it did."""
+    digest = hashlib.blake2b(digest_size=4)
+    digest.update(name.encode())
+    for operation in operations:
+        digest.update(b"\0" + operation.encode())
+    return digest.hexdigest()
+
+
+def write(said: Replayable) -> str:
+    """The token."""
+    data = bytearray()
+    runs: list[list[int]] = []
+    for thread, way in said.schedule:
+        if runs and way == 0 and runs[-1][0] == thread and runs[-1][1] == 0:
+            runs[-1][2] += 1
+        else:
+            runs.append([thread, way, 1])
+    for thread, way, length in runs:
+        # One number each: lengths where the way is 0, ways (odd) where it is not.
+        _number(data, thread)
+        _number(data, (length - 1) * 2 if way == 0 else way * 2 + 1)
+    packed = zlib.compress(bytes(data), 9)
+    body = b"z" + packed if len(packed) < len(data) else b"r" + bytes(data)
+    text = base64.urlsafe_b64encode(body).decode().rstrip("=")
+    setting = f"{'r' if said.real_time else 'n'}{said.timeouts}-{said.spurious}"
+    front = f"{VERSION}.{said.program}.{setting}.{text}"
+    return f"{front}.{_sum(front)}"
+
+
+def read(token: str) -> Replayable:
+    """What a token says; `BadToken` if it says nothing."""
+    token = token.strip()
+    parts = token.split(".")
+    if not parts or not parts[0].startswith("sr"):
+        raise BadToken(f"not a replay token: {token[:40]!r} does not begin with '{VERSION}.'")
+    if parts[0] != VERSION:
+        raise BadToken(f"a token of version {parts[0]!r}; this explorer reads {VERSION!r}")
+    if len(parts) != 5:
+        raise BadToken(
+            f"a replay token has 5 parts between dots, this one has {len(parts)}: was all of it copied?"
+        )
+    if _sum(".".join(parts[:4])) != parts[4]:
+        raise BadToken("the check sum of the replay token is wrong: was it cut or changed?")
+    try:
+        setting = parts[2]
+        timeouts, spurious = setting[1:].split("-")
+        body = base64.urlsafe_b64decode(parts[3] + "=" * (-len(parts[3]) % 4))
+        data = zlib.decompress(body[1:]) if body[:1] == b"z" else body[1:]
+        numbers = _numbers(data)
+        schedule: list[tuple[int, int]] = []
+        for thread, what in zip(numbers[::2], numbers[1::2], strict=True):
+            if what & 1:
+                schedule.append((thread, what >> 1))
+            else:
+                schedule.extend([(thread, 0)] * ((what >> 1) + 1))
+        return Replayable(parts[1], setting[0] == "r", int(timeouts), int(spurious), schedule)
+    except (ValueError, IndexError, zlib.error) as error:
+        raise BadToken(f"the replay token cannot be read: {error}") from error
+
+
+def _sum(text: str) -> str:
+    return f"{zlib.crc32(text.encode()) & 0xFFFF:04x}"
+
+
+def _number(data: bytearray, n: int) -> None:
+    while n >= 128:
+        data.append(n & 127 | 128)
+        n >>= 7
+    data.append(n)
+
+
+def _numbers(data: bytes) -> list[int]:
+    numbers: list[int] = []
+    n = shift = 0
+    for byte in data:
+        n |= (byte & 127) << shift
+        shift += 7
+        if byte < 128:
+            numbers.append(n)
+            n = shift = 0
+    if shift:
+        raise ValueError("it ends in the middle of a number")
+    return numbers
