@@ -1,8 +1,9 @@
 """Replay tokens: one schedule, in one printable word.
 
-``sr1.<program>.<setting>.<schedule>.<check>``: the version; a hash of the program's name and
-of the operations that it did under this schedule; the setting (real time, time-outs, spurious wake-ups); the steps as (thread in order of creation,
-way), run lengths coded; a check sum against typing errors.
+``sr1.<program>.<setting>.<schedule>.<check>``: the version;
+a hash of the program's name and of the operations that it did under this schedule;
+the setting (real time, time-outs, spurious wake-ups);
+the steps as (thread in order of creation, way), run lengths coded; a check sum against typing errors.
 """
 
 from __future__ import annotations

@@ -1,0 +1,161 @@
+"""The explorer against brute force, over generated programs.
+
+For each program: the set of Foata normal forms that optimal DPOR visits equals the set over *all* interleavings;
+each is visited once and nothing is visited in vain; and all interleavings with one normal form end in the same
+state with the same results (which is what independence means).
+
+    python -m seriatim_models.explorer.crosscheck --programs 20000 --resume FILE
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+import time
+from collections import Counter
+from dataclasses import dataclass
+from pathlib import Path
+
+from seriatim_models.explorer.brute import interleavings
+from seriatim_models.explorer.dpor import Dpor
+from seriatim_models.explorer.foata import digest_of
+from seriatim_models.explorer.generated import Generated, generate
+from seriatim_models.explorer.runner import Limits, Program, Runner, Setting
+
+BRUTE_MAX = 4000
+"""Programs with more interleavings are left out, and counted: they take too long, not too much thought."""
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """One program under both."""
+
+    interleavings: int
+    traces: int
+    wrong: str = ""
+    """What differs; empty if nothing does."""
+    too_large: bool = False
+    kinds: frozenset[str] = frozenset()
+    """Ends that were seen."""
+
+
+def compare(
+    program: Program,
+    *,
+    real_time: bool = False,
+    timeouts: int = 1,
+    spurious: int = 0,
+    most: int = BRUTE_MAX,
+) -> Comparison:
+    """Explore `program` both ways."""
+    setting = Setting(real_time, timeouts, spurious, stuck_ok=True)
+    runner = Runner(program, setting, Limits(keep_going=True))
+    outcomes: dict[bytes, object] = {}
+    count = 0
+    ends: set[str] = set()
+    for ex, levels in interleavings(runner.fresh):
+        count += 1
+        if count > most:
+            ex.close()
+            return Comparison(count, 0, too_large=True)
+        for check in ex.world.checks:
+            check()
+        ends.add(ex.end)
+        outcome = (ex.end, tuple(map(repr, ex.world.results)))
+        name = levels.digest()
+        if outcomes.setdefault(name, outcome) != outcome:
+            wrong = f"one trace, two outcomes: {outcomes[name]} and {outcome}"
+            ex.close()
+            return Comparison(count, len(outcomes), wrong)
+    other = Runner(program, setting, Limits(keep_going=True))
+    Dpor(real_time=real_time).search(other)
+    seen = other.seen or set()
+    wrong = ""
+    if seen != outcomes.keys():
+        missing, extra = len(outcomes.keys() - seen), len(seen - outcomes.keys())
+        wrong = f"of {len(outcomes)} traces {missing} were missed and {extra} are not traces at all"
+    elif other.complete != len(outcomes) or other.redundant or other.blocked or other.cut:
+        wrong = (
+            f"{len(outcomes)} traces, but {other.complete} complete executions, {other.redundant} redundant, "
+            f"{other.blocked} blocked, {other.cut} cut"
+        )
+    elif {repr(o) for o in other.outcomes} != {repr_of(o) for o in outcomes.values()}:
+        wrong = "the outcomes differ"
+    return Comparison(count, len(outcomes), wrong, kinds=frozenset(ends))
+
+
+def repr_of(outcome: object) -> str:
+    """The result in an outcome of `compare`."""
+    assert isinstance(outcome, tuple)
+    return str(outcome[1][0]) if outcome[1] else ""
+
+
+def compare_generated(program: Generated) -> Comparison:
+    """`compare` with the setting that the program is meant for."""
+    return compare(
+        program,
+        real_time=program.real_time,
+        timeouts=program.timeouts,
+        spurious=program.spurious,
+    )
+
+
+def main(argv: list[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
+    parser.add_argument("--programs", type=int, default=2000, help="how many programs")
+    parser.add_argument("--first", type=int, default=0, help="number of the first one")
+    parser.add_argument("--resume", type=Path, help="file that remembers how far it got")
+    parser.add_argument("--seconds", type=float, help="stop after so long")
+    options = parser.parse_args(argv)
+    begun = time.monotonic()
+    at, large, executions, traces = options.first, 0, 0, 0
+    kinds: Counter[str] = Counter()
+    if options.resume is not None and options.resume.exists():
+        said = json.loads(options.resume.read_text())
+        at, large, executions, traces = said["next"], said["large"], said["executions"], said["traces"]
+        kinds.update(said["ends"])
+    told = begun
+    last = options.first + options.programs
+    while at < last:
+        found = compare_generated(generate(at))
+        if found.wrong:
+            print(f"{generate(at)}\nWRONG: {found.wrong}")
+            return 1
+        at += 1
+        large += found.too_large
+        executions += found.interleavings
+        traces += found.traces
+        kinds.update(found.kinds)
+        now = time.monotonic()
+        out_of_time = options.seconds is not None and now - begun > options.seconds
+        if now - told > 2 or at == last or out_of_time:
+            told = now
+            if options.resume is not None:
+                state = {
+                    "next": at, "large": large, "executions": executions, "traces": traces,
+                    "ends": dict(kinds),
+                }  # fmt: skip
+                options.resume.write_text(json.dumps(state))
+            print(
+                f"\r{at - options.first} of {options.programs} programs, {executions} interleavings, "
+                f"{traces} traces, {large} too large, {now - begun:.0f} s ",
+                end="",
+                file=sys.stderr,
+                flush=True,
+            )
+        if out_of_time:
+            break
+    print(file=sys.stderr)
+    print(
+        f"{at - options.first - large} programs agree with brute force: {executions} interleavings, {traces} traces; "
+        f"{large} left out as too large; ends seen: "
+        + ", ".join(f"{k} in {v}" for k, v in sorted(kinds.items()))
+    )
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
+
+__all__ = ["Comparison", "compare", "compare_generated", "digest_of", "main"]
