@@ -120,9 +120,9 @@ class Node:
         return f"{self.list_name}#{self.id}"
 
     def _on_next(self, change: Change[Node | None]) -> None:
-        if not change.ok or change.new is None:
-            return
         ev, node = ("link", change.new) if change.old is None else ("unlink", change.old)
+        if not change.ok or node is None:
+            return
         self.host.record(
             ev, list=self.list_name, node=node.label(), place=list(node.place()), at=self.label()
         )
@@ -495,8 +495,6 @@ class Queue:
         """Give the message its place, then find somebody for it.
 
         Everything that decides who may have it is set before it is linked: from then on it is public.
-        An immediate message that nobody took is dequeued, by compare-and-set from AVAILABLE, because a delivery
-        on another thread may be taking it at this moment (article "Strict Ordering", potential issue).
         """
         self.host.record(
             "enqueue",
@@ -517,9 +515,17 @@ class Queue:
                 self._rewind_all(entry)
             self._arrived(entry)
         if message.immediate:
-            self._discard(entry)
+            self.undelivered(entry)
         self.host.record("enqueue", ph="ok", m=message.id, place=list(entry.place()))
         return entry
+
+    def undelivered(self, entry: QueueEntry) -> None:
+        """An immediate message is delivered by now, or nobody gets it.
+
+        One compare-and-set from AVAILABLE decides, because a delivery on another thread may be taking it at this
+        moment. The article "Strict Ordering" has a check and then a dequeue here, and doubts it.
+        """
+        self._discard(entry)
 
     # ---- what a holder does
 
@@ -602,9 +608,7 @@ class Queue:
 
     def _rewind_all(self, entry: QueueEntry) -> None:
         for consumer in self.all.walk():
-            if (
-                consumer.acquires
-            ):  # a browser sees each entry at most once, so it never goes back (SO-4)
+            if consumer.acquires:  # a browser never goes back: it sees each entry once (SO-4)
                 self._rewind(consumer, entry)
 
     def _rewind(self, consumer: Consumer, entry: QueueEntry) -> None:
@@ -841,7 +845,7 @@ class PushQueue(Queue):
         for consumer in self._in_turn():
             if self._deliver_to(consumer, path, entry) and consumer.acquires:
                 return
-        if entry.available():
+        if not entry.message.immediate and entry.available():
             self.deliver_async()
 
     def _returned(self, entry: QueueEntry) -> None:
@@ -1044,14 +1048,16 @@ class PullQueue(Queue):
         """
         self.host.record("pull", ph="invoke", sub=consumer.name)
         self.manager.set_notified(consumer, False)  # rule 6: be seen to rest, then look
-        entry = self._attempt(consumer, "pull") if consumer.wants_work.get() else None
-        if entry is not None:
-            self.manager.set_notified(consumer, True)
-            consumer.target.send(consumer, entry)
-            if consumer.credit is not None and consumer.credit.get() == 0:
-                self.set_notify_work_desired(consumer, False)
-        elif consumer.acquires:
-            self._notify_other(consumer)
+        entry = None
+        if consumer.wants_work.get():
+            entry = self._attempt(consumer, "pull")
+            if entry is not None:
+                self.manager.set_notified(consumer, True)
+                consumer.target.send(consumer, entry)
+                if consumer.credit is not None and consumer.credit.get() == 0:
+                    self.set_notify_work_desired(consumer, False)
+            elif consumer.acquires:
+                self._notify_other(consumer)
         self.host.record(
             "pull", ph="ok", sub=consumer.name, m=entry.message.id if entry is not None else ""
         )

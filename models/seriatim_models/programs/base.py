@@ -52,3 +52,5 @@ class Mutant:
     """Id of the program that shows it."""
     steps: int
     """Length of its shortest counterexample, in steps."""
+    also: tuple[str, ...] = ()
+    """Other properties that convict it in the same program."""

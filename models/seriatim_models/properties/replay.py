@@ -202,8 +202,8 @@ class Replay:
 
     def _on_link(self, e: Event) -> None:
         node = e.args["node"]
-        if node in self.entries:
-            entry = self.entries[node]
+        if "@" not in node:  # nodes of consumer lists are labelled consumer@list#id
+            entry = self.entry(node)
             entry.links.append(e)
             entry.place = (e.args["place"][0], e.args["place"][1])
             if not entry.state.when:

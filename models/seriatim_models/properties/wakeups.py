@@ -124,8 +124,11 @@ class Wk3(OnReplay):
             op = h.op_at(e.i)
             tested += any(m.args["new"] == "NotInterested" for m in sub.moves)
             began = op.start if op is not None else e.i
-            if sub.listed.held("NotInterested", began, e.i):
-                since = next(m for m in reversed(sub.moves) if m.i < e.i)
+            # An acquiring consumer is moved just before it is woken: look at where it was until then.
+            moved = [m for m in sub.moves if m.proc == e.proc and began < m.i < e.i]
+            until = next((m.i for m in reversed(moved) if m.args["at"] == "leave"), e.i)
+            if sub.listed.held("NotInterested", began, until - 1):
+                since = next(m for m in reversed(sub.moves) if m.i < until)
                 bad.append((f"{sub.name} was notified, NotInterested since {since.i}", [since, e]))
         return Finding.of(self.id, tested, bad)
 

@@ -1,0 +1,141 @@
+"""Checking a program: the explorer finds its schedules, the properties judge the history of each."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from seriatim_models.explorer import Dpor, Result, World, explore
+from seriatim_models.history.event import Event, event
+from seriatim_models.programs.base import Mutant, Program
+from seriatim_models.programs.variants import load
+from seriatim_models.properties import PROPERTIES, Finding, Verdict
+from seriatim_models.properties.whitebox import judge
+
+
+@dataclass
+class ProgramResult:
+    """What exploring a program gave."""
+
+    program: Program
+    mutant: Mutant | None
+    findings: list[Finding]
+    """One for each property, over all executions: the sum of the cases, and a witness if any execution convicts."""
+    explored: Result
+    seconds: float
+    witness: list[Event] = field(default_factory=list)
+    """The history of the counterexample."""
+
+    @property
+    def verdict(self) -> Verdict:
+        """Violated if any property or the explorer itself says so; ok only if all was looked at."""
+        if self.explored.verdict == "violated":
+            return Verdict.VIOLATED
+        return Verdict(self.explored.verdict)
+
+
+class Judge:
+    """Judges each execution as it ends, and adds up."""
+
+    def __init__(self, ids: Sequence[str]) -> None:
+        self.properties = [PROPERTIES[i] for i in ids]
+        self.tested = dict.fromkeys(ids, 0)
+        self.untestable = dict.fromkeys(ids, 0)
+        self.convicted: dict[str, Finding] = {}
+
+    def __call__(self, world: World) -> str | None:
+        first: Finding | None = None
+        for finding in judge(history(world), self.properties):
+            self.tested[finding.property] += finding.n_tested
+            self.untestable[finding.property] += finding.n_untestable
+            if finding.verdict is Verdict.VIOLATED:
+                self.convicted[finding.property] = finding
+                first = first or finding
+        if first is None:
+            return None
+        return f"{first.property}: {first.explanation}"
+
+    def findings(self, subject: str, exhausted: bool) -> list[Finding]:
+        """One finding for each property; what was not violated is only ok if every schedule was looked at."""
+        found = []
+        for p in self.properties:
+            bad = self.convicted.get(p.id)
+            ok = exhausted and self.tested[p.id] > 0
+            found.append(
+                Finding(
+                    property=p.id,
+                    verdict=Verdict.VIOLATED if bad else Verdict.OK if ok else Verdict.INCONCLUSIVE,
+                    n_tested=self.tested[p.id],
+                    n_untestable=self.untestable[p.id],
+                    subject=subject,
+                    explanation=bad.explanation if bad else "",
+                    witness=bad.witness if bad else [],
+                )
+            )
+        return found
+
+
+def history(world: World) -> list[Event]:
+    """What the reference recorded in this execution, as qh/1 events; the time is the step."""
+    return [event(i, r.step, r.thread, r.ev, r.args) for i, r in enumerate(world.records)]
+
+
+def subject(program: Program, mutant: Mutant | None) -> str:
+    """The name under which a program, or a mutant in it, stands in tokens and tables."""
+    return program.id if mutant is None else f"{program.id}+{mutant.id}"
+
+
+def runnable(program: Program, mutant: Mutant | None) -> Callable[[World], None]:
+    """The program as the explorer takes it."""
+    lib = load(program.reference, mutant)
+
+    def run(world: World) -> None:
+        program.build(world, lib)
+
+    run.__name__ = run.__qualname__ = subject(program, mutant)
+    return run
+
+
+def check_program(
+    program: Program,
+    mutant: Mutant | None = None,
+    *,
+    strategy: Any = None,
+    seconds: float | None = None,
+    properties: Sequence[str] | None = None,
+    on_progress: Callable[[int], None] | None = None,
+    keep_going: bool = False,
+    **budgets: Any,
+) -> ProgramResult:
+    """Explore `program` (with `mutant` in place of the reference) and judge every execution.
+
+    A mutant is judged by the property that must convict it, and by no other.
+    """
+    ids = properties or ((mutant.killed_by,) if mutant is not None else program.properties)
+    verdicts = Judge(ids)
+    count = 0
+
+    def observe(world: World) -> str | None:
+        nonlocal count
+        count += 1
+        if on_progress is not None:
+            on_progress(count)
+        return verdicts(world)
+
+    explored = explore(
+        runnable(program, mutant),
+        strategy or Dpor(real_time=program.real_time),
+        name=subject(program, mutant),
+        seconds=seconds,
+        on_execution=observe,
+        keep_going=keep_going,
+        **budgets,
+    )
+    return ProgramResult(
+        program,
+        mutant,
+        verdicts.findings(subject(program, mutant), explored.exhausted),
+        explored,
+        explored.seconds,
+    )

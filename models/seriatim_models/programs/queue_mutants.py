@@ -1,0 +1,693 @@
+"""Wrong queues: each the smallest edit of `seriatim.queue` that breaks one property.
+
+Those named ``published-...`` are what the articles, or the broker that they describe, say or do.
+The others are mistakes that somebody made or could make; where a public bug report is the origin, it is named.
+"""
+
+from __future__ import annotations
+
+from seriatim_models.programs.base import Mutant
+
+QUEUE_MUTANTS: dict[str, Mutant] = {}
+
+
+def mutant(
+    id: str,
+    killed_by: str,
+    program: str,
+    steps: int,
+    origin: str,
+    title: str,
+    *edits: tuple[str, str],
+) -> None:
+    """Register one."""
+    QUEUE_MUTANTS[id] = Mutant(id, origin, title, "queue", edits, killed_by, program, steps)
+
+
+ORDERING = "article 'Strict Ordering'"
+INTERACTIONS = "article 'Consumer-Queue Interactions'"
+BROKER = "Apache Qpid Broker-J, main of August 2026"
+
+# ---- what was published
+
+mutant(
+    "published-immediate",
+    "IM-1",
+    "immediate-race",
+    0,
+    f"{ORDERING}, potential issue",
+    "the immediate flag is checked, and then the entry is dequeued whatever its state is by now",
+    (
+        """        self._discard(entry)
+
+    # ---- what a holder does
+""",
+        """        if entry.available():
+            entry.state.set(DEQUEUED)
+            self._dispose(entry)
+
+    # ---- what a holder does
+""",
+    ),
+)
+
+mutant(
+    "published-rewind",
+    "SP-2",
+    "release-behind",
+    0,
+    f"{ORDERING}, checkSubscriptionsNotAheadOfDelivery",
+    "a pointer is moved back only if it is past the entry, so an advance that was already decided still wins",
+    (
+        """            back = entry if entry.place() < pointer.entry.place() else pointer.entry
+            if consumer""",
+        """            back = entry
+            if entry.place() >= pointer.entry.place() or consumer""",
+    ),
+)
+
+mutant(
+    "published-priority-arrival",
+    "SP-2",
+    "priority-arrival",
+    0,
+    f"{ORDERING}, AMQPriorityQueue",
+    "an arrival of high priority leaves alone a pointer that is before it, though it is about to go past",
+    (
+        """            back = entry if entry.place() < pointer.entry.place() else pointer.entry
+            if consumer""",
+        """            back = entry
+            if entry.place() >= pointer.entry.place() or consumer""",
+    ),
+)
+
+mutant(
+    "published-pointer-by-value",
+    "SP-2",
+    "release-behind",
+    0,
+    f"{ORDERING}, setLastSeenEntry(node, newNode)",
+    "pointers are compared by the entry they stand at, so a rewind to that very entry goes unseen",
+    (
+        """    def plain(self) -> list[int]:
+        \"\"\"Its position""",
+        """    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Pointer) and self.plain() == other.plain()
+
+    __hash__ = None
+
+    def plain(self) -> list[int]:
+        \"\"\"Its position""",
+    ),
+)
+
+mutant(
+    "published-browser-rewind",
+    "SO-4",
+    "browse",
+    0,
+    f"{ORDERING}, checkSubscriptionsNotAheadOfDelivery",
+    "an arrival of high priority moves back the pointers of all subscriptions, browsers too",
+    (
+        "            if consumer.acquires:  # a browser never goes back: it sees each entry once (SO-4)\n",
+        "            if consumer is not None:\n",
+    ),
+)
+
+TWO_POINTERS = (
+    (
+        """        self.credit = (
+            None if credit""",
+        """        self.released = host.cell(None, f"{name}.released")
+        self.credit = (
+            None if credit""",
+    ),
+    (
+        """            pointer = consumer.pointer.get()
+            if not pointer.passed and self._wanted(consumer, pointer.entry):
+                return pointer
+            following = self.entries.next(pointer.entry)
+            if following is None:
+                return None
+            consumer.pointer.compare_and_set(pointer, Pointer(following, "advance"))
+""",
+        """            pointer = consumer.pointer.get()
+            released = consumer.released.get()
+            if released is not None and pointer.entry.place() >= released.place():
+                following = released
+            else:
+                following = self.entries.next(pointer.entry)
+            if following is None or self._wanted(consumer, following):
+                return following and Pointer(following, "found")
+            if consumer.pointer.compare_and_set(pointer, Pointer(following, "advance", True)):
+                consumer.released.compare_and_set(released, None)
+""",
+    ),
+    (
+        """            pointer = consumer.pointer.get()
+            back = entry if entry.place() < pointer.entry.place() else pointer.entry
+            if consumer.pointer.compare_and_set(pointer, Pointer(back, "rewind")):
+                return
+""",
+        """            released = consumer.released.get()
+            if released is not None and released.place() <= entry.place():
+                return
+            if consumer.released.compare_and_set(released, entry):
+                self._notify(consumer)
+                return
+""",
+    ),
+    (
+        "    _returned = _arrived\n",
+        "    def _returned(self, entry: QueueEntry) -> None:\n        pass\n",
+    ),
+    (
+        """        self.host.record("deliver", m=entry.message.id, sub=consumer.name)
+""",
+        """        self.host.record("deliver", m=entry.message.id, sub=consumer.name)
+        released = consumer.released.get()
+        consumer.pointer.set(Pointer(entry, "seen", True))
+        if released is entry:
+            consumer.released.compare_and_set(released, None)
+""",
+    ),
+    (
+        """                    "pointer": c.pointer.get().plain(),
+""",
+        """                    "pointer": min(
+                        c.pointer.get().plain(),
+                        [*r.place(), 0] if (r := c.released.get()) is not None else [1 << 30],
+                    ),
+""",
+    ),
+)
+
+mutant(
+    "published-two-pointers",
+    "SP-2",
+    "release-again",
+    0,
+    f"{BROKER}, QueueContext and updateSubRequeueEntry",
+    "a rewind goes into a second pointer; clearing that one wipes out a rewind to the same entry that came meanwhile",
+    *TWO_POINTERS,
+)
+
+mutant(
+    "published-released-again",
+    "WK-1",
+    "release-again",
+    0,
+    f"{BROKER}, updateSubRequeueEntry",
+    "an entry that is released while the second pointer stands at it, or before it, wakes nobody",
+    *TWO_POINTERS,
+)
+
+mutant(
+    "published-wish-told-first",
+    "WK-1",
+    "consumer-priorities",
+    0,
+    f"{BROKER}, AbstractConsumerTarget",
+    "the queue is told that interest was lost before the flag says so, so the one who is woken is held back by it",
+    (
+        """        # The flag first: whoever is woken below must not be held back by a wish that is over.
+        self.host.record("work_desired", ph="invoke", sub=consumer.name, desired=desired)
+        consumer.wants_work.set(desired)
+""",
+        """        self.host.record("work_desired", ph="invoke", sub=consumer.name, desired=desired)
+""",
+    ),
+    (
+        """        self.host.record("work_desired", ph="ok", sub=consumer.name)
+""",
+        """        consumer.wants_work.set(desired)
+        self.host.record("work_desired", ph="ok", sub=consumer.name)
+""",
+    ),
+)
+
+mutant(
+    "published-size-late",
+    "QL-2",
+    "consumer-list",
+    0,
+    f"{BROKER}, QueueConsumerNodeList",
+    "the size goes up after the entry is linked, so it can go down first",
+    (
+        """        self.size.add(1)
+        self.append(entry)
+""",
+        """        self.append(entry)
+        self.size.add(1)
+""",
+    ),
+)
+
+# ---- what others did wrong, and what one could
+
+mutant(
+    "number-drawn-early",
+    "SO-1",
+    "enqueue-enqueue",
+    0,
+    "Michael and Scott, PODC 1996: why the number is drawn from the tail that is linked to",
+    "a node draws its number once, from a tail that may not be its predecessor in the end",
+    (
+        """    def append(self, node: N) -> None:
+        while True:
+""",
+        """    def append(self, node: N) -> None:
+        node.id = self._tail.get().id + 1
+        while True:
+""",
+    ),
+    ("            node.id = tail.id + 1\n", ""),
+)
+
+mutant(
+    "link-without-cas",
+    "ES-5",
+    "enqueue-enqueue",
+    0,
+    "Michael and Scott, PODC 1996: why the link is a compare-and-set",
+    "the new node is linked by a plain write",
+    (
+        """            if tail.next.compare_and_set(None, node):
+                self._tail.compare_and_set(tail, node)
+                return
+""",
+        """            tail.next.set(node)
+            self._tail.compare_and_set(tail, node)
+            return
+""",
+    ),
+)
+
+mutant(
+    "unlink-acquired",
+    "SO-2",
+    "release-behind",
+    0,
+    "what a list must not take for gone",
+    "acquired entries are unlinked too",
+    ('in ("DEQUEUED", "DELETED")', 'in ("ACQUIRED", "DEQUEUED", "DELETED")'),
+)
+
+mutant(
+    "no-rewind-on-release",
+    "SO-3",
+    "release-behind",
+    0,
+    "QPID-2900 in effect",
+    "a released entry wakes, but rewinds nobody",
+    (
+        """        self._rewind_all(entry)
+        self._returned(entry)
+""",
+        """        self._returned(entry)
+""",
+    ),
+)
+
+mutant(
+    "level-off-by-one",
+    "SO-5",
+    "priority-levels",
+    0,
+    "AMQP 0-10, message priority",
+    "floor where the table has ceil",
+    ("(5 - (levels + 1) // 2)", "(5 - levels // 2)"),
+)
+
+mutant(
+    "place-ignores-sub-queue",
+    "SP-2",
+    "priority-arrival",
+    0,
+    "QPID-3927",
+    "places are compared by number alone, across sub-queues",
+    ("        return (self.rank, self.id)\n", "        return (0, self.id)\n"),
+)
+
+mutant(
+    "shortcut-skips-the-pointer",
+    "SO-6",
+    "exclusive",
+    0,
+    ORDERING,
+    "the exclusive consumer is given the new entry without a look at what it has not had yet",
+    (
+        "            pointer = self.next_available(consumer)\n            blocked",
+        """            pointer = (
+                Pointer(only, "shortcut") if path == "shortcut" else self.next_available(consumer)
+            )
+            blocked""",
+    ),
+)
+
+mutant(
+    "state-by-set",
+    "ES-1",
+    "two-takers",
+    0,
+    "check-then-act",
+    "the state is compared, and then set",
+    (
+        "        return self.state.compare_and_set(expected, new)\n",
+        """        if self.state.get() is not expected:
+            return False
+        self.state.set(new)
+        return True
+""",
+    ),
+)
+
+mutant(
+    "acquire-by-set",
+    "ES-2",
+    "two-takers",
+    0,
+    "check-then-act",
+    "an entry that was seen available is acquired without a compare-and-set",
+    (
+        "            if not entry.change(AVAILABLE, consumer.acquired):\n",
+        """            entry.state.set(consumer.acquired)
+            if not entry.available() and entry.state.get() is not consumer.acquired:
+""",
+    ),
+)
+
+mutant(
+    "acquire-what-is-gone",
+    "ES-3",
+    "two-takers",
+    0,
+    "check-then-act",
+    "the same, seen from an entry that was dequeued in between",
+    (
+        "            if not entry.change(AVAILABLE, consumer.acquired):\n",
+        """            entry.state.set(consumer.acquired)
+            if not entry.available() and entry.state.get() is not consumer.acquired:
+""",
+    ),
+)
+
+mutant(
+    "release-without-owner",
+    "ES-4",
+    "release-not-mine",
+    0,
+    "QPID-7154",
+    "whoever asks may release",
+    (
+        """        ok = entry.change(consumer.acquired, AVAILABLE)
+""",
+        """        held = entry.state.get()
+        ok = held.name == "ACQUIRED" and entry.change(held, AVAILABLE)
+""",
+    ),
+)
+
+mutant(
+    "close-keeps-messages",
+    "ES-5",
+    "close",
+    0,
+    "QPID-6817",
+    "a consumer closes and takes what it holds with it",
+    ("                self.release(entry, consumer)\n", "                pass\n"),
+)
+
+mutant(
+    "credit-not-restored",
+    "ES-6",
+    "two-takers",
+    0,
+    ORDERING,
+    "the credit of an attempt that acquired nothing is lost",
+    ("            consumer.restore_credit()\n", ""),
+)
+
+mutant(
+    "pointer-by-set",
+    "SP-1",
+    "two-takers",
+    0,
+    ORDERING,
+    "the pointer is advanced by a plain write",
+    (
+        'consumer.pointer.compare_and_set(pointer, Pointer(following, "advance"))',
+        'consumer.pointer.set(Pointer(following, "advance"))',
+    ),
+)
+
+mutant(
+    "advance-by-two",
+    "SP-3",
+    "release-behind",
+    0,
+    "off by one",
+    "the pointer advances past an entry that nobody looked at",
+    (
+        "            following = self.entries.next(pointer.entry)\n            if following is None:\n",
+        """            following = self.entries.next(pointer.entry)
+            following = following and (self.entries.next(following) or following)
+            if following is None:
+""",
+    ),
+)
+
+mutant(
+    "no-job",
+    "IM-3",
+    "push",
+    0,
+    ORDERING,
+    "what could not be delivered on enqueue is left to nobody",
+    (
+        """        if not entry.message.immediate and entry.available():
+            self.deliver_async()
+""",
+        "",
+    ),
+)
+
+mutant(
+    "job-clears-flag-last",
+    "WK-5",
+    "push",
+    0,
+    "QPID-3821 in kind",
+    "the job clears its flag after it has looked",
+    (
+        """        self._job_pending.set(False)  # rule 6: clear the flag, then look
+""",
+        "",
+    ),
+    (
+        """        self.host.record("job", at="end")
+""",
+        """        self._job_pending.set(False)
+        self.host.record("job", at="end")
+""",
+    ),
+)
+
+mutant(
+    "wake-the-herd",
+    "WK-2",
+    "not-interested",
+    0,
+    INTERACTIONS,
+    "a new message wakes everybody",
+    (
+        """            if consumer.has_interest(entry) and self._notify(consumer):
+                return
+""",
+        """            if consumer.has_interest(entry) and self._notify(consumer):
+                continue
+""",
+    ),
+)
+
+mutant(
+    "wake-the-sleeping",
+    "WK-3",
+    "not-interested",
+    0,
+    INTERACTIONS,
+    "consumers that said they are not interested are woken",
+    ("            return self._move(consumer, (INTERESTED,), NOTIFIED)\n",
+     "            return self._move(consumer, (INTERESTED, NOT_INTERESTED), NOTIFIED)\n"),
+    ("        for consumer in self.manager.interested():\n            if not entry.available():\n",
+     "        for consumer in self.all.walk():\n            if not entry.available():\n"),
+)  # fmt: skip
+
+mutant(
+    "lowest-first",
+    "WK-4",
+    "consumer-priorities",
+    0,
+    INTERACTIONS,
+    "the lists of the Interested are in the wrong order, and nobody steps back for a higher one",
+    ("key=lambda p: -p[0]", "key=lambda p: p[0]"),
+    ("            other.priority > consumer.priority\n", "            other.priority > 99\n"),
+)
+
+mutant(
+    "nobody-else-is-told",
+    "WK-7",
+    "not-interested",
+    0,
+    INTERACTIONS,
+    "a consumer that was notified and loses interest tells nobody",
+    (
+        """                self._notify(consumer)
+            elif consumer.acquires:
+                self._notify_other(consumer)
+""",
+        """                self._notify(consumer)
+""",
+    ),
+)
+
+mutant(
+    "rest-then-not-look",
+    "WK-1",
+    "enqueue-consume",
+    0,
+    "81a5cd612f, what it repaired",
+    "a consumer moves to Interested after its last look instead of before",
+    (
+        "        self.manager.set_notified(consumer, False)  # rule 6: be seen to rest, then look\n",
+        "",
+    ),
+    (
+        """            elif consumer.acquires:
+                self._notify_other(consumer)
+        self.host.record(
+            "pull",""",
+        """            else:
+                self.manager.set_notified(consumer, False)
+                self._notify_other(consumer)
+        self.host.record(
+            "pull",""",
+    ),
+)
+
+mutant(
+    "connection-not-looked-at-again",
+    "WK-6",
+    "handover",
+    0,
+    INTERACTIONS + ", steps 6 to 8",
+    "a connection clears its flag and does not look again",
+    (
+        """        if not self._sessions.empty():  # and one that came before is seen here
+            self._schedule()
+""",
+        "",
+    ),
+)
+
+mutant(
+    "connection-on-two-threads",
+    "WK-6",
+    "handover",
+    0,
+    INTERACTIONS + ", steps 6 to 8",
+    "a connection is scheduled whether or not it is already",
+    (
+        "        if self._scheduled.compare_and_set(False, True):\n            self.scheduler.submit(self)\n",
+        "        self._scheduled.set(True)\n        self.scheduler.submit(self)\n",
+    ),
+)
+
+mutant(
+    "left-in-the-old-list",
+    "QL-1",
+    "enqueue-consume",
+    0,
+    INTERACTIONS,
+    "a move appends to the new list and forgets the old one",
+    (
+        """            if consumer.in_list is not None:
+                self._list(origin""",
+        """            if consumer.in_list is not None and to == REMOVED:
+                self._list(origin""",
+    ),
+)
+
+mutant(
+    "iteration-returns-deleted",
+    "QL-3",
+    "interest",
+    0,
+    "QPID-3888",
+    "a deleted node at the tail is handed out",
+    (
+        "                return None  # rule 8: the last node stays\n",
+        "                break\n",
+    ),
+)
+
+mutant(
+    "tail-unlinked",
+    "QL-4",
+    "interest",
+    0,
+    "what rule 8 forbids",
+    "the last node is unlinked like any other",
+    (
+        """            if beyond is None:
+                return None  # rule 8: the last node stays
+""",
+        "",
+    ),
+)
+
+mutant(
+    "youngest-first",
+    "QL-5",
+    "take-turns",
+    0,
+    INTERACTIONS,
+    "of equals the one is woken who has waited least",
+    (
+        "            yield from members.walk()\n",
+        "            yield from reversed(list(members.walk()))\n",
+    ),
+)
+
+mutant(
+    "group-not-owned",
+    "MG-1",
+    "group-race",
+    0,
+    "QPID-5450",
+    "the group is looked at, but not owned, before the entry is acquired",
+    (
+        """            if owner != consumer.name:
+                return False
+""",
+        """            if owner != consumer.name:
+                break
+""",
+    ),
+)
+
+mutant(
+    "expired-is-taken",
+    "TM-1",
+    "expiring",
+    0,
+    "entry is not looked at for its age",
+    "a consumer takes what has expired",
+    (
+        """        if self._expired(node):
+            self._discard(node)
+            return False
+""",
+        "",
+    ),
+)

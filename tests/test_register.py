@@ -1,0 +1,53 @@
+"""One id from end to end: register, executable property, program, mutant."""
+
+from pathlib import Path
+
+import pytest
+
+from seriatim_models.programs import MUTANTS, PROGRAMS, Mutant, Program, register
+from seriatim_models.programs.variants import diff
+from seriatim_models.properties import PROPERTIES
+
+REGISTER = Path(__file__).parent.parent / "spec" / "PROPERTIES.md"
+
+DUE = ["SO-1", "SO-2", "SO-3", "SO-4", "SO-5", "SO-6", "ES-1", "ES-2", "ES-3", "ES-4", "ES-5", "ES-6", "SP-1", "SP-2", "SP-3", "IM-1", "IM-2", "IM-3", "WK-1", "WK-2", "WK-3", "WK-4", "WK-5", "WK-6", "WK-7", "QL-1", "QL-2", "QL-3", "QL-4", "QL-5"]
+
+
+def test_register_is_up_to_date() -> None:
+    text = REGISTER.read_text(encoding="utf-8")
+    assert register.renewed(text) == text, (
+        "spec/PROPERTIES.md differs from the registries: "
+        "run python -m seriatim_models.programs.register spec/PROPERTIES.md and look at the difference"
+    )
+
+
+@pytest.mark.parametrize("id", DUE)
+def test_promise_has_not_been_dropped(id: str) -> None:
+    assert id in PROPERTIES, f"{id} is in the catalogue and has no executable property"
+
+
+@pytest.mark.parametrize("id", PROPERTIES)
+def test_property_has_a_program_and_a_mutant(id: str) -> None:
+    if id.startswith("P") and id[1:].isdigit():
+        return  # black-box properties are shown to fail on planted histories
+    assert [p.id for p in PROGRAMS.values() if id in p.properties], (
+        f"{id} is tested by no program: name it in one of models/seriatim_models/programs"
+    )
+    assert [m.id for m in MUTANTS.values() if id == m.killed_by or id in m.also], (
+        f"{id} was seen to fail on nothing: add a mutant that it must convict"
+    )
+
+
+@pytest.mark.parametrize("program", PROGRAMS.values(), ids=lambda p: p.id)
+def test_program_names_known_properties(program: Program) -> None:
+    unknown = set(program.properties) - set(PROPERTIES)
+    assert not unknown, f"{program.id} says it tests {unknown}, which nobody has written"
+
+
+@pytest.mark.parametrize("mutant", MUTANTS.values(), ids=lambda m: m.id)
+def test_mutant_applies_and_has_its_program(mutant: Mutant) -> None:
+    assert mutant.program in PROGRAMS
+    assert mutant.killed_by in PROGRAMS[mutant.program].properties, (
+        f"{mutant.program} does not say that it tests {mutant.killed_by}"
+    )
+    assert diff(mutant), f"{mutant.id} changes nothing"
