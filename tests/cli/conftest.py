@@ -5,6 +5,7 @@ The commands are what is tested here; the real programs have tests of their own.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from types import SimpleNamespace
@@ -119,6 +120,7 @@ def _audit(world: World) -> Callable[..., SimpleNamespace]:
 def world(monkeypatch: pytest.MonkeyPatch) -> World:
     """The fakes in place of the real programs, properties and pipeline."""
     made = World()
+    monkeypatch.setattr(os, "cpu_count", lambda: 1)  # other processes would not see the fakes
     found = {p.id: p for p in (FakeProgram("enqueue-enqueue"), FakeProgram("enqueue-consume"))}
     mutants = {
         m.id: m

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import os
 import sys
+import traceback
 from collections.abc import Sequence
 
 import rich_click as click
@@ -21,6 +22,7 @@ from seriatim_models.cli.options import HELP, lines
 from seriatim_models.cli.show import show
 from seriatim_models.cli.tour import tour
 
+FAULT = 70
 INTERRUPTED = 130
 
 
@@ -76,4 +78,9 @@ def run(arguments: Sequence[str] | None = None) -> int:
         # Who read our output has had enough; keep the interpreter from complaining when it flushes.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
+    except Exception:
+        # Not exit code 1: that would say that a property is violated.
+        traceback.print_exc()
+        click.echo("seriatim: this is a fault of seriatim itself, not of what it checked", err=True)
+        return FAULT
     return code if isinstance(code, int) else 0

@@ -3,69 +3,20 @@
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import rich_click as click
 
 from seriatim_models.cli.gather import mutant_run, new_report, program_run
+from seriatim_models.cli.jobs import Job, Search, run_jobs
 from seriatim_models.cli.mistakes import Mistake, unknown
 from seriatim_models.cli.options import HELP, STRATEGIES, lines, outputs
-from seriatim_models.cli.screen import Outputs, Tell, Work
+from seriatim_models.cli.screen import Outputs
 from seriatim_models.report import MutantRun, ProgramRun, Report
 from seriatim_models.report.text import write
 
 if TYPE_CHECKING:
-    from seriatim_models.explorer import Strategy
     from seriatim_models.programs.base import Mutant, Program
-
-SAMPLING_SECONDS = 10.0  # a strategy that samples never ends by itself
-
-
-@dataclass(frozen=True)
-class Search:
-    """How schedules are chosen, and for how long."""
-
-    strategy: str = "dpor"
-    budget: float | None = None
-    seed: int | None = None
-
-    def make(self) -> Strategy | None:
-        """None for the exhaustive search: each program knows what it needs of it."""
-        from seriatim_models import explorer
-
-        seed = self.seed if self.seed is not None else 0
-        if self.strategy == "random":
-            return explorer.Random(seed=seed)
-        if self.strategy == "pct":
-            return explorer.Pct(seed=seed)
-        if self.strategy == "pos":
-            return explorer.Pos(seed=seed)
-        return None
-
-    @property
-    def seconds(self) -> float | None:
-        if self.budget is None and self.strategy != "dpor":
-            return SAMPLING_SECONDS
-        return self.budget
-
-    @property
-    def options(self) -> list[str]:
-        """As they would be typed."""
-        typed = ["--strategy", self.strategy] if self.strategy != "dpor" else []
-        if self.budget is not None:
-            typed += ["--budget", f"{self.budget:g}"]
-        if self.seed is not None:
-            typed += ["--seed", str(self.seed)]
-        return typed
-
-    def run(self, program: Program, mutant: Mutant | None, tell: Tell) -> ProgramRun:
-        from seriatim_models import programs
-
-        result = programs.check_program(
-            program, mutant, strategy=self.make(), seconds=self.seconds, on_progress=tell
-        )
-        return program_run(result, self.strategy, self.options)
 
 
 @click.command(
@@ -104,6 +55,12 @@ class Search:
     "--seed", type=int, metavar="N", help="Seed of a sampling strategy [dim](0 by default)[/]."
 )
 @click.option(
+    "--jobs",
+    type=click.IntRange(min=1),
+    metavar="N",
+    help="Check so many programs at once [dim](as many as there are processors)[/].",
+)
+@click.option(
     "--replay", "token", metavar="TOKEN", help="Run only the schedule that this token stands for."
 )
 @outputs
@@ -115,6 +72,7 @@ def check(
     strategy: str,
     budget: float | None,
     seed: int | None,
+    jobs: int | None,
     token: str | None,
     json: str | None,
     html: str | None,
@@ -132,10 +90,10 @@ def check(
     if token is not None:
         report.programs.append(replayed(token))
     elif all_mutants:
-        report.mutants.extend(check_mutants(search))
+        report.mutants.extend(check_mutants(search, jobs))
     else:
         mutant = find_mutant(mutant_id) if mutant_id is not None else None
-        report.programs.extend(check_programs(find_programs(names, mutant), mutant, search))
+        report.programs.extend(check_programs(find_programs(names, mutant), mutant, search, jobs))
     report.seconds = time.monotonic() - begun
     return finish(report, out)
 
@@ -174,31 +132,26 @@ def find_mutant(name: str) -> Mutant:
     return MUTANTS[name]
 
 
-def check_programs(found: list[Program], mutant: Mutant | None, search: Search) -> list[ProgramRun]:
-    runs = []
-    with Work(len(found), "programs").running() as work:
-        for program in found:
-            with work.item(program.id) as tell:
-                runs.append(search.run(program, mutant, tell))
-    return runs
+def check_programs(
+    found: list[Program], mutant: Mutant | None, search: Search, jobs: int | None = None
+) -> list[ProgramRun]:
+    named = mutant.id if mutant else None
+    return run_jobs([Job(program.id, named, search) for program in found], "programs", jobs)
 
 
-def check_mutants(search: Search) -> list[MutantRun]:
-    from seriatim_models.programs import MUTANTS, PROGRAMS
+def check_mutants(search: Search, jobs: int | None = None) -> list[MutantRun]:
+    """Each over the program that shows it."""
+    from seriatim_models.programs import MUTANTS
 
-    runs = []
-    with Work(len(MUTANTS), "mutants").running() as work:
-        for mutant in MUTANTS.values():
-            with work.item(mutant.id) as tell:
-                run = search.run(PROGRAMS[mutant.program], mutant, tell)
-            runs.append(mutant_run(mutant, run))
-    return runs
+    mutants = list(MUTANTS.values())
+    runs = run_jobs([Job(m.program, m.id, search) for m in mutants], "mutants", jobs)
+    return [mutant_run(mutant, run) for mutant, run in zip(mutants, runs, strict=True)]
 
 
 def replayed(token: str) -> ProgramRun:
     """The one schedule that a token stands for."""
     from seriatim_models import programs
-    from seriatim_models.explorer.errors import ExplorerError
+    from seriatim_models.explorer import ExplorerError
 
     try:
         result = programs.replay(token)

@@ -11,7 +11,7 @@ from rich.markup import escape
 from seriatim_models.cli.mistakes import unknown
 from seriatim_models.cli.options import HELP, lines
 from seriatim_models.cli.screen import Outputs, put
-from seriatim_models.report.text import table
+from seriatim_models.report.text import table, titled
 
 Row = dict[str, str]
 
@@ -41,10 +41,10 @@ def listing(what: str, json: str | None) -> int:
         put(json, msgspec.json.format(msgspec.json.encode(rows), indent=2) + b"\n")
         return 0
     if rows:
-        shown = table(f"{len(rows)} {what}", *rows[0])
+        shown = table(*rows[0])
         for row in rows:
             shown.add_row(*map(escape, row.values()))
-        out.console.print(shown)
+        out.console.print(titled(f"{len(rows)} {what}", shown))
     return 0
 
 

@@ -106,11 +106,24 @@ class Work:
             self._task = self._progress.add_task("", total=self._total, note="")
             yield self
 
+    def say(self, description: str) -> None:
+        """What is being worked on."""
+        self._progress.update(self._task, description=description, note="")
+
+    def finished(self, name: str, seconds: float, executions: int = 0) -> None:
+        """One item ended; the plain form prints its line."""
+        self._done += 1
+        self._progress.update(self._task, completed=self._done)
+        if not self._live:
+            detail = f", {executions:,} executions" if executions else ""
+            line = f"[{self._done}/{self._total}] {name}: {seconds:.1f} s{detail}"
+            self._console.print(line, markup=False, soft_wrap=True)
+
     @contextmanager
     def item(self, name: str) -> Iterator[Tell]:
-        """One item; the plain form prints its line when the item ends."""
+        """One item in this process, which tells how far it is."""
         begun = time.monotonic()
-        self._progress.update(self._task, description=name, note="")
+        self.say(name)
         executions = 0
 
         def tell(count: int) -> None:
@@ -120,10 +133,4 @@ class Work:
             self._progress.update(self._task, note=f"{count:,} executions, {rate:,.0f}/s")
 
         yield tell
-        self._done += 1
-        self._progress.update(self._task, completed=self._done)
-        if not self._live:
-            seconds = time.monotonic() - begun
-            detail = f", {executions:,} executions" if executions else ""
-            line = f"[{self._done}/{self._total}] {name}: {seconds:.1f} s{detail}"
-            self._console.print(line, markup=False, soft_wrap=True)
+        self.finished(name, time.monotonic() - begun, executions)

@@ -13,9 +13,10 @@ from seriatim_models.cli.check import finish, replayed
 from seriatim_models.cli.gather import new_report
 from seriatim_models.cli.mistakes import Mistake
 from seriatim_models.cli.options import HELP, lines, outputs
+from seriatim_models.cli.recordings import show_history
 from seriatim_models.cli.screen import Outputs
 from seriatim_models.report.document import Saved, decode
-from seriatim_models.report.text import table, verdict_text
+from seriatim_models.report.text import table, titled, verdict_text
 
 FILE_SUFFIXES = (".json", ".jsonl", ".gz", ".zst", ".parquet", ".html")
 
@@ -27,6 +28,7 @@ FILE_SUFFIXES = (".json", ".jsonl", ".gz", ".zst", ".parquet", ".html")
         seriatim show TOKEN                    replay what a check found
         seriatim show TOKEN --html race.html   the same as a page
         seriatim show verdicts.json            what --json wrote, as a table
+        seriatim show recording.jsonl.gz       what is in a recording
         """
     ),
 )
@@ -34,11 +36,14 @@ FILE_SUFFIXES = (".json", ".jsonl", ".gz", ".zst", ".parquet", ".html")
 @outputs
 @click.rich_config(help_config=HELP)
 def show(what: str, json: str | None, html: str | None, junit: str | None) -> int:
-    """Show an interleaving by its token, or the verdicts in a file that [bold]--json[/] wrote."""
+    """Show an interleaving by its token, the verdicts in a .json file, or what a recording holds."""
     out = Outputs(json, html, junit)
     path = Path(what)
-    if path.is_file():
+    if path.is_file() and path.suffix == ".json":
         return show_verdicts(path, out)
+    if path.is_file():
+        show_history(path, out.console)
+        return 0
     if what.endswith(FILE_SUFFIXES) or "/" in what:
         raise Mistake(f"no such file: {what}")
     begun = time.monotonic()
@@ -52,7 +57,6 @@ def show_verdicts(path: Path, out: Outputs) -> int:
     """A table of the results; the exit code is that of the command which wrote them."""
     found = read_verdicts(path)
     shown = table(
-        escape(f"{path}: {found.command}"),
         "property",
         "verdict",
         "tested",
@@ -68,7 +72,7 @@ def show_verdicts(path: Path, out: Outputs) -> int:
             f"{result.n_untestable:,}",
             escape(result.subject),
         )
-    out.console.print(shown)
+    out.console.print(titled(f"{path}: {found.command}", shown))
     return found.exit_code
 
 

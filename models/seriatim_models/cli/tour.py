@@ -10,10 +10,12 @@ from rich.console import Console
 from rich.text import Text
 
 from seriatim_models.cli.audit import find_profile, run_audit
-from seriatim_models.cli.check import Search, check_programs, find_mutant, find_programs
+from seriatim_models.cli.check import check_programs, find_mutant, find_programs
 from seriatim_models.cli.gather import mutant_run, new_report
+from seriatim_models.cli.jobs import Job, Search, run_jobs
 from seriatim_models.cli.mistakes import Mistake
 from seriatim_models.cli.options import ENGINES, HELP, lines
+from seriatim_models.cli.recordings import latencies
 from seriatim_models.cli.screen import Outputs, Work
 from seriatim_models.report import MutantRun, ProgramRun
 from seriatim_models.report.text import counterexample, property_table, summary
@@ -68,6 +70,7 @@ def tour(data: str, engine: str, out: str) -> int:
     console.rule(f"[bold]3. What a real broker did, judged on {engine}", align="left")
     with Work(1, "audits").running() as work, work.item(f"audit of {data} on {engine}"):
         report.audits.append(run_audit((data,), find_profile("any"), engine, None))
+        report.audits[0].latencies.update(latencies((data,)))
     report.seconds = time.monotonic() - begun
 
     console.print(property_table(report))
@@ -79,9 +82,8 @@ def tour(data: str, engine: str, out: str) -> int:
 
 def _race() -> MutantRun:
     mutant = find_mutant(RACE)
-    (program,) = find_programs((), mutant)
-    with Work(1, "mutants").running() as work, work.item(mutant.id) as tell:
-        return mutant_run(mutant, Search().run(program, mutant, tell))
+    (run,) = run_jobs([Job(mutant.program, mutant.id, Search())], "mutants")
+    return mutant_run(mutant, run)
 
 
 def _tell_race(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from rich import box
-from rich.console import Console, RenderableType
+from rich.console import Console, Group, RenderableType
 from rich.markup import escape
 from rich.table import Table
 from rich.text import Text
@@ -57,8 +57,9 @@ def _parts(report: Report) -> Iterator[RenderableType]:
         yield from (_explanation(f) for f in audit.findings if f.verdict is Verdict.VIOLATED)
 
 
-def table(title: str, *columns: str, right: tuple[str, ...] = ()) -> Table:
-    made = Table(title=title, title_justify="left", title_style="bold", box=box.SIMPLE_HEAD)
+def table(*columns: str, right: tuple[str, ...] = ()) -> Table:
+    """The one look of all tables; the first column and numbers never wrap."""
+    made = Table(box=box.SIMPLE_HEAD)
     for column in columns:
         made.add_column(
             column,
@@ -68,9 +69,13 @@ def table(title: str, *columns: str, right: tuple[str, ...] = ()) -> Table:
     return made
 
 
-def programs(runs: list[ProgramRun]) -> Table:
+def titled(title: str, made: Table) -> RenderableType:
+    """rich would fold a table's own title to the width of the table."""
+    return Group(Text(title, style="bold"), made)
+
+
+def programs(runs: list[ProgramRun]) -> RenderableType:
     made = table(
-        "Programs",
         "program",
         "verdict",
         "traces",
@@ -88,7 +93,7 @@ def programs(runs: list[ProgramRun]) -> Table:
             covered(run),
             Text(" ").join(Text(f.property, style=STYLES[f.verdict]) for f in run.findings),
         )
-    return made
+    return titled("Programs", made)
 
 
 def covered(run: ProgramRun) -> str:
@@ -100,11 +105,13 @@ def covered(run: ProgramRun) -> str:
 
 def failures(run: ProgramRun) -> Iterator[Text]:
     """For a program that is not well: what broke, how, and the command that shows it again."""
-    convicted = [f for f in run.findings if f.verdict is Verdict.VIOLATED]
-    yield from map(_explanation, convicted)
-    if run.verdict is not Verdict.OK and run.why and not convicted:
+    untested = [f.property for f in run.findings if not f.n_tested]
+    if run.verdict is Verdict.INCONCLUSIVE and run.exhausted and untested:
+        why = f"no schedule has a case of {', '.join(untested)}"
+        yield Text(f"{run.program}: {why}", style=STYLES[run.verdict])
+    elif run.verdict is not Verdict.OK and run.why and run.counterexample is None:
         yield Text(f"{run.program}: {run.why}", style=STYLES[run.verdict])
-    if run.counterexample is not None:
+    if run.counterexample is not None:  # which begins with what was violated
         yield from counterexample(run.counterexample)
 
 
@@ -121,9 +128,8 @@ def _explanation(finding: Finding) -> Text:
     )
 
 
-def mutants(runs: list[MutantRun]) -> Table:
+def mutants(runs: list[MutantRun]) -> RenderableType:
     made = table(
-        "Mutants",
         "mutant",
         "origin",
         "must be killed by",
@@ -142,13 +148,12 @@ def mutants(runs: list[MutantRun]) -> Table:
             "" if steps is None else str(steps),
             f"{mutant.run.seconds:.2f}",
         )
-    return made
+    return titled("Mutants", made)
 
 
-def audit_table(audit: AuditRun, sentences: dict[str, str]) -> Table:
+def audit_table(audit: AuditRun, sentences: dict[str, str]) -> RenderableType:
     title = f"Audit of {', '.join(audit.paths)} ({audit.engine}, {audit.events:,} events, {audit.seconds:.1f} s)"
     made = table(
-        escape(title),
         "property",
         "verdict",
         "tested",
@@ -164,12 +169,12 @@ def audit_table(audit: AuditRun, sentences: dict[str, str]) -> Table:
             f"{finding.n_untestable:,}",
             escape(sentences.get(finding.property, "")),
         )
-    return made
+    return titled(title, made)
 
 
-def property_table(report: Report) -> Table:
+def property_table(report: Report) -> RenderableType:
     """Each property once, over everything that the report ran it on."""
-    made = table("Properties", "id", "verdict", "tested", "sentence", "where", right=("tested",))
+    made = table("id", "verdict", "tested", "sentence", "where", right=("tested",))
     for row in report.rows():
         programs = sum(where != "recordings" for where in row.where)
         places = [f"{programs} program{'' if programs == 1 else 's'}"] if programs else []
@@ -181,7 +186,7 @@ def property_table(report: Report) -> Table:
             escape(report.sentences.get(row.id, "")),
             ", ".join(places) or "nowhere",
         )
-    return made
+    return titled("Properties", made)
 
 
 def _quarantine(audit: AuditRun) -> Iterator[RenderableType]:
