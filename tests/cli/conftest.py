@@ -14,6 +14,7 @@ import pytest
 
 from seriatim_models import cli, explorer, pipeline, programs, properties
 from seriatim_models.history.event import Event
+from seriatim_models.properties import blackbox
 from seriatim_models.properties.base import Finding, Verdict
 
 
@@ -151,6 +152,7 @@ def world(monkeypatch: pytest.MonkeyPatch) -> World:
                 for id in ("SO-1", "ES-5")
             },
         ),
+        (blackbox, "BLACKBOX", ()),
         *((explorer, name, SimpleNamespace) for name in ("Dpor", "Random", "Pct", "Pos")),
     ):
         monkeypatch.setattr(module, name, value, raising=False)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from seriatim_models.cli.contract import ProgramResult
 from seriatim_models.cli.options import command_line
-from seriatim_models.properties.base import Verdict
+from seriatim_models.properties.base import AnyProperty, Verdict
 from seriatim_models.report import Counterexample, Edit, MutantRun, ProgramRun, Report, worst
 
 if TYPE_CHECKING:
@@ -40,9 +40,15 @@ def _versions(*packages: str) -> dict[str, str]:
 
 def sentences() -> dict[str, str]:
     """What each property says."""
-    from seriatim_models import properties
+    return {p.id: p.sentence for p in every_property()}
 
-    return {p.id: p.sentence for p in properties.PROPERTIES.values()}
+
+def every_property() -> list[AnyProperty]:
+    """Those that read the reference's own record, then those that read what clients saw."""
+    from seriatim_models import properties
+    from seriatim_models.properties.blackbox import BLACKBOX
+
+    return list({p.id: p for p in (*properties.PROPERTIES.values(), *BLACKBOX)}.values())
 
 
 def program_run(result: ProgramResult, strategy: str, options: list[str]) -> ProgramRun:

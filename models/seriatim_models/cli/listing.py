@@ -8,6 +8,7 @@ import msgspec
 import rich_click as click
 from rich.markup import escape
 
+from seriatim_models.cli.gather import every_property
 from seriatim_models.cli.mistakes import unknown
 from seriatim_models.cli.options import HELP, lines
 from seriatim_models.cli.screen import Outputs, put
@@ -69,9 +70,7 @@ def _mutants() -> Iterator[Row]:
 
 
 def _properties() -> Iterator[Row]:
-    from seriatim_models.properties import PROPERTIES
-
-    for p in PROPERTIES.values():
+    for p in every_property():
         yield {"id": p.id, "kind": p.kind, "sentence": p.sentence, "source": p.source}
 
 

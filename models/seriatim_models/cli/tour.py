@@ -30,7 +30,7 @@ RACE = "published-immediate"
         [bold]Examples[/]
         seriatim tour                            programs, the race, recordings
         seriatim tour --engine local             the same without Spark
-        seriatim tour --data recordings --out .  others, the page in ./index.html
+        seriatim tour --data recordings          others than tests/data
         """
     )
 )

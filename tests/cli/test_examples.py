@@ -1,0 +1,62 @@
+"""What README and the help texts tell a reader to type is typed here."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from seriatim_models.cli import app
+
+README = (Path(__file__).parents[2] / "README.md").read_text(encoding="utf-8")
+RECORDING = """\
+{"schema": "qh/1", "run": "r", "rec": "me", "lvl": "api", "clk": "here"}
+{"i": 1, "t": 10, "ev": "publish", "ph": "invoke", "conn": "c", "ch": 1, "q": "q", "m": "p:0", "pub": "p", "pseq": 0}
+{"i": 2, "t": 20, "ev": "deliver", "conn": "d", "ch": 1, "q": "q", "m": "p:0", "ctag": "t", "dtag": 1}
+"""
+
+
+def examples() -> Iterator[str]:
+    """Every line that begins with the command, without what a reader is told about it."""
+    helps = [command.epilog or "" for command in (app, *app.commands.values())]
+    for text in (README, *helps):
+        for line in re.findall(
+            r"^\s*(?:\$ )?(seriatim (?:tour|check|audit|show|list)\b.*)$", text, re.MULTILINE
+        ):
+            yield re.split(r"\s{3,}|\s+#\s|\s\|\s", line)[0]
+
+
+EXAMPLES = sorted(set(examples()))
+
+
+def test_there_are_examples() -> None:
+    assert len(EXAMPLES) > 15
+
+
+@pytest.mark.parametrize("command", EXAMPLES)
+def test_what_is_told_can_be_typed(
+    world: Any, run: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    for folder in ("tests/data", "recordings"):
+        (tmp_path / folder).mkdir(parents=True)
+    for file in ("recording.jsonl", "day.jsonl", "day.jsonl.zst", "recording.jsonl.gz"):
+        (tmp_path / file).write_text(RECORDING)
+    run("check", "--json", "verdicts.json")
+    ran = run(*shlex.split(command.replace("TOKEN", "s1-abc"))[1:])
+    assert ran.code in {0, 1}, ran.err
+
+
+@pytest.mark.parametrize("block", re.findall(r"```python\n(.*?)```", README, re.DOTALL))
+def test_the_readmes_python_runs(
+    block: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "recording.jsonl").write_text(RECORDING)
+    exec(block, {"__name__": "readme"})
+    printed = capsys.readouterr().out
+    assert "violated" in printed or "inconclusive" in printed
