@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 from seriatim_models.explorer import render, token
-from seriatim_models.explorer.ends import classify
+from seriatim_models.explorer.circles import circle
+from seriatim_models.explorer.ends import STUCK, classify, explain
 from seriatim_models.explorer.errors import NondeterministicProgram
-from seriatim_models.explorer.execution import Execution
-from seriatim_models.explorer.operations import shown
+from seriatim_models.explorer.execution import Execution, Thread, going_on
+from seriatim_models.explorer.operations import Spawn, Wait, shown
 from seriatim_models.explorer.runner import Runner, Violation, stop_early
 from seriatim_models.explorer.world import Record
 
@@ -45,6 +45,8 @@ class Counterexample:
     end: str
     threads: list[str]
     records: list[Record]
+    period: int = 0
+    """How many of the last steps repeat for ever, if they do."""
 
     @property
     def preemptions(self) -> int:
@@ -71,13 +73,13 @@ def follow(runner: Runner, schedule: Schedule, *, lenient: bool = False) -> Exec
     """Run a schedule with everything kept for reading.
 
     After its last step the execution goes on by itself, without choices, if it can.
-    With `lenient` (for shrinking) steps that cannot happen are left out. Otherwise None is returned when one cannot.
+    With `lenient` (for shrinking) steps that cannot happen are left out; without, None is returned when one cannot.
     """
     ex = runner.fresh(log=True)
     try:
-        log: list[Any] = ex.log if ex.log is not None else []
-        last = None
-        queue = list(schedule)
+        log: list[Step] = ex.log if ex.log is not None else []
+        last: Thread | None = None
+        turns = 0
         at = 0
         while True:
             able = ex.able()
@@ -87,39 +89,26 @@ def follow(runner: Runner, schedule: Schedule, *, lenient: bool = False) -> Exec
             early = stop_early(ex, runner.limits)
             if early:
                 ex.end = early
+                if early == "cut":
+                    ex.circle = circle(log, [t.name for t in able])
+                    if ex.circle is not None and ex.circle.fair:
+                        ex.end = "livelock"
                 break
             thread = None
-            while at < len(queue):
-                number, way = queue[at]
+            while at < len(schedule):
+                number, way = schedule[at]
                 at += 1
                 found = ex.order[number] if number < len(ex.order) else None
-                if found is not None and found in able and way < found.op.ways():  # type: ignore[union-attr]
+                if found in able and found is not None and way < _ways(found):
                     thread = found
                     break
                 if not lenient:
                     ex.close()
                     return None
             if thread is None:
-                thread, way = (last if last in able and last is not None else able[0]), 0
-            op = thread.op
-            assert op is not None
-            said = op.describe()
-            records = len(ex.world.records)
-            preempts = last is not None and last is not thread and last in able
-            result = ex.step(thread, way)
-            shows = "" if result is None or op.code in (7, 11) else shown(result)
-            if op.code == 17:
-                shows = result.name
-            log.append(
-                Step(
-                    ex.steps,
-                    thread.name,
-                    said,
-                    shows,
-                    preempts,
-                    tuple(ex.world.records[records:]),
-                )
-            )
+                thread, way = going_on(able, last, turns), 0
+            turns = turns + 1 if thread is last else 1
+            log.append(_taken(ex, thread, way, last is not None and last in able))
             if not thread.virtual:
                 last = thread
         return ex
@@ -128,25 +117,49 @@ def follow(runner: Runner, schedule: Schedule, *, lenient: bool = False) -> Exec
         raise
 
 
-def counterexample(runner: Runner, name: str, schedule: Schedule) -> Counterexample:
+def _ways(thread: Thread) -> int:
+    return thread.op.ways() if thread.op is not None else 0
+
+
+def _taken(ex: Execution, thread: Thread, way: int, last_could: bool) -> Step:
+    """Take a step and say what it was."""
+    op = thread.op
+    assert op is not None
+    said = op.describe()
+    records = len(ex.world.records)
+    previous = ex.log[-1].thread if ex.log else thread.name
+    result = ex.step(thread, way)
+    if isinstance(op, Spawn):
+        shows = str(result.name)
+    elif result is None or isinstance(op, Wait):
+        shows = ""
+    else:
+        shows = shown(result)
+    preempts = last_could and previous != thread.name and not thread.virtual
+    return Step(ex.steps, thread.name, said, shows, preempts, tuple(ex.world.records[records:]))
+
+
+def counterexample(
+    runner: Runner, name: str, schedule: Schedule, violations: list[Violation]
+) -> Counterexample:
     """Run the schedule again, and keep what there is to read."""
     ex = follow(runner, schedule)
     if ex is None:
         raise NondeterministicProgram(
             "the schedule that broke the program cannot be run again. Is every source of chance inside the model?"
         )
-    seen = runner.on_execution
-    violations = runner.judge(ex, ex.end)
-    assert seen is runner.on_execution
+    stuck = ex.end in STUCK and ex.end != "livelock"
+    why = explain(ex) if stuck else ""
     made = Counterexample(
         name,
         tokened(runner, name, ex),
         list(ex.schedule),
         list(ex.log or []),
-        violations,
+        [Violation(v.kind, why) if stuck and v.kind == ex.end else v for v in violations],
         ex.end,
         [t.name for t in ex.order[1:] if not t.virtual],
         list(ex.world.records),
+        0 if ex.circle is None else ex.circle.period,
     )
     ex.close()
     return made

@@ -113,7 +113,12 @@ def main(argv: list[str] | None = None) -> int:
     kinds: Counter[str] = Counter()
     if options.resume is not None and options.resume.exists():
         said = json.loads(options.resume.read_text())
-        at, large, executions, traces = said["next"], said["large"], said["executions"], said["traces"]
+        at, large, executions, traces = (
+            said["next"],
+            said["large"],
+            said["executions"],
+            said["traces"],
+        )
         kinds.update(said["ends"])
     told = begun
     last = options.first + options.programs

@@ -41,8 +41,9 @@ from __future__ import annotations
 
 from typing import Any
 
+from seriatim_models.explorer.ends import classify
 from seriatim_models.explorer.errors import ModelBug, NondeterministicProgram
-from seriatim_models.explorer.execution import Execution, Thread
+from seriatim_models.explorer.execution import PATIENCE, Execution, Thread, going_on
 from seriatim_models.explorer.foata import digest_of, normal_form
 from seriatim_models.explorer.operations import (
     READ,
@@ -53,9 +54,6 @@ from seriatim_models.explorer.operations import (
     Wake,
 )
 from seriatim_models.explorer.runner import Runner
-
-PATIENCE = 40
-"""Steps that a thread may take in a row, when nothing else decides, before another gets a turn (for spin loops)."""
 
 
 class Branch:
@@ -249,25 +247,18 @@ class Search:
         """Any step that can happen and does not sleep; or the end. The running thread goes on if it can."""
         able = ex.able()
         if not able:
-            from seriatim_models.explorer.ends import classify
-
             return classify(ex)
-        tids = self.tids
         if node.sleep:
             asleep = {s.tid for s in node.sleep}
             able = [t for t in able if t.tid not in asleep]
             if not able:
                 return "blocked"
-        chosen = able[0]
-        if tids:
-            last = tids[-1]
-            spun = len(tids) >= PATIENCE and all(t == last for t in tids[-PATIENCE:])
-            for t in able:
-                if t.tid == last:
-                    chosen = t
-                    break
-            if spun and len(able) > 1:
-                chosen = able[(able.index(chosen) + 1) % len(able)]
+        last = ex.by_tid[self.tids[-1]] if self.tids else None
+        if last is not None and len(able) > 1 and len(self.tids) >= PATIENCE:
+            turns = 0 if any(t != last.tid for t in self.tids[-PATIENCE:]) else PATIENCE
+        else:
+            turns = 0
+        chosen = going_on(able, last, turns)
         return Branch(chosen.tid, 0, chosen.op.touch())  # type: ignore[union-attr]
 
     def _note(self, ex: Execution, thread: Thread, step: Branch) -> None:

@@ -6,7 +6,7 @@
 - ``lost wake-up``: a thread sleeps on a condition and nobody is left who could notify it;
 - ``starved``: a thread waits for a permit that nobody will give;
 - ``waiting``: what still waits has a time limit whose budget is spent: no error, only the end of what was looked at;
-- ``livelock``: the threads go round in a circle of steps that changes nothing;
+- ``livelock``: the threads go round in a circle of steps that changes nothing (see `circles`);
 - ``cut``: the bound on steps was reached; ``failed``: a thread raised an exception; ``blocked``: sleep-set blocked.
 """
 

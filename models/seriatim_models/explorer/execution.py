@@ -204,7 +204,7 @@ class Execution:
     """One run."""
 
     __slots__ = (
-        "acting", "by_tid", "calls", "closing", "current", "end", "failures", "hub", "log",
+        "acting", "by_tid", "calls", "circle", "closing", "current", "end", "failures", "hub", "log",
         "notifies", "order", "program", "real_time", "schedule", "setting_up", "space", "spurious",
         "steps", "strays", "switch", "threads", "timeouts", "world",
     )  # fmt: skip
@@ -241,6 +241,7 @@ class Execution:
         self.failures: list[Failure] = []
         self.notifies: list[Missed] = []
         self.strays = 0
+        self.circle: Any = None
         self.log: list[Any] | None = [] if log else None
         self.world: World = World(self)
         if real_time:
@@ -424,6 +425,19 @@ class _Nobody:
 
 
 _NOBODY: Any = _Nobody()
+
+
+PATIENCE = 40
+"""Steps that a thread may take in a row, when nothing else decides, before another gets a turn (for spin loops)."""
+
+
+def going_on(able: list[Thread], last: Thread | None, turns: int) -> Thread:
+    """Who goes when nothing else decides: the thread that ran last, but not for ever."""
+    if last is None or last not in able:
+        return able[0]
+    if turns < PATIENCE or len(able) == 1:
+        return last
+    return able[(able.index(last) + 1) % len(able)]
 
 
 def inside() -> bool:

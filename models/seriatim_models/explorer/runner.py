@@ -14,6 +14,12 @@ from seriatim_models.explorer.foata import NormalForm
 from seriatim_models.explorer.operations import shown
 from seriatim_models.explorer.world import World
 
+CUT_SHORT = ("cut", "failed", "livelock")
+"""Ends after which the checks of a program are not asked: it was not over."""
+
+LOOKS = 3
+"""How many executions that were cut are searched for a circle; they are long."""
+
 Program = Callable[[World], object]
 Observer = Callable[[World], object]
 
@@ -92,6 +98,9 @@ class Runner:
         self.forms: set[NormalForm] | None = set() if trace_set else None
         self.found: list[tuple[list[tuple[int, int]], list[Violation]]] = []
         """The schedule of the first violation, and what was wrong."""
+        self._looks = 0
+        self.spin = ""
+        """Why executions were cut, if a thread goes round in circles."""
         self.spent = ""
         """The budget that ran out."""
         self.exhausted = False
@@ -135,7 +144,7 @@ class Runner:
                 kind = type(failure.error).__name__
                 what = f"{failure.thread} raised {kind}: {failure.error} in step {failure.step}"
                 wrong.append(Violation("error", what))
-        if end != "cut" and not (ex.failures and end == "failed"):
+        if end not in CUT_SHORT:
             checks = list(ex.world.checks)
             for check in checks:
                 try:
@@ -152,7 +161,8 @@ class Runner:
             if said is not None:
                 wrong.append(Violation("property", said))
         if end in ends.STUCK and not self.setting.stuck_ok:
-            wrong.append(Violation(end, ends.explain(ex)))
+            why = str(ex.circle) if end == "livelock" else ends.explain(ex)
+            wrong.append(Violation(end, why))
         return wrong
 
     def ended(self, ex: Execution, end: str, digest: bytes | None) -> bool:
@@ -160,12 +170,14 @@ class Runner:
         self.steps += ex.steps
         if ex.steps > self.depth:
             self.depth = ex.steps
+        if end == "cut":
+            end = self._look_for_circle(ex)
         self.ends[end] += 1
         if end == "blocked":
             self.blocked += 1
         else:
             wrong = self.judge(ex, end)
-            if end == "cut" or end == "failed":
+            if end in CUT_SHORT:
                 self.cut += 1
             else:
                 self.complete += 1
@@ -186,6 +198,22 @@ class Runner:
                     self.found.append((list(ex.schedule), wrong))
         ex.close()
         return bool(self.found) and not self.limits.keep_going
+
+    def _look_for_circle(self, ex: Execution) -> str:
+        """Whether a cut execution was a livelock."""
+        from seriatim_models.explorer.counterexample import follow
+
+        if self._looks >= LOOKS:
+            return "cut"
+        self._looks += 1
+        again = follow(self, ex.schedule)
+        if again is None:
+            return "cut"
+        again.close()
+        ex.circle = again.circle
+        if again.circle is not None and not self.spin:
+            self.spin = str(again.circle)
+        return again.end
 
     def over(self) -> bool:
         """Has a budget run out?"""

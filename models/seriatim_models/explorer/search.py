@@ -171,8 +171,8 @@ def _finding(runner: Runner, name: str, strategy: Strategy) -> Result:
         checkpoint=runner.checkpoint,
     )
     if runner.found:
-        schedule, _ = runner.found[0]
-        result.counterexample = counterexample(runner, name, schedule)
+        schedule, wrong = runner.found[0]
+        result.counterexample = counterexample(runner, name, schedule, wrong)
         result.verdict = "violated"
         case = result.counterexample
         result.why = f"{case.what} (execution {result.executions}, {len(case.events)} steps)"
@@ -185,6 +185,8 @@ def _finding(runner: Runner, name: str, strategy: Strategy) -> Result:
     else:
         result.verdict = "inconclusive"
         reason = f"stopped by {runner.spent}" if runner.spent else "a sample, not all"
+        if runner.spin:
+            reason += f"; {runner.spin} (block on a condition instead, or bound the loop)"
         result.why = f"nothing was wrong in {_many(result)}, but that is not everything: {reason}"
     return result
 
