@@ -5,19 +5,48 @@ The reference writes them under any host, recorders write them around real broke
 and other implementations write them in their own language.
 Two layers share one envelope: *black box* (what a client sees: publish, deliver, ack, ...) uses the named fields;
 *white box* (what the reference does inside: entry_cas, ptr_cas, ...) adds its own under `args`.
+
+Rules of the envelope, held by whoever records:
+
+- `i` rises with every event of one recorder, and `t` never falls while `i` rises.
+- The effect of an event lies between `t_lo` and `t_hi` where they are given. A `deliver` is recorded after the broker
+  acquired the message, so `t` bounds the acquisition from above; an `ack` is recorded before the broker saw it, so
+  `t`
+  bounds the settlement from below.
+- `pub` names one ordered stream of publishes (one channel of one publisher), `pseq` rises within it.
+  A `deliver` carries both where the recorder can know them (the message's headers, its id).
+- A `note` with ``args={"depth": n}`` says that somebody looked and saw `n` ready messages in `q`.
+- `GAP` is not recorded but put in by the reader, where lines were lost: anything may have happened there.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Annotated, Any
 
 import msgspec
 
 SCHEMA = "qh/1"
 
+GAP = "gap"
+"""The event name that stands for lines of a recording that could not be read."""
 
-class Event(msgspec.Struct, kw_only=True, omit_defaults=True, frozen=True, gc=False):
+PHASES = ("", "invoke", "ok", "fail", "info")
+LEVELS = ("", "wire", "api", "broker", "model")
+SCOPES = (None, "consumer", "channel", "conn", "queue")
+
+Int64 = Annotated[int, msgspec.Meta(ge=-(2**63), le=2**63 - 1)]
+"""Every whole number of the schema, so that JSON lines and Parquet accept the same."""
+
+
+class Event(
+    msgspec.Struct,
+    kw_only=True,
+    omit_defaults=True,
+    frozen=True,
+    gc=False,
+    forbid_unknown_fields=True,  # so that the reader notices them and moves them into `x`
+):
     """One event of a history.
 
     Times are nanoseconds; only times of one clock domain `clk` compare.
@@ -26,7 +55,7 @@ class Event(msgspec.Struct, kw_only=True, omit_defaults=True, frozen=True, gc=Fa
     no effect, ``info`` when nobody knows; `op` joins an invoke with its completion.
     """
 
-    i: int
+    i: Int64
     """Index of recording, unique in (run, rec)."""
     ev: str
     """What happened: publish, deliver, ack, ..., or a white-box name such as entry_cas."""
@@ -36,32 +65,32 @@ class Event(msgspec.Struct, kw_only=True, omit_defaults=True, frozen=True, gc=Fa
     lvl: str = ""
     """Where it recorded: wire, api, broker or model."""
     clk: str = ""
-    t: int | None = None
-    t_lo: int | None = None
+    t: Int64 | None = None
+    t_lo: Int64 | None = None
     """Bounds of the effect, where the recorder knows better than the two ends of the operation."""
-    t_hi: int | None = None
+    t_hi: Int64 | None = None
     proc: str = ""
     """The worker: thread, task, process."""
     ph: str = ""
-    op: int | None = None
+    op: Int64 | None = None
     conn: str = ""
-    ch: int | None = None
-    gen: int | None = None
+    ch: Int64 | None = None
+    gen: Int64 | None = None
     """Incarnation of the channel, because channel numbers are used again."""
     q: str = ""
-    part: int | None = None
+    part: Int64 | None = None
     m: str = ""
     """Message, unique in the history."""
     pub: str = ""
-    pseq: int | None = None
+    pseq: Int64 | None = None
     key: str | None = None
-    prio: int | None = None
-    size: int | None = None
-    pos: int | None = None
+    prio: Int64 | None = None
+    size: Int64 | None = None
+    pos: Int64 | None = None
     """Position or offset that the broker gave, if it shows it."""
     ctag: str = ""
-    dtag: int | None = None
-    attempt: int | None = None
+    dtag: Int64 | None = None
+    attempt: Int64 | None = None
     redelivered: bool | None = None
     multiple: bool | None = None
     requeue: bool | None = None
@@ -71,9 +100,9 @@ class Event(msgspec.Struct, kw_only=True, omit_defaults=True, frozen=True, gc=Fa
     autoack: bool | None = None
     exclusive: bool | None = None
     nolocal: bool | None = None
-    cprio: int | None = None
-    prefetch: int | None = None
-    credit: int | None = None
+    cprio: Int64 | None = None
+    prefetch: Int64 | None = None
+    credit: Int64 | None = None
     scope: str | None = None
     """What prefetch or credit applies to: consumer, channel, conn or queue."""
     err: str | None = None
@@ -90,4 +119,5 @@ def event(i: int, t: int, proc: str, ev: str, fields: Mapping[str, object]) -> E
     """An event from what a `Host` was told by `record`: envelope fields go to the envelope, the rest to `args`."""
     known = {k: v for k, v in fields.items() if k in _ENVELOPE}
     args = {k: v for k, v in fields.items() if k not in _ENVELOPE}
-    return Event(i=i, t=t, proc=proc, ev=ev, args=args, **known)  # type: ignore[arg-type]  # msgspec checks on decode; here the reference is the only writer
+    # msgspec checks types only on decoding; here the reference is the only writer
+    return Event(i=i, t=t, proc=proc, ev=ev, args=args, **known)  # type: ignore[arg-type]

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from enum import StrEnum
-from typing import Any, ClassVar, Generic, TypeVar
+from typing import Any, ClassVar, Generic, Literal, TypeVar
 
 import msgspec
 
@@ -33,13 +33,15 @@ class Finding(msgspec.Struct, frozen=True, kw_only=True):
 
     `n_tested` counts the cases in which the property could have been violated,
     `n_untestable` those that the history leaves open (an unobserved acquisition, a missing bound).
-    `witness` is the smallest set of events that convicts, `explanation` says in words why they do.
+    `n_violations` counts the cases that convict; `witness` is the smallest set of events that does,
+    `explanation` says in words why.
     """
 
     property: str
     verdict: Verdict
     n_tested: int
     n_untestable: int = 0
+    n_violations: int = 0
     subject: str = ""
     explanation: str = ""
     witness: list[Event] = []
@@ -51,16 +53,23 @@ class Finding(msgspec.Struct, frozen=True, kw_only=True):
         violations: Sequence[tuple[str, Sequence[Event]]] = (),
         *,
         n_untestable: int = 0,
+        n_violations: int | None = None,
         subject: str = "",
     ) -> Finding:
-        """The finding with the rule for its verdict: convicted by any violation, the one with fewest events shown."""
+        """The finding with the rule for its verdict: convicted by any violation, the one with fewest events shown.
+
+        `n_violations` is for a property that kept only some of the violations it counted.
+        """
         if violations:
-            why, events = min(violations, key=lambda v: (len(v[1]), v[1][-1].i if v[1] else 0))
+            why, events = min(
+                violations, key=lambda v: (len(v[1]), v[1][-1].i if v[1] else 0, v[0])
+            )
             return Finding(
                 property=property,
                 verdict=Verdict.VIOLATED,
                 n_tested=max(n_tested, 1),
                 n_untestable=n_untestable,
+                n_violations=len(violations) if n_violations is None else n_violations,
                 subject=subject,
                 explanation=why,
                 witness=list(events),
@@ -84,11 +93,17 @@ class Property(Generic[S]):
     """safety, liveness or reachability."""
     reads: ClassVar[frozenset[str]]
     """The event names it looks at; all others may be left out of what `map` is given."""
+    scope: ClassVar[Literal["run", "queue"]] = "run"
+    """``queue`` if judging each queue on its own, given also the events that name no queue, judges the run."""
+    # Any: a type as msgspec takes it, which may be a union or a parametrised container
+    summary_type: ClassVar[Any] = None
+    """The type of the summary, by which it is written and read between processes; None if it must stay in one."""
 
     def map(self, events: Iterable[Event]) -> S:
         raise NotImplementedError
 
     def combine(self, left: S, right: S) -> S:
+        """The summary of the two chunks together. May take `left` and `right` apart: use neither afterwards."""
         raise NotImplementedError
 
     def finish(self, summary: S) -> Finding:
@@ -101,6 +116,8 @@ class Property(Generic[S]):
 
 class WholeHistory(Property[list[Event]]):
     """A property that needs a sweep over everything it reads: the summary is the list of those events."""
+
+    summary_type = list[Event]
 
     def map(self, events: Iterable[Event]) -> list[Event]:
         return [e for e in events if e.ev in self.reads]

@@ -1,0 +1,1 @@
+"""Recordings in other formats, as qh/1 events."""

@@ -1,0 +1,30 @@
+"""Which recording indices were read already, in memory that grows with the gaps and not with the length."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+
+
+class Indices:
+    """A set of whole numbers held as disjoint ranges: a recording counts up, so there are few."""
+
+    def __init__(self) -> None:
+        self._lo: list[int] = []
+        self._hi: list[int] = []
+
+    @property
+    def last(self) -> int | None:
+        """The highest index added."""
+        return self._hi[-1] if self._hi else None
+
+    def __contains__(self, i: int) -> bool:
+        at = bisect_right(self._lo, i) - 1
+        return at >= 0 and i <= self._hi[at]
+
+    def append(self, i: int) -> None:
+        """Add an index above `last`."""
+        if self._hi and i == self._hi[-1] + 1:
+            self._hi[-1] = i
+        else:
+            self._lo.append(i)
+            self._hi.append(i)

@@ -1,0 +1,113 @@
+"""The lines of a file, plain or compressed, each with its number and byte offset.
+
+The compression is known by the first bytes, not by the name.
+A compressed file that ends too early, or whose bytes do not fit its checksum, raises `HistoryError`
+after the lines before the fault have been given.
+"""
+
+from __future__ import annotations
+
+import gzip
+import io
+import zlib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import BinaryIO, NamedTuple
+
+import zstandard
+
+from seriatim_models.history.faults import HistoryError
+
+LINE_MAX = (
+    16 * 2**20
+)  # bytes; a longer "line" is a binary file, and must not be held in memory whole
+_BLOCK = 2**18
+_GZIP = b"\x1f\x8b"
+_ZSTD = b"\x28\xb5\x2f\xfd"
+PARQUET = b"PAR1"
+
+
+class Line(NamedTuple):
+    """`number` counts from 1; `raw` has no line end; `raw` of a line longer than `LINE_MAX` is cut to that."""
+
+    number: int
+    offset: int
+    raw: bytes
+
+
+class _Zstd(io.RawIOBase):
+    """Frames one after another. The library's own reader takes a frame that was cut off for the end of the file."""
+
+    def __init__(self, file: BinaryIO) -> None:
+        self._file = file
+        self._frame = zstandard.ZstdDecompressor().decompressobj()
+        self._ready = b""
+        self._begun = False
+
+    def readable(self) -> bool:
+        return True
+
+    # Any: the buffer protocol has no name in the type system of this Python version
+    def readinto(self, into: object) -> int:
+        view = memoryview(into)  # type: ignore[arg-type]  # see above
+        while not self._ready:
+            block = self._frame.unused_data if self._frame.eof else self._file.read(_BLOCK)
+            if self._frame.eof:
+                block = block or self._file.read(_BLOCK)
+                self._frame = zstandard.ZstdDecompressor().decompressobj()
+                self._begun = False
+            if not block:
+                if self._begun:
+                    raise EOFError(
+                        "compressed file ended before the end-of-frame marker was reached"
+                    )
+                return 0
+            self._begun = True
+            self._ready = self._frame.decompress(block)
+        n = min(len(view), len(self._ready))
+        view[:n] = self._ready[:n]
+        self._ready = self._ready[n:]
+        return n
+
+
+def first_bytes(path: Path) -> bytes:
+    """The first four bytes, by which formats are told apart."""
+    try:
+        with path.open("rb") as file:
+            return file.read(4)
+    except OSError as error:
+        raise HistoryError(f"{path}: cannot be read: {error.strerror}") from error
+
+
+def lines(path: Path) -> Iterator[Line]:
+    """Every line of the file, empty ones included."""
+    magic = first_bytes(path)
+    number = offset = 0
+    try:
+        with path.open("rb") as file:
+            text: io.BufferedIOBase | BinaryIO = file
+            if magic.startswith(_GZIP):
+                text = gzip.GzipFile(fileobj=file)
+            elif magic == _ZSTD:
+                text = io.BufferedReader(_Zstd(file), _BLOCK)
+            while raw := text.readline(LINE_MAX):
+                number += 1
+                start, size = offset, len(raw)
+                tail = raw
+                while size >= LINE_MAX and not tail.endswith(b"\n"):
+                    tail = text.readline(LINE_MAX)
+                    if not tail:
+                        break
+                    size += len(tail)
+                offset += size
+                yield Line(number, start, raw.rstrip(b"\r\n"))
+    except OSError as error:  # gzip.BadGzipFile is one
+        raise HistoryError(
+            f"{path}: line {number + 1}: cannot be read: {error.strerror or error}"
+        ) from error
+    except EOFError as error:
+        raise HistoryError(f"{path}: line {number + 1}: the compressed file is cut off") from error
+    except (zlib.error, zstandard.ZstdError) as error:
+        raise HistoryError(
+            f"{path}: line {number + 1}: the compressed file is damaged: {error}"
+        ) from error

@@ -1,0 +1,204 @@
+r"""Reading a history.
+
+The format is JSON lines: UTF-8, one object a line, plain, gzip or zstd (known by content), or Parquet with the same
+fields.
+The first line may be a header (`header.py`), every other line is one event (`event.py`):
+
+    {"schema": "qh/1", "run": "r1", "clk": "host-a", "lvl": "api", "broker": "rabbitmq 3.10.8"}
+    {"i": 1, "t": 105, "ev": "publish", "ph": "invoke", "conn": "c1", "ch": 1, "q": "q1", "m": "a:0", "pub": "a"}
+
+What happens to lines that are not as they should be:
+
+- A line that is no event is left out and kept as a `Rejected`. An empty line is counted and nothing else.
+- An unknown field is kept, as text, in `x`.
+- `i` must rise within one (run, rec). An index that was read before is a duplicate: the first one stands.
+  An index below one already read, but new, comes too late: the checks are made for recording order, in which a reader
+  that streams cannot insert it. Both are rejected; sort such a file by `i` first.
+- Two files may hold parts of the same (run, rec); the same rule then holds across them.
+
+Raises `HistoryError` when nothing can be made of the file: missing, empty, cut off while compressed, of another
+schema,
+or without a single line that is an event.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+import msgspec
+
+from seriatim_models.history.decode import BadLine, Decode, decoder, parse_object
+from seriatim_models.history.event import Event
+from seriatim_models.history.faults import HistoryError, Rejected, excerpt
+from seriatim_models.history.header import Header, header_of
+from seriatim_models.history.indices import Indices
+from seriatim_models.history.lines import PARQUET, Line, first_bytes, lines
+
+Item = Event | Rejected
+
+SUFFIXES = (".jsonl", ".jsonl.gz", ".jsonl.zst", ".parquet")
+
+
+class History(msgspec.Struct, frozen=True, kw_only=True):
+    """A history in memory. ``n_lines == n_header + n_blank + len(events) + len(quarantine)``."""
+
+    source: str
+    header: Header
+    events: list[Event]
+    quarantine: list[Rejected]
+    n_lines: int
+    n_blank: int
+    n_header: int
+
+
+def stem(path: Path) -> str:
+    """The file's name without the suffixes of a history: the run of a file that names none."""
+    for suffix in sorted(SUFFIXES, key=len, reverse=True):
+        if path.name.endswith(suffix):
+            return path.name.removesuffix(suffix)
+    return path.stem
+
+
+class Reader:
+    """One file, read as a stream. Iterate once; the counts are final when the iteration is."""
+
+    def __init__(
+        self,
+        path: str | Path,
+        *,
+        run: str = "",
+        seen: dict[tuple[str, str], Indices] | None = None,
+    ) -> None:
+        """Reads the header. `run` is for a file that names none; `seen` is shared by the files of one run.
+
+        Raises `HistoryError`.
+        """
+        self.path = Path(path)
+        self.source = str(path)
+        self.n_lines = self.n_blank = self.n_header = self.n_events = self.n_rejected = 0
+        self._seen = {} if seen is None else seen
+        if self.path.is_dir():
+            raise HistoryError(f"{path}: is a folder, not a history")
+        self._rows: Iterator[Line] = iter(())
+        self._parquet = first_bytes(self.path) == PARQUET
+        if self._parquet:
+            from seriatim_models.history import table
+
+            header = table.read_header(self.path)
+        else:
+            self._rows = lines(self.path)
+            header = self._first_lines()
+        self.header = (
+            header if header.run else msgspec.structs.replace(header, run=run or stem(self.path))
+        )
+
+    def _first_lines(self) -> Header:
+        """Take the header off the front; a first line that is no header is put back."""
+        for line in self._rows:
+            self.n_lines += 1
+            if not line.raw.strip():
+                self.n_blank += 1
+                continue
+            try:
+                obj: Mapping[str, object] = parse_object(line.raw)
+            except BadLine:
+                obj = {}
+            if "schema" in obj:
+                self.n_header = 1
+                return header_of(obj, f"{self.source}: line {line.number}")
+            self.n_lines -= 1
+            self._rows = _chain(line, self._rows)
+            return Header()
+        raise HistoryError(f"{self.source}: line 1: the file is empty")
+
+    def __iter__(self) -> Iterator[Item]:
+        """Events and rejected lines in the file's order. Raises `HistoryError`."""
+        if self._parquet:
+            from seriatim_models.history import table
+
+            yield from self._place(table.read_events(self.path, self.header))
+        else:
+            yield from self._place(self._decoded(decoder(self.header)))
+        if not self.n_events and self.n_rejected:
+            raise HistoryError(
+                f"{self.source}: line {self._first.line}: not a history, "
+                f"none of its {self.n_lines} lines is an event: {self._first.reason}"
+            )
+
+    def _decoded(self, decode: Decode) -> Iterator[tuple[Line, Event | str]]:
+        for line in self._rows:
+            if not line.raw.strip():
+                self.n_lines += 1
+                self.n_blank += 1
+                continue
+            try:
+                yield line, decode(line.raw)
+            except BadLine as fault:
+                yield line, str(fault)
+
+    def _place(self, rows: Iterator[tuple[Line, Event | str]]) -> Iterator[Item]:
+        """Reject what is no event or stands in the wrong place, and count."""
+        for line, event in rows:
+            self.n_lines += 1
+            if isinstance(event, str):
+                yield self._reject(line, event)
+                continue
+            indices = self._seen.get((event.run, event.rec))
+            if indices is None:
+                indices = self._seen[event.run, event.rec] = Indices()
+            if indices.last is not None and event.i <= indices.last:
+                if event.i in indices:
+                    yield self._reject(line, f"field i: {event.i} occurs a second time", True)
+                else:
+                    why = f"field i: {event.i} comes after {indices.last}; the index must rise"
+                    yield self._reject(line, why)
+                continue
+            indices.append(event.i)
+            self.n_events += 1
+            yield event
+
+    def _reject(self, line: Line, why: str, duplicate: bool = False) -> Rejected:
+        rejected = Rejected(
+            source=self.source,
+            line=line.number,
+            offset=line.offset,
+            reason=why,
+            text=excerpt(line.raw),
+            duplicate=duplicate,
+        )
+        if not self.n_rejected:
+            self._first = rejected
+        self.n_rejected += 1
+        return rejected
+
+
+def _chain(line: Line, rest: Iterator[Line]) -> Iterator[Line]:
+    yield line
+    yield from rest
+
+
+def iter_history(path: str | Path) -> Iterator[Item]:
+    """Events and rejected lines of a file, one at a time. Raises `HistoryError`."""
+    yield from Reader(path)
+
+
+def read_history(path: str | Path) -> History:
+    """A whole file in memory. Raises `HistoryError`."""
+    reader = Reader(path)
+    events: list[Event] = []
+    quarantine: list[Rejected] = []
+    for item in reader:
+        if isinstance(item, Event):
+            events.append(item)
+        else:
+            quarantine.append(item)
+    return History(
+        source=reader.source,
+        header=reader.header,
+        events=events,
+        quarantine=quarantine,
+        n_lines=reader.n_lines,
+        n_blank=reader.n_blank,
+        n_header=reader.n_header,
+    )

@@ -1,0 +1,154 @@
+"""qh/1 as Arrow tables: the schema of Parquet histories and of the pipeline's chunk files.
+
+One column a field, in the order of `Event`; an empty text, map or list is null, `args` is JSON text.
+Needs pyarrow, which comes with the extra ``seriatim[spark]``.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from seriatim_models.history.decode import BadLine, checked
+from seriatim_models.history.event import Event
+from seriatim_models.history.faults import HistoryError
+from seriatim_models.history.header import Header, header_object, header_of, reason
+from seriatim_models.history.lines import Line
+
+try:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+except ImportError as missing:
+    raise HistoryError("Parquet histories need pyarrow: pip install 'seriatim[spark]'") from missing
+
+_HEADER = b"qh"
+_BATCH = 16384
+_TEXTS = {
+    "ev", "run", "rec", "lvl", "clk", "proc", "ph", "conn", "q", "m", "pub", "key", "ctag", "scope", "err",
+}  # fmt: skip
+_FLAGS = {
+    "redelivered", "multiple", "requeue", "dead", "autoack", "exclusive", "nolocal",
+}  # fmt: skip
+
+
+def _type(name: str) -> pa.DataType:
+    if name in _TEXTS or name == "args":
+        return pa.string()
+    if name in _FLAGS:
+        return pa.bool_()
+    if name == "ms":
+        return pa.list_(pa.string())
+    if name == "x":
+        return pa.map_(pa.string(), pa.string())
+    return pa.int64()
+
+
+FIELDS: tuple[str, ...] = Event.__struct_fields__
+SCHEMA = pa.schema([pa.field(name, _type(name)) for name in FIELDS])
+_DEFAULTS = {n: getattr(Event(i=0, ev=""), n) for n in FIELDS}
+
+
+def columns(events: Sequence[Event]) -> dict[str, list[Any]]:
+    """The fields of the events as columns that `SCHEMA` takes."""
+    out: dict[str, list[Any]] = {}
+    for name in FIELDS:
+        values = [getattr(e, name) for e in events]
+        if name == "args":
+            out[name] = [json.dumps(v, separators=(",", ":")) if v else None for v in values]
+        elif name == "x":
+            out[name] = [list(v.items()) if v else None for v in values]
+        elif name in ("i", "ev"):
+            out[name] = values
+        else:
+            out[name] = [None if v == "" else v for v in values]
+    return out
+
+
+def batch(events: Sequence[Event]) -> pa.RecordBatch:
+    """The events as a record batch of `SCHEMA`."""
+    cols = columns(events)
+    return pa.RecordBatch.from_arrays(
+        [pa.array(cols[f.name], f.type) for f in SCHEMA], schema=SCHEMA
+    )
+
+
+def rows(table: pa.RecordBatch) -> Iterator[dict[str, Any]]:
+    """The rows of a batch as the fields an `Event` takes: nulls left out, `args` and `x` as mappings."""
+    names, cols = [], []
+    for name in table.schema.names:
+        column = table.column(name)
+        # Most fields are empty in most histories; an empty column costs nothing from here on.
+        if name in _DEFAULTS and column.null_count < len(column):
+            names.append(name)
+            cols.append(column.to_pylist())
+    for values in zip(*cols, strict=True):
+        row = {n: v for n, v in zip(names, values, strict=True) if v is not None}
+        if "args" in row:
+            row["args"] = json.loads(row["args"])
+        if "x" in row:
+            row["x"] = dict(row["x"])
+        yield row
+
+
+def events(table: pa.RecordBatch) -> Iterator[Event]:
+    """The events of a batch that this package wrote."""
+    for row in rows(table):
+        yield Event(**row)
+
+
+def read_header(path: Path) -> Header:
+    """The header that a Parquet history carries in its key-value metadata, or an empty one. Raises `HistoryError`."""
+    try:
+        schema = pq.read_schema(path)
+    except (pa.ArrowException, OSError) as error:
+        raise HistoryError(f"{path}: not readable as Parquet: {error}") from error
+    for needed in ("i", "ev"):
+        if needed not in schema.names:
+            raise HistoryError(f"{path}: column {needed}: missing, so this is no history")
+    held = (schema.metadata or {}).get(_HEADER)
+    if held is None:
+        return Header()
+    try:
+        return header_of(msgspec.json.decode(held, type=dict[str, object]), f"{path}: metadata")
+    except msgspec.DecodeError as error:
+        raise HistoryError(f"{path}: metadata qh: {error}") from error
+
+
+def read_events(path: Path, header: Header) -> Iterator[tuple[Line, Event | str]]:
+    """Each row as an event, or why it is none. The line number is that of the row, from 1. Raises `HistoryError`."""
+    defaults = {k: v for k in ("run", "rec", "lvl", "clk") if (v := getattr(header, k))}
+    number = 0
+    try:
+        with pq.ParquetFile(path) as file:
+            for table in file.iter_batches(_BATCH):
+                for row in rows(table):
+                    number += 1
+                    line = Line(number, 0, b"")
+                    try:
+                        yield line, checked(msgspec.convert({**defaults, **row}, Event))
+                    except msgspec.ValidationError as error:
+                        shown = json.dumps(row, default=str).encode()
+                        yield line._replace(raw=shown), reason(error)
+                    except BadLine as error:
+                        shown = json.dumps(row, default=str).encode()
+                        yield line._replace(raw=shown), str(error)
+    except (pa.ArrowException, OSError) as error:
+        raise HistoryError(f"{path}: row {number + 1}: damaged Parquet: {error}") from error
+
+
+def write_events(path: Path, events: Iterable[Event], header: Header) -> int:
+    """Write a Parquet history; returns how many events."""
+    held = msgspec.json.encode(header_object(header))
+    schema = SCHEMA.with_metadata({_HEADER: held})
+    n = 0
+    source = iter(events)
+    with pq.ParquetWriter(path, schema, compression="zstd") as writer:
+        while block := list(islice(source, _BATCH)):
+            writer.write_batch(batch(block).replace_schema_metadata(schema.metadata))
+            n += len(block)
+    return n

@@ -1,0 +1,60 @@
+"""Writing a history as JSON lines, or Parquet; the suffix of the path decides.
+
+The same events give the same bytes: gzip is written without name and time.
+"""
+
+from __future__ import annotations
+
+import gzip
+import io
+from collections.abc import Iterable
+from pathlib import Path
+from typing import BinaryIO
+
+import msgspec
+import zstandard
+
+from seriatim_models.history.event import Event
+from seriatim_models.history.faults import HistoryError
+from seriatim_models.history.header import Header, header_object
+
+
+def write_history(path: str | Path, events: Iterable[Event], header: Header | None = None) -> int:
+    """Write `events` in the order given; returns how many. Raises `HistoryError` if the file cannot be written."""
+    path = Path(path)
+    header = header or Header()
+    try:
+        if path.suffix == ".parquet":
+            from seriatim_models.history import table
+
+            return table.write_events(path, events, header)
+        with path.open("wb") as file:
+            if path.suffix == ".gz":
+                with gzip.GzipFile(filename="", fileobj=file, mode="wb", mtime=0) as packed:
+                    return _write(packed, events, header)
+            if path.suffix == ".zst":
+                with zstandard.ZstdCompressor().stream_writer(file, closefd=False) as packed_zstd:
+                    return _write(packed_zstd, events, header)
+            return _write(file, events, header)
+    except OSError as error:
+        raise HistoryError(f"{path}: cannot be written: {error.strerror}") from error
+
+
+def _write(
+    file: BinaryIO | gzip.GzipFile | zstandard.ZstdCompressionWriter,
+    events: Iterable[Event],
+    header: Header,
+) -> int:
+    encoder = msgspec.json.Encoder()
+    n = 0
+    file.write(encoder.encode(header_object(header)) + b"\n")
+    buffer = io.BytesIO()
+    for event in events:
+        buffer.write(encoder.encode(event) + b"\n")
+        n += 1
+        if buffer.tell() > 2**16:
+            file.write(buffer.getvalue())
+            buffer.seek(0)
+            buffer.truncate()
+    file.write(buffer.getvalue())
+    return n

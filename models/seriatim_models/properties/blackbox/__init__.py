@@ -1,0 +1,28 @@
+"""The black-box properties: what the recording of a broker's clients can show.
+
+All reason by intervals and convict only where no placement inside the bounds explains what was seen.
+Give them events that `seriatim_models.history.complete` has completed.
+"""
+
+from __future__ import annotations
+
+from seriatim_models.properties.base import AnyProperty
+from seriatim_models.properties.blackbox.conservation import Conservation
+from seriatim_models.properties.blackbox.credit import Prefetch
+from seriatim_models.properties.blackbox.holding import OneHolder, RedeliveredFlag
+from seriatim_models.properties.blackbox.order import FirstDeliveryOrder
+from seriatim_models.properties.blackbox.requeue import RequeueLateness
+from seriatim_models.properties.blackbox.strict import StrictOrder
+from seriatim_models.properties.blackbox.tags import DeliveryTags, SilenceAfterEnd
+
+BLACKBOX: tuple[AnyProperty, ...] = (
+    Conservation(),
+    OneHolder(),
+    RedeliveredFlag(),
+    FirstDeliveryOrder(),
+    StrictOrder(),
+    RequeueLateness(),
+    Prefetch(),
+    DeliveryTags(),
+    SilenceAfterEnd(),
+)

@@ -1,0 +1,133 @@
+"""Properties that one channel's events decide on their own, read as a small automaton.
+
+A chunk of a history does not know the state in which a channel enters it. So its summary keeps, for each channel, the
+events up to the first one that fixes the state (the opening of the channel, or lost lines, after which the
+automaton starts again from what is certain), and the state after them. Joining runs the right chunk's waiting
+events from the left chunk's state.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Generic, TypeVar
+
+import msgspec
+
+from seriatim_models.history.event import GAP, Event
+from seriatim_models.properties.base import Finding, Property
+from seriatim_models.properties.blackbox.lives import holder
+
+S = TypeVar("S")
+
+
+class Tally(msgspec.Struct):
+    """Counts, and of all violations the one with the fewest events, the earliest of these."""
+
+    tested: int = 0
+    untestable: int = 0
+    violations: int = 0
+    why: str = ""
+    witness: list[Event] = []
+
+    def convict(self, why: str, witness: list[Event]) -> None:
+        self._add(1, why, witness)
+
+    def _add(self, n: int, why: str, witness: list[Event]) -> None:
+        if n and (not self.violations or _rank(why, witness) < _rank(self.why, self.witness)):
+            self.why, self.witness = why, witness
+        self.violations += n
+
+    def join(self, other: Tally) -> None:
+        self.tested += other.tested
+        self.untestable += other.untestable
+        self._add(other.violations, other.why, other.witness)
+
+
+def _rank(why: str, witness: list[Event]) -> tuple[int, int, str]:
+    return len(witness), witness[-1].i, why
+
+
+class Track(msgspec.Struct, Generic[S]):
+    """One channel in one chunk: events waiting for the state they start from, then the state, once it is known."""
+
+    waiting: list[Event] = []
+    state: S | None = None
+
+
+class Tracks(msgspec.Struct, Generic[S]):
+    tracks: dict[str, Track[S]] = {}
+    tally: Tally = msgspec.field(default_factory=Tally)
+    gap: bool = False
+    """Lines were lost in the chunk: channels that it does not mention start again after it."""
+
+
+class ChannelProperty(Property[Tracks[S]]):
+    """Base: a subclass gives the state's start and what an event does to it."""
+
+    def start(self) -> S:
+        """The state of a channel of which nothing is known."""
+        raise NotImplementedError
+
+    def step(self, state: S, event: Event, by: str, tally: Tally) -> None:
+        """What one event of the channel does to its state and to the counts."""
+        raise NotImplementedError
+
+    def map(self, events: Iterable[Event]) -> Tracks[S]:
+        out: Tracks[S] = Tracks()
+        for event in events:
+            if event.ev == GAP:
+                out.gap = True
+                for track in out.tracks.values():
+                    track.state = self.start()
+                continue
+            by = holder(event)
+            known = out.tracks.get(by)
+            if known is None:
+                known = out.tracks[by] = Track(state=self.start() if out.gap else None)
+            if event.ev == "ch_open":
+                known.state = self.start()
+            if known.state is None:
+                known.waiting.append(event)
+            else:
+                self.step(known.state, event, by, out.tally)
+        return out
+
+    def combine(self, left: Tracks[S], right: Tracks[S]) -> Tracks[S]:
+        left.tally.join(right.tally)
+        if right.gap:
+            left.gap = True
+            for by, track in left.tracks.items():
+                if by not in right.tracks:
+                    track.state = self.start()
+        for by, more in right.tracks.items():
+            mine = left.tracks.get(by)
+            if mine is None:
+                # After a gap on the left, a channel that it does not mention starts from what is certain.
+                mine = Track(state=self.start() if left.gap and not right.gap else None)
+                if left.gap and right.gap and more.waiting:
+                    mine.state = self.start()
+                left.tracks[by] = mine
+            if mine.state is None:
+                mine.waiting += more.waiting
+            else:
+                for event in more.waiting:
+                    self.step(mine.state, event, by, left.tally)
+            if more.state is not None:
+                mine.state = more.state
+        return left
+
+    def finish(self, summary: Tracks[S]) -> Finding:
+        tally = Tally()
+        tally.join(summary.tally)
+        for by, track in summary.tracks.items():
+            state = self.start()
+            for event in track.waiting:
+                self.step(state, event, by, tally)
+        violations = [(tally.why, tally.witness)] if tally.violations else []
+        return Finding.of(
+            self.id,
+            tally.tested,
+            violations,
+            n_untestable=tally.untestable,
+            n_violations=tally.violations,
+        )

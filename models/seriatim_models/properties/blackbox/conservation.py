@@ -1,0 +1,251 @@
+"""P1: what goes in comes out, once."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+import msgspec
+
+from seriatim_models.history.complete import SETTLES
+from seriatim_models.history.event import Event
+from seriatim_models.properties.base import Finding
+from seriatim_models.properties.blackbox.lives import (
+    ACQUIRED,
+    RELEASED,
+    SETTLED,
+    Birth,
+    Lives,
+    LivesProperty,
+    Step,
+    Suspect,
+    acquires,
+    holder,
+)
+
+# Arguments of a queue by which a broker may drop messages on its own (https://www.rabbitmq.com/docs/ttl,
+# .../docs/maxlength, .../docs/quorum-queues#poison-message-handling): a loss there is no fault.
+_DROPPING = ("x-message-ttl", "x-expires", "x-max-length", "x-max-length-bytes", "x-delivery-limit")
+
+
+class Depth(msgspec.Struct, array_like=True, gc=False):
+    """Somebody looked into a queue and saw `depth` ready messages."""
+
+    pos: int
+    depth: int
+    event: Event
+
+
+class Uptake(msgspec.Struct, array_like=True, gc=False):
+    """A consumer of a queue: it may have messages in flight that no recorder saw until it ends."""
+
+    pos: int
+    by: str
+    ctag: str
+    autoack: bool
+
+
+class Traffic(msgspec.Struct):
+    """What decides whether a queue was drained."""
+
+    last: dict[str, int] = {}
+    """By queue: position of the last event that put in, took out or gave back a message."""
+    looks: dict[str, Depth] = {}
+    uptakes: dict[str, list[Uptake]] = {}
+    leaky: list[str] = []
+    """Queues that may drop messages: purged, deleted, limited in age or length."""
+
+
+class Kept(Lives):
+    """Lives, and the traffic of their queues."""
+
+    traffic: Traffic = msgspec.field(default_factory=Traffic)
+
+
+class Conservation(LivesProperty):
+    """P1. Three kinds of case.
+
+    - A delivery of a message that nobody had begun to publish: a phantom. Open if lines were lost before it, or if
+      the history records no publish at all.
+    - A delivery after the holder settled the message for good. Open if the holder's channel or connection ended in
+      between: the settlement may have died with it.
+    - A confirmed message whose queue was drained, and which was neither settled, refused nor held: lost.
+      Drained means that somebody saw depth 0 after the last traffic while no consumer was left, so that nothing
+      can be in flight. Open otherwise, and for queues that may drop messages, and for consumers that acknowledge
+      on push (what they were sent and never saw is gone by their own wish).
+    """
+
+    id = "P1"
+    sentence = "No message is lost, none comes from nowhere, none comes back after it was settled."
+    source = (
+        "AMQP 0-9-1 specification 4.7 and basic.ack; https://www.rabbitmq.com/docs/confirms; "
+        "the conservation of Qpid's queue counters"
+    )
+    kind = "safety"
+    reads = LivesProperty.reads | {"note", "consume", "declare", "delete", "purge"}
+    summary_type = Kept
+
+    def judge(self, lives: Lives, before: Step, between: Sequence[Step], after: Step) -> None:
+        settled = next((s for s in between if s.kind == SETTLED and s.by == before.by), None)
+        if settled is None:
+            lives.tested += 1
+            return
+        if (
+            lives.gap_between(before.pos, after.pos)
+            or lives.ended(before.by, after.pos)
+            or lives.recovered(before.by, before.pos, after.pos)
+        ):
+            lives.untestable += 1
+            return
+        lives.tested += 1
+        lives.suspects.append(
+            Suspect(
+                after.pos,
+                before.by,
+                f"{after.event.m} was given to {after.by} at event {after.event.i}, after {before.by} "
+                f"had settled it for good at event {settled.event.i}",
+                [before.event, settled.event, after.event],
+            )
+        )
+
+    def map(self, events: Iterable[Event]) -> Kept:
+        out = Kept()
+        for event in events:
+            self._add(out, event)
+            self._traffic(out, event)
+            out.n += 1
+        for key, steps in out.lives.items():
+            out.lives[key] = self._compact(out, steps)
+        return out
+
+    def _traffic(self, out: Kept, event: Event) -> None:
+        traffic, pos = out.traffic, out.n
+        ev = event.ev
+        if ev in ("publish", "return", "expire") or acquires(event) or ev in SETTLES:
+            traffic.last[event.q] = pos
+        elif ev == "note":
+            depth = event.args.get("depth")
+            if isinstance(depth, int) and event.q:
+                traffic.looks[event.q] = Depth(pos, depth, event)
+        elif ev == "consume":
+            if event.ph in ("", "invoke"):
+                uptake = Uptake(pos, holder(event), event.ctag, bool(event.autoack))
+                traffic.uptakes.setdefault(event.q, []).append(uptake)
+        elif (
+            ev in ("delete", "purge")
+            or (ev == "declare" and any(a in event.args for a in _DROPPING))
+        ) and event.q not in traffic.leaky:
+            traffic.leaky.append(event.q)
+
+    def combine(self, left: Lives, right: Lives) -> Lives:
+        assert isinstance(left, Kept)
+        assert isinstance(right, Kept)
+        shift = left.n
+        mine, more = left.traffic, right.traffic
+        mine.last |= {q: p + shift for q, p in more.last.items()}
+        mine.looks |= {q: Depth(d.pos + shift, d.depth, d.event) for q, d in more.looks.items()}
+        for q, uptakes in more.uptakes.items():
+            mine.uptakes.setdefault(q, []).extend(
+                Uptake(u.pos + shift, u.by, u.ctag, u.autoack) for u in uptakes
+            )
+        mine.leaky += [q for q in more.leaky if q not in mine.leaky]
+        return super().combine(left, right)
+
+    def finish(self, summary: Lives) -> Finding:
+        assert isinstance(summary, Kept)
+        guilty, _ = summary.guilty()
+        excused = len(summary.suspects) - len(guilty)
+        tested = summary.tested - excused
+        untestable = summary.untestable + excused
+        violations = [(s.why, s.events) for s in guilty]
+        by_message: dict[str, list[list[Step]]] = {}
+        for key, steps in summary.lives.items():
+            by_message.setdefault(key.partition("\n")[2], []).append(steps)
+            first = next((s for s in steps if s.kind == ACQUIRED), None)
+            if first is None:
+                continue
+            why, events = self._phantom(summary, first)
+            if why:
+                violations.append((why, events))
+            if why is None:
+                untestable += 1
+            else:
+                tested += 1
+        drained = {q for q in summary.traffic.looks if self._drained(summary, q)}
+        for m, birth in summary.births.items():
+            if birth.confirmed is None or birth.refused is not None:
+                continue
+            lost = self._lost(summary, birth, by_message.get(m, []), m, drained)
+            if lost is None:
+                untestable += 1
+                continue
+            tested += 1
+            if lost:
+                look = summary.traffic.looks[birth.confirmed.event.q or _queue(birth)]
+                sent = birth.sent or birth.confirmed
+                violations.append((lost, [sent.event, birth.confirmed.event, look.event]))
+        return Finding.of(self.id, tested, violations, n_untestable=untestable)
+
+    def _phantom(self, summary: Kept, first: Step) -> tuple[str | None, list[Event]]:
+        """Why the first delivery of a message comes from nowhere; empty if it does not, None if that is open."""
+        m, i = first.event.m, first.event.i
+        birth = summary.births.get(m)
+        if birth and birth.sent and birth.sent.pos < first.pos:
+            return "", []
+        if not summary.births or summary.gap_between(-1, first.pos):
+            return None, []
+        if birth and birth.sent:
+            why = f"{m} was given to {first.by} at event {i}, before it was sent at event {birth.sent.event.i}"
+            return why, [first.event, birth.sent.event]
+        return f"{m} was given to {first.by} at event {i}, but nobody sent it", [first.event]
+
+    def _drained(self, summary: Kept, q: str) -> bool:
+        """Whether nothing of the queue can be anywhere when its depth was seen to be 0."""
+        traffic = summary.traffic
+        look = traffic.looks[q]
+        if look.depth or q in traffic.leaky or summary.gaps:
+            return False
+        if max(traffic.last.get(q, -1), traffic.last.get("", -1)) > look.pos:
+            return False
+        for uptake in traffic.uptakes.get(q, ()):
+            cancel = summary.cancels.get(f"{uptake.by} {uptake.ctag}")
+            over = cancel is not None and cancel.done is not None and cancel.done < look.pos
+            if uptake.autoack or not (over or summary.ended(uptake.by, look.pos)):
+                return False
+        return True
+
+    def _lost(
+        self, summary: Kept, birth: Birth, lives: list[list[Step]], m: str, drained: set[str]
+    ) -> str | None:
+        """Why a confirmed message is lost; empty if it is not, None if that is open."""
+        if m in summary.unplaced:
+            return None
+        tails = [_after_last(steps) for steps in lives]
+        if any(s.kind == SETTLED for tail in tails for s in tail):
+            return ""
+        q = _queue(birth)
+        if q not in drained:
+            return None
+        acquired = [tail[0] for tail in tails if tail and tail[0].kind == ACQUIRED]
+        if not acquired:
+            return f"{m} was confirmed for {q}, which was drained, but nobody ever got it"
+        last = max(acquired, key=lambda s: s.pos)
+        if last.event.q != q:
+            return None
+        released = any(s.kind == RELEASED and s.by == last.by for tail in tails for s in tail)
+        if released or summary.ended(last.by, summary.traffic.looks[q].pos):
+            return (
+                f"{m} was given back to {q} by {last.by}, {q} was drained, but nobody got it again"
+            )
+        return None
+
+
+def _after_last(steps: list[Step]) -> list[Step]:
+    """The end of a life: its last acquisition and what follows."""
+    last = max((n for n, s in enumerate(steps) if s.kind == ACQUIRED), default=0)
+    return steps[last:]
+
+
+def _queue(birth: Birth) -> str:
+    """The queue a message was published to, as either end of the publish names it."""
+    placed = [p for p in (birth.sent, birth.confirmed) if p and p.event.q]
+    return placed[0].event.q if placed else ""

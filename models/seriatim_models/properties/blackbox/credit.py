@@ -1,0 +1,68 @@
+"""P7: no more outstanding than the prefetch allows."""
+
+from __future__ import annotations
+
+import msgspec
+
+from seriatim_models.history.complete import SETTLES
+from seriatim_models.history.event import GAP, Event
+from seriatim_models.properties.blackbox.channels import ChannelProperty, Tally, Tracks
+from seriatim_models.properties.blackbox.lives import acquires, began
+
+
+class Outstanding(msgspec.Struct):
+    """Deliveries of one channel whose settlement has not been sent, by message."""
+
+    open: dict[str, Event] = {}
+
+
+class Prefetch(ChannelProperty[Outstanding]):
+    """P7. A case is a delivery under a prefetch limit: with it, are more outstanding than the limit?
+
+    A settlement counts from when it was sent, and deliveries that no recorder saw are not counted: both
+    make the count a lower bound, so an excess is definite. After lost lines counting starts again from nothing.
+    The limit holds for a consumer or for its channel, as `scope` says; a delivery whose limit's scope is not known
+    is untestable.
+    """
+
+    id = "P7"
+    sentence = "Deliveries outstanding never exceed the prefetch."
+    source = "AMQP 0-9-1 specification, basic.qos; https://www.rabbitmq.com/docs/consumer-prefetch"
+    kind = "safety"
+    reads = frozenset({"deliver", "ch_open", "recover", GAP}) | SETTLES
+    summary_type = Tracks[Outstanding]
+
+    def start(self) -> Outstanding:
+        return Outstanding()
+
+    def step(self, state: Outstanding, event: Event, by: str, tally: Tally) -> None:
+        if event.ev in SETTLES:
+            if began(event):
+                for m in event.ms or ():
+                    state.open.pop(m, None)
+        elif event.ev == "recover":
+            state.open.clear()
+        elif acquires(event) and not event.autoack:
+            state.open[event.m] = event
+            self._limit(state, event, by, tally)
+
+    def _limit(self, state: Outstanding, event: Event, by: str, tally: Tally) -> None:
+        if not event.prefetch:  # no limit, or 0, which is none
+            return
+        if event.scope == "consumer":
+            held = [e for e in state.open.values() if e.ctag == event.ctag]
+            whose = f"consumer {event.ctag} on {by}"
+        elif event.scope == "channel":
+            # A prefetch of the channel covers all its consumers.
+            held = list(state.open.values())
+            whose = f"channel {by}"
+        else:
+            tally.untestable += 1
+            return
+        tally.tested += 1
+        if len(held) > event.prefetch:
+            tally.convict(
+                f"with {event.m} at event {event.i} {whose} held {len(held)} messages, "
+                f"and its prefetch was {event.prefetch}",
+                held,
+            )

@@ -1,0 +1,136 @@
+"""P2 and P3: who holds a message, and whether it is marked as seen before."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Sequence
+
+from seriatim_models.history.complete import EXACT
+from seriatim_models.properties.base import Finding
+from seriatim_models.properties.blackbox.lives import (
+    ACQUIRED,
+    Lives,
+    LivesProperty,
+    Step,
+    Suspect,
+    holder,
+    let_go,
+)
+
+
+class OneHolder(LivesProperty):
+    """P2. A case is a delivery: was anybody else definitely holding the message when it was recorded?
+
+    Not judged: deliveries that need no settling (the broker forgets them at once); a second delivery after
+    lines were lost, or to a first holder whose connection broke without being asked to.
+    """
+
+    id = "P2"
+    sentence = "A message has at most one holder at a time."
+    source = (
+        "AMQP 0-9-1 specification, 1.8.3.13 basic.ack and 3.1.8 acknowledgements; "
+        "https://www.rabbitmq.com/docs/confirms#acknowledgement-modes; Qpid's entry state ACQUIRED"
+    )
+    kind = "safety"
+    scope = "queue"
+
+    def judge(self, lives: Lives, before: Step, between: Sequence[Step], after: Step) -> None:
+        if lives.gap_between(before.pos, after.pos):
+            lives.untestable += 1
+            return
+        lives.tested += 1
+        if before.event.autoack or let_go(lives, before, between, after):
+            return
+        lives.suspects.append(
+            Suspect(
+                after.pos,
+                before.by,
+                f"{after.event.m} was given to {after.by} (event {after.event.i}) while {before.by}, which got it "
+                f"at event {before.event.i}, had neither settled it nor closed",
+                [before.event, after.event],
+            )
+        )
+
+    def finish(self, summary: Lives) -> Finding:
+        firsts = sum(any(s.kind == ACQUIRED for s in steps) for steps in summary.lives.values())
+        guilty, freed = summary.guilty()
+        return Finding.of(
+            self.id,
+            firsts + summary.tested - freed,
+            [(s.why, s.events) for s in guilty],
+            n_untestable=summary.untestable + freed,
+        )
+
+
+class RedeliveredFlag(LivesProperty):
+    """P3. A case is a delivery that carries the flag.
+
+    False on a message that was handed out before is definite. True on first sight is a violation only if nobody
+    else can have had the message: a recorder outside the broker does not see what was on its way to a consumer that
+    ended, so a channel, connection or consumer whose end was under way at any time between the publish and this
+    delivery excuses it. An end is under way from the first sign of it to the broker's confirmation; a dropped
+    connection is never confirmed, as nobody knows when the broker noticed.
+    (The recordings of RabbitMQ have 55 of these; four are excused only because a close was not yet confirmed, or by a
+    drop.)
+    """
+
+    id = "P3"
+    sentence = "A delivery is marked redelivered exactly if the message was handed out before."
+    source = (
+        "AMQP 0-9-1 specification, domain `redelivered`; "
+        "https://www.rabbitmq.com/docs/consumers#message-properties"
+    )
+    kind = "safety"
+    scope = "queue"
+
+    def judge(self, lives: Lives, before: Step, between: Sequence[Step], after: Step) -> None:
+        flag = after.event.redelivered
+        if flag is None:
+            lives.untestable += 1
+            return
+        lives.tested += 1
+        if not flag:
+            lives.suspects.append(
+                Suspect(
+                    after.pos,
+                    "",
+                    f"{after.event.m} is not marked redelivered at event {after.event.i}, "
+                    f"although {before.by} had got it at event {before.event.i}",
+                    [before.event, after.event],
+                )
+            )
+
+    def finish(self, summary: Lives) -> Finding:
+        violations = [(s.why, s.events) for s in summary.suspects]
+        tested, untestable = summary.tested, summary.untestable
+        ends = [*summary.ends.values(), *summary.cancels.values()]
+        begun = sorted(e.pos for e in ends)
+        done = sorted(e.done for e in ends if e.done is not None)
+        for steps in summary.lives.values():
+            first = next((s for s in steps if s.kind == ACQUIRED), None)
+            if first is None:
+                continue
+            flag = first.event.redelivered
+            if flag is False:
+                tested += 1
+                continue
+            birth = summary.births.get(first.event.m)
+            sent = birth.sent if birth else None
+            if flag is None or sent is None or first.pos < sent.pos:
+                untestable += 1
+                continue
+            ending = bisect_right(begun, first.pos) > bisect_right(done, sent.pos)
+            unseen = ending and first.event.lvl not in EXACT
+            if unseen or summary.gap_between(sent.pos, first.pos):
+                untestable += 1
+                continue
+            tested += 1
+            violations.append(
+                (
+                    f"{first.event.m} is marked redelivered at event {first.event.i} to {holder(first.event)}, but it "
+                    f"had not been handed out since it was sent at event {sent.event.i}, "
+                    "and no consumer was ending meanwhile",
+                    [sent.event, first.event],
+                )
+            )
+        return Finding.of(self.id, tested, violations, n_untestable=untestable)

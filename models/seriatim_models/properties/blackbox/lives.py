@@ -1,0 +1,296 @@
+"""The life of each message as consumers see it: what conservation, one holder and the redelivered flag are judged on.
+
+A life is the list of its steps in recording order: acquired (a delivery, a get), released (a command that requeues it
+was
+sent), settled (a command that ends it was sent). Two steps that follow each other are judged as soon as both are
+known
+and then dropped, so the summary of any chunk keeps for each message the steps up to its first acquisition in the
+chunk
+and those from the last on, however long the chunk is.
+
+What is observed is one-sided. An acquisition happened before it was recorded, the effect of a command comes after it
+was recorded. A holder therefore *definitely* holds from the recorded delivery to the first recorded act that could
+release it: its own command on the message, a recover, the end of its channel or connection.
+A connection that ended without being asked to may have ended, for the broker, long before the recorder noticed;
+nothing is definite about a holder on it.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Iterable, Sequence
+from itertools import pairwise
+
+import msgspec
+
+from seriatim_models.history.complete import EXACT, SETTLES
+from seriatim_models.history.event import GAP, Event
+from seriatim_models.properties.base import Property
+
+ENDS = frozenset({"ch_close", "conn_close", "conn_drop"})
+ACQUIRES = frozenset({"deliver", "get"})
+
+ACQUIRED, RELEASED, SETTLED = "acquired", "released", "settled"
+
+
+def acquires(event: Event) -> bool:
+    """Whether a message was handed out: a get that came back empty carries none, and one under way has none yet."""
+    return event.ev in ACQUIRES and bool(event.m) and event.ph not in ("invoke", "fail")
+
+
+def began(event: Event) -> bool:
+    """Whether the event is the beginning of its operation (or the whole of it)."""
+    return event.ph in ("", "invoke") or (event.ph == "ok" and event.op is None)
+
+
+def holder(event: Event) -> str:
+    """Who acts: the channel's incarnation, or the consumer or worker in systems without channels."""
+    if event.ch is not None:
+        return f"{event.conn}/{event.ch}#{event.gen}"
+    return event.ctag or event.proc
+
+
+def end_of(event: Event) -> str:
+    """What ends: a channel as `holder` names it, or a whole connection."""
+    if event.ev == "ch_close":
+        return holder(event)
+    return f"{event.conn}/"
+
+
+def connection(name: str) -> str:
+    """The connection of a holder, as `end_of` names it."""
+    conn, slash, _ = name.rpartition("/")
+    return conn + slash
+
+
+class Step(msgspec.Struct, array_like=True, gc=False):
+    """One step; `pos` is its position among the events of the chunk that holds it."""
+
+    pos: int
+    kind: str
+    by: str
+    event: Event
+
+
+class Placed(msgspec.Struct, array_like=True, gc=False):
+    pos: int
+    event: Event
+
+
+class Birth(msgspec.Struct, array_like=True):
+    """The publishing of one message: when it was first sent, when confirmed, and when refused or returned."""
+
+    sent: Placed | None = None
+    confirmed: Placed | None = None
+    refused: Placed | None = None
+
+
+class End(msgspec.Struct, array_like=True, gc=False):
+    """The end of a channel, a connection or a consumer: the first sign of it, whether its client had asked for it,
+    and when the broker confirmed it. A connection that was dropped is never confirmed."""
+
+    pos: int
+    asked: bool
+    done: int | None = None
+
+
+class Suspect(msgspec.Struct, array_like=True):
+    """A violation at `pos` that an end of `by` or its connection may still excuse: one that began before,
+    in an earlier chunk, or one at any time that nobody had asked for."""
+
+    pos: int
+    by: str
+    why: str
+    events: list[Event]
+
+
+class Lives(msgspec.Struct):
+    """The summary of one chunk. Keys of `lives` are queue and message, see `life_key`."""
+
+    n: int = 0
+    gaps: list[int] = []
+    lives: dict[str, list[Step]] = {}
+    unplaced: dict[str, list[Step]] = {}
+    """Settling steps by message, of commands that span queues."""
+    births: dict[str, Birth] = {}
+    ends: dict[str, End] = {}
+    recovers: dict[str, list[int]] = {}
+    cancels: dict[str, End] = {}
+    """Ends of consumers, by holder and consumer tag."""
+    tested: int = 0
+    untestable: int = 0
+    suspects: list[Suspect] = []
+
+    def gap_between(self, after: int, before: int) -> bool:
+        """Whether lines were lost between two positions."""
+        return bisect_right(self.gaps, after) < bisect_right(self.gaps, before)
+
+    def ended(self, by: str, before: int) -> bool:
+        """Whether a holder's channel or connection may have begun to end before a position."""
+        return any(
+            (end := self.ends.get(name)) is not None and end.pos < before
+            for name in (by, connection(by))
+        )
+
+    def unasked(self, by: str) -> bool:
+        """Whether a holder's channel or connection ended without its client having asked."""
+        return any(
+            (end := self.ends.get(name)) is not None and not end.asked
+            for name in (by, connection(by))
+        )
+
+    def guilty(self) -> tuple[list[Suspect], int]:
+        """The suspects that no end excuses, and the number of those for whom an unasked end leaves it open."""
+        held = [s for s in self.suspects if not self.ended(s.by, s.pos)]
+        guilty = [s for s in held if not self.unasked(s.by)]
+        return guilty, len(held) - len(guilty)
+
+    def recovered(self, by: str, after: int, before: int) -> bool:
+        """Whether a holder asked for all its messages to be requeued between two positions."""
+        return any(after < pos < before for pos in self.recovers.get(by, ()))
+
+
+def life_key(q: str, m: str) -> str:
+    """Lives are told apart by queue as well: a message routed to two queues lives twice."""
+    return f"{q}\n{m}"
+
+
+class LivesProperty(Property[Lives]):
+    """Base of the properties judged on lives. They say what a pair of acquisitions means, and the rest in `finish`."""
+
+    reads = ACQUIRES | SETTLES | ENDS | {"publish", "return", "recover", "expire", "cancel", GAP}
+    summary_type = Lives
+
+    def judge(self, lives: Lives, before: Step, between: Sequence[Step], after: Step) -> None:
+        """Judge two acquisitions of one message that follow each other; `between` are the steps between them."""
+        raise NotImplementedError
+
+    def map(self, events: Iterable[Event]) -> Lives:
+        out = Lives()
+        for event in events:
+            self._add(out, event)
+            out.n += 1
+        for key, steps in out.lives.items():
+            out.lives[key] = self._compact(out, steps)
+        return out
+
+    def _add(self, out: Lives, event: Event) -> None:
+        pos = out.n
+        ev = event.ev
+        if acquires(event):
+            step = Step(pos, ACQUIRED, holder(event), event)
+            out.lives.setdefault(life_key(event.q, event.m), []).append(step)
+        elif ev in SETTLES:
+            if not began(event):
+                return
+            final = ev == "ack" or event.requeue is False
+            step = Step(pos, SETTLED if final else RELEASED, holder(event), event)
+            for m in event.ms or ():
+                if event.q:
+                    out.lives.setdefault(life_key(event.q, m), []).append(step)
+                else:
+                    out.unplaced.setdefault(m, []).append(step)
+        elif ev == "expire":
+            # A lease that ran out or a message that was too old: the holder, whoever it was, has it no longer.
+            kind = RELEASED if event.requeue else SETTLED
+            step = Step(pos, kind, "", event)
+            out.lives.setdefault(life_key(event.q, event.m), []).append(step)
+        elif ev == "publish":
+            birth = out.births.setdefault(event.m, Birth())
+            placed = Placed(pos, event)
+            if event.ph == "fail":
+                birth.refused = birth.refused or placed
+            else:
+                birth.sent = birth.sent or placed
+                if event.ph == "ok" or event.lvl in EXACT:
+                    birth.confirmed = birth.confirmed or placed
+        elif ev == "return":
+            birth = out.births.setdefault(event.m, Birth())
+            birth.refused = birth.refused or Placed(pos, event)
+        elif ev in ENDS:
+            _end(out.ends, end_of(event), _sign(pos, event))
+        elif ev == "recover":
+            out.recovers.setdefault(holder(event), []).append(pos)
+        elif ev == "cancel":
+            _end(out.cancels, f"{holder(event)} {event.ctag}", _sign(pos, event))
+        elif ev == GAP:
+            out.gaps.append(pos)
+
+    def _compact(self, out: Lives, steps: list[Step]) -> list[Step]:
+        """Judge each pair of acquisitions that follow each other, and keep the ends of the life."""
+        taken = [n for n, s in enumerate(steps) if s.kind == ACQUIRED]
+        for a, b in pairwise(taken):
+            self.judge(out, steps[a], steps[a + 1 : b], steps[b])
+        if len(taken) > 1:
+            steps = steps[: taken[0] + 1] + steps[taken[-1] :]
+        return steps
+
+    def combine(self, left: Lives, right: Lives) -> Lives:
+        shift = left.n
+        left.n += right.n
+        left.gaps += [p + shift for p in right.gaps]
+        for by, positions in right.recovers.items():
+            left.recovers.setdefault(by, []).extend(p + shift for p in positions)
+        for mine_ends, more_ends in ((left.ends, right.ends), (left.cancels, right.cancels)):
+            for name, end in more_ends.items():
+                done = None if end.done is None else end.done + shift
+                _end(mine_ends, name, End(end.pos + shift, end.asked, done))
+        for m, birth in right.births.items():
+            mine = left.births.setdefault(m, Birth())
+            mine.sent = mine.sent or _shifted(birth.sent, shift)
+            mine.confirmed = mine.confirmed or _shifted(birth.confirmed, shift)
+            mine.refused = mine.refused or _shifted(birth.refused, shift)
+        for m, steps in right.unplaced.items():
+            left.unplaced.setdefault(m, []).extend(
+                Step(s.pos + shift, s.kind, s.by, s.event) for s in steps
+            )
+        left.tested += right.tested
+        left.untestable += right.untestable
+        left.suspects += [Suspect(s.pos + shift, s.by, s.why, s.events) for s in right.suspects]
+        # Last, because judging needs the ends, recovers and gaps of both sides.
+        for key, steps in right.lives.items():
+            moved = [Step(s.pos + shift, s.kind, s.by, s.event) for s in steps]
+            mine_steps = left.lives.get(key)
+            left.lives[key] = self._join(left, mine_steps, moved) if mine_steps else moved
+        return left
+
+    def _join(self, out: Lives, mine: list[Step], more: list[Step]) -> list[Step]:
+        """Judge the one pair that the cut had parted; the pairs on either side are judged already."""
+        last = max((n for n, s in enumerate(mine) if s.kind == ACQUIRED), default=None)
+        first = min((n for n, s in enumerate(more) if s.kind == ACQUIRED), default=None)
+        if last is None or first is None:
+            return mine + more
+        self.judge(out, mine[last], mine[last + 1 :] + more[:first], more[first])
+        opening = min(n for n, s in enumerate(mine) if s.kind == ACQUIRED)
+        closing = max(n for n, s in enumerate(more) if s.kind == ACQUIRED)
+        return mine[: opening + 1] + more[closing:]
+
+
+def _sign(pos: int, event: Event) -> End:
+    whole = event.lvl in EXACT
+    done = pos if whole or (event.ph in ("", "ok") and event.ev != "conn_drop") else None
+    return End(pos, whole or event.ph in ("", "invoke"), done)
+
+
+def _end(ends: dict[str, End], name: str, sign: End) -> None:
+    """Join a sign of an end to those before it."""
+    known = ends.setdefault(name, sign)
+    if known.done is None:
+        known.done = sign.done
+
+
+def _shifted(placed: Placed | None, shift: int) -> Placed | None:
+    return Placed(placed.pos + shift, placed.event) if placed else None
+
+
+def let_go(lives: Lives, before: Step, between: Sequence[Step], after: Step) -> bool:
+    """Whether the holder of `before` may have let its message go by the time `after` was recorded."""
+    by = before.by
+    loose = lives.unplaced.get(before.event.m, ())
+    return (
+        any(s.kind != ACQUIRED and s.by in (by, "") for s in between)
+        or any(s.by == by and before.pos < s.pos < after.pos for s in loose)
+        or lives.ended(by, after.pos)
+        or lives.recovered(by, before.pos, after.pos)
+        or lives.gap_between(before.pos, after.pos)
+    )

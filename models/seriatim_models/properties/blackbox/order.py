@@ -1,0 +1,120 @@
+"""P4: messages of one publisher arrive in the order sent."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import msgspec
+
+from seriatim_models.history.event import Event
+from seriatim_models.properties.base import Finding, Property
+from seriatim_models.properties.blackbox.lives import ACQUIRES, acquires, holder
+
+
+class Low(msgspec.Struct, array_like=True):
+    """The n-th first delivery of a line, lower than all before it; `above` is the highest before it."""
+
+    n: int
+    event: Event
+    above: Event | None
+
+
+class Line(msgspec.Struct):
+    """First deliveries from one publisher through one queue to one channel, in the order received.
+
+    `lows` are those lower than all before them in the chunk: the first of a chunk that is lower than some
+    earlier delivery outside the chunk is always one of these.
+    """
+
+    n: int = 0
+    top: Event | None = None
+    lows: list[Low] = []
+    worst: Low | None = None
+    """The first delivery that came after a higher one."""
+
+
+class Lines(msgspec.Struct):
+    lines: dict[str, Line] = {}
+    unknown: int = 0
+    """First deliveries whose publisher or sequence is not known."""
+
+
+def _seq(event: Event | None) -> int:
+    return -1 if event is None or event.pseq is None else event.pseq
+
+
+def _higher(a: Event | None, b: Event | None) -> Event | None:
+    return a if _seq(a) >= _seq(b) else b
+
+
+class FirstDeliveryOrder(Property[Lines]):
+    """P4. A case is a first delivery (not marked redelivered) that follows another one of the same publisher's stream,
+    queue and priority on the same receiving channel. Redeliveries are outside the promise.
+    """
+
+    id = "P4"
+    sentence = "First deliveries to one channel keep the order in which one publisher's channel sent the messages."
+    source = "AMQP 0-9-1 specification, 4.7 content ordering; https://www.rabbitmq.com/docs/semantics#ordering"
+    kind = "safety"
+    scope = "queue"
+    reads = ACQUIRES
+    summary_type = Lines
+
+    def map(self, events: Iterable[Event]) -> Lines:
+        out = Lines()
+        for event in events:
+            if not acquires(event) or event.redelivered:
+                continue
+            if event.redelivered is None or event.pseq is None or not event.pub:
+                out.unknown += 1
+                continue
+            key = f"{event.pub}\n{event.q}\n{event.prio}\n{holder(event)}"
+            line = out.lines.setdefault(key, Line())
+            if _seq(event) < _seq(line.top):
+                line.worst = line.worst or Low(line.n, event, line.top)
+            if not line.lows or _seq(event) < _seq(line.lows[-1].event):
+                line.lows.append(Low(line.n, event, line.top))
+            line.top = _higher(line.top, event)
+            line.n += 1
+        return out
+
+    def combine(self, left: Lines, right: Lines) -> Lines:
+        left.unknown += right.unknown
+        for key, more in right.lines.items():
+            mine = left.lines.get(key)
+            left.lines[key] = self._joined(mine, more) if mine else more
+        return left
+
+    def _joined(self, mine: Line, more: Line) -> Line:
+        worst = mine.worst
+        if worst is None:
+            over = next((low for low in more.lows if _seq(low.event) < _seq(mine.top)), None)
+            found = [low for low in (more.worst, over) if low is not None]
+            if found:
+                first = min(found, key=lambda low: low.n)
+                worst = Low(mine.n + first.n, first.event, _higher(mine.top, first.above))
+        lows = mine.lows + [
+            Low(mine.n + low.n, low.event, _higher(mine.top, low.above))
+            for low in more.lows
+            if _seq(low.event) < _seq(mine.lows[-1].event)
+        ]
+        return Line(
+            n=mine.n + more.n,
+            top=_higher(mine.top, more.top),
+            lows=lows,
+            worst=worst,
+        )
+
+    def finish(self, summary: Lines) -> Finding:
+        violations = []
+        for line in summary.lines.values():
+            if line.worst is None or line.worst.above is None:
+                continue
+            late, above = line.worst.event, line.worst.above
+            why = (
+                f"{late.m} reached {holder(late)} at event {late.i} for the first time after {above.m} "
+                f"(event {above.i}), although {late.pub} had sent it before ({late.pseq} < {above.pseq})"
+            )
+            violations.append((why, [above, late]))
+        tested = sum(line.n - 1 for line in summary.lines.values())
+        return Finding.of(self.id, tested, violations, n_untestable=summary.unknown)

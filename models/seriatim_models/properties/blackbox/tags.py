@@ -1,0 +1,147 @@
+"""P8 and P9: delivery tags, and silence after a cancel or close."""
+
+from __future__ import annotations
+
+import msgspec
+
+from seriatim_models.history.complete import EXACT, SETTLES
+from seriatim_models.history.event import GAP, Event
+from seriatim_models.properties.blackbox.channels import ChannelProperty, Tally, Tracks
+from seriatim_models.properties.blackbox.lives import ACQUIRES, acquires, began
+
+
+class Tags(msgspec.Struct):
+    """The tags of one channel: the latest delivery, and those not settled."""
+
+    last: Event | None = None
+    open: dict[int, Event] = {}
+    settled: dict[int, Event] = {}
+    """The latest settlements by tag, to show the first one when a tag is settled again."""
+
+
+SETTLED_KEPT = 256  # tags; a client that settles twice does so soon, and the state must stay small
+
+
+class DeliveryTags(ChannelProperty[Tags]):
+    """P8. A case is a delivery after another on its channel, or a settlement by tag.
+
+    A tag left out is a violation only for a recorder at the wire or in the broker. Above a client library it is
+    untestable: the library may have refused the delivery itself (pika's cancel does).
+    """
+
+    id = "P8"
+    sentence = "Delivery tags of a channel count up by one, and each is settled at most once."
+    source = (
+        "AMQP 0-9-1 specification, domain delivery-tag, basic.ack rules delivery-tag and multiple"
+    )
+    kind = "safety"
+    reads = ACQUIRES | SETTLES | {"ch_open", "recover", GAP}
+    summary_type = Tracks[Tags]
+
+    def start(self) -> Tags:
+        return Tags()
+
+    def step(self, state: Tags, event: Event, by: str, tally: Tally) -> None:
+        if event.dtag is None:
+            return
+        if acquires(event):
+            self._deliver(state, event, by, tally)
+        elif event.ev in SETTLES and began(event):
+            self._settle(state, event, by, tally)
+
+    def _deliver(self, state: Tags, event: Event, by: str, tally: Tally) -> None:
+        last, dtag = state.last, event.dtag or 0
+        state.last = event
+        if not event.autoack:
+            state.open[dtag] = event
+        if last is None or last.dtag is None:
+            return
+        if dtag <= last.dtag:
+            tally.tested += 1
+            tally.convict(
+                f"on {by} tag {dtag} (event {event.i}) came after tag {last.dtag} (event {last.i})",
+                [last, event],
+            )
+        elif dtag > last.dtag + 1 and event.lvl in ("", "api"):
+            tally.untestable += 1
+        elif dtag > last.dtag + 1:
+            tally.tested += 1
+            tally.convict(
+                f"on {by} tag {dtag} (event {event.i}) followed tag {last.dtag} (event {last.i})",
+                [last, event],
+            )
+        else:
+            tally.tested += 1
+
+    def _settle(self, state: Tags, event: Event, by: str, tally: Tally) -> None:
+        dtag = event.dtag or 0
+        covered = [d for d in state.open if d <= dtag or dtag == 0] if event.multiple else [dtag]
+        before = state.settled.get(dtag)
+        if not event.multiple and before is not None and dtag not in state.open:
+            tally.tested += 1
+            tally.convict(
+                f"{by} settled tag {dtag} at event {event.i} and before at event {before.i}",
+                [before, event],
+            )
+        elif dtag in state.open or (event.multiple and covered):
+            tally.tested += 1
+        else:
+            tally.untestable += 1
+        for d in covered:
+            state.open.pop(d, None)
+            state.settled[d] = event
+        while len(state.settled) > SETTLED_KEPT:
+            del state.settled[next(iter(state.settled))]
+
+
+class Silence(msgspec.Struct):
+    """Consumers of one channel whose cancel was confirmed, and the channel's own confirmed close."""
+
+    cancelled: dict[str, Event] = {}
+    closed: Event | None = None
+
+
+class SilenceAfterEnd(ChannelProperty[Silence]):
+    """P9. A case is a confirmed cancel of a consumer or close of a channel.
+
+    At the wire and in the broker every later delivery convicts. Above a client library the callback may run
+    later than the frame came in, so a delivery convicts only if it was definitely acquired after the confirmation.
+    """
+
+    id = "P9"
+    sentence = (
+        "After cancel-ok a consumer is given nothing, and after close-ok a channel carries nothing."
+    )
+    source = "AMQP 0-9-1 specification, basic.cancel and channel.close-ok"
+    kind = "safety"
+    reads = frozenset({"deliver", "cancel", "ch_open", "ch_close", "consume", GAP})
+    summary_type = Tracks[Silence]
+
+    def start(self) -> Silence:
+        return Silence()
+
+    def step(self, state: Silence, event: Event, by: str, tally: Tally) -> None:
+        confirmed = event.ph in ("", "ok")
+        if event.ev == "cancel" and confirmed:
+            state.cancelled[event.ctag] = event
+            tally.tested += 1
+        elif event.ev == "ch_close" and confirmed:
+            state.closed = event
+            tally.tested += 1
+        elif event.ev == "consume" and began(event):
+            state.cancelled.pop(event.ctag, None)
+        elif acquires(event):
+            end = state.closed or state.cancelled.get(event.ctag)
+            if end is None:
+                return
+            after = event.lvl in EXACT or event.lvl == "wire"
+            if not after and event.t_lo is not None and end.t is not None:
+                after = event.t_lo > end.t
+            if after:
+                tally.convict(
+                    f"{event.m} was given to {event.ctag or by} at event {event.i}, after its {end.ev} was "
+                    f"confirmed at event {end.i}",
+                    [end, event],
+                )
+            else:
+                tally.untestable += 1
