@@ -5,6 +5,7 @@ Nothing is reduced here, nothing is clever, and nothing is shared with `dpor` bu
 
 from __future__ import annotations
 
+import random
 from collections.abc import Callable, Iterator
 
 from seriatim_models.explorer.ends import classify
@@ -52,3 +53,17 @@ def interleavings(
             path.pop()
         if not path:
             return
+
+
+def guesses(fresh: Callable[[], Execution], walks: int, seed: int = 0) -> Iterator[float]:
+    """Knuth's estimate of the number of interleavings, from random walks: unbiased, and of great variance."""
+    chance = random.Random(seed)
+    for _ in range(walks):
+        ex = fresh()
+        weight = 1.0
+        while able := ex.able():
+            choices = [(t, w) for t in able for w in range(t.op.ways() if t.op is not None else 0)]
+            weight *= len(choices)
+            ex.step(*chance.choice(choices))
+        ex.close()
+        yield weight

@@ -17,13 +17,12 @@ from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
 
-from seriatim_models.explorer.brute import interleavings
+from seriatim_models.explorer.brute import guesses, interleavings
 from seriatim_models.explorer.dpor import Dpor
-from seriatim_models.explorer.foata import digest_of
 from seriatim_models.explorer.generated import Generated, generate
 from seriatim_models.explorer.runner import Limits, Program, Runner, Setting
 
-BRUTE_MAX = 4000
+BRUTE_MAX = 1500
 """Programs with more interleavings are left out, and counted: they take too long, not too much thought."""
 
 
@@ -51,6 +50,9 @@ def compare(
     """Explore `program` both ways."""
     setting = Setting(real_time, timeouts, spurious, stuck_ok=True)
     runner = Runner(program, setting, Limits(keep_going=True))
+    guess = sum(guesses(runner.fresh, 6)) / 6
+    if guess > 2 * most:
+        return Comparison(0, 0, too_large=True)
     outcomes: dict[bytes, object] = {}
     count = 0
     ends: set[str] = set()
@@ -91,13 +93,14 @@ def repr_of(outcome: object) -> str:
     return str(outcome[1][0]) if outcome[1] else ""
 
 
-def compare_generated(program: Generated) -> Comparison:
+def compare_generated(program: Generated, most: int = BRUTE_MAX) -> Comparison:
     """`compare` with the setting that the program is meant for."""
     return compare(
         program,
         real_time=program.real_time,
         timeouts=program.timeouts,
         spurious=program.spurious,
+        most=most,
     )
 
 
@@ -162,5 +165,3 @@ def main(argv: list[str] | None = None) -> int:
 
 if __name__ == "__main__":
     sys.exit(main())
-
-__all__ = ["Comparison", "compare", "compare_generated", "digest_of", "main"]

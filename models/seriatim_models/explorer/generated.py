@@ -273,8 +273,10 @@ def generate(number: int) -> Generated:
     def body(depth: int, most: int) -> tuple[Instruction, ...]:
         return tuple(instruction(depth) for _ in range(r.randint(1, most)))
 
-    if flavour in ("conditions", "timed", "all"):
+    if flavour in ("conditions", "timed", "all"):  # their instructions are several steps each
         room = max(room - 1, 1)
+    if flavour == "calls":
+        room = 2 if threads == 2 else 1
     return Generated(
         number,
         flavour,
