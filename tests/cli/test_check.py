@@ -101,6 +101,14 @@ def test_a_mutant_that_survives_leaves_with_1(world: Any, run: Any) -> None:
     assert "it survives" in ran.out
 
 
+def test_a_mutant_not_found_in_time_leaves_with_3(world: Any, run: Any) -> None:
+    world.violated.add("skip-lock")
+    world.inconclusive.add("enqueue-enqueue")
+    ran = run("check", "--mutants")
+    assert ran.code == 3
+    assert "the search was cut short" in ran.out
+
+
 def test_the_mutants_verdicts_say_what_they_must_be(world: Any, run: Any) -> None:
     world.violated |= {"skip-lock", "published-immediate"}
     found = json.loads(run("check", "--mutants", "--json", "-").out)

@@ -91,11 +91,23 @@ class MutantRun(msgspec.Struct, frozen=True, kw_only=True):
             return ", ".join(self.killed_by)
         if self.run.verdict is Verdict.VIOLATED:
             return f"no property: {self.run.why}"
-        return "nothing: it survives"
+        return (
+            "nothing: it survives"
+            if self.run.exhausted
+            else "nothing yet: the search was cut short"
+        )
 
     @property
     def as_expected(self) -> bool:
         return self.expected in self.killed_by
+
+    @property
+    def verdict(self) -> Verdict:
+        """Of our claim to notice it. One that did not die as it must is a violation, if the search was done."""
+        if self.as_expected:
+            return Verdict.OK
+        done = self.run.exhausted or self.run.verdict is Verdict.VIOLATED
+        return Verdict.VIOLATED if done else Verdict.INCONCLUSIVE
 
 
 class Quarantined(msgspec.Struct, frozen=True, kw_only=True):
@@ -159,11 +171,10 @@ class Report(msgspec.Struct, kw_only=True):
 
     @property
     def verdict(self) -> Verdict:
-        """A mutant that died as it must is well; one that did not is a violation: of what we claim to detect."""
         return worst(
             [
                 *(run.verdict for run in self.programs),
-                *(Verdict.OK if m.as_expected else Verdict.VIOLATED for m in self.mutants),
+                *(mutant.verdict for mutant in self.mutants),
                 *(audit.verdict for audit in self.audits),
             ]
         )

@@ -144,7 +144,7 @@ def mutants(runs: list[MutantRun]) -> RenderableType:
             escape(mutant.mutant),
             escape(mutant.origin),
             mutant.expected,
-            Text(mutant.killers, style="green" if mutant.as_expected else "bold red"),
+            Text(mutant.killers, style=STYLES[mutant.verdict]),
             "" if steps is None else str(steps),
             f"{mutant.run.seconds:.2f}",
         )
