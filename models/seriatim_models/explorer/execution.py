@@ -49,9 +49,11 @@ CLOCK = -2
 class Space:
     """Numbers for names, and footprints for objects, shared by all executions of one exploration."""
 
-    __slots__ = ("_marks", "_objects", "_pairs", "_threads", "paths")
+    __slots__ = ("_marks", "_objects", "_pairs", "_threads", "idle", "paths")
 
     def __init__(self) -> None:
+        self.idle: list[Any] = []
+        """Greenlets whose thread has ended, for the next ones."""
         self.paths: list[tuple[int, ...]] = [()]
         self._threads: dict[tuple[int, int], int] = {}
         self._objects: dict[tuple[int, int], tuple[int, Footprint, Footprint, Footprint]] = {}
@@ -145,28 +147,9 @@ class Thread:
         self.virtual = fn is None
         ex.order.append(self)
         ex.by_tid[tid] = self
-        if fn is None:
-            self.resume: Any = self._rings
-            self.greenlet: Any = None
-        else:
-            self.greenlet = ControlledGreenlet(self._main, ex.hub)
-            self.resume = self.greenlet.switch
+        self.resume: Any = self._rings if fn is None else None
+        self.greenlet: Any = None
         self.code = fn
-
-    def _main(self, *_: object) -> None:
-        try:
-            if self.code is not None:
-                self.code()
-        except greenlet.GreenletExit:
-            pass
-        except (ExplorerError, KeyboardInterrupt, SystemExit):
-            if not self.ex.closing:
-                raise
-        except BaseException as error:
-            if not self.ex.closing:
-                self.ex.failed(self, error)
-        self.done = True
-        self.op = None
 
     def _rings(self, *_: object) -> None:
         self.done = True
@@ -174,6 +157,32 @@ class Thread:
 
     def __repr__(self) -> str:
         return f"<thread {self.name}>"
+
+
+def _work(thread: Thread | None) -> None:
+    """What a greenlet does: run one thread after another. To make a greenlet costs more than to run a small thread."""
+    while True:
+        assert thread is not None
+        ex = thread.ex
+        try:
+            if thread.code is not None:
+                thread.code()
+        except greenlet.GreenletExit:
+            pass
+        except (ExplorerError, KeyboardInterrupt, SystemExit):
+            if not ex.closing:
+                raise
+        except BaseException as error:
+            if not ex.closing:
+                ex.failed(thread, error)
+        thread.done = True
+        thread.op = thread.code = None
+        ex.space.idle.append(thread.greenlet)
+        thread.greenlet = None
+        switch = ex.switch
+        del ex
+        thread = None  # an idle greenlet keeps nothing alive
+        thread = switch()
 
 
 class Failure:
@@ -254,7 +263,7 @@ class Execution:
         setup = Thread(self, SETUP, "setup", False, lambda: self.program(self.world))
         self.setting_up = self.acting = setup
         self.threads.append(setup)
-        setup.resume()
+        self._give_greenlet(setup)(setup)
         if setup.done:
             self._set_up()
 
@@ -271,8 +280,14 @@ class Execution:
 
     def _go(self, thread: Thread) -> None:
         before, self.acting, self.current = self.acting, thread, thread
-        thread.resume()
+        self._give_greenlet(thread)(thread)
         self.acting, self.current = before, None
+
+    def _give_greenlet(self, thread: Thread) -> Callable[[Thread], object]:
+        idle = self.space.idle
+        given = thread.greenlet = idle.pop() if idle else ControlledGreenlet(_work, self.hub)
+        thread.resume = given.switch
+        return given.switch  # type: ignore[no-any-return]
 
     def step(self, thread: Thread, way: int) -> Any:
         """Do the announced operation of `thread` in its `way`-th way, and let the thread run to its next one."""
@@ -301,19 +316,22 @@ class Execution:
 
     def able(self) -> list[Thread]:
         """The threads whose announced operation can happen now."""
-        return [t for t in self.threads if (op := t.op) is not None and op.ready(t)]
+        return [t for t in self.threads if (op := t.op) is not None and (op.free or op.ready(t))]
 
     def close(self) -> None:
         """Let go of what still waits."""
         self.closing = True
-        self.current = None
+        self.current = self.acting = None
         for thread in self.order:
-            waiting = thread.greenlet
-            if waiting is not None and waiting:
-                for _ in range(8):  # a program may catch BaseException; not for ever
-                    waiting.throw(greenlet.GreenletExit)
-                    if not waiting:
-                        break
+            for _ in range(8):  # a program may catch BaseException; not for ever
+                if thread.greenlet is None:
+                    break
+                thread.greenlet.throw(greenlet.GreenletExit)
+            thread.code = None
+        # Break the circles of references, so that nothing waits for the garbage collector.
+        self.order.clear()
+        self.by_tid.clear()
+        self.threads.clear()
 
     # -- asked by the world ----------------------------------------------------------------------------------------
 

@@ -93,6 +93,8 @@ class Operation:
 
     __slots__ = ("obj",)
     code = 0
+    free = True
+    """Whether it is always ready."""
     blocking = False
     """Whether another thread can disable it."""
     takes = False
@@ -288,6 +290,7 @@ class Acquire(Operation):
 
     __slots__ = ()
     code = 7
+    free = False
     blocking = True
     takes = True
 
@@ -428,6 +431,7 @@ class Wake(Operation):
 
     __slots__ = ("again", "kinds", "waiter")
     code = 12
+    free = False
     blocking = True
 
     def __init__(self, condition: Shared, waiter: Thread, again: Reacquire, kinds: str) -> None:
@@ -501,6 +505,7 @@ class Permit(Operation):
 
     __slots__ = ("blocking", "limited")
     code = 14
+    free = False
     takes = True
 
     def __init__(self, obj: Shared, limited: bool, blocking: bool) -> None:
@@ -603,6 +608,7 @@ class Spawn(Operation):
 class Join(Operation):
     __slots__ = ("target",)
     code = 18
+    free = False
 
     def __init__(self, target: Thread) -> None:
         self.obj = NOWHERE
