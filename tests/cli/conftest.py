@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
@@ -98,8 +99,12 @@ def _check(world: World) -> Callable[..., SimpleNamespace]:
 
 
 def _audit(world: World) -> Callable[..., SimpleNamespace]:
-    def audit_paths(paths: list[object], **how: object) -> SimpleNamespace:
-        world.asked.append({"paths": paths, **how})
+    def audit_paths(
+        paths: list[str], engine: str, properties: object, out: str | None
+    ) -> SimpleNamespace:
+        if missing := [path for path in paths if not Path(path).exists()]:
+            raise ValueError(f"{missing[0]}: cannot be read: no such file or folder")
+        world.asked.append({"paths": paths, "engine": engine, "out": out})
         findings = [
             Finding(
                 property=id,

@@ -52,6 +52,7 @@ def test_json_on_standard_output_has_it_to_itself(world: Any, run: Any) -> None:
         "verdict": "ok",
         "n_tested": 4,
         "n_untestable": 0,
+        "n_violations": 0,
         "subject": "enqueue-enqueue",
         "witness": [],
         "explanation": "",

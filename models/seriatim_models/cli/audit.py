@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import shlex
 import time
-from pathlib import Path
 
 import rich_click as click
 
@@ -27,12 +26,12 @@ QUARANTINE_SHOWN = 20  # enough to see what is wrong with a file; the count says
         seriatim audit recording.jsonl                     one file, in this process
         seriatim audit recordings --engine spark           a folder, on Spark
         seriatim audit day.jsonl.zst --json - | jq .results
-        seriatim audit day.jsonl --html day.html           a page to read
+        seriatim audit day.jsonl --profile strict-qpid     held to a stricter word
 
         Files are JSON lines (also .gz and .zst) or Parquet; a folder stands for those in it.
         A line that cannot be read is left out and counted; the rest still gets its verdict.
-        A property of which the recording has no case is shown as inconclusive;
-        that decides the exit code only if nothing at all was tested.
+        A property of which a recording has no case is shown as inconclusive;
+        that decides the exit code only if nothing at all was tested in it.
         """
     )
 )
@@ -51,9 +50,7 @@ QUARANTINE_SHOWN = 20  # enough to see what is wrong with a file; the count says
     show_default=True,
     help="One process, or Spark.",
 )
-@click.option(
-    "--out", metavar="DIR", help="Keep the findings and the prepared history there, as Parquet."
-)
+@click.option("--out", metavar="DIR", help="Keep what Spark prepared there, as Parquet.")
 @outputs
 @click.rich_config(help_config=HELP)
 def audit(
@@ -68,6 +65,8 @@ def audit(
     """Judge recorded histories: what did a real broker do, and was it right?"""
     outputs = Outputs(json, html, junit)
     chosen = find_profile(profile)
+    if out is not None and engine != "spark":
+        raise Mistake("--out keeps what Spark prepared: it needs --engine spark")
     report = new_report(None, None, *(["pyspark"] if engine == "spark" else []))
     begun = time.monotonic()
     with Work(1, "audits").running() as work, work.item(f"audit on {engine}"):
@@ -89,26 +88,21 @@ def find_profile(name: str) -> Profile:
 def run_audit(paths: tuple[str, ...], profile: Profile, engine: str, out: str | None) -> AuditRun:
     from seriatim_models import pipeline
 
-    for path in paths:
-        if not Path(path).exists():
-            raise Mistake(f"no such file or folder: {path}")
     begun = time.monotonic()
     try:
-        found = pipeline.audit_paths(
-            [Path(path) for path in paths], engine=engine, properties=profile.properties
-        )
+        found = pipeline.audit_paths(paths, engine, profile.properties, out)
     except (OSError, ValueError) as error:
         raise Mistake(str(error)) from error
     return AuditRun(
         paths=list(paths),
         engine=engine,
         profile=profile.id,
-        findings=list(found.findings),
+        findings=found.findings,
         events=found.statistics["events"],
         quarantined=len(found.quarantine),
         quarantine=[
-            Quarantined(file=q.source, line=q.line, reason=q.reason)
-            for q in found.quarantine[:QUARANTINE_SHOWN]
+            Quarantined(file=line.source, line=line.line, reason=line.reason)
+            for line in found.quarantine[:QUARANTINE_SHOWN]
         ],
         statistics=found.statistics,
         seconds=time.monotonic() - begun,

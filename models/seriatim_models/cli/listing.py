@@ -78,8 +78,11 @@ def _profiles() -> Iterator[Row]:
     from seriatim_models.conformance.profiles import PROFILES
 
     for p in PROFILES.values():
-        ids = "every one" if p.properties is None else ", ".join(p.properties)
-        yield {"profile": p.id, "title": p.title, "properties": ids}
+        yield {
+            "profile": p.id,
+            "what is promised": p.title,
+            "properties": ", ".join(judge.id for judge in p.properties),
+        }
 
 
 LISTS = {

@@ -92,6 +92,7 @@ def _finding(report: Report, finding: Finding, subject: str, **more: str | None)
         "verdict": finding.verdict.value,
         "n_tested": finding.n_tested,
         "n_untestable": finding.n_untestable,
+        "n_violations": finding.n_violations,
         "subject": finding.subject or subject,
         "witness": msgspec.to_builtins(finding.witness),
         "explanation": finding.explanation,

@@ -131,18 +131,28 @@ class AuditRun(msgspec.Struct, frozen=True, kw_only=True):
     command: str
     quarantine: list[Quarantined] = []
     """The first of them; `quarantined` counts all."""
-    statistics: dict[str, int | float | str] = {}
+    statistics: dict[str, int] = {}
     latencies: dict[str, list[float]] = {}
     """Milliseconds from publish to first delivery, for each file; drawn, not written to JSON."""
 
     @property
     def verdict(self) -> Verdict:
-        """A recording cannot test everything.
+        """A recording cannot test everything: each must be found well by some property, and convicted by none.
 
-        A property about which it has no case at all is left out of the whole; it still stands in the findings, as
-        inconclusive.
+        What it could not test still stands in the findings, as inconclusive.
         """
-        return worst(f.verdict for f in self.findings if f.n_tested or f.n_untestable)
+        verdicts = [{f.verdict for f in findings} for findings in self.by_recording().values()]
+        if any(Verdict.VIOLATED in found for found in verdicts):
+            return Verdict.VIOLATED
+        tested = verdicts and all(Verdict.OK in found for found in verdicts)
+        return Verdict.OK if tested else Verdict.INCONCLUSIVE
+
+    def by_recording(self) -> dict[str, list[Finding]]:
+        """The findings of each recording, in the order in which they came."""
+        found: dict[str, list[Finding]] = {}
+        for finding in self.findings:
+            found.setdefault(finding.subject, []).append(finding)
+        return found
 
 
 class PropertyRow(msgspec.Struct, frozen=True, kw_only=True):

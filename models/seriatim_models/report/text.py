@@ -123,6 +123,7 @@ def counterexample(found: Counterexample) -> Iterator[Text]:
 def _explanation(finding: Finding) -> Text:
     return Text.assemble(
         (f"{finding.property} violated", STYLES[Verdict.VIOLATED]),
+        f" {finding.n_violations:,} times" if finding.n_violations > 1 else "",
         f" in {finding.subject}" if finding.subject else "",
         f": {finding.explanation}" if finding.explanation else "",
     )
@@ -152,8 +153,8 @@ def mutants(runs: list[MutantRun]) -> RenderableType:
 
 
 def audit_table(audit: AuditRun, sentences: dict[str, str]) -> RenderableType:
-    title = f"Audit of {', '.join(audit.paths)} ({audit.engine}, {audit.events:,} events, {audit.seconds:.1f} s)"
     made = table(
+        "recording",
         "property",
         "verdict",
         "tested",
@@ -161,15 +162,21 @@ def audit_table(audit: AuditRun, sentences: dict[str, str]) -> RenderableType:
         "sentence",
         right=("tested", "untestable"),
     )
-    for finding in audit.findings:
-        made.add_row(
-            finding.property,
-            verdict_text(finding.verdict),
-            f"{finding.n_tested:,}",
-            f"{finding.n_untestable:,}",
-            escape(sentences.get(finding.property, "")),
-        )
-    return titled(title, made)
+    for recording, findings in audit.by_recording().items():
+        for n, finding in enumerate(findings):
+            made.add_row(
+                escape(recording) if n == 0 else "",
+                finding.property,
+                verdict_text(finding.verdict),
+                f"{finding.n_tested:,}",
+                f"{finding.n_untestable:,}",
+                escape(sentences.get(finding.property, "")),
+                end_section=n == len(findings) - 1,
+            )
+    facts = (
+        f"{audit.engine}, profile {audit.profile}, {audit.events:,} events, {audit.seconds:.1f} s"
+    )
+    return titled(f"Audit of {', '.join(audit.paths)} ({facts})", made)
 
 
 def property_table(report: Report) -> RenderableType:
