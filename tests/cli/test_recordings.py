@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 from pathlib import Path
 from typing import Any
@@ -27,9 +28,7 @@ def test_the_broker_broke_the_stricter_promise(run: Any) -> None:
 
 
 def test_a_file_with_half_its_lines_broken_still_gets_a_verdict(run: Any, tmp_path: Path) -> None:
-    import gzip
-
-    lines = gzip.open(LOCKSTEP, "rt", encoding="utf-8").read().splitlines()
+    lines = gzip.decompress(Path(LOCKSTEP).read_bytes()).decode().splitlines()
     broken = [line if n % 2 == 0 else line[: len(line) // 2] for n, line in enumerate(lines)]
     file = tmp_path / "half.jsonl"
     file.write_text("\n".join(broken))

@@ -45,10 +45,16 @@ RACE = "published-immediate"
     help="What audits them.",
 )
 @click.option(
+    "--budget",
+    type=click.FloatRange(min=0, min_open=True),
+    metavar="SECONDS",
+    help="Stop each program after so long [dim](never by default)[/].",
+)
+@click.option(
     "--out", default="build/report", show_default=True, metavar="DIR", help="Where the page goes."
 )
 @click.rich_config(help_config=HELP)
-def tour(data: str, engine: str, out: str) -> int:
+def tour(data: str, engine: str, budget: float | None, out: str) -> int:
     """Check every program, show the published race and its repair, audit real recordings, write a report."""
     if not Path(data).is_dir():
         raise Mistake(
@@ -61,7 +67,7 @@ def tour(data: str, engine: str, out: str) -> int:
     begun = time.monotonic()
 
     console.rule("[bold]1. Every program, every schedule", align="left")
-    report.programs.extend(check_programs(find_programs((), None), None, Search()))
+    report.programs.extend(check_programs(find_programs((), None), None, Search(budget=budget)))
     race = _race()
     repaired = next((run for run in report.programs if run.program == race.run.program), None)
     report.mutants.append(race)
