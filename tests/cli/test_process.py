@@ -75,3 +75,10 @@ def test_help_starts_without_what_is_slow() -> None:
     ).stdout.split()
     for slow in ("pyspark", "pandas", "matplotlib", "numpy", "greenlet"):
         assert slow not in loaded
+
+
+def test_the_shell_completes_names() -> None:
+    ran = seriatim(
+        _SERIATIM_COMPLETE="bash_complete", COMP_WORDS="seriatim check immediate-", COMP_CWORD="2"
+    )
+    assert "plain,immediate-race" in ran.stdout.split()

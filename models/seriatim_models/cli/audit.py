@@ -9,7 +9,7 @@ import rich_click as click
 
 from seriatim_models.cli.gather import new_report
 from seriatim_models.cli.mistakes import Mistake, unknown
-from seriatim_models.cli.options import ENGINES, HELP, lines, outputs
+from seriatim_models.cli.options import ENGINES, HELP, completing, lines, outputs
 from seriatim_models.cli.recordings import latencies
 from seriatim_models.cli.screen import Outputs, Work
 from seriatim_models.conformance.profiles import PROFILES, Profile
@@ -38,6 +38,7 @@ QUARANTINE_SHOWN = 20  # enough to see what is wrong with a file; the count says
 @click.argument("paths", metavar="PATH...", nargs=-1, required=True)
 @click.option(
     "--profile",
+    shell_complete=completing("profiles"),
     default="any",
     show_default=True,
     metavar="NAME",

@@ -10,7 +10,7 @@ import rich_click as click
 from seriatim_models.cli.gather import mutant_run, new_report, program_run
 from seriatim_models.cli.jobs import Job, Search, run_jobs
 from seriatim_models.cli.mistakes import Mistake, unknown
-from seriatim_models.cli.options import HELP, STRATEGIES, lines, outputs
+from seriatim_models.cli.options import HELP, STRATEGIES, completing, lines, outputs
 from seriatim_models.cli.screen import Outputs
 from seriatim_models.report import MutantRun, ProgramRun, Report
 from seriatim_models.report.text import write
@@ -33,9 +33,13 @@ if TYPE_CHECKING:
         """
     )
 )
-@click.argument("names", metavar="[PROGRAM]...", nargs=-1)
+@click.argument("names", metavar="[PROGRAM]...", nargs=-1, shell_complete=completing("programs"))
 @click.option(
-    "--mutant", "mutant_id", metavar="ID", help="Run over this mutant of the reference instead."
+    "--mutant",
+    "mutant_id",
+    metavar="ID",
+    shell_complete=completing("mutants"),
+    help="Run over this mutant of the reference instead.",
 )
 @click.option("--mutants", "all_mutants", is_flag=True, help="Run every mutant with its program.")
 @click.option(

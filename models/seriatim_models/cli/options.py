@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shlex
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from textwrap import dedent
 from typing import Any, TypeVar
 
@@ -34,6 +34,23 @@ def outputs(command: F) -> F:
             command
         )
     return command
+
+
+def completing(kind: str) -> Callable[[click.Context, click.Parameter, str], list[str]]:
+    """Names that the shell may complete: ``programs``, ``mutants`` or ``profiles``."""
+
+    def complete(context: click.Context, parameter: click.Parameter, incomplete: str) -> list[str]:
+        from seriatim_models import programs
+        from seriatim_models.conformance.profiles import PROFILES
+
+        names: dict[str, Iterable[str]] = {
+            "programs": programs.PROGRAMS,
+            "mutants": programs.MUTANTS,
+            "profiles": PROFILES,
+        }
+        return [name for name in names[kind] if name.startswith(incomplete)]
+
+    return complete
 
 
 def command_line() -> str:
