@@ -9,6 +9,8 @@ from xml.etree import ElementTree as ET
 
 import pytest
 
+from seriatim_models.cli.gather import edit
+
 
 def test_all_programs_are_checked_and_well(world: Any, run: Any) -> None:
     ran = run("check")
@@ -100,6 +102,13 @@ def test_a_mutant_that_survives_leaves_with_1(world: Any, run: Any) -> None:
     ran = run("check", "--mutants")
     assert ran.code == 1
     assert "it survives" in ran.out
+
+
+def test_an_edit_shows_only_what_differs() -> None:
+    found = edit(
+        "    one()\n    two()\n\n    # after", "    one()\n    if a:\n        two()\n\n    # after"
+    )
+    assert (found.reference, found.mutant) == ("two()", "if a:\n    two()")
 
 
 def test_a_mutant_not_found_in_time_leaves_with_3(world: Any, run: Any) -> None:

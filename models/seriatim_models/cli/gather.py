@@ -6,6 +6,7 @@ import platform
 import shlex
 from datetime import UTC, datetime
 from importlib.metadata import PackageNotFoundError, version
+from textwrap import dedent
 from typing import TYPE_CHECKING
 
 from seriatim_models.cli.contract import ProgramResult
@@ -92,5 +93,16 @@ def mutant_run(mutant: Mutant, run: ProgramRun) -> MutantRun:
         expected=mutant.killed_by,
         expected_steps=mutant.steps,
         run=run,
-        edits=[Edit(reference=old, mutant=new) for old, new in mutant.edits],
+        edits=[edit(old, new) for old, new in mutant.edits],
     )
+
+
+def edit(reference: str, mutant: str) -> Edit:
+    """What differs, without the lines around it that only say where it stands, and not indented."""
+    old, new = reference.splitlines(), mutant.splitlines()
+    while len(old) > 1 and len(new) > 1 and old[-1] == new[-1]:
+        old.pop()
+        new.pop()
+    while len(old) > 1 and len(new) > 1 and old[0] == new[0]:
+        del old[0], new[0]
+    return Edit(reference=dedent("\n".join(old)).strip(), mutant=dedent("\n".join(new)).strip())

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import io
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -30,15 +30,23 @@ def available() -> bool:
     return find_spec("matplotlib") is not None
 
 
-def traces_per_program(traces: Mapping[str, int]) -> str:
-    """One bar per program: how many different traces (schedules that matter) it has."""
+def traces_per_program(traces: Mapping[str, int], cut_short: Collection[str] = ()) -> str:
+    """One bar per program: how many different traces (schedules that matter) it has.
+
+    Of a search that was `cut_short` only a lower bound is known, and the label says so.
+    """
     figure, axes = _canvas(height=0.9 + 0.26 * len(traces))
     names = list(traces)[::-1]
     counts = [max(traces[name], 1) for name in names]
+    labels = [
+        f"{n:,}{' or more' if name in cut_short else ''}"
+        for name, n in zip(names, counts, strict=True)
+    ]
     bars = axes.barh(names, counts, color=SERIES[0], height=0.62)
-    axes.bar_label(bars, labels=[f"{n:,}" for n in counts], padding=4, color=INK, fontsize=9)
+    axes.bar_label(bars, labels=labels, padding=4, color=INK, fontsize=9)
+    axes.margins(y=0.02)
     axes.set_xscale("log")
-    axes.set_xlim(0.8, max(counts, default=1) * 6)
+    axes.set_xlim(0.8, max(counts, default=1) * 9)
     axes.set_xlabel("distinct traces (logarithmic)")
     axes.tick_params(axis="y", length=0)
     return _svg(figure, "traces-per-program")

@@ -51,9 +51,10 @@ def _traces_figure(report: Report) -> Markup | None:
         for run in report.programs
         if run.mutant is None and run.traces is not None
     }
+    cut_short = {run.program for run in report.programs if not run.exhausted}
     if len(traces) < 2 or not figures.available():
         return None
-    return Markup(figures.traces_per_program(traces))
+    return Markup(figures.traces_per_program(traces, cut_short))
 
 
 def _latency_figure(report: Report) -> Markup | None:
