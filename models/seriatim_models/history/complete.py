@@ -9,7 +9,7 @@ anywhere. `Completion` fills in, and only where the recorder left the field empt
 | q, autoack | deliver, cancel | the `consume` of the consumer tag |
 | prefetch, scope | deliver | the `qos` that holds for the consumer |
 | ms, q | ack, nack, reject | the outstanding delivery tags, `multiple` covering all up to `dtag` |
-| pub, pseq | publish, deliver | the publishing channel and its count; for a delivery those of the message's publish |
+| pub, pseq, q | publish, deliver | the publishing channel and its count; a confirm and a delivery have those of the publish |
 | t_lo | deliver, get | the latest of the lower bounds below |
 
 A delivery was acquired by the broker at some time in [t_lo, t]. Not before its consumer was asked for; not before the
@@ -91,7 +91,8 @@ class _Channel:
 class _Message:
     """`since`: not available before."""
 
-    def __init__(self, pub: str, pseq: int | None, since: int | None) -> None:
+    def __init__(self, q: str, pub: str, pseq: int | None, since: int | None) -> None:
+        self.q = q
         self.pub = pub
         self.pseq = pseq
         self.since = since
@@ -155,7 +156,7 @@ class Completion:
     def _without_channel(self, event: Event) -> Event:
         """Recorders of systems without channels: only what needs none."""
         if event.ev == "publish" and event.ph in ("", "invoke"):
-            self._messages[event.m] = _Message(event.pub, event.pseq, event.t)
+            self._messages[event.m] = _Message(event.q, event.pub, event.pseq, event.t)
         elif event.ev == "deliver" and event.t_lo is None and event.lvl in EXACT:
             return msgspec.structs.replace(event, t_lo=event.t)
         return event
@@ -182,11 +183,11 @@ class Completion:
     def _publish(self, event: Event, gen: int, channel: _Channel) -> dict[str, object]:
         if event.ph not in ("", "invoke"):
             known = self._messages.get(event.m)
-            return {"pub": known.pub, "pseq": known.pseq} if known else {}
+            return {"q": known.q, "pub": known.pub, "pseq": known.pseq} if known else {}
         pub = event.pub or f"{event.conn}/{event.ch}/{gen}"
         pseq = event.pseq if event.pseq is not None else channel.published
         channel.published += 1
-        self._messages[event.m] = _Message(pub, pseq, event.t)
+        self._messages[event.m] = _Message(event.q, pub, pseq, event.t)
         return {"pub": pub, "pseq": pseq}
 
     def _deliver(self, event: Event, channel: _Channel) -> dict[str, object]:

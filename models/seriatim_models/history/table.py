@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
+from operator import attrgetter
 from pathlib import Path
 from typing import Any
 
@@ -50,31 +51,34 @@ def _type(name: str) -> pa.DataType:
 
 FIELDS: tuple[str, ...] = Event.__struct_fields__
 SCHEMA = pa.schema([pa.field(name, _type(name)) for name in FIELDS])
+_FIELDS_OF = attrgetter(*FIELDS)
 _DEFAULTS = {n: getattr(Event(i=0, ev=""), n) for n in FIELDS}
 
 
-def columns(events: Sequence[Event]) -> dict[str, list[Any]]:
-    """The fields of the events as columns that `SCHEMA` takes."""
-    out: dict[str, list[Any]] = {}
-    for name in FIELDS:
-        values = [getattr(e, name) for e in events]
-        if name == "args":
-            out[name] = [json.dumps(v, separators=(",", ":")) if v else None for v in values]
+def columns(events: Sequence[Event]) -> dict[str, pa.Array]:
+    """The fields of the events as arrays of the types of `SCHEMA`."""
+    out: dict[str, pa.Array] = {}
+    # Field by field over all events in C: the loop over 45 fields of every event is what writing costs.
+    transposed = zip(*map(_FIELDS_OF, events), strict=True) if events else ((),) * len(FIELDS)
+    for field, values in zip(SCHEMA, transposed, strict=True):
+        name = field.name
+        if name not in ("i", "ev") and not any(v is not None and v not in ("", {}) for v in values):
+            out[name] = pa.nulls(len(values), field.type)
+        elif name == "args":
+            texts = [json.dumps(v, separators=(",", ":")) if v else None for v in values]
+            out[name] = pa.array(texts, field.type)
         elif name == "x":
-            out[name] = [list(v.items()) if v else None for v in values]
-        elif name in ("i", "ev"):
-            out[name] = values
+            out[name] = pa.array([list(v.items()) if v else None for v in values], field.type)
+        elif name in _TEXTS and name not in ("ev", "key", "err", "scope"):
+            out[name] = pa.array([v or None for v in values], field.type)
         else:
-            out[name] = [None if v == "" else v for v in values]
+            out[name] = pa.array(values, field.type)
     return out
 
 
 def batch(events: Sequence[Event]) -> pa.RecordBatch:
     """The events as a record batch of `SCHEMA`."""
-    cols = columns(events)
-    return pa.RecordBatch.from_arrays(
-        [pa.array(cols[f.name], f.type) for f in SCHEMA], schema=SCHEMA
-    )
+    return pa.RecordBatch.from_arrays(list(columns(events).values()), schema=SCHEMA)
 
 
 def rows(table: pa.RecordBatch) -> Iterator[dict[str, Any]]:

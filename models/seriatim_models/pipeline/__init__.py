@@ -1,1 +1,68 @@
-""""""
+"""Auditing recorded histories, in this process or on Spark.
+
+`audit_paths` is the one entry. Importing this package imports neither Spark nor pandas.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+from seriatim_models.pipeline.errors import PipelineError as PipelineError
+from seriatim_models.pipeline.findings import AuditReport as AuditReport
+from seriatim_models.pipeline.findings import RunStatistics as RunStatistics
+from seriatim_models.properties.base import AnyProperty
+
+ENGINES = ("local", "spark")
+
+
+def audit_paths(
+    paths: Iterable[str | Path],
+    engine: str = "local",
+    properties: Sequence[AnyProperty | str] | None = None,
+    out: str | Path | None = None,
+) -> AuditReport:
+    """Judge the histories in files and folders by properties, each run on its own.
+
+    `properties` are property objects or ids; None means all black-box properties.
+    `out`, for Spark, keeps the chunk files and their manifest there; otherwise they are temporary.
+    Both engines give the same verdicts, counts and witnesses.
+    Raises `HistoryError` for input that cannot be read and `PipelineError` for an engine that cannot run here;
+    both are ValueErrors of one sentence.
+    """
+    from seriatim_models.pipeline.runs import plan
+
+    if engine not in ENGINES:
+        raise PipelineError(f"there is no engine {engine!r}; known are {' and '.join(ENGINES)}")
+    chosen = _chosen(properties)
+    planned = plan(paths)
+    if engine == "local":
+        from seriatim_models.pipeline.local import audit
+
+        return audit(planned, chosen)
+    from seriatim_models.pipeline.session import require
+
+    require()
+    from seriatim_models.pipeline.spark import audit as audit_on_spark
+
+    return audit_on_spark(planned, chosen, out)
+
+
+def _chosen(properties: Sequence[AnyProperty | str] | None) -> tuple[AnyProperty, ...]:
+    from seriatim_models.properties import PROPERTIES
+    from seriatim_models.properties.blackbox import BLACKBOX
+
+    if properties is None:
+        return BLACKBOX
+    known = PROPERTIES | {p.id: p for p in BLACKBOX}
+    chosen = []
+    for prop in properties:
+        if isinstance(prop, str):
+            if prop not in known:
+                near = difflib.get_close_matches(prop, known, n=1)
+                hint = f"; did you mean {near[0]}?" if near else ""
+                raise PipelineError(f"there is no property {prop!r}{hint}")
+            prop = known[prop]
+        chosen.append(prop)
+    return tuple(chosen)

@@ -16,10 +16,12 @@ from seriatim_models.properties.blackbox.lives import (
     Birth,
     Lives,
     LivesProperty,
+    Placed,
     Step,
     Suspect,
     acquires,
     holder,
+    message_of,
 )
 
 # Arguments of a queue by which a broker may drop messages on its own (https://www.rabbitmq.com/docs/ttl,
@@ -158,12 +160,17 @@ class Conservation(LivesProperty):
         untestable = summary.untestable + excused
         violations = [(s.why, s.events) for s in guilty]
         by_message: dict[str, list[list[Step]]] = {}
+        sent: dict[str, Placed] = {}
+        for key, birth in summary.births.items():
+            m = message_of(key)
+            if birth.sent and (m not in sent or birth.sent.pos < sent[m].pos):
+                sent[m] = birth.sent
         for key, steps in summary.lives.items():
-            by_message.setdefault(key.partition("\n")[2], []).append(steps)
+            by_message.setdefault(message_of(key), []).append(steps)
             first = next((s for s in steps if s.kind == ACQUIRED), None)
             if first is None:
                 continue
-            why, events = self._phantom(summary, first)
+            why, events = self._phantom(summary, sent, first)
             if why:
                 violations.append((why, events))
             if why is None:
@@ -171,7 +178,8 @@ class Conservation(LivesProperty):
             else:
                 tested += 1
         drained = {q for q in summary.traffic.looks if self._drained(summary, q)}
-        for m, birth in summary.births.items():
+        for key, birth in summary.births.items():
+            m = message_of(key)
             if birth.confirmed is None or birth.refused is not None:
                 continue
             lost = self._lost(summary, birth, by_message.get(m, []), m, drained)
@@ -181,21 +189,23 @@ class Conservation(LivesProperty):
             tested += 1
             if lost:
                 look = summary.traffic.looks[birth.confirmed.event.q or _queue(birth)]
-                sent = birth.sent or birth.confirmed
-                violations.append((lost, [sent.event, birth.confirmed.event, look.event]))
+                begun = birth.sent or birth.confirmed
+                violations.append((lost, [begun.event, birth.confirmed.event, look.event]))
         return Finding.of(self.id, tested, violations, n_untestable=untestable)
 
-    def _phantom(self, summary: Kept, first: Step) -> tuple[str | None, list[Event]]:
+    def _phantom(
+        self, summary: Kept, sent: dict[str, Placed], first: Step
+    ) -> tuple[str | None, list[Event]]:
         """Why the first delivery of a message comes from nowhere; empty if it does not, None if that is open."""
         m, i = first.event.m, first.event.i
-        birth = summary.births.get(m)
-        if birth and birth.sent and birth.sent.pos < first.pos:
+        begun = sent.get(m)
+        if begun and begun.pos < first.pos:
             return "", []
-        if not summary.births or summary.gap_between(-1, first.pos):
+        if not sent or summary.gap_between(-1, first.pos):
             return None, []
-        if birth and birth.sent:
-            why = f"{m} was given to {first.by} at event {i}, before it was sent at event {birth.sent.event.i}"
-            return why, [first.event, birth.sent.event]
+        if begun:
+            why = f"{m} was given to {first.by} at event {i}, before it was sent at event {begun.event.i}"
+            return why, [first.event, begun.event]
         return f"{m} was given to {first.by} at event {i}, but nobody sent it", [first.event]
 
     def _drained(self, summary: Kept, q: str) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_right
+from collections import defaultdict
 from collections.abc import Sequence
 
 from seriatim_models.history.complete import EXACT
@@ -15,6 +16,7 @@ from seriatim_models.properties.blackbox.lives import (
     Suspect,
     holder,
     let_go,
+    life_key,
 )
 
 
@@ -62,6 +64,27 @@ class OneHolder(LivesProperty):
         )
 
 
+class _Endings:
+    """When consumers of a queue were ending: its own consumers, and any channel or connection."""
+
+    def __init__(self, summary: Lives) -> None:
+        self._begun: dict[str, list[int]] = defaultdict(list)
+        self._done: dict[str, list[int]] = defaultdict(list)
+        for end in (*summary.ends.values(), *summary.cancels.values()):
+            self._begun[end.q].append(end.pos)
+            if end.done is not None:
+                self._done[end.q].append(end.done)
+        for positions in (*self._begun.values(), *self._done.values()):
+            positions.sort()
+
+    def under_way(self, q: str, after: int, before: int) -> bool:
+        """Whether one was under way at any time between two positions."""
+        return any(
+            bisect_right(self._begun[name], before) > bisect_right(self._done[name], after)
+            for name in {q, ""}
+        )
+
+
 class RedeliveredFlag(LivesProperty):
     """P3. A case is a delivery that carries the flag.
 
@@ -103,9 +126,7 @@ class RedeliveredFlag(LivesProperty):
     def finish(self, summary: Lives) -> Finding:
         violations = [(s.why, s.events) for s in summary.suspects]
         tested, untestable = summary.tested, summary.untestable
-        ends = [*summary.ends.values(), *summary.cancels.values()]
-        begun = sorted(e.pos for e in ends)
-        done = sorted(e.done for e in ends if e.done is not None)
+        endings = _Endings(summary)
         for steps in summary.lives.values():
             first = next((s for s in steps if s.kind == ACQUIRED), None)
             if first is None:
@@ -114,12 +135,13 @@ class RedeliveredFlag(LivesProperty):
             if flag is False:
                 tested += 1
                 continue
-            birth = summary.births.get(first.event.m)
-            sent = birth.sent if birth else None
+            q, m = first.event.q, first.event.m
+            births = [summary.births.get(life_key(name, m)) for name in (q, "")]
+            sent = next((b.sent for b in births if b and b.sent), None)
             if flag is None or sent is None or first.pos < sent.pos:
                 untestable += 1
                 continue
-            ending = bisect_right(begun, first.pos) > bisect_right(done, sent.pos)
+            ending = endings.under_way(q, sent.pos, first.pos)
             unseen = ending and first.event.lvl not in EXACT
             if unseen or summary.gap_between(sent.pos, first.pos):
                 untestable += 1

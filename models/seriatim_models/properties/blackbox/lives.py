@@ -92,6 +92,8 @@ class End(msgspec.Struct, array_like=True, gc=False):
     pos: int
     asked: bool
     done: int | None = None
+    q: str = ""
+    """The consumer's queue, for the end of a consumer."""
 
 
 class Suspect(msgspec.Struct, array_like=True):
@@ -105,7 +107,7 @@ class Suspect(msgspec.Struct, array_like=True):
 
 
 class Lives(msgspec.Struct):
-    """The summary of one chunk. Keys of `lives` are queue and message, see `life_key`."""
+    """The summary of one chunk. Keys of `lives` and `births` are queue and message, see `life_key`."""
 
     n: int = 0
     gaps: list[int] = []
@@ -155,6 +157,11 @@ def life_key(q: str, m: str) -> str:
     return f"{q}\n{m}"
 
 
+def message_of(key: str) -> str:
+    """The message of a `life_key`."""
+    return key.rpartition("\n")[2]
+
+
 class LivesProperty(Property[Lives]):
     """Base of the properties judged on lives. They say what a pair of acquisitions means, and the rest in `finish`."""
 
@@ -196,7 +203,7 @@ class LivesProperty(Property[Lives]):
             step = Step(pos, kind, "", event)
             out.lives.setdefault(life_key(event.q, event.m), []).append(step)
         elif ev == "publish":
-            birth = out.births.setdefault(event.m, Birth())
+            birth = out.births.setdefault(life_key(event.q, event.m), Birth())
             placed = Placed(pos, event)
             if event.ph == "fail":
                 birth.refused = birth.refused or placed
@@ -205,7 +212,7 @@ class LivesProperty(Property[Lives]):
                 if event.ph == "ok" or event.lvl in EXACT:
                     birth.confirmed = birth.confirmed or placed
         elif ev == "return":
-            birth = out.births.setdefault(event.m, Birth())
+            birth = out.births.setdefault(life_key(event.q, event.m), Birth())
             birth.refused = birth.refused or Placed(pos, event)
         elif ev in ENDS:
             _end(out.ends, end_of(event), _sign(pos, event))
@@ -234,9 +241,9 @@ class LivesProperty(Property[Lives]):
         for mine_ends, more_ends in ((left.ends, right.ends), (left.cancels, right.cancels)):
             for name, end in more_ends.items():
                 done = None if end.done is None else end.done + shift
-                _end(mine_ends, name, End(end.pos + shift, end.asked, done))
-        for m, birth in right.births.items():
-            mine = left.births.setdefault(m, Birth())
+                _end(mine_ends, name, End(end.pos + shift, end.asked, done, end.q))
+        for born, birth in right.births.items():
+            mine = left.births.setdefault(born, Birth())
             mine.sent = mine.sent or _shifted(birth.sent, shift)
             mine.confirmed = mine.confirmed or _shifted(birth.confirmed, shift)
             mine.refused = mine.refused or _shifted(birth.refused, shift)
@@ -269,7 +276,8 @@ class LivesProperty(Property[Lives]):
 def _sign(pos: int, event: Event) -> End:
     whole = event.lvl in EXACT
     done = pos if whole or (event.ph in ("", "ok") and event.ev != "conn_drop") else None
-    return End(pos, whole or event.ph in ("", "invoke"), done)
+    q = event.q if event.ev == "cancel" else ""
+    return End(pos, whole or event.ph in ("", "invoke"), done, q)
 
 
 def _end(ends: dict[str, End], name: str, sign: End) -> None:
@@ -277,6 +285,7 @@ def _end(ends: dict[str, End], name: str, sign: End) -> None:
     known = ends.setdefault(name, sign)
     if known.done is None:
         known.done = sign.done
+    known.q = known.q or sign.q
 
 
 def _shifted(placed: Placed | None, shift: int) -> Placed | None:

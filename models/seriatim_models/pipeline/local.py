@@ -1,0 +1,68 @@
+"""The local engine: one process, one pass, memory that grows with the summaries and not with the history."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from typing import Any
+
+from seriatim_models.history import Event, Rejected
+from seriatim_models.history.event import GAP
+from seriatim_models.pipeline import findings as found
+from seriatim_models.pipeline.runs import FileCount, Plan, read
+from seriatim_models.properties.base import AnyProperty, Finding
+
+CHUNK = 20_000  # events; long enough that combining costs little, short enough to hold
+
+
+class _Run:
+    """One run under way: the summaries so far, and the events not yet summarised."""
+
+    def __init__(self, run: str, properties: Sequence[AnyProperty]) -> None:
+        self.statistics = found.RunStatistics(run)
+        self._properties = properties
+        # Any: each property knows the type of its own summary
+        self._summaries: list[Any] = [None] * len(properties)
+        self._waiting: list[Event] = []
+
+    def add(self, event: Event) -> None:
+        self._waiting.append(event)
+        if len(self._waiting) == CHUNK:
+            self._summarise()
+
+    def _summarise(self) -> None:
+        events = self._waiting
+        found.count(self.statistics, Counter(e.ev for e in events), GAP)
+        for n, prop in enumerate(self._properties):
+            reads = found.relevant(prop)
+            summary = prop.map(e for e in events if reads is None or e.ev in reads)
+            before = self._summaries[n]
+            self._summaries[n] = summary if before is None else prop.combine(before, summary)
+        self._waiting = []
+
+    def finish(self) -> list[Finding]:
+        self._summarise()
+        return [
+            found.told(p.finish(s), self.statistics.run, self.statistics.gaps)
+            for p, s in zip(self._properties, self._summaries, strict=True)
+        ]
+
+
+def audit(plan: Plan, properties: Sequence[AnyProperty]) -> found.AuditReport:
+    """Judge every run of the plan. Raises `HistoryError`."""
+    runs: dict[str, _Run] = {}
+    quarantine: list[Rejected] = list(plan.refused)
+    files: list[FileCount] = []
+    for planned in plan.runs:
+        runs.setdefault(planned.run, _Run(planned.run, properties))
+        for item in read(planned):
+            if isinstance(item, Rejected):
+                quarantine.append(item)
+            elif isinstance(item, FileCount):
+                files.append(item)
+            else:
+                if item.run not in runs:
+                    runs[item.run] = _Run(item.run, properties)
+                runs[item.run].add(item.event)
+    findings = [f for _, run in sorted(runs.items()) for f in run.finish()]
+    return found.report("local", findings, quarantine, [r.statistics for r in runs.values()], files)

@@ -1,0 +1,244 @@
+"""From files to runs: what belongs together, in which order, and the one stream of events that every engine judges.
+
+- A run is what one header (or event) calls so. A file that names none is a run of its own, named after the file.
+- Files of one run and one recorder are parts, read one after another by their first index.
+- Several recorders of one run are merged by time; so they must share a clock. Two clock domains in one run are
+  refused, because nothing orders their events.
+- In a run the order is that of time, then of the recorder's own order. A recorder's time does not go back here:
+  an event stamped earlier than the one before it, or not stamped, counts as simultaneous with it.
+- Where lines were lost, a `gap` event stands in their place; duplicates lose nothing and leave none.
+
+A file named by the caller that cannot be read is an error. A file found in a folder that cannot be read goes into the
+quarantine as a whole, or from where it breaks, and the rest is audited.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+
+import msgspec
+
+from seriatim_models.history import Event, HistoryError, Rejected
+from seriatim_models.history.complete import Completion
+from seriatim_models.history.event import GAP
+from seriatim_models.history.header import Header
+from seriatim_models.history.indices import Indices
+from seriatim_models.history.reading import SUFFIXES, Reader, stem
+
+
+class Source(msgspec.Struct, frozen=True):
+    """One file. `named` says that the caller named it himself, so that it must be readable."""
+
+    path: str
+    named: bool
+
+
+class RunPlan(msgspec.Struct, frozen=True):
+    """The files of one run, by recorder."""
+
+    run: str
+    recorders: list[list[Source]]
+
+
+class Plan(msgspec.Struct):
+    """All runs, by name, and the files in folders that cannot even be opened."""
+
+    runs: list[RunPlan]
+    refused: list[Rejected]
+
+
+class FileCount(msgspec.Struct, frozen=True):
+    """``lines == header + blank + events + rejected``; for Parquet a line is a row."""
+
+    source: str
+    lines: int
+    header: int
+    blank: int
+    events: int
+    rejected: int
+
+
+class Placed(msgspec.Struct, frozen=True):
+    """An event of a run, completed, in the run's order."""
+
+    run: str
+    event: Event
+
+
+RunItem = Placed | Rejected | FileCount
+
+
+def find(paths: Iterable[str | Path]) -> list[Source]:
+    """The files that the caller named, and the histories in the folders that he named, each once.
+
+    Raises `HistoryError` for a path that is not there and for folders without a single history.
+    """
+    named = [Path(p) for p in paths]
+    out: dict[Path, Source] = {}
+    for path in named:
+        if path.is_dir():
+            for inner in sorted(path.rglob("*")):
+                if inner.name.endswith(SUFFIXES) and inner.is_file():
+                    out.setdefault(inner.resolve(), Source(str(inner), False))
+        elif path.exists():
+            out[path.resolve()] = Source(str(path), True)
+        else:
+            raise HistoryError(f"{path}: cannot be read: no such file or folder")
+    if not out:
+        where = ", ".join(map(str, named)) or "nothing"
+        raise HistoryError(f"{where}: no history there (looked for {', '.join(SUFFIXES)})")
+    return list(out.values())
+
+
+def plan(paths: Iterable[str | Path]) -> Plan:
+    """What to audit. Reads the head of every file. Raises `HistoryError`."""
+    headers: list[tuple[Source, Header, str]] = []
+    refused = []
+    sources = find(paths)
+    names = _own_names(sources)
+    for source in sources:
+        try:
+            header = Reader(source.path, run=names[source.path]).header
+        except HistoryError as error:
+            if source.named:
+                raise
+            refused.append(_whole(source, error))
+            continue
+        headers.append((source, header, header.run))
+    runs: dict[str, dict[str, list[Source]]] = defaultdict(lambda: defaultdict(list))
+    clocks: dict[str, tuple[str, str]] = {}
+    for source, header, run in headers:
+        runs[run][header.rec].append(source)
+        if header.clk:
+            clk, other = clocks.setdefault(run, (header.clk, source.path))
+            if clk != header.clk:
+                raise HistoryError(
+                    f"{source.path}: line 1: field clk: run {run} has clock {header.clk!r} here "
+                    f"and {clk!r} in {other}, and times of two clocks do not compare"
+                )
+    plans = [
+        RunPlan(run, [_in_order(parts) for _, parts in sorted(recorders.items())])
+        for run, recorders in sorted(runs.items())
+    ]
+    if not plans:
+        raise HistoryError(f"{refused[0].source}: {refused[0].reason}")
+    return Plan(plans, refused)
+
+
+def _own_names(sources: Sequence[Source]) -> dict[str, str]:
+    """The run of each file that names none: its stem, or its whole path where two files share a stem."""
+    stems: dict[str, int] = defaultdict(int)
+    for source in sources:
+        stems[stem(Path(source.path))] += 1
+    return {s.path: name if stems[name := stem(Path(s.path))] == 1 else s.path for s in sources}
+
+
+def _in_order(parts: list[Source]) -> list[Source]:
+    """The parts of one recorder by their first index."""
+    if len(parts) == 1:
+        return parts
+
+    def first(part: Source) -> tuple[int, str]:
+        try:
+            return next((e.i for e in Reader(part.path) if isinstance(e, Event)), 0), part.path
+        except HistoryError:
+            return 0, part.path
+
+    return sorted(parts, key=first)
+
+
+def _whole(source: Source, error: HistoryError) -> Rejected:
+    """A file, or what is left of it, in quarantine."""
+    reason = str(error).removeprefix(f"{source.path}: ")
+    return Rejected(source=source.path, line=0, offset=0, reason=reason, text="")
+
+
+def read(run: RunPlan) -> Iterator[RunItem]:
+    """The run's events in order, its rejected lines, and at the end of each file its counts.
+
+    Raises `HistoryError` for a file that the caller named.
+    """
+    seen: dict[tuple[str, str], Indices] = {}
+    streams = [_recorder(run.run, parts, seen) for parts in run.recorders]
+    if len(streams) == 1:
+        for _, item in streams[0]:
+            yield item
+    else:
+        for _, item in heapq.merge(*streams, key=lambda timed: timed[0]):
+            yield item
+
+
+def _recorder(
+    run: str, parts: list[Source], seen: dict[tuple[str, str], Indices]
+) -> Iterator[tuple[int, RunItem]]:
+    """One recorder's items, each with its place in time."""
+    completions: dict[tuple[str, str], Completion] = {}
+    last: dict[str, Event] = {}  # by run: its latest event, for the place of a gap
+    at = 0
+    lost = in_gap = False
+    for part in parts:
+        reader = Reader(part.path, run=run, seen=seen)
+        try:
+            for item in reader:
+                if isinstance(item, Rejected):
+                    yield at, item
+                    if not item.duplicate and not in_gap:
+                        lost = in_gap = True
+                        for gap in _gaps(run, last, completions):
+                            yield at, gap
+                    continue
+                in_gap = False
+                if item.t is not None:
+                    at = max(at, item.t)
+                key = (item.run, item.rec)
+                if key not in completions:
+                    completions[key] = Completion()
+                    if lost and item.run not in last and item.run != run:
+                        yield at, Placed(item.run, Event(i=item.i, ev=GAP, run=item.run, t=item.t))
+                last[item.run] = item
+                yield at, Placed(item.run, completions[key](item))
+        except HistoryError as error:
+            if part.named:
+                raise
+            if reader.n_events:
+                for gap in _gaps(run, last, completions):
+                    yield at, gap
+            yield at, _whole(part, error)
+        yield (
+            at,
+            FileCount(
+                source=part.path,
+                lines=reader.n_lines,
+                header=reader.n_header,
+                blank=reader.n_blank,
+                events=reader.n_events,
+                rejected=reader.n_rejected,
+            ),
+        )
+
+
+def _gaps(
+    run: str, last: dict[str, Event], completions: dict[tuple[str, str], Completion]
+) -> list[Placed]:
+    """Lines were lost: a gap in every run that the file has shown, since the lost lines may be of any."""
+    gaps = []
+    for name in last or (run,):
+        before = last.get(name)
+        gaps.append(
+            Placed(
+                name,
+                Event(
+                    i=before.i if before else 0,
+                    ev=GAP,
+                    run=name,
+                    rec=before.rec if before else "",
+                    t=before.t if before else None,
+                ),
+            )
+        )
+    for completion in completions.values():
+        completion(gaps[0].event)
+    return gaps
