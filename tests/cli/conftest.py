@@ -14,7 +14,7 @@ from types import SimpleNamespace
 import pytest
 
 from seriatim_models import cli, explorer, pipeline, programs, properties
-from seriatim_models.history.event import Event
+from seriatim_models.history import Event, HistoryError
 from seriatim_models.properties import blackbox
 from seriatim_models.properties.base import Finding, Verdict
 
@@ -103,7 +103,7 @@ def _audit(world: World) -> Callable[..., SimpleNamespace]:
         paths: list[str], engine: str, properties: object, out: str | None
     ) -> SimpleNamespace:
         if missing := [path for path in paths if not Path(path).exists()]:
-            raise ValueError(f"{missing[0]}: cannot be read: no such file or folder")
+            raise HistoryError(f"{missing[0]}: cannot be read: no such file or folder")
         world.asked.append({"paths": paths, "engine": engine, "out": out})
         findings = [
             Finding(
@@ -139,7 +139,7 @@ def world(monkeypatch: pytest.MonkeyPatch) -> World:
 
     def replay(token: str) -> SimpleNamespace:
         if token != "s1-abc":
-            raise ValueError("the token does not begin with a version")
+            raise explorer.BadToken("the token does not begin with a version")
         made.violated.add("enqueue-enqueue")
         return check_program(found["enqueue-enqueue"], on_progress=lambda n: None)
 

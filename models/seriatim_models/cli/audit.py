@@ -13,6 +13,7 @@ from seriatim_models.cli.options import ENGINES, HELP, completing, lines, output
 from seriatim_models.cli.recordings import latencies
 from seriatim_models.cli.screen import Outputs, Work
 from seriatim_models.conformance.profiles import PROFILES, Profile
+from seriatim_models.history import HistoryError
 from seriatim_models.report import AuditRun, Quarantined
 from seriatim_models.report.text import write
 
@@ -92,7 +93,7 @@ def run_audit(paths: tuple[str, ...], profile: Profile, engine: str, out: str | 
     begun = time.monotonic()
     try:
         found = pipeline.audit_paths(paths, engine, profile.properties, out)
-    except (OSError, ValueError) as error:
+    except (OSError, HistoryError, pipeline.PipelineError) as error:
         raise Mistake(str(error)) from error
     return AuditRun(
         paths=list(paths),

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import shlex
 import time
 from typing import TYPE_CHECKING
 
+import msgspec
 import rich_click as click
 
 from seriatim_models.cli.gather import mutant_run, new_report, program_run
@@ -155,10 +157,11 @@ def check_mutants(search: Search, jobs: int | None = None) -> list[MutantRun]:
 def replayed(token: str) -> ProgramRun:
     """The one schedule that a token stands for."""
     from seriatim_models import programs
-    from seriatim_models.explorer import ExplorerError
+    from seriatim_models.explorer import BadToken
 
     try:
         result = programs.replay(token)
-    except (ExplorerError, ValueError) as error:
+    except BadToken as error:
         raise Mistake(f"cannot replay {token!r}: {error}") from error
-    return program_run(result, "replay", [])
+    again = ["seriatim", "check", "--replay", token]
+    return msgspec.structs.replace(program_run(result, "replay", []), command=shlex.join(again))

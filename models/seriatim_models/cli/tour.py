@@ -18,7 +18,7 @@ from seriatim_models.cli.options import ENGINES, HELP, lines
 from seriatim_models.cli.recordings import latencies
 from seriatim_models.cli.screen import Outputs, Work
 from seriatim_models.report import MutantRun, ProgramRun
-from seriatim_models.report.text import counterexample, property_table, summary
+from seriatim_models.report.text import STYLES, counterexample, failures, property_table, summary
 
 RACE = "published-immediate"
 """The mutant that is the check-then-dequeue code as its author published it."""
@@ -68,6 +68,9 @@ def tour(data: str, engine: str, budget: float | None, out: str) -> int:
 
     console.rule("[bold]1. Every program, every schedule", align="left")
     report.programs.extend(check_programs(find_programs((), None), None, Search(budget=budget)))
+    for run in report.programs:
+        for part in failures(run):
+            console.print(part, soft_wrap=True)
     race = _race()
     repaired = next((run for run in report.programs if run.program == race.run.program), None)
     report.mutants.append(race)
@@ -105,11 +108,7 @@ def _tell_race(
         for part in counterexample(race.run.counterexample):
             console.print(part, soft_wrap=True)
     if repaired is not None:
-        console.print(
-            Text(
-                f"With the repair: {repaired.verdict.value} in all of {repaired.traces:,} traces of {repaired.program}."
-                if repaired.exhausted
-                else f"With the repair: {repaired.verdict.value} after {repaired.traces:,} traces."
-            ),
-            soft_wrap=True,
-        )
+        extent = "in all of" if repaired.exhausted else "after"
+        traces = f"{repaired.traces or repaired.complete:,} traces of {repaired.program}"
+        said = f"With the repair: {repaired.verdict.value} {extent} {traces}."
+        console.print(Text(said, style=STYLES[repaired.verdict]), soft_wrap=True)
