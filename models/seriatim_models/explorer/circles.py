@@ -16,6 +16,9 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from seriatim_models.explorer.counterexample import Step
 
+SPINS = 10
+"""How often one thread must have repeated its last steps to be said to spin."""
+
 ROUNDS = 3
 """How often the same steps must have been repeated at the end to be called a circle."""
 
@@ -60,8 +63,26 @@ def circle(log: Sequence[Step], able: Sequence[str]) -> Circle | None:
             longer = _fair(signs, able)
             if longer is not None:
                 return longer
-        steps = tuple(dict.fromkeys(f"{op} -> {said}" if said else op for _, op, said in tail))
-        return Circle(period, rounds, threads, steps, fair)
+        return Circle(period, rounds, threads, _said(tail), fair)
+    return _spinning(signs)
+
+
+def _said(signs: list[tuple[str, str, str]]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(f"{op} -> {said}" if said else op for _, op, said in signs))
+
+
+def _spinning(signs: list[tuple[str, str, str]]) -> Circle | None:
+    """A thread that did the same over and over, while others went their way."""
+    for thread in dict.fromkeys(s[0] for s in reversed(signs)):
+        own = [s for s in signs if s[0] == thread]
+        for period in range(1, len(own) // SPINS + 1):
+            rounds = 1
+            while (rounds + 1) * period <= len(own) and (
+                own[len(own) - (rounds + 1) * period :][:period] == own[len(own) - period :]
+            ):
+                rounds += 1
+            if rounds >= SPINS:
+                return Circle(period, rounds, (thread,), _said(own[-period:]), False)
     return None
 
 

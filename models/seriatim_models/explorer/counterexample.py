@@ -77,6 +77,7 @@ def follow(runner: Runner, schedule: Schedule, *, lenient: bool = False) -> Exec
     """
     ex = runner.fresh(log=True)
     try:
+        ex.world.rehearsal = True
         log: list[Step] = ex.log if ex.log is not None else []
         last: Thread | None = None
         turns = 0

@@ -15,7 +15,7 @@ from seriatim_models.explorer.errors import OutsideModel
 from seriatim_models.explorer.execution import inside
 
 INSTEAD: tuple[tuple[Any, str, str], ...] = (
-    (threading.Thread, "start", "world.spawn(fn)"),
+    (threading.Thread, "__init__", "world.spawn(fn)"),
     (threading, "Lock", "world.lock()"),
     (threading, "RLock", "world.lock() (the model has no re-entrant lock)"),
     (threading, "Condition", "world.condition(lock)"),
@@ -36,12 +36,12 @@ INSTEAD: tuple[tuple[Any, str, str], ...] = (
 
 def _refusing(place: Any, name: str, instead: str, real: Any) -> Callable[..., Any]:
     where = getattr(place, "__name__", str(place))
-    where = f"threading.{where}" if isinstance(place, type) else where
+    what = f"threading.{where}" if isinstance(place, type) else f"{where}.{name}"
 
     def refuse(*args: Any, **kwargs: Any) -> Any:
         if inside():
             raise OutsideModel(
-                f"{where}.{name} is outside the model: no schedule controls it. Use {instead} instead"
+                f"{what} is outside the model: no schedule controls it. Use {instead} instead"
             )
         return real(*args, **kwargs)
 

@@ -14,13 +14,22 @@ NARROW = 14
 
 def text(case: Counterexample, width: int = 120) -> str:
     """The counterexample as a table in plain text."""
-    lines = [_headline(case)]
-    lines += [f"  {violation}" for violation in case.violations]
-    lines.append("")
+    lines: list[str] = []
+    for violation in case.violations:
+        lines += _wrapped(str(violation), width)
+    lines += [_headline(case), ""]
     threads = _columns(case)
     number = len(str(len(case.events)))
     cells: list[tuple[str, int, str]] = []
-    for step in case.events:
+    events = case.events
+    if case.period and len(events) > 4 * case.period + 8:
+        shown = max(len(events) % case.period + case.period, 8)
+        lines[-1] = (
+            f"the last {case.period} steps repeat; {len(events) - shown} steps are not shown"
+        )
+        lines.append("")
+        events = events[:shown]
+    for step in events:
         column = threads.index(_column(step))
         cells.append((str(step.n), column, str(step)))
         cells += [("", column, "  * " + _record(r.ev, r.args)) for r in step.records]
@@ -37,14 +46,15 @@ def text(case: Counterexample, width: int = 120) -> str:
             row[at] = part
             lines.append(_row((mark if k == 0 else "").rjust(number), row, widths).rstrip())
     lines.append("")
-    lines.append(f"end: {case.end}. Replay: explore(program, Replay({case.token!r}))")
+    lines.append(f"replay: explore(program, Replay({case.token!r}))")
     return "\n".join(lines)
 
 
 def _headline(case: Counterexample) -> str:
+    steps, preemptions = len(case.events), case.preemptions
     return (
-        f"{case.program or 'program'}: {case.what} "
-        f"({len(case.events)} steps, {case.preemptions} preemptions)"
+        f"in {case.program or 'program'}, {steps} step{'s' * (steps != 1)} "
+        f"with {preemptions} preemption{'s' * (preemptions != 1)}, end: {case.end}"
     )
 
 
@@ -100,6 +110,6 @@ def html(case: Counterexample) -> str:
         "tr.preempts td,tr.preempts th{border-top:2px solid #c60}i{color:#666}code{word-break:break-all}"
         f"</style><h1>{escape(case.program or 'program')}</h1><p>{escape(_headline(case))}</p><ul>{wrong}</ul>"
         f"<table><thead><tr><th></th>{head}</tr></thead><tbody>{''.join(rows)}</tbody></table>"
-        f"<p>End: {escape(case.end)}. A line above a step marks a preemption.</p>"
+        f"<p>A line above a step marks a preemption.</p>"
         f"<p>Replay: <code>explore(program, Replay({escape(repr(case.token))}))</code></p></html>"
     )

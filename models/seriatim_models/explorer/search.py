@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Protocol
 
-from seriatim_models.explorer import token
+from seriatim_models.explorer import bounded, token
 from seriatim_models.explorer.counterexample import counterexample, follow, tokened
 from seriatim_models.explorer.dpor import Dpor
 from seriatim_models.explorer.errors import BadToken, NondeterministicProgram
 from seriatim_models.explorer.guard import guarded
 from seriatim_models.explorer.result import Result
 from seriatim_models.explorer.runner import Limits, Observer, Program, Runner, Setting
+from seriatim_models.explorer.shrink import Shrinker
 
 
 class Strategy(Protocol):
@@ -53,14 +54,17 @@ def explore(
     count_traces: bool = True,
     trace_set: bool = False,
     progress: Callable[[Runner], None] | None = None,
+    shrink: int = 500,
 ) -> Result:
     """Run `program` under the schedules that `strategy` picks (all of them, by default), and say what came of it.
 
     Budgets: `max_executions`, `seconds`; what runs out makes the verdict inconclusive.
-    Bounds: `max_steps` of one execution; `timeouts` and `spurious` wake-ups of one thread; `preemptions` of a schedule.
+    Bounds: `max_steps` of one execution; `timeouts` and `spurious` wake-ups of one thread;
+    `preemptions` of a schedule (with `Dpor`, all schedules with so few are run one by one instead: see `bounded`).
     The first violation ends the search unless `keep_going`. Threads that are stuck for ever are a violation
     unless `stuck_ok`. `on_execution` sees the world of every execution after its end,
-    and may return (or assert) what is wrong with it.
+    and may return (or assert) what is wrong with it. Up to `shrink` further executions are spent on a counterexample
+    with fewer preemptions, then fewer steps; in these `world.rehearsal` is true.
     """
     strategy = Dpor() if strategy is None else strategy
     name = getattr(program, "__name__", "program") if name is None else name
@@ -84,8 +88,16 @@ def explore(
         if replayed is not None:
             return _replay(runner, name, strategy, replayed)
         run_twice(runner)
-        strategy.search(runner)
-        return _finding(runner, name, strategy)
+        if preemptions is not None and isinstance(strategy, Dpor):
+            bounded.search(runner)
+        else:
+            strategy.search(runner)
+        seconds_spent = runner.seconds
+        if runner.found and shrink > 0:
+            runner.found[0] = Shrinker(runner, shrink).run()
+        result = _finding(runner, name, strategy)
+        result.seconds = seconds_spent
+        return result
 
 
 def run_twice(runner: Runner) -> None:

@@ -199,12 +199,14 @@ class Handle:
 class World:
     """The surroundings of one execution of a program."""
 
-    __slots__ = ("_clock", "_ex", "checks", "records", "results")
+    __slots__ = ("_clock", "_ex", "checks", "records", "rehearsal", "results")
 
     def __init__(self, ex: Execution) -> None:
         self._ex = ex
         self._clock: Shared | None = None
         self.records: list[Record] = []
+        self.rehearsal = False
+        """True where an execution is run again, to shrink or to show it: whoever counts executions can skip it."""
         self.results: list[object] = []
         self.checks: list[Callable[[], object]] = []
 
