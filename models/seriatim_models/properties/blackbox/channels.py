@@ -94,6 +94,7 @@ class ChannelProperty(Property[Tracks[S]]):
 
     def combine(self, left: Tracks[S], right: Tracks[S]) -> Tracks[S]:
         left.tally.join(right.tally)
+        gap_before = left.gap
         if right.gap:
             left.gap = True
             for by, track in left.tracks.items():
@@ -103,9 +104,7 @@ class ChannelProperty(Property[Tracks[S]]):
             mine = left.tracks.get(by)
             if mine is None:
                 # After a gap on the left, a channel that it does not mention starts from what is certain.
-                mine = Track(state=self.start() if left.gap and not right.gap else None)
-                if left.gap and right.gap and more.waiting:
-                    mine.state = self.start()
+                mine = Track(state=self.start() if gap_before else None)
                 left.tracks[by] = mine
             if mine.state is None:
                 mine.waiting += more.waiting
