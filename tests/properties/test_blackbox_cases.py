@@ -389,7 +389,7 @@ def test_p7_settling_frees_and_lost_lines_forgive() -> None:
         else:
             r.add(free, conn="a", ch=1, gen=1)
         r.deliver("m1", prefetch=1, scope="consumer")
-        assert told(check("P7", r)) == (Verdict.OK, 2, 0), free
+        assert told(check("P7", r)) == (Verdict.OK, *((1, 1) if free == GAP else (2, 0))), free
 
 
 # P8, delivery tags

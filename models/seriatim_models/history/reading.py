@@ -77,6 +77,7 @@ class Reader:
         self.path = Path(path)
         self.source = str(path)
         self.n_lines = self.n_blank = self.n_header = self.n_events = self.n_rejected = 0
+        self._decodable = False  # whether any line was an event, be it one that stands in the wrong place
         self._seen = {} if seen is None else seen
         if self.path.is_dir():
             raise HistoryError(f"{path}: is a folder, not a history")
@@ -120,7 +121,7 @@ class Reader:
             yield from self._place(table.read_events(self.path, self.header))
         else:
             yield from self._place(self._decoded(decoder(self.header)))
-        if not self.n_events and self.n_rejected:
+        if self.n_rejected and not self._decodable:
             raise HistoryError(
                 f"{self.source}: line {self._first.line}: not a history, "
                 f"none of its {self.n_lines} lines is an event: {self._first.reason}"
@@ -144,6 +145,7 @@ class Reader:
             if isinstance(event, str):
                 yield self._reject(line, event)
                 continue
+            self._decodable = True
             indices = self._seen.get((event.run, event.rec))
             if indices is None:
                 indices = self._seen[event.run, event.rec] = Indices()

@@ -30,7 +30,8 @@ PLAN_SCHEMA = T.StructType(
     ]
 )
 _BATCH = 8192  # rows of one Arrow batch on the way from Python to the JVM
-_NUMBERS = 2**40  # events of one plan: numbers of two plans do not meet
+_NUMBERS = 2**40  # events of one planned run: the numbers of two do not meet
+_SLICES = 2**24  # slices of one planned run
 
 
 def _spark_type(kind: pa.DataType) -> T.DataType:
@@ -82,7 +83,9 @@ class _Rows:
         return pa.RecordBatch.from_arrays(arrays, schema=chunks.COLUMNS)
 
 
-def _decode_plan(number: int, plan: RunPlan, rows: _Rows) -> Iterator[pa.RecordBatch]:
+def _decode_plan(
+    number: int, plan: RunPlan, rows: _Rows, slice_length: int
+) -> Iterator[pa.RecordBatch]:
     counts: dict[str, int] = defaultdict(int)
     try:
         for item in read(plan):
@@ -93,7 +96,7 @@ def _decode_plan(number: int, plan: RunPlan, rows: _Rows) -> Iterator[pa.RecordB
             else:
                 n = counts[item.run]
                 counts[item.run] = n + 1
-                place = number * _NUMBERS // chunks.SLICE + n // chunks.SLICE
+                place = number * _SLICES + n // slice_length
                 rows.event(number * _NUMBERS + n, place, item.run, item.event)
             if len(rows) >= _BATCH:
                 yield rows.take()
@@ -102,19 +105,19 @@ def _decode_plan(number: int, plan: RunPlan, rows: _Rows) -> Iterator[pa.RecordB
         rows.record(plan.run, chunks.ERROR, str(error))
 
 
-def _decode_batches(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    rows = _Rows()
-    for batch in batches:
-        for row in batch.to_pylist():
-            plan = msgspec.json.decode(row["plan"], type=RunPlan)
-            yield from _decode_plan(row["number"], plan, rows)
-    if len(rows):
-        yield rows.take()
-
-
-def decode(plans: DataFrame) -> DataFrame:
+def decode(plans: DataFrame, slice_length: int = chunks.SLICE) -> DataFrame:
     """`PLAN_SCHEMA` to `ROW_SCHEMA`: every event, rejected line and file count of each planned run."""
-    return plans.mapInArrow(_decode_batches, ROW_SCHEMA)
+
+    def decoded(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        rows = _Rows()
+        for batch in batches:
+            for row in batch.to_pylist():
+                plan = msgspec.json.decode(row["plan"], type=RunPlan)
+                yield from _decode_plan(row["number"], plan, rows, slice_length)
+        if len(rows):
+            yield rows.take()
+
+    return plans.mapInArrow(decoded, ROW_SCHEMA)
 
 
 def placed(rows: DataFrame) -> DataFrame:
@@ -130,7 +133,9 @@ def plans(spark: SparkSession, plan: Plan) -> DataFrame:
     return frame.repartitionByRange(min(len(rows), 1024), "number")
 
 
-def ingest(spark: SparkSession, plan: Plan, folder: Path) -> chunks.Manifest:
+def ingest(
+    spark: SparkSession, plan: Plan, folder: Path, slice_length: int = chunks.SLICE
+) -> chunks.Manifest:
     """Write the chunk files of a plan and then, at once, the manifest; returns it.
 
     What an earlier ingest left in the folder is replaced; if this one is killed, it still stands.
@@ -139,7 +144,9 @@ def ingest(spark: SparkSession, plan: Plan, folder: Path) -> chunks.Manifest:
     folder.mkdir(parents=True, exist_ok=True)
     inside = folder / f"chunks-{uuid.uuid4().hex[:12]}"
     partitions = ("run_key", "shelf", "slice")
-    placed(decode(plans(spark, plan))).write.partitionBy(*partitions).parquet(str(inside))
+    placed(decode(plans(spark, plan), slice_length)).write.partitionBy(*partitions).parquet(
+        str(inside)
+    )
     manifest = chunks.listed(folder, inside, {})
     for error in chunks.read_records(folder, manifest, chunks.ERROR):
         shutil.rmtree(inside)

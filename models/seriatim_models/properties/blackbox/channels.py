@@ -68,6 +68,10 @@ class ChannelProperty(Property[Tracks[S]]):
         """The state of a channel of which nothing is known."""
         raise NotImplementedError
 
+    def start_after_gap(self) -> S:
+        """The state of a channel after lost lines."""
+        return self.start()
+
     def step(self, state: S, event: Event, by: str, tally: Tally) -> None:
         """What one event of the channel does to its state and to the counts."""
         raise NotImplementedError
@@ -78,12 +82,12 @@ class ChannelProperty(Property[Tracks[S]]):
             if event.ev == GAP:
                 out.gap = True
                 for track in out.tracks.values():
-                    track.state = self.start()
+                    track.state = self.start_after_gap()
                 continue
             by = holder(event)
             known = out.tracks.get(by)
             if known is None:
-                known = out.tracks[by] = Track(state=self.start() if out.gap else None)
+                known = out.tracks[by] = Track(state=self.start_after_gap() if out.gap else None)
             if event.ev == "ch_open":
                 known.state = self.start()
             if known.state is None:
@@ -99,12 +103,12 @@ class ChannelProperty(Property[Tracks[S]]):
             left.gap = True
             for by, track in left.tracks.items():
                 if by not in right.tracks:
-                    track.state = self.start()
+                    track.state = self.start_after_gap()
         for by, more in right.tracks.items():
             mine = left.tracks.get(by)
             if mine is None:
                 # After a gap on the left, a channel that it does not mention starts from what is certain.
-                mine = Track(state=self.start() if gap_before else None)
+                mine = Track(state=self.start_after_gap() if gap_before else None)
                 left.tracks[by] = mine
             if mine.state is None:
                 mine.waiting += more.waiting

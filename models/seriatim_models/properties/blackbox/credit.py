@@ -14,13 +14,16 @@ class Outstanding(msgspec.Struct):
     """Deliveries of one channel whose settlement has not been sent, by message."""
 
     open: dict[str, Event] = {}
+    partial: bool = False
+    """Lines were lost: more may be outstanding than is known."""
 
 
 class Prefetch(ChannelProperty[Outstanding]):
     """P7. A case is a delivery under a prefetch limit: with it, are more outstanding than the limit?
 
     A settlement counts from when it was sent, and deliveries that no recorder saw are not counted: both
-    make the count a lower bound, so an excess is definite. After lost lines counting starts again from nothing.
+    make the count a lower bound, so an excess is definite. After lost lines counting starts again from nothing,
+    and a delivery on a channel opened before them can convict but not acquit: it is untestable.
     The limit holds for a consumer or for its channel, as `scope` says; a delivery whose limit's scope is not known
     is untestable.
     """
@@ -34,6 +37,9 @@ class Prefetch(ChannelProperty[Outstanding]):
 
     def start(self) -> Outstanding:
         return Outstanding()
+
+    def start_after_gap(self) -> Outstanding:
+        return Outstanding(partial=True)
 
     def step(self, state: Outstanding, event: Event, by: str, tally: Tally) -> None:
         if event.ev in SETTLES:
@@ -59,8 +65,13 @@ class Prefetch(ChannelProperty[Outstanding]):
         else:
             tally.untestable += 1
             return
-        tally.tested += 1
-        if len(held) > event.prefetch:
+        if len(held) <= event.prefetch:
+            if state.partial:
+                tally.untestable += 1
+            else:
+                tally.tested += 1
+        else:
+            tally.tested += 1
             tally.convict(
                 f"with {event.m} at event {event.i} {whose} held {len(held)} messages, "
                 f"and its prefetch was {event.prefetch}",

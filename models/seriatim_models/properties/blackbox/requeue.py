@@ -126,6 +126,8 @@ class _Queue:
         if event.pseq is None or not event.prefetch:
             return
         self.cases[number] = event
+        if limit in self._unknown:
+            self.open.add(number)
         self._number[id(event)] = number
         within = event.prefetch if self.within is None else self.within
         for back in self._back.values():
@@ -168,7 +170,8 @@ class RequeueLateness(WholeHistory):
     It violates if it overtakes, on the channel that had requeued it, an earlier message of the same publisher that
     was overtaken `within` times before; `within` None stands for the prefetch.
     Open: what came back to another channel, at an instant that is not definite; what never came back;
-    and what may have been in flight, unseen, to a consumer that ended.
+    and what may have been in flight, unseen, to a consumer that ended; deliveries whose credit
+    is unknown because lines were lost.
     """
 
     id = "P6"

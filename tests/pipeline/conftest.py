@@ -1,0 +1,66 @@
+"""Histories in files, and the one Spark session of the test run."""
+
+from __future__ import annotations
+
+import gzip
+import random
+import warnings
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+DATA = Path(__file__).parent.parent / "data"
+
+
+def spoiled(name: str, rate: float, seed: int = 0) -> bytes:
+    """A recording with some of its lines, but not the header, cut in half."""
+    choose = random.Random(seed)
+    header, *lines = gzip.decompress((DATA / f"{name}.jsonl.gz").read_bytes()).split(b"\n")
+    cut = [line[: len(line) // 2] if choose.random() < rate else line for line in lines]
+    return b"\n".join([header, *cut])
+
+
+@pytest.fixture(scope="session")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder in which much is wrong, and something is right."""
+    out = tmp_path_factory.mktemp("histories")
+    (out / "whole.jsonl").write_bytes(
+        gzip.decompress((DATA / "rabbit-classic-lockstep.jsonl.gz").read_bytes())
+    )
+    (out / "spoiled.jsonl").write_bytes(spoiled("rabbit-classic-competing", 0.02))
+    (out / "binary.jsonl").write_bytes(bytes(range(256)) * 9)
+    (out / "future.jsonl").write_text('{"schema":"qh/7"}\n')
+    (out / "cut.jsonl.gz").write_bytes(
+        (DATA / "rabbit-classic-competing.jsonl.gz").read_bytes()[:100_000]
+    )
+    inner = out / "deep"
+    inner.mkdir()
+    wrong = [
+        '{"schema":"qh/1","run":"wrong order","lvl":"api"}',
+        *(
+            f'{{"i":{i},"t":{i},"ev":"deliver","m":"m{9 - i}","q":"q{i % 2}","pub":"p",'
+            f'"pseq":{9 - i},"conn":"c","ch":1,"ctag":"t","dtag":{i + 1},"redelivered":false}}'
+            for i in range(8)
+        ),
+    ]
+    (inner / "wrong.jsonl").write_text("\n".join(wrong) + "\n")
+    (inner / "notes.txt").write_text("no history")
+    return out
+
+
+@pytest.fixture(scope="session")
+def spark() -> Iterator[Any]:
+    pytest.importorskip("pyspark")
+    from seriatim_models.pipeline import PipelineError
+    from seriatim_models.pipeline.session import session
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # PySpark's own, at start-up
+        try:
+            running = session()
+        except PipelineError as error:
+            pytest.skip(str(error))
+    yield running
+    running.stop()

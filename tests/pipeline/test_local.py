@@ -1,0 +1,161 @@
+"""The local engine: which files make which runs, what is left out, and what the report says."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from seriatim_models.history import HistoryError, write_history
+from seriatim_models.history.reading import read_history
+from seriatim_models.pipeline import AuditReport, PipelineError, audit_paths
+from seriatim_models.pipeline import local as engine
+from seriatim_models.properties.base import Verdict
+
+from .conftest import DATA, spoiled
+
+
+def events(path: Path, *objects: object) -> Path:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text("".join(json.dumps(o) + "\n" for o in objects))
+    return path
+
+
+def adds_up(report: AuditReport) -> bool:
+    s = report.statistics
+    return s["lines"] == s["header"] + s["blank"] + s["events"] + s["rejected"]
+
+
+def test_the_recordings_are_two_runs_and_violate_nothing() -> None:
+    report = audit_paths([DATA])
+    assert report.verdict is Verdict.OK
+    assert [r.run for r in report.runs] == ["rabbit-classic-competing", "rabbit-classic-lockstep"]
+    assert [f.subject for f in report.findings[::9]] == [r.run for r in report.runs]
+    assert report.statistics == {
+        "lines": 31313, "header": 2, "blank": 0, "events": 31311, "rejected": 0, "files": 2,
+    }  # fmt: skip
+    assert report.runs[1].by_event["deliver"] == 4520
+
+
+def test_short_chunks_change_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    whole = audit_paths([DATA]).findings
+    monkeypatch.setattr(engine, "CHUNK", 777)
+    assert audit_paths([DATA]).findings == whole
+
+
+@pytest.mark.parametrize("rate", [0.001, 0.05, 0.5])
+@pytest.mark.parametrize("name", ["rabbit-classic-lockstep", "rabbit-classic-competing"])
+def test_lost_lines_convict_nobody(tmp_path: Path, name: str, rate: float) -> None:
+    """What may be in the lost lines is allowed for, so the right history stays unconvicted."""
+    path = tmp_path / "h.jsonl"
+    path.write_bytes(spoiled(name, rate))
+    report = audit_paths([path])
+    assert not [f for f in report.findings if f.verdict is Verdict.VIOLATED]
+    assert len(report.quarantine) == report.statistics["rejected"] > 0
+    assert report.runs[0].gaps <= len(report.quarantine)
+    assert adds_up(report)
+
+
+def test_a_folder_with_broken_files_is_audited_as_far_as_it_goes(folder: Path) -> None:
+    report = audit_paths([folder])
+    runs = ["cut", "spoiled", "whole", "wrong order"]
+    assert [r.run for r in report.runs if r.events] == runs
+    whole_files = {Path(r.source).name: r.reason for r in report.quarantine if r.line == 0}
+    assert set(whole_files) == {"binary.jsonl", "future.jsonl", "cut.jsonl.gz"}
+    assert "'qh/7' cannot be read" in whole_files["future.jsonl"]
+    assert "the compressed file is cut off" in whole_files["cut.jsonl.gz"]
+    assert report.verdict is Verdict.VIOLATED
+    convicted = [(f.subject, f.property) for f in report.findings if f.verdict is Verdict.VIOLATED]
+    assert convicted == [("wrong order", "P4")]
+    assert adds_up(report)
+
+
+def test_rejects_a_file_that_the_caller_named(folder: Path) -> None:
+    for name in ("binary.jsonl", "future.jsonl", "cut.jsonl.gz"):
+        with pytest.raises(HistoryError, match=name):
+            audit_paths([folder / name])
+
+
+def test_rejects_paths_without_histories(tmp_path: Path) -> None:
+    with pytest.raises(HistoryError, match="no history there"):
+        audit_paths([tmp_path])
+    with pytest.raises(HistoryError, match="no such file or folder"):
+        audit_paths([tmp_path / "nowhere"])
+
+
+def test_rejects_unknown_names() -> None:
+    with pytest.raises(PipelineError, match="no engine 'hadoop'; known are local and spark"):
+        audit_paths([DATA], engine="hadoop")
+    with pytest.raises(PipelineError, match="no property 'P77'; did you mean P7"):
+        audit_paths([DATA], properties=["P77"])
+
+
+def test_properties_are_chosen_by_id() -> None:
+    report = audit_paths([DATA], properties=["P5", "P4"])
+    assert [f.property for f in report.findings] == ["P5", "P4"] * 2
+
+
+def test_files_of_one_run_and_recorder_are_parts_in_the_order_of_their_index(
+    tmp_path: Path,
+) -> None:
+    def part(name: str, *indices: int) -> None:
+        head = {"schema": "qh/1", "run": "r"}
+        events(tmp_path / name, head, *({"i": i, "t": i, "ev": "note"} for i in indices))
+
+    part("part10.jsonl", 5, 6)
+    part("part9.jsonl", 1, 2)
+    part("again.jsonl", 1, 2)
+    report = audit_paths([tmp_path])
+    assert [(r.run, r.events, r.gaps) for r in report.runs] == [("r", 4, 0)]
+    assert [r.duplicate for r in report.quarantine] == [True, True]
+
+
+def test_recorders_of_one_run_are_merged_by_time(tmp_path: Path) -> None:
+    """The publisher's recorder and the consumer's: only together they show that nothing is a phantom."""
+
+    def recorder(name: str, clk: str, *rows: dict[str, object]) -> Path:
+        head = {"schema": "qh/1", "run": "r", "rec": name, "clk": clk}
+        return events(tmp_path / clk / f"{name}.jsonl", head, *rows)
+
+    sent = {"i": 0, "t": 1, "ev": "publish", "ph": "invoke", "m": "m0", "q": "q"}
+    got = {"i": 0, "t": 5, "ev": "deliver", "m": "m0", "q": "q"}
+    other = {"i": 1, "t": 9, "ev": "publish", "ph": "invoke", "m": "m1", "q": "q"}
+    recorder("consumer", "one", got)
+    recorder("publisher", "one", sent, other)
+    (p1,) = audit_paths([tmp_path / "one"], properties=["P1"]).findings
+    assert (p1.verdict, p1.n_tested) == (Verdict.OK, 1)
+    recorder("stranger", "two", other)
+    with pytest.raises(HistoryError, match="times of two clocks do not compare"):
+        audit_paths([tmp_path])
+
+
+def test_files_of_one_name_in_two_folders_are_two_runs(tmp_path: Path) -> None:
+    for name in ("a", "b"):
+        events(tmp_path / name / "h.jsonl", {"i": 0, "ev": "note"})
+    assert len(audit_paths([tmp_path]).runs) == 2
+
+
+def test_one_file_may_hold_several_runs(tmp_path: Path) -> None:
+    path = events(tmp_path / "h.jsonl", *({"i": 0, "ev": "note", "run": r} for r in "ab"))
+    assert [(r.run, r.events) for r in audit_paths([path]).runs] == [("a", 1), ("b", 1), ("h", 0)]
+
+
+def test_parquet_is_audited_like_json_lines(tmp_path: Path) -> None:
+    source = DATA / "rabbit-classic-lockstep.jsonl.gz"
+    path = tmp_path / "rabbit-classic-lockstep.parquet"
+    history = read_history(source)
+    write_history(path, history.events, history.header)
+    assert audit_paths([path]).findings == audit_paths([source]).findings
+
+
+def test_the_package_costs_nothing_until_spark_is_asked_for() -> None:
+    code = (
+        "import sys; from seriatim_models.pipeline import audit_paths; "
+        f"audit_paths([{str(DATA)!r}], properties=['P4']); "
+        "print([m for m in ('pyspark', 'pandas', 'pyarrow') if m in sys.modules])"
+    )
+    said = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert said.stdout.strip() == "[]"

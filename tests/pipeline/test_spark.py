@@ -1,0 +1,73 @@
+"""The Spark engine finds what the local engine finds, and rejects what it rejects."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from seriatim_models.history import HistoryError
+from seriatim_models.pipeline import AuditReport, audit_paths
+
+from .conftest import DATA
+
+pytestmark = [
+    pytest.mark.spark,
+    # PySpark's own, of its own use of what it depends on
+    pytest.mark.filterwarnings(
+        "ignore::DeprecationWarning", "ignore::FutureWarning", "ignore::ResourceWarning"
+    ),
+]
+
+
+def same(a: AuditReport, b: AuditReport) -> None:
+    for mine, theirs in zip(a.findings, b.findings, strict=True):
+        assert mine == theirs
+    assert a.quarantine == b.quarantine
+    assert (a.statistics, a.runs, a.files) == (b.statistics, b.runs, b.files)
+
+
+def test_equal_on_the_recordings_in_one_slice_and_in_many(
+    spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    local = audit_paths([DATA])
+    same(audit_paths([DATA], engine="spark", out=tmp_path), local)
+    manifest = json.loads((tmp_path / "manifest.json").read_text())
+    assert manifest["schema"] == "seriatim-chunks/1"
+    assert sorted(manifest["runs"].values()) == [r.run for r in local.runs]
+    rows = sum(c["rows"] for c in manifest["chunks"] if c["shelf"] != "file")
+    assert rows == local.statistics["events"]
+
+
+def test_equal_on_a_folder_in_which_much_is_wrong(spark: Any, folder: Path, tmp_path: Path) -> None:
+    from seriatim_models.pipeline import chunks, ingest
+    from seriatim_models.pipeline.findings import report
+    from seriatim_models.pipeline.runs import plan
+    from seriatim_models.pipeline.spark import audit_chunks
+    from seriatim_models.properties import PROPERTIES
+    from seriatim_models.properties.blackbox import BLACKBOX
+
+    local = audit_paths([folder])
+    same(audit_paths([folder], engine="spark"), local)
+    # The same files in slices so short that every channel and message is cut, and with a property of the other kind.
+    properties = (*BLACKBOX, PROPERTIES["ES-5"])
+    before = audit_paths([folder], properties=properties)
+    planned = plan([folder])
+    short = 3001
+    spark.conf.set("spark.sql.shuffle.partitions", "4")
+    manifest = ingest.ingest(spark, planned, tmp_path, short)
+    assert len({c.slice for c in manifest.chunks}) > 5
+    findings, runs = audit_chunks(spark, tmp_path, properties)
+    assert findings == before.findings
+    assert runs == before.runs
+    assert chunks.read_manifest(tmp_path) == manifest
+    assert report("spark", findings, [], runs, []).verdict is before.verdict
+
+
+def test_rejects_a_named_file_that_is_cut_off(spark: Any, folder: Path) -> None:
+    with pytest.raises(
+        HistoryError, match=r"cut\.jsonl\.gz: line \d+: the compressed file is cut off"
+    ):
+        audit_paths([folder / "cut.jsonl.gz"], engine="spark")
