@@ -21,6 +21,7 @@ Read `operations` for what a step is, `dpor` for which schedules are run and why
 from seriatim_models.explorer.counterexample import Counterexample, Step
 from seriatim_models.explorer.dpor import Dpor
 from seriatim_models.explorer.errors import (
+    BadCheckpoint,
     BadToken,
     ExplorerError,
     Misuse,
@@ -35,6 +36,7 @@ from seriatim_models.explorer.walks import Pct, Pos, Random
 from seriatim_models.explorer.world import Handle, Record, World
 
 __all__ = [
+    "BadCheckpoint",
     "BadToken",
     "Counterexample",
     "Dpor",

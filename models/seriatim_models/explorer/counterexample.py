@@ -47,6 +47,13 @@ class Counterexample:
     records: list[Record]
     period: int = 0
     """How many of the last steps repeat for ever, if they do."""
+    command: str = ""
+    """How to replay it, where there is a better way than `replay` knows."""
+
+    @property
+    def replay(self) -> str:
+        """The line that replays it."""
+        return self.command or f"explore(program, Replay({self.token!r}))"
 
     @property
     def preemptions(self) -> int:

@@ -105,7 +105,9 @@ class Search:
         self.known = 0
         """How many leading steps of the path have been executed before, so that all about them is known."""
         self.floor = 0
-        """Nodes above this depth belong to somebody else (see `split`): do not branch there."""
+        """Nodes above this depth are somebody else's (see `parallel`): no branch is left or taken there."""
+        self.outbox: dict[tuple[Any, ...], list[Branch]] = {}
+        """The sequences to be left at those nodes; the key begins with the depth."""
         # About each step of the current execution:
         self.tids: list[int] = []
         self.ways: list[int] = []
@@ -129,29 +131,35 @@ class Search:
 
     def run(self) -> None:
         runner = self.runner
-        while True:
-            if runner.over():
-                runner.checkpoint = self.frozen()
+        while not runner.over():
+            if self.once():
                 return
-            ex = runner.fresh()
-            try:
-                end = self.execute(ex)
-                if end != "blocked":
-                    self.find_races(ex)
-                digest = digest_of(self.sums[-1]) if self.sums else digest_of(0)
-                if runner.forms is not None and end not in ("blocked", "cut", "failed"):
-                    runner.forms.add(normal_form(ex, self.tids, self.ways, self.levels))
-                stop = runner.ended(ex, end, digest)
-            except BaseException:
-                ex.close()
-                raise
-            if stop:
-                return
-            if not self.advance():
-                runner.exhausted = runner.cut == 0
-                if runner.cut:
-                    runner.spent = f"max_steps={runner.limits.max_steps}"
-                return
+            if runner.save is not None:
+                runner.save(self)
+
+    def once(self) -> bool:
+        """One execution. True if the search is over: nothing is left, or a violation ends it."""
+        runner = self.runner
+        ex = runner.fresh()
+        try:
+            end = self.execute(ex)
+            if end != "blocked":
+                self.find_races(ex)
+            digest = digest_of(self.sums[-1]) if self.sums else digest_of(0)
+            if runner.forms is not None and end not in ("blocked", "cut", "failed"):
+                runner.forms.add(normal_form(ex, self.tids, self.ways, self.levels))
+            stop = runner.ended(ex, end, digest)
+        except BaseException:
+            ex.close()
+            raise
+        if stop:
+            return True
+        if self.advance():
+            return False
+        runner.exhausted = runner.cut == 0
+        if runner.cut:
+            runner.spent = f"max_steps={runner.limits.max_steps}"
+        return True
 
     def advance(self) -> bool:
         """Go to the next branch: the deepest node that has one. False if there is none."""
@@ -224,6 +232,9 @@ class Search:
             self.known = j = j + 1
             if ex.failures and not limits.keep_going:
                 return "failed"
+            if j < len(path):  # going on from a checkpoint: this node is known
+                step = path[j]
+                continue
             node = nodes[j - 1]
             mask = step.print.mask
             sleep = [s for s in node.sleep if s.tid != step.tid and not s.print.conf & mask]
@@ -413,6 +424,14 @@ class Search:
         for sleeper in node.sleep:
             if self._weak_initial(sleeper, steps, bits, tid, way, touch) is not None:
                 return
+        if i < self.floor:
+            labels = (i, *((self.tids[k], self.ways[k]) for k in steps), (tid, way))
+            if labels not in self.outbox:
+                self.outbox[labels] = [
+                    *(Branch(self.tids[k], self.ways[k], self.prints[k]) for k in steps),
+                    Branch(tid, way, touch),
+                ]
+            return
         self._insert(node.tree, steps, bits, tid, way, touch)
 
     def _weak_initial(
@@ -479,32 +498,6 @@ class Search:
             children = branch.children
         if last is not None:
             children.append(Branch(tid, way, last))
-
-    # -- checkpoints -----------------------------------------------------------------------------------------------
-
-    def frozen(self) -> dict[str, Any]:
-        """The search between two executions, as plain data."""
-        return {
-            "space": self.runner.space.frozen(),
-            "path": [_frozen(w) for w in self.path],
-            "nodes": [
-                {"sleep": [_frozen(w) for w in n.sleep], "tree": [_frozen(w) for w in n.tree]}
-                for n in self.nodes
-            ],
-            "floor": self.floor,
-        }
-
-
-def _frozen(branch: Branch) -> list[Any]:
-    accesses = [list(a) for a in branch.print.accesses]
-    return [branch.tid, branch.way, accesses, [_frozen(c) for c in branch.children]]
-
-
-def thawed(data: list[Any]) -> Branch:
-    """A wakeup tree from plain data."""
-    branch = Branch(data[0], data[1], Footprint(tuple((int(i), int(m)) for i, m in data[2])))
-    branch.children = [thawed(c) for c in data[3]]
-    return branch
 
 
 def diverged(step: int, sign: tuple[int, int], op: Operation | None) -> NondeterministicProgram:

@@ -29,6 +29,10 @@ class BadToken(ExplorerError):
     """A replay token that cannot be read, or that was made from another program."""
 
 
+class BadCheckpoint(ExplorerError):
+    """A checkpoint that cannot be read, or that belongs to another program."""
+
+
 class ModelBug(ExplorerError):
     """A mistake of the explorer, not of the program."""
 

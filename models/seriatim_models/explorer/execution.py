@@ -14,7 +14,7 @@ Then the same thing has the same name in every schedule, which partial-order red
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import greenlet  # type: ignore[import-untyped]  # greenlet ships no annotations
@@ -49,7 +49,7 @@ CLOCK = -2
 class Space:
     """Numbers for names, and footprints for objects, shared by all executions of one exploration."""
 
-    __slots__ = ("_marks", "_objects", "_pairs", "_threads", "idle", "paths")
+    __slots__ = ("_marks", "_names", "_objects", "_pairs", "_threads", "idle", "paths")
 
     def __init__(self) -> None:
         self.idle: list[Any] = []
@@ -57,6 +57,7 @@ class Space:
         self.paths: list[tuple[int, ...]] = [()]
         self._threads: dict[tuple[int, int], int] = {}
         self._objects: dict[tuple[int, int], tuple[int, Footprint, Footprint, Footprint]] = {}
+        self._names: list[tuple[int, int]] = []
         self._pairs: dict[tuple[tuple[int, int], tuple[int, int]], Footprint] = {}
         self._marks: dict[tuple[int, int, int], int] = {}
 
@@ -99,21 +100,18 @@ class Space:
             found = self._marks[key] = int.from_bytes(digest, "big")
         return found
 
-    def frozen(self) -> dict[str, Any]:
-        """The tables, for a checkpoint or another process."""
-        return {
-            "threads": [list(k) for k in self._threads],
-            "objects": [list(k) for k in self._objects],
-        }
+    def at(self, path: Sequence[int]) -> int:
+        """The number of the thread with this path from the set-up."""
+        tid = SETUP
+        for child in path:
+            tid = self.thread(tid, child)
+        return tid
 
-    @staticmethod
-    def thawed(tables: dict[str, Any]) -> Space:
-        space = Space()
-        for parent, child in tables["threads"]:
-            space.thread(parent, child)
-        for maker, number in tables["objects"]:
-            space.object(maker, number)
-        return space
+    def name_of_object(self, index: int) -> tuple[int, int]:
+        """(maker, number) of an object."""
+        if len(self._names) < len(self._objects):
+            self._names = list(self._objects)
+        return self._names[index]
 
 
 class ControlledGreenlet(greenlet.greenlet):  # type: ignore[misc]

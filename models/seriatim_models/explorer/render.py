@@ -46,7 +46,7 @@ def text(case: Counterexample, width: int = 120) -> str:
             row[at] = part
             lines.append(_row((mark if k == 0 else "").rjust(number), row, widths).rstrip())
     lines.append("")
-    lines.append(f"replay: explore(program, Replay({case.token!r}))")
+    lines.append(f"replay: {case.replay}")
     return "\n".join(lines)
 
 
@@ -111,5 +111,5 @@ def html(case: Counterexample) -> str:
         f"</style><h1>{escape(case.program or 'program')}</h1><p>{escape(_headline(case))}</p><ul>{wrong}</ul>"
         f"<table><thead><tr><th></th>{head}</tr></thead><tbody>{''.join(rows)}</tbody></table>"
         f"<p>A line above a step marks a preemption.</p>"
-        f"<p>Replay: <code>explore(program, Replay({escape(repr(case.token))}))</code></p></html>"
+        f"<p>Replay: <code>{escape(case.replay)}</code></p></html>"
     )

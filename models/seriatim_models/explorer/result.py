@@ -53,8 +53,6 @@ class Result:
     chance: float | None = None
     """For PCT: the least probability with which one run finds a bug of the stated depth, if there is one."""
     trace_set: set[NormalForm] | None = None
-    checkpoint: dict[str, Any] | None = None
-    """Where to go on, if a budget ran out."""
 
     @property
     def executions(self) -> int:

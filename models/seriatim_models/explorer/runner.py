@@ -106,7 +106,8 @@ class Runner:
         self.exhausted = False
         self.chance: float | None = None
         self.seed: int | None = None
-        self.checkpoint: dict[str, Any] | None = None
+        self.save: Callable[[Any], None] | None = None
+        """Called with the search after each execution, where there is a checkpoint to write."""
         self.started = time.perf_counter()
         self.before = 0.0
         """Seconds spent before this process took over, when going on from a checkpoint."""

@@ -3,16 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any, Protocol
 
 from seriatim_models.explorer import bounded, token
 from seriatim_models.explorer.counterexample import counterexample, follow, tokened
-from seriatim_models.explorer.dpor import Dpor
-from seriatim_models.explorer.errors import BadToken, NondeterministicProgram
+from seriatim_models.explorer.dpor import Dpor, Search
+from seriatim_models.explorer.errors import BadToken, Misuse, NondeterministicProgram
+from seriatim_models.explorer.frontier import load, save
 from seriatim_models.explorer.guard import guarded
+from seriatim_models.explorer.parallel import explore_parallel
 from seriatim_models.explorer.result import Result
 from seriatim_models.explorer.runner import Limits, Observer, Program, Runner, Setting
 from seriatim_models.explorer.shrink import Shrinker
+
+SAVE_EVERY = 5.0
+"""Seconds between checkpoints."""
 
 
 class Strategy(Protocol):
@@ -55,6 +61,8 @@ def explore(
     trace_set: bool = False,
     progress: Callable[[Runner], None] | None = None,
     shrink: int = 500,
+    checkpoint: str | Path | None = None,
+    jobs: int = 1,
 ) -> Result:
     """Run `program` under the schedules that `strategy` picks (all of them, by default), and say what came of it.
 
@@ -65,6 +73,8 @@ def explore(
     unless `stuck_ok`. `on_execution` sees the world of every execution after its end,
     and may return (or assert) what is wrong with it. Up to `shrink` further executions are spent on a counterexample
     with fewer preemptions, then fewer steps; in these `world.rehearsal` is true.
+    With `checkpoint`, a file, a search that was killed or ran out of budget goes on where it was (`Dpor` only).
+    With `jobs`, several processes share the search (`Dpor` only); then `on_execution` is called in them.
     """
     strategy = Dpor() if strategy is None else strategy
     name = getattr(program, "__name__", "program") if name is None else name
@@ -87,11 +97,10 @@ def explore(
     with guarded():
         if replayed is not None:
             return _replay(runner, name, strategy, replayed)
-        run_twice(runner)
-        if preemptions is not None and isinstance(strategy, Dpor):
-            bounded.search(runner)
-        else:
-            strategy.search(runner)
+        program_id = f"{token.program_hash(name, run_twice(runner))} {setting} {max_steps}"
+        _search(
+            runner, strategy, program_id, None if checkpoint is None else Path(checkpoint), jobs
+        )
         seconds_spent = runner.seconds
         if runner.found and shrink > 0:
             runner.found[0] = Shrinker(runner, shrink).run()
@@ -100,7 +109,47 @@ def explore(
         return result
 
 
-def run_twice(runner: Runner) -> None:
+def _search(
+    runner: Runner, strategy: Strategy, program: str, checkpoint: Path | None, jobs: int
+) -> None:
+    if not isinstance(strategy, Dpor):
+        if checkpoint is not None or jobs > 1:
+            raise Misuse(f"checkpoint and jobs are for Dpor(); {strategy} has no frontier to share")
+        strategy.search(runner)
+    elif runner.limits.preemptions is not None:
+        if checkpoint is not None or jobs > 1:
+            raise Misuse("checkpoint and jobs do not go with a bound on preemptions")
+        bounded.search(runner)
+    elif jobs > 1:
+        if checkpoint is not None:
+            raise Misuse(
+                "a search in several processes writes no checkpoint: choose one of the two"
+            )
+        explore_parallel(runner, jobs)
+    elif checkpoint is not None:
+        _search_with_checkpoint(runner, program, checkpoint)
+    else:
+        strategy.search(runner)
+
+
+def _search_with_checkpoint(runner: Runner, program: str, path: Path) -> None:
+    search = load(path, runner, program) if path.exists() else Search(runner)
+    saved = [runner.seconds]
+
+    def now_and_then(search: Search) -> None:
+        if runner.seconds - saved[0] >= SAVE_EVERY:
+            save(path, search, program)
+            saved[0] = runner.seconds
+
+    runner.save = now_and_then
+    search.run()
+    if runner.exhausted or (runner.found and not runner.limits.keep_going):
+        path.unlink(missing_ok=True)
+    else:
+        save(path, search, program)
+
+
+def run_twice(runner: Runner) -> list[str]:
     """Run one schedule twice and compare what happened: what differs is chance from outside the model."""
     seen: list[list[str]] = []
     for _ in range(2):
@@ -124,6 +173,7 @@ def run_twice(runner: Runner) -> None:
             "and state that outlives one execution; use world.choose() and world.now(), "
             "and build all state in the program."
         )
+    return seen[0]
 
 
 def _replay(runner: Runner, name: str, strategy: Strategy, said: token.Replayable) -> Result:
@@ -180,7 +230,6 @@ def _finding(runner: Runner, name: str, strategy: Strategy) -> Result:
         seed=runner.seed,
         chance=runner.chance,
         trace_set=runner.forms,
-        checkpoint=runner.checkpoint,
     )
     if runner.found:
         schedule, wrong = runner.found[0]
