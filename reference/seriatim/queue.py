@@ -119,6 +119,9 @@ class Node:
     def label(self) -> str:
         return f"{self.list_name}#{self.id}"
 
+    def __repr__(self) -> str:
+        return self.label()
+
     def _on_next(self, change: Change[Node | None]) -> None:
         ev, node = ("link", change.new) if change.old is None else ("unlink", change.old)
         if not change.ok or node is None:
@@ -180,6 +183,9 @@ class State:
 
     name: str
     holder: str = ""
+
+    def __repr__(self) -> str:
+        return f"{self.name} by {self.holder}" if self.holder else self.name
 
 
 AVAILABLE = State("AVAILABLE")
@@ -317,6 +323,9 @@ class Pointer:
         self.cause = cause
         self.passed = passed
 
+    def __repr__(self) -> str:
+        return f"{'past' if self.passed else 'at'} {self.entry.label()}"
+
     def plain(self) -> list[int]:
         """Its position as comparable data: place of the entry, then whether that was passed."""
         return [*self.entry.place(), int(self.passed)]
@@ -445,8 +454,13 @@ class ConsumerList(NodeList[ListEntry]):
         entry.marked.set(True)
         self.size.add(-1)
 
+    def consumers(self) -> Iterator[Consumer]:
+        """Everybody who is in the list from the first step of the iteration to its last, and perhaps others."""
+        for entry in self:
+            yield entry.consumer
+
     def walk(self) -> Iterator[Consumer]:
-        """Everybody who is in the list from the first step of the walk to its last, and perhaps others."""
+        """The same, on record."""
         self.host.record("walk", list=self.name, at="begin")
         for entry in self:
             self.host.record("walk", list=self.name, at="node", node=entry.label())
@@ -607,7 +621,7 @@ class Queue:
         )
 
     def _rewind_all(self, entry: QueueEntry) -> None:
-        for consumer in self.all.walk():
+        for consumer in self.all.consumers():
             if consumer.acquires:  # a browser never goes back: it sees each entry once (SO-4)
                 self._rewind(consumer, entry)
 
@@ -633,7 +647,7 @@ class Queue:
 
     # ---- taking
 
-    def _attempt(
+    def attempt(
         self, consumer: Consumer, path: str, only: QueueEntry | None = None
     ) -> QueueEntry | None:
         """Take the next entry for `consumer` (only if it is `only`, when that is given), or None.
@@ -802,14 +816,14 @@ class Queue:
             "entries": entries,
             "depth": self.depth.get(),
             "groups": {g: owner for g, (owner, _) in self._groups.get().items()},
-            "lists": {self.all.name: [[c.name for c in self.all.walk()], self.all.size.get()]},
+            "lists": {self.all.name: [[c.name for c in self.all.consumers()], self.all.size.get()]},
             "consumers": {
                 c.name: {
                     "pointer": c.pointer.get().plain(),
                     "credit": None if c.credit is None else c.credit.get(),
                     "wants_work": c.wants_work.get(),
                 }
-                for c in self.all.walk()
+                for c in self.all.consumers()
             },
         }
 
@@ -871,7 +885,7 @@ class PushQueue(Queue):
         with consumer.send_lock:
             if consumer.closed or not consumer.wants_work.get():
                 return False
-            entry = self._attempt(consumer, path, only)
+            entry = self.attempt(consumer, path, only)
             if entry is None:
                 return False
             self._last_delivered.set(consumer.in_all)
@@ -887,7 +901,7 @@ class PushQueue(Queue):
     def _job(self) -> None:
         self._job_pending.set(False)  # rule 6: clear the flag, then look
         self.host.record("job", at="begin")
-        for consumer in self.all.walk():
+        for consumer in self.all.consumers():
             while self._deliver_to(consumer, "job"):
                 pass
         self.host.record("job", at="end")
@@ -1038,7 +1052,7 @@ class PullQueue(Queue):
             and other.acquires
             and other.wants_work.get()
             and self._wanted(other, entry)
-            for other in self.all.walk()
+            for other in self.all.consumers()
         )
 
     def deliver_single_message(self, consumer: Consumer) -> QueueEntry | None:
@@ -1050,7 +1064,7 @@ class PullQueue(Queue):
         self.manager.set_notified(consumer, False)  # rule 6: be seen to rest, then look
         entry = None
         if consumer.wants_work.get():
-            entry = self._attempt(consumer, "pull")
+            entry = self.attempt(consumer, "pull")
             if entry is not None:
                 self.manager.set_notified(consumer, True)
                 consumer.target.send(consumer, entry)

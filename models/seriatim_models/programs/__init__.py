@@ -4,8 +4,14 @@ from seriatim_models.programs.base import Mutant as Mutant
 from seriatim_models.programs.base import Program as Program
 from seriatim_models.programs.check import ProgramResult as ProgramResult
 from seriatim_models.programs.check import check_program as check_program
+from seriatim_models.programs.check import replay as _replay
 from seriatim_models.programs.queue import QUEUE_PROGRAMS
 from seriatim_models.programs.queue_mutants import QUEUE_MUTANTS
 
 PROGRAMS: dict[str, Program] = {**QUEUE_PROGRAMS}
 MUTANTS: dict[str, Mutant] = {**QUEUE_MUTANTS}
+
+
+def replay(token: str) -> ProgramResult:
+    """Run the one schedule that a token of `seriatim check` stands for; raises `BadToken`."""
+    return _replay(token, PROGRAMS, MUTANTS)

@@ -31,6 +31,8 @@ class Program:
     build: Build
     beyond: str
     """The bounds of the program, and what lies beyond them."""
+    traces: int
+    """How many Mazurkiewicz traces it has. A change of this number is a change of the program or of the explorer."""
     real_time: bool = False
     """Whether a property here looks at the real-time order of calls, so that calls and returns must be ordered too."""
 

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+import difflib
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 
-from seriatim_models.explorer import Dpor, Result, World, explore
+from seriatim_models.explorer import BadToken, Dpor, Replay, Result, World, explore
 from seriatim_models.history.event import Event, event
 from seriatim_models.programs.base import Mutant, Program
 from seriatim_models.programs.variants import load
@@ -47,8 +48,9 @@ class Judge:
     def __call__(self, world: World) -> str | None:
         first: Finding | None = None
         for finding in judge(history(world), self.properties):
-            self.tested[finding.property] += finding.n_tested
-            self.untestable[finding.property] += finding.n_untestable
+            if not world.rehearsal:
+                self.tested[finding.property] += finding.n_tested
+                self.untestable[finding.property] += finding.n_untestable
             if finding.verdict is Verdict.VIOLATED:
                 self.convicted[finding.property] = finding
                 first = first or finding
@@ -78,7 +80,10 @@ class Judge:
 
 def history(world: World) -> list[Event]:
     """What the reference recorded in this execution, as qh/1 events; the time is the step."""
-    return [event(i, r.step, r.thread, r.ev, r.args) for i, r in enumerate(world.records)]
+    return [
+        event(i, r.step, r.thread, r.ev, {**r.args, "lvl": "model"})
+        for i, r in enumerate(world.records)
+    ]
 
 
 def subject(program: Program, mutant: Mutant | None) -> str:
@@ -118,9 +123,10 @@ def check_program(
 
     def observe(world: World) -> str | None:
         nonlocal count
-        count += 1
-        if on_progress is not None:
-            on_progress(count)
+        if not world.rehearsal:
+            count += 1
+            if on_progress is not None:
+                on_progress(count)
         return verdicts(world)
 
     explored = explore(
@@ -132,10 +138,43 @@ def check_program(
         keep_going=keep_going,
         **budgets,
     )
+    if (case := explored.counterexample) is not None:
+        # The explorer's token says which schedule; which program it is a schedule of stands before it.
+        token = f"{subject(program, mutant)}:{case.token}"
+        explored.counterexample = replace(
+            case, token=token, command=f"seriatim check --replay {token}"
+        )
     return ProgramResult(
         program,
         mutant,
         verdicts.findings(subject(program, mutant), explored.exhausted),
         explored,
         explored.seconds,
+    )
+
+
+def replay(
+    token: str, programs: Mapping[str, Program], mutants: Mapping[str, Mutant]
+) -> ProgramResult:
+    """Run the one schedule that a token stands for, and judge it.
+
+    Raises `BadToken` if the token is not one, or if what it was made from is not there any more.
+    """
+    name, colon, schedule = token.partition(":")
+    if not colon:
+        raise BadToken(
+            "a token is PROGRAM:SCHEDULE or PROGRAM+MUTANT:SCHEDULE; this one names no program"
+        )
+    program_id, _, mutant_id = name.partition("+")
+    for id, known, kind in ((program_id, programs, "program"), (mutant_id, mutants, "mutant")):
+        if id and id not in known:
+            near = difflib.get_close_matches(id, known, 1)
+            raise BadToken(
+                f"the token names the {kind} {id!r}, and there is none"
+                + (f"; the nearest is {near[0]!r}" if near else "")
+            )
+    return check_program(
+        programs[program_id],
+        mutants[mutant_id] if mutant_id else None,
+        strategy=Replay(schedule),
     )

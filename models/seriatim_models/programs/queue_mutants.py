@@ -19,9 +19,10 @@ def mutant(
     origin: str,
     title: str,
     *edits: tuple[str, str],
+    also: tuple[str, ...] = (),
 ) -> None:
     """Register one."""
-    QUEUE_MUTANTS[id] = Mutant(id, origin, title, "queue", edits, killed_by, program, steps)
+    QUEUE_MUTANTS[id] = Mutant(id, origin, title, "queue", edits, killed_by, program, steps, also)
 
 
 ORDERING = "article 'Strict Ordering'"
@@ -34,7 +35,7 @@ mutant(
     "published-immediate",
     "IM-1",
     "immediate-race",
-    0,
+    11,
     f"{ORDERING}, potential issue",
     "the immediate flag is checked, and then the entry is dequeued whatever its state is by now",
     (
@@ -49,13 +50,14 @@ mutant(
     # ---- what a holder does
 """,
     ),
+    also=("IM-2",),
 )
 
 mutant(
     "published-rewind",
     "SP-2",
     "release-behind",
-    0,
+    49,
     f"{ORDERING}, checkSubscriptionsNotAheadOfDelivery",
     "a pointer is moved back only if it is past the entry, so an advance that was already decided still wins",
     (
@@ -70,7 +72,7 @@ mutant(
     "published-priority-arrival",
     "SP-2",
     "priority-arrival",
-    0,
+    35,
     f"{ORDERING}, AMQPriorityQueue",
     "an arrival of high priority leaves alone a pointer that is before it, though it is about to go past",
     (
@@ -85,7 +87,7 @@ mutant(
     "published-pointer-by-value",
     "SP-2",
     "release-behind",
-    0,
+    51,
     f"{ORDERING}, setLastSeenEntry(node, newNode)",
     "pointers are compared by the entry they stand at, so a rewind to that very entry goes unseen",
     (
@@ -105,7 +107,7 @@ mutant(
     "published-browser-rewind",
     "SO-4",
     "browse",
-    0,
+    89,
     f"{ORDERING}, checkSubscriptionsNotAheadOfDelivery",
     "an arrival of high priority moves back the pointers of all subscriptions, browsers too",
     (
@@ -186,19 +188,19 @@ mutant(
     "published-two-pointers",
     "SP-2",
     "release-again",
-    0,
+    69,
     f"{BROKER}, QueueContext and updateSubRequeueEntry",
     "a rewind goes into a second pointer; clearing that one wipes out a rewind to the same entry that came meanwhile",
     *TWO_POINTERS,
 )
 
 mutant(
-    "published-released-again",
+    "published-two-pointers-rest",
     "WK-1",
-    "release-again",
-    0,
-    f"{BROKER}, updateSubRequeueEntry",
-    "an entry that is released while the second pointer stands at it, or before it, wakes nobody",
+    "release-again-rest",
+    111,
+    f"{BROKER}, QueueContext and updateSubRequeueEntry",
+    "the same, and the consumer that wiped out the rewind goes to sleep",
     *TWO_POINTERS,
 )
 
@@ -206,7 +208,7 @@ mutant(
     "published-wish-told-first",
     "WK-1",
     "consumer-priorities",
-    0,
+    88,
     f"{BROKER}, AbstractConsumerTarget",
     "the queue is told that interest was lost before the flag says so, so the one who is woken is held back by it",
     (
@@ -230,7 +232,7 @@ mutant(
     "published-size-late",
     "QL-2",
     "consumer-list",
-    0,
+    19,
     f"{BROKER}, QueueConsumerNodeList",
     "the size goes up after the entry is linked, so it can go down first",
     (
@@ -249,7 +251,7 @@ mutant(
     "number-drawn-early",
     "SO-1",
     "enqueue-enqueue",
-    0,
+    40,
     "Michael and Scott, PODC 1996: why the number is drawn from the tail that is linked to",
     "a node draws its number once, from a tail that may not be its predecessor in the end",
     (
@@ -268,7 +270,7 @@ mutant(
     "link-without-cas",
     "ES-5",
     "enqueue-enqueue",
-    0,
+    36,
     "Michael and Scott, PODC 1996: why the link is a compare-and-set",
     "the new node is linked by a plain write",
     (
@@ -287,7 +289,7 @@ mutant(
     "unlink-acquired",
     "SO-2",
     "release-behind",
-    0,
+    46,
     "what a list must not take for gone",
     "acquired entries are unlinked too",
     ('in ("DEQUEUED", "DELETED")', 'in ("ACQUIRED", "DEQUEUED", "DELETED")'),
@@ -297,7 +299,7 @@ mutant(
     "no-rewind-on-release",
     "SO-3",
     "release-behind",
-    0,
+    42,
     "QPID-2900 in effect",
     "a released entry wakes, but rewinds nobody",
     (
@@ -313,7 +315,7 @@ mutant(
     "level-off-by-one",
     "SO-5",
     "priority-levels",
-    0,
+    140,
     "AMQP 0-10, message priority",
     "floor where the table has ceil",
     ("(5 - (levels + 1) // 2)", "(5 - levels // 2)"),
@@ -323,7 +325,7 @@ mutant(
     "place-ignores-sub-queue",
     "SP-2",
     "priority-arrival",
-    0,
+    36,
     "QPID-3927",
     "places are compared by number alone, across sub-queues",
     ("        return (self.rank, self.id)\n", "        return (0, self.id)\n"),
@@ -333,7 +335,7 @@ mutant(
     "shortcut-skips-the-pointer",
     "SO-6",
     "exclusive",
-    0,
+    44,
     ORDERING,
     "the exclusive consumer is given the new entry without a look at what it has not had yet",
     (
@@ -349,7 +351,7 @@ mutant(
     "state-by-set",
     "ES-1",
     "two-takers",
-    0,
+    44,
     "check-then-act",
     "the state is compared, and then set",
     (
@@ -366,7 +368,7 @@ mutant(
     "acquire-by-set",
     "ES-2",
     "two-takers",
-    0,
+    36,
     "check-then-act",
     "an entry that was seen available is acquired without a compare-and-set",
     (
@@ -381,7 +383,7 @@ mutant(
     "acquire-what-is-gone",
     "ES-3",
     "two-takers",
-    0,
+    38,
     "check-then-act",
     "the same, seen from an entry that was dequeued in between",
     (
@@ -396,7 +398,7 @@ mutant(
     "release-without-owner",
     "ES-4",
     "release-not-mine",
-    0,
+    18,
     "QPID-7154",
     "whoever asks may release",
     (
@@ -412,7 +414,7 @@ mutant(
     "close-keeps-messages",
     "ES-5",
     "close",
-    0,
+    27,
     "QPID-6817",
     "a consumer closes and takes what it holds with it",
     ("                self.release(entry, consumer)\n", "                pass\n"),
@@ -422,7 +424,7 @@ mutant(
     "credit-not-restored",
     "ES-6",
     "two-takers",
-    0,
+    44,
     ORDERING,
     "the credit of an attempt that acquired nothing is lost",
     ("            consumer.restore_credit()\n", ""),
@@ -432,7 +434,7 @@ mutant(
     "pointer-by-set",
     "SP-1",
     "two-takers",
-    0,
+    38,
     ORDERING,
     "the pointer is advanced by a plain write",
     (
@@ -445,7 +447,7 @@ mutant(
     "advance-by-two",
     "SP-3",
     "release-behind",
-    0,
+    44,
     "off by one",
     "the pointer advances past an entry that nobody looked at",
     (
@@ -461,7 +463,7 @@ mutant(
     "no-job",
     "IM-3",
     "push",
-    0,
+    50,
     ORDERING,
     "what could not be delivered on enqueue is left to nobody",
     (
@@ -476,7 +478,7 @@ mutant(
     "job-clears-flag-last",
     "WK-5",
     "push",
-    0,
+    27,
     "QPID-3821 in kind",
     "the job clears its flag after it has looked",
     (
@@ -496,8 +498,8 @@ mutant(
 mutant(
     "wake-the-herd",
     "WK-2",
-    "not-interested",
-    0,
+    "pause",
+    80,
     INTERACTIONS,
     "a new message wakes everybody",
     (
@@ -513,21 +515,21 @@ mutant(
 mutant(
     "wake-the-sleeping",
     "WK-3",
-    "not-interested",
-    0,
+    "pause",
+    55,
     INTERACTIONS,
     "consumers that said they are not interested are woken",
     ("            return self._move(consumer, (INTERESTED,), NOTIFIED)\n",
      "            return self._move(consumer, (INTERESTED, NOT_INTERESTED), NOTIFIED)\n"),
     ("        for consumer in self.manager.interested():\n            if not entry.available():\n",
-     "        for consumer in self.all.walk():\n            if not entry.available():\n"),
+     "        for consumer in self.all.consumers():\n            if not entry.available():\n"),
 )  # fmt: skip
 
 mutant(
     "lowest-first",
     "WK-4",
     "consumer-priorities",
-    0,
+    122,
     INTERACTIONS,
     "the lists of the Interested are in the wrong order, and nobody steps back for a higher one",
     ("key=lambda p: -p[0]", "key=lambda p: p[0]"),
@@ -537,8 +539,8 @@ mutant(
 mutant(
     "nobody-else-is-told",
     "WK-7",
-    "not-interested",
-    0,
+    "pause",
+    46,
     INTERACTIONS,
     "a consumer that was notified and loses interest tells nobody",
     (
@@ -555,7 +557,7 @@ mutant(
     "rest-then-not-look",
     "WK-1",
     "enqueue-consume",
-    0,
+    79,
     "81a5cd612f, what it repaired",
     "a consumer moves to Interested after its last look instead of before",
     (
@@ -579,7 +581,7 @@ mutant(
     "connection-not-looked-at-again",
     "WK-6",
     "handover",
-    0,
+    193,
     INTERACTIONS + ", steps 6 to 8",
     "a connection clears its flag and does not look again",
     (
@@ -594,7 +596,7 @@ mutant(
     "connection-on-two-threads",
     "WK-6",
     "handover",
-    0,
+    240,
     INTERACTIONS + ", steps 6 to 8",
     "a connection is scheduled whether or not it is already",
     (
@@ -607,7 +609,7 @@ mutant(
     "left-in-the-old-list",
     "QL-1",
     "enqueue-consume",
-    0,
+    114,
     INTERACTIONS,
     "a move appends to the new list and forgets the old one",
     (
@@ -622,7 +624,7 @@ mutant(
     "iteration-returns-deleted",
     "QL-3",
     "interest",
-    0,
+    117,
     "QPID-3888",
     "a deleted node at the tail is handed out",
     (
@@ -635,7 +637,7 @@ mutant(
     "tail-unlinked",
     "QL-4",
     "interest",
-    0,
+    38,
     "what rule 8 forbids",
     "the last node is unlinked like any other",
     (
@@ -650,7 +652,7 @@ mutant(
     "youngest-first",
     "QL-5",
     "take-turns",
-    0,
+    74,
     INTERACTIONS,
     "of equals the one is woken who has waited least",
     (
@@ -663,7 +665,7 @@ mutant(
     "group-not-owned",
     "MG-1",
     "group-race",
-    0,
+    68,
     "QPID-5450",
     "the group is looked at, but not owned, before the entry is acquired",
     (
@@ -680,7 +682,7 @@ mutant(
     "expired-is-taken",
     "TM-1",
     "expiring",
-    0,
+    97,
     "entry is not looked at for its age",
     "a consumer takes what has expired",
     (

@@ -104,6 +104,14 @@ class Scene:
         )
         return consumer, inbox
 
+    def taker(
+        self, queue: reference.PullQueue, name: str, *, credit: int | None = None
+    ) -> reference.Consumer:
+        """A consumer that is not to be woken; a thread takes for it by `attempt`."""
+        consumer, _ = self.subscribe(queue, name, credit=credit)
+        queue.set_notify_work_desired(consumer, False)
+        return consumer
+
     def serve(
         self,
         consumer: reference.Consumer,

@@ -60,7 +60,7 @@ class PerKey(Property[Chains]):
     def map(self, events: Iterable[Event]) -> Chains:
         s = Chains()
         for e in events:
-            k = self.key(e)
+            k = self.key(e) if e.lvl == "model" and e.ev in self.reads else None
             if k is None:
                 continue
             if (why := self.alone(e)) is not None:

@@ -1,5 +1,6 @@
 """A white-box history of a queue, replayed: who was in which state when.
 
+Only events of level ``model`` are read: what a recorder around a broker saw has the same names for other things.
 Indexes of events are the time here (`Event.i`). Properties ask three kinds of questions of it: the value of something
 at an index, whether it had one value through a whole interval, and what was going on in a thread at an index.
 An interval is always taken as short as the history allows, so that what is said to hold through it does.
@@ -129,7 +130,7 @@ class Replay:
     """Everything above, from the events of one run."""
 
     def __init__(self, events: Iterable[Event]) -> None:
-        self.events = list(events)
+        self.events = [e for e in events if e.lvl == "model"]
         self.entries: dict[str, Entry] = {}
         self.subs: dict[str, Sub] = {}
         self.queues: dict[str, dict[str, Any]] = {}

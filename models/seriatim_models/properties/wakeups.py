@@ -268,6 +268,7 @@ class Wk7(OnReplay):
         bad: Violations = []
         tested = 0
         for op, sub in self._failures(h):
+            tested += 1
             end = int(op.end)
             others = [s for s in h.subs.values() if s is not sub and s.acquires and s.q == sub.q]
             if any(s.listed.at(end) in ("Notified", "") for s in others):
@@ -283,7 +284,6 @@ class Wk7(OnReplay):
                         h, other, entry, op
                     ):
                         continue
-                    tested += 1
                     bad.append(
                         (
                             f"{sub.name} was notified and took nothing; {entry.m} is there, "
@@ -291,7 +291,6 @@ class Wk7(OnReplay):
                             [op.first, *([op.last] if op.last else [])],
                         )
                     )
-            tested += 1
         return Finding.of(self.id, tested, bad)
 
     @staticmethod

@@ -1,0 +1,50 @@
+"""Every mutant is convicted, by the property that must, in as many steps as is written beside it."""
+
+import pytest
+from seriatim_models.programs import MUTANTS, PROGRAMS, Mutant, check_program, replay
+from seriatim_models.programs.variants import StaleMutant, mutated
+
+
+@pytest.mark.parametrize("mutant", MUTANTS.values(), ids=lambda m: m.id)
+def test_mutant_is_convicted(mutant: Mutant) -> None:
+    explored = check_program(PROGRAMS[mutant.program], mutant).explored
+    assert explored.verdict == "violated", f"{mutant.id} survived: {explored.why}"
+    case = explored.counterexample
+    assert case is not None
+    assert case.what.startswith(f"{mutant.killed_by}:"), f"killed by something else: {case.what}"
+    assert len(case.events) == mutant.steps
+
+
+@pytest.mark.parametrize(
+    ("mutant", "id"),
+    [(m, id) for m in MUTANTS.values() for id in m.also],
+    ids=lambda x: x if isinstance(x, str) else x.id,
+)
+def test_mutant_is_convicted_by_others_too(mutant: Mutant, id: str) -> None:
+    explored = check_program(PROGRAMS[mutant.program], mutant, properties=[id]).explored
+    assert explored.verdict == "violated", f"{id} does not see {mutant.id}"
+
+
+def test_published_race_in_a_dozen_steps_and_its_repair() -> None:
+    """The article doubts its own check-then-dequeue; it is right to."""
+    mutant = MUTANTS["published-immediate"]
+    broken = check_program(PROGRAMS[mutant.program], mutant).explored
+    assert broken.counterexample is not None
+    assert len(broken.counterexample.events) <= 12
+    whole = check_program(PROGRAMS["immediate"]).explored
+    assert (whole.verdict, whole.exhausted) == ("ok", True)
+
+
+def test_token_replays_the_counterexample() -> None:
+    mutant = MUTANTS["published-two-pointers"]
+    found = check_program(PROGRAMS[mutant.program], mutant).explored.counterexample
+    assert found is not None
+    again = replay(found.token).explored.counterexample
+    assert again is not None
+    assert (again.what, again.token) == (found.what, found.token)
+
+
+def test_rejects_a_mutant_whose_text_is_gone() -> None:
+    stale = Mutant("stale", "", "", "queue", (("no such text", ""),), "ES-1", "two-takers", 0)
+    with pytest.raises(StaleMutant, match="stands 0 times"):
+        mutated(stale)
