@@ -37,11 +37,15 @@ def adds_up(h: History) -> bool:
 
 
 @pytest.mark.parametrize("suffix", SUFFIXES)
-@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(
+    max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
 @given(events=histories())
 def test_round_trip(tmp_path: Path, suffix: str, events: list[Event]) -> None:
     path = tmp_path / f"h{suffix}"
-    named = [e if e.run and e.rec else Event(**{**_fields(e), "run": "r", "rec": "k"}) for e in events]
+    named = [
+        e if e.run and e.rec else Event(**{**_fields(e), "run": "r", "rec": "k"}) for e in events
+    ]
     assert write_history(path, named, Header(broker="b", params={"n": [1, None]})) == len(events)
     h = read_history(path)
     assert h.quarantine == []

@@ -140,7 +140,14 @@ def test_files_of_one_name_in_two_folders_are_two_runs(tmp_path: Path) -> None:
 
 def test_one_file_may_hold_several_runs(tmp_path: Path) -> None:
     path = events(tmp_path / "h.jsonl", *({"i": 0, "ev": "note", "run": r} for r in "ab"))
-    assert [(r.run, r.events) for r in audit_paths([path]).runs] == [("a", 1), ("b", 1), ("h", 0)]
+    assert [(r.run, r.events) for r in audit_paths([path]).runs] == [("a", 1), ("b", 1)]
+
+
+def test_a_history_without_events_is_a_run_about_which_nothing_is_known(tmp_path: Path) -> None:
+    path = events(tmp_path / "h.jsonl", {"schema": "qh/1"})
+    report = audit_paths([path])
+    assert [(r.run, r.events) for r in report.runs] == [("h", 0)]
+    assert report.verdict is Verdict.INCONCLUSIVE
 
 
 def test_parquet_is_audited_like_json_lines(tmp_path: Path) -> None:

@@ -9,13 +9,12 @@ anywhere. `Completion` fills in, and only where the recorder left the field empt
 | q, autoack | deliver, cancel | the `consume` of the consumer tag |
 | prefetch, scope | deliver | the `qos` that holds for the consumer |
 | ms, q | ack, nack, reject | the outstanding delivery tags, `multiple` covering all up to `dtag` |
-| pub, pseq, q | publish, deliver | the publishing channel and its count; a confirm and a delivery have those of the publish |
+| pub, pseq, q | publish, deliver | the publishing channel and its count; confirm and delivery have the publish's |
 | t_lo | deliver, get | the latest of the lower bounds below |
 
 A delivery was acquired by the broker at some time in [t_lo, t]. Not before its consumer was asked for; not before the
 message was published; not before the latest command that requeued it; and, with a prefetch of p, the n-th delivery
-not before the (n-p)-th settlement
-was sent, because until then p messages were outstanding.
+not before the (n-p)-th settlement was sent, because until then p messages were outstanding.
 An `ack` is sent before the broker sees it, so the time of sending bounds from below.
 Recorders inside the broker (`lvl` broker or model) see the acquisition itself: there t_lo is t.
 

@@ -77,7 +77,9 @@ class Reader:
         self.path = Path(path)
         self.source = str(path)
         self.n_lines = self.n_blank = self.n_header = self.n_events = self.n_rejected = 0
-        self._decodable = False  # whether any line was an event, be it one that stands in the wrong place
+        self._decodable = (
+            False  # whether any line was an event, be it one that stands in the wrong place
+        )
         self._seen = {} if seen is None else seen
         if self.path.is_dir():
             raise HistoryError(f"{path}: is a folder, not a history")

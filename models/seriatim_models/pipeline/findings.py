@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 import msgspec
 
 from seriatim_models.history import Rejected
-from seriatim_models.pipeline.runs import FileCount
+from seriatim_models.pipeline.runs import FileCount, Plan
 from seriatim_models.properties.base import AnyProperty, Finding, Verdict
 
 
@@ -76,20 +76,32 @@ def merged(findings: Sequence[Finding]) -> Finding:
 
 def report(
     engine: str,
+    plan: Plan,
     findings: list[Finding],
     quarantine: Iterable[Rejected],
     runs: Iterable[RunStatistics],
     files: Iterable[FileCount],
 ) -> AuditReport:
-    """The report, in an order that does not depend on the engine."""
+    """The report, in an order that does not depend on the engine.
+
+    A planned run without events is reported only if its files held none at all; otherwise the events named other runs.
+    """
     listed = sorted(files, key=lambda f: f.source)
+    events = {f.source: f.events for f in listed}
+    empty = {
+        p.run
+        for p in plan.runs
+        if not any(events.get(s.path) for parts in p.recorders for s in parts)
+    }
+    shown = [r for r in runs if r.events or r.run in empty]
+    names_shown = {r.run for r in shown}
     names = ("lines", "header", "blank", "events", "rejected")
     return AuditReport(
         engine=engine,
-        findings=findings,
+        findings=[f for f in findings if f.subject in names_shown],
         quarantine=sorted(quarantine, key=lambda r: (r.source, r.line, r.offset)),
         statistics={n: sum(getattr(f, n) for f in listed) for n in names} | {"files": len(listed)},
-        runs=sorted(runs, key=lambda r: r.run),
+        runs=sorted(shown, key=lambda r: r.run),
         files=listed,
     )
 

@@ -92,7 +92,5 @@ def use() -> None:
     if home is not None:
         os.environ["JAVA_HOME"] = str(home)
     # Otherwise workers run whatever `python3` is first on the path, without our packages.
-    # Otherwise Spark looks up the host's name, and warns when that is a loopback address.
-    os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)

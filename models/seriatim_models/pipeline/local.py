@@ -65,4 +65,5 @@ def audit(plan: Plan, properties: Sequence[AnyProperty]) -> found.AuditReport:
                     runs[item.run] = _Run(item.run, properties)
                 runs[item.run].add(item.event)
     findings = [f for _, run in sorted(runs.items()) for f in run.finish()]
-    return found.report("local", findings, quarantine, [r.statistics for r in runs.values()], files)
+    statistics = [r.statistics for r in runs.values()]
+    return found.report("local", plan, findings, quarantine, statistics, files)

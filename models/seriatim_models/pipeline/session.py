@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from importlib.util import find_spec
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from seriatim_models.pipeline import java
@@ -16,13 +17,12 @@ SHUFFLE_PARTITIONS = 4  # the default of 200 is for clusters; on one machine eac
 _FAST_START = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -Xshare:auto"
 """Flags that halve the time to the first result. They cost the JVM's peak speed, but here Python does the work."""
 
+_QUIET = f"-Dlog4j2.configurationFile={Path(__file__).with_name('log4j2.properties').as_uri()}"
+
 _CONF = {
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
-    "spark.log.level": "ERROR",
-    "spark.driver.bindAddress": "127.0.0.1",
-    "spark.driver.host": "127.0.0.1",
-    "spark.driver.extraJavaOptions": _FAST_START,
+    "spark.driver.extraJavaOptions": f"{_FAST_START} {_QUIET}",
     "spark.sql.shuffle.partitions": str(SHUFFLE_PARTITIONS),
     "spark.sql.session.timeZone": "UTC",
     "spark.sql.execution.arrow.pyspark.enabled": "true",
@@ -30,6 +30,10 @@ _CONF = {
     "spark.python.unix.domain.socket.enabled": "true",
     "spark.sql.adaptive.enabled": "false",
 }
+
+
+_LOOPBACK = {"spark.driver.bindAddress": "127.0.0.1", "spark.driver.host": "127.0.0.1"}
+"""For one machine only: the executors of a cluster must reach the driver."""
 
 
 def require() -> None:
@@ -42,7 +46,10 @@ def require() -> None:
 
 
 def session(master: str | None = None) -> SparkSession:
-    """The session of this process, begun if there is none: ``local[*]`` unless `master` or Spark's configuration says.
+    """The session of this process, begun if there is none.
+
+    Its master is `master`, else that of the environment variable SERIATIM_SPARK_MASTER, else ``local[*]``;
+    under spark-submit it is the submitter's.
 
     Raises `PipelineError` if PySpark or a Java for it is missing.
     """
@@ -56,8 +63,14 @@ def session(master: str | None = None) -> SparkSession:
     builder = SparkSession.builder.appName("seriatim")
     # Under spark-submit the master and these settings are the submitter's business.
     if "SPARK_ENV_LOADED" not in os.environ:
-        builder = builder.master(master or os.environ.get("SERIATIM_SPARK_MASTER", "local[*]"))
-        for key, value in _CONF.items():
+        chosen = master or os.environ.get("SERIATIM_SPARK_MASTER", "local[*]")
+        builder = builder.master(chosen)
+        conf = dict(_CONF)
+        if chosen.startswith("local"):
+            conf |= _LOOPBACK
+            # Otherwise Spark warns where the host's name is that of the loopback.
+            os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
+        for key, value in conf.items():
             builder = builder.config(key, value)
     try:
         return builder.getOrCreate()

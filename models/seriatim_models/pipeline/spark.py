@@ -147,4 +147,4 @@ def audit(
             for r in chunks.read_records(folder, manifest, chunks.FILE)
         ]
         findings, runs = audit_chunks(spark, folder, properties)
-    return found.report("spark", findings, [*plan.refused, *quarantine], runs, files)
+    return found.report("spark", plan, findings, [*plan.refused, *quarantine], runs, files)
