@@ -1,4 +1,4 @@
-"""What a recording implies: incarnations, settled messages, publishers, and since when a delivery can have been made."""
+"""What a recording implies: incarnations, settled messages, publishers, and the earliest instant of a delivery."""
 
 from __future__ import annotations
 
