@@ -132,6 +132,22 @@ def give_back_twice(
 
 
 @program(
+    "release-at-once",
+    "A client gives back a message while the thread that delivered it is still about it.",
+    "ES-4 ES-5 SP-1 SP-2",
+    "One message, one consumer, one attempt, one release.",
+    2,
+)
+def _(world: World, lib: ModuleType) -> None:
+    s = Scene(world, lib)
+    q = s.pull()
+    a = s.taker(q, "A")
+    entry = q.enqueue(s.message("m1"))
+    s.spawn(lambda: q.attempt(a, "pull"), name="A")
+    s.spawn(lambda: q.release(entry, a), name="client")
+
+
+@program(
     "release-not-mine",
     "A consumer gives back, and declares done, what another one holds.",
     "ES-2 ES-4 ES-5",
@@ -552,6 +568,32 @@ def _(world: World, lib: ModuleType) -> None:
     s.spawn(lambda: members.add(arriving), name="append")
     s.spawn(delete_first, name="first")
     s.spawn(delete_second, name="second")
+    world.at_end(look)
+
+
+@program(
+    "consumer-list-middle",
+    "A node in the middle of a list is deleted while another is appended and a third thread walks.",
+    "QL-2 QL-3 QL-4",
+    "Three nodes there, one appended, one deleted.",
+    8,
+)
+def _(world: World, lib: ModuleType) -> None:
+    s = Scene(world, lib)
+    q = s.pull()
+    c = s.taker(q, "A")
+    members = lib.ConsumerList(s.host, "list")
+    first, middle, last, arriving = (lib.ListEntry(s.host, "list", c) for _ in range(4))
+    for entry in (first, middle, last):
+        members.add(entry)
+
+    def look() -> None:
+        for _ in members.walk():
+            pass
+
+    s.spawn(lambda: members.add(arriving), name="append")
+    s.spawn(lambda: members.delete(middle), name="delete")
+    s.spawn(look, name="walk")
     world.at_end(look)
 
 

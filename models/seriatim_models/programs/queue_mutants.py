@@ -245,6 +245,31 @@ mutant(
     ),
 )
 
+mutant(
+    "published-look-then-rest",
+    "WK-1",
+    "enqueue-consume",
+    79,
+    f"{INTERACTIONS}, the Notified list; repaired by the broker in 81a5cd612f",
+    "a consumer stays in Notified until it finds nothing, and only then goes back to Interested",
+    (
+        "        self.manager.set_notified(consumer, False)  # rule 6: be seen to rest, then look\n",
+        "",
+    ),
+    (
+        """            elif consumer.acquires:
+                self._notify_other(consumer)
+        self.host.record(
+            "pull",""",
+        """            else:
+                self.manager.set_notified(consumer, False)
+                self._notify_other(consumer)
+        self.host.record(
+            "pull",""",
+    ),
+)
+
+
 # ---- what others did wrong, and what one could
 
 mutant(
@@ -554,30 +579,6 @@ mutant(
 )
 
 mutant(
-    "rest-then-not-look",
-    "WK-1",
-    "enqueue-consume",
-    79,
-    "81a5cd612f, what it repaired",
-    "a consumer moves to Interested after its last look instead of before",
-    (
-        "        self.manager.set_notified(consumer, False)  # rule 6: be seen to rest, then look\n",
-        "",
-    ),
-    (
-        """            elif consumer.acquires:
-                self._notify_other(consumer)
-        self.host.record(
-            "pull",""",
-        """            else:
-                self.manager.set_notified(consumer, False)
-                self._notify_other(consumer)
-        self.host.record(
-            "pull",""",
-    ),
-)
-
-mutant(
     "connection-not-looked-at-again",
     "WK-6",
     "handover",
@@ -691,5 +692,104 @@ mutant(
             return False
 """,
         "",
+    ),
+)
+
+mutant(
+    "pointer-moved-after-sending",
+    "SP-2",
+    "release-at-once",
+    22,
+    "QPID-2900",
+    "the pointer is moved once the message is out, when the client may have given it back already",
+    (
+        """        self.host.record("deliver", m=entry.message.id, sub=consumer.name)
+""",
+        """        self.host.record("deliver", m=entry.message.id, sub=consumer.name)
+        consumer.pointer.set(Pointer(entry, "seen", True))
+""",
+    ),
+)
+
+mutant(
+    "rewind-test-reversed",
+    "SP-2",
+    "release-behind",
+    51,
+    "QPID-3622",
+    "the pointer is moved to the later of the two places",
+    (
+        "back = entry if entry.place() < pointer.entry.place()",
+        "back = entry if entry.place() > pointer.entry.place()",
+    ),
+)
+
+mutant(
+    "unlink-at-the-head-only",
+    "QL-4",
+    "consumer-list-middle",
+    14,
+    "QPID-3064, QPID-3157",
+    "only deleted nodes right behind the head are unlinked",
+    (
+        """            node.next.compare_and_set(following, beyond)
+            following = node.next.get()
+""",
+        """            if node is self.head:
+                node.next.compare_and_set(following, beyond)
+            following = beyond
+""",
+    ),
+)
+
+mutant(
+    "closed-before-disinterest",
+    "QL-1",
+    "close",
+    124,
+    "QPID-7971",
+    "a closing consumer leaves the lists first and says afterwards that it is not interested",
+    (
+        """        self.set_notify_work_desired(consumer, False)
+        self.manager.remove(consumer)
+""",
+        """        self.manager.remove(consumer)
+        self.set_notify_work_desired(consumer, False)
+""",
+    ),
+)
+
+mutant(
+    "wants-without-credit",
+    "WK-1",
+    "consumer-priorities",
+    55,
+    "QPID-1187",
+    "a consumer without credit goes on wanting work, and holds back those below it",
+    (
+        """                if consumer.credit is not None and consumer.credit.get() == 0:
+                    self.set_notify_work_desired(consumer, False)
+""",
+        "",
+    ),
+)
+
+mutant(
+    "connection-looks-then-clears",
+    "WK-6",
+    "handover",
+    194,
+    "QPID-6794",
+    "a connection looks for more work and clears its flag after that",
+    (
+        """        self._scheduled.set(False)  # rule 6 once more: from here on a notification schedules,
+        if not self._sessions.empty():  # and one that came before is seen here
+            self._schedule()
+""",
+        """        more = not self._sessions.empty()
+        self._scheduled.set(False)
+        if more:
+            self._schedule()
+""",
     ),
 )

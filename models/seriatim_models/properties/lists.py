@@ -163,7 +163,19 @@ class Ql4(OnReplay):
         last: dict[str, Event] = {}
         marks: dict[str, Event] = {}
         unlinked: set[str] = set()
+        begun: dict[str, Event] = {}  # the walk of a list that nobody else has touched since
         for e in h.events:
+            name = e.args.get("list", "")
+            if name in begun and begun[name].proc != e.proc:
+                del begun[name]
+            if e.ev == "walk" and e.args["at"] == "begin":
+                begun[name] = e
+            elif e.ev == "walk" and e.args["at"] == "end" and name in begun:
+                tested += 1
+                for node, mark in marks.items():
+                    dead = node not in unlinked and mark.args["list"] == name
+                    if dead and mark.i < begun[name].i and last[name].args["node"] != node:
+                        bad.append((f"{node} was marked, and a walk left it linked", [mark, e]))
             if e.ev == "link":
                 last[e.args["list"]] = e
             elif e.ev == "mark":
@@ -176,21 +188,6 @@ class Ql4(OnReplay):
                     bad.append((f"{node} was unlinked and not marked", [e]))
                 if tail is not None and tail.args["node"] == node:
                     bad.append((f"{node} was unlinked though it was the tail", [tail, e]))
-        for shot in h.snapshots.values():
-            linked = {e.args["node"]: e for e in h.events if e.ev == "link"}
-            for name in shot.args["lists"]:
-                # The last iteration was that of the snapshot itself: only a dead tail may still be linked.
-                dead = [
-                    n
-                    for n in marks
-                    if n not in unlinked
-                    and linked[n].args["list"] == name
-                    and last[name].args["node"] != n
-                ]
-                for n in dead:
-                    bad.append(
-                        (f"{n} was marked, and an iteration left it linked", [marks[n], shot])
-                    )
         return Finding.of(self.id, tested, bad)
 
 
