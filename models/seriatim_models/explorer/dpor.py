@@ -265,10 +265,9 @@ class Search:
             if not able:
                 return "blocked"
         last = ex.by_tid[self.tids[-1]] if self.tids else None
-        if last is not None and len(able) > 1 and len(self.tids) >= PATIENCE:
-            turns = 0 if any(t != last.tid for t in self.tids[-PATIENCE:]) else PATIENCE
-        else:
-            turns = 0
+        turns = 0
+        if last is not None and len(able) > 1 and self.tids[-PATIENCE:].count(last.tid) == PATIENCE:
+            turns = PATIENCE
         chosen = going_on(able, last, turns)
         return Branch(chosen.tid, 0, chosen.op.touch())  # type: ignore[union-attr]
 

@@ -417,12 +417,8 @@ class Execution:
             self.notifies.append(missed)
 
     def record_now(self, ev: str, args: dict[str, object]) -> None:
-        from seriatim_models.explorer.world import Record
-
         acting = self.acting
-        world = self.world
-        name = acting.name if acting is not None else ""
-        world.records.append(Record(self.steps, name, ev, args))
+        self.world.note(self.steps, "" if acting is None else acting.name, ev, args)
 
     def failed(self, thread: Thread, error: BaseException) -> None:
         self.failures.append(Failure(thread.name, self.steps, error))

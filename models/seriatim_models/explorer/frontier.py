@@ -23,10 +23,14 @@ VERSION = 1
 
 
 def frozen_branch(branch: Branch, space: Space) -> list[Any]:
-    """A branch with what goes on from it."""
-    accesses = [[*_maker(space, index), mode] for index, mode in branch.print.accesses]
-    children = [frozen_branch(c, space) for c in branch.children]
-    return [list(space.paths[branch.tid]), branch.way, accesses, children]
+    """A branch with what goes on from it: a chain of steps, then the branches at its end."""
+    chain: list[Any] = []
+    while True:
+        accesses = [[*_maker(space, index), mode] for index, mode in branch.print.accesses]
+        chain.append([list(space.paths[branch.tid]), branch.way, accesses])
+        if len(branch.children) != 1:
+            return [chain, [frozen_branch(c, space) for c in branch.children]]
+        branch = branch.children[0]
 
 
 def _maker(space: Space, index: int) -> list[Any]:
@@ -36,13 +40,19 @@ def _maker(space: Space, index: int) -> list[Any]:
 
 def thawed_branch(data: list[Any], space: Space) -> Branch:
     """A branch from plain data."""
-    accesses = tuple(
-        (space.object(NOBODY if m is None else space.at(m), number)[0], mode)
-        for m, number, mode in data[2]
-    )
-    branch = Branch(space.at(data[0]), data[1], Footprint(accesses))
-    branch.children = [thawed_branch(c, space) for c in data[3]]
-    return branch
+    chain, children = data
+    branches: list[Branch] = []
+    for path, way, places in chain:
+        accesses = tuple(
+            (space.object(NOBODY if m is None else space.at(m), number)[0], mode)
+            for m, number, mode in places
+        )
+        branch = Branch(space.at(path), way, Footprint(accesses))
+        if branches:
+            branches[-1].children.append(branch)
+        branches.append(branch)
+    branches[-1].children = [thawed_branch(c, space) for c in children]
+    return branches[0]
 
 
 def frozen_search(search: Search) -> dict[str, Any]:

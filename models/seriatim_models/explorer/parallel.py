@@ -112,8 +112,10 @@ class Master:
 
     def _plant(self, trail: list[Place], branch: Branch) -> None:
         """Copy an open wakeup tree to the end of `trail`, and give its leaves away."""
-        child = trail[-1].add(branch)
-        trail = [*trail, child]
+        trail = [*trail, trail[-1].add(branch)]
+        while len(branch.children) == 1:
+            branch = branch.children[0]
+            trail.append(trail[-1].add(branch))
         for following in branch.children:
             self._plant(trail, following)
         if not branch.children:
@@ -148,8 +150,9 @@ class Master:
                 break
             else:
                 break
+        trail = list(trail)
         for step in rest:
-            trail = [*trail, trail[-1].add(step)]
+            trail.append(trail[-1].add(step))
         self._give(trail)
 
     def task(self, trail: list[Place]) -> dict[str, Any]:

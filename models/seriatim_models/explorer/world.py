@@ -243,7 +243,12 @@ class World:
             if ph == "invoke" or ph == "ok" or ph == "fail":
                 _do(ex, Mark(ex.calls, ev, args, ph == "invoke"))
                 return
-        ex.record_now(ev, args)
+        acting = ex.acting
+        self.records.append(Record(ex.steps, "" if acting is None else acting.name, ev, args))
+
+    def note(self, step: int, thread: str, ev: str, args: dict[str, object]) -> None:
+        """Keep a record that was a step of its own."""
+        self.records.append(Record(step, thread, ev, args))
 
     # -- for programs ----------------------------------------------------------------------------------------------
 
