@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from seriatim_models.explorer import Replay, explore
+from seriatim_models.explorer import Replay, World, explore
 from seriatim_models.explorer.litmus import MISTAKES, REPAIRS, Program
 from seriatim_models.explorer.litmus import lost_wakeup as lost
 
@@ -36,6 +36,21 @@ def test_its_repair_holds(name: str) -> None:
     result = explore(program, seconds=60)
     assert result.verdict == "ok", result.counterexample
     assert result.blocked == result.redundant == 0
+
+
+def test_a_token_replays_whether_or_not_the_search_went_on() -> None:
+    def program(world: World) -> None:
+        x = world.cell(0, name="x")
+        world.spawn(lambda: 1 // x.get(), name="a")
+        world.spawn(lambda: (x.set(1), x.set(2)), name="b")
+
+    for keep_going in (False, True):
+        case = explore(program, keep_going=keep_going, shrink=0).counterexample
+        assert case is not None
+        again = explore(program, Replay(case.token)).counterexample
+        assert again is not None
+        assert again.what == case.what
+        assert again.events == case.events
 
 
 def test_a_lost_wakeup_names_waiter_and_the_notify_that_missed() -> None:

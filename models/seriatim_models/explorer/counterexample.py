@@ -95,6 +95,8 @@ def follow(runner: Runner, schedule: Schedule, *, lenient: bool = False) -> Exec
                 ex.end = classify(ex)
                 break
             early = stop_early(ex, runner.limits)
+            if early == "failed" and at < len(schedule):
+                early = ""  # it was found by a search that went on
             if early:
                 ex.end = early
                 if early == "cut":

@@ -69,6 +69,7 @@ def explore(
     Budgets: `max_executions`, `seconds`; what runs out makes the verdict inconclusive.
     Bounds: `max_steps` of one execution; `timeouts` and `spurious` wake-ups of one thread;
     `preemptions` of a schedule (with `Dpor`, all schedules with so few are run one by one instead: see `bounded`).
+    `progress` is called twice a second with the `Runner`, whose counts can be read.
     The first violation ends the search unless `keep_going`. Threads that are stuck for ever are a violation
     unless `stuck_ok`. `on_execution` sees the world of every execution after its end,
     and may return (or assert) what is wrong with it. Up to `shrink` further executions are spent on a counterexample
@@ -113,6 +114,8 @@ def _search(
     runner: Runner, strategy: Strategy, program: str, checkpoint: Path | None, jobs: int
 ) -> None:
     if not isinstance(strategy, Dpor):
+        if runner.limits.preemptions is not None:
+            raise Misuse(f"a bound on preemptions is for Dpor(); {strategy} picks as it likes")
         if checkpoint is not None or jobs > 1:
             raise Misuse(f"checkpoint and jobs are for Dpor(); {strategy} has no frontier to share")
         strategy.search(runner)

@@ -1,0 +1,111 @@
+"""What a person sees of a counterexample, to the letter; and that its token replays wherever it is pasted."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+from seriatim_models.explorer import Violation, World, explore
+from seriatim_models.explorer.litmus import MISTAKES, lost_wakeup
+
+LOST = """\
+lost wake-up: waiter waits on condition c, and nobody is left to notify it; waiter sleeps on c since step 7; the last
+    notify, by setter in step 4, found nobody waiting
+in lost_wakeup, 7 steps with 1 preemption, end: lost wake-up
+
+  | waiter              | setter
+--+---------------------+---------------
+1 | flag.get() -> False |
+2 |                     | flag.set(True)
+3 |                     | m.acquire()
+4 |                     | c.notify(1)
+5 |                     | m.release()
+6 | m.acquire()         |
+7 | c.wait()            |
+
+replay: explore(program, Replay('sr1.fcaa2b4f.n1-0.cgEAAgYBAg.9310'))"""
+
+
+def test_the_text_of_a_lost_wakeup() -> None:
+    case = explore(lost_wakeup).counterexample
+    assert case is not None
+    assert "\n".join(line.rstrip() for line in case.text().splitlines()) == LOST
+
+
+def test_the_page_needs_nothing_else_and_escapes_what_it_shows() -> None:
+    def program(world: World) -> None:
+        x = world.cell("", name="<x>")
+        world.spawn(lambda: x.set("<script>"), name="a&b")
+        world.at_end(lambda: "IM-1: <wrong>")
+
+    case = explore(program).counterexample
+    assert case is not None
+    page = case.html()
+    assert page.startswith("<!doctype html>")
+    assert "IM-1: &lt;wrong&gt;" in page
+    assert "a&amp;b" in page
+    assert "<script>" not in page
+    assert "http" not in page
+
+
+def test_a_livelock_is_shown_once_round() -> None:
+    case = explore(MISTAKES["spinning"][0], max_steps=400).counterexample
+    assert case is not None
+    assert "steps are not shown" in case.text()
+    assert len(case.text().splitlines()) < 40
+
+
+def test_shrinking_prefers_fewer_preemptions_then_fewer_steps() -> None:
+    def program(world: World) -> None:
+        c = world.cell(0, name="c")
+        noise = world.cell(0, name="noise")
+
+        def work(k: int) -> None:
+            if world.choose(2) == 1:
+                noise.get()
+                noise.get()
+            c.set(c.get() + 1)
+            noise.set(k)
+
+        for k in range(3):
+            world.spawn(lambda k=k: work(k))  # type: ignore[misc]
+        world.at_end(lambda: None if c.get() == 3 else "SO-1: an increment was lost")
+
+    case = explore(program).counterexample
+    assert case is not None
+    assert case.preemptions == 1
+    assert len(case.events) == 12
+    assert case.violations == [Violation("property", "SO-1: an increment was lost")]
+
+
+def test_a_token_replays_in_pytest(tmp_path: Path) -> None:
+    file = tmp_path / "test_it.py"
+    file.write_text(
+        "from seriatim_models.explorer.testing import explored\n"
+        "@explored()\n"
+        "def test_lost(world):\n"
+        "    c = world.cell(0, name='c')\n"
+        "    for _ in range(2):\n"
+        "        world.spawn(lambda: c.set(c.get() + 1))\n"
+        "    world.at_end(lambda: None if c.get() == 2 else 'an increment was lost')\n"
+        "@explored()\n"
+        "def test_fine(world):\n"
+        "    world.spawn(world.cell(0, name='c').get)\n"
+    )
+
+    def run(*options: str) -> str:
+        return subprocess.run(
+            [
+                sys.executable, "-m", "pytest", "-p", "no:cacheprovider",
+                "-p", "seriatim_models.explorer.pytest_plugin", *options, str(file),
+            ],
+            capture_output=True, text=True, cwd=tmp_path, check=False,
+        ).stdout  # fmt: skip
+
+    said = run()
+    assert "1 failed, 1 passed" in said
+    token = next(w for w in said.split() if w.startswith("sr1."))
+    again = run("--explore-replay", token)
+    assert "1 failed, 1 skipped" in again
+    assert "an increment was lost" in again
