@@ -437,7 +437,7 @@ def _(world: World, lib: ModuleType) -> None:
 @program(
     "pause-and-take",
     "A message arrives for two consumers; one pauses, so the other must take it.",
-    "ES-5 WK-1 WK-5",
+    "ES-5 WK-1 WK-3 WK-5 WK-7",
     "Two consumers, one message, one pause that does not end.",
     1373,
 )
@@ -472,7 +472,7 @@ def _(world: World, lib: ModuleType) -> None:
 @program(
     "consumer-priorities",
     "The consumer of high priority runs out of credit while a message arrives that both want.",
-    "ES-6 WK-1 WK-4 QL-1",
+    "ES-6 WK-1 WK-3 WK-4 WK-7 QL-1",
     "Two priorities, one message there, one arriving, credit for one, which is all that the higher one takes.",
     23151,
 )
@@ -523,7 +523,7 @@ def _(world: World, lib: ModuleType) -> None:
 @program(
     "priority-pause",
     "The consumer of high priority loses interest while a message arrives that a lower one would take.",
-    "WK-1 WK-4 WK-5 QL-1",
+    "WK-1 WK-3 WK-4 WK-5 WK-7 QL-1",
     "Two priorities, one message, one pause that does not end.",
     535,
 )

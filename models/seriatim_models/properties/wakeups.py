@@ -122,7 +122,7 @@ class Wk3(OnReplay):
         for e in h.notifies:
             sub = h.subs[e.args["sub"]]
             op = h.op_at(e.i)
-            tested += any(m.args["new"] == "NotInterested" for m in sub.moves)
+            tested += sum(s.listed.at(e.i) == "NotInterested" for s in h.subs.values())
             began = op.start if op is not None else e.i
             # An acquiring consumer is moved just before it is woken: look at where it was until then.
             moved = [m for m in sub.moves if m.proc == e.proc and began < m.i < e.i]
