@@ -676,8 +676,8 @@ def _(world: World, lib: ModuleType) -> None:
     "exclusive",
     "The shortcut for an exclusive consumer, with an earlier message still waiting for credit.",
     "SO-1 SO-3 SO-6 ES-5 ES-6 IM-3 WK-1",
-    "One exclusive consumer, one message waiting, one arriving, credit for both coming meanwhile.",
-    52,
+    "One exclusive consumer, one message waiting, two arriving, credit for all coming meanwhile.",
+    570,
 )
 def _(world: World, lib: ModuleType) -> None:
     s = Scene(world, lib)
@@ -685,8 +685,13 @@ def _(world: World, lib: ModuleType) -> None:
     c, _ = s.subscribe(q, "A", credit=0, exclusive=True)
     q.enqueue(s.message("m1"))
     s.spawn(executor, name="job", daemon=True)
-    s.spawn(lambda: q.enqueue(s.message("m2")), name="P")
-    s.spawn(lambda: q.grant(c, 3), name="A")
+    s.spawn(lambda: q.grant(c, 4), name="A")
+
+    def publish() -> None:
+        q.enqueue(s.message("m2"))
+        q.enqueue(s.message("m3"))
+
+    s.spawn(publish, name="P")
 
 
 # ---- the hand-over

@@ -360,13 +360,15 @@ mutant(
     "shortcut-skips-the-pointer",
     "SO-6",
     "exclusive",
-    44,
+    63,
     ORDERING,
     "the exclusive consumer is given the new entry without a look at what it has not had yet",
     (
         "            pointer = self.next_available(consumer)\n            blocked",
         """            pointer = (
-                Pointer(only, "shortcut") if path == "shortcut" else self.next_available(consumer)
+                self.next_available(consumer)
+                if path != "shortcut"
+                else (Pointer(only, "shortcut") if self._wanted(consumer, only) else None)
             )
             blocked""",
     ),
