@@ -33,6 +33,30 @@ def frozen_branch(branch: Branch, space: Space) -> list[Any]:
         branch = branch.children[0]
 
 
+def packed(sequences: list[list[Branch]], space: Space) -> list[Any]:
+    """Many sequences with few different steps: a table of the steps, and the sequences as places in it."""
+    places: dict[tuple[int, int, int], int] = {}
+    table: list[Any] = []
+    lines: list[list[int]] = []
+    for sequence in sequences:
+        line: list[int] = []
+        for step in sequence:
+            key = (step.tid, step.way, step.print.mask)
+            place = places.get(key)
+            if place is None:
+                place = places[key] = len(table)
+                table.append(frozen_branch(Branch(step.tid, step.way, step.print), space))
+            line.append(place)
+        lines.append(line)
+    return [table, lines]
+
+
+def unpacked(data: list[Any], space: Space) -> list[list[Branch]]:
+    """The sequences again. Equal steps are one object: copy them before changing them."""
+    table = [thawed_branch(b, space) for b in data[0]]
+    return [[table[k] for k in line] for line in data[1]]
+
+
 def _maker(space: Space, index: int) -> list[Any]:
     maker, number = space.name_of_object(index)
     return [None if maker == NOBODY else list(space.paths[maker]), number]

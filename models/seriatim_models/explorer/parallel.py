@@ -24,15 +24,15 @@ from collections import deque
 from multiprocessing.connection import Connection, wait
 from typing import Any
 
-from seriatim_models.explorer.dpor import Branch, Search
+from seriatim_models.explorer.dpor import Branch, Node, Search
 from seriatim_models.explorer.errors import ModelBug
 from seriatim_models.explorer.frontier import (
     add_counts,
     counts,
-    frozen_branch,
     frozen_search,
+    packed,
     thawed_branch,
-    thawed_search,
+    unpacked,
 )
 from seriatim_models.explorer.runner import Limits, Runner
 
@@ -86,10 +86,9 @@ class Master:
     def take(self, data: dict[str, Any], way: list[Place]) -> None:
         """What came back from the task at the end of `way`: sequences for the nodes above, and its open stack."""
         space = self.space
-        for depth, sequence in data["outbox"]:
-            self._insert(
-                way[: depth + 1], way[depth + 1], [thawed_branch(b, space) for b in sequence]
-            )
+        depths, sequences = data["outbox"]
+        for depth, sequence in zip(depths, unpacked(sequences, space), strict=True):
+            self._insert(way[: depth + 1], way[depth + 1], sequence)
         if data["search"] is None:
             return
         path = [thawed_branch(b, space) for b in data["search"]["path"]]
@@ -157,15 +156,9 @@ class Master:
 
     def task(self, trail: list[Place]) -> dict[str, Any]:
         """A task as plain data: a search whose floor is the leaf."""
-        space = self.space
-        return {
-            "floor": len(trail) - 1,
-            "path": [frozen_branch(p.step, space) for p in trail if p.step is not None],
-            "nodes": [
-                [[frozen_branch(b, space) for b in trail[d].elders(trail[d + 1])], []]
-                for d in range(len(trail) - 1)
-            ],
-        }
+        path = [p.step for p in trail if p.step is not None]
+        elders = [trail[d].elders(trail[d + 1]) for d in range(len(trail) - 1)]
+        return {"sequences": packed([path, *elders], self.space), "portion": PORTION}
 
 
 def weak_initial(step: Branch, sequence: list[Branch]) -> int | None:
@@ -204,7 +197,10 @@ def explore_parallel(runner: Runner, jobs: int) -> None:
             while master.tasks and idle:
                 connection = idle.pop()
                 trail = master.tasks.pop()
-                connection.send(master.task(trail))
+                task = master.task(trail)
+                if len(master.tasks) >= 2 * jobs:
+                    task["portion"] = 20 * PORTION  # enough to do for everybody: talk less
+                connection.send(task)
                 busy[connection] = trail
             for ready in wait(list(busy), timeout=0.2):
                 assert isinstance(ready, Connection)
@@ -238,10 +234,7 @@ def answer(search: Search, over: bool) -> dict[str, Any]:
     space = search.runner.space
     return {
         "counts": counts(search.runner),
-        "outbox": [
-            (key[0], [frozen_branch(b, space) for b in sequence])
-            for key, sequence in search.outbox.items()
-        ],
+        "outbox": [[k[0] for k in search.outbox], packed(list(search.outbox.values()), space)],
         "search": None if over else frozen_search(search),
     }
 
@@ -256,7 +249,12 @@ def below(task: dict[str, Any], parent: Runner) -> Search:
         on_execution=parent.on_execution,
         count_traces=parent.seen is not None,
     )
-    return thawed_search(task, runner)
+    search = Search(runner)
+    path, *elders = unpacked(task["sequences"], runner.space)
+    search.floor = len(path)
+    search.path = [Branch(b.tid, b.way, b.print) for b in path]
+    search.nodes = [Node(sleep, []) for sleep in elders]
+    return search
 
 
 def work(connection: Connection, parent: Runner) -> None:
@@ -268,6 +266,7 @@ def work(connection: Connection, parent: Runner) -> None:
             return
         try:
             search = below(task, parent)
-            connection.send(answer(search, run_portion(search)))
+            over = run_portion(search, task["portion"])
+            connection.send(answer(search, over))
         except Exception as error:  # the master raises it
             connection.send({"error": error})
