@@ -187,7 +187,9 @@ class Runner:
         self.handles[k % len(self.handles)].join()
 
     def do_spawn(self, name: str, seen: list[object], body: Any, join: bool) -> None:
-        child = f"{name}.{len(self.seen)}.{len(seen)}" if False else f"{name}/{len(seen)}"
+        child = f"{name}/{len(seen)}"
+        while child in self.seen:
+            child += "'"
         handle = self.world.spawn(self._thread(child, body))
         if join:
             handle.join()
