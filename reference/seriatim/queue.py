@@ -548,10 +548,10 @@ class Queue:
         self.host.record("release", ph="invoke", m=entry.message.id, sub=consumer.name)
         ok = entry.change(consumer.acquired, AVAILABLE)
         if ok:
-            freed = self._leave_group(entry, consumer)
-            self._announce(entry)
-            if freed:
+            if self._leave_group(entry, consumer):
                 self._announce_group(entry.message.group)
+            else:
+                self._announce(entry)
         self.host.record("release", ph="ok", m=entry.message.id, sub=consumer.name, done=ok)
         return ok
 

@@ -1,6 +1,7 @@
 """Every mutant is convicted, by the property that must, in as many steps as is written beside it."""
 
 import pytest
+
 from seriatim_models.programs import MUTANTS, PROGRAMS, Mutant, check_program, replay
 from seriatim_models.programs.variants import StaleMutant, mutated
 

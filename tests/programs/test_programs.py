@@ -1,6 +1,7 @@
 """Every program under every schedule: its verdict, its number of traces, and that each property had cases."""
 
 import pytest
+
 from seriatim_models.explorer import Pct
 from seriatim_models.programs import PROGRAMS, Program, check_program
 from seriatim_models.properties import Verdict

@@ -4,6 +4,7 @@ from collections import Counter
 from types import ModuleType
 
 import pytest
+
 from seriatim_models.explorer import World, explore
 from seriatim_models.programs.scene import Scene
 from seriatim_models.programs.variants import load

@@ -13,7 +13,7 @@ from types import ModuleType
 import seriatim.queue as reference
 from seriatim_models.explorer import World
 from seriatim_models.programs.base import Build, Program
-from seriatim_models.programs.scene import Scene, done, got
+from seriatim_models.programs.scene import Scene, done, drain, got
 
 QUEUE_PROGRAMS: dict[str, Program] = {}
 
@@ -467,6 +467,27 @@ def _(world: World, lib: ModuleType) -> None:
     b, inbox = s.subscribe(q, "B")
     s.serve(b, inbox, first=lambda: q.deliver_single_message(b))
     s.spawn(lambda: q.close(a), name="A")
+
+
+@program(
+    "subscribe",
+    "A consumer registers while a message arrives.",
+    "ES-5 WK-1 WK-5 QL-1",
+    "One new consumer, one arrival.",
+    128,
+)
+def _(world: World, lib: ModuleType) -> None:
+    s = Scene(world, lib)
+    q = s.pull()
+
+    def newcomer() -> None:
+        c, inbox = s.subscribe(q, "B")
+        while True:
+            inbox.wake.acquire()
+            drain(q, c)
+
+    s.spawn(newcomer, name="B", daemon=True)
+    s.spawn(lambda: q.enqueue(s.message("m1")), name="P")
 
 
 @program(

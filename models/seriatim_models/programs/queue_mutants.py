@@ -795,3 +795,18 @@ mutant(
 """,
     ),
 )
+
+mutant(
+    "registers-without-a-look",
+    "WK-1",
+    "subscribe",
+    24,
+    INTERACTIONS + ", Consumer becomes Interested",
+    "a new consumer is put among the Interested and does not look at what is there",
+    (
+        """        self.set_notify_work_desired(consumer, consumer.wants_work.get())
+""",
+        """        self.manager.set_interest(consumer, consumer.wants_work.get())
+""",
+    ),
+)

@@ -125,7 +125,10 @@ class Wk3(OnReplay):
             tested += sum(s.listed.at(e.i) == "NotInterested" for s in h.subs.values())
             began = op.start if op is not None else e.i
             # An acquiring consumer is moved just before it is woken: look at where it was until then.
-            moved = [m for m in sub.moves if m.proc == e.proc and began < m.i < e.i]
+            # A browser is not; if it was moved in this call, then because it said that it wants work again.
+            moved = [
+                m for m in sub.moves if sub.acquires and m.proc == e.proc and began < m.i < e.i
+            ]
             until = next((m.i for m in reversed(moved) if m.args["at"] == "leave"), e.i)
             if sub.listed.held("NotInterested", began, until - 1):
                 since = next(m for m in reversed(sub.moves) if m.i < until)
