@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from seriatim_models.properties import WHITEBOX
 from seriatim_models.properties.base import AnyProperty
 from seriatim_models.properties.blackbox import BLACKBOX
 from seriatim_models.properties.blackbox.requeue import RequeueLateness
@@ -46,6 +47,11 @@ PROFILES = {
             "strict-qpid",
             "strict order: given back to its old place, and back before anything later",
             _but(RequeueLateness(within=0)),
+        ),
+        Profile(
+            "reference",
+            "what the reference, or another white box, records of itself: events of level model",
+            WHITEBOX,
         ),
     )
 }
