@@ -2,13 +2,21 @@
 # Everything is installed into .venv, from the pinned versions in .lock/constraints.txt, by the rule for $(STAMP) below.
 
 .DEFAULT_GOAL := help
-.PHONY: help run test lint format setup lock clean
+.PHONY: help run test soak prove mutants reach lint format setup lock clean bench-explorer crosscheck
 
 VENV  := .venv
 BIN   := $(VENV)/bin
 LOCK  := .lock/constraints.txt
 STAMP := $(VENV)/.installed
 ARGS  ?=
+
+# How long `make soak` takes, and how many mutants `make mutants` tries (all, if not said).
+SECONDS ?= 120
+SAMPLE  ?=
+
+# How many generated programs `crosscheck` compares, and the file that remembers how far it got.
+PROGRAMS   ?= 20000
+CROSSCHECK := build/crosscheck/$(PROGRAMS).json
 
 # The interpreter that makes .venv. Say `make test PYTHON=python3.13` for another one.
 PYTHON ?= $(shell for p in python3 python3.14 python3.13 python3.12 python3.11; do \
@@ -20,11 +28,20 @@ seriatim: how a message queue's threads must behave, as code you can run, break 
   make run      check every program, show the published race and its repair, audit recordings of a
                 real broker on Spark, and write build/report/index.html
   make test     run the tests
+  make soak     the machines for SECONDS (120): drawn programs under the explorer and on real threads
+  make prove    CrossHair on every pure function that has a contract
+  make mutants  wrong references by the hundred: how many are caught (slow; SAMPLE=60 takes that many)
+  make reach    which lines, branches and outcomes of compare-and-set the programs never reach
   make lint     ruff, formatting and mypy --strict
   make format   let ruff rewrite what it can
   make setup    only install into .venv
   make lock     choose the pinned versions anew
   make clean    delete .venv, build and caches
+
+  make crosscheck       the explorer against brute force on 20,000 generated programs;
+                        stopped, it goes on where it was
+  make bench-explorer   how fast it is, and how fast its peers, which get environments
+                        of their own under build/
 
 A fresh machine needs Python 3.11 or newer, make and a network. Each target installs what it needs, once.
 
@@ -32,6 +49,7 @@ Examples
   make test ARGS="tests/cli -k usage"         some of the tests, with any option of pytest
   make run ARGS="--engine local"              the same tour without Spark
   make test PYTHON=python3.13                 make .venv with another Python (after make clean)
+  make crosscheck PROGRAMS=500                as many generated programs as you like
   .venv/bin/seriatim --help                   the command itself, once it is installed
 endef
 export HELP
@@ -45,10 +63,29 @@ run: $(STAMP)
 test: $(STAMP)
 	@$(BIN)/python -m pytest $(ARGS)
 
+soak: $(STAMP)
+	@$(BIN)/python -m seriatim_models.machines.soak $(SECONDS) $(ARGS)
+
+prove: $(STAMP)
+	@$(BIN)/python -m seriatim_models.machines.prove $(ARGS)
+
+mutants: $(STAMP)
+	@$(BIN)/python -m seriatim_models.machines.mutate $(if $(SAMPLE),--sample $(SAMPLE)) $(ARGS)
+
+reach: $(STAMP)
+	@$(BIN)/python -m seriatim_models.machines.reach $(ARGS)
+
 lint: $(STAMP)
 	@$(BIN)/ruff check .
 	@$(BIN)/ruff format --check .
 	@$(BIN)/mypy
+
+crosscheck: $(STAMP)
+	@mkdir -p $(dir $(CROSSCHECK))
+	@$(BIN)/python -m seriatim_models.explorer.crosscheck --programs $(PROGRAMS) --resume $(CROSSCHECK) $(ARGS)
+
+bench-explorer: $(STAMP)
+	@$(BIN)/python -m seriatim_models.explorer.bench $(ARGS)
 
 format: $(STAMP)
 	@$(BIN)/ruff check --fix .

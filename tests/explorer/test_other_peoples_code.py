@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -9,7 +10,7 @@ from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
 from seriatim.host import Host
-from seriatim_models.explorer import World
+from seriatim_models.explorer import Result, World
 from seriatim_models.explorer.linearize import Interval, check_linearizable, linearization
 from seriatim_models.explorer.testing import Inconclusive, concurrent_calls, explored, linearizable
 
@@ -124,6 +125,28 @@ def test_a_bounded_buffer_delivers_everything_once(world: World) -> None:
     world.spawn(lambda: taken.append(buffer.take()), name="c1")
     world.spawn(lambda: taken.append(buffer.take()), name="c2")
     world.at_end(lambda: None if sorted(map(str, taken)) == ["1", "2"] else f"taken {taken}")
+
+
+def test_the_fixture_explores_inside_a_test(explorer: Callable[..., Result]) -> None:
+    def program(world: World) -> None:
+        stack = Stack(world.host)
+        world.spawn(lambda: stack.push(1))
+        world.spawn(lambda: world.result(stack.pop()))
+
+    found = explorer(program, exhaustive=True)
+    assert set(found.outcomes) == {None, 1}
+
+
+def test_the_fixture_fails_with_the_counterexample(explorer: Callable[..., Result]) -> None:
+    def program(world: World) -> None:
+        stack, taken = HastyStack(world.host), []
+        stack.push(1)
+        for _ in range(2):
+            world.spawn(lambda: taken.append(stack.pop()))
+        world.at_end(lambda: None if taken.count(1) < 2 else "one item was handed out twice")
+
+    with pytest.raises(AssertionError, match=r"(?s)handed out twice.*--explore-replay sr1\."):
+        explorer(program)
 
 
 @pytest.fixture

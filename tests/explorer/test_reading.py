@@ -97,8 +97,7 @@ def test_a_token_replays_in_pytest(tmp_path: Path) -> None:
     def run(*options: str) -> str:
         return subprocess.run(
             [
-                sys.executable, "-m", "pytest", "-p", "no:cacheprovider",
-                "-p", "seriatim_models.explorer.pytest_plugin", *options, str(file),
+                sys.executable, "-m", "pytest", "-p", "no:cacheprovider", *options, str(file),
             ],
             capture_output=True, text=True, cwd=tmp_path, check=False,
         ).stdout  # fmt: skip

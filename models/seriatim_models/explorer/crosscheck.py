@@ -5,11 +5,14 @@ each is visited once and nothing is visited in vain; and all interleavings with 
 state with the same results (which is what independence means).
 
     python -m seriatim_models.explorer.crosscheck --programs 20000 --resume FILE
+
+The file remembers which explorer agreed: after a change of its source the comparison begins anew.
 """
 
 from __future__ import annotations
 
 import argparse
+import hashlib
 import json
 import sys
 import time
@@ -24,6 +27,12 @@ from seriatim_models.explorer.runner import Limits, Program, Runner, Setting
 
 BRUTE_MAX = 1500
 """Programs with more interleavings are left out, and counted: they take too long, not too much thought."""
+
+JUDGED = (
+    "brute", "crosscheck", "dpor", "ends", "execution", "foata", "generated", "operations", "runner",
+    "world",
+)  # fmt: skip
+"""Modules on which the finding depends."""
 
 
 @dataclass(frozen=True)
@@ -104,6 +113,14 @@ def compare_generated(program: Generated, most: int = BRUTE_MAX) -> Comparison:
     )
 
 
+def judged() -> str:
+    """A hash of the source on which the finding depends."""
+    digest = hashlib.blake2b(digest_size=8)
+    for name in JUDGED:
+        digest.update(Path(__file__).with_name(f"{name}.py").read_bytes())
+    return digest.hexdigest()
+
+
 def main(argv: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
     parser.add_argument("--programs", type=int, default=2000, help="how many programs")
@@ -116,13 +133,12 @@ def main(argv: list[str] | None = None) -> int:
     kinds: Counter[str] = Counter()
     if options.resume is not None and options.resume.exists():
         said = json.loads(options.resume.read_text())
-        at, large, executions, traces = (
-            said["next"],
-            said["large"],
-            said["executions"],
-            said["traces"],
-        )
-        kinds.update(said["ends"])
+        if said.get("source") == judged():
+            at, large = said["next"], said["large"]
+            executions, traces = said["executions"], said["traces"]
+            kinds.update(said["ends"])
+        else:
+            print(f"{options.resume} is of another explorer: beginning anew", file=sys.stderr)
     told = begun
     last = options.first + options.programs
     while at < last:
@@ -142,9 +158,11 @@ def main(argv: list[str] | None = None) -> int:
             if options.resume is not None:
                 state = {
                     "next": at, "large": large, "executions": executions, "traces": traces,
-                    "ends": dict(kinds),
+                    "ends": dict(kinds), "source": judged(),
                 }  # fmt: skip
-                options.resume.write_text(json.dumps(state))
+                draft = options.resume.with_suffix(".draft")
+                draft.write_text(json.dumps(state))
+                draft.replace(options.resume)
             print(
                 f"\r{at - options.first} of {options.programs} programs, {executions} interleavings, "
                 f"{traces} traces, {large} too large, {now - begun:.0f} s ",
