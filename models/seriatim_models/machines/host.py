@@ -1,0 +1,43 @@
+"""A host for one thread, with a clock that is set by hand and a record of everything."""
+
+from __future__ import annotations
+
+from typing import TypeVar
+
+from seriatim.host import Cell, Condition, Lock, Semaphore, Threads, Watch
+from seriatim_models.history.event import Event, event
+
+T = TypeVar("T")
+
+
+class Calm:
+    """Nobody else is running: cells and locks are those of `Threads`, which nobody contends for."""
+
+    def __init__(self) -> None:
+        self.time = 0
+        self.events: list[Event] = []
+        self._threads = Threads()
+
+    def cell(self, value: T, name: str = "", watch: Watch[T] | None = None) -> Cell[T]:
+        return self._threads.cell(value, name, watch)
+
+    def lock(self, name: str = "") -> Lock:
+        return self._threads.lock(name)
+
+    def condition(self, lock: Lock, name: str = "") -> Condition:
+        return self._threads.condition(lock, name)
+
+    def semaphore(self, permits: int, name: str = "") -> Semaphore:
+        return self._threads.semaphore(permits, name)
+
+    def now(self) -> int:
+        return self.time
+
+    def record(self, ev: str, /, **args: object) -> None:
+        i = len(self.events)
+        self.events.append(event(i, i, "main", ev, {**args, "lvl": "model"}))
+
+    def pass_time(self, by: int) -> None:
+        """The clock goes on, and the history says so."""
+        self.time += by
+        self.record("clock", now=self.time)

@@ -1,0 +1,296 @@
+"""Small concurrent programs over a queue, as plain data: drawn by Hypothesis, printed when they fail, run again.
+
+A plan says which consumers there are, which messages are there at the beginning, and what each thread does.
+It keeps to the reference's rules of use: what concerns a consumer's wishes and credit happens on its own thread,
+a consumer without credit does not say that it wants work, and who was woken pulls until there is nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from types import ModuleType
+from typing import Any, Protocol
+
+import msgspec
+from hypothesis import strategies as st
+
+import seriatim.queue as reference
+from seriatim.host import Host
+
+HELD_UNTIL = 5
+"""When messages that are held become available, and after which those that expire have expired."""
+
+
+class Told(msgspec.Struct, frozen=True, omit_defaults=True):
+    """A message of a plan."""
+
+    priority: int = 4
+    key: str = ""
+    group: str = ""
+    special: str = ""
+    """'', immediate, held or expiring."""
+
+
+class Taker(msgspec.Struct, frozen=True, omit_defaults=True):
+    """A consumer of a plan, and what its thread does before it waits to be woken."""
+
+    acquires: bool = True
+    priority: int = 0
+    keys: tuple[str, ...] | None = None
+    credit: int | None = None
+    exclusive: bool = False
+    keeps: str = "keep"
+    """What it does with what it pulls: keep, dequeue, or return (each message once)."""
+    held: int = 0
+    """How many of the messages that are there at the beginning it holds."""
+    script: tuple[str, ...] = ()
+    """Of pull, attempt, release, dequeue, grant, pause, resume, close."""
+
+    def gives_back(self) -> bool:
+        return self.keeps == "return" or not {"release", "close"}.isdisjoint(self.script)
+
+
+class Plan(msgspec.Struct, frozen=True, omit_defaults=True):
+    """A program."""
+
+    kind: str = "pull"
+    levels: int = 1
+    there: tuple[Told, ...] = ()
+    takers: tuple[Taker, ...] = ()
+    publishers: tuple[tuple[Told, ...], ...] = ()
+    housekeeping: bool = False
+    """A thread lets time pass, and cleans up."""
+
+    def text(self) -> str:
+        return msgspec.json.encode(self).decode()
+
+    @staticmethod
+    def read(text: str) -> Plan:
+        return msgspec.json.decode(text, type=Plan)
+
+
+# ---- drawing
+
+PULLS = ("pull", "pull", "release", "dequeue", "grant", "pause", "resume", "close")
+PUSHES = ("attempt", "release", "dequeue", "grant", "pause", "resume", "close")
+
+
+@st.composite
+def plans(draw: st.DrawFn, threads: int = 3, operations: int = 3, kind: str = "") -> Plan:
+    """Two to `threads` threads of one to `operations` operations each."""
+    kind = kind or draw(st.sampled_from(["pull", "pull", "push"]))
+    levels = draw(st.sampled_from([1, 1, 2]))
+    special = st.sampled_from(["", "", "", "held", "expiring"])
+    first = draw(st.lists(told(levels, special), max_size=3))
+    at_work = draw(st.integers(2, threads))
+    consumers = draw(st.integers(1, at_work))
+    alone = consumers == 1 and draw(st.sampled_from([False, False, True]))
+    takers = [draw(taker(kind, operations, alone)) for _ in range(consumers)]
+    rest = at_work - consumers
+    housekeeping = rest > 0 and any(t.special for t in first)
+    # An immediate message that is given back before its enqueue has returned is discarded: IM-1 forbids that,
+    # and `test_known_gap` in tests/machines keeps it in sight.
+    returning = any(t.gives_back() for t in takers)
+    later = st.sampled_from(["", "", ""] if returning else ["", "immediate"])
+    publishers = [
+        tuple(draw(st.lists(told(levels, later), min_size=1, max_size=min(2, operations))))
+        for _ in range(rest - housekeeping)
+    ]
+    return Plan(kind, levels, tuple(first), tuple(takers), tuple(publishers), housekeeping)
+
+
+def told(levels: int, special: st.SearchStrategy[str]) -> st.SearchStrategy[Told]:
+    return st.builds(
+        Told,
+        priority=st.sampled_from([4, 9]) if levels > 1 else st.just(4),
+        key=st.sampled_from(["", "", "x"]),
+        group=st.sampled_from(["", "", "g"]),
+        special=special,
+    )
+
+
+def taker(kind: str, operations: int, alone: bool) -> st.SearchStrategy[Taker]:
+    script = st.lists(
+        st.sampled_from(PULLS if kind == "pull" else PUSHES), min_size=1, max_size=operations
+    )
+    return st.builds(
+        Taker,
+        acquires=st.sampled_from([True, True, True, False]),
+        priority=st.integers(0, 1) if kind == "pull" else st.just(0),
+        keys=st.sampled_from([None, None, ("x",)]),
+        credit=st.sampled_from([None, None, 0, 1, 2]),
+        exclusive=st.just(alone),
+        keeps=st.sampled_from(["keep", "dequeue", "return"]),
+        held=st.integers(0, 2),
+        script=script.map(tuple),
+    )
+
+
+# ---- running
+
+
+class Stage(Protocol):
+    """Where a plan is run: a host, and threads of it."""
+
+    @property
+    def host(self) -> Host: ...
+
+    def spawn(self, run: Callable[[], object], name: str, daemon: bool) -> object: ...
+
+    def pass_time(self, by: int) -> None:
+        """The clock goes on, and the history says so in the same moment."""
+        ...
+
+
+@dataclass
+class _Client:
+    """A taker at work."""
+
+    plan: Taker
+    queue: Any
+    wake: Any
+    consumer: Any = None
+
+    def __post_init__(self) -> None:
+        self.has: list[reference.QueueEntry] = []
+        self.returned: set[str] = set()
+        self.closed = False
+
+    def notify_work(self, consumer: reference.Consumer) -> None:
+        self.wake.release()
+
+    def send(self, consumer: reference.Consumer, entry: reference.QueueEntry) -> None:
+        self.has.append(entry)
+
+    def able(self) -> bool:
+        credit = self.consumer.credit
+        return credit is None or credit.get() != 0
+
+    def run(self) -> None:
+        for step in self.plan.script:
+            if not self.closed:
+                getattr(self, step)()
+        if self.queue.kind == "pull":
+            while not self.closed:
+                while (entry := self.queue.deliver_single_message(self.consumer)) is not None:
+                    self._answer(entry)
+                self.wake.acquire()
+
+    def _answer(self, entry: reference.QueueEntry) -> None:
+        if not self.plan.acquires or self.plan.keeps == "keep":
+            return
+        if self.plan.keeps == "dequeue":
+            self.has.remove(entry)
+            self.queue.dequeue(entry, self.consumer)
+        elif entry.message.id not in self.returned:
+            self.returned.add(entry.message.id)
+            self.has.remove(entry)
+            self.queue.release(entry, self.consumer)
+
+    def pull(self) -> None:
+        entry = self.queue.deliver_single_message(self.consumer)
+        if entry is not None:
+            self._answer(entry)
+
+    def attempt(self) -> None:
+        entry = self.queue.attempt(self.consumer, "job")
+        if entry is not None:
+            self.has.append(entry)
+
+    def release(self) -> None:
+        if self.has:
+            self.queue.release(self.has.pop(0), self.consumer)
+
+    def dequeue(self) -> None:
+        if self.has:
+            self.queue.dequeue(self.has.pop(0), self.consumer)
+
+    def grant(self) -> None:
+        self.queue.grant(self.consumer, 1)
+
+    def pause(self) -> None:
+        self.queue.set_notify_work_desired(self.consumer, False)
+
+    def resume(self) -> None:
+        if self.able():
+            self.queue.set_notify_work_desired(self.consumer, True)
+
+    def close(self) -> None:
+        self.closed = True
+        self.queue.close(self.consumer)
+
+
+def start(plan: Plan, lib: ModuleType, stage: Stage) -> Any:
+    """Set the scene, start the threads, and return the queue."""
+    host = stage.host
+    jobs: list[Callable[[], None]] = []
+    permits = host.semaphore(0, "jobs")
+
+    def submit(job: Callable[[], None]) -> None:
+        jobs.append(job)
+        permits.release()
+
+    def executor() -> None:
+        while True:
+            permits.acquire()
+            jobs.pop(0)()
+
+    def message(id: str, told: Told) -> Any:
+        return lib.Message(
+            id,
+            told.priority,
+            told.key,
+            told.group,
+            told.special == "immediate",
+            HELD_UNTIL if told.special == "held" else 0,
+            HELD_UNTIL - 1 if told.special == "expiring" else 0,
+        )
+
+    stage.pass_time(0)
+    queue: Any = (
+        lib.PullQueue(host, "q", plan.levels)
+        if plan.kind == "pull"
+        else lib.PushQueue(host, submit, "q", plan.levels)
+    )
+    for n, told in enumerate(plan.there, 1):
+        queue.enqueue(message(f"m{n}", told))
+    clients = []
+    for n, taker in enumerate(plan.takers, 1):
+        name = f"C{n}"
+        client = _Client(taker, queue, host.semaphore(0, f"{name}.wake"))
+        client.consumer = queue.subscribe(
+            name,
+            client,
+            acquires=taker.acquires,
+            priority=taker.priority,
+            keys=None if taker.keys is None else frozenset(taker.keys),
+            credit=taker.credit,
+            exclusive=taker.exclusive,
+        )
+        clients.append(client)
+    for client in clients:
+        for _ in range(client.plan.held if client.plan.acquires else 0):
+            if plan.kind == "pull":
+                queue.deliver_single_message(client.consumer)
+            elif client.able() and (entry := queue.attempt(client.consumer, "job")) is not None:
+                client.has.append(entry)
+    for client in clients:
+        stage.spawn(client.run, name=client.consumer.name, daemon=plan.kind == "pull")
+    if plan.kind == "push":
+        stage.spawn(executor, name="job", daemon=True)
+    for p, publications in enumerate(plan.publishers, 1):
+
+        def publish(p: int = p, publications: tuple[Told, ...] = publications) -> None:
+            for n, told in enumerate(publications, 1):
+                queue.enqueue(message(f"P{p}.{n}", told))
+
+        stage.spawn(publish, name=f"P{p}", daemon=False)
+    if plan.housekeeping:
+
+        def housekeeping() -> None:
+            stage.pass_time(HELD_UNTIL)
+            queue.check_message_status()
+
+        stage.spawn(housekeeping, name="housekeeping", daemon=False)
+    return queue

@@ -1,0 +1,81 @@
+"""Drawn programs under drawn schedules: wrong queues are caught, and what is found can be replayed."""
+
+import pytest
+from hypothesis import HealthCheck, Phase, given, settings
+
+import seriatim.queue as reference
+from seriatim_models.machines import concurrent
+from seriatim_models.machines.plans import Plan, Taker, Told, plans
+from seriatim_models.programs import MUTANTS
+from seriatim_models.programs.variants import load
+
+QUICK = settings(
+    max_examples=20,
+    derandomize=True,
+    database=None,
+    deadline=None,
+    suppress_health_check=list(HealthCheck),
+)
+FINDING = settings(QUICK, max_examples=80, phases=[Phase.generate], report_multiple_bugs=False)
+
+CAUGHT = [
+    "published-rewind",
+    "published-pointer-by-value",
+    "published-look-then-rest",
+    "number-drawn-early",
+    "link-without-cas",
+    "no-rewind-on-release",
+    "no-job",
+    "wake-the-sleeping",
+    "lowest-first",
+]
+
+IMMEDIATE_GIVEN_BACK = Plan(
+    takers=(Taker(keeps="return", script=("pull",)),), publishers=((Told(special="immediate"),),)
+)
+
+
+@QUICK
+@given(plan=plans())
+def test_reference_passes(plan: Plan) -> None:
+    result = concurrent.run(plan, reference, executions=20)
+    assert result.executions > 0
+    assert result.counterexample is None, concurrent.report(plan, result, 0)
+
+
+@pytest.mark.parametrize("mutant", CAUGHT)
+def test_wrong_queue_is_caught(mutant: str) -> None:
+    wrong = load("queue", MUTANTS[mutant])
+    seen = []
+
+    @FINDING
+    @given(plan=plans())
+    def look(plan: Plan) -> None:
+        result = concurrent.run(plan, wrong, executions=30, shrink=0)
+        seen.append(result.verdict)
+        assert result.verdict != "violated"
+
+    with pytest.raises(AssertionError):
+        look()
+    assert "violated" in seen
+
+
+@pytest.mark.xfail(strict=True, reason="given back before its enqueue returned, it is discarded")
+def test_known_gap_an_immediate_message_given_back_at_once() -> None:
+    result = concurrent.run(IMMEDIATE_GIVEN_BACK, reference, executions=500)
+    assert result.counterexample is None, result.counterexample.text()
+
+
+def test_what_was_found_can_be_replayed() -> None:
+    wrong = load("queue", MUTANTS["published-rewind"])
+    # One holder gives back the first message while the other consumer is on its way past it.
+    plan = Plan(
+        there=(Told(), Told(), Told()),
+        takers=(Taker(credit=1, held=1, script=("release",)), Taker(credit=0, script=("grant",))),
+    )
+    found = concurrent.run(plan, wrong, executions=2000)
+    assert found.counterexample is not None
+    assert Plan.read(plan.text()) == plan
+    again = concurrent.run(Plan.read(plan.text()), wrong, token=found.counterexample.token)
+    assert again.counterexample is not None
+    assert str(again.counterexample.what) == str(found.counterexample.what)

@@ -1,0 +1,43 @@
+"""Proofs: a true contract is proved, a false one is refuted."""
+
+from pathlib import Path
+
+import pytest
+
+from seriatim_models.machines.prove import Function, functions, lint, prove
+
+TRUE = """
+import deal
+
+@deal.ensure(lambda n, result: result >= n)
+@deal.pure
+def next_even(n: int) -> int:
+    return n + n % 2
+"""
+
+
+@pytest.fixture
+def written(tmp_path: Path) -> Path:
+    (tmp_path / "right.py").write_text(TRUE, encoding="utf-8")
+    (tmp_path / "wrong.py").write_text(TRUE.replace("n + n", "n - n"), encoding="utf-8")
+    return tmp_path
+
+
+def test_pure_functions_of_the_reference_are_found() -> None:
+    found = {f.target: f for f in functions()}
+    assert {"seriatim.queue.sub_queue", "seriatim.queue.legal"} <= set(found)
+    assert found["seriatim.queue.sub_queue"].promises
+
+
+def test_a_false_contract_is_refuted_and_a_true_one_is_not(written: Path) -> None:
+    verdicts = {f.target: prove(f, 10, written).verdict for f in functions(written)}
+    assert verdicts["wrong.next_even"] == "refuted"
+    assert verdicts["right.next_even"] != "refuted"
+
+
+def test_a_function_that_promises_nothing_is_not_called_proved() -> None:
+    assert prove(Function("seriatim.queue.legal", ("pure",), promises=False)).verdict == "open"
+
+
+def test_reference_lints_clean() -> None:
+    assert lint() == (0, "")

@@ -1,0 +1,55 @@
+"""Drawn programs on real threads, as many interleavings as the interpreter makes."""
+
+from types import ModuleType
+
+import pytest
+from hypothesis import HealthCheck, Phase, given, settings
+
+import seriatim.queue as reference
+from seriatim_models.machines import threads
+from seriatim_models.machines.plans import Plan, Taker, Told, plans
+from seriatim_models.programs import MUTANTS
+from seriatim_models.programs.variants import load
+
+QUICK = settings(
+    max_examples=15,
+    derandomize=True,
+    database=None,
+    deadline=None,
+    suppress_health_check=list(HealthCheck),
+    phases=[Phase.generate],
+)
+
+
+def first_mistake(lib: ModuleType, examples: int, rounds: int) -> str | None:
+    """What was wrong first. It is not raised at once: Hypothesis would want to see the same interleaving again."""
+    found: list[str] = []
+
+    @settings(QUICK, max_examples=examples)
+    @given(plan=plans(threads=4, operations=4))
+    def look(plan: Plan) -> None:
+        wrong = None if found else threads.stress(plan, rounds, lib)
+        if wrong is not None:
+            found.append(wrong)
+
+    look()
+    return found[0] if found else None
+
+
+def test_reference_passes() -> None:
+    assert first_mistake(reference, examples=15, rounds=5) is None
+
+
+@pytest.mark.parametrize("mutant", ["close-keeps-messages", "advance-by-two", "state-by-set"])
+def test_wrong_queue_is_caught(mutant: str) -> None:
+    """Mistakes that need no rare schedule: what is tested here is the record and the judges, not luck."""
+    assert first_mistake(load("queue", MUTANTS[mutant]), examples=200, rounds=2) is not None
+
+
+def test_a_run_ends_when_nothing_can_move() -> None:
+    plan = Plan(takers=(Taker(script=("pull",)),), publishers=((Told(), Told()),))
+    events, convicted, failures = threads.run(plan)
+    assert not convicted
+    assert not failures
+    assert [e.m for e in events if e.ev == "deliver"] == ["P1.1", "P1.2"]
+    assert events[-1].ev == "snapshot"
