@@ -8,8 +8,12 @@ from typing import Any
 
 import pytest
 
-from seriatim_models.history import HistoryError
+from seriatim_models.explorer import Random, World, explore
+from seriatim_models.history import Event, HistoryError, write_history
 from seriatim_models.pipeline import AuditReport, audit_paths
+from seriatim_models.programs import PROGRAMS
+from seriatim_models.programs.check import history, runnable
+from seriatim_models.properties import WHITEBOX, Verdict
 
 from .conftest import DATA
 
@@ -69,3 +73,19 @@ def test_rejects_a_named_file_that_is_cut_off(spark: Any, folder: Path) -> None:
         HistoryError, match=r"cut\.jsonl\.gz: line \d+: the compressed file is cut off"
     ):
         audit_paths([folder / "cut.jsonl.gz"], engine="spark")
+
+
+def test_equal_on_what_the_reference_recorded(spark: Any, tmp_path: Path) -> None:
+    """White-box properties judge the run as a whole, so that no queue has a task of its own."""
+    kept: list[Event] = []
+
+    def keep(world: World) -> None:
+        kept[:] = history(world)
+
+    program = runnable(PROGRAMS["release-behind"], None)
+    explore(program, Random(seed=5), max_executions=1, on_execution=keep)
+    path = tmp_path / "reference.jsonl"
+    write_history(path, kept)
+    local = audit_paths([path], engine="local", properties=WHITEBOX)
+    same(local, audit_paths([path], engine="spark", properties=WHITEBOX))
+    assert {f.property for f in local.findings if f.verdict is Verdict.OK} >= {"ES-1", "SP-1"}

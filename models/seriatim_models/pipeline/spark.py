@@ -87,7 +87,11 @@ def summaries(tasks: DataFrame, properties: Sequence[AnyProperty]) -> DataFrame:
             for row in batch.to_pylist():
                 task = msgspec.json.decode(row["task"], type=chunks.Task)
                 made = list(_summarise(task, properties))
-                columns = [[row["number"]] * len(made), *map(list, zip(*made, strict=True))]
+                columns = [
+                    [row["number"]] * len(made),
+                    [n for n, _ in made],
+                    [packed for _, packed in made],
+                ]
                 yield pa.RecordBatch.from_arrays(
                     [pa.array(c, f.type) for c, f in zip(columns, _SUMMARIES, strict=True)],
                     schema=_SUMMARIES,

@@ -41,6 +41,8 @@ class Chains(msgspec.Struct):
 class PerKey(Property[Chains]):
     """A property of consecutive events with one key: its summary is linear in keys, not in events."""
 
+    summary_type = Chains
+
     def key(self, e: Event) -> str | None:
         """Which chain the event belongs to; None if to none."""
         raise NotImplementedError

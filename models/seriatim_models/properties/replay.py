@@ -302,6 +302,7 @@ class OnReplay(Property[list[Event]]):
     """A property that judges a replay; its summary is the events it needs, which are those of the whole queue."""
 
     reads = frozenset[str]()
+    summary_type = list[Event]
 
     def map(self, events: Iterable[Event]) -> list[Event]:
         return list(events)
