@@ -1,0 +1,152 @@
+"""Fair consuming: deficit weighted round robin over several queues, as the smallest code that is right.
+
+A broker pushes deliveries into *slots*, one a queue, on its own thread. One *main loop* serves the slots in turn,
+each in proportion to its quantum (Shreedhar & Varghese, "Efficient Fair Queuing using Deficit Round-Robin", 1996;
+article "Fair Consuming with RabbitMQ"). While no delivery waits anywhere, the loop is parked on a semaphore.
+
+How to think of it
+------------------
+Rule 1 (earn).    A visit to a slot in which something waits adds its quantum to its deficit.
+Rule 2 (spend).   The slot's first delivery is served while its weight is at most the deficit, which pays for it.
+Rule 3 (forget).  A slot found empty at the end of its visit has deficit 0: nobody saves up while idle.
+Rule 4 (token).   A token is a delivery that waits. Both appear and both disappear under one lock, so outside that lock
+                  there are as many tokens as waiting deliveries. The loop may *hold* one: the token it was woken by,
+                  which the next delivery it takes uses up.
+Rule 5 (settle).  Every delivery taken is settled once: well, or, if its handler raised, not well.
+                  Its token is gone by then, so whatever handler and broker do, the count stays right.
+
+Why proportional rates turn flat: a slot can only be served what waits in it. If the broker pushes more slowly than the
+loop serves, each visit finds its slot empty after a delivery or two, rule 3 forgets the rest of the quantum,
+and what is left is the broker's own order. The same happens if prefetch is below quantum / weight.
+
+What this file does not know
+----------------------------
+The broker: somebody calls `deliver` for each push, at most `prefetch` unsettled per slot, and gives `settle`.
+Threads and clocks: it asks its `Host`.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterable
+from typing import Generic, TypeVar
+
+from seriatim.host import Host
+
+D = TypeVar("D")
+
+
+class Overrun(Exception):
+    """The broker pushed more than the prefetch it was given. The delivery was not taken in."""
+
+
+class Slot(Generic[D]):
+    """A queue that deliveries come from. `weight` says what a delivery costs; quantum is what a visit pays."""
+
+    def __init__(
+        self, name: str, quantum: int, prefetch: int, weight: Callable[[D], int] = lambda d: 1
+    ) -> None:
+        if quantum <= 0:
+            raise ValueError(f"slot {name}: a quantum is positive, not {quantum}")
+        if prefetch <= 0:
+            raise ValueError(f"slot {name}: a prefetch is positive, not {prefetch}")
+        self.name, self.quantum, self.prefetch, self.weight = name, quantum, prefetch, weight
+        self.deficit = 0
+        self.waiting: deque[tuple[D, int]] = deque()
+        """Deliveries with their weights, guarded by the consumer's lock."""
+
+
+class FairConsumer(Generic[D]):
+    """The main loop and what it serves. `deliver` and `stop` may be called from any thread, the rest by one."""
+
+    def __init__(
+        self,
+        host: Host,
+        slots: Iterable[Slot[D]],
+        handler: Callable[[D], None],
+        settle: Callable[[D, bool], None],
+    ) -> None:
+        self.host, self.slots, self.handler, self.settle = host, list(slots), handler, settle
+        self._lock = host.lock("intake")
+        self.tokens = host.semaphore(0, "tokens")
+        self._held = 0
+        self._stopping = host.cell(False, "stopping")
+        for slot in self.slots:
+            host.record("slot", slot=slot.name, quantum=slot.quantum, prefetch=slot.prefetch)
+
+    def deliver(self, slot: Slot[D], delivery: D) -> None:
+        """The broker pushes."""
+        weight = slot.weight(delivery)
+        if weight <= 0:
+            raise ValueError(f"slot {slot.name}: a weight is positive, not {weight}")
+        with self._lock:
+            if len(slot.waiting) >= slot.prefetch:
+                raise Overrun(f"slot {slot.name}: a delivery beyond its prefetch {slot.prefetch}")
+            slot.waiting.append((delivery, weight))
+            self.host.record("arrive", slot=slot.name, weight=weight)
+            self.tokens.release()
+
+    def stop(self) -> None:
+        """End the loop after the delivery in hand. What waits stays unsettled, and the broker's."""
+        self._stopping.set(True)
+        self.tokens.release()
+
+    def run(self) -> None:
+        """Until stopped."""
+        while self.park():
+            self.round()
+
+    def park(self) -> bool:
+        """Sleep until something waits; False if the loop must end."""
+        if self._held == 0:
+            self.host.record("park")
+            self.tokens.acquire()
+            self._held = 1
+            self.host.record("unpark")
+        if self._stopping.get():
+            self._held = 0  # the token of `stop`, or another in its place
+            self.host.record("stopped")
+            return False
+        return True
+
+    def round(self) -> None:
+        """Visit each slot once."""
+        self.host.record("round")
+        for slot in self.slots:
+            self._visit(slot)
+
+    def _visit(self, slot: Slot[D]) -> None:
+        earned = False
+        while not self._stopping.get():
+            with self._lock:
+                if not slot.waiting:
+                    slot.deficit = 0
+                    self.host.record("visit", slot=slot.name, deficit=0, empty=True)
+                    return
+                if not earned:
+                    slot.deficit += slot.quantum
+                    earned = True
+                delivery, weight = slot.waiting[0]
+                if weight > slot.deficit:
+                    self.host.record("visit", slot=slot.name, deficit=slot.deficit, empty=False)
+                    return
+                slot.waiting.popleft()
+                slot.deficit -= weight
+                self._use_token()
+                self.host.record("take", slot=slot.name, weight=weight)
+            self._serve(delivery)
+
+    def _use_token(self) -> None:
+        if self._held:
+            self._held = 0
+        else:
+            self.tokens.acquire()  # rule 4: there is one
+
+    def _serve(self, delivery: D) -> None:
+        try:
+            self.handler(delivery)
+        except Exception as error:
+            self.host.record("failed", error=repr(error))
+            self.settle(delivery, False)
+        else:
+            self.settle(delivery, True)

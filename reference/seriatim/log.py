@@ -1,0 +1,631 @@
+"""A topic on disk and the channels that read it, as the smallest code that is right.
+
+A topic is a list of segment files to which publishers append. A channel is a name and a position in that list.
+The article "Building a Queue, part 4" describes both; where we differ from it a comment says so.
+
+How to think of it
+------------------
+Nothing is in memory but one number per topic, its *tail*, and one per channel, its *position*; the rest is on disk.
+A channel has something to read exactly if its position is not the tail. There is no other notion of "news".
+
+Rule 1 (append).   A record is written behind the tail, made durable, and only then does the tail move past it.
+                   So whatever lies before the tail is whole, durable, and never changes.
+Rule 2 (look).     A consumer sleeps only if, under its channel's lock, its position is the tail. It needs no count.
+Rule 3 (signal).   After the tail has moved, the publisher takes the lock of each connected channel and signals. That
+                   says "look again" and nothing else. Nobody holds that lock while calling a handler or a disk.
+Rule 4 (commit).   A position moves only past a message whose handler returned, or that was parked, and is replaced
+                   on disk in one piece. A crash before that makes the message come again: at least once.
+Rule 5 (poison).   A message whose handler raises is tried `max_attempts` times with growing pauses, then parked in
+                   the channel's parking file, and the channel goes on. Until then everything behind it waits:
+                   the channel's order is write order, but for what was parked. `replay` hands a parked message to a
+                   handler again, out of order. Failures are counted on disk; a handler that kills the process
+                   raises nothing and is not counted.
+Rule 6 (one).      At most one consumer is connected to a channel.
+Rule 7 (stop).     `disconnect` asks; the consumer ends between two messages, so what it handled is committed.
+                   A handler that never returns delays its own channel for ever, and nobody else.
+
+After a crash
+-------------
+The model of a disk: what was synced stays; of bytes appended later some prefix stays, perhaps followed by zeros;
+`replace` has happened or has not. So only the last segment can end in half a record. It is cut there, and what is cut
+off is kept beside it in a ``.torn`` file. Anything else that does not add up is not a crash but damage:
+`Damaged` says which file and offset, and nothing is changed. To go on, put the file back from a copy,
+or move a channel past the damage with `commit` to a position that you know to be the start of a record.
+
+What this file does not know
+----------------------------
+Deleting old segments; several processes on one topic; replication. Threads, clocks and logs it asks its `Host` for.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import struct
+import zlib
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NamedTuple, Protocol
+
+from seriatim.host import Cell, Host
+
+FORMAT = 1
+"""The version that state files carry."""
+
+HEADER = struct.Struct(">III")
+"""Length of the payload, its CRC-32, and the CRC-32 of these two: a bad length must not pass for a torn record."""
+
+
+class LogError(Exception):
+    """What is wrong, in which file, at which offset."""
+
+    def __init__(self, file: str, offset: int, what: str) -> None:
+        super().__init__(f"{file}, offset {offset}: {what}")
+        self.file, self.offset = file, offset
+
+
+class Damaged(LogError):
+    """A file does not hold what was written to it."""
+
+
+class NewerFormat(LogError):
+    """A state file was written by a newer version."""
+
+
+class PastTheEnd(LogError):
+    """A channel's position lies behind the last record."""
+
+
+class Misuse(Exception):
+    """The caller asked for what cannot be."""
+
+
+class Position(NamedTuple):
+    segment: int
+    offset: int
+
+
+# --------------------------------------------------------------------------------------------------
+# The disk
+# --------------------------------------------------------------------------------------------------
+
+
+class Storage(Protocol):
+    """What the log asks of a disk. A file that does not exist is empty."""
+
+    def names(self) -> list[str]: ...
+
+    def size(self, name: str) -> int: ...
+
+    def read(self, name: str, offset: int, length: int) -> bytes:
+        """Fewer bytes than asked for at the end of the file."""
+        ...
+
+    def append(self, name: str, data: bytes) -> None: ...
+
+    def truncate(self, name: str, size: int) -> None: ...
+
+    def sync(self, name: str) -> None:
+        """Return when all that was appended will survive a crash."""
+        ...
+
+    def replace(self, name: str, data: bytes) -> None:
+        """The file's whole content, at once and durably."""
+        ...
+
+
+class Files:
+    """A folder."""
+
+    def __init__(self, folder: str | Path) -> None:
+        self._folder = Path(folder)
+        self._folder.mkdir(parents=True, exist_ok=True)
+
+    def names(self) -> list[str]:
+        return [p.name for p in self._folder.iterdir() if p.is_file()]
+
+    def size(self, name: str) -> int:
+        path = self._folder / name
+        return path.stat().st_size if path.exists() else 0
+
+    def read(self, name: str, offset: int, length: int) -> bytes:
+        try:
+            with open(self._folder / name, "rb") as file:
+                file.seek(offset)
+                return file.read(length)
+        except FileNotFoundError:
+            return b""
+
+    def append(self, name: str, data: bytes) -> None:
+        with open(self._folder / name, "ab", buffering=0) as file:
+            while data:
+                data = data[file.write(data) :]
+
+    def truncate(self, name: str, size: int) -> None:
+        if self.size(name) > size:
+            os.truncate(self._folder / name, size)
+
+    def sync(self, name: str) -> None:
+        with open(self._folder / name, "ab") as file:
+            os.fsync(file.fileno())
+        self._sync_folder()
+
+    def replace(self, name: str, data: bytes) -> None:
+        new = self._folder / f"{name}.new"
+        with open(new, "wb") as file:
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(new, self._folder / name)
+        self._sync_folder()
+
+    def _sync_folder(self) -> None:
+        folder = os.open(self._folder, os.O_RDONLY)
+        try:
+            os.fsync(folder)
+        finally:
+            os.close(folder)
+
+
+class Crash(BaseException):
+    """The machine stopped. Nobody catches it but who planned it."""
+
+
+class Memory:
+    """A disk in memory that stops after so much writing: a byte appended costs 1, any other change costs 1."""
+
+    def __init__(self, files: dict[str, bytes] | None = None, budget: int | None = None) -> None:
+        self.files = {name: bytearray(data) for name, data in (files or {}).items()}
+        self.synced = {name: bytes(data) for name, data in self.files.items()}
+        self.budget = budget
+        self.spent = 0
+
+    def survivors(self, kept: int | None = None, zeros: bool = False) -> dict[str, bytes]:
+        """What is there after a crash: of what was not synced `kept` bytes (all by default), or zeros behind them."""
+        found = {}
+        for name, data in self.files.items():
+            safe = len(self.synced.get(name, b""))
+            end = len(data) if kept is None else min(len(data), safe + kept)
+            found[name] = bytes(data[:end]) + bytes(len(data) - end if zeros else 0)
+        return found
+
+    def names(self) -> list[str]:
+        return list(self.files)
+
+    def size(self, name: str) -> int:
+        return len(self.files.get(name, b""))
+
+    def read(self, name: str, offset: int, length: int) -> bytes:
+        return bytes(self.files.get(name, b"")[offset : offset + length])
+
+    def append(self, name: str, data: bytes) -> None:
+        written = self._pay(len(data))
+        self.files.setdefault(name, bytearray()).extend(data[:written])
+        if written < len(data):
+            raise Crash
+
+    def truncate(self, name: str, size: int) -> None:
+        if self.size(name) > size:
+            self._pay_or_crash()
+            del self.files[name][size:]
+            self.synced[name] = self.synced.get(name, b"")[:size]
+
+    def sync(self, name: str) -> None:
+        self._pay_or_crash()
+        self.synced[name] = bytes(self.files.setdefault(name, bytearray()))
+
+    def replace(self, name: str, data: bytes) -> None:
+        self._pay_or_crash()
+        self.files[name] = bytearray(data)
+        self.synced[name] = data
+
+    def _pay(self, cost: int) -> int:
+        paid = cost if self.budget is None else min(cost, self.budget - self.spent)
+        self.spent += paid
+        return paid
+
+    def _pay_or_crash(self) -> None:
+        if not self._pay(1):
+            raise Crash
+
+
+# --------------------------------------------------------------------------------------------------
+# Records and state files
+# --------------------------------------------------------------------------------------------------
+
+
+def record_bytes(payload: bytes) -> bytes:
+    head = struct.pack(">II", len(payload), zlib.crc32(payload))
+    return head + struct.pack(">I", zlib.crc32(head)) + payload
+
+
+def read_record(storage: Storage, name: str, offset: int) -> bytes:
+    """The payload of the record that starts at `offset`."""
+    head = storage.read(name, offset, HEADER.size)
+    if len(head) < HEADER.size:
+        raise Damaged(name, offset, f"the file ends after {len(head)} bytes of a record's header")
+    length, crc, check = HEADER.unpack(head)
+    if zlib.crc32(head[:8]) != check:
+        raise Damaged(name, offset, "the header's checksum is wrong")
+    payload = storage.read(name, offset + HEADER.size, length)
+    if len(payload) < length:
+        raise Damaged(name, offset, f"the file ends after {len(payload)} of {length} bytes")
+    if zlib.crc32(payload) != crc:
+        raise Damaged(name, offset, "the record's checksum is wrong")
+    return payload
+
+
+def recover(storage: Storage, name: str) -> int:
+    """Where the file's last whole record ends; half a record behind it is set aside and cut off."""
+    offset, size = 0, storage.size(name)
+    while offset < size:
+        try:
+            offset += HEADER.size + len(read_record(storage, name, offset))
+        except Damaged:
+            tail = storage.read(name, offset, size - offset)
+            if not _torn(tail):
+                raise
+            storage.replace(f"{name}.torn", tail)
+            storage.truncate(name, offset)
+            storage.sync(name)
+            break
+    return offset
+
+
+def _torn(tail: bytes) -> bool:
+    """Whether this is the beginning of one record and perhaps zeros, as a crash leaves it."""
+    written = len(tail.rstrip(b"\0"))
+    if written < HEADER.size:
+        return True
+    length, _, check = HEADER.unpack_from(tail)
+    return zlib.crc32(tail[:8]) == check and HEADER.size + int(length) > written
+
+
+# Any: what JSON holds
+def save_state(storage: Storage, name: str, **state: Any) -> None:
+    storage.replace(name, json.dumps({"format": FORMAT, **state}).encode())
+
+
+def load_state(storage: Storage, name: str) -> dict[str, Any] | None:
+    """None if there is none yet."""
+    if name not in storage.names():
+        return None
+    text = storage.read(name, 0, storage.size(name))
+    try:
+        state = json.loads(text)
+        version = state["format"]
+    except (ValueError, KeyError, TypeError) as error:
+        raise Damaged(name, 0, f"not a state file: {error}") from error
+    if not isinstance(version, int) or version > FORMAT:
+        raise NewerFormat(name, 0, f"format {version!r}; this version reads up to {FORMAT}")
+    assert isinstance(state, dict)  # it was indexed by a string
+    return state
+
+
+# --------------------------------------------------------------------------------------------------
+# The topic
+# --------------------------------------------------------------------------------------------------
+
+
+class Delivery(NamedTuple):
+    """A message, where it lies, and the position behind it."""
+
+    message: bytes
+    place: Position
+    following: Position
+
+
+class Topic:
+    """Publishers append to it from any thread."""
+
+    def __init__(self, host: Host, storage: Storage, segment_size: int = 1 << 20) -> None:
+        self.host, self.storage = host, storage
+        state = load_state(storage, "topic.json")
+        if state is None:
+            state = {"segment_size": segment_size}
+            save_state(storage, "topic.json", **state)
+        try:
+            self.segment_size = int(state["segment_size"])
+            closed = Position(*state.get("closed", (0, 0)))
+        except (KeyError, TypeError, ValueError) as error:
+            raise Damaged("topic.json", 0, f"not a topic's state: {error!r}") from error
+        segments = sorted(n for n in storage.names() if re.fullmatch(r"\d{8}\.log", n))
+        last = int(segments[-1][:8]) if segments else 0
+        for i in range(last):
+            if segment_name(i) not in segments:
+                raise Damaged(segment_name(i), 0, "the file is missing")
+        tail = Position(last, recover(storage, segment_name(last)))
+        if tail < closed:
+            name = segment_name(min(last, closed.segment))
+            raise Damaged(name, tail.offset, f"the topic was closed at {tuple(closed)}")
+        self.tail: Cell[Position] = host.cell(tail, "tail")
+        self._writing = host.lock("writing")
+        self._half_written = False
+        self._closed = False
+        self._connected: Cell[tuple[Channel, ...]] = host.cell((), "connected")
+        host.record("topic", tail=list(tail))
+
+    def publish(self, message: bytes) -> Position:
+        """Return, once it will survive a crash, where the message lies. Waits for other publishers and the disk."""
+        data = record_bytes(message)
+        if len(data) > self.segment_size:
+            room = self.segment_size - HEADER.size
+            raise Misuse(f"a message of {len(message)} bytes; a segment has room for {room}")
+        self.host.record("publish", ph="invoke")
+        with self._writing:
+            place = self._append(data)
+            self.tail.set(Position(place.segment, place.offset + len(data)))
+            self.host.record("append", place=list(place), body=message.decode("latin-1"))
+        for channel in self._connected.get():
+            channel.notify()
+        self.host.record("publish", ph="ok", place=list(place))
+        return place
+
+    def close(self) -> None:
+        """Refuse further messages, and write down where the topic ends."""
+        with self._writing:
+            self._closed = True
+            save_state(
+                self.storage, "topic.json", segment_size=self.segment_size, closed=self.tail.get()
+            )
+
+    def _append(self, data: bytes) -> Position:
+        if self._closed:
+            raise Misuse("the topic is closed")
+        place = self.tail.get()
+        if self._half_written:  # the disk failed an earlier message, whose publisher was told
+            self.storage.truncate(segment_name(place.segment), place.offset)
+            self.storage.truncate(segment_name(place.segment + 1), 0)
+        if place.offset + len(data) > self.segment_size:
+            place = Position(place.segment + 1, 0)
+        self._half_written = True
+        self.storage.append(segment_name(place.segment), data)
+        self.storage.sync(segment_name(place.segment))
+        self._half_written = False
+        return place
+
+    # ---- what channels ask
+
+    def start_of_next(self, position: Position, tail: Position) -> Position:
+        """`position`, or if its segment is used up, the start of the next."""
+        while position.segment < tail.segment:
+            if position.offset < self.storage.size(segment_name(position.segment)):
+                break
+            position = Position(position.segment + 1, 0)
+        return position
+
+    def read(self, position: Position) -> Delivery | None:
+        """The message at a position; None at the tail."""
+        tail = self.tail.get()
+        place = self.start_of_next(position, tail)
+        if place == tail:
+            return None
+        message = read_record(self.storage, segment_name(place.segment), place.offset)
+        end = place.offset + HEADER.size + len(message)
+        return Delivery(message, place, Position(place.segment, end))
+
+    def enlist(self, channel: Channel) -> None:
+        while True:
+            there = self._connected.get()
+            if self._connected.compare_and_set(there, (*there, channel)):
+                return
+
+    def strike(self, channel: Channel) -> None:
+        while True:
+            there = self._connected.get()
+            rest = tuple(c for c in there if c is not channel)
+            if self._connected.compare_and_set(there, rest):
+                return
+
+
+def segment_name(segment: int) -> str:
+    return f"{segment:08}.log"
+
+
+# --------------------------------------------------------------------------------------------------
+# Channels
+# --------------------------------------------------------------------------------------------------
+
+Handler = Callable[[bytes], None]
+"""Raises if the message was not handled."""
+
+
+@dataclass(frozen=True)
+class Parked:
+    """A message that its handler failed too often."""
+
+    place: Position
+    error: str
+    message: bytes
+
+
+class Channel:
+    """One reader of a topic, known by its name. A new one starts at the first message, or at the tail.
+
+    Pauses between attempts start at `pause` seconds and double.
+    """
+
+    def __init__(
+        self,
+        topic: Topic,
+        name: str,
+        *,
+        max_attempts: int = 5,
+        pause: float = 0.1,
+        at_tail: bool = False,
+    ) -> None:
+        if not re.fullmatch(r"[\w-]+", name):
+            raise Misuse(f"a channel's name is letters, digits, _ and -, not {name!r}")
+        if max_attempts < 1 or pause < 0:
+            raise Misuse("max_attempts is at least 1 and pause at least 0")
+        self.topic, self.name, self.host = topic, name, topic.host
+        self.max_attempts, self.pause = max_attempts, pause
+        self._file, self._parking = f"{name}.channel", f"{name}.parked"
+        tail = topic.tail.get()
+        state = load_state(topic.storage, self._file)
+        if state is None:
+            self.position, self.attempts = tail if at_tail else Position(0, 0), 0
+            self._save()
+        else:
+            try:
+                self.position = Position(int(state["segment"]), int(state["offset"]))
+                self.attempts = int(state["attempts"])
+            except (KeyError, TypeError, ValueError) as error:
+                raise Damaged(self._file, 0, f"not a channel's state: {error!r}") from error
+        self._check(self.position)
+        recover(topic.storage, self._parking)
+        self._lock = self.host.lock(f"{name}.lock")
+        self._news = self.host.condition(self._lock, f"{name}.news")
+        self._asked = self.host.condition(self._lock, f"{name}.asked")
+        self._connected = self.host.cell(False, f"{name}.connected")
+        self._stopping = False
+        self._say("channel", place=list(self.position), max_attempts=max_attempts)
+
+    def _say(self, ev: str, /, **args: object) -> None:
+        self.host.record(ev, channel=self.name, **args)
+
+    # ---- connect, consume, disconnect
+
+    def connect(self) -> None:
+        """Become the channel's consumer."""
+        if not self._connected.compare_and_set(False, True):
+            raise Misuse(f"channel {self.name} has a consumer")
+        self._stopping = False
+        self.topic.enlist(self)
+        self._say("connect")
+
+    def consume(self, handler: Handler) -> None:
+        """Handle messages until disconnected. For who is connected."""
+        try:
+            while (delivery := self._next()) is not None:
+                self._handle(handler, delivery)
+        finally:
+            self.topic.strike(self)
+            self._say("disconnected")
+            self._connected.set(False)
+
+    def disconnect(self) -> None:
+        """Ask the consumer to end after the message in hand."""
+        with self._lock:
+            self._stopping = True
+            self._news.notify()
+            self._asked.notify()
+
+    def notify(self) -> None:
+        """Rule 3. The article counts here, and so must its consumer, which then gets the sum wrong."""
+        with self._lock:
+            self._news.notify()
+
+    def _unread(self) -> bool:
+        tail = self.topic.tail.get()
+        unread = self.topic.start_of_next(self.position, tail) != tail
+        self._say("look", unread=unread)
+        return unread
+
+    def _next(self) -> Delivery | None:
+        with self._lock:
+            while not self._stopping and not self._unread():
+                self._say("sleep")
+                self._news.wait()
+                self._say("woke")
+            if self._stopping:
+                return None
+        return self.topic.read(self.position)
+
+    # ---- handling
+
+    def _handle(self, handler: Handler, delivery: Delivery) -> None:
+        """Until it has been handled or parked, or the consumer must end."""
+        while True:
+            at = {"place": list(delivery.place), "body": delivery.message.decode("latin-1")}
+            self._say("handle", ph="invoke", **at)
+            try:
+                handler(delivery.message)
+            except Exception as error:
+                self._say("handle", ph="fail", **at)
+                self.attempts += 1
+                if self.attempts >= self.max_attempts:
+                    self._park(delivery, error)
+                    break
+                self._save()
+                if not self._back_off():
+                    return
+            else:
+                self._say("handle", ph="ok", **at)
+                break
+        self.commit(delivery.following)
+
+    def _back_off(self) -> bool:
+        """Pause; False if the consumer must end."""
+        self._say("back_off", attempts=self.attempts)
+        with self._lock:
+            while not self._stopping:
+                if not self._asked.wait(self.pause * 2 ** (self.attempts - 1)):
+                    return True
+        return False
+
+    def read(self, limit: int = 1) -> list[Delivery]:
+        """The next messages, at most `limit`; the position stays. What a batch is made of, and a peek."""
+        found: list[Delivery] = []
+        position = self.position
+        while len(found) < limit and (delivery := self.topic.read(position)) is not None:
+            found.append(delivery)
+            position = delivery.following
+        return found
+
+    def commit(self, position: Position) -> None:
+        """Move to `position`, durably. For who consumes, or when nobody does."""
+        self._check(position)
+        self.position, self.attempts = position, 0
+        self._save()
+        self._say("commit", place=list(position))
+
+    def _check(self, position: Position) -> None:
+        tail = self.topic.tail.get()
+        end = self.topic.storage.size(segment_name(position.segment))
+        if position > tail or min(position) < 0 or position.offset > end:
+            raise PastTheEnd(
+                self._file,
+                0,
+                f"position {tuple(position)} lies past the end: {segment_name(position.segment)} "
+                f"ends at offset {end}, the topic at {tuple(tail)}",
+            )
+
+    def _save(self) -> None:
+        segment, offset = self.position
+        save_state(
+            self.topic.storage, self._file, segment=segment, offset=offset, attempts=self.attempts
+        )
+
+    # ---- parking
+
+    def _park(self, delivery: Delivery, error: Exception) -> None:
+        self._note_parked(delivery.place, f"{type(error).__name__}: {error}", delivery.message)
+        self._say("park", place=list(delivery.place))
+
+    def _note_parked(self, place: Position, error: str | None, message: bytes) -> None:
+        head = json.dumps({"place": place, "error": error}).encode()
+        self.topic.storage.append(self._parking, record_bytes(head + b"\n" + message))
+        self.topic.storage.sync(self._parking)
+
+    def parked(self) -> list[Parked]:
+        """What waits in the parking file. A crash may have parked a message twice: it is listed once."""
+        storage, offset = self.topic.storage, 0
+        found: dict[Position, Parked] = {}
+        while offset < storage.size(self._parking):
+            payload = read_record(storage, self._parking, offset)
+            head, _, message = payload.partition(b"\n")
+            entry = json.loads(head)
+            place = Position(*entry["place"])
+            found.pop(place, None)
+            if entry["error"] is not None:
+                found[place] = Parked(place, entry["error"], message)
+            offset += HEADER.size + len(payload)
+        return list(found.values())
+
+    def replay(self, parked: Parked, handler: Handler) -> None:
+        """Try a parked message again; it is struck off if the handler returns."""
+        handler(parked.message)
+        self._note_parked(parked.place, None, b"")
