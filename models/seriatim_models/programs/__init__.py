@@ -5,11 +5,13 @@ from seriatim_models.programs.base import Program as Program
 from seriatim_models.programs.check import ProgramResult as ProgramResult
 from seriatim_models.programs.check import check_program as check_program
 from seriatim_models.programs.check import replay as _replay
+from seriatim_models.programs.client import CLIENT_PROGRAMS
+from seriatim_models.programs.client_mutants import CLIENT_MUTANTS
 from seriatim_models.programs.queue import QUEUE_PROGRAMS
 from seriatim_models.programs.queue_mutants import QUEUE_MUTANTS
 
-PROGRAMS: dict[str, Program] = {**QUEUE_PROGRAMS}
-MUTANTS: dict[str, Mutant] = {**QUEUE_MUTANTS}
+PROGRAMS: dict[str, Program] = {**QUEUE_PROGRAMS, **CLIENT_PROGRAMS}
+MUTANTS: dict[str, Mutant] = {**QUEUE_MUTANTS, **CLIENT_MUTANTS}
 
 
 def replay(token: str) -> ProgramResult:

@@ -5,6 +5,7 @@ from seriatim_models.properties.base import Finding as Finding
 from seriatim_models.properties.base import Property as Property
 from seriatim_models.properties.base import Verdict as Verdict
 from seriatim_models.properties.base import audit as audit
+from seriatim_models.properties.client import CLIENT
 from seriatim_models.properties.entries import ENTRIES, IMMEDIATE, MORE
 from seriatim_models.properties.lists import LISTS
 from seriatim_models.properties.order import ORDER
@@ -19,6 +20,7 @@ WHITEBOX: tuple[AnyProperty, ...] = (
     *WAKEUPS,
     *LISTS,
     *MORE,
+    *CLIENT,
 )
 """What is checked over what the reference queue records of itself."""
 
