@@ -10,10 +10,9 @@ from types import ModuleType
 
 import seriatim.queue as reference
 from seriatim_models.explorer import BadToken, Dpor, Pos, Replay, Result, World, explore
+from seriatim_models.machines.judging import convicted
 from seriatim_models.machines.plans import Plan, start
 from seriatim_models.programs.check import history
-from seriatim_models.properties import PROPERTIES, Verdict
-from seriatim_models.properties.whitebox import judge
 
 NAME = "machine"
 """The name under which a plan's schedules stand in tokens: the token checks the program by what it does."""
@@ -42,9 +41,8 @@ def program(world: World, plan: Plan, lib: ModuleType) -> None:
 
 def verdict(world: World) -> str | None:
     """What all properties say of an execution: the first that convicts it."""
-    for finding in judge(history(world), PROPERTIES.values()):
-        if finding.verdict is Verdict.VIOLATED:
-            return f"{finding.property}: {finding.explanation}"
+    for finding in convicted(history(world)):
+        return f"{finding.property}: {finding.explanation}"
     return None
 
 

@@ -15,9 +15,9 @@ from types import ModuleType
 import seriatim.queue as reference
 from seriatim.host import Semaphore, Threads
 from seriatim_models.history.event import Event, event
+from seriatim_models.machines.judging import convicted
 from seriatim_models.machines.plans import Plan, start
-from seriatim_models.properties import PROPERTIES, Finding, Verdict
-from seriatim_models.properties.whitebox import judge
+from seriatim_models.properties import Finding
 
 SWITCH = 1e-6
 """Seconds after which the interpreter lets another thread run."""
@@ -25,7 +25,7 @@ TOO_LONG = 20.0
 """Seconds after which a run that has not come to rest is a failure."""
 
 
-JUDGES = [p for p in PROPERTIES.values() if p.id != "IM-3"]
+NOT_HERE = ("IM-3",)
 """IM-3 counts jobs, and that a job was submitted is recorded just after the compare-and-set that decided it.
 
 Under the explorer that is one step. Here another thread can return from its enqueue in between, and IM-3 would see
@@ -182,16 +182,15 @@ def run(plan: Plan, lib: ModuleType = reference) -> tuple[list[Event], list[Find
     stage.run()
     stage.record("snapshot", **queue.snapshot())
     events = stage.history()
-    convicted = [f for f in judge(events, JUDGES) if f.verdict is Verdict.VIOLATED]
-    return events, convicted, stage.failures
+    return events, convicted(events, NOT_HERE), stage.failures
 
 
 def stress(plan: Plan, rounds: int, lib: ModuleType = reference) -> str | None:
     """Many runs of one plan; what was wrong in the first that was not right."""
     with switching():
         for n in range(1, rounds + 1):
-            _, convicted, failures = run(plan, lib)
-            wrong = [*failures, *(f"{f.property}: {f.explanation}" for f in convicted)]
+            _, findings, failures = run(plan, lib)
+            wrong = [*failures, *(f"{f.property}: {f.explanation}" for f in findings)]
             if wrong:
                 return f"round {n}: " + "; ".join(wrong) + f"\nprogram: {plan.text()}"
     return None

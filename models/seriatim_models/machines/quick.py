@@ -1,0 +1,153 @@
+"""Everything that can judge a reference, each for a moment: the first to convict it says so.
+
+It takes whatever `seriatim.queue` and `seriatim.host` are at the time of import.
+"""
+
+from __future__ import annotations
+
+import sys
+import threading
+from collections.abc import Callable
+
+from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis.stateful import run_state_machine_as_test
+
+import seriatim.queue as reference
+from seriatim.host import Threads
+from seriatim_models.machines import concurrent, threads
+from seriatim_models.machines.plans import Plan, plans
+from seriatim_models.machines.sequential import KINDS, machine
+from seriatim_models.programs import PROGRAMS, check_program
+from seriatim_models.properties import Verdict
+
+SETTINGS = settings(
+    max_examples=150,
+    stateful_step_count=35,
+    derandomize=True,
+    database=None,
+    deadline=None,
+    phases=[Phase.generate],
+    suppress_health_check=list(HealthCheck),
+    report_multiple_bugs=False,
+)
+
+
+def calls() -> None:
+    for kind in KINDS:
+        run_state_machine_as_test(machine(kind, reference), settings=SETTINGS)
+
+
+def schedules() -> None:
+    @settings(SETTINGS, max_examples=60)
+    @given(plans())
+    def look(plan: Plan) -> None:
+        result = concurrent.run(plan, executions=25, shrink=0)
+        assert result.verdict != "violated", result.why
+
+    look()
+
+
+def programs() -> None:
+    for program in PROGRAMS.values():
+        if program.reference == "queue":
+            result = check_program(program, max_executions=120, shrink=0)
+            assert result.verdict is not Verdict.VIOLATED, f"{program.id}: {result.explored.why}"
+            silent = [f.property for f in result.findings if not f.n_tested]
+            complete = result.explored.exhausted
+            assert not (complete and silent), f"{program.id}: nothing was left to test of {silent}"
+
+
+def on_threads() -> None:
+    @settings(SETTINGS, max_examples=20)
+    @given(plans(threads=4, operations=4))
+    def look(plan: Plan) -> None:
+        wrong = threads.stress(plan, 3)
+        assert wrong is None, wrong
+
+    look()
+
+
+def host() -> None:
+    """What `Threads` promises of locks, conditions, semaphores and cells that the queue has no use for."""
+    h = Threads()
+    lock = h.lock()
+    assert lock.try_acquire(), "a free lock can be taken"
+    assert not lock.try_acquire(), "a lock that is held cannot"
+    lock.release()
+    with lock:
+        assert not lock.try_acquire(), "with holds the lock"
+    assert lock.try_acquire(), "and lets it go"
+    lock.release()
+    permits = h.semaphore(1)
+    assert permits.try_acquire(), "a permit that is there is taken"
+    assert not permits.try_acquire(), "one that is not there is not"
+    assert not permits.try_acquire(0.01), "not even after a while"
+    permits.release(2)
+    permits.acquire()
+    assert permits.try_acquire(0.01), "two were given"
+    condition = h.condition(lock)
+    with lock:
+        assert not condition.wait(0.01), "nobody notified"
+    woken: list[bool] = []
+
+    def wait() -> None:
+        with lock:
+            woken.append(condition.wait(5))
+
+    waiter = threading.Thread(target=wait, daemon=True)
+    waiter.start()
+    while waiter.is_alive():
+        with lock:
+            condition.notify_all()
+        waiter.join(0.01)
+    assert woken == [True], "a waiter is woken"
+    seen: list[tuple[str, int, int, bool]] = []
+    cell = h.cell(1, watch=lambda c: seen.append((c.op, c.old, c.new, c.ok)))
+    assert not cell.compare_and_set(2, 3), "the value was another"
+    assert cell.compare_and_set(1, 2), "the value was that"
+    assert cell.get_and_set(5) == 2, "the old value is told"
+    assert cell.get_and_add(2) == 5, "the old value is told"
+    cell.add(1)
+    cell.set(0)
+    assert cell.get() == 0, "the last value is read"
+    assert seen == [
+        ("cas", 1, 3, False),
+        ("cas", 1, 2, True),
+        ("swap", 2, 5, True),
+        ("add", 5, 7, True),
+        ("add", 7, 8, True),
+        ("set", 8, 0, True),
+    ], "a watcher sees each change once, in order"
+    one, other = h.cell(0), h.cell(list[int]())
+    assert other.compare_and_set([], [1]), "values are compared by =="
+    assert one.compare_and_set(0, 1), "a cell without a watcher can be set"
+    told: list[tuple[int, str, str, dict[str, object]]] = []
+    before = h.now()
+    Threads(lambda *said: told.append(said)).record("x", a=1)
+    h.record("nobody listens")
+    ((at, who, ev, fields),) = told
+    assert (who, ev, fields) == (threading.current_thread().name, "x", {"a": 1}), "what is told"
+    assert before <= at <= h.now(), "and when"
+    try:
+        h.condition(object())  # type: ignore[arg-type]
+    except TypeError:
+        return
+    raise AssertionError("a condition needs a lock of this host")
+
+
+JUDGES: tuple[Callable[[], None], ...] = (host, calls, schedules, programs, on_threads)
+
+
+def main(arguments: list[str]) -> int:
+    for judge in JUDGES:
+        try:
+            judge()
+        except BaseException as error:
+            words = str(error).splitlines() or [""]
+            print(f"{judge.__name__}: {type(error).__name__}: {words[0]}")
+            return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
