@@ -465,26 +465,32 @@ class Channel:
         self._file, self._parking = f"{name}.channel", f"{name}.parked"
         tail = topic.tail.get()
         state = load_state(topic.storage, self._file)
-        if state is None:
-            self.position, self.attempts = tail if at_tail else Position(0, 0), 0
-            self._save()
-        else:
+        position, self.attempts = tail if at_tail else Position(0, 0), 0
+        if state is not None:
             try:
-                self.position = Position(int(state["segment"]), int(state["offset"]))
+                position = Position(int(state["segment"]), int(state["offset"]))
                 self.attempts = int(state["attempts"])
             except (KeyError, TypeError, ValueError) as error:
                 raise Damaged(self._file, 0, f"not a channel's state: {error!r}") from error
-        self._check(self.position)
+        self._check(position)
+        self._position = self.host.cell(position, f"{name}.position")
+        if state is None:
+            self._save()
         recover(topic.storage, self._parking)
         self._lock = self.host.lock(f"{name}.lock")
         self._news = self.host.condition(self._lock, f"{name}.news")
         self._asked = self.host.condition(self._lock, f"{name}.asked")
         self._connected = self.host.cell(False, f"{name}.connected")
         self._stopping = False
-        self._say("channel", place=list(self.position), max_attempts=max_attempts)
+        self._say("channel", place=list(position), max_attempts=max_attempts)
 
     def _say(self, ev: str, /, **args: object) -> None:
         self.host.record(ev, channel=self.name, **args)
+
+    @property
+    def position(self) -> Position:
+        """Where it reads next; moved by `commit` only."""
+        return self._position.get()
 
     # ---- connect, consume, disconnect
 
@@ -578,7 +584,8 @@ class Channel:
     def commit(self, position: Position) -> None:
         """Move to `position`, durably. For who consumes, or when nobody does."""
         self._check(position)
-        self.position, self.attempts = position, 0
+        self._position.set(position)
+        self.attempts = 0
         self._save()
         self._say("commit", place=list(position))
 

@@ -7,11 +7,20 @@ from seriatim_models.programs.check import check_program as check_program
 from seriatim_models.programs.check import replay as _replay
 from seriatim_models.programs.client import CLIENT_PROGRAMS
 from seriatim_models.programs.client_mutants import CLIENT_MUTANTS
+from seriatim_models.programs.fair import FAIR_PROGRAMS
+from seriatim_models.programs.fair_mutants import FAIR_MUTANTS
+from seriatim_models.programs.log import LOG_PROGRAMS
+from seriatim_models.programs.log_mutants import LOG_MUTANTS
 from seriatim_models.programs.queue import QUEUE_PROGRAMS
 from seriatim_models.programs.queue_mutants import QUEUE_MUTANTS
 
-PROGRAMS: dict[str, Program] = {**QUEUE_PROGRAMS, **CLIENT_PROGRAMS}
-MUTANTS: dict[str, Mutant] = {**QUEUE_MUTANTS, **CLIENT_MUTANTS}
+PROGRAMS: dict[str, Program] = {
+    **QUEUE_PROGRAMS,
+    **CLIENT_PROGRAMS,
+    **LOG_PROGRAMS,
+    **FAIR_PROGRAMS,
+}
+MUTANTS: dict[str, Mutant] = {**QUEUE_MUTANTS, **CLIENT_MUTANTS, **LOG_MUTANTS, **FAIR_MUTANTS}
 
 
 def replay(token: str) -> ProgramResult:

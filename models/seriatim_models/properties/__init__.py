@@ -7,7 +7,9 @@ from seriatim_models.properties.base import Verdict as Verdict
 from seriatim_models.properties.base import audit as audit
 from seriatim_models.properties.client import CLIENT
 from seriatim_models.properties.entries import ENTRIES, IMMEDIATE, MORE
+from seriatim_models.properties.fair import FAIR
 from seriatim_models.properties.lists import LISTS
+from seriatim_models.properties.log import LOG
 from seriatim_models.properties.order import ORDER
 from seriatim_models.properties.pointers import POINTERS
 from seriatim_models.properties.wakeups import WAKEUPS
@@ -21,6 +23,8 @@ WHITEBOX: tuple[AnyProperty, ...] = (
     *LISTS,
     *MORE,
     *CLIENT,
+    *LOG,
+    *FAIR,
 )
 """What is checked over what the reference queue records of itself."""
 

@@ -1,0 +1,366 @@
+"""Closed programs over the reference log: publishers, consumers, stops and crashes that meet.
+
+The disk is in memory and no step of its own: what lies before the tail never changes, and nobody reads beyond it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sized
+from contextlib import suppress
+from types import ModuleType
+
+import seriatim.log as reference
+from seriatim_models.explorer import World
+from seriatim_models.programs.base import Build, Program
+
+LOG_PROGRAMS: dict[str, Program] = {}
+
+
+def program(
+    id: str, title: str, properties: str, beyond: str, traces: int
+) -> Callable[[Build], Build]:
+    """Register the decorated builder as a program that tests the named properties."""
+
+    def register(build: Build) -> Build:
+        LOG_PROGRAMS[id] = Program(
+            id, title, "log", tuple(properties.split()), build, beyond, traces
+        )
+        return build
+
+    return register
+
+
+class LogScene:
+    """A world with one topic. At its end the state of every channel is recorded."""
+
+    def __init__(self, world: World, lib: ModuleType, segment_size: int = 1000) -> None:
+        self.world, self.lib = world, lib
+        self.segment_size = segment_size
+        self.channels: dict[str, reference.Channel] = {}
+        self.storage: reference.Memory = lib.Memory()
+        self.topic = self.open()
+        world.at_end(self._end)
+
+    def open(self) -> reference.Topic:
+        topic: reference.Topic = self.lib.Topic(self.world.host, self.storage, self.segment_size)
+        return topic
+
+    def channel(
+        self, name: str = "c", *, at_tail: bool = False, max_attempts: int = 2
+    ) -> reference.Channel:
+        """Two attempts, and one time limit that may run out: as many as a thread of the explorer has."""
+        channel: reference.Channel = self.lib.Channel(
+            self.topic, name, max_attempts=max_attempts, at_tail=at_tail
+        )
+        self.channels[name] = channel
+        return channel
+
+    def serve(
+        self,
+        channel: reference.Channel,
+        handler: reference.Handler = lambda message: None,
+        *,
+        daemon: bool = True,
+        name: str = "",
+    ) -> None:
+        self.world.spawn(lambda: channel.consume(handler), name=name or channel.name, daemon=daemon)
+
+    def publish(self, *messages: bytes, name: str = "P") -> None:
+        def publisher() -> None:
+            for message in messages:
+                self.topic.publish(message)
+
+        self.world.spawn(publisher, name=name)
+
+    def _end(self) -> None:
+        tail = self.topic.tail.get()
+        self.world.host.record(
+            "log_rest",
+            tail=list(tail),
+            channels={
+                name: {
+                    "place": list(self.topic.start_of_next(c.position, tail)),
+                    "connected": c._connected.get(),
+                    "held": sum(
+                        len(v)
+                        for v in vars(c).values()
+                        if isinstance(v, Sized) and not isinstance(v, str | tuple)
+                    ),
+                }
+                for name, c in self.channels.items()
+            },
+        )
+
+
+@program(
+    "log-rest",
+    "A message is published while the consumer finds nothing and is about to sleep.",
+    "LC-1 LC-2 LC-3 LC-4 LC-5",
+    "One channel, one message. A second repeats the race.",
+    4,
+)
+def _(world: World, lib: ModuleType) -> None:
+    s = LogScene(world, lib)
+    c = s.channel()
+    c.connect()
+    s.serve(c)
+    s.publish(b"m1")
+
+
+@program(
+    "log-two-messages",
+    "Two messages are published one after the other while the consumer reads.",
+    "LC-1 LC-2 LC-3 LC-4 LC-5",
+    "One channel, two messages.",
+    42,
+)
+def _(world: World, lib: ModuleType) -> None:
+    s = LogScene(world, lib)
+    c = s.channel()
+    c.connect()
+    s.serve(c)
+    s.publish(b"m1", b"m2")
+
+
+@program(
+    "log-backlog",
+    "A consumer connects to a backlog, over the end of a segment; nothing more is published.",
+    "LC-1 LC-2 LC-4 LC-5",
+    "Two messages in two segments, one channel, one consumer.",
+    1,
+)
+def _(world: World, lib: ModuleType) -> None:
+    s = LogScene(world, lib, segment_size=20)
+    c = s.channel()
+    s.topic.publish(b"m1")
+    s.topic.publish(b"m2")
+    c.connect()
+    s.serve(c)
+
+
+@program(
+    "log-backlog-and-news",
+    "A consumer works off a backlog while a message arrives.",
+    "LC-1 LC-2 LC-3 LC-4 LC-5",
+    "One message there, one arriving, in a segment of its own.",
+    14,
+)
+def _(world: World, lib: ModuleType) -> None:
+    s = LogScene(world, lib, segment_size=20)
+    c = s.channel()
+    s.topic.publish(b"m1")
+    c.connect()
+    s.serve(c)
+    s.publish(b"m2")
+
+
+@program(
+    "log-two-channels",
+    "One message for two channels, one of which connects meanwhile.",
+    "LC-1 LC-2 LC-3 LC-4 LC-5",
+    "Two channels, one message.",
+    20,
+)
+def _(world: World, lib: ModuleType) -> None:
+    s = LogScene(world, lib)
+    a, b = s.channel("a"), s.channel("b")
+    a.connect()
+    s.serve(a)
+
+    def late() -> None:
+        b.connect()
+        b.consume(lambda message: None)
+
+    world.spawn(late, name="b", daemon=True)
+    s.publish(b"m1")
+
+
+@program(
+    "log-new-channel",
+    "A channel is made at the tail, and connects, while a message is published.",
+    "LC-1 LC-3 LC-4 LC-5",
+    "One new channel, one message.",
+    12,
+)
+def _(world: World, lib: ModuleType) -> None:
+    s = LogScene(world, lib)
+
+    def newcomer() -> None:
+        c = s.channel(at_tail=True)
+        c.connect()
+        c.consume(lambda message: None)
+
+    world.spawn(newcomer, name="c", daemon=True)
+    s.publish(b"m1")
+
+
+@program(
+    "log-stuck-handler",
+    "Messages are published while a handler never returns and another channel is disconnected.",
+    "LC-1 LC-3",
+    "Two messages, one handler that waits for ever, one channel nobody reads.",
+    10,
+)
+def _(world: World, lib: ModuleType) -> None:
+    s = LogScene(world, lib)
+    c, _ = s.channel(), s.channel("away")
+    never = world.semaphore(0, name="never")
+    c.connect()
+    s.serve(c, lambda message: never.acquire())
+    s.publish(b"m1", b"m2")
+
+
+@program(
+    "log-poison",
+    "A message that always fails lies before one that does not.",
+    "LC-1 LC-2 LC-5 LC-6",
+    "Two attempts, so one pause; two messages there, one arriving.",
+    33,
+)
+def _(world: World, lib: ModuleType) -> None:
+    s = LogScene(world, lib)
+    c = s.channel()
+    s.topic.publish(b"bad")
+    s.topic.publish(b"good")
+    c.connect()
+    s.serve(c, fails_on_bad)
+    s.publish(b"more")
+
+
+def fails_on_bad(message: bytes) -> None:
+    if message == b"bad":
+        raise ValueError("bad")
+
+
+@program(
+    "log-poison-once",
+    "A message that may be tried once fails.",
+    "LC-1 LC-2 LC-6",
+    "One attempt, so no pause; one message there, one arriving.",
+    14,
+)
+def _(world: World, lib: ModuleType) -> None:
+    s = LogScene(world, lib)
+    c = s.channel(max_attempts=1)
+    s.topic.publish(b"bad")
+    c.connect()
+    s.serve(c, fails_on_bad)
+    s.publish(b"more")
+
+
+@program(
+    "log-reconnect",
+    "A consumer is asked to end while it works, and another takes over where it stopped.",
+    "LC-1 LC-2 LC-4 LC-5",
+    "Two messages there, one stop; the other connects when the first has ended.",
+    4,
+)
+def _(world: World, lib: ModuleType) -> None:
+    s = LogScene(world, lib)
+    c = s.channel()
+    s.topic.publish(b"m1")
+    s.topic.publish(b"m2")
+    c.connect()
+
+    def first() -> None:
+        c.consume(lambda message: None)
+        c.connect()
+        s.serve(c, name="second")
+
+    world.spawn(first, name="first")
+    world.spawn(c.disconnect, name="stop")
+
+
+@program(
+    "log-two-consumers",
+    "Two threads would consume from one channel.",
+    "LC-1 LC-2",
+    "One message there, two consumers.",
+    2,
+)
+def _(world: World, lib: ModuleType) -> None:
+    s = LogScene(world, lib)
+    c = s.channel()
+    s.topic.publish(b"m1")
+    handling = world.cell(0, name="handling")
+
+    def consumer() -> None:
+        try:
+            c.connect()
+        except lib.Misuse:
+            return
+        c.consume(handler)
+
+    def handler(message: bytes) -> None:
+        handling.get_and_add(1)
+        handling.get_and_add(-1)
+
+    world.spawn(consumer, name="A", daemon=True)
+    world.spawn(consumer, name="B", daemon=True)
+
+
+@program(
+    "log-too-large",
+    "A message too large for a segment is refused; another publisher goes on.",
+    "LC-3",
+    "Two publishers, one of which is refused.",
+    1,
+)
+def _(world: World, lib: ModuleType) -> None:
+    s = LogScene(world, lib, segment_size=20)
+    s.channel()
+
+    def too_large() -> None:
+        try:
+            s.topic.publish(b"x" * 20)
+        except lib.Misuse:
+            pass
+        else:
+            raise AssertionError("it was not refused")
+
+    world.spawn(too_large, name="large")
+    s.publish(b"m1")
+
+
+@program(
+    "log-crash",
+    "The machine stops at any write, and the topic and its channel are opened again.",
+    "LC-1 LC-2",
+    "One publisher and consumer in turn, two messages in two segments; every byte and every other change of the disk.",
+    120,
+)
+def _(world: World, lib: ModuleType) -> None:
+    s = LogScene(world, lib, segment_size=20)
+    s.channel()
+
+    def life() -> None:
+        s.storage.budget = s.storage.spent + world.choose(CRASHES)
+        with suppress(lib.Crash):
+            both(s)
+        kept = (None, 0)[world.choose(2)]
+        s.storage = lib.Memory(s.storage.survivors(kept, zeros=True))
+        s.topic = s.open()
+        both(s)
+
+    world.spawn(life, name="life")
+
+
+CRASHES = 60
+"""More than the disk is changed in `both`: two records of 14 bytes, two syncs, two positions."""
+
+
+def both(s: LogScene) -> None:
+    """Publish, and consume all there is, twice, on one thread: the consumer asks itself to end."""
+    c = s.channel()
+    for message in (b"m1", b"m2"):
+        s.topic.publish(message)
+        c.connect()
+        there = len(c.read(9))
+        seen: list[bytes] = []
+
+        def handler(message: bytes, seen: list[bytes] = seen, there: int = there) -> None:
+            seen.append(message)
+            if len(seen) == there:
+                c.disconnect()
+
+        c.consume(handler)

@@ -1,0 +1,194 @@
+"""FQ: deficit weighted round robin serves in proportion, and its loop neither spins nor oversleeps.
+
+White-box events of level ``model``: `slot` slot quantum; `arrive` slot weight (waits from now), `take` slot weight;
+`visit` slot deficit empty (at its end); `round` (begins); `park`, `unpark`, `stopped`;
+`fair_rest` tokens waiting (at the end of a run: permits left, deliveries waiting);
+`rates` expected served tolerance: lists, slot by slot, and the relative error allowed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from itertools import combinations
+
+from seriatim_models.history.event import Event
+from seriatim_models.properties.base import Finding, WholeHistory
+
+SOURCE = "Fair Consuming with RabbitMQ"
+DRR = "Shreedhar & Varghese 1996"
+Violations = list[tuple[str, list[Event]]]
+
+
+class OfSlots(WholeHistory):
+    """A property of the slots; `reads` names its events."""
+
+    source = SOURCE
+    kind = "safety"
+
+    def map(self, events: Iterable[Event]) -> list[Event]:
+        return [e for e in events if e.ev in self.reads and e.lvl == "model"]
+
+    @staticmethod
+    def quanta(events: Iterable[Event]) -> dict[str, int]:
+        return {e.args["slot"]: e.args["quantum"] for e in events if e.ev == "slot"}
+
+    @staticmethod
+    def heaviest(events: Iterable[Event]) -> int:
+        return max((e.args["weight"] for e in events if e.ev == "arrive"), default=0)
+
+
+class Fq1(OfSlots):
+    id = "FQ-1"
+    sentence = (
+        "0 <= deficit < quantum + largest weight after every visit; an idle slot's deficit is 0."
+    )
+    source = f"{SOURCE}; {DRR}"
+    reads = frozenset({"slot", "arrive", "visit"})
+
+    def finish(self, summary: list[Event]) -> Finding:
+        quanta, most = self.quanta(summary), self.heaviest(summary)
+        bad: Violations = []
+        visits = [e for e in summary if e.ev == "visit"]
+        for e in visits:
+            slot, deficit = e.args["slot"], e.args["deficit"]
+            if not 0 <= deficit < quanta[slot] + most:
+                bad.append((f"{slot} has deficit {deficit} after a visit", [e]))
+            elif e.args["empty"] and deficit:
+                bad.append((f"{slot} is idle with deficit {deficit}", [e]))
+        return Finding.of(self.id, len(visits) if most else 0, bad)
+
+
+class Fq2(OfSlots):
+    id = "FQ-2"
+    sentence = (
+        "Between two slots i, j busy through any interval, service over quantum differs by at most "
+        "1 + W/Qi + W/Qj, W the largest weight."
+    )
+    source = DRR
+    reads = frozenset({"slot", "arrive", "take"})
+
+    def finish(self, summary: list[Event]) -> Finding:
+        """Over an interval the difference is that of two points of a running sum, so its extremes suffice."""
+        quanta, most = self.quanta(summary), self.heaviest(summary)
+        bad: Violations = []
+        tested = 0
+        for one, two in combinations(quanta, 2):
+            limit = 1 + most / quanta[one] + most / quanta[two]
+            waiting = {one: 0, two: 0}
+            low = high = now = 0.0
+            for e in summary:
+                slot = e.args["slot"]
+                if slot not in waiting or e.ev == "slot":
+                    continue
+                waiting[slot] += 1 if e.ev == "arrive" else -1
+                if not all(waiting.values()):
+                    low = high = now = 0.0  # one is idle: whatever comes is another interval
+                    continue
+                if e.ev == "take":
+                    tested += 1
+                    now += (1 if slot == one else -1) * e.args["weight"] / quanta[slot]
+                    low, high = min(low, now), max(high, now)
+                    if high - low > limit + 1e-9:
+                        why = (
+                            f"{one} and {two} differ by {high - low:.2f}; the bound is {limit:.2f}"
+                        )
+                        bad.append((why, [e]))
+        return Finding.of(self.id, tested, bad)
+
+
+class Fq3(OfSlots):
+    id = "FQ-3"
+    sentence = (
+        "Every busy slot is served at least once in ceil(W/Q) + 1 rounds, and while the loop runs "
+        "nothing waits for ever."
+    )
+    kind = "liveness"
+    source = f"{SOURCE}; {DRR}"
+    reads = frozenset({"slot", "arrive", "take", "round", "stopped", "fair_rest"})
+
+    def finish(self, summary: list[Event]) -> Finding:
+        quanta, most = self.quanta(summary), self.heaviest(summary)
+        bad: Violations = []
+        waiting = dict.fromkeys(quanta, 0)
+        rounds = dict.fromkeys(quanta, 0)
+        stopped = False
+        tested = 0
+        for e in summary:
+            if e.ev == "arrive":
+                slot = e.args["slot"]
+                tested += 1
+                if not waiting[slot]:
+                    rounds[slot] = 0
+                waiting[slot] += 1
+            elif e.ev == "take":
+                waiting[e.args["slot"]] -= 1
+                rounds[e.args["slot"]] = 0
+            elif e.ev == "round":
+                for slot, quantum in quanta.items():
+                    rounds[slot] += waiting[slot] > 0
+                    if rounds[slot] > -(-most // quantum) + 2:
+                        why = f"{slot} was busy and not served for {rounds[slot] - 1} rounds"
+                        bad.append((why, [e]))
+            elif e.ev == "stopped":
+                stopped = True
+            elif e.ev == "fair_rest" and not stopped:
+                left = [slot for slot, n in waiting.items() if n]
+                if left:
+                    bad.append((f"{', '.join(left)} will never be served", [e]))
+        return Finding.of(self.id, tested, bad)
+
+
+class Fq4(OfSlots):
+    id = "FQ-4"
+    sentence = (
+        "Tokens equal waiting deliveries whenever the loop parks: it neither spins on an empty set "
+        "nor sleeps on a full one."
+    )
+    reads = frozenset({"arrive", "take", "unpark", "stopped", "fair_rest"})
+
+    def finish(self, summary: list[Event]) -> Finding:
+        """A token that `stop` gave wakes the loop with nothing waiting, and that is what it is for."""
+        bad: Violations = []
+        waiting = tested = 0
+        empty: Event | None = None
+        for e in summary:
+            if e.ev == "arrive":
+                waiting += 1
+            elif e.ev == "take":
+                waiting -= 1
+            elif e.ev == "stopped":
+                empty = None
+            elif e.ev == "unpark":
+                tested += 1
+                empty = e if waiting == 0 else empty
+            else:
+                tested += 1
+                if e.args["tokens"] != waiting:
+                    why = f"{e.args['tokens']} tokens and {waiting} deliveries waiting at rest"
+                    bad.append((why, [e]))
+        if empty is not None:
+            bad.append(("the loop was woken and nothing was waiting", [empty]))
+        return Finding.of(self.id, tested, bad)
+
+
+class Fq5(OfSlots):
+    id = "FQ-5"
+    sentence = (
+        "The article's two tables come out of the model: proportional rates when the consumer is the "
+        "bottleneck, flat rates when the broker's push is."
+    )
+    reads = frozenset({"rates"})
+
+    def finish(self, summary: list[Event]) -> Finding:
+        bad: Violations = []
+        tested = 0
+        for e in summary:
+            pairs = zip(e.args["expected"], e.args["served"], strict=True)
+            for k, (expected, served) in enumerate(pairs):
+                tested += 1
+                if abs(served - expected) > e.args["tolerance"] * expected:
+                    bad.append((f"slot {k} was served {served} times, not {expected}", [e]))
+        return Finding.of(self.id, tested, bad)
+
+
+FAIR = (Fq1(), Fq2(), Fq3(), Fq4(), Fq5())

@@ -1,0 +1,268 @@
+"""LC: a channel of a log reads in order, at least once, and neither sleeps over news nor spins (article "part 4").
+
+White-box events of level ``model``; a place or position is [segment, offset], and places are in write order:
+`publish` (ph), `append` place body (now before the tail); `channel` channel place max_attempts (opened there),
+`connect`, `disconnected`, `look` channel unread, `sleep`, `woke`, `handle` (ph) channel place body,
+`back_off`, `park` channel place, `commit` channel place;
+`waiting` channel n, if a design counts what waits;
+`log_rest` tail channels: at the end of a run, for each channel its place, whether it is connected,
+and how many things it keeps in memory.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+from seriatim_models.history.event import Event
+from seriatim_models.properties.base import Finding, WholeHistory
+
+SOURCE = "Building a Queue, part 4"
+Place = tuple[int, int]
+Violations = list[tuple[str, list[Event]]]
+
+
+def place(e: Event) -> Place:
+    return (e.args["place"][0], e.args["place"][1])
+
+
+class OfChannels(WholeHistory):
+    """A property that looks at each channel's events in turn."""
+
+    source = SOURCE
+    kind = "safety"
+
+    def map(self, events: Iterable[Event]) -> list[Event]:
+        return [e for e in events if e.ev in self.reads and e.lvl == "model"]
+
+    @staticmethod
+    def by_channel(events: Iterable[Event]) -> Iterator[tuple[str, list[Event]]]:
+        found: dict[str, list[Event]] = {}
+        for e in events:
+            if (name := e.args.get("channel")) is not None:
+                found.setdefault(name, []).append(e)
+        yield from found.items()
+
+    @staticmethod
+    def written(events: Iterable[Event]) -> dict[Place, Event]:
+        return {place(e): e for e in events if e.ev == "append"}
+
+    @staticmethod
+    def rest(events: Iterable[Event]) -> Event | None:
+        return next((e for e in events if e.ev == "log_rest"), None)
+
+
+def standing(rest: Event) -> Iterator[tuple[str, dict[str, Any], Place]]:
+    """Each channel at rest: name, state, position."""
+    for name, state in rest.args["channels"].items():
+        yield name, state, (state["place"][0], state["place"][1])
+
+
+class Lc1(OfChannels):
+    id = "LC-1"
+    sentence = (
+        "A channel reads its topic in write order, each channel from its own position "
+        "(segment, offset), one message at a time."
+    )
+    reads = frozenset({"append", "channel", "connect", "handle", "commit"})
+
+    def finish(self, summary: list[Event]) -> Finding:
+        written = self.written(summary)
+        bad: Violations = []
+        tested = 0
+        for name, events in self.by_channel(summary):
+            floor: Place = (0, 0)
+            at: Event | None = None
+            """The attempt that has not ended, or failed, or succeeded; whatever is next comes after it."""
+            for e in events:
+                if e.ev in ("channel", "commit"):
+                    floor = place(e)
+                elif e.ev == "connect":
+                    at = None
+                elif e.ev == "handle" and e.ph == "invoke":
+                    tested += 1
+                    here = place(e)
+                    was = written.get(here)
+                    missed = [p for p in written if floor <= p < here]
+                    if at is not None and at.ph == "invoke":
+                        bad.append((f"{name} handles two messages at once", [at, e]))
+                    elif here < floor:
+                        bad.append((f"{name} stands at {floor} and handles {here}", [e]))
+                    elif missed and written[missed[0]].i < e.i:
+                        why = f"{name} handles {here} before {missed[0]}"
+                        bad.append((why, [written[missed[0]], e]))
+                    elif was is not None and was.args["body"] != e.args["body"]:
+                        bad.append((f"{name} reads at {here} what was not written", [was, e]))
+                    at = e
+                elif e.ev == "handle":
+                    at = e
+        return Finding.of(self.id, tested, bad)
+
+
+class Lc2(OfChannels):
+    id = "LC-2"
+    sentence = (
+        "At least once: the position moves only past a message whose handler succeeded "
+        "(or that was parked), and survives a crash."
+    )
+    reads = frozenset({"append", "channel", "handle", "park", "commit"})
+
+    def finish(self, summary: list[Event]) -> Finding:
+        written = self.written(summary)
+        bad: Violations = []
+        tested = 0
+        for name, events in self.by_channel(summary):
+            done: set[Place] = set()
+            base: Place | None = None
+            last: Event | None = None
+            for e in events:
+                if (e.ev == "handle" and e.ph == "ok") or e.ev == "park":
+                    done.add(place(e))
+                elif e.ev in ("channel", "commit"):
+                    if base is None:
+                        base = place(e)
+                    else:
+                        tested += 1
+                    lost = [p for p in written if base <= p < place(e) and p not in done]
+                    if lost:
+                        why = f"{name} moves past {lost[0]}, which was neither handled nor parked"
+                        bad.append((why, [written[lost[0]], e]))
+                    if last is not None and place(e) < place(last):
+                        bad.append((f"{name} stood at {place(last)}, now {place(e)}", [last, e]))
+                    last = e
+        return Finding.of(self.id, tested, bad)
+
+
+class Lc3(OfChannels):
+    id = "LC-3"
+    sentence = "The publisher never waits for a consumer, and a disconnected channel costs no growing memory."
+    kind = "liveness"
+    reads = frozenset({"publish", "log_rest"})
+
+    def finish(self, summary: list[Event]) -> Finding:
+        rest = self.rest(summary)
+        if rest is None:
+            return Finding.of(self.id, 0)
+        bad: Violations = []
+        going: dict[str, Event] = {}
+        tested = 0
+        for e in summary:
+            if e.ev == "publish" and e.ph == "invoke":
+                tested += 1
+                going[e.proc] = e
+            elif e.ev == "publish":
+                going.pop(e.proc, None)
+        for proc, e in going.items():
+            bad.append((f"{proc} never returned from publish", [e]))
+        for name, state, _ in standing(rest):
+            if not state["connected"] and state["held"]:
+                bad.append((f"{name} is disconnected and keeps {state['held']} in memory", [rest]))
+        return Finding.of(self.id, tested, bad)
+
+
+class Lc4(OfChannels):
+    id = "LC-4"
+    sentence = (
+        "No lost wake-up: a consumer does not sleep while an unread message is there, "
+        "backlog at connect included."
+    )
+    kind = "liveness"
+    reads = frozenset({"append", "sleep", "woke", "log_rest"})
+
+    def finish(self, summary: list[Event]) -> Finding:
+        rest = self.rest(summary)
+        if rest is None:
+            return Finding.of(self.id, 0)
+        bad: Violations = []
+        tested = 0
+        last = {name: events[-1] for name, events in self.by_channel(summary)}
+        for name, state, position in standing(rest):
+            unread = [e for p, e in self.written(summary).items() if p >= position]
+            tested += state["connected"] and bool(self.written(summary))
+            sleeping = last.get(name)
+            if state["connected"] and unread and sleeping is not None and sleeping.ev == "sleep":
+                why = f"{name} sleeps at {position} and {len(unread)} are unread"
+                bad.append((why, [sleeping, unread[0]]))
+        return Finding.of(self.id, tested, bad)
+
+
+class Lc5(OfChannels):
+    id = "LC-5"
+    sentence = (
+        "No spin: with nothing to read a consumer sleeps; a count of what waits, if there is one, "
+        "is never negative, and not above what is unread when all rests."
+    )
+    reads = frozenset({"append", "look", "sleep", "waiting", "log_rest"})
+
+    def finish(self, summary: list[Event]) -> Finding:
+        bad: Violations = []
+        tested = 0
+        rest = self.rest(summary)
+        for name, events in self.by_channel(summary):
+            dry: Event | None = None
+            for e in events:
+                if e.ev == "sleep" or (e.ev == "look" and e.args["unread"]):
+                    dry = None
+                elif e.ev == "look":
+                    tested += 1
+                    if dry is not None:
+                        bad.append((f"{name} found nothing twice and did not sleep", [dry, e]))
+                    dry = e
+                elif e.ev == "waiting" and e.args["n"] < 0:
+                    bad.append((f"{name} counts {e.args['n']} waiting", [e]))
+            counts = [e for e in events if e.ev == "waiting"]
+            if rest is not None and counts and name in rest.args["channels"]:
+                at = tuple(rest.args["channels"][name]["place"])
+                unread = sum(p >= at for p in self.written(summary))
+                if counts[-1].args["n"] > unread:
+                    why = f"{name} counts {counts[-1].args['n']} waiting, {unread} are unread"
+                    bad.append((why, [counts[-1]]))
+        return Finding.of(self.id, tested, bad)
+
+
+class Lc6(OfChannels):
+    id = "LC-6"
+    sentence = (
+        "A message that always fails holds its channel's order without burning the processor: "
+        "it is tried a stated number of times with a pause between, then parked, then the rest goes on."
+    )
+    reads = frozenset({"channel", "handle", "back_off", "park"})
+
+    def finish(self, summary: list[Event]) -> Finding:
+        bad: Violations = []
+        tested = 0
+        for name, events in self.by_channel(summary):
+            limit = 0
+            failed: list[Event] = []
+            paused = parked = False
+            for e in events:
+                if e.ev == "channel":
+                    limit = e.args["max_attempts"]
+                elif e.ev == "back_off":
+                    paused = True
+                elif e.ev == "park":
+                    parked = True
+                elif e.ph == "fail":
+                    tested += 1
+                    if failed and place(failed[-1]) != place(e):
+                        failed = []
+                    failed.append(e)
+                    paused = parked = False
+                    if len(failed) > limit:
+                        bad.append((f"{name} tried {place(e)} more than {limit} times", [e]))
+                elif e.ph == "invoke" and failed:
+                    if place(e) == place(failed[-1]):
+                        if not paused:
+                            why = f"{name} tries {place(e)} again without a pause"
+                            bad.append((why, [failed[-1], e]))
+                    elif not parked:
+                        why = (
+                            f"{name} goes past {place(failed[-1])}, which failed and is not parked"
+                        )
+                        bad.append((why, [failed[-1], e]))
+                elif e.ph == "ok":
+                    failed = []
+        return Finding.of(self.id, tested, bad)
+
+
+LOG = (Lc1(), Lc2(), Lc3(), Lc4(), Lc5(), Lc6())
