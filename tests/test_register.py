@@ -10,7 +10,20 @@ from seriatim_models.properties import PROPERTIES
 
 REGISTER = Path(__file__).parent.parent / "spec" / "PROPERTIES.md"
 
-COUNTS = {"SO": 6, "ES": 6, "SP": 3, "IM": 3, "WK": 7, "QL": 5}
+COUNTS = {
+    "SO": 6,
+    "ES": 6,
+    "SP": 3,
+    "IM": 3,
+    "WK": 7,
+    "QL": 5,
+    "CH": 4,
+    "QS": 3,
+    "EX": 1,
+    "NL": 1,
+    "RPC": 1,
+    "RT": 1,
+}
 DUE = [f"{kind}-{n}" for kind, count in COUNTS.items() for n in range(1, count + 1)]
 
 

@@ -692,12 +692,13 @@ class WorkService:
         capacity: int | None = CAPACITY,
         block: int = BLOCK,
         on_failure: Callable[[str], None] | None = None,
+        name: str = "",
     ) -> None:
         self.host = host
         self.executor = executor
         self.pool = WorkPool(host, capacity, block)
         self.on_failure = on_failure or (lambda _: self.pool.unregister_all_keys())
-        host.record("pool_size", threads=executor.size)
+        host.record("pool_size", conn=name, threads=executor.size)
 
     def add(self, key: str, work: Work, timeout: float | None = None) -> None:
         """Have it run after all that was added for the same key, and never at the same time as any of it."""
@@ -761,7 +762,7 @@ class Connection:
         self.server = server
         self.name = name
         self.wire = Wire(host, name)
-        self.work = WorkService(host, executor, capacity, block, self.close)
+        self.work = WorkService(host, executor, capacity, block, self.close, name)
         self._lock = host.lock(f"{name}.channels")
         self._channels: dict[int, Channel] = {}
         self._closed: Closed | None = None

@@ -40,6 +40,11 @@ def channel(e: Event) -> tuple[str, int | None]:
     return (e.conn, e.ch)
 
 
+def connection(k: str) -> str:
+    """Whose pool a key belongs to; a pool by itself has the name ''."""
+    return k.rpartition(".")[0]
+
+
 def held(e: Event) -> Held:
     return (e.conn, e.ch, e.dtag)
 
@@ -140,14 +145,15 @@ class Ch3(Client):
 
     def judge(self, events: list[Event], bad: Violations) -> int:
         """At rest callbacks that run wait for something; then no other channel may have work if a thread is free."""
-        size = tested = 0
+        size: dict[str, int] = {}
+        tested = 0
         channels: set[str] = set()
         running: dict[str, Event] = {}
         todo: dict[str, dict[str, Event]] = defaultdict(dict)
         for e in events:
             k = e.args.get("k") or f"{e.conn}.{e.ch}"
             if e.ev == "pool_size":
-                size = e.args["threads"]
+                size[e.conn] = e.args["threads"]
             elif e.ev == "pool_register":
                 channels.add(k)
             elif e.ev == "pool_unregister":
@@ -166,13 +172,15 @@ class Ch3(Client):
                 todo[k].pop(e.args["w"], None)
                 running[e.args["w"]] = e
                 tested += 1
+                conn = connection(k)
+                here = [r for r in running.values() if connection(r.args["k"]) == conn]
                 # A channel that was unregistered may still be at its last callback.
-                known = channels | {r.args["k"] for r in running.values()}
-                if len(running) > min(len(known), size):
+                known = {c for c in channels if connection(c) == conn} | {r.args["k"] for r in here}
+                if len(here) > min(len(known), size[conn]):
                     bad.append(
                         (
-                            f"{len(running)} callbacks run on {len(known)} channels and {size} threads",
-                            list(running.values()),
+                            f"{len(here)} callbacks run on {len(known)} channels and {size[conn]} threads",
+                            here,
                         )
                     )
             elif e.ev == "work_end":
@@ -180,10 +188,11 @@ class Ch3(Client):
             elif e.ev == "cli_rest":
                 busy = {r.args["k"] for r in running.values()}
                 for key, items in todo.items():
-                    if items and key not in busy and busy and len(busy) < size:
+                    free = size.get(connection(key), 0) - len(busy)
+                    if items and key not in busy and busy and free > 0:
                         bad.append(
                             (
-                                f"{key} has work, {len(busy)} of {size} threads are busy, and nothing moves",
+                                f"{key} has work, {len(busy)} callbacks run, {free} threads are free, nothing moves",
                                 [next(iter(items.values()))],
                             )
                         )

@@ -1,0 +1,203 @@
+"""Bad use is refused with a word on what was wrong, and nothing is lost by it."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from contextlib import suppress
+
+import pytest
+
+from seriatim.client import (
+    CallTimeout,
+    Channel,
+    Closed,
+    Connection,
+    Delivery,
+    Executor,
+    Message,
+    Misuse,
+    NotPut,
+    Rejected,
+    Server,
+    Unregistered,
+    Work,
+    WorkPool,
+    WorkService,
+)
+from seriatim.host import Threads
+
+from .conftest import Inbox, World, fill, flush
+
+
+def nothing() -> None:
+    pass
+
+
+@pytest.mark.parametrize(
+    ("use", "why"),
+    [
+        (lambda ch: ch.basic_qos(-1), "prefetch is 0"),
+        (lambda ch: ch.basic_ack(-1), "start at 1"),
+        (lambda ch: ch.queue_bind("q", ""), "default exchange"),
+    ],
+)
+def test_rejects_what_can_mean_nothing(
+    world: World, use: Callable[[Channel], None], why: str
+) -> None:
+    ch = world.connect().open_channel()
+    with pytest.raises(Misuse, match=why):
+        use(ch)
+    ch.basic_qos(1)  # the channel is as good as before
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: Executor(Threads(), 0),
+        lambda: WorkPool(Threads(), capacity=0),
+        lambda: WorkPool(Threads(), block=0),
+    ],
+)
+def test_rejects_a_pool_of_nothing(make: Callable[[], object]) -> None:
+    with pytest.raises(Misuse, match="at least"):
+        make()
+
+
+@pytest.mark.parametrize(
+    ("use", "code"),
+    [
+        (lambda ch: ch.basic_get("none"), 404),
+        (lambda ch: ch.basic_consume("none", Inbox(), tag="t"), 404),
+        (lambda ch: ch.queue_bind("none", "x"), 404),
+    ],
+)
+def test_rejects_a_queue_that_is_not_there(
+    world: World, use: Callable[[Channel], None], code: int
+) -> None:
+    ch = world.connect().open_channel()
+    with pytest.raises(Closed) as caught:
+        use(ch)
+    assert caught.value.code == code
+    with pytest.raises(Closed):
+        ch.basic_ack(1)
+
+
+def test_rejects_a_consumer_tag_in_use(world: World) -> None:
+    ch = world.connect().open_channel()
+    fill(ch, 0)
+    ch.basic_consume("q", Inbox(), tag="t")
+    with pytest.raises(Closed, match="530"):
+        ch.basic_consume("q", Inbox(), tag="t")
+
+
+def test_rejects_channels_of_a_closed_connection(world: World) -> None:
+    c = world.connect()
+    c.close()
+    c.close()
+    with pytest.raises(Closed, match="200"):
+        c.open_channel()
+
+
+def test_closed_channel_stays_closed(world: World) -> None:
+    ch = world.connect().open_channel()
+    ch.close()
+    ch.close()
+    with pytest.raises(Closed):
+        ch.basic_qos(1)
+
+
+def test_rejects_work_for_a_channel_that_is_not_registered() -> None:
+    pool = WorkPool(Threads())
+    with pytest.raises(Unregistered, match="a is not registered"):
+        pool.add_work_item("a", Work("1", nothing))
+
+
+def test_rejects_finishing_what_was_not_begun() -> None:
+    pool = WorkPool(Threads())
+    pool.register_key("a")
+    with pytest.raises(Misuse, match="not in progress"):
+        pool.finish_work_block("a")
+    pool.unregister_key("a")
+    pool.unregister_key("a")
+    assert pool.finish_work_block("a") is False
+    assert pool.next_work_block() is None
+
+
+def test_put_without_room_ends_in_time_or_when_interrupted() -> None:
+    pool = WorkPool(Threads(), capacity=1)
+    pool.register_key("a")
+    pool.add_work_item("a", Work("1", nothing))
+    with pytest.raises(NotPut, match="no room in time"):
+        pool.add_work_item("a", Work("2", nothing), timeout=0.01)
+    pool.interrupt()
+    with pytest.raises(NotPut, match="interrupted"):
+        pool.add_work_item("a", Work("3", nothing))
+    pool.unlimit("a")
+    assert pool.add_work_item("a", Work("4", nothing)) is False
+
+
+def test_put_without_room_in_time_fails_the_service() -> None:
+    """Rule 7: the one who is told closes what nobody would serve any more."""
+    told: list[str] = []
+    host = Threads()
+    service = WorkService(host, Executor(host, 1), capacity=1, on_failure=told.append)
+    service.pool.register_key("a")
+    service.add("a", Work("1", nothing))
+    service.add("a", Work("2", nothing), timeout=0.01)
+    service.add("b", Work("3", nothing))  # thrown away with its channel: no failure
+    assert told == ["no room in time"]
+
+
+def call_until_closed(channel: Channel) -> None:
+    while True:
+        channel.basic_qos(0)
+
+
+def test_executor_that_is_shut_down_closes_the_connection(world: World) -> None:
+    c = world.connect()
+    ch = c.open_channel()
+    fill(ch, 2)
+    c.work.executor.shutdown()
+    with pytest.raises(Rejected):
+        c.work.executor.execute(nothing)
+    with suppress(Closed):  # the delivery behind the reply may close it first
+        ch.basic_consume("q", Inbox(), tag="t")
+    with pytest.raises(Closed, match="shut down"):
+        call_until_closed(ch)
+    assert world.ready() == ["0", "1"]
+
+
+def test_callback_that_raises_spoils_only_itself(world: World) -> None:
+    ch = world.connect().open_channel()
+    fill(ch, 5)
+    got: list[str] = []
+
+    def on_delivery(channel: Channel, delivery: Delivery) -> None:
+        if delivery.message.id == "1":
+            raise RuntimeError("the callback's own fault")
+        got.append(delivery.message.id)
+
+    ch.basic_consume("q", on_delivery, tag="t")
+    flush(ch)
+    assert got == ["0", "2", "3", "4"]
+
+
+def test_call_ends_in_time_and_its_reply_answers_nobody() -> None:
+    """No reader runs until the caller's patience has ended."""
+    host = Threads()
+    server = Server(host)
+    c = Connection(host, server, "c", Executor(host, 1))
+    ch = c.open_channel()
+    server.request(c.wire, 1, lambda x: server.declare_queue(x, "q"))
+    ch.basic_publish("", "q", Message("m"))
+    with pytest.raises(CallTimeout):
+        ch.basic_get("q", timeout=0.01)
+    with pytest.raises(CallTimeout):
+        ch.basic_get("q", timeout=0.01)  # its turn does not come
+    reader = threading.Thread(target=c.reader, daemon=True)
+    reader.start()
+    assert ch.basic_get("q") is None  # the message was got by the first, and is unacknowledged
+    c.close()
+    reader.join(30)
+    assert server.snapshot()["queues"] == {"q": [["m", 1, True]]}
