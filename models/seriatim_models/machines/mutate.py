@@ -31,6 +31,9 @@ FILES = ("queue", "host")
 LIMIT = 60
 """Seconds that judging one mutant may take; a mutant that goes round in circles for longer is caught by that."""
 
+Path_ = tuple[tuple[str, int | None], ...]
+"""The way from the root of a syntax tree to a node: name of a field, and index where it is a list."""
+
 COMPARISONS: dict[type[ast.cmpop], tuple[type[ast.cmpop], ...]] = {
     ast.Eq: (ast.NotEq,),
     ast.NotEq: (ast.Eq,),
@@ -54,8 +57,16 @@ class Mutation:
     file: str
     line: int
     what: str
-    source: str
-    """The whole mutated module."""
+    path: Path_
+    new: ast.AST
+    tree: ast.Module
+
+    @property
+    def source(self) -> str:
+        """The whole mutated module."""
+        changed = copy.deepcopy(self.tree)
+        _put(changed, self.path, self.new)
+        return ast.unparse(ast.fix_missing_locations(changed))
 
     @property
     def key(self) -> str:
@@ -69,12 +80,7 @@ def mutations(file: str) -> Iterator[Mutation]:
     tree = ast.parse(text)
     for path, node in _places(tree):
         for what, new in _changes(node):
-            changed = copy.deepcopy(tree)
-            _put(changed, path, new)
-            yield Mutation(file, node.lineno, what, ast.unparse(ast.fix_missing_locations(changed)))
-
-
-Path_ = tuple[tuple[str, int | None], ...]
+            yield Mutation(file, node.lineno, what, path, new, tree)
 
 
 def _places(root: ast.Module) -> Iterator[tuple[Path_, ast.expr | ast.stmt]]:
@@ -233,6 +239,7 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("--file", choices=FILES, action="append", help="queue, host (both)")
     parser.add_argument("--jobs", type=int, default=2)
     parser.add_argument("--journal", type=Path, default=ROOT / "build" / "mutants.jsonl")
+    parser.add_argument("--again", action="store_true", help="try again who survived before")
     parser.add_argument("--list", action="store_true", help="only say which there are")
     said = parser.parse_args(arguments)
     every = [m for file in said.file or FILES for m in mutations(file)]
@@ -250,7 +257,8 @@ def main(arguments: list[str]) -> int:
         if (right := judge(file, text)).fate != "survived":
             print(f"the reference itself does not pass: {right.by or right.fate}", file=sys.stderr)
             return 2
-    todo = [m for m in chosen if m.key not in fates]
+    tried = {k for k, f in fates.items() if not (said.again and f.fate == "survived")}
+    todo = [m for m in chosen if m.key not in tried]
     with ThreadPoolExecutor(said.jobs) as pool, said.journal.open("a", encoding="utf-8") as out:
         for m, fate in zip(todo, pool.map(lambda m: judge(m.file, m.source), todo), strict=True):
             fates[m.key] = fate

@@ -76,12 +76,13 @@ class Machine(RuleBasedStateMachine):
         )
         self.host.pass_time(0)
 
-    @rule(by=st.integers(1, 3))
-    def pass_time(self, by: int) -> None:
+    @rule(by=st.integers(0, 3), clean=st.booleans())
+    def pass_time(self, by: int, clean: bool) -> None:
         self.host.pass_time(by)
         self.model.now += by
+        if clean:
+            self.check_message_status()
 
-    @rule()
     def check_message_status(self) -> None:
         self.model.housekeeping()
         self.queue.check_message_status()
@@ -91,10 +92,17 @@ class Machine(RuleBasedStateMachine):
     @rule(
         priority=st.integers(0, 9),
         key=st.sampled_from(["", "x"]),
-        group=st.sampled_from(["", "", "", "g"]),
+        group=st.sampled_from(["", "", "g"]),
         special=st.sampled_from(["", "", "", "", "immediate", "held", "expiring"]),
         later=st.integers(1, 3),
+        many=st.integers(1, 3),
     )
+    def publish(
+        self, priority: int, key: str, group: str, special: str, later: int, many: int
+    ) -> None:
+        for _ in range(many):
+            self.enqueue(priority, key, group, special, later)
+
     def enqueue(self, priority: int, key: str, group: str, special: str, later: int) -> None:
         id = f"m{len(self.entries) + 1}"
         not_before = self.host.time + later if special == "held" else 0
@@ -174,15 +182,16 @@ class Machine(RuleBasedStateMachine):
         self.queue.grant(consumer, messages)
 
     @precondition(lambda self: self.consumers)
-    @rule(number=some)
+    @rule(number=some, what=st.sampled_from(["pause", "go_on", "go_on", "close"]))
+    def change_mind(self, number: int, what: str) -> None:
+        getattr(self, what)(number)
+
     def pause(self, number: int) -> None:
         client, consumer = self.client(number)
         client.wants = False
         self._rests(client.name)
         self.queue.set_notify_work_desired(consumer, False)
 
-    @precondition(lambda self: self.consumers)
-    @rule(number=some)
     def go_on(self, number: int) -> None:
         """A consumer that has no credit does not say that it wants work."""
         client, consumer = self.client(number)
@@ -190,8 +199,6 @@ class Machine(RuleBasedStateMachine):
             client.wants = True
             self.queue.set_notify_work_desired(consumer, True)
 
-    @precondition(lambda self: self.consumers)
-    @rule(number=some)
     def close(self, number: int) -> None:
         client, consumer = self.client(number)
         name = client.name
@@ -205,20 +212,18 @@ class Machine(RuleBasedStateMachine):
     # ---- rules: messages that somebody holds, or not
 
     @precondition(lambda self: self.entries and self.consumers)
-    @rule(which=some, back=st.booleans())
-    def settle(self, which: int, back: bool) -> None:
-        """The holder of a message gives it back, or is done with it."""
+    @rule(
+        which=some, number=some, back=st.booleans(), stranger=st.sampled_from([False] * 3 + [True])
+    )
+    def settle(self, which: int, number: int, back: bool, stranger: bool) -> None:
+        """The holder of a message gives it back, or is done with it; or anybody tries that with any message."""
         held = [i for i in self.model.items if i.holder]
-        if held:
+        if stranger:
+            tried = held or self.model.items
+            self._settle(tried[which % len(tried)], self.client(number)[1], back)
+        elif held:
             item = held[which % len(held)]
             self._settle(item, self.consumers[item.holder], back)
-
-    @precondition(lambda self: self.entries and self.consumers)
-    @rule(which=some, number=some, back=st.booleans())
-    def settle_any(self, which: int, number: int, back: bool) -> None:
-        """Anybody tries that with any message."""
-        item = self.model.items[which % len(self.model.items)]
-        self._settle(item, self.client(number)[1], back)
 
     def _settle(self, item: Item, consumer: reference.Consumer, back: bool) -> None:
         entry = self.entries[item.id]
@@ -315,9 +320,10 @@ class PullMachine(Machine):
     """The queue wakes; consumers pull, whether they were woken or not."""
 
     @precondition(lambda self: self.consumers)
-    @rule(number=some)
-    def deliver_single_message(self, number: int) -> None:
-        self._pull(*self.client(number))
+    @rule(number=some, times=st.integers(1, 3))
+    def deliver_single_message(self, number: int, times: int) -> None:
+        for _ in range(times):
+            self._pull(*self.client(number))
 
     @precondition(lambda self: self.woken)
     @rule()

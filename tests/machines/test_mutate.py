@@ -1,0 +1,55 @@
+"""Generic mutants: each is another program, and judging tells right from wrong."""
+
+import ast
+
+import pytest
+
+import seriatim.queue as reference
+from seriatim_models.machines.mutate import judge, mutations
+from seriatim_models.machines.reach import Reach
+from seriatim_models.programs import PROGRAMS
+
+
+def test_each_mutation_is_another_module_that_compiles() -> None:
+    every = list(mutations("host"))
+    right = ast.unparse(every[0].tree)
+    for m in every:
+        compile(m.source, "mutant", "exec")
+        assert m.source != right
+    assert len({m.key for m in every}) == len(every)
+
+
+def test_what_only_tells_is_left_alone() -> None:
+    assert not [m for m in mutations("queue") if "record(" in m.what]
+
+
+@pytest.mark.parametrize(
+    "what", ["dropped: self._announce(entry)", "self.host.now() >= held -> self.host.now() < held"]
+)
+def test_a_wrong_reference_is_caught(what: str) -> None:
+    found = [m for m in mutations("queue") if m.what == what]
+    assert found
+    assert judge("queue", found[0].source).fate == "caught"
+
+
+def test_what_does_not_load_is_caught() -> None:
+    assert judge("queue", "raise ValueError('no')").fate == "caught"
+
+
+def test_going_round_in_circles_is_caught() -> None:
+    assert judge("queue", "while True: pass", limit=2).fate == "out of time"
+
+
+def test_probes_see_what_is_run_and_only_that() -> None:
+    reach = Reach()
+    before = len(reach.missed())
+    reach.explore(PROGRAMS["two-takers"].build, None, 10_000)
+    missed = {name for _, name in reach.missed()}
+    assert len(missed) < before
+    assert "entry.change(AVAILABLE, consumer.acquired) -> False" not in missed
+    assert "def close" in missed
+
+
+def test_rejects_a_message_both_immediate_and_held() -> None:
+    with pytest.raises(ValueError, match="exclude each other"):
+        reference.Message("m", immediate=True, not_before=1)
