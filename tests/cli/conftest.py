@@ -14,6 +14,7 @@ from types import SimpleNamespace
 import pytest
 
 from seriatim_models import cli, explorer, pipeline, programs, properties
+from seriatim_models.explorer.counterexample import Step
 from seriatim_models.history import Event, HistoryError
 from seriatim_models.properties import blackbox
 from seriatim_models.properties.base import Finding, Verdict
@@ -43,7 +44,17 @@ class FakeMutant:
 @dataclass(frozen=True)
 class FakeCounterexample:
     token: str = "s1-abc"
-    events: tuple[int, ...] = (1, 2, 3)
+    program: str = "enqueue-consume"
+    events: tuple[Step, ...] = (
+        Step(1, "a", "x.get()", "", False, ()),
+        Step(2, "b", "x.set(<b>1</b>)", "", False, ()),
+        Step(3, "a", "x.get()", "<b>1</b>", False, ()),
+    )
+    violations: tuple[str, ...] = ("SO-1: x came before y",)
+    end: str = "finished"
+    threads: tuple[str, ...] = ("a", "b")
+    records: tuple[object, ...] = ()
+    replay: str = "seriatim check --replay s1-abc"
 
     def text(self) -> str:
         return "a        | b\nget x    |\n         | set x <b>1</b>\n"

@@ -94,7 +94,7 @@ def test_the_tour_tells_all_and_writes_the_page(world: Any, run: Any, tmp_path: 
     assert "With the repair: ok in all of 12 traces" in ran.out
     page = tmp_path / "report" / "index.html"
     assert f"The report: {page}" in ran.out
-    assert "set x &lt;b&gt;1&lt;/b&gt;" in page.read_text()
+    assert "x.set(&lt;b&gt;1&lt;/b&gt;)" in page.read_text()
 
 
 def test_rejects_a_tour_without_recordings(run: Any) -> None:

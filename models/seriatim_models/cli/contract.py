@@ -9,19 +9,17 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Protocol
 
 from seriatim_models.properties.base import Finding
+from seriatim_models.report import stepper
 
 if TYPE_CHECKING:
     from seriatim_models.programs.base import Mutant, Program
 
 
-class Interleaving(Protocol):
+class Interleaving(stepper.Interleaving, Protocol):
     """A counterexample of the explorer."""
 
     @property
     def token(self) -> str: ...
-
-    @property
-    def events(self) -> Sequence[object]: ...
 
     def text(self) -> str: ...
 

@@ -13,6 +13,7 @@ from seriatim_models.cli.contract import ProgramResult
 from seriatim_models.cli.options import command_line
 from seriatim_models.properties.base import AnyProperty, Verdict
 from seriatim_models.report import Counterexample, Edit, MutantRun, ProgramRun, Report, worst
+from seriatim_models.report.stepper import story
 
 if TYPE_CHECKING:
     from seriatim_models.programs.base import Mutant
@@ -42,6 +43,11 @@ def _versions(*packages: str) -> dict[str, str]:
 def sentences() -> dict[str, str]:
     """What each property says."""
     return {p.id: p.sentence for p in every_property()}
+
+
+def told_of() -> dict[str, tuple[str, str]]:
+    """What each property says, and where it says so."""
+    return {p.id: (p.sentence, p.source) for p in every_property()}
 
 
 def every_property() -> list[AnyProperty]:
@@ -81,7 +87,12 @@ def program_run(result: ProgramResult, strategy: str, options: list[str]) -> Pro
         command=shlex.join(arguments),
         counterexample=None
         if found is None
-        else Counterexample(token=found.token, steps=len(found.events), text=found.text()),
+        else Counterexample(
+            token=found.token,
+            steps=len(found.events),
+            text=found.text(),
+            story=story(found, result.findings, told_of()),
+        ),
     )
 
 

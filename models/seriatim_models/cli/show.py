@@ -14,8 +14,9 @@ from seriatim_models.cli.gather import new_report
 from seriatim_models.cli.mistakes import Mistake
 from seriatim_models.cli.options import HELP, lines, outputs
 from seriatim_models.cli.recordings import show_history
-from seriatim_models.cli.screen import Outputs
+from seriatim_models.cli.screen import Outputs, put
 from seriatim_models.report.document import Saved, decode
+from seriatim_models.report.stepper import page
 from seriatim_models.report.text import table, titled, verdict_text
 
 FILE_SUFFIXES = (".json", ".jsonl", ".gz", ".zst", ".parquet", ".html")
@@ -50,6 +51,9 @@ def show(what: str, json: str | None, html: str | None, junit: str | None) -> in
     report = new_report(None, None, "greenlet")
     report.programs.append(replayed(what))
     report.seconds = time.monotonic() - begun
+    if html is not None and (told := report.programs[0].story) is not None:
+        out.html = None
+        put(html, page(told, f"seriatim show {what}").encode())
     return finish(report, out)
 
 

@@ -102,7 +102,10 @@ def _finding(report: Report, finding: Finding, subject: str, **more: str | None)
 
 
 def _program(run: ProgramRun) -> Json:
-    return _plain(run, leave_out={"findings"})
+    plain = _plain(run, leave_out={"findings"})
+    if plain["counterexample"]:
+        del plain["counterexample"]["story"]  # for the page; the token gives it again
+    return plain
 
 
 def _mutant(mutant: MutantRun) -> Json:

@@ -1,4 +1,4 @@
-"""The report as one HTML page that needs nothing else: no network, no script.
+"""The report as one HTML page that needs nothing else: no network, and a script only to step.
 
 It is light or dark as the reader's system is, and can be read on a telephone.
 """
@@ -12,19 +12,22 @@ from markupsafe import Markup
 
 from seriatim_models.report import figures
 from seriatim_models.report.model import MutantRun, ProgramRun, Report
+from seriatim_models.report.stepper import data
 from seriatim_models.report.text import covered
 
 
 def html(report: Report, race: MutantRun | None = None, repaired: ProgramRun | None = None) -> str:
     """The page. `race` and `repaired` are shown side by side above all else, if given."""
+    shown = [*report.programs, *([race.run] if race else [])]
     return (
-        _environment()
+        environment()
         .get_template("report.html.j2")
         .render(
             report=report,
             race=race,
             repaired=repaired,
             rows=report.rows(),
+            stories=any(run.story for run in shown),
             traces_figure=_traces_figure(report),
             latency_figure=_latency_figure(report),
         )
@@ -32,17 +35,18 @@ def html(report: Report, race: MutantRun | None = None, repaired: ProgramRun | N
 
 
 @cache
-def _environment() -> Environment:
-    environment = Environment(
+def environment() -> Environment:
+    made = Environment(
         loader=PackageLoader("seriatim_models.report"),
         autoescape=True,
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.filters["thousands"] = lambda n: "not counted" if n is None else f"{n:,}"
-    environment.filters["covered"] = covered
-    return environment
+    made.filters["thousands"] = lambda n: "not counted" if n is None else f"{n:,}"
+    made.filters["covered"] = covered
+    made.filters["story_data"] = data
+    return made
 
 
 def _traces_figure(report: Report) -> Markup | None:

@@ -10,6 +10,7 @@ from collections.abc import Iterable
 import msgspec
 
 from seriatim_models.properties.base import Finding, Verdict
+from seriatim_models.report.stepper import Story
 
 EXIT_CODES = {Verdict.OK: 0, Verdict.VIOLATED: 1, Verdict.INCONCLUSIVE: 3}
 
@@ -32,6 +33,8 @@ class Counterexample(msgspec.Struct, frozen=True, kw_only=True):
     steps: int
     text: str
     """One column per thread, one row per step."""
+    story: Story | None = None
+    """The same to step through, with the state after each step."""
 
 
 class Edit(msgspec.Struct, frozen=True, kw_only=True):
@@ -66,6 +69,10 @@ class ProgramRun(msgspec.Struct, frozen=True, kw_only=True):
     """Every bound and budget of the search that applied."""
     mutant: str | None = None
     counterexample: Counterexample | None = None
+
+    @property
+    def story(self) -> Story | None:
+        return self.counterexample.story if self.counterexample else None
 
 
 class MutantRun(msgspec.Struct, frozen=True, kw_only=True):
