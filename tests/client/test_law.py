@@ -6,7 +6,9 @@ import threading
 
 import pytest
 
-from seriatim.client import Channel, Delivery
+from seriatim.client import Channel, Delivery, Executor, Work, WorkService
+from seriatim_models.explorer import World as ExplorerWorld
+from seriatim_models.explorer import explore
 
 from .conftest import PATIENCE, World, fill, flush
 
@@ -45,3 +47,34 @@ def test_parallelism_is_the_smaller_of_channels_and_pool(
         flush(channel)
     assert (begun, inside, most) == (6 * channels, 0, k)
     assert not barrier.broken
+
+
+@pytest.mark.parametrize(
+    ("channels", "threads", "seen"),
+    [(1, 1, {1}), (1, 2, {1}), (2, 1, {1}), (2, 2, {1, 2}), (3, 2, {1, 2})],
+)
+def test_parallelism_over_all_schedules(channels: int, threads: int, seen: set[int]) -> None:
+    """The most callbacks at once, over every schedule: the law's number is reached by some and exceeded by none."""
+
+    def program(world: ExplorerWorld) -> None:
+        executor = Executor(world.host, threads)
+        service = WorkService(world.host, executor)
+        inside = world.cell(0, name="inside")
+        most = 0
+
+        def run() -> None:
+            nonlocal most
+            most = max(most, inside.get_and_add(1) + 1)
+            inside.get_and_add(-1)
+
+        for i in range(threads):
+            world.spawn(executor.worker, name=f"pool{i}", daemon=True)
+        for i in range(channels):
+            service.pool.register_key(f"{i}")
+            service.add(f"{i}", Work(f"{i}", run))
+        service.add("0", Work("again", run))
+        world.at_end(lambda: world.result(most))
+
+    explored = explore(program)
+    assert explored.exhausted, explored.why
+    assert set(explored.outcomes) == seen

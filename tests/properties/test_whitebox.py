@@ -17,7 +17,7 @@ PLACES = (0, 1, 7, 19, 40, 41, 90, 10_000)
 
 
 def histories() -> list[list[Event]]:
-    """A few histories of each queue program, and of each mutant with the program in which its property is broken."""
+    """A few histories of each program, and of each mutant with the program in which its property is broken."""
     found: list[list[Event]] = []
 
     def keep(world: World) -> None:
@@ -25,8 +25,8 @@ def histories() -> list[list[Event]]:
             found.append(history(world))
 
     for program, mutant in [
-        *((p, None) for p in PROGRAMS.values() if p.reference == "queue"),
-        *((PROGRAMS[m.program], m) for m in MUTANTS.values() if m.reference == "queue"),
+        *((p, None) for p in PROGRAMS.values()),
+        *((PROGRAMS[m.program], m) for m in MUTANTS.values()),
     ]:
         samples = 2 if mutant else 8
         explore(

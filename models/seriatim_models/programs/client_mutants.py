@@ -212,7 +212,7 @@ mutant(
     "RPC-1",
     "rpc-while-full",
     44,
-    "java-client before 2330f7147",
+    "java-client before 2330f7147; to this day Connection.close, which calls on channel 0 and lifts no limit",
     "the reader waits for room while a callback waits for the reply behind",
     (
         """            self.connection.work.pool.unlimit(self.key)
