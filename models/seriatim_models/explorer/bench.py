@@ -1,14 +1,17 @@
 """How fast: executions a second and time to exhaustion, ours and (where they are installed) of peers.
 
-python -m seriatim_models.explorer.bench
+python -m seriatim_models.explorer.bench [--rounds 3] [--seconds 1] [--json FILE]
 """
 
 from __future__ import annotations
 
-import importlib.util
+import argparse
+import platform
 import sys
 import time
 from collections.abc import Callable, Sequence
+from importlib.metadata import version
+from pathlib import Path
 from typing import Any
 
 from rich.console import Console
@@ -17,6 +20,7 @@ from rich.table import Table
 from seriatim_models.explorer.dpor import Search
 from seriatim_models.explorer.execution import Execution
 from seriatim_models.explorer.litmus import Program, lastzero, racy_counter
+from seriatim_models.explorer.peers import comparison
 from seriatim_models.explorer.runner import Limits, Runner, Setting
 from seriatim_models.explorer.search import explore
 from seriatim_models.explorer.walks import Pos, Random
@@ -113,6 +117,84 @@ PROGRAMS: dict[str, Program] = {
 }
 
 
+def lost_update(world: World) -> None:
+    c = world.cell(0, name="counter")
+    for _ in range(2):
+        world.spawn(lambda: c.set(c.get() + 1))
+    world.at_end(lambda: None if c.get() == 2 else f"lost update: {c.get()}")
+
+
+def lost_wakeup(world: World) -> None:
+    m = world.lock(name="m")
+    changed = world.condition(m, name="changed")
+    ready = world.cell(False, name="ready")
+
+    def hasty_wait() -> None:
+        if not ready.get():
+            with m:
+                changed.wait()
+
+    def set_ready() -> None:
+        with m:
+            ready.set(True)
+            changed.notify()
+
+    world.spawn(hasty_wait, name="waiter")
+    world.spawn(set_ready, name="setter")
+
+
+def stolen_wakeup(world: World) -> None:
+    m = world.lock(name="m")
+    changed = world.condition(m, name="changed")
+    count = world.cell(0, name="count")
+
+    def put_two() -> None:
+        for _ in range(2):
+            with m:
+                count.set(count.get() + 1)
+                changed.notify()
+
+    def take_once() -> None:
+        with m:
+            if count.get() == 0:
+                changed.wait()
+            assert count.get() > 0, "stolen wake-up: nothing is there"
+            count.set(count.get() - 1)
+
+    def take_if_any() -> None:
+        with m:
+            if count.get() > 0:
+                count.set(count.get() - 1)
+
+    for thread in (take_once, take_if_any, put_two):
+        world.spawn(thread, name=thread.__name__)
+
+
+def notify_for_notify_all(world: World) -> None:
+    m = world.lock(name="m")
+    changed = world.condition(m, name="changed")
+    full = world.cell(False, name="full")
+
+    def move(to: bool) -> None:
+        with m:
+            while full.get() == to:
+                changed.wait()
+            full.set(to)
+            changed.notify()
+
+    for to in (True, True, False, False):
+        world.spawn(lambda to=to: move(to))  # type: ignore[misc]  # a lambda with a default
+
+
+MISTAKES: dict[str, Program] = {
+    "lost update": lost_update,
+    "lost wake-up": lost_wakeup,
+    "stolen wake-up": stolen_wakeup,
+    "notify for notify_all": notify_for_notify_all,
+}
+"""Each has a schedule in which something is wrong: does the search find it? The same as in `peers.plain`."""
+
+
 def bare_speed(program: Program) -> float:
     """Executions a second with no bookkeeping at all: what the switching itself costs."""
     runner = Runner(program, Setting(), Limits())
@@ -150,19 +232,47 @@ def sampling(program: Program, strategy: Random | Pos) -> float:
     return explore(program, strategy, seconds=SECONDS / 4, shrink=0).speed
 
 
-def peers() -> list[str]:
-    """Peers that are not here, with the reason."""
-    missing = []
-    if importlib.util.find_spec("frontrun") is None:
-        missing.append("frontrun: not installed here (pip install frontrun)")
-    if sys.version_info < (3, 12):
-        missing.append("interleave-test: needs Python 3.12, this is older")
-    elif importlib.util.find_spec("interleave") is None:
-        missing.append("interleave-test: not installed here (pip install interleave-test)")
-    return missing
+def measured(program: Program, seconds: float) -> dict[str, Any]:
+    """Our side of one row of the comparison: explored again and again until the time is over."""
+    executions = 0
+    times: list[float] = []
+    begun = time.perf_counter()
+    while not times or time.perf_counter() - begun < seconds / 2:
+        result = explore(program, seconds=seconds)
+        times.append(result.seconds)
+        executions += result.executions
+    return {
+        "executions": result.executions,
+        "speed": executions / sum(times),
+        "seconds": min(times) if result.exhausted else None,
+        "verdict": result.verdict,
+    }
+
+
+def ours(seconds: float) -> dict[str, Any]:
+    """Our side of the comparison, in the form in which peers report theirs."""
+    mistakes = {}
+    for name, program in MISTAKES.items():
+        result = explore(program)
+        found = f"found ({result.why.split(':')[0].split(' (')[0]})"
+        mistakes[name] = {
+            "executions": result.executions,
+            "verdict": found if result.verdict == "violated" else result.verdict,
+        }
+    return {
+        "version": version("seriatim"),
+        "python": platform.python_version(),
+        "speed": {name: measured(program, seconds) for name, program in PROGRAMS.items()},
+        "mistakes": mistakes,
+    }
 
 
 def main(argv: Sequence[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
+    parser.add_argument("--rounds", type=int, default=3, help="rounds of the comparison; 0: none")
+    parser.add_argument("--seconds", type=float, default=1.0, help="for each program and round")
+    parser.add_argument("--json", type=Path, default=Path("build/bench/explorer.json"))
+    options = parser.parse_args(argv)
     console = Console(width=120)
     table = Table(title="Exploring, in this process")
     for column in (
@@ -190,8 +300,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         )
     console.print(table)
     console.print("bare: the same executions with no bookkeeping; DPOR costs the difference.")
-    for line in peers():
-        console.print(f"skipped {line}")
+    if options.rounds:
+        comparison.run(console, ours, options.rounds, options.seconds, options.json)
     return 0
 
 

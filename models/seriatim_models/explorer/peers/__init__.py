@@ -1,0 +1,2 @@
+"""The same programs under other explorers: `comparison` runs them, `side` and `plain` are what runs in their own
+environments."""
