@@ -6,6 +6,7 @@ from hypothesis import HealthCheck, Phase, given, settings
 import seriatim.queue as reference
 from seriatim_models.explorer import Pos, World, explore
 from seriatim_models.machines import concurrent
+from seriatim_models.machines.corners import CORNERS
 from seriatim_models.machines.plans import Plan, Taker, Told, plans
 from seriatim_models.programs import MUTANTS
 from seriatim_models.programs.check import history
@@ -50,6 +51,12 @@ BROWSED_AND_GONE = Plan(
 def test_reference_passes(plan: Plan) -> None:
     result = concurrent.run(plan, reference, executions=20)
     assert result.executions > 0
+    assert result.counterexample is None, concurrent.report(plan, result, 0)
+
+
+@pytest.mark.parametrize("plan", CORNERS.values(), ids=CORNERS)
+def test_reference_passes_in_corners(plan: Plan) -> None:
+    result = concurrent.run(plan, reference, executions=300)
     assert result.counterexample is None, concurrent.report(plan, result, 0)
 
 

@@ -15,6 +15,7 @@ from hypothesis.stateful import run_state_machine_as_test
 import seriatim.queue as reference
 from seriatim.host import Threads
 from seriatim_models.machines import concurrent, threads
+from seriatim_models.machines.corners import CORNERS
 from seriatim_models.machines.plans import Plan, plans
 from seriatim_models.machines.sequential import KINDS, machine
 from seriatim_models.programs import PROGRAMS, check_program
@@ -45,6 +46,12 @@ def schedules() -> None:
         assert result.verdict != "violated", result.why
 
     look()
+
+
+def corners() -> None:
+    for plan in CORNERS.values():
+        result = concurrent.run(plan, executions=300, shrink=0)
+        assert result.verdict != "violated", result.why
 
 
 def programs() -> None:
@@ -135,7 +142,7 @@ def host() -> None:
     raise AssertionError("a condition needs a lock of this host")
 
 
-JUDGES: tuple[Callable[[], None], ...] = (host, calls, schedules, programs, on_threads)
+JUDGES: tuple[Callable[[], None], ...] = (host, calls, corners, schedules, programs, on_threads)
 
 
 def main(arguments: list[str]) -> int:

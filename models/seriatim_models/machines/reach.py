@@ -19,6 +19,7 @@ from hypothesis.stateful import run_state_machine_as_test
 
 from seriatim_models.explorer import Pos, Strategy, World, explore
 from seriatim_models.machines import concurrent
+from seriatim_models.machines.corners import CORNERS
 from seriatim_models.machines.plans import Plan, plans
 from seriatim_models.machines.sequential import KINDS, machine
 from seriatim_models.programs import PROGRAMS
@@ -155,6 +156,9 @@ class Reach:
         )
         for kind in KINDS:
             run_state_machine_as_test(machine(kind, self.module), settings=some)
+
+        for plan in CORNERS.values():
+            concurrent.run(plan, self.module, executions=600)
 
         @some
         @given(plans())

@@ -289,7 +289,7 @@ class Machine(RuleBasedStateMachine):
     def _absorb(self) -> None:
         """Tell the model what was delivered since the last time."""
         for e in self.host.events[self._read :]:
-            if e.ev == "deliver":
+            if e.ev in ("deliver", "browse"):
                 self.last = self.model.clients[e.args["sub"]].number
                 self.model.delivered(e.args["sub"], e.m)
         self._read = len(self.host.events)

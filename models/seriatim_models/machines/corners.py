@@ -1,0 +1,26 @@
+"""Small plans that drawing comes upon too rarely: each reaches something of the reference that nothing else did."""
+
+from __future__ import annotations
+
+from seriatim_models.machines.plans import Plan, Taker, Told
+
+CORNERS: dict[str, Plan] = {
+    "a push consumer closes while a message arrives": Plan(
+        kind="push", takers=(Taker(script=("close",)),), publishers=((Told(),),)
+    ),
+    "credit comes while credit is paid": Plan(
+        kind="push",
+        there=(Told(), Told()),
+        takers=(Taker(credit=0, script=("grant", "grant")),),
+    ),
+    "two groups are set free at once": Plan(
+        there=(Told(group="g"), Told(group="h")),
+        takers=(
+            Taker(credit=1, held=1, script=("dequeue",)),
+            Taker(held=1, script=("dequeue",)),
+        ),
+    ),
+    "two consumers are the first of their priorities": Plan(
+        takers=(Taker(credit=0, script=("grant",)), Taker(credit=0, priority=1, script=("grant",)))
+    ),
+}
