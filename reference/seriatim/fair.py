@@ -17,7 +17,7 @@ Rule 5 (settle).  Every delivery taken is settled once: well, or, if its handler
 
 Why proportional rates turn flat: a slot can only be served what waits in it. If the broker pushes more slowly than the
 loop serves, each visit finds its slot empty after a delivery or two, rule 3 forgets the rest of the quantum,
-and what is left is the broker's own order. The same happens if prefetch is below quantum / weight.
+and what is left is the broker's own order. The same happens with a prefetch of 1, however fast the broker.
 
 What this file does not know
 ----------------------------

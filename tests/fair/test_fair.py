@@ -1,0 +1,128 @@
+"""The fair consumer: the published tables, the laws behind them, real threads, and what it refuses."""
+
+import threading
+
+import pytest
+
+from seriatim.fair import FairConsumer, Overrun, Slot
+from seriatim.host import Threads
+from seriatim_models.programs.fair_simulation import PUSH, TABLES, compare, plot, simulate, text
+
+
+def test_both_published_tables_come_out() -> None:
+    for name, (outcome, _, error) in compare().items():
+        allowed = TABLES[name][2]
+        assert error < allowed, name
+        assert abs(outcome.seconds - {"100 us": 27.448, "1 us": 9.917}[name]) < 0.02
+        assert outcome.permits < 10 * 50
+
+
+def test_tables_are_shown_side_by_side_and_plotted(tmp_path: object) -> None:
+    assert "largest error" in text(2000)
+    pytest.importorskip("matplotlib")
+    file = f"{tmp_path}/fair.svg"
+    plot(file, 2000)
+    with open(file, encoding="utf-8") as svg:
+        assert "<svg" in svg.read()
+
+
+@pytest.mark.parametrize(
+    ("prefetch", "shares"),
+    [
+        (1, [1] * 10),
+        (2, list(range(1, 11))),
+        (10, list(range(1, 11))),
+        (50, list(range(1, 11))),
+    ],
+)
+def test_one_delivery_ahead_is_enough_for_a_broker_that_answers_at_once(
+    prefetch: int, shares: list[int]
+) -> None:
+    """Without any, each visit finds its slot empty after one delivery, and all are equal."""
+    total = 400 * sum(shares)
+    served = simulate(1.0, prefetch=prefetch, total=total, push=1e-6).served
+    assert all(abs(n - 400 * s) <= 2 * s for n, s in zip(served, shares, strict=True)), served
+
+
+@pytest.mark.parametrize(
+    ("ratio", "low", "high"),
+    [(0.5, 1.0, 1.05), (1.0, 1.0, 1.1), (1.1, 9.6, 10.1), (2, 9.7, 10.1)],
+)
+def test_proportional_turns_flat_where_pushing_is_slower_than_serving(
+    ratio: float, low: float, high: float
+) -> None:
+    served = simulate(ratio * PUSH, total=200_000).served
+    assert low <= max(served) / min(served) <= high
+
+
+def test_weights_above_the_quantum_keep_the_ratio() -> None:
+    served = simulate(1.0, quanta=(1, 2), weight=5, total=3000, push=1e-3).served
+    assert abs(served[1] / served[0] - 2) < 0.02
+
+
+def test_threads_serve_everything_once_and_stop() -> None:
+    """Two brokers push as they are allowed to; every third handler raises."""
+    served: list[tuple[str, int]] = []
+    settled: list[tuple[tuple[str, int], bool]] = []
+    room = {name: threading.Semaphore(8) for name in "ab"}
+
+    def handler(delivery: tuple[str, int]) -> None:
+        served.append(delivery)
+        if delivery[1] % 3 == 0:
+            raise ValueError("every third")
+
+    def settle(delivery: tuple[str, int], well: bool) -> None:
+        settled.append((delivery, well))
+        room[delivery[0]].release()
+
+    slots = {
+        name: Slot[tuple[str, int]](name, q, 8, lambda d: 1 + d[1] % 4)
+        for name, q in (("a", 3), ("b", 1))
+    }
+    consumer = FairConsumer(Threads(), slots.values(), handler, settle)
+
+    def broker(name: str) -> None:
+        for k in range(2000):
+            assert room[name].acquire(timeout=20)
+            consumer.deliver(slots[name], (name, k))
+
+    loop = threading.Thread(target=consumer.run)
+    brokers = [threading.Thread(target=broker, args=(n,)) for n in "ab"]
+    for thread in [loop, *brokers]:
+        thread.start()
+    for thread in brokers:
+        thread.join(30)
+    for name in "ab":
+        for _ in range(8):  # all room is there again when all was settled
+            assert room[name].acquire(timeout=20)
+    consumer.stop()
+    loop.join(20)
+    assert not loop.is_alive()
+    for name in "ab":
+        assert [k for n, k in served if n == name] == list(range(2000))
+    assert all(well == (d[1] % 3 != 0) for d, well in settled)
+    assert not consumer.tokens.try_acquire()
+
+
+def test_rejects_what_cannot_be_paid() -> None:
+    with pytest.raises(ValueError, match="slot p: a quantum is positive, not 0"):
+        Slot[int]("p", 0, 1)
+    with pytest.raises(ValueError, match="slot p: a quantum is positive, not -4"):
+        Slot[int]("p", -4, 1)
+    with pytest.raises(ValueError, match="slot p: a prefetch is positive, not 0"):
+        Slot[int]("p", 1, 0)
+    slot = Slot[int]("p", 1, 1, lambda d: d)
+    consumer = FairConsumer(Threads(), [slot], lambda d: None, lambda d, well: None)
+    for weight in (0, -1):
+        with pytest.raises(ValueError, match=f"slot p: a weight is positive, not {weight}"):
+            consumer.deliver(slot, weight)
+    assert not consumer.tokens.try_acquire()
+
+
+def test_rejects_more_than_the_prefetch() -> None:
+    slot = Slot[int]("p", 1, 1)
+    consumer = FairConsumer(Threads(), [slot], lambda d: None, lambda d, well: None)
+    consumer.deliver(slot, 1)
+    with pytest.raises(Overrun, match="slot p: a delivery beyond its prefetch 1"):
+        consumer.deliver(slot, 1)
+    assert len(slot.waiting) == 1

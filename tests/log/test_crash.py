@@ -1,0 +1,78 @@
+"""The machine stops after every byte and every other change of the disk; nothing that was promised is lost."""
+
+import pytest
+
+from seriatim.host import Threads
+from seriatim.log import Channel, Crash, Memory, Topic
+
+MESSAGES = [b"", b"bad", b"\0\0\0", b"four", b"a message with zeros behind\0\0"]
+SEGMENT = 50
+
+
+def one_at_a_time(topic: Topic, channel: Channel, handled: list[bytes]) -> None:
+    """Consume all there is, on this thread."""
+    if not channel.read():
+        return
+
+    def handler(message: bytes) -> None:
+        if message == b"bad":
+            raise ValueError("bad")
+        handled.append(message)
+
+    def stopping(message: bytes) -> None:
+        if len(channel.read(2)) == 1 and (message != b"bad" or channel.attempts + 1 == 2):
+            channel.disconnect()
+        handler(message)
+
+    channel.connect()
+    channel.consume(stopping)
+
+
+def life(disk: Memory, promised: list[bytes], handled: list[bytes], messages: list[bytes]) -> None:
+    topic = Topic(Threads(), disk, SEGMENT)
+    channel = Channel(topic, "c", max_attempts=2, pause=0)
+    for message in messages:
+        topic.publish(message)
+        promised.append(message)
+        one_at_a_time(topic, channel, handled)
+    topic.close()
+
+
+def whole() -> int:
+    disk = Memory()
+    life(disk, [], [], MESSAGES)
+    return disk.spent
+
+
+@pytest.mark.parametrize("kept", [None, 0, 5, 13])
+@pytest.mark.parametrize("zeros", [False, True])
+def test_crash_anywhere_loses_nothing(kept: int | None, zeros: bool) -> None:
+    """What `publish` returned is there; what was handled is not lost; order stays; at most one message comes twice."""
+    cuts = whole()
+    assert cuts == 176  # a change of this number is a change of what is written
+    for budget in range(cuts):
+        disk = Memory(budget=budget)
+        promised: list[bytes] = []
+        handled: list[bytes] = []
+        with pytest.raises(Crash):
+            life(disk, promised, handled, MESSAGES)
+        disk = Memory(disk.survivors(kept, zeros))
+        topic = Topic(Threads(), disk, SEGMENT)
+        channel = Channel(topic, "c", max_attempts=2, pause=0)
+        before = len(handled)
+        one_at_a_time(topic, channel, handled)
+        there = [d.message for d in everything(topic)]
+        assert there[: len(promised)] == promised, budget
+        assert len(there) <= len(promised) + 1, budget
+        assert there == MESSAGES[: len(there)], budget
+        again = handled[before:]
+        good = [m for m in there if m != b"bad"]
+        assert handled[:before] == good[:before], budget
+        assert again in (good[before:], good[before - 1 :]), budget
+        assert [p.message for p in channel.parked()] == [b"bad"] * (b"bad" in there), budget
+        topic.publish(b"goes on")
+        assert everything(topic)[-1].message == b"goes on"
+
+
+def everything(topic: Topic) -> list:  # type: ignore[type-arg]  # deliveries
+    return Channel(topic, "reader").read(100)

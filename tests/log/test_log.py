@@ -1,0 +1,246 @@
+"""What the log promises to one who uses it, on real files and real threads, and what it refuses."""
+
+import json
+import threading
+from pathlib import Path
+
+import pytest
+
+from seriatim.host import Threads
+from seriatim.log import (
+    HEADER,
+    Channel,
+    Damaged,
+    Files,
+    Memory,
+    Misuse,
+    NewerFormat,
+    PastTheEnd,
+    Position,
+    Topic,
+)
+
+
+def topic_of(disk: Memory | Files, segment_size: int = 40) -> Topic:
+    return Topic(Threads(), disk, segment_size)
+
+
+def filled() -> Memory:
+    disk = Memory()
+    topic = topic_of(disk)
+    for k in range(6):
+        topic.publish(b"message %d" % k)
+    Channel(topic, "c")
+    return disk
+
+
+def test_segments_roll_over_and_are_read_as_one() -> None:
+    disk = filled()
+    assert len([n for n in disk.names() if n.endswith(".log")]) == 6
+    deliveries = Channel(topic_of(disk), "c").read(10)
+    assert [d.message for d in deliveries] == [b"message %d" % k for k in range(6)]
+
+
+def test_peek_and_batch_leave_the_position_until_committed() -> None:
+    channel = Channel(topic_of(filled()), "c")
+    assert channel.read() == channel.read(1)
+    batch = channel.read(4)
+    channel.commit(batch[-1].following)
+    assert [d.message for d in channel.read(10)] == [b"message 4", b"message 5"]
+
+
+def test_handler_that_fails_is_parked_listed_and_replayed() -> None:
+    topic = topic_of(Memory())
+    channel = Channel(topic, "c", max_attempts=3, pause=0.001)
+    topic.publish(b"bad")
+    topic.publish(b"good")
+    calls: list[bytes] = []
+
+    def handler(message: bytes) -> None:
+        calls.append(message)
+        if message == b"good":
+            channel.disconnect()
+        else:
+            raise ValueError("no")
+
+    channel.connect()
+    channel.consume(handler)
+    assert calls == [b"bad"] * 3 + [b"good"]
+    (parked,) = channel.parked()
+    assert (parked.message, parked.error) == (b"bad", "ValueError: no")
+    with pytest.raises(ValueError, match="no"):
+        channel.replay(parked, handler)
+    assert channel.parked() == [parked]
+    channel.replay(parked, calls.append)
+    assert channel.parked() == []
+
+
+def test_threads_over_files_stop_and_go_on(tmp_path: Path) -> None:
+    """Two publishers, two channels, one of which is disconnected and comes back."""
+    topic = topic_of(Files(tmp_path), 2000)
+    channels = {name: Channel(topic, name) for name in "ab"}
+    seen: dict[str, list[bytes]] = {"a": [], "b": []}
+
+    def consume(name: str, until: int) -> threading.Thread:
+        channel = channels[name]
+
+        def handler(message: bytes) -> None:
+            seen[name].append(message)
+            if len(seen[name]) == until:
+                channel.disconnect()
+
+        channel.connect()
+        thread = threading.Thread(target=channel.consume, args=(handler,))
+        thread.start()
+        return thread
+
+    def publish(name: str) -> None:
+        for k in range(60):
+            topic.publish(f"{name}{k}".encode())
+
+    consumers = [consume("a", 120), consume("b", 20)]
+    publishers = [threading.Thread(target=publish, args=(n,)) for n in "xy"]
+    for thread in publishers:
+        thread.start()
+    for thread in [*publishers, *consumers]:
+        thread.join(30)
+    consume("b", 120).join(30)
+    topic.close()
+    again = Channel(Topic(Threads(), Files(tmp_path)), "new").read(1000)
+    assert seen["a"] == seen["b"] == [d.message for d in again]
+    assert len(again) == 120
+
+
+# ---- bad input
+
+
+def test_rejects_a_damaged_segment_anywhere() -> None:
+    """Whichever byte before the last record is changed, reading says which file and offset, and changes nothing."""
+    disk = filled()
+    name = "00000002.log"
+    for k in range(disk.size(name)):
+        files = disk.survivors()
+        files[name] = files[name][:k] + bytes([files[name][k] ^ 0x41]) + files[name][k + 1 :]
+        hurt = Memory(files)
+        channel = Channel(topic_of(hurt), "c")
+        with pytest.raises(Damaged, match=rf"{name}, offset 0: ") as caught:
+            channel.read(10)
+        assert (caught.value.file, caught.value.offset) == (name, 0)
+        assert hurt.survivors() == files
+        assert len(channel.read(2)) == 2
+
+
+def test_rejects_damage_in_the_last_segment_that_no_crash_leaves() -> None:
+    disk = Memory()
+    topic = topic_of(disk, 200)
+    topic.publish(b"one")
+    topic.publish(b"two")
+    files = disk.survivors()
+    files["00000000.log"] = (
+        b"\xff" + files["00000000.log"][1:]
+    )  # a length that reaches past the end
+    with pytest.raises(Damaged, match="offset 0: the header's checksum is wrong"):
+        topic_of(Memory(files), 200)
+
+
+def test_torn_tail_is_kept_beside_the_segment() -> None:
+    disk = filled()
+    files = disk.survivors()
+    torn = files["00000005.log"][: HEADER.size + 3]
+    files["00000005.log"] = torn
+    disk = Memory(files)
+    topic = topic_of(disk)
+    assert disk.read("00000005.log.torn", 0, 99) == torn
+    assert topic.tail.get() == Position(5, 0)
+    assert len(Channel(topic, "c").read(10)) == 5
+
+
+def test_rejects_a_topic_shorter_than_when_it_was_closed() -> None:
+    disk = filled()
+    topic_of(disk).close()
+    files = disk.survivors()
+    files["00000005.log"] = files["00000005.log"][:-1]
+    with pytest.raises(Damaged, match=r"00000005.log, offset 0: the topic was closed at \(5, 21\)"):
+        topic_of(Memory(files))
+
+
+def test_rejects_a_missing_segment() -> None:
+    files = filled().survivors()
+    del files["00000003.log"]
+    with pytest.raises(Damaged, match=r"00000003\.log, offset 0: the file is missing"):
+        topic_of(Memory(files))
+
+
+@pytest.mark.parametrize("name", ["topic.json", "c.channel"])
+def test_rejects_a_state_file_from_a_newer_version(name: str) -> None:
+    files = filled().survivors()
+    files[name] = json.dumps({"format": 2}).encode()
+    with pytest.raises(
+        NewerFormat, match=f"{name}, offset 0: format 2; this version reads up to 1"
+    ):
+        Channel(topic_of(Memory(files)), "c")
+
+
+@pytest.mark.parametrize("name", ["topic.json", "c.channel"])
+@pytest.mark.parametrize("text", [b"", b"{", b"[]", b"null", b'{"format": 1}', b"\xff"])
+def test_rejects_a_state_file_that_is_none(name: str, text: bytes) -> None:
+    files = filled().survivors()
+    files[name] = text
+    with pytest.raises(Damaged, match=f"{name}, offset 0"):
+        Channel(topic_of(Memory(files)), "c")
+
+
+@pytest.mark.parametrize("at", [(6, 0), (5, 22), (0, 99), (-1, 0), (0, -1)])
+def test_rejects_a_position_past_the_end(at: tuple[int, int]) -> None:
+    files = filled().survivors()
+    state = {"format": 1, "segment": at[0], "offset": at[1], "attempts": 0}
+    files["c.channel"] = json.dumps(state).encode()
+    with pytest.raises(PastTheEnd, match=r"c.channel, offset 0: position .* lies past the end"):
+        Channel(topic_of(Memory(files)), "c")
+
+
+def test_rejects_a_message_too_large_and_goes_on() -> None:
+    topic = topic_of(Memory())
+    with pytest.raises(Misuse, match="a message of 29 bytes; a segment has room for 28"):
+        topic.publish(b"x" * 29)
+    topic.publish(b"x" * 28)
+
+
+def test_rejects_a_second_consumer_and_a_closed_topic() -> None:
+    topic = topic_of(Memory())
+    channel = Channel(topic, "c")
+    channel.connect()
+    with pytest.raises(Misuse, match="channel c has a consumer"):
+        channel.connect()
+    topic.close()
+    with pytest.raises(Misuse, match="closed"):
+        topic.publish(b"m")
+    with pytest.raises(Misuse, match="name"):
+        Channel(topic, "../c")
+
+
+class FullDisk(Memory):
+    """Takes half of a message and fails, once."""
+
+    full = False
+
+    def append(self, name: str, data: bytes) -> None:
+        if self.full:
+            self.full = False
+            super().append(name, data[: len(data) // 2])
+            raise OSError("no space left")
+        super().append(name, data)
+
+
+def test_a_disk_that_fails_once_costs_only_that_message() -> None:
+    for before in range(1, 4):
+        disk = FullDisk()
+        topic = topic_of(disk)
+        for _ in range(before):
+            topic.publish(b"m" * 8)
+        disk.full = True
+        with pytest.raises(OSError, match="no space"):
+            topic.publish(b"lost")
+        topic.publish(b"kept")
+        messages = [d.message for d in Channel(topic_of(disk), "c").read(10)]
+        assert messages == [b"m" * 8] * before + [b"kept"]
