@@ -54,6 +54,7 @@ class FakeCounterexample:
     end: str = "finished"
     threads: tuple[str, ...] = ("a", "b")
     records: tuple[object, ...] = ()
+    period: int = 0
     replay: str = "seriatim check --replay s1-abc"
 
     def text(self) -> str:

@@ -17,6 +17,9 @@ from seriatim_models.history.event import Event
 from seriatim_models.properties.base import Finding, Verdict
 from seriatim_models.report.reconstruct import Recorded, State, Stepped, states, touched
 
+STEPS_MAX = 1000
+"""More steps are not put on a page, which would grow beyond what a browser shows at once."""
+
 
 class Told(Stepped, Protocol):
     """A step as the explorer keeps it."""
@@ -42,6 +45,8 @@ class Interleaving(Protocol):
     def threads(self) -> Sequence[str]: ...
     @property
     def records(self) -> Sequence[Recorded]: ...
+    @property
+    def period(self) -> int: ...
     @property
     def replay(self) -> str: ...
 
@@ -81,6 +86,8 @@ class Story(msgspec.Struct, frozen=True, kw_only=True):
     """What is wrong, in words."""
     broken: list[Sentence]
     end: str
+    left_out: str
+    """Why steps are missing, if any are."""
     replay: str
     threads: list[str]
     steps: list[StepRow]
@@ -109,17 +116,19 @@ def story(
         for e in f.witness
         if e.t is not None
     ]
-    last = len(case.events)
+    events, left_out = _shown(case)
+    last = len(events)
     bad = min(max(witness, default=last), last) or last
-    threads = list(dict.fromkeys([*case.threads, *(_lane(e) for e in case.events)]))
+    threads = list(dict.fromkeys([*case.threads, *(_lane(e) for e in events)]))
     unique: dict[State, int] = {}
-    indexes = [unique.setdefault(s, len(unique)) for s in states(case.events, case.records)]
+    indexes = [unique.setdefault(s, len(unique)) for s in states(events, case.records)]
     return Story(
         id=re.sub(r"[^\w.+-]+", "-", case.program) or "program",
         title=case.program or "program",
         what=[str(v) for v in case.violations],
         broken=[_sentence(f, properties or {}) for f in convicting],
         end=case.end,
+        left_out=left_out,
         replay=case.replay,
         threads=threads,
         steps=[
@@ -133,14 +142,27 @@ def story(
                 state=indexes[at],
                 witness=e.n in witness,
             )
-            for at, e in enumerate(case.events, 1)
+            for at, e in enumerate(events, 1)
         ],
         states=list(unique),
         initial=indexes[0],
         good=max(bad - 1, 0),
         bad=bad,
-        arrows=happens_before(case.events),
+        arrows=happens_before(events),
     )
+
+
+def _shown(case: Interleaving) -> tuple[Sequence[Told], str]:
+    """The steps that go on the page, and what to say of the others."""
+    events, period = case.events, case.period
+    if period and len(events) > 4 * period + 8:  # a circle is shown once, as in the text
+        shown = max(len(events) % period + period, 8)
+        says = f"the last {period} steps repeat"
+    elif len(events) > STEPS_MAX:
+        shown, says = STEPS_MAX, "there is no room for all"
+    else:
+        return events, ""
+    return events[:shown], f"{says}; {len(events) - shown} steps are not shown"
 
 
 def _recorded(e: Event, records: Sequence[Recorded]) -> bool:

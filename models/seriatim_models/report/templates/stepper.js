@@ -53,20 +53,27 @@
       const tables = state(at).map(([title, columns, lines]) => {
         const table = make("table");
         table.append(make("caption", title));
+        table.setAttribute("role", "table"); // said, because a narrow page lays it out as no table
+        table.className = "facts";
         const head = make("tr");
+        head.setAttribute("role", "row");
         for (const column of columns) {
           const th = make("th", column);
           th.scope = "col";
+          th.setAttribute("role", "columnheader");
           head.append(th);
         }
         table.append(make("thead"), make("tbody"));
         table.tHead.append(head);
         for (const line of lines) {
           const tr = make("tr");
+          tr.setAttribute("role", "row");
           line.forEach((value, k) => {
             const cell = make(k ? "td" : "th", value);
+            cell.setAttribute("role", k ? "cell" : "rowheader");
             if (!k) cell.scope = "row";
-            else if (keys.has(JSON.stringify([title, line[0], k]))) {
+            else cell.dataset.name = columns[k];
+            if (keys.has(JSON.stringify([title, line[0], k]))) {
               cell.className = "changed";
               cell.append(make("span", " (changed)", "unseen"));
             }
@@ -225,7 +232,7 @@
     const found = id && all.find(named);
     if (found) {
       found.go(Number(step), true);
-      if (all.length > 1 || document.body.dataset.keys === "inside") found.root.scrollIntoView();
+      found.root.scrollIntoView();
     }
     return found;
   }

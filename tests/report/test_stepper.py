@@ -1,0 +1,319 @@
+"""The page to step through a counterexample: what is embedded, and that it is what happened."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cache
+
+import pytest
+
+from seriatim_models.cli.gather import program_run, told_of
+from seriatim_models.explorer import Pct, World, explore
+from seriatim_models.explorer.counterexample import Step
+from seriatim_models.explorer.world import Record
+from seriatim_models.history.event import Event
+from seriatim_models.programs import MUTANTS, PROGRAMS
+from seriatim_models.programs.check import check_program, runnable
+from seriatim_models.properties.base import Finding
+from seriatim_models.properties.replay import Replay
+from seriatim_models.report import Report
+from seriatim_models.report.document import encode
+from seriatim_models.report.html import html
+from seriatim_models.report.reconstruct import (
+    Reconstruction,
+    Section,
+    State,
+    arguments,
+    effects,
+    states,
+)
+from seriatim_models.report.stepper import STEPS_MAX, Story, data, happens_before, page, story
+
+HOSTILE = "</script><script>alert(1)</script><!--<img src=x onerror=alert(2)>\u2028&amp;\"'"
+
+
+@dataclass(frozen=True)
+class Case:
+    """A counterexample made by hand."""
+
+    events: list[Step]
+    records: list[Record]
+    program: str = "by-hand"
+    violations: tuple[str, ...] = ("it broke",)
+    end: str = "finished"
+    threads: tuple[str, ...] = ("a", "b")
+    period: int = 0
+    replay: str = "seriatim check --replay TOKEN"
+
+
+def step(n: int, thread: str, op: str, result: str = "", *records: Record) -> Step:
+    return Step(n, thread, op, result, False, records)
+
+
+@cache
+def found(mutant: str) -> Story:
+    run = program_run(check_program(PROGRAMS[MUTANTS[mutant].program], MUTANTS[mutant]), "dpor", [])
+    assert run.story is not None
+    return run.story
+
+
+def table(state: State, title: str) -> Section:
+    return next(section for section in state if section.title.startswith(title))
+
+
+def embedded(source: str) -> dict[str, object]:
+    (text,) = re.findall(r'<script type="application/json" class="story">(.*?)</script>', source)
+    read = json.loads(text)
+    assert isinstance(read, dict)
+    return read
+
+
+# ---- what is embedded
+
+
+def test_what_is_embedded_can_be_read_and_has_a_state_for_every_step() -> None:
+    told = found("published-immediate")
+    read = embedded(page(told))
+    steps, kept = read["steps"], read["states"]
+    assert isinstance(steps, list)
+    assert isinstance(kept, list)
+    assert len(steps) == MUTANTS["published-immediate"].steps
+    assert [s["n"] for s in steps] == list(range(1, len(steps) + 1))
+    assert all(0 <= s["state"] < len(kept) for s in steps)
+
+
+def test_the_race_turns_bad_where_what_was_delivered_is_dequeued() -> None:
+    told = found("published-immediate")
+    assert (told.good, told.bad) == (8, 9)
+    assert told.steps[told.bad - 1].op == "m1.state.set(DEQUEUED)"
+    held, lost = (told.states[told.steps[n - 1].state] for n in (told.good, told.bad))
+    assert table(held, "Entries of q").rows[1] == ("m1", "ACQUIRED", "A", "A at")
+    assert table(lost, "Entries of q").rows[1] == ("m1", "DEQUEUED", "", "A at")
+    assert [s.n for s in told.steps if s.witness] == [8, 9]
+
+
+def test_the_page_says_what_is_broken_and_how_to_see_it_again() -> None:
+    source = page(found("published-immediate"), "seriatim show X")
+    sentence, where = told_of()["IM-1"]
+    for said in ("IM-1", sentence, where, "m1 was delivered to A and dequeued", "seriatim show X"):
+        assert said in source
+
+
+@pytest.mark.parametrize(
+    "mutant",
+    ["published-two-pointers", "level-off-by-one", "wants-without-credit", "tail-unlinked"],
+)
+def test_the_last_state_is_what_the_history_says(mutant: str) -> None:
+    chosen = MUTANTS[mutant]
+    result = check_program(PROGRAMS[chosen.program], chosen)
+    case = result.explored.counterexample
+    assert case is not None
+    events = [
+        Event(
+            i=i,
+            t=r.step,
+            proc=r.thread,
+            ev=r.ev,
+            lvl="model",
+            **{k: v for k, v in r.args.items() if k in ("ph", "q", "m", "prio", "key", "credit")},  # type: ignore[arg-type]
+            args=dict(r.args),
+        )
+        for i, r in enumerate(case.records)
+    ]
+    replay = Replay(events)
+    rows = {
+        row[0].split(" ")[0]: row
+        for section in states(case.events, case.records)[-1]
+        if section.title.startswith("Entries of")
+        for row in section.rows[1:]
+    }
+    for m, entry in replay.entries.items():
+        if entry.links:
+            state, holder = entry.state.last() or ("", "")
+            assert rows[m][1].removesuffix(", unlinked") == state
+            assert rows[m][2] == holder
+
+
+@pytest.mark.parametrize("program", ["two-takers", "enqueue-consume", "priority-arrival", "close"])
+def test_at_the_end_it_is_the_state_that_the_queue_itself_tells(program: str) -> None:
+    checked = 0
+
+    def compare(world: World) -> None:
+        nonlocal checked
+        now = Reconstruction()
+        for record in world.records:
+            now.record(record)
+            if record.ev != "snapshot":
+                continue
+            told: dict[str, object] = record.args
+            q = str(told["q"])
+            assert [
+                [e.m, list(e.place), e.state, e.holder]
+                for e in now.entries_of(q)
+                if e.linked and not e.unlinked and e.state != "DELETED"
+            ] == told["entries"]
+            assert {
+                s.name: {"pointer": list(s.pointer), "credit": s.credit, "wants_work": s.wants}
+                for s in now.subs.values()
+                if not s.closed
+            } == told["consumers"]
+            lists = told["lists"]
+            assert isinstance(lists, dict)
+            for name, (members, size) in lists.items():
+                if members or name in now.lists:
+                    assert [now.lists[name].present, now.lists[name].size] == [members, str(size)]
+            checked += 1
+
+    # the end of an execution is the first time its snapshot is there, so its judge sees it
+    explore(
+        runnable(PROGRAMS[program], None),
+        Pct(seed=1),
+        name=program,
+        max_executions=30,
+        on_execution=compare,
+    )
+    assert checked >= 30
+
+
+# ---- what comes from outside
+
+
+def hostile() -> Case:
+    records = [
+        Record(0, "a", "queue", {"q": HOSTILE}),
+        Record(0, "a", "link", {"node": 7}),
+        Record(1, HOSTILE, "enqueue", {"ph": "invoke", "q": HOSTILE, "m": HOSTILE}),
+        Record(1, HOSTILE, HOSTILE, {HOSTILE: HOSTILE}),
+    ]
+    events = [step(1, HOSTILE, f"{HOSTILE}.set({HOSTILE})", HOSTILE, *records[2:])]
+    return Case(events, records, HOSTILE, (HOSTILE,), HOSTILE, ("a", HOSTILE), 0, HOSTILE)
+
+
+def test_no_name_becomes_markup() -> None:
+    finding = Finding.of("SO-1", 1, [(HOSTILE, [])])
+    source = page(story(hostile(), [finding], {"SO-1": (HOSTILE, HOSTILE)}), HOSTILE)
+    assert source.count("<script") == 2
+    assert source.count("</script>") == 2
+    assert "<img" not in source
+    assert "<!--" not in source
+    assert "\u2028" not in data(story(hostile()))
+    steps = embedded(source)["steps"]
+    assert isinstance(steps, list)
+    assert steps[0]["result"] == HOSTILE
+
+
+def test_the_script_never_makes_markup_of_text() -> None:
+    source = page(story(hostile()))
+    for word in ("innerHTML", "outerHTML", "insertAdjacentHTML", "document.write", "eval("):
+        assert word not in source
+
+
+def test_odd_records_of_another_program_do_no_harm() -> None:
+    odd = [
+        Record(1, "a", ev, args)
+        for ev in (
+            "link",
+            "unlink",
+            "entry_cas",
+            "ptr_cas",
+            "qcm_move",
+            "consumer",
+            "size",
+            "close",
+        )
+        for args in ({}, {"node": None, "m": 3, "sub": "nobody", "ok": True, "list": 5, "at": ""})
+    ]
+    told = story(Case([step(1, "a", "x.get()", "5", *odd)], odd))
+    assert table(told.states[-1], "Shared objects").rows == (("x", "5"),)
+
+
+def test_a_witness_of_another_execution_is_not_taken() -> None:
+    case = Case([step(1, "a", "x.get()"), step(2, "b", "x.get()")], [])
+    elsewhere = Finding.of("SO-1", 1, [("why", [Event(i=5, ev="deliver", t=1)])])
+    told = story(case, [elsewhere])
+    assert (told.good, told.bad) == (1, 2)
+    assert not any(s.witness for s in told.steps)
+
+
+# ---- programs that are not about the queue
+
+
+@pytest.mark.parametrize(
+    ("op", "result", "value"),
+    [
+        ("x.get()", "3", "3"),
+        ("x.get()", "", "None"),
+        ("x.set((1, 2))", "", "(1, 2)"),
+        ("x.get_and_set(5)", "3", "5"),
+        ("x.compare_and_set((1, 'a, b'), [3, 4])", "True", "[3, 4]"),
+        ("x.compare_and_set(1, 2)", "False", None),
+        ("x.get_and_add(2)", "40", "42"),
+        ("x.add(-1)", "", "changed by -1"),
+        ("x.acquire()", "", "acquired by a"),
+        ("x.try_acquire()", "False", None),
+        ("x.release()", "", "released by a"),
+        ("choose(3)", "1", None),
+        ("receive", "x = 7; y = 8", "7"),
+    ],
+)
+def test_a_step_tells_the_value_of_its_object(op: str, result: str, value: str | None) -> None:
+    assert dict(effects(step(1, "a", op, result))).get("x") == value
+
+
+def test_arguments_are_cut_outside_of_brackets_and_strings() -> None:
+    assert arguments("") == []
+    assert arguments("(1, 2), 'a\\', b', {3: 4, 5: 6}") == ["(1, 2)", "'a\\', b'", "{3: 4, 5: 6}"]
+
+
+def test_arrows_join_what_cannot_be_swapped() -> None:
+    made: Callable[..., Step] = step
+    steps = [
+        made(1, "a", "x.set(1)"),
+        made(2, "b", "x.get()", "1"),
+        made(3, "b", "x.get()", "1"),
+        made(4, "a", "y.get()"),
+        made(5, "b", "y.get()"),
+        made(6, "a", "x.compare_and_set(1, 2)", "True"),
+        made(7, "b", "x.compare_and_set(1, 2)", "False"),
+        made(8, "b", "l.next.get()"),
+        made(9, "a", "l.next.set(1)"),
+    ]
+    assert happens_before(steps) == [(1, 2), (3, 6), (6, 7)]
+
+
+# ---- size
+
+
+def test_a_hundred_steps_stay_small() -> None:
+    told = found("wants-without-credit")
+    assert len(told.steps) >= 50
+    assert len(page(told).encode()) < 400_000 * len(told.steps) / 100
+
+
+def test_a_page_of_too_many_steps_says_what_is_left_out() -> None:
+    events = [step(n, "ab"[n % 2], f"x.set({n})") for n in range(1, STEPS_MAX + 11)]
+    told = story(Case(events, []))
+    assert len(told.steps) == STEPS_MAX
+    assert "10 steps are not shown" in page(told)
+
+
+def test_a_circle_is_shown_once() -> None:
+    events = [step(n, "ab"[n % 2], "x.get()") for n in range(1, 101)]
+    told = story(Case(events, [], period=4))
+    assert len(told.steps) < 16
+    assert "the last 4 steps repeat" in told.left_out
+
+
+# ---- in the report
+
+
+def test_the_report_holds_the_stepper_and_the_verdicts_do_not() -> None:
+    chosen = MUTANTS["published-immediate"]
+    run = program_run(check_program(PROGRAMS[chosen.program], chosen), "dpor", [])
+    report = Report(command="seriatim check", started="", programs=[run])
+    source = html(report)
+    assert len(embedded(source)) > 5
+    assert '"story"' not in encode(report).decode()
