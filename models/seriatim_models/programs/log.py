@@ -205,8 +205,14 @@ def _(world: World, lib: ModuleType) -> None:
     s = LogScene(world, lib)
     c, _ = s.channel(), s.channel("away")
     never = world.semaphore(0, name="never")
+    busy = world.cell(False, name="busy")
+
+    def handler(message: bytes) -> None:
+        busy.set(True)
+        never.acquire()
+
     c.connect()
-    s.serve(c, lambda message: never.acquire())
+    s.serve(c, handler)
     s.publish(b"m1", b"m2")
 
 

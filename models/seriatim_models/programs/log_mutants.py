@@ -159,7 +159,7 @@ mutant(
     "published-go-channel",
     "LC-3",
     "log-stuck-handler",
-    26,
+    27,
     f"{ARTICLE}, what it advises against",
     "what is published is kept in memory for each channel, connected or not",
     (
@@ -191,7 +191,7 @@ mutant(
     "handler-under-lock",
     "LC-3",
     "log-stuck-handler",
-    12,
+    13,
     "the lock that `handle` takes, one line too early",
     "the handler runs under the lock that the publisher needs in order to signal",
     (
