@@ -10,7 +10,7 @@ from seriatim_models.properties.whitebox import judge
 
 TAKING_ONLY = "ES-3"
 """Judged without what browsers were shown: a browser takes nothing, so a message may go between its look at the state
-and its move. `test_known_gap` in tests/machines keeps that in sight."""
+and its move."""
 
 
 def convicted(events: Sequence[Event], without: Iterable[str] = ()) -> list[Finding]:

@@ -47,9 +47,6 @@ class Taker(msgspec.Struct, frozen=True, omit_defaults=True):
     script: tuple[str, ...] = ()
     """Of pull, attempt, release, dequeue, grant, pause, resume, close."""
 
-    def gives_back(self) -> bool:
-        return self.keeps == "return" or not {"release", "close"}.isdisjoint(self.script)
-
 
 class Plan(msgspec.Struct, frozen=True, omit_defaults=True):
     """A program."""
@@ -89,10 +86,7 @@ def plans(draw: st.DrawFn, threads: int = 3, operations: int = 3, kind: str = ""
     takers = [draw(taker(kind, operations, alone)) for _ in range(consumers)]
     rest = at_work - consumers
     housekeeping = rest > 0 and any(t.special for t in first)
-    # An immediate message that is given back before its enqueue has returned is discarded: IM-1 forbids that,
-    # and `test_known_gap` in tests/machines keeps it in sight.
-    returning = any(t.gives_back() for t in takers)
-    later = st.sampled_from(["", "", ""] if returning else ["", "immediate"])
+    later = st.sampled_from(["", "", "", "immediate"])
     publishers = [
         tuple(draw(st.lists(told(levels, later), min_size=1, max_size=min(2, operations))))
         for _ in range(rest - housekeeping)
