@@ -1,5 +1,6 @@
 """One id from end to end: register, executable property, program, mutant."""
 
+import re
 from pathlib import Path
 
 import pytest
@@ -65,3 +66,12 @@ def test_mutant_applies_and_has_its_program(mutant: Mutant) -> None:
         f"{mutant.program} does not say that it tests {mutant.killed_by}"
     )
     assert diff(mutant), f"{mutant.id} changes nothing"
+
+
+def test_findings_count_their_steps_right() -> None:
+    """Every `--mutant` that FINDINGS.md names has, on its line or the one before, as many steps as are pinned."""
+    text = (REGISTER.parent / "FINDINGS.md").read_text(encoding="utf-8")
+    said = re.findall(r"(\d+) steps[^`]*`seriatim check --mutant ([\w-]+)`", text)
+    assert {id for _, id in said} == set(re.findall(r"--mutant ([\w-]+)`", text))
+    wrong = {id: (int(n), MUTANTS[id].steps) for n, id in said if int(n) != MUTANTS[id].steps}
+    assert not wrong, f"spec/FINDINGS.md says (first), pinned is (second): {wrong}"

@@ -189,6 +189,7 @@ class State:
 
 
 AVAILABLE = State("AVAILABLE")
+RETURNED = State("AVAILABLE")  # the same to a consumer, but it was delivered before
 HELD = State("HELD")
 DEQUEUED = State("DEQUEUED")
 DELETED = State("DELETED")
@@ -227,10 +228,14 @@ class QueueEntry(Node):
         return self.state.get().name in ("DEQUEUED", "DELETED")
 
     def available(self) -> bool:
-        return self.state.get() is AVAILABLE
+        return self.state.get().name == "AVAILABLE"
 
     def label(self) -> str:
         return self.message.id
+
+    def change_available(self, new: State) -> bool:
+        """Take or discard it from either state of being available; RETURNED never goes back to AVAILABLE."""
+        return self.change(AVAILABLE, new) or self.change(RETURNED, new)
 
     @deal.pre(lambda self, expected, new: legal(expected, new), message="ES-1: no such transition")
     def change(self, expected: State, new: State) -> bool:
@@ -534,19 +539,22 @@ class Queue:
         return entry
 
     def undelivered(self, entry: QueueEntry) -> None:
-        """An immediate message is delivered by now, or nobody gets it.
+        """An immediate message was delivered by now, or nobody gets it.
 
-        One compare-and-set from AVAILABLE decides, because a delivery on another thread may be taking it at this
-        moment. The article "Strict Ordering" has a check and then a dequeue here, and doubts it.
+        One compare-and-set decides, because a delivery on another thread may be taking it at this moment;
+        the article "Strict Ordering" has a check and then a dequeue here, and doubts it.
+        It starts from the AVAILABLE in which the entry was born: one that was delivered and given back
+        is RETURNED, and an ordinary message from then on.
         """
-        self._discard(entry)
+        if entry.change(AVAILABLE, DEQUEUED):
+            self._dispose(entry)
 
     # ---- what a holder does
 
     def release(self, entry: QueueEntry, consumer: Consumer) -> bool:
         """Give back an entry that `consumer` holds. It is where it was; False if it was not his to give."""
         self.host.record("release", ph="invoke", m=entry.message.id, sub=consumer.name)
-        ok = entry.change(consumer.acquired, AVAILABLE)
+        ok = entry.change(consumer.acquired, RETURNED)
         if ok:
             if self._leave_group(entry, consumer):
                 self._announce_group(entry.message.group)
@@ -586,7 +594,7 @@ class Queue:
 
     def _discard(self, entry: QueueEntry) -> None:
         """Nobody gets it any more, unless somebody has it already."""
-        if entry.change(AVAILABLE, DEQUEUED):
+        if entry.change_available(DEQUEUED):
             self._dispose(entry)
 
     def _dispose(self, entry: QueueEntry) -> None:
@@ -683,13 +691,14 @@ class Queue:
         if consumer.acquires:
             if not self._join_group(entry, consumer):
                 return None
-            if not entry.change(AVAILABLE, consumer.acquired):
+            if not entry.change_available(consumer.acquired):
                 if self._leave_group(entry, consumer):
                     self._announce_group(entry.message.group)
                 return None
         elif not consumer.pointer.compare_and_set(pointer, Pointer(entry, "browse", passed=True)):
             return None
-        self.host.record("deliver", m=entry.message.id, sub=consumer.name)
+        said = "deliver" if consumer.acquires else "browse"
+        self.host.record(said, m=entry.message.id, sub=consumer.name)
         return entry
 
     def _may_take(self, consumer: Consumer, entry: Node) -> bool:

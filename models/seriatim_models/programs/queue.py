@@ -60,7 +60,7 @@ def _(world: World, lib: ModuleType) -> None:
     "Two consumers are after the same two messages and are done with what they get.",
     "SO-3 ES-1 ES-2 ES-3 ES-4 ES-5 ES-6 SP-1 SP-3",
     "Two consumers, one attempt each, two messages, no arrivals. More of either repeat the same race.",
-    28,
+    36,
 )
 def _(world: World, lib: ModuleType) -> None:
     s = Scene(world, lib)
@@ -108,7 +108,7 @@ def _(world: World, lib: ModuleType) -> None:
     "One entry is released, taken and released again while another consumer, who went past it, comes back.",
     "SO-2 ES-1 ES-2 ES-4 ES-5 SP-2",
     "Two consumers, one message, two releases, one attempt.",
-    18,
+    30,
 )
 def _(world: World, lib: ModuleType) -> None:
     s = Scene(world, lib)
@@ -256,7 +256,7 @@ def _(world: World, lib: ModuleType) -> None:
     "A message expires while a consumer takes it and housekeeping clears it away.",
     "ES-1 ES-2 ES-3 ES-5 TM-1",
     "One message that expires, one consumer, one pass of housekeeping.",
-    23,
+    28,
 )
 def _(world: World, lib: ModuleType) -> None:
     s = Scene(world, lib)
@@ -366,7 +366,7 @@ def _(world: World, lib: ModuleType) -> None:
     "One entry is released, taken and released again while another consumer, who went past it, comes back and rests.",
     "ES-2 ES-5 SP-2 WK-1 WK-5",
     "Two consumers, one message, two releases.",
-    208,
+    379,
 )
 def _(world: World, lib: ModuleType) -> None:
     s = Scene(world, lib)
@@ -626,7 +626,7 @@ def _(world: World, lib: ModuleType) -> None:
     "An immediate message, and a delivery job that is running on another thread.",
     "ES-1 ES-2 ES-3 ES-5 IM-1 IM-2",
     "One consumer whose credit comes back while the publisher gives up.",
-    60,
+    64,
 )
 def _(world: World, lib: ModuleType) -> None:
     s = Scene(world, lib)
@@ -642,7 +642,7 @@ def _(world: World, lib: ModuleType) -> None:
     "The last act of enqueuing an immediate message, against a delivery by another thread.",
     "ES-1 ES-2 ES-3 ES-5 IM-1 IM-2",
     "Linked already and offered in vain; one delivery attempt by a job. Everything before that is in `immediate`.",
-    8,
+    9,
 )
 def _(world: World, lib: ModuleType) -> None:
     s = Scene(world, lib)
@@ -659,6 +659,36 @@ def _(world: World, lib: ModuleType) -> None:
 
     s.spawn(publisher, name="P")
     s.spawn(lambda: q.attempt(c, "job"), name="job")
+
+
+@program(
+    "immediate-returned",
+    "The last act of enqueuing an immediate message, against a delivery that the client gives back at once.",
+    "ES-1 ES-4 ES-5 IM-1 IM-2",
+    "Linked already and offered in vain; one delivery and one release.",
+    10,
+)
+def _(world: World, lib: ModuleType) -> None:
+    s = Scene(world, lib)
+    q, _ = s.push()
+    c, _ = s.subscribe(q, "A")
+    message = s.message("m1", immediate=True)
+    q.depth.add(1)
+    entry = q.entries.add(message, lib.AVAILABLE)
+
+    def publisher() -> None:
+        s.host.record("enqueue", ph="invoke", q=q.name, m=message.id, immediate=True)
+        q.undelivered(entry)
+        s.host.record("enqueue", ph="ok", m=message.id, place=list(entry.place()))
+
+    s.spawn(publisher, name="P")
+
+    def reject() -> None:
+        given = q.attempt(c, "job")
+        if given is not None:
+            q.release(given, c)
+
+    s.spawn(reject, name="job")
 
 
 @program(

@@ -39,7 +39,8 @@ mutant(
     f"{ORDERING}, potential issue",
     "the immediate flag is checked, and then the entry is dequeued whatever its state is by now",
     (
-        """        self._discard(entry)
+        """        if entry.change(AVAILABLE, DEQUEUED):
+            self._dispose(entry)
 
     # ---- what a holder does
 """,
@@ -51,6 +52,16 @@ mutant(
 """,
     ),
     also=("IM-2",),
+)
+
+mutant(
+    "published-immediate-repair",
+    "IM-1",
+    "immediate-returned",
+    17,
+    f"{ORDERING}, what it proposes instead",
+    "one compare-and-set from AVAILABLE, as the article proposes; but a message that was given back is AVAILABLE again",
+    ("entry.change(consumer.acquired, RETURNED)", "entry.change(consumer.acquired, AVAILABLE)"),
 )
 
 mutant(
@@ -164,9 +175,9 @@ TWO_POINTERS = (
         "    def _returned(self, entry: QueueEntry) -> None:\n        pass\n",
     ),
     (
-        """        self.host.record("deliver", m=entry.message.id, sub=consumer.name)
+        """        self.host.record(said, m=entry.message.id, sub=consumer.name)
 """,
-        """        self.host.record("deliver", m=entry.message.id, sub=consumer.name)
+        """        self.host.record(said, m=entry.message.id, sub=consumer.name)
         released = consumer.released.get()
         consumer.pointer.set(Pointer(entry, "seen", True))
         if released is entry:
@@ -188,7 +199,7 @@ mutant(
     "published-two-pointers",
     "SP-2",
     "release-again",
-    69,
+    70,
     f"{BROKER}, QueueContext and updateSubRequeueEntry",
     "a rewind goes into a second pointer; clearing that one wipes out a rewind to the same entry that came meanwhile",
     *TWO_POINTERS,
@@ -198,7 +209,7 @@ mutant(
     "published-two-pointers-rest",
     "WK-1",
     "release-again-rest",
-    111,
+    113,
     f"{BROKER}, QueueContext and updateSubRequeueEntry",
     "the same, and the consumer that wiped out the rewind goes to sleep",
     *TWO_POINTERS,
@@ -314,7 +325,7 @@ mutant(
     "unlink-acquired",
     "SO-2",
     "release-behind",
-    46,
+    47,
     "what a list must not take for gone",
     "acquired entries are unlinked too",
     ('in ("DEQUEUED", "DELETED")', 'in ("ACQUIRED", "DEQUEUED", "DELETED")'),
@@ -399,7 +410,7 @@ mutant(
     "check-then-act",
     "an entry that was seen available is acquired without a compare-and-set",
     (
-        "            if not entry.change(AVAILABLE, consumer.acquired):\n",
+        "            if not entry.change_available(consumer.acquired):\n",
         """            entry.state.set(consumer.acquired)
             if not entry.available() and entry.state.get() is not consumer.acquired:
 """,
@@ -414,7 +425,7 @@ mutant(
     "check-then-act",
     "the same, seen from an entry that was dequeued in between",
     (
-        "            if not entry.change(AVAILABLE, consumer.acquired):\n",
+        "            if not entry.change_available(consumer.acquired):\n",
         """            entry.state.set(consumer.acquired)
             if not entry.available() and entry.state.get() is not consumer.acquired:
 """,
@@ -429,10 +440,10 @@ mutant(
     "QPID-7154",
     "whoever asks may release",
     (
-        """        ok = entry.change(consumer.acquired, AVAILABLE)
+        """        ok = entry.change(consumer.acquired, RETURNED)
 """,
         """        held = entry.state.get()
-        ok = held.name == "ACQUIRED" and entry.change(held, AVAILABLE)
+        ok = held.name == "ACQUIRED" and entry.change(held, RETURNED)
 """,
     ),
 )
@@ -451,7 +462,7 @@ mutant(
     "credit-not-restored",
     "ES-6",
     "two-takers",
-    44,
+    45,
     ORDERING,
     "the credit of an attempt that acquired nothing is lost",
     ("            consumer.restore_credit()\n", ""),
@@ -668,7 +679,7 @@ mutant(
     "group-not-owned",
     "MG-1",
     "group-race",
-    68,
+    69,
     "QPID-5450",
     "the group is looked at, but not owned, before the entry is acquired",
     (
@@ -685,7 +696,7 @@ mutant(
     "expired-is-taken",
     "TM-1",
     "expiring",
-    97,
+    98,
     "entry is not looked at for its age",
     "a consumer takes what has expired",
     (
@@ -705,9 +716,9 @@ mutant(
     "QPID-2900",
     "the pointer is moved once the message is out, when the client may have given it back already",
     (
-        """        self.host.record("deliver", m=entry.message.id, sub=consumer.name)
+        """        self.host.record(said, m=entry.message.id, sub=consumer.name)
 """,
-        """        self.host.record("deliver", m=entry.message.id, sub=consumer.name)
+        """        self.host.record(said, m=entry.message.id, sub=consumer.name)
         consumer.pointer.set(Pointer(entry, "seen", True))
 """,
     ),
@@ -748,7 +759,7 @@ mutant(
     "closed-before-disinterest",
     "QL-1",
     "close",
-    124,
+    125,
     "QPID-7971",
     "a closing consumer leaves the lists first and says afterwards that it is not interested",
     (

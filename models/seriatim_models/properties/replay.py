@@ -118,6 +118,7 @@ class Sub:
     """The manager's list it is certainly in; '' while it is between two."""
     moves: list[Event] = field(default_factory=list)
     delivers: list[Event] = field(default_factory=list)
+    """What it was given or, for a browser, shown."""
     granted: int = 0
     paid: list[Event] = field(default_factory=list)
     pointer: list[Event] = field(default_factory=list)
@@ -219,6 +220,10 @@ class Replay:
 
     def _on_deliver(self, e: Event) -> None:
         self.entry(e.m).delivers.append(e)
+        if (sub := self.subs.get(e.args["sub"])) is not None:
+            sub.delivers.append(e)
+
+    def _on_browse(self, e: Event) -> None:
         if (sub := self.subs.get(e.args["sub"])) is not None:
             sub.delivers.append(e)
 
