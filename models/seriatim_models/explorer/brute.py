@@ -26,10 +26,10 @@ def interleavings(
         while True:
             able = ex.able()
             if not able:
-                ex.end = classify(ex)
+                ex.finish(classify(ex))
                 break
             if depth >= max_steps:
-                ex.end = "cut"
+                ex.finish("cut")
                 break
             if depth == len(path):
                 path.append(

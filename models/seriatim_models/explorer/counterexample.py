@@ -121,6 +121,7 @@ def follow(runner: Runner, schedule: Schedule, *, lenient: bool = False) -> Exec
             log.append(_taken(ex, thread, way, last is not None and last in able))
             if not thread.virtual:
                 last = thread
+        ex.finish(ex.end)
         return ex
     except BaseException:
         ex.close()

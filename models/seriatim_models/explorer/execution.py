@@ -122,8 +122,8 @@ class Thread:
     """A thread of the program, or the alarm clock of a waiter (which has no code)."""
 
     __slots__ = (
-        "born", "children", "code", "daemon", "done", "ex", "greenlet", "last", "name", "number",
-        "objects", "op", "resume", "spurious", "tid", "timeouts", "virtual",
+        "born", "children", "code", "daemon", "done", "ex", "greenlet", "held", "last", "name",
+        "number", "objects", "op", "resume", "spurious", "tid", "timeouts", "virtual",
     )  # fmt: skip
 
     def __init__(
@@ -143,6 +143,8 @@ class Thread:
         self.spurious = ex.spurious
         self.number = len(ex.order)
         self.virtual = fn is None
+        self.held: list[tuple[str, dict[str, object]]] | None = None
+        """Records that wait for its next operation."""
         ex.order.append(self)
         ex.by_tid[tid] = self
         self.resume: Any = self._rings if fn is None else None
@@ -173,6 +175,8 @@ def _work(thread: Thread | None) -> None:
         except BaseException as error:
             if not ex.closing:
                 ex.failed(thread, error)
+        if thread.held is not None and not ex.closing:
+            ex.world.flush(thread)
         thread.done = True
         thread.op = thread.code = None
         ex.space.idle.append(thread.greenlet)
@@ -294,6 +298,8 @@ class Execution:
         self.schedule.append((thread.number, way))
         thread.last = self.steps
         self.steps += 1
+        if thread.held is not None:
+            self.world.flush(thread)
         try:
             result = op.run(thread, way)  # type: ignore[union-attr]
             resume = thread.resume
@@ -315,6 +321,13 @@ class Execution:
     def able(self) -> list[Thread]:
         """The threads whose announced operation can happen now."""
         return [t for t in self.threads if (op := t.op) is not None and (op.free or op.ready(t))]
+
+    def finish(self, end: str) -> None:
+        """It is over: what threads that wait for ever held back has happened."""
+        self.end = end
+        for thread in self.threads:
+            if thread.held is not None:
+                self.world.flush(thread)
 
     def close(self) -> None:
         """Let go of what still waits."""

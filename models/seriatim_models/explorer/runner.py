@@ -135,7 +135,7 @@ class Runner:
 
     def judge(self, ex: Execution, end: str) -> list[Violation]:
         """Run the checks of an execution that has ended."""
-        ex.end = end
+        ex.finish(end)
         wrong: list[Violation] = []
         for failure in ex.failures:
             if isinstance(failure.error, AssertionError):

@@ -236,15 +236,34 @@ class World:
         return cast(int, _do(self._ex, Get(self._time())))
 
     def record(self, ev: str, /, **args: object) -> None:
-        """Say what happened, inside the atomic step in which it happens."""
+        """Say what happened, inside the atomic step in which it happens.
+
+        An invocation (``ph="invoke"``) made inside a thread is held back, with what the thread says after it,
+        and placed just before the thread's next operation: code between two operations of a thread may run at
+        any time between them, so this is an execution too, and the one in which the call took the least time.
+        With `real_time` invocations and responses are steps of their own, and nothing is held back.
+        """
         ex = self._ex
-        if ex.real_time and ex.current is not None and "ph" in args:
+        thread = ex.current
+        if thread is not None and "ph" in args:
             ph = args["ph"]
-            if ph == "invoke" or ph == "ok" or ph == "fail":
-                _do(ex, Mark(ex.calls, ev, args, ph == "invoke"))
-                return
+            if ex.real_time:
+                if ph == "invoke" or ph == "ok" or ph == "fail":
+                    _do(ex, Mark(ex.calls, ev, args, ph == "invoke"))
+                    return
+            elif ph == "invoke" and thread.held is None:
+                thread.held = []
+        if thread is not None and thread.held is not None:
+            thread.held.append((ev, args))
+            return
         acting = ex.acting
         self.records.append(Record(ex.steps, "" if acting is None else acting.name, ev, args))
+
+    def flush(self, thread: Thread) -> None:
+        """Place what a thread held back: its next operation is being done, or it has ended, or all is over."""
+        held, thread.held = thread.held, None
+        for ev, args in held or ():
+            self.records.append(Record(self._ex.steps, thread.name, ev, args))
 
     def note(self, step: int, thread: str, ev: str, args: dict[str, object]) -> None:
         """Keep a record that was a step of its own."""
