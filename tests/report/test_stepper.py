@@ -30,7 +30,15 @@ from seriatim_models.report.reconstruct import (
     effects,
     states,
 )
-from seriatim_models.report.stepper import STEPS_MAX, Story, data, happens_before, page, story
+from seriatim_models.report.stepper import (
+    STEPS_MAX,
+    About,
+    Story,
+    data,
+    happens_before,
+    page,
+    story,
+)
 
 HOSTILE = "</script><script>alert(1)</script><!--<img src=x onerror=alert(2)>\u2028&amp;\"'"
 
@@ -97,7 +105,7 @@ def test_the_race_turns_bad_where_what_was_delivered_is_dequeued() -> None:
 
 def test_the_page_says_what_is_broken_and_how_to_see_it_again() -> None:
     source = page(found("published-immediate"), "seriatim show X")
-    sentence, where = told_of()["IM-1"]
+    sentence, where, _ = told_of()["IM-1"]
     for said in ("IM-1", sentence, where, "m1 was delivered to A and dequeued", "seriatim show X"):
         assert said in source
 
@@ -194,7 +202,7 @@ def hostile() -> Case:
 
 def test_no_name_becomes_markup() -> None:
     finding = Finding.of("SO-1", 1, [(HOSTILE, [])])
-    source = page(story(hostile(), [finding], {"SO-1": (HOSTILE, HOSTILE)}), HOSTILE)
+    source = page(story(hostile(), [finding], {"SO-1": About(HOSTILE, HOSTILE, "safety")}), HOSTILE)
     assert source.count("<script") == 2
     assert source.count("</script>") == 2
     assert "<img" not in source
@@ -236,6 +244,14 @@ def test_a_witness_of_another_execution_is_not_taken() -> None:
     told = story(case, [elsewhere])
     assert (told.good, told.bad) == (1, 2)
     assert not any(s.witness for s in told.steps)
+
+
+def test_what_never_happens_is_bad_only_at_the_end() -> None:
+    records = [Record(1, "a", "deliver", {})]
+    case = Case([step(1, "a", "x.get()", "", *records), step(2, "b", "x.get()")], records)
+    never = Finding.of("WK-5", 1, [("why", [Event(i=0, ev="deliver", t=1)])])
+    assert story(case, [never], {"WK-5": About("", "", "safety")}).bad == 1
+    assert story(case, [never], {"WK-5": About("", "", "liveness")}).bad == 2
 
 
 # ---- programs that are not about the queue

@@ -13,7 +13,7 @@ from seriatim_models.cli.contract import ProgramResult
 from seriatim_models.cli.options import command_line
 from seriatim_models.properties.base import AnyProperty, Verdict
 from seriatim_models.report import Counterexample, Edit, MutantRun, ProgramRun, Report, worst
-from seriatim_models.report.stepper import story
+from seriatim_models.report.stepper import About, story
 
 if TYPE_CHECKING:
     from seriatim_models.programs.base import Mutant
@@ -45,9 +45,9 @@ def sentences() -> dict[str, str]:
     return {p.id: p.sentence for p in every_property()}
 
 
-def told_of() -> dict[str, tuple[str, str]]:
-    """What each property says, and where it says so."""
-    return {p.id: (p.sentence, p.source) for p in every_property()}
+def told_of() -> dict[str, About]:
+    """What each property says, and who says so."""
+    return {p.id: About(p.sentence, p.source, p.kind) for p in every_property()}
 
 
 def every_property() -> list[AnyProperty]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 import msgspec
 from markupsafe import Markup
@@ -49,6 +49,15 @@ class Interleaving(Protocol):
     def period(self) -> int: ...
     @property
     def replay(self) -> str: ...
+
+
+class About(NamedTuple):
+    """What there is to say of a property."""
+
+    sentence: str
+    source: str
+    kind: str
+    """safety, liveness or reachability."""
 
 
 class StepRow(msgspec.Struct, frozen=True, kw_only=True):
@@ -105,9 +114,14 @@ class Story(msgspec.Struct, frozen=True, kw_only=True):
 def story(
     case: Interleaving,
     findings: Iterable[Finding] = (),
-    properties: Mapping[str, tuple[str, str]] | None = None,
+    properties: Mapping[str, About] | None = None,
 ) -> Story:
-    """`properties` gives the sentence and the source of each property that `findings` may name."""
+    """`properties` tells of each property that `findings` may name.
+
+    The first bad step is that of the last event that convicts. What convicts for liveness is what never happens: then
+    every step could still have been followed by it, and only the end is bad.
+    """
+    about = properties or {}
     convicting = [f for f in findings if f.verdict is Verdict.VIOLATED]
     witness = [
         e.t
@@ -118,15 +132,16 @@ def story(
     ]
     events, left_out = _shown(case)
     last = len(events)
-    bad = min(max(witness, default=last), last) or last
+    never = any(p.kind == "liveness" for f in convicting if (p := about.get(f.property)))
+    bad = last if never else min(max(witness, default=last), last) or last
     threads = list(dict.fromkeys([*case.threads, *(_lane(e) for e in events)]))
     unique: dict[State, int] = {}
     indexes = [unique.setdefault(s, len(unique)) for s in states(events, case.records)]
     return Story(
-        id=re.sub(r"[^\w.+-]+", "-", case.program) or "program",
+        id="steps-" + re.sub(r"[^\w-]+", ".", case.program),
         title=case.program or "program",
         what=[str(v) for v in case.violations],
-        broken=[_sentence(f, properties or {}) for f in convicting],
+        broken=[_sentence(f, about) for f in convicting],
         end=case.end,
         left_out=left_out,
         replay=case.replay,
@@ -179,9 +194,9 @@ def _record(r: Recorded) -> str:
     return " ".join([r.ev, *(f"{k}={v}" for k, v in r.args.items())])
 
 
-def _sentence(f: Finding, properties: Mapping[str, tuple[str, str]]) -> Sentence:
-    sentence, source = properties.get(f.property, ("", ""))
-    return Sentence(id=f.property, sentence=sentence, source=source, explanation=f.explanation)
+def _sentence(f: Finding, properties: Mapping[str, About]) -> Sentence:
+    p = properties.get(f.property, About("", "", ""))
+    return Sentence(id=f.property, sentence=p.sentence, source=p.source, explanation=f.explanation)
 
 
 def happens_before(events: Sequence[Stepped]) -> list[tuple[int, int]]:

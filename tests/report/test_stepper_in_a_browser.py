@@ -1,0 +1,261 @@
+"""The page in headless Chromium: stepping, links, a narrow screen, dark; nothing on its console, nothing fetched."""
+
+from __future__ import annotations
+
+import gc
+import re
+import shutil
+import warnings
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from seriatim_models.cli.gather import program_run
+from seriatim_models.programs import MUTANTS, PROGRAMS
+from seriatim_models.programs.check import check_program
+from seriatim_models.report import Report
+from seriatim_models.report.html import html
+from seriatim_models.report.model import ProgramRun
+from seriatim_models.report.stepper import page as stepper_page
+
+playwright = pytest.importorskip("playwright.sync_api", reason="Playwright is not installed")
+
+CHROMIUM = next(
+    filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None
+)
+QUIET = [
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+]
+
+pytestmark = pytest.mark.skipif(
+    CHROMIUM is None, reason="no chromium on this machine (Debian: apt install chromium)"
+)
+
+
+def run_of(mutant: str) -> ProgramRun:
+    chosen = MUTANTS[mutant]
+    return program_run(check_program(PROGRAMS[chosen.program], chosen), "dpor", [])
+
+
+@pytest.fixture(scope="module")
+def pages(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """One page of a short race, one of a long one, and a report with both."""
+    folder = tmp_path_factory.mktemp("pages")
+    runs = {"short": run_of("published-immediate"), "long": run_of("published-two-pointers")}
+    for name, run in runs.items():
+        assert run.story is not None
+        (folder / f"{name}.html").write_text(stepper_page(run.story))
+    report = Report(command="seriatim check", started="now", programs=list(runs.values()))
+    (folder / "both.html").write_text(html(report))
+    return folder
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Any]:
+    with playwright.sync_playwright() as started:
+        launched = started.chromium.launch(executable_path=CHROMIUM, args=QUIET)
+        yield launched
+        launched.close()
+    with warnings.catch_warnings():
+        warnings.simplefilter(
+            "ignore", ResourceWarning
+        )  # of the driver's pipes, which it closes late
+        gc.collect()
+
+
+class Visit:
+    """A page that is being looked at, and everything that it did."""
+
+    def __init__(self, browser: Any, file: Path, **look: Any) -> None:
+        self.file = file
+        self.complaints: list[str] = []
+        self.fetched: list[str] = []
+        self.page = browser.new_page(**look)
+        self.page.on("console", lambda said: self.complaints.append(said.text))
+        self.page.on("pageerror", lambda error: self.complaints.append(str(error)))
+        self.page.on("request", lambda request: self.fetched.append(request.url))
+        self.open()
+
+    def open(self, link: str = "") -> None:
+        self.page.goto("about:blank")
+        self.page.goto(self.file.as_uri() + link)
+
+    @property
+    def now(self) -> str:
+        return str(self.page.locator(".now[role=status]").first.inner_text())
+
+    def waits_for(self, text: str) -> None:
+        playwright.expect(self.page.locator(".now[role=status]").first).to_contain_text(text)
+
+    def press(self, *keys: str) -> None:
+        for key in keys:
+            self.page.keyboard.press(key)
+
+    def click(self, name: str) -> None:
+        self.page.locator(f"[data-go={name}]").first.click()
+
+    def done(self) -> None:
+        self.page.close()
+        assert self.complaints == []
+        assert {url for url in self.fetched if not url.startswith(("file:", "about:"))} == set()
+        assert {url.split("#")[0] for url in self.fetched} <= {self.file.as_uri(), "about:blank"}
+
+
+@pytest.fixture
+def visit(browser: Any, pages: Path) -> Iterator[Any]:
+    visits: list[Visit] = []
+
+    def start(name: str, **look: Any) -> Visit:
+        visits.append(Visit(browser, pages / f"{name}.html", **look))
+        return visits[-1]
+
+    yield start
+    for visited in visits:
+        visited.done()
+
+
+def test_buttons_step_and_jump(visit: Any) -> None:
+    seen = visit("short")
+    assert seen.now == "Before the first of 11 steps."
+    seen.click("forward")
+    assert seen.now.startswith("Step 1 of 11, P: m1.state.get() → AVAILABLE")
+    seen.click("bad")
+    assert seen.now.startswith("Step 9 of 11, P: m1.state.set(DEQUEUED) The first bad step.")
+    assert "m1, state: ACQUIRED → DEQUEUED" in seen.now
+    assert "DEQUEUED" in seen.page.locator(".state").inner_text()
+    seen.click("good")
+    assert "The last good step." in seen.now
+    seen.click("last")
+    assert seen.now.startswith("Step 11 of 11")
+    assert seen.page.locator("[data-go=forward]").get_attribute("aria-disabled") == "true"
+    seen.click("back")
+    assert seen.now.startswith("Step 10 of 11")
+    seen.click("first")
+    assert seen.now.startswith("Before the first")
+
+
+def test_keys_step(visit: Any) -> None:
+    seen = visit("short")
+    seen.press("ArrowRight", "ArrowDown", "ArrowRight", "ArrowLeft")
+    assert seen.now.startswith("Step 2 of 11")
+    seen.press("End")
+    assert seen.now.startswith("Step 11 of 11")
+    seen.press("ArrowUp")
+    assert seen.now.startswith("Step 10 of 11")
+    seen.press("Home")
+    assert seen.now.startswith("Before the first")
+
+
+def test_it_plays_and_stops(visit: Any) -> None:
+    seen = visit("short")
+    button = seen.page.locator("[data-go=play]")
+    seen.press(" ")
+    assert button.get_attribute("aria-pressed") == "true"
+    seen.waits_for("Step 2 ")
+    seen.press(" ")
+    assert button.get_attribute("aria-pressed") == "false"
+
+
+def test_a_click_on_a_row_goes_there(visit: Any) -> None:
+    seen = visit("short")
+    seen.page.locator("[data-step='5']").click()
+    assert seen.now.startswith("Step 5 of 11, job")
+    seen.page.locator(".lanes tbody tr").nth(2).locator("td:not(.idle)").click()
+    assert seen.now.startswith("Step 3 of 11, job")
+
+
+def test_the_address_carries_the_step(visit: Any) -> None:
+    seen = visit("short")
+    seen.click("bad")
+    link = seen.page.url.partition("#")[2]
+    assert link.endswith("/9")
+    seen.open(f"#{link}")
+    assert seen.now.startswith("Step 9 of 11")
+    seen.page.evaluate("(to) => { location.hash = to }", re.sub(r"9$", "4", link))
+    seen.waits_for("Step 4 ")
+
+
+@pytest.mark.parametrize("link", ["#nothing/3", "#%E0%A4%A/3", "#programs", "#/", "#a/99999999999"])
+def test_a_link_that_leads_nowhere_shows_the_beginning(visit: Any, link: str) -> None:
+    seen = visit("short")
+    seen.open(link)
+    assert seen.now.startswith("Before the first")
+
+
+def test_a_link_beyond_the_end_leads_to_the_end(visit: Any) -> None:
+    seen = visit("short")
+    seen.open("#steps-immediate-race.published-immediate/999")
+    assert seen.now.startswith("Step 11 of 11")
+
+
+@pytest.mark.parametrize("name", ["short", "long", "both"])
+@pytest.mark.parametrize("width", [1280, 400, 320])
+def test_nothing_is_wider_than_the_screen(visit: Any, name: str, width: int) -> None:
+    seen = visit(name, viewport={"width": width, "height": 800})
+    seen.click("bad")
+    assert seen.page.evaluate("document.documentElement.scrollWidth") <= width
+
+
+@pytest.mark.parametrize("width", [1280, 400])
+def test_the_current_row_can_be_seen(visit: Any, width: int) -> None:
+    seen = visit("long", viewport={"width": width, "height": 800})
+    for go in ("bad", "last", "first", "forward"):
+        seen.click(go)
+    seen.click("bad")
+    trace = seen.page.locator(".trace").bounding_box()
+    row = seen.page.locator("tr[aria-current=step]").bounding_box()
+    assert trace["y"] <= row["y"] <= row["y"] + row["height"] <= trace["y"] + trace["height"]
+
+
+def test_it_is_dark_where_the_reader_likes_it_dark(visit: Any) -> None:
+    brightness = {}
+    for scheme in ("light", "dark"):
+        seen = visit("short", color_scheme=scheme)
+        colour = seen.page.evaluate("getComputedStyle(document.body).backgroundColor")
+        brightness[scheme] = sum(int(n) for n in re.findall(r"\d+", colour)[:3])
+    assert brightness["dark"] < 150 < 600 < brightness["light"]
+
+
+def test_arrows_are_drawn_when_asked_for(visit: Any) -> None:
+    seen = visit("short")
+    assert seen.page.locator(".arrows path").count() == 0
+    seen.page.locator("[data-arrows]").check()
+    drawn = seen.page.locator(".arrows path").count()
+    assert drawn > 0
+    seen.click("bad")
+    assert seen.page.locator(".arrows path").count() == drawn
+    assert seen.page.locator(".arrows path.near").count() > 0
+    seen.page.locator("[data-arrows]").uncheck()
+    assert seen.page.locator(".arrows").count() == 0
+
+
+def test_a_screen_reader_finds_its_way(visit: Any) -> None:
+    seen = visit("short", viewport={"width": 400, "height": 800})
+    by_role = seen.page.get_by_role
+    for name in ("To the beginning", "One step back", "One step forward", "To the end", "play"):
+        assert by_role("button", name=name, exact=True).count() == 1
+    assert by_role("button", name="Step 9, the first bad one").count() == 1
+    assert by_role("status").count() == 1
+    assert by_role("table").count() >= 4
+    assert by_role("columnheader", name="job").count() == 1
+    seen.click("bad")
+    assert by_role("row").filter(has=seen.page.locator("[data-step='9']")).count() == 1
+
+
+def test_in_a_report_each_has_keys_of_its_own(visit: Any) -> None:
+    seen = visit("both")
+    said = seen.page.locator(".now[role=status]")
+    seen.press("End")  # the page's own
+    assert [text.startswith("Before") for text in said.all_inner_texts()] == [True, True]
+    seen.page.locator(".trace").nth(1).focus()
+    seen.press("ArrowRight", "ArrowRight")
+    assert [text[:6] for text in said.all_inner_texts()] == ["Before", "Step 2"]
+    assert seen.page.url.endswith("#steps-release-again.published-two-pointers/2")
