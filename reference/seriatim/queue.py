@@ -860,7 +860,7 @@ class PushQueue(Queue):
     ) -> None:
         super().__init__(host, name, levels)
         self._submit = submit
-        self._job_pending = host.cell(False, f"{name}.job_pending")
+        self._job_pending = host.cell(False, f"{name}.job_pending", self._on_job_pending)
         self._last_delivered: Cell[Node] = host.cell(self.all.head, f"{name}.last_delivered")
 
     def _arrived(self, entry: QueueEntry) -> None:
@@ -904,16 +904,17 @@ class PushQueue(Queue):
     def deliver_async(self) -> None:
         """See to it that a delivery job begins after this moment."""
         if self._job_pending.compare_and_set(False, True):
-            self.host.record("job", at="submit")
             self._submit(self._job)
 
     def _job(self) -> None:
         self._job_pending.set(False)  # rule 6: clear the flag, then look
-        self.host.record("job", at="begin")
         for consumer in self.all.consumers():
             while self._deliver_to(consumer, "job"):
                 pass
-        self.host.record("job", at="end")
+
+    def _on_job_pending(self, change: Change[bool]) -> None:
+        if change.ok:
+            self.host.record("job", at="submit" if change.new else "begin")
 
     def set_notify_work_desired(self, consumer: Consumer, desired: bool) -> None:
         consumer.wants_work.set(desired)

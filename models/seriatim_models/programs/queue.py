@@ -724,6 +724,22 @@ def _(world: World, lib: ModuleType) -> None:
 
 
 @program(
+    "push-close",
+    "A consumer closes while a message is pushed to it.",
+    "ES-2 ES-5 IM-3",
+    "One consumer, which closes, and one message.",
+    137,
+)
+def _(world: World, lib: ModuleType) -> None:
+    s = Scene(world, lib)
+    q, executor = s.push()
+    a, _ = s.subscribe(q, "A")
+    s.spawn(executor, name="job", daemon=True)
+    s.spawn(lambda: q.enqueue(s.message("m1")), name="P")
+    s.spawn(lambda: q.close(a), name="A")
+
+
+@program(
     "exclusive",
     "The shortcut for an exclusive consumer, with an earlier message still waiting for credit.",
     "SO-1 SO-3 SO-6 ES-5 ES-6 IM-3 WK-1",

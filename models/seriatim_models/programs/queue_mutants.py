@@ -525,10 +525,12 @@ mutant(
         "",
     ),
     (
-        """        self.host.record("job", at="end")
+        """            while self._deliver_to(consumer, "job"):
+                pass
 """,
-        """        self._job_pending.set(False)
-        self.host.record("job", at="end")
+        """            while self._deliver_to(consumer, "job"):
+                pass
+        self._job_pending.set(False)
 """,
     ),
 )
@@ -819,5 +821,18 @@ mutant(
 """,
         """        self.manager.set_interest(consumer, consumer.wants_work.get())
 """,
+    ),
+)
+
+mutant(
+    "delivers-to-the-closed",
+    "ES-5",
+    "push-close",
+    32,
+    "QPID-6817 in kind",
+    "a publisher that waited for the send lock does not look whether the consumer has closed meanwhile",
+    (
+        "            if consumer.closed or not consumer.wants_work.get():\n",
+        "            if not consumer.wants_work.get():\n",
     ),
 )
