@@ -31,6 +31,16 @@ def test_a_token_is_shown(world: Any, run: Any) -> None:
     assert "get x    |" in ran.out
 
 
+def test_a_token_is_shown_as_a_page_to_step_through(world: Any, run: Any, tmp_path: Path) -> None:
+    page = tmp_path / "race.html"
+    ran = run("show", "s1-abc", "--html", str(page))
+    assert ran.code == 1
+    source = page.read_text()
+    assert "seriatim show s1-abc" in source
+    assert "x.set(&lt;b&gt;1&lt;/b&gt;)" in source
+    assert "<b>1</b>" not in source
+
+
 def test_saved_verdicts_are_shown_with_the_code_of_who_wrote_them(
     world: Any, run: Any, tmp_path: Path
 ) -> None:

@@ -267,7 +267,7 @@ def test_what_never_happens_is_bad_only_at_the_end() -> None:
         ("x.compare_and_set((1, 'a, b'), [3, 4])", "True", "[3, 4]"),
         ("x.compare_and_set(1, 2)", "False", None),
         ("x.get_and_add(2)", "40", "42"),
-        ("x.add(-1)", "", "changed by -1"),
+        ("x.add(-1)", "", "added -1"),
         ("x.acquire()", "", "acquired by a"),
         ("x.try_acquire()", "False", None),
         ("x.release()", "", "released by a"),
@@ -277,6 +277,17 @@ def test_what_never_happens_is_bad_only_at_the_end() -> None:
 )
 def test_a_step_tells_the_value_of_its_object(op: str, result: str, value: str | None) -> None:
     assert dict(effects(step(1, "a", op, result))).get("x") == value
+
+
+def test_a_counter_is_added_up() -> None:
+    steps = [
+        step(1, "a", "x.add(-1)"),
+        step(2, "b", "x.add(3)"),
+        step(3, "a", "x.get()", "7"),
+        step(4, "b", "x.add(-2)"),
+    ]
+    values = [s[0].rows[0][1] for s in states(steps, [])[1:]]
+    assert values == ["-1 since the beginning", "+2 since the beginning", "7", "5"]
 
 
 def test_arguments_are_cut_outside_of_brackets_and_strings() -> None:

@@ -209,8 +209,19 @@ class Reconstruction:
 
     def step(self, step: Stepped) -> None:
         for name, value in effects(step):
-            if not self._told(name):
-                self.objects[name] = value
+            if self._told(name):
+                continue
+            if value.startswith(ADDED) and (by := _number(value.removeprefix(ADDED))) is not None:
+                value = self._added(name, by)
+            self.objects[name] = value
+
+    def _added(self, name: str, by: int) -> str:
+        """A counter that was added to: its value, or how far it went if nobody ever read it."""
+        before = self.objects.get(name, f"0{SINCE}")
+        number = _number(before.removesuffix(SINCE))
+        if number is None:
+            return f"changed by {by}"
+        return f"{number + by:+}{SINCE}" if before.endswith(SINCE) else str(number + by)
 
     def _told(self, name: str) -> bool:
         """Whether the tables above show it, better than by its last value."""
@@ -314,6 +325,9 @@ def states(events: Sequence[Stepped], records: Iterable[Recorded]) -> list[State
 # What a step says of shared objects
 # --------------------------------------------------------------------------------------------------
 
+ADDED = "added "
+SINCE = " since the beginning"
+
 CALL = re.compile(
     r"(?P<obj>.+?)\.(?P<what>get|set|get_and_set|compare_and_set|get_and_add|add|acquire|try_acquire|release|"
     r"wait|notify|notify_all)\((?P<args>.*)\)(?: wakes)?",
@@ -350,7 +364,7 @@ def effects(step: Stepped) -> list[tuple[str, str]]:
         before, by = _number(step.result), _number(args)
         value = None if before is None or by is None else str(before + by)
     elif what == "add":
-        value = f"changed by {args}"
+        value = f"{ADDED}{args}"
     elif what == "try_acquire":
         value = f"acquired by {step.thread}" if step.result == "True" else None
     else:
