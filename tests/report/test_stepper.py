@@ -186,6 +186,27 @@ def test_at_the_end_it_is_the_state_that_the_queue_itself_tells(program: str) ->
     assert checked >= 30
 
 
+def test_what_is_gone_stays_to_be_seen_until_it_is_unlinked() -> None:
+    gone = {"m": "m1", "ok": True, "sub": ""}
+    node = {"list": "q.All", "node": "A@q.All#1", "place": [0, 1]}
+    records = [
+        Record(0, "a", "queue", {"q": "q"}),
+        Record(0, "a", "link", {"list": "q", "node": "m1", "place": [0, 1]}),
+        Record(0, "a", "link", node),
+        Record(1, "a", "entry_cas", {**gone, "new": "DELETED"}),
+        Record(1, "a", "mark", node),
+        Record(2, "a", "unlink", {"list": "q", "node": "m1", "place": [0, 1]}),
+        Record(2, "a", "unlink", node),
+    ]
+    seen = states([step(1, "a", "x.get()"), step(2, "a", "x.get()")], records)
+    assert [table(s, "Entries of q").rows[1][1] for s in seen] == [
+        "AVAILABLE",
+        "DELETED",
+        "DELETED, unlinked",
+    ]
+    assert [table(s, "Lists of").rows[0][1] for s in seen] == ["A", "(A left)", ""]
+
+
 # ---- what comes from outside
 
 
