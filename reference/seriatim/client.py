@@ -218,13 +218,19 @@ class ServerChannel:
     """Of each consumer that comes after it was set, as in RabbitMQ; AMQP 0-9-1 would make it the channel's."""
 
 
-@deal.pure
+@deal.pre(lambda limit, held: limit >= 0 and held >= 0)
+@deal.ensure(
+    lambda limit, held, result: result or 0 < limit <= held, message="QS-1: refused only when full"
+)
 def within(limit: int, held: int) -> bool:
     """Whether one more fits under a limit; 0 is no limit."""
     return limit == 0 or held < limit
 
 
-@deal.pure
+@deal.ensure(
+    lambda outstanding, tag, multiple, result: set(result) <= set(outstanding),
+    message="QS-1: what is settled was outstanding",
+)
 def settled_by(outstanding: list[int], tag: int, multiple: bool) -> list[int]:
     """The delivery tags that settling `tag` settles; 0 with `multiple` is all (AMQP 0-9-1, basic.ack)."""
     if multiple:

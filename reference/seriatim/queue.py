@@ -37,6 +37,7 @@ It does not know threads, clocks or logs: it asks its `Host`. It does not know p
 back-pressure other than credit, or the network. A consumer's interest and credit change only on the thread that
 runs its connection, as in the articles; everything else may be called from any thread.
 Memory is reclaimed by the garbage collector: a node that somebody still points at is never used again.
+Its contracts are `deal`'s, without ``deal.pure``: that replaces ``sys.stdout`` while a function runs, for all threads.
 """
 
 from __future__ import annotations
@@ -81,7 +82,6 @@ class Message:
 @deal.ensure(
     lambda priority, levels, result: 0 <= result < levels, message="SO-5: the level exists"
 )
-@deal.pure
 def sub_queue(priority: int, levels: int) -> int:
     """The level, 0 lowest, that a message priority belongs to when there are `levels` of them.
 
@@ -206,7 +206,10 @@ LEGAL = frozenset(
 )
 
 
-@deal.pure
+@deal.ensure(
+    lambda before, after, result: not result or before.name != "DELETED",
+    message="ES-3: deleted is final",
+)
 def legal(before: State, after: State) -> bool:
     """Whether an entry may go from one state to the other (ES-1)."""
     return (before.name, after.name) in LEGAL

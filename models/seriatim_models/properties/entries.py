@@ -292,11 +292,7 @@ class Im1(OnReplay):
             if not entry.immediate or op is None or op.last is None:
                 continue
             tested += 1
-            given = [
-                e
-                for e in entry.delivers
-                if e.args["sub"] in h.subs and h.subs[e.args["sub"]].acquires
-            ]
+            given = [e for e in entry.changes if e.args["ok"] and e.args["new"] == "ACQUIRED"]
             dropped = [
                 e
                 for e in entry.changes
