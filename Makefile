@@ -2,7 +2,7 @@
 # Everything is installed into .venv, from the pinned versions in .lock/constraints.txt, by the rule for $(STAMP) below.
 
 .DEFAULT_GOAL := help
-.PHONY: help run test soak prove mutants reach lint format setup lock clean bench-explorer crosscheck
+.PHONY: help run test demo-fair soak prove mutants reach lint format setup lock clean bench-explorer crosscheck
 
 VENV  := .venv
 BIN   := $(VENV)/bin
@@ -28,6 +28,7 @@ seriatim: how a message queue's threads must behave, as code you can run, break 
   make run      check every program, show the published race and its repair, audit recordings of a
                 real broker on Spark, and write build/report/index.html
   make test     run the tests
+  make demo-fair  the fair consumer's two published tables, simulated side by side, and build/demo/fair.svg
   make soak     the machines for SECONDS (120): drawn programs under the explorer and on real threads
   make prove    CrossHair on every pure function that has a contract
   make mutants  wrong references by the hundred: how many are caught (slow; SAMPLE=60 takes that many)
@@ -62,6 +63,10 @@ run: $(STAMP)
 
 test: $(STAMP)
 	@$(BIN)/python -m pytest $(ARGS)
+
+demo-fair: $(STAMP)
+	@mkdir -p build/demo
+	@$(BIN)/python -c 'from seriatim_models.programs import fair_simulation as f; print(f.text()); f.plot("build/demo/fair.svg")'
 
 soak: $(STAMP)
 	@$(BIN)/python -m seriatim_models.machines.soak $(SECONDS) $(ARGS)
