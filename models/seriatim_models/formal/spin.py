@@ -1,0 +1,170 @@
+"""Run the Promela models and compare with what is pinned.
+
+python -m seriatim_models.formal.spin                 # all; exit 1 on any difference, 2 if Spin or gcc is missing
+python -m seriatim_models.formal.spin NAME ...        # some, by name or the beginning of a name
+python -m seriatim_models.formal.spin --show NAME     # and the counterexamples, in columns
+python -m seriatim_models.formal.spin --pin           # write states and depth as measured into the manifest
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import tempfile
+from collections.abc import Callable, Iterable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
+from itertools import groupby
+from pathlib import Path
+
+from rich.console import Console
+from rich.table import Table
+
+from seriatim_models.formal import manifest, pan, tools, trail
+from seriatim_models.formal.manifest import Run
+
+JOBS = 2
+ACCOUNT_MAX = 5000
+"""Lines of Spin's account of a trail that are made into columns; beyond that nobody reads them."""
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """One run as it came out."""
+
+    pinned: Run
+    measured: Run
+    """The same with states, depth and seconds as measured."""
+    verdict: str
+    """`holds` or `fails`."""
+    wrong: str
+    """In what it differs from what is pinned; '' if in nothing."""
+    case: str
+    """The counterexample, if there is one."""
+
+
+def expected(kind: str) -> str:
+    """The verdict that a run of this kind must have: a probe is a claim that must fail."""
+    return "holds" if kind == "holds" else "fails"
+
+
+def carry_out(
+    runs: Iterable[Run], folder: Path, ended: Callable[[Outcome], None], show: bool = False
+) -> list[Outcome]:
+    """All runs, models in parallel, each compiled once."""
+    kinds = sorted(runs, key=_model)
+    groups = [list(group) for _, group in groupby(kinds, key=_model)]
+
+    def one(group: list[Run]) -> list[Outcome]:
+        first = group[0]
+        claims = first.claim is not None
+        model = pan.build(first.file, first.flags, folder, fair=first.fair, claims=claims)
+        found = []
+        for run in group:
+            outcome = judge(run, model, show)
+            ended(outcome)
+            found.append(outcome)
+        return found
+
+    with ThreadPoolExecutor(JOBS) as pool:
+        return [outcome for part in pool.map(one, groups) for outcome in part]
+
+
+def _model(run: Run) -> tuple[str, list[str], bool, bool]:
+    return (run.file, run.flags, run.fair, run.claim is None)
+
+
+def judge(run: Run, model: pan.Model, show: bool = False) -> Outcome:
+    """One claim about a compiled model; a counterexample that nobody waits for is not made readable."""
+    found = model.search(run.claim)
+    verdict = "fails" if found.errors else "holds"
+    measured = replace(run, states=found.states, depth=found.depth, seconds=found.seconds)
+    wrong = run.differs(measured)
+    if verdict != expected(run.kind):
+        wrong = f"{verdict}, and must not" + (f"; {wrong}" if wrong else "")
+    case = ""
+    if found.trail is not None and (show or verdict != expected(run.kind)):
+        account = model.replay(found.trail)
+        if account.count("\n") > ACCOUNT_MAX:  # a depth-first trail of a cycle can be very long
+            case = f"{run.name}: {found.depth} steps, too many to show; the claim is {run.claim}"
+        else:
+            source = model.source.read_text(encoding="utf-8")
+            case = str(trail.readable(run, source, account))
+    return Outcome(run, measured, verdict, wrong, case)
+
+
+def table(found: list[Outcome]) -> Table:
+    """What came out, one row a run."""
+    rows = Table(title="Promela models", title_justify="left", box=None, pad_edge=False)
+    for name in ("id", "run", "what", "must", "is"):
+        rows.add_column(name, overflow="fold")
+    for name in ("states", "depth", "seconds"):
+        rows.add_column(name, justify="right")
+    for o in found:
+        flag = "[red]DIFFERS[/]" if o.wrong else o.verdict
+        rows.add_row(
+            o.pinned.property,
+            o.pinned.name,
+            o.pinned.says,
+            {"reached": "be reached"}.get(o.pinned.kind, o.pinned.kind),
+            flag,
+            f"{o.measured.states:,}",
+            str(o.measured.depth),
+            f"{o.measured.seconds:.1f}",
+        )
+    return rows
+
+
+def select(runs: list[Run], names: list[str]) -> list[Run]:
+    """The runs that are named, or all. Raises ValueError for a name that fits none."""
+    for name in names:
+        if not any(run.name.startswith(name) for run in runs):
+            raise ValueError(
+                f"no run is called {name}; they are: {', '.join(r.name for r in runs)}"
+            )
+    return [run for run in runs if not names or any(run.name.startswith(n) for n in names)]
+
+
+def main(args: list[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(prog="python -m seriatim_models.formal.spin")
+    parser.add_argument("names", nargs="*", metavar="NAME")
+    parser.add_argument("--show", action="store_true", help="print counterexamples too")
+    parser.add_argument("--pin", action="store_true", help="write what was measured")
+    asked = parser.parse_args(args)
+    console = Console(soft_wrap=False)
+    try:
+        runs = select(manifest.read(), asked.names)
+        tools.ensure()
+    except (ValueError, tools.Missing) as why:
+        print(f"{why}", file=sys.stderr)
+        return 2
+    console.print(f"{tools.version()}, {len(runs)} runs")
+    count = 0
+
+    def ended(outcome: Outcome) -> None:
+        nonlocal count
+        count += 1
+        mark = "!" if outcome.wrong else " "
+        console.print(f"{mark} {count:3}/{len(runs)} {outcome.pinned.name}", highlight=False)
+
+    with tempfile.TemporaryDirectory(prefix="seriatim-spin-") as folder:
+        found = carry_out(runs, Path(folder), ended, asked.show)
+        found.sort(key=lambda o: runs.index(o.pinned))
+    console.print(table(found))
+    wrong = [o for o in found if o.wrong]
+    for o in found:
+        if o.case:
+            print(f"\n{o.case}")
+    for o in wrong:
+        console.print(f"{o.pinned.name}: {o.wrong}", style="red", highlight=False)
+    if asked.pin:
+        by_name = {o.pinned.name: o.measured for o in found}
+        manifest.write([by_name.get(run.name, run) for run in manifest.read()])
+        wrong = [o for o in wrong if o.verdict != expected(o.pinned.kind)]
+    states = sum(o.measured.states for o in found)
+    console.print(f"{len(found)} runs, {states:,} states, {len(wrong)} not as they must be")
+    return int(bool(wrong))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

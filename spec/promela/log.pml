@@ -1,0 +1,100 @@
+/* How the channel of a log waits and is notified (LC-4, LC-5).
+ *
+ * A topic with BACKLOG messages written before the consumer connects, and a publisher that writes two more;
+ * a consumer that reads until there is nothing and then waits on a condition variable.
+ *
+ *   (no flag)          the consumer sleeps while nothing is unread, and asks that under the lock
+ *   -DPUBLISHED        it counts: each notify adds one to `waiting`, and what was read is subtracted
+ *   -DSIGNAL_UNLOCKED  the publisher signals without having held the lock since it wrote
+ *   -DNEVER_UNLOCKED   the lock is not given back, so that threads get stuck
+ *   -DBACKLOG=n        1 unless said
+ *
+ * Beyond these bounds: several publishers (they share nothing but the lock), handlers that fail (LC-6).
+ */
+#ifndef BACKLOG
+#define BACKLOG 1
+#endif
+#define MESSAGES (BACKLOG + 2)
+
+byte written = BACKLOG, handled;
+bool locked, asleep, publishing = true, announcing;
+short waiting;
+
+#define unread (handled < written)
+#define lock() atomic { !locked -> locked = true }
+#ifdef NEVER_UNLOCKED
+#define unlock() skip
+#else
+#define unlock() locked = false
+#endif
+
+/* Gives the lock back and sleeps, in one step; takes it again when woken. */
+inline sleep() {
+  atomic { locked = false; asleep = true }    /* unlocks and sleeps */
+end_asleep:                                   /* to be asleep at the end is right */
+  atomic { !asleep && !locked -> locked = true }   /* is woken, and locks */
+}
+
+proctype Publisher() {
+  do
+  :: written == MESSAGES -> break
+  :: else ->
+     atomic { written++; announcing = true }  /* writes a message */
+#ifndef SIGNAL_UNLOCKED
+     lock();                                  /* locks */
+#ifdef PUBLISHED
+     waiting++;                               /* one more is waiting */
+#endif
+     unlock();                                /* unlocks */
+#endif
+     atomic { asleep = false; announcing = false }   /* signals */
+  od;
+  publishing = false
+}
+
+proctype Consumer() {
+  short processed;
+  lock();                                     /* locks */
+end:
+  do
+  ::
+#ifdef PUBLISHED
+     do
+     :: waiting != 0 -> break                 /* something is waiting */
+     :: else -> sleep()
+     od;
+     unlock();                                /* unlocks */
+     processed = 0;
+     do
+     :: unread -> atomic { handled++; processed++ }   /* reads and handles a message */
+     :: else -> break                         /* nothing to read */
+     od;
+     lock();                                  /* locks */
+     waiting = waiting - processed            /* subtracts what was handled */
+#else
+     do
+     :: unread -> break                       /* something is unread */
+     :: else -> sleep()
+     od;
+     unlock();                                /* unlocks */
+     do
+     :: unread -> handled++                   /* reads and handles a message */
+     :: else -> break                         /* nothing to read */
+     od;
+     lock()                                   /* locks */
+#endif
+  od
+}
+
+init { atomic { run Publisher(); run Consumer() } }
+
+/* It does not sleep while something is unread and no notification is on its way. */
+ltl lc_4 { [] !(asleep && unread && !announcing) }
+ltl lc_4_sleeps_at_the_end { [] !(asleep && handled == MESSAGES) }
+ltl lc_4_sleeps_in_between { [] !(asleep && publishing && handled == BACKLOG + 1) }
+/* Everything is handled in the end (weak fairness). */
+ltl lc_4_is_handled { <> (handled == MESSAGES) }
+/* The count is never negative. */
+ltl lc_5_count { [] (waiting >= 0) }
+/* With nothing more to come it sleeps in the end, and does not spin (weak fairness). */
+ltl lc_5_rests { <> [] asleep }

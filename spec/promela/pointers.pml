@@ -1,0 +1,148 @@
+/* Subscription pointers, release and priority arrival (SP-2).
+ *
+ * Entries stand at places 1, 2, 3 behind a sentinel at 0. A holds entry 1 and nobody else anything.
+ * A pointer says which entry its consumer looks at next; `mark` is the identity of the pointer object.
+ *
+ *   (no flag)                A gives entry 1 back while B takes two: the program `release-behind` of the explorer
+ *   -DARRIVAL                places 1 and 2 are a sub-queue of high priority, 3 is one of low; 2 arrives while B takes one
+ *   -DPUBLISHED_REWIND       a pointer is moved back only if it is past the entry (F-2; with -DARRIVAL, F-3)
+ *   -DPUBLISHED_BY_VALUE     pointers are compared by the entry that they stand at (F-4)
+ *   -DOUTCOMES               print who holds what at the end
+ *
+ * Beyond these bounds: more consumers, more entries, more releases; see spec/induction for any number.
+ */
+#define AVAILABLE 0
+#define GONE      2
+#define held(c)   (3 + c)
+#define A 0
+#define B 1
+#ifndef AVOID
+#define AVOID 255
+#endif
+
+byte state[4];
+bool linked[4];
+byte at[2], mark[2], fresh = 1;
+byte finished;
+bool went_back;          /* for the probe: a rewind moved a pointer back */
+#define done (finished == 2)
+
+/* A new pointer object at entry e for consumer c. */
+inline point(c, e) {
+  at[c] = e;
+#ifndef PUBLISHED_BY_VALUE
+  mark[c] = fresh; fresh++
+#endif
+}
+
+/* The place behind p, 0 if there is none: one look at the sub-queue of p, and another at the next one. */
+inline following(p, n) {
+#ifdef ARRIVAL
+  atomic {
+    if
+    :: p == 0 -> n = 1
+    :: p == 1 -> n = (linked[2] -> 2 : 0)
+    :: p == 2 || p == 3 -> n = 0
+    fi
+  }                                       /* looks behind it in its own sub-queue */
+  if
+  :: n == 0 && p != 3 -> n = 3            /* that was the end: the head of the lower one */
+  :: else
+  fi
+#else
+  n = (p < 3 -> p + 1 : 0)
+#endif
+}
+
+/* The next entry for c is taken; 0 if there is none. */
+inline attempt(c, got) {
+  got = 0;
+  do
+  :: atomic { p = at[c]; m = mark[c] }    /* reads the pointer */
+     won = (state[p] == AVAILABLE);       /* looks whether the entry there is available */
+     if
+     :: won ->
+        atomic { won = (state[p] == AVAILABLE); if :: won -> state[p] = held(c) :: else fi }   /* acquires it, if it still is */
+        if
+        :: won -> got = p; break
+        :: else
+        fi
+     :: else ->
+        following(p, n);
+        if
+        :: n == 0 -> break
+        :: else
+        fi;
+        atomic { if :: at[c] == p && mark[c] == m -> point(c, n) :: else fi }   /* moves the pointer on, if it is the one that was read */
+     fi
+  od
+}
+
+/* Whoever makes entry e wanted puts a fresh pointer into consumer c. */
+inline rewind(c, e) {
+  do
+  :: atomic { p = at[c]; m = mark[c] }    /* reads the pointer of the one, then of the other */
+#ifdef PUBLISHED_REWIND
+     if
+     :: e >= p -> break                   /* it is not past the entry */
+     :: else
+     fi;
+#endif
+     atomic {
+       won = (at[c] == p && mark[c] == m);
+       if
+       :: won -> went_back = went_back || e < p; point(c, (e < p -> e : p))   /* moves it back, if it is the one that was read */
+       :: else
+       fi
+     }
+     if
+     :: won -> break
+     :: else
+     fi
+  od
+}
+
+proctype Mover() {
+  byte p, m;
+  bool won;
+#ifdef ARRIVAL
+  linked[2] = true;                       /* links entry 2 */
+  rewind(A, 2);
+  rewind(B, 2);
+#else
+  atomic { assert(state[1] == held(A)); state[1] = AVAILABLE }   /* gives entry 1 back */
+  rewind(A, 1);
+  rewind(B, 1);
+#endif
+  finished++
+}
+
+proctype Taker() {
+  byte p, m, n, got;
+  bool won;
+  attempt(B, got);
+#ifndef ARRIVAL
+  attempt(B, got);
+#endif
+  finished++
+}
+
+init {
+  d_step { state[0] = GONE; state[1] = held(A); linked[1] = true; linked[3] = true; at[A] = 1 }
+#ifndef ARRIVAL
+  linked[2] = true;
+#endif
+  atomic { run Mover(); run Taker() }
+#ifdef OUTCOMES
+  done -> assert(state[1] * 36 + state[2] * 6 + state[3] != AVOID);
+  c_code { printf("outcome %d\n", now.state[1] * 36 + now.state[2] * 6 + now.state[3]); }
+#endif
+}
+
+#ifndef OUTCOMES
+#define covered(c, e) (!linked[e] || state[e] != AVAILABLE || e >= at[c])
+/* At the end no available entry lies behind a pointer. */
+ltl sp_2 { [] (done -> covered(A, 1) && covered(A, 2) && covered(A, 3) && covered(B, 1) && covered(B, 2) && covered(B, 3)) }
+ltl sp_2_went_back { [] !(done && went_back) }
+ltl sp_2_left_over { [] !(done && (state[1] == AVAILABLE || state[2] == AVAILABLE)) }
+#endif
