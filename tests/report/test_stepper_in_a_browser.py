@@ -35,6 +35,7 @@ QUIET = [
     "--disable-sync",
 ]
 
+# A browser is a program of the machine, not of .venv; what the page holds is tested without one beside this file.
 pytestmark = pytest.mark.skipif(
     CHROMIUM is None, reason="no chromium on this machine (Debian: apt install chromium)"
 )

@@ -78,6 +78,7 @@ def judge(
                 raise
             import pytest
 
+            # One token is given to a whole session, and is of one test; all others have nothing to replay.
             pytest.skip(f"the token to replay is of another test: {error}")
     else:
         if OPTIONS["seconds"] is not None:
