@@ -108,7 +108,7 @@ $(STAMP): pyproject.toml $(LOCK)
 	@"$(BIN)/python" -c '' 2>/dev/null || "$(PYTHON)" -m venv --clear "$(VENV)" || { \
 	  echo "Python could not make .venv: install its venv module (Debian: python3-venv) and try again" >&2; exit 2; }
 	@echo "Installing into $(VENV): about a gigabyte, a few minutes the first time"
-	@"$(BIN)/python" -m pip install --quiet --disable-pip-version-check --constraint $(LOCK) --editable '.[dev,spark,plots]'
+	@"$(BIN)/python" -m pip install --quiet --disable-pip-version-check --constraint $(LOCK) --editable '.[dev,spark,plots,amqp,peers]'
 	@touch $@
 
 # One file for every supported Python: the resolver writes environment markers where versions must differ.
