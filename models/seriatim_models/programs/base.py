@@ -56,3 +56,59 @@ class Mutant:
     """Length of its shortest counterexample, in steps."""
     also: tuple[str, ...] = ()
     """Other properties that convict it in the same program."""
+
+
+class Programs(dict[str, Program]):
+    """The programs over one reference, by id."""
+
+    def __init__(self, reference: str) -> None:
+        super().__init__()
+        self.reference = reference
+
+    def program(
+        self,
+        id: str,
+        title: str,
+        properties: str,
+        beyond: str,
+        traces: int,
+        *,
+        real_time: bool = False,
+    ) -> Callable[[Build], Build]:
+        """Register the decorated builder as a program that tests the properties named, with blanks between."""
+
+        def register(build: Build) -> Build:
+            self[id] = Program(
+                id,
+                title,
+                self.reference,
+                tuple(properties.split()),
+                build,
+                beyond,
+                traces,
+                real_time,
+            )
+            return build
+
+        return register
+
+
+class Mutants(dict[str, Mutant]):
+    """The mutants of one reference, by id."""
+
+    def __init__(self, reference: str) -> None:
+        super().__init__()
+        self.reference = reference
+
+    def add(
+        self,
+        id: str,
+        killed_by: str,
+        program: str,
+        steps: int,
+        origin: str,
+        title: str,
+        *edits: tuple[str, str],
+        also: tuple[str, ...] = (),
+    ) -> None:
+        self[id] = Mutant(id, origin, title, self.reference, edits, killed_by, program, steps, also)

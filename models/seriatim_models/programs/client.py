@@ -12,23 +12,10 @@ from types import ModuleType
 
 import seriatim.client as reference
 from seriatim_models.explorer import World
-from seriatim_models.programs.base import Build, Program
+from seriatim_models.programs.base import Programs
 
-CLIENT_PROGRAMS: dict[str, Program] = {}
-
-
-def program(
-    id: str, title: str, properties: str, beyond: str, traces: int
-) -> Callable[[Build], Build]:
-    """Register the decorated builder as a program that tests the named properties."""
-
-    def register(build: Build) -> Build:
-        CLIENT_PROGRAMS[id] = Program(
-            id, title, "client", tuple(properties.split()), build, beyond, traces
-        )
-        return build
-
-    return register
+CLIENT_PROGRAMS = Programs("client")
+program = CLIENT_PROGRAMS.program
 
 
 class Scene:

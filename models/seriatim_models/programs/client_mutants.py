@@ -6,24 +6,10 @@ The others are mistakes that the client's history records as repaired, with the 
 
 from __future__ import annotations
 
-from seriatim_models.programs.base import Mutant
+from seriatim_models.programs.base import Mutants
 
-CLIENT_MUTANTS: dict[str, Mutant] = {}
-
-
-def mutant(
-    id: str,
-    killed_by: str,
-    program: str,
-    steps: int,
-    origin: str,
-    title: str,
-    *edits: tuple[str, str],
-    also: tuple[str, ...] = (),
-) -> None:
-    """Register one."""
-    CLIENT_MUTANTS[id] = Mutant(id, origin, title, "client", edits, killed_by, program, steps, also)
-
+CLIENT_MUTANTS = Mutants("client")
+mutant = CLIENT_MUTANTS.add
 
 JAVA = "RabbitMQ Java client, main of August 2026"
 BROKER = "RabbitMQ broker"

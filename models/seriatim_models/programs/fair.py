@@ -6,31 +6,17 @@ from collections.abc import Callable
 from types import ModuleType
 from typing import Any
 
-import seriatim.fair as reference
 from seriatim_models.explorer import World
-from seriatim_models.programs.base import Build, Program
+from seriatim_models.programs.base import Programs
 from seriatim_models.programs.fair_simulation import simulate
 
-FAIR_PROGRAMS: dict[str, Program] = {}
+FAIR_PROGRAMS = Programs("fair")
+program = FAIR_PROGRAMS.program
 
 Slots = list[reference.Slot[int]]
 Consumer = reference.FairConsumer[int]
 
 ROUNDS = 8
-
-
-def program(
-    id: str, title: str, properties: str, beyond: str, traces: int
-) -> Callable[[Build], Build]:
-    """Register the decorated builder as a program that tests the named properties."""
-
-    def register(build: Build) -> Build:
-        FAIR_PROGRAMS[id] = Program(
-            id, title, "fair", tuple(properties.split()), build, beyond, traces
-        )
-        return build
-
-    return register
 
 
 class FairScene:

@@ -5,24 +5,10 @@ Those named ``published-...`` are what the article, or its repository, does.
 
 from __future__ import annotations
 
-from seriatim_models.programs.base import Mutant
+from seriatim_models.programs.base import Mutants
 
-FAIR_MUTANTS: dict[str, Mutant] = {}
-
-
-def mutant(
-    id: str,
-    killed_by: str,
-    program: str,
-    steps: int,
-    origin: str,
-    title: str,
-    *edits: tuple[str, str],
-    also: tuple[str, ...] = (),
-) -> None:
-    """Register one."""
-    FAIR_MUTANTS[id] = Mutant(id, origin, title, "fair", edits, killed_by, program, steps, also)
-
+FAIR_MUTANTS = Mutants("fair")
+mutant = FAIR_MUTANTS.add
 
 ARTICLE = "article 'Fair Consuming with RabbitMQ'"
 REPOSITORY = "nithril/article-fair-consuming-with-rabbitmq"

@@ -5,29 +5,16 @@ The disk is in memory and no step of its own: what lies before the tail never ch
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sized
+from collections.abc import Sized
 from contextlib import suppress
 from types import ModuleType
 
 import seriatim.log as reference
 from seriatim_models.explorer import World
-from seriatim_models.programs.base import Build, Program
+from seriatim_models.programs.base import Programs
 
-LOG_PROGRAMS: dict[str, Program] = {}
-
-
-def program(
-    id: str, title: str, properties: str, beyond: str, traces: int
-) -> Callable[[Build], Build]:
-    """Register the decorated builder as a program that tests the named properties."""
-
-    def register(build: Build) -> Build:
-        LOG_PROGRAMS[id] = Program(
-            id, title, "log", tuple(properties.split()), build, beyond, traces
-        )
-        return build
-
-    return register
+LOG_PROGRAMS = Programs("log")
+program = LOG_PROGRAMS.program
 
 
 class LogScene:

@@ -6,24 +6,10 @@ A loop that would spin for ever gives up after a few rounds, so that its history
 
 from __future__ import annotations
 
-from seriatim_models.programs.base import Mutant
+from seriatim_models.programs.base import Mutants
 
-LOG_MUTANTS: dict[str, Mutant] = {}
-
-
-def mutant(
-    id: str,
-    killed_by: str,
-    program: str,
-    steps: int,
-    origin: str,
-    title: str,
-    *edits: tuple[str, str],
-    also: tuple[str, ...] = (),
-) -> None:
-    """Register one."""
-    LOG_MUTANTS[id] = Mutant(id, origin, title, "log", edits, killed_by, program, steps, also)
-
+LOG_MUTANTS = Mutants("log")
+mutant = LOG_MUTANTS.add
 
 ARTICLE = "article 'Building a Queue, part 4'"
 REPOSITORY = "karlseguin/sq, d704544"

@@ -6,30 +6,16 @@ the state in which everything rests is recorded and judged.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from functools import partial
 from types import ModuleType
 
 import seriatim.queue as reference
 from seriatim_models.explorer import World
-from seriatim_models.programs.base import Build, Program
+from seriatim_models.programs.base import Programs
 from seriatim_models.programs.scene import Scene, done, drain, got
 
-QUEUE_PROGRAMS: dict[str, Program] = {}
-
-
-def program(
-    id: str, title: str, properties: str, beyond: str, traces: int, *, real_time: bool = False
-) -> Callable[[Build], Build]:
-    """Register the decorated builder as a program that tests the named properties."""
-
-    def register(build: Build) -> Build:
-        QUEUE_PROGRAMS[id] = Program(
-            id, title, "queue", tuple(properties.split()), build, beyond, traces, real_time
-        )
-        return build
-
-    return register
+QUEUE_PROGRAMS = Programs("queue")
+program = QUEUE_PROGRAMS.program
 
 
 # ---- order, state and pointers: threads that take, without being woken

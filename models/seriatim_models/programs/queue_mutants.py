@@ -6,24 +6,10 @@ The others are mistakes that somebody made or could make; where a public bug rep
 
 from __future__ import annotations
 
-from seriatim_models.programs.base import Mutant
+from seriatim_models.programs.base import Mutants
 
-QUEUE_MUTANTS: dict[str, Mutant] = {}
-
-
-def mutant(
-    id: str,
-    killed_by: str,
-    program: str,
-    steps: int,
-    origin: str,
-    title: str,
-    *edits: tuple[str, str],
-    also: tuple[str, ...] = (),
-) -> None:
-    """Register one."""
-    QUEUE_MUTANTS[id] = Mutant(id, origin, title, "queue", edits, killed_by, program, steps, also)
-
+QUEUE_MUTANTS = Mutants("queue")
+mutant = QUEUE_MUTANTS.add
 
 ORDERING = "article 'Strict Ordering'"
 INTERACTIONS = "article 'Consumer-Queue Interactions'"
