@@ -2,54 +2,66 @@
  *
  * It was linked and offered in vain. Its publisher now gives up on it, while deliveries run on other threads.
  * Each step is one operation on the entry's state; who wins a compare-and-set owns the consequence.
+ * A client may be done with what it got, or give it back at once; it is then an ordinary message, RETURNED,
+ * which to a consumer is the same as AVAILABLE.
  *
- *   -DPUBLISHED       the publisher checks, and then dequeues whatever the state is by now (F-1)
- *   -DACQUIRE_BY_SET  a delivery that saw the entry available acquires it without a compare-and-set
- *   -DOUTCOMES        one delivery, which keeps what it gets: the program `immediate-race` of the explorer
+ *   -DPUBLISHED         the publisher checks, and then dequeues whatever the state is by now (F-1)
+ *   -DPUBLISHED_REPAIR  one compare-and-set from AVAILABLE, but what was given back is AVAILABLE again (F-10)
+ *   -DACQUIRE_BY_SET    a delivery that saw the entry available acquires it without a compare-and-set
+ *   -DOUTCOMES          one delivery, which keeps what it gets: the program `immediate-race` of the explorer
+ *   -DOUTCOMES -DGIVES_BACK   one delivery, given back at once: the program `immediate-returned`
  *
  * Beyond these bounds: more deliveries repeat the same race; the pointers are in pointers.pml.
  */
 #define AVAILABLE 0
 #define DEQUEUED  1
 #define DELETED   2
-#define held(c)   (3 + c)
+#define RETURNED  3
+#define held(c)   (4 + c)
+
+#ifdef PUBLISHED_REPAIR
+#define GIVEN_BACK AVAILABLE
+#else
+#define GIVEN_BACK RETURNED
+#endif
+#define there (state == AVAILABLE || state == RETURNED)
 
 #ifdef OUTCOMES
 #define TAKERS 1
 #else
 #define TAKERS 2
 #endif
-#ifndef AVOID
-#define AVOID 255
-#endif
 
-#define legal(old, new) ((old == AVAILABLE && new != DELETED) || (old >= held(0) && new <= DEQUEUED) || \
-                         (old == DEQUEUED && new == DELETED))
+#define legal(old, new) (((old == AVAILABLE || old == RETURNED) && new != DELETED) || \
+                         (old >= held(0) && (new == GIVEN_BACK || new == DEQUEUED)) || (old == DEQUEUED && new == DELETED))
 
 byte state = AVAILABLE;
 byte delivered, dropped, holders, finished;
-bool illegal, revived;   /* for the properties: a step that ES-1 forbids; a delivery of what was gone */
+bool illegal;            /* for the property: a step that ES-1 forbids */
+bool gave_back;          /* for the property and the probe: somebody gave it back */
 
 #define done (finished == TAKERS + 1)
 
 /* One compare-and-set. */
 #define CAS(old, new, won) atomic { won = (state == old); if :: won -> state = new :: else fi }
 /* One plain write, which the right algorithm never does. */
-#define SET(new) atomic { illegal = illegal || !legal(state, new); revived = revived || state == DELETED; state = new }
+#define SET(new) atomic { illegal = illegal || !legal(state, new); state = new }
 
 proctype Publisher() {
   bool won
 #ifdef PUBLISHED
-  won = (state == AVAILABLE)             /* sees whether it is still available */
+  won = there                            /* sees whether it is still available */
   if
   :: won -> SET(DEQUEUED)                /* dequeues it */
   :: else
   fi
 #else
-  CAS(AVAILABLE, DEQUEUED, won)          /* available -> dequeued, if it still is */
+  CAS(AVAILABLE, DEQUEUED, won)          /* available -> dequeued, if it still is as it was born */
 #endif
   if
-  :: won -> dropped++; CAS(DEQUEUED, DELETED, won)   /* dequeued -> deleted */
+  :: won ->
+     dropped++;                          /* owns it: dropped undelivered */
+     CAS(DEQUEUED, DELETED, won)         /* dequeued -> deleted */
   :: else
   fi
   finished++
@@ -57,24 +69,38 @@ proctype Publisher() {
 
 proctype Delivery(byte c) {
   bool won
-  won = (state == AVAILABLE)             /* sees whether it is available */
+  won = there                            /* sees whether it is available */
   if
   :: won ->
 #ifdef ACQUIRE_BY_SET
      SET(held(c))                        /* acquires it by a plain write */
 #else
-     CAS(AVAILABLE, held(c), won)        /* available -> acquired, if it still is */
+     CAS(AVAILABLE, held(c), won)        /* available -> acquired, if it still is as it was born */
+     if
+     :: !won -> CAS(RETURNED, held(c), won)   /* returned -> acquired, if it was given back */
+     :: else
+     fi
 #endif
   :: else
   fi
   if
   :: won ->
      atomic { delivered++; holders++ }   /* delivers it */
-#ifndef OUTCOMES
-     atomic { won = (state == held(c)); if :: won -> state = DEQUEUED :: else fi; holders-- }   /* acquired -> dequeued */
+#if !defined(OUTCOMES) || defined(GIVES_BACK)
      if
-     :: won -> CAS(DEQUEUED, DELETED, won)   /* dequeued -> deleted */
-     :: else
+#ifndef OUTCOMES
+     :: atomic { won = (state == held(c)); if :: won -> state = DEQUEUED :: else fi; holders-- }   /* acquired -> dequeued: the client is done with it */
+        if
+        :: won -> CAS(DEQUEUED, DELETED, won)   /* dequeued -> deleted */
+        :: else
+        fi
+#endif
+#ifndef PUBLISHED                        /* F-1 needs no such client */
+     :: atomic {
+          if :: state == held(c) -> state = GIVEN_BACK; gave_back = true :: else fi;
+          holders--
+        }                                /* acquired -> returned: the client gives it back at once */
+#endif
      fi
 #endif
   :: else
@@ -91,16 +117,18 @@ init {
 #endif
   }
 #ifdef OUTCOMES
-  done -> assert(state * 10 + delivered != AVOID);
-  c_code { printf("outcome %d\n", now.state * 10 + now.delivered); }
+#define OUTCOME (state * 10 + delivered)
+  atomic { done -> assert(OUTCOME != AVOID); printf("outcome %d\n", OUTCOME) }
 #endif
 }
 
 #ifndef OUTCOMES
-/* Delivered to exactly one or dequeued undelivered: never both, never neither. */
-ltl im_1 { [] (done -> delivered + dropped == 1) }
+/* Delivered or dequeued undelivered: never both, never neither; and to one consumer, unless it was given back. */
+ltl im_1 { [] (done -> (delivered > 0) != (dropped > 0) && dropped <= 1 && (gave_back || delivered <= 1)) }
 ltl im_1_some_delivery { [] !(done && delivered == 1) }
 ltl im_1_some_drop { [] !(done && dropped == 1) }
+ltl im_1_given_back { [] !(gave_back && finished < TAKERS) }
+ltl im_1_delivered_again { [] !(done && delivered == 2) }
 /* Only legal transitions. */
 ltl es_1 { [] !illegal }
 ltl es_1_all_the_way { [] !(state == DELETED) }

@@ -98,3 +98,4 @@ ltl lc_4_is_handled { <> (handled == MESSAGES) }
 ltl lc_5_count { [] (waiting >= 0) }
 /* With nothing more to come it sleeps in the end, and does not spin (weak fairness). */
 ltl lc_5_rests { <> [] asleep }
+ltl lc_5_rests_after_work { [] !(!publishing && handled == MESSAGES && !asleep) }

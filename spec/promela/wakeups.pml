@@ -225,4 +225,5 @@ ltl wk_4 { [] !outranked }
 ltl wk_4_low_is_served { [] !taken_by_low }
 /* Every available message is taken in the end (weak fairness). */
 ltl wk_5 { [] (state[1] == AVAILABLE -> <> (state[1] == TAKEN)) && [] (state[2] == AVAILABLE -> <> (state[2] == TAKEN)) }
+ltl wk_5_waits { [] !(published && state[1] == AVAILABLE) }
 #endif

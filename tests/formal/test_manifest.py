@@ -5,7 +5,7 @@ from collections import defaultdict
 from seriatim_models.formal import SPEC, manifest
 from seriatim_models.properties import PROPERTIES
 
-RUNS = manifest.read()
+RUNS = manifest.read().runs
 
 
 def test_every_run_is_of_a_known_property_and_a_model_that_exists() -> None:
@@ -26,6 +26,22 @@ def test_every_model_has_a_broken_twin_and_something_that_must_be_reached() -> N
         kinds[run.file].add(run.kind)
     for file, has in kinds.items():
         assert has == set(manifest.KINDS), f"{file} has only {has}"
+
+
+def test_every_claim_that_holds_has_a_broken_twin_and_a_probe_of_its_own_property() -> None:
+    kinds: dict[tuple[str, str], set[str]] = defaultdict(set)
+    for run in RUNS:
+        kinds[run.file, run.property].add(run.kind)
+    for run in RUNS:
+        if run.kind == "holds" and run.claim is not None:
+            lacks = set(manifest.KINDS) - kinds[run.file, run.property]
+            assert not lacks, f"{run.name} holds, and of {run.property} {run.file} has no {lacks}"
+
+
+def test_a_claim_is_named_after_its_property() -> None:
+    for run in RUNS:
+        if run.claim is not None:
+            assert run.claim.startswith(run.property.lower().replace("-", "_")), run.name
 
 
 def test_names_are_unique() -> None:

@@ -49,20 +49,34 @@ class Run:
         )
 
 
-def read(path: Path = MANIFEST) -> list[Run]:
-    """The runs. Raises ValueError if the file is not what it should be."""
-    data = json.loads(path.read_text(encoding="utf-8"))
-    if data.get("schema") != SCHEMA:
-        raise ValueError(f"{path}: the schema is {data.get('schema')!r}, not {SCHEMA!r}")
-    runs = [Run(**one) for one in data["runs"]]
-    for run in runs:
+@dataclass(frozen=True)
+class Manifest:
+    """All runs, and the Spin that they were measured with."""
+
+    spin: str
+    runs: list[Run]
+
+
+def read(path: Path = MANIFEST) -> Manifest:
+    """What is pinned. Raises ValueError, with file and field, if it is not what it should be."""
+    try:
+        data = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, json.JSONDecodeError) as error:
+        raise ValueError(f"{path}: {error}") from error
+    if not isinstance(data, dict) or data.get("schema") != SCHEMA:
+        raise ValueError(f"{path}: the field schema is not {SCHEMA!r}")
+    try:
+        found = Manifest(str(data["spin"]), [Run(**one) for one in data["runs"]])
+    except (KeyError, TypeError) as error:
+        raise ValueError(f"{path}: {error}") from error
+    for run in found.runs:
         if run.kind not in KINDS:
-            raise ValueError(f"{run.name}: kind {run.kind!r} is none of {', '.join(KINDS)}")
-    return runs
+            raise ValueError(f"{path}: {run.name}: kind {run.kind!r} is none of {', '.join(KINDS)}")
+    return found
 
 
-def write(runs: list[Run], path: Path = MANIFEST) -> None:
+def write(found: Manifest, path: Path = MANIFEST) -> None:
     """Write the runs, their numbers as measured."""
-    rounded = [asdict(replace(run, seconds=round(run.seconds, 1))) for run in runs]
-    text = json.dumps({"schema": SCHEMA, "runs": rounded}, indent=1)
+    rounded = [asdict(replace(run, seconds=round(run.seconds, 1))) for run in found.runs]
+    text = json.dumps({"schema": SCHEMA, "spin": found.spin, "runs": rounded}, indent=1)
     path.write_text(text + "\n", encoding="utf-8")

@@ -59,7 +59,9 @@ def readable(run: Run, source: str, replayed: str) -> Counterexample:
             who = f"{name} {process}"
             names.setdefault(name, set()).add(who)
             what = behind.get(int(at), "")
-            if steps and steps[-1][:2] == [number, who]:
+            same = steps and steps[-1][:2] == [number, who]
+            goes_on = steps and what and steps[-1][1:4] == [who, what, ""]  # the rest of an atomic
+            if same or goes_on:
                 steps[-1][2] = steps[-1][2] or what
                 steps[-1][4] = steps[-1][4] or statement
             else:
