@@ -22,7 +22,7 @@ class _Run:
         self.statistics = found.RunStatistics(run)
         self._properties = properties
         # Any: each property knows the type of its own summary
-        self._summaries: list[Any] = [None] * len(properties)
+        self._summaries: list[Any] = [p.begin() for p in properties]
         self._waiting: list[Event] = []
 
     def add(self, event: Event) -> None:
@@ -36,8 +36,7 @@ class _Run:
         for n, prop in enumerate(self._properties):
             reads = found.relevant(prop)
             summary = prop.map(e for e in events if reads is None or e.ev in reads)
-            before = self._summaries[n]
-            self._summaries[n] = summary if before is None else prop.combine(before, summary)
+            self._summaries[n] = prop.combine(self._summaries[n], summary)
         self._waiting = []
 
     def finish(self) -> list[Finding]:

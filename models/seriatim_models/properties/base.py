@@ -4,6 +4,7 @@
 `map([])` as its unit), `finish` gives the finding for the whole.
 So one process folds, Spark reduces, a stream keeps the summary as its state, and one huge queue splits over a cluster
 as well as a thousand small ones.
+Who folds chunks in the history's order starts from `begin()`: then summaries stay small (see there).
 Cutting a history anywhere and combining must give what mapping it whole gives; a test holds every property to that.
 """
 
@@ -98,6 +99,14 @@ class Property(Generic[S]):
     # Any: a type as msgspec takes it, which may be a union or a parametrised container
     summary_type: ClassVar[Any] = None
     """The type of the summary, by which it is written and read between processes; None if it must stay in one."""
+
+    def begin(self) -> S:
+        """The summary of a history of which nothing has come yet.
+
+        Unlike ``map([])`` it says that nothing came before. Folding chunks in order *from here* lets a property that
+        carries a state keep that and no events: ``s = p.begin(); s = p.combine(s, p.map(chunk)); ...``.
+        """
+        return self.map([])
 
     def map(self, events: Iterable[Event]) -> S:
         raise NotImplementedError
