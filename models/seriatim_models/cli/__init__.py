@@ -17,6 +17,8 @@ import rich_click as click
 
 from seriatim_models.cli.audit import audit
 from seriatim_models.cli.check import check
+from seriatim_models.cli.conform import conform
+from seriatim_models.cli.learn import learn
 from seriatim_models.cli.listing import listing
 from seriatim_models.cli.options import HELP, lines
 from seriatim_models.cli.show import show
@@ -36,7 +38,9 @@ INTERRUPTED = 130
         seriatim check                             every program, every schedule
         seriatim check --mutants                   is every known mistake noticed?
         seriatim audit recordings --engine spark   judge what a real broker did
+        seriatim conform --exec ./queue            is this queue right?
         seriatim list properties                   what is claimed at all
+        seriatim learn                             lessons with exercises
 
         [bold]Exit codes[/]
         0  all well
@@ -55,7 +59,7 @@ def app(context: click.Context) -> None:
         click.echo(context.get_help())
 
 
-for command in (check, audit, show, listing, tour):
+for command in (check, audit, conform, show, listing, learn, tour):
     app.add_command(command)
 
 

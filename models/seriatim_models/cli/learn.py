@@ -1,0 +1,141 @@
+"""`seriatim learn`: the lessons, in the terminal."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import rich_click as click
+from rich.console import Console
+from rich.markdown import Markdown
+from rich.markup import escape
+from rich.text import Text
+
+from seriatim_models.cli import lab
+from seriatim_models.cli.mistakes import Mistake
+from seriatim_models.cli.options import HELP, lines
+from seriatim_models.cli.screen import Outputs, put
+from seriatim_models.report import lessons
+from seriatim_models.report.lessons import Lesson
+from seriatim_models.report.text import table, titled
+
+READABLE = 100  # columns; longer lines of prose are hard to read, programs are shorter
+
+
+@click.command(
+    epilog=lines(
+        """
+        [bold]Examples[/]
+        seriatim learn                        the chapters
+        seriatim learn 1                      read the first
+        seriatim learn 1 --run                run what it runs
+        seriatim learn 1 --html lesson.html   with its interleavings to step through
+        seriatim learn --html lessons         all chapters, into that folder
+        seriatim learn 1 --start mine.py      begin the exercise
+        seriatim learn 1 --check mine.py      is it right? (0 yes, 1 not yet)
+        seriatim learn 1 --answer             one that is
+        """
+    ),
+)
+@click.argument("chapter", metavar="[N]", type=int, required=False)
+@click.option("--run", "running", is_flag=True, help="Run the chapter's programs and commands.")
+@click.option("--start", metavar="FILE", help="Write what the exercise starts from.")
+@click.option("--check", "mine", metavar="FILE", help="Judge your answer to the exercise.")
+@click.option("--answer", is_flag=True, help="Show an answer.")
+@click.option("--html", metavar="FILE|DIR", help="Write the chapter, or all, as pages.")
+@click.rich_config(help_config=HELP)
+def learn(
+    chapter: int | None,
+    running: bool,
+    start: str | None,
+    mine: str | None,
+    answer: bool,
+    html: str | None,
+) -> int:
+    """Lessons: from two threads and one message to judging a real broker, with exercises."""
+    if sum([running, start is not None, mine is not None, answer, html is not None]) > 1:
+        raise Mistake("choose one of --run, --start, --check, --answer and --html")
+    chapters = lessons.all_in(lab.folder())
+    console = Outputs().console
+    if chapter is None:
+        if running or start is not None or mine is not None or answer:
+            raise Mistake("which chapter? `seriatim learn` lists them")
+        if html is not None:
+            return write_all(chapters, Path(html), console)
+        return contents(chapters, console)
+    if not 1 <= chapter <= len(chapters):
+        raise Mistake(f"there is no chapter {chapter}; they are numbered 1 to {len(chapters)}")
+    lesson = chapters[chapter - 1]
+    if running:
+        return run(lesson, console)
+    if start is not None:
+        return begin(lesson, start, console)
+    if mine is not None:
+        return judge(lesson, Path(mine), console)
+    if html is not None:
+        put(html, lessons.page(lesson, lab.stories(lesson), []).encode())
+        return 0
+    shown = lesson.hidden if answer else lesson.shown
+    console.print(Markdown(shown), width=min(console.width, READABLE))
+    return 0
+
+
+def contents(chapters: list[Lesson], console: Console) -> int:
+    shown = table("n", "chapter", "question", right=("n",))
+    for lesson in chapters:
+        shown.add_row(str(lesson.number), escape(lesson.title), escape(lesson.question))
+    console.print(titled("Lessons: seriatim learn N", shown))
+    return 0
+
+
+def write_all(chapters: list[Lesson], into: Path, console: Console) -> int:
+    for lesson in chapters:
+        file = into / f"{lesson.name}.html"
+        put(str(file), lessons.page(lesson, lab.stories(lesson), chapters).encode())
+        console.print(Text(str(file)), soft_wrap=True)
+    return 0
+
+
+def run(lesson: Lesson, console: Console) -> int:
+    """As a reader would: each program and command in turn, each shown before what it prints."""
+    place = lab.Lab()
+    for step in lesson.runs:
+        if step.kind == "command":
+            console.print(Text(f"$ {step.source}", style="bold"), soft_wrap=True)
+        else:
+            console.print(Markdown(f"```python\n{step.source}```"), width=READABLE)
+        sys.stdout.flush()
+        place.run(step)
+    return 0
+
+
+def begin(lesson: Lesson, target: str, console: Console) -> int:
+    if target != "-" and Path(target).exists():
+        raise Mistake(f"{target} is there already; choose another name")
+    put(target, lesson.start.encode())
+    if target != "-":
+        console.print(
+            Text(f"{target} is yours; then: seriatim learn {lesson.number} --check {target}"),
+            soft_wrap=True,
+        )
+    return 0
+
+
+def judge(lesson: Lesson, mine: Path, console: Console) -> int:
+    try:
+        found = lab.check(lesson, mine)
+    except AssertionError as wrong:
+        console.print(Text(f"Not yet: {wrong}", style="bold red"), soft_wrap=True)
+        return 1
+    last = found[-1] if found else None
+    if last is None or last.verdict == "ok":
+        traces = sum(f.traces or 0 for f in found)
+        over = f": {len(found)} programs, {traces:,} traces, and nothing is wrong" if found else ""
+        console.print(Text(f"Right{over}.", style="bold green"), soft_wrap=True)
+        return 0
+    if last.counterexample is None:
+        console.print(Text(f"Not decided: {last.why}", style="yellow"), soft_wrap=True)
+        return 3
+    console.print(Text("Not yet:", style="bold red"))
+    console.print(Text(last.counterexample.text(console.width)), soft_wrap=True)
+    return 1

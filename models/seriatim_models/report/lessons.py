@@ -1,0 +1,188 @@
+"""Lessons: a chapter of `spec/lessons` as data, and as a page.
+
+A chapter is Markdown that any viewer shows. What runs in it is found by its fences:
+
+- ``python`` is a program; all of a chapter share one namespace, and ``text`` right behind it is what it prints;
+- ``console`` holds commands after ``$``, each followed by what it prints;
+- under the heading Exercise the first ``python`` is what a learner starts from, and the answer is inside
+  ``<details>``.
+
+In what is printed ``...`` stands for anything: a part of a line, or lines.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import Any, Literal, cast
+
+import msgspec
+from markdown_it import MarkdownIt
+from markdown_it.token import Token
+from markupsafe import Markup
+
+from seriatim_models.report.stepper import Story
+
+EXERCISE = "Exercise"
+HIDDEN = re.compile(r"<details>\s*<summary>.*?</summary>\n(.*?)</details>\n?", re.DOTALL)
+
+
+class LessonError(Exception):
+    """A chapter is not as a chapter should be; says where."""
+
+
+class Run(msgspec.Struct, frozen=True, kw_only=True):
+    """Something that a chapter runs, and what it says that this prints."""
+
+    kind: Literal["python", "command"]
+    source: str
+    prints: str | None
+    """None if it does not say."""
+    line: int
+    """Of its fence in the file, from 1."""
+
+
+class Lesson(msgspec.Struct, frozen=True, kw_only=True):
+    """One chapter."""
+
+    number: int
+    title: str
+    question: str
+    file: str
+    text: str
+    """All of it, as Markdown."""
+    runs: list[Run]
+    start: str
+    """What a learner begins with."""
+    answer: str
+
+    @property
+    def name(self) -> str:
+        """The file's name without its ending; the check of the exercise bears it too."""
+        return Path(self.file).stem
+
+    @property
+    def shown(self) -> str:
+        """Without the answer."""
+        return HIDDEN.sub("", self.text)
+
+    @property
+    def hidden(self) -> str:
+        """What is behind the answer's door."""
+        found = HIDDEN.search(self.text)
+        return found.group(1).strip() if found else ""
+
+
+def read(path: Path) -> Lesson:
+    """Raises `LessonError` if there is no title, question, exercise, answer or source in it."""
+    text = path.read_text(encoding="utf-8")
+    title = re.search(r"\A# (\d+)\. (.+)$", text, re.MULTILINE)
+    question = re.search(r"^\*\*Question\.\*\*\s+(.+?)\n\n", text, re.MULTILINE | re.DOTALL)
+    for found, what in ((title, "a title `# N. ...`"), (question, "`**Question.** ...`")):
+        if found is None:
+            raise LessonError(f"{path}: has no {what}")
+    for heading in (EXERCISE, "Source"):
+        if f"\n## {heading}\n" not in text:
+            raise LessonError(f"{path}: has no heading `## {heading}`")
+    fences = [t for t in MarkdownIt().parse(text) if t.type == "fence"]
+    exercise = text[: text.index(f"\n## {EXERCISE}\n")].count("\n") + 1
+    door = text[: text.index("<details>")].count("\n") if "<details>" in text else len(text)
+    body = [t for t in fences if _line(t) < exercise]
+    tasks = [t.content for t in fences if exercise < _line(t) < door and t.info == "python"]
+    answers = [t.content for t in fences if _line(t) > door and t.info == "python"]
+    if not tasks or not answers:
+        raise LessonError(f"{path}: an exercise has a start, and an answer inside <details>")
+    assert title is not None
+    assert question is not None
+    return Lesson(
+        number=int(title[1]),
+        title=title[2],
+        question=" ".join(re.sub(r"[*`]", "", question[1]).split()),
+        file=str(path),
+        text=text,
+        runs=list(_runs(body)),
+        start=tasks[0],
+        answer=answers[0],
+    )
+
+
+def _line(fence: Token) -> int:
+    assert fence.map is not None
+    return fence.map[0]
+
+
+def _runs(fences: list[Token]) -> Iterator[Run]:
+    for n, fence in enumerate(fences):
+        line = _line(fence) + 1
+        if fence.info == "python":
+            told = fences[n + 1] if n + 1 < len(fences) else None
+            assert fence.map is not None
+            adjacent = told is not None and told.info == "text" and _line(told) == fence.map[1] + 1
+            prints = told.content if told is not None and adjacent else None
+            yield Run(kind="python", source=fence.content, prints=prints, line=line)
+        elif fence.info == "console":
+            for part in re.split(r"^\$ ", fence.content, flags=re.MULTILINE)[1:]:
+                command, _, prints = part.partition("\n")
+                yield Run(kind="command", source=command, prints=prints or None, line=line)
+
+
+def prints_as_told(printed: str, told: str) -> bool:
+    """Whether what was printed is what a chapter says; spaces at line ends and empty lines around do not count."""
+    pattern = "".join(map(_pattern, _lines(told)))
+    return re.fullmatch(pattern, "".join(f"{line}\n" for line in _lines(printed))) is not None
+
+
+def _lines(text: str) -> list[str]:
+    return "\n".join(line.rstrip() for line in text.splitlines()).strip("\n").split("\n")
+
+
+def _pattern(line: str) -> str:
+    """A line of nothing but dots is any number of lines."""
+    if line == "...":
+        return r"(?:[^\n]*\n)*?"
+    return r"[^\n]*".join(re.escape(part) for part in line.split("...")) + r"\n"
+
+
+def all_in(folder: Path) -> list[Lesson]:
+    """The chapters of a folder in their order. Raises `LessonError` if one is missing or there twice."""
+    found = sorted((read(p) for p in folder.glob("[0-9]*.md")), key=lambda lesson: lesson.number)
+    numbers = [lesson.number for lesson in found]
+    if numbers != list(range(1, len(found) + 1)):
+        raise LessonError(f"{folder}: the chapters are numbered {numbers}")
+    return found
+
+
+# --------------------------------------------------------------------------------------------------
+# As a page
+# --------------------------------------------------------------------------------------------------
+
+
+def page(lesson: Lesson, stories: Mapping[int, Story], others: list[Lesson]) -> str:
+    """The chapter with each interleaving to step through behind the program or command that finds it.
+
+    `stories` are by the line of the fence. `others` are all chapters, to be linked to.
+    """
+    from seriatim_models.report.html import environment
+
+    env = environment()
+    # Any: a template's macros are attributes that no type checker knows
+    stepper: Callable[[Story], str] = cast(Any, env.get_template("stepper.j2").module).stepper
+
+    def fence(tokens: list[Token], at: int, *_: Any) -> str:  # Any: markdown-it's own signature
+        told = tokens[at]
+        story = stories.get(_line(told) + 1)
+        label = {"python": "Program", "text": "What it prints", "console": "Commands"}
+        pre = Markup('<pre tabindex="0" aria-label="{}"><code>{}</code></pre>\n').format(
+            label.get(told.info, "Text"), told.content
+        )
+        return str(pre + Markup(stepper(story)) if story else pre)
+
+    made = MarkdownIt("commonmark", {"html": True}).enable("table")
+    made.add_render_rule("fence", lambda _, tokens, at, *rest: fence(tokens, at, *rest))
+    return env.get_template("lesson.html.j2").render(
+        lesson=lesson,
+        body=Markup(made.render(lesson.text)),
+        others=others,
+        stories=bool(stories),
+    )

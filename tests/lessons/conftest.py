@@ -1,0 +1,40 @@
+"""The chapters, and a folder in which what they write lies."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from seriatim_models import cli
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+@pytest.fixture
+def checkout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """An empty folder with nothing of the checkout in it but the recordings."""
+    (tmp_path / "tests").mkdir()
+    (tmp_path / "tests" / "data").symlink_to(ROOT / "tests" / "data")
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+@dataclass
+class Ran:
+    code: int
+    out: str
+    err: str
+
+
+@pytest.fixture
+def run(capfd: pytest.CaptureFixture[str]) -> Callable[..., Ran]:
+    """Run the command line in this process."""
+
+    def run(*arguments: str) -> Ran:
+        code = cli.run(arguments)
+        return Ran(code, *capfd.readouterr())
+
+    return run

@@ -1,0 +1,244 @@
+"""Everything that a chapter runs prints what the chapter says; every exercise has an answer and needs one."""
+
+from __future__ import annotations
+
+import contextlib
+import difflib
+import io
+import re
+from pathlib import Path
+
+import pytest
+
+from seriatim_models.cli import lab
+from seriatim_models.explorer import Result
+from seriatim_models.report import lessons
+from seriatim_models.report.lessons import Lesson, LessonError, prints_as_told
+
+CHAPTERS = lessons.all_in(lab.folder())
+
+
+def named(lesson: Lesson) -> str:
+    return lesson.name
+
+
+def test_there_are_enough() -> None:
+    assert 8 <= len(CHAPTERS) <= 12
+
+
+@pytest.mark.parametrize("lesson", CHAPTERS, ids=named)
+def test_a_chapter_prints_what_it_says(lesson: Lesson, checkout: Path) -> None:
+    place = lab.Lab()
+    compared = 0
+    for step in lesson.runs:
+        printed = io.StringIO()
+        with contextlib.redirect_stdout(printed), contextlib.redirect_stderr(io.StringIO()):
+            place.run(step)
+        if step.prints is not None:
+            compared += 1
+            diff = difflib.unified_diff(
+                step.prints.splitlines(),
+                printed.getvalue().splitlines(),
+                f"{lesson.name}.md:{step.line} says",
+                "printed",
+                lineterm="",
+            )
+            assert prints_as_told(printed.getvalue(), step.prints), "\n".join(diff)
+    assert compared >= 2
+
+
+@pytest.mark.parametrize("lesson", CHAPTERS, ids=named)
+def test_a_chapter_has_something_to_step_through(lesson: Lesson, checkout: Path) -> None:
+    found = lab.stories(lesson)
+    assert found
+    assert all(told.broken or told.what for told in found.values())
+    page = lessons.page(lesson, found, CHAPTERS)
+    assert page.count('class="story"') == len(found)
+    assert "Answer" in page
+
+
+@pytest.mark.parametrize("lesson", CHAPTERS, ids=named)
+def test_a_chapter_names_its_source(lesson: Lesson) -> None:
+    assert "“" in lesson.text.partition("\n## Source\n")[2]
+
+
+@pytest.mark.parametrize("lesson", CHAPTERS, ids=named)
+def test_commands_in_the_prose_are_commands(lesson: Lesson) -> None:
+    from seriatim_models.programs import MUTANTS
+
+    for mutant in re.findall(r"--mutant ([\w-]+)", lesson.text):
+        assert mutant in MUTANTS
+
+
+# ---- exercises
+
+
+def judged(lesson: Lesson, source: str, file: Path) -> bool:
+    file.write_text(source)
+    try:
+        found = lab.check(lesson, file)
+    except AssertionError:
+        return False
+    return all(f.verdict == "ok" for f in found)
+
+
+@pytest.mark.parametrize("lesson", CHAPTERS, ids=named)
+def test_the_answer_is_right_and_the_start_is_not(lesson: Lesson, tmp_path: Path) -> None:
+    assert judged(lesson, lesson.answer, tmp_path / "answer.py")
+    assert not judged(lesson, lesson.start, tmp_path / "start.py")
+
+
+NEARLY = {
+    "one number off": (1, "WRONG = 4", "WRONG = 3"),
+    "gives up when it loses": (2, "while (left", "if (left"),
+    "never unlinks": (3, "elif after is not None:", "elif False:"),
+    "unlinks the last": (3, "elif after is not None:", "else:"),
+    "deletes by unlinking too": (
+        3,
+        "marked[node].set(True)",
+        'marked[node].set(True); following["head"].set(following[node].get())',
+    ),
+    "rewinds to the same pointer": (4, "here[1] + 1", "here[1]"),
+    "rewinds only who went past": (4, "    while True:", "    while passed(pointer.get()):"),
+    "never goes on": (4, "(place + 1, rewinds)", "(place, rewinds)"),
+    "looks before it rests": (5, "        resting.set(True)\n", ""),
+    "sleeps whatever it saw": (5, "        if messages.get() == 0:\n            bell", "        bell"),
+    "tells nobody": (6, 'bell["low"].release()', "pass"),
+    "wakes before it is true": (
+        6,
+        "    high_wants.set(False)\n    if waiting.get():\n        bell[\"low\"].release()\n",
+        "    if waiting.get():\n        bell[\"low\"].release()\n    high_wants.set(False)\n",
+    ),
+    "never drops": (7, 'return state.compare_and_set("AVAILABLE", "DEQUEUED")', "return False"),
+    "goes home without a look": (8, "if work.get() > 0 and in_progress", "if False and in_progress"),
+    "two who find it free": (
+        8,
+        "if work.get() > 0 and in_progress.compare_and_set(False, True):",
+        "if work.get() > 0 and not in_progress.get_and_set(True) or work.get() > 0:",
+    ),
+    "sleeps at once": (9, "while written.get() == read:\n                news.wait()", "news.wait()"),
+    "waits once": (9, "            while written", "            if read == 0 and written"),
+    "saves up while idle": (10, "    if not slot.waiting:\n        slot.deficit = 0\n", ""),
+    "earns for every job": (10, "        slot.deficit -= slot", "        slot.deficit += slot.quantum - slot"),
+    "another property": (11, "P3", "P2"),
+    "another message": (11, '"m1"', '"m2"'),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("mistake", NEARLY)
+def test_rejects_what_is_nearly_right(mistake: str, tmp_path: Path) -> None:
+    number, right, wrong = NEARLY[mistake]
+    lesson = CHAPTERS[number - 1]
+    assert right in lesson.answer
+    assert not judged(lesson, lesson.answer.replace(right, wrong), tmp_path / "mine.py")
+
+
+def test_every_exercise_has_an_answer_that_is_nearly_right() -> None:
+    assert {number for number, _, _ in NEARLY.values()} == {c.number for c in CHAPTERS}
+
+
+# ---- what chapters are made of
+
+
+@pytest.mark.parametrize(
+    ("printed", "told", "same"),
+    [
+        ("a\nb\nc\n", "a\nb\nc", True),
+        ("a  \nb\n\n", "a\nb", True),
+        ("a\nb\nc", "a\n...\nc", True),
+        ("a\nc", "a\n...\nc", True),
+        ("a\nb\nc", "...\nc", True),
+        ("c", "...\nc", True),
+        ("a\nb", "a\n...", True),
+        ("a", "a\n...", True),
+        ("a 1.5 s", "a ... s", True),
+        ("a\nb\nc", "a\nc", False),
+        ("a\nb\ncd", "a\n...\nc", False),
+        ("xa\nb", "a\n...", False),
+        ("a.b", "a.b", True),
+        ("aXb", "a.b", False),
+        ("", "a", False),
+    ],
+)
+def test_dots_stand_for_anything(printed: str, told: str, same: bool) -> None:
+    assert prints_as_told(printed, told) is same
+
+
+WHOLE = """\
+# 1. T
+
+**Question.** Q?
+
+## Exercise
+
+```python
+x = 1
+```
+
+<details>
+<summary>Answer</summary>
+
+```python
+x = 2
+```
+
+</details>
+
+## Source
+"""
+
+
+def test_a_whole_chapter_is_read(tmp_path: Path) -> None:
+    file = tmp_path / "1-t.md"
+    file.write_text(WHOLE)
+    lesson = lessons.read(file)
+    assert (lesson.title, lesson.question, lesson.start, lesson.answer) == (
+        "T",
+        "Q?",
+        "x = 1\n",
+        "x = 2\n",
+    )
+    assert "x = 2" not in lesson.shown
+    assert "x = 2" in lesson.hidden
+
+
+@pytest.mark.parametrize(
+    ("left_out", "complaint"),
+    [
+        ("# 1. T\n", "title"),
+        ("**Question.** Q?\n", "Question"),
+        ("## Exercise\n", "Exercise"),
+        ("## Source\n", "Source"),
+        ("```python\nx = 2\n```\n", "answer"),
+    ],
+)
+def test_rejects_a_chapter_that_lacks_something(
+    tmp_path: Path, left_out: str, complaint: str
+) -> None:
+    file = tmp_path / "1-t.md"
+    file.write_text(WHOLE.replace(left_out, ""))
+    with pytest.raises(LessonError, match=complaint):
+        lessons.read(file)
+
+
+def test_rejects_chapters_with_a_gap(tmp_path: Path) -> None:
+    (tmp_path / "2-t.md").write_text(WHOLE.replace("# 1.", "# 2."))
+    with pytest.raises(LessonError, match=r"numbered \[2\]"):
+        lessons.all_in(tmp_path)
+
+
+def test_the_list_of_chapters_is_theirs() -> None:
+    listed = re.findall(
+        r"^(\d+)\. \[(.+?)\]\((.+?)\)",
+        (lab.folder() / "README.md").read_text(encoding="utf-8"),
+        re.MULTILINE,
+    )
+    assert listed == [(str(c.number), c.title, Path(c.file).name) for c in CHAPTERS]
+
+
+def test_a_check_that_explores_says_how_much(tmp_path: Path) -> None:
+    lesson = CHAPTERS[1]
+    mine = tmp_path / "mine.py"
+    mine.write_text(lesson.answer)
+    found = lab.check(lesson, mine)
+    assert all(isinstance(f, Result) and (f.traces or 0) > 1 for f in found)
