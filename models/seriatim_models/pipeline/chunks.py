@@ -1,48 +1,49 @@
 """Chunk files: a run's events as Parquet, cut so that audits read files and never shuffle.
 
-``<folder>/manifest.json`` names the files of the current ingest, ``<folder>/chunks-*/`` holds them:
+``<folder>/manifest.json`` names all that counts; what it does not name is left over from an ingest that was killed,
+and the next one deletes it.
 
-    run_key=<key>/shelf=<shelf>/slice=<n>/*.parquet
+    manifest.json
+    work-*/                 what one ingest wrote
+      000000-000000.parquet   a chunk: at most `SLICE` events that follow each other in one run
+      000000.quarantine.parquet
+      000000.carry            where its next part goes on (a pickle; made anew if it does not fit)
 
-- `run_key` is a key of the run's name; the name itself is in the manifest.
-- `shelf` is ``q000`` and so on, a bucket of queues; ``control`` for events that name no queue, which concern all;
-  ``quarantine`` for rejected lines; ``file`` for counts of files; ``error`` for a file that stopped the ingest.
-- `slice` is a range of the run's order, `SLICE` events long over all its shelves.
-
-Within a file the events are in the run's order, by `n`.
-The columns are those of qh/1 (`history.table`) and `n` and `record`; `record` is JSON, and only on shelves that hold
-  no events.
+A chunk has the columns of qh/1 (`history.table`; those that are empty throughout are left out) and two more:
+`n`, the event's place in the run, and `shelf`, a bucket of queues (``q000`` and so on, or ``control`` for events that
+name no queue and so concern all). Its rows are sorted by shelf, then by `n`; the manifest says how many each shelf has.
 """
 
 from __future__ import annotations
 
-import heapq
-import json
 import zlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import NamedTuple
 
 import msgspec
+import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from seriatim_models.history import Event, table
+from seriatim_models.history import Event, Rejected, table
 from seriatim_models.pipeline.errors import PipelineError
+from seriatim_models.pipeline.findings import RunStatistics
+from seriatim_models.pipeline.runs import FileCount
 
-SCHEMA = "seriatim-chunks/1"
-SLICE = 100_000  # events: about 10 MB of memory a task, and a few seconds of work
+SCHEMA = "seriatim-chunks/2"
+SLICE = 100_000  # events: about 100 MB as Python objects, and a few seconds of work
 BUCKETS = 16
-CONTROL, QUARANTINE, FILE, ERROR = "control", "quarantine", "file", "error"
+CONTROL = "control"
 
-COLUMNS = pa.schema(
+QUARANTINE = pa.schema(
     [
-        *table.SCHEMA,
-        pa.field("n", pa.int64()),
-        pa.field("record", pa.string()),
-        pa.field("run_key", pa.string()),
-        pa.field("shelf", pa.string()),
-        pa.field("slice", pa.int64()),
+        pa.field("source", pa.string()),
+        pa.field("line", pa.int64()),
+        pa.field("offset", pa.int64()),
+        pa.field("reason", pa.string()),
+        pa.field("text", pa.string()),
+        pa.field("duplicate", pa.bool_()),
     ]
 )
 
@@ -53,46 +54,67 @@ def shelf(q: str) -> str:
 
 
 class Chunk(msgspec.Struct, frozen=True):
-    """One file, its path relative to the manifest."""
+    """One file, its path relative to the manifest, and how many rows each of its shelves has."""
 
-    run_key: str
-    shelf: str
-    slice: int
     path: str
     rows: int
+    shelves: dict[str, int]
+
+
+class Stamp(msgspec.Struct, frozen=True):
+    """A file as it was when it was read."""
+
+    path: str
+    named: bool
+    size: int
+    changed: int
+
+
+class Unit(msgspec.Struct):
+    """What was made of the files of one planned run."""
+
+    run: str
+    recorders: list[list[Stamp]]
+    chunks: dict[str, list[Chunk]]
+    """By the run that the events name."""
+    files: list[FileCount]
+    quarantine: list[str]
+    """Files of schema `QUARANTINE`."""
+    statistics: list[RunStatistics]
+    carry: str = ""
 
 
 class Manifest(msgspec.Struct):
-    """What an ingest left: the chunk files, and the run behind each key."""
+    """What an ingest left."""
 
-    runs: dict[str, str]
-    chunks: list[Chunk]
+    units: list[Unit]
+    slice: int = SLICE
     schema: str = SCHEMA
+
+    def runs(self) -> dict[str, list[Chunk]]:
+        """The chunks of each run in order; every planned run is there, be it without any."""
+        out: dict[str, list[Chunk]] = {unit.run: [] for unit in self.units}
+        for unit in self.units:
+            for run, of in unit.chunks.items():
+                out.setdefault(run, []).extend(of)
+        return out
+
+    def paths(self) -> set[str]:
+        """Every file that counts."""
+        out = {u.carry for u in self.units if u.carry}
+        for unit in self.units:
+            out.update(unit.quarantine)
+            out.update(c.path for of in unit.chunks.values() for c in of)
+        return out
 
 
 class Task(msgspec.Struct, frozen=True):
-    """What one map task summarises: a slice of a chain, as files to be merged by `n`."""
+    """What one map task summarises: chunks of one run that follow each other."""
 
     run: str
-    chain: str
-    """``run`` for the whole run, or the shelf of a bucket of queues."""
-    slice: int
+    shelves: list[str]
+    """All buckets of the run."""
     files: list[str]
-
-
-class Numbered(NamedTuple):
-    n: int
-    event: Event
-
-
-def listed(folder: Path, inside: Path, runs: dict[str, str]) -> Manifest:
-    """The manifest of the chunk files under `inside`, which is in `folder`."""
-    chunks = []
-    for path in sorted(inside.glob("run_key=*/shelf=*/slice=*/*.parquet")):
-        slice_, shelf_, run_key = (p.name.partition("=")[2] for p in list(path.parents)[:3])
-        rows = pq.read_metadata(path).num_rows
-        chunks.append(Chunk(run_key, shelf_, int(slice_), str(path.relative_to(folder)), rows))
-    return Manifest(runs, chunks)
 
 
 def write_manifest(folder: Path, manifest: Manifest) -> None:
@@ -114,49 +136,104 @@ def read_manifest(folder: Path) -> Manifest:
     return manifest
 
 
-def tasks(folder: Path, manifest: Manifest) -> list[Task]:
-    """The map tasks: each slice of each run, and each slice of each bucket of queues with the events of no queue."""
-    by_run: dict[str, dict[str, dict[int, str]]] = {}
-    for chunk in manifest.chunks:
-        if chunk.shelf in (QUARANTINE, FILE, ERROR):
-            continue
-        shelves = by_run.setdefault(chunk.run_key, {})
-        shelves.setdefault(chunk.shelf, {})[chunk.slice] = str(folder / chunk.path)
+def tasks(folder: Path, manifest: Manifest, pieces: int) -> list[Task]:
+    """Every run cut into tasks, about `pieces` in all and of like size.
+
+    A chunk is a range of the run's order and not a queue, so a queue that holds most events is cut like all others.
+    """
+    runs = sorted(manifest.runs().items())
+    total = sum(c.rows for _, of in runs for c in of)
+    share = max(total / max(pieces, 1), 1)
     out = []
-    for key, run in sorted(manifest.runs.items(), key=lambda item: item[1]):
-        shelves = by_run.get(key, {})
-        control = shelves.get(CONTROL, {})
-        buckets = sorted(set(shelves) - {CONTROL}) or [CONTROL]
-        chains = {"run": shelves} | {b: {b: shelves.get(b, {}), CONTROL: control} for b in buckets}
-        for chain, of in chains.items():
-            for place in sorted({p for files in of.values() for p in files}):
-                merged = sorted({files[place] for files in of.values() if place in files})
-                out.append(Task(run, chain, place, merged))
+    for run, of in runs:
+        shelves = sorted({s for c in of for s in c.shelves} - {CONTROL}) or [CONTROL]
+        files: list[str] = []
+        rows = 0
+        for chunk in of:
+            files.append(str(folder / chunk.path))
+            rows += chunk.rows
+            if rows >= share:
+                out.append(Task(run, shelves, files))
+                files, rows = [], 0
+        if files:
+            out.append(Task(run, shelves, files))
     return out
 
 
-def read_events(files: Sequence[str]) -> Iterator[Event]:
-    """The events of chunk files in the run's order. Raises `PipelineError` where a file is out of order."""
-    last = -1
-    for n, event in heapq.merge(*(_numbered(f) for f in files), key=lambda row: row.n):
-        if n <= last:
-            raise PipelineError(f"{', '.join(files)}: event number {n} follows {last}: not sorted")
-        last = n
-        yield event
+def order(shelves: pa.Array, n: pa.Array) -> pa.Array:
+    """The row numbers in the order of a chunk file."""
+    keys = pa.table({"shelf": shelves, "n": n})
+    return pc.sort_indices(keys, sort_keys=[("shelf", "ascending"), ("n", "ascending")])
 
 
-def _numbered(file: str) -> Iterator[Numbered]:
-    with pq.ParquetFile(file) as chunk:
-        for batch in chunk.iter_batches(16384):
-            for n, event in zip(batch.column("n").to_pylist(), table.events(batch), strict=True):
-                yield Numbered(n, event)
+def write_chunk(folder: Path, name: str, columns: Mapping[str, pa.Array]) -> Chunk:
+    """Write one chunk from unsorted columns, `n` and `shelf` among them. `folder` holds the work folder in `name`."""
+    full = {c: a for c, a in columns.items() if a.null_count < len(a)}
+    rows = pa.table(full)
+    rows = rows.take(order(rows["shelf"], rows["n"]))
+    pq.write_table(
+        rows, folder / name, compression="zstd", compression_level=1, row_group_size=len(rows)
+    )
+    counts = pc.value_counts(rows["shelf"]).to_pylist()
+    return Chunk(name, len(rows), {c["values"]: c["counts"] for c in counts})
 
 
-def read_records(folder: Path, manifest: Manifest, shelf: str) -> list[object]:
-    """The JSON records of a shelf that holds no events."""
-    out = []
-    for chunk in manifest.chunks:
-        if chunk.shelf == shelf:
-            with pq.ParquetFile(folder / chunk.path) as file:
-                out += [json.loads(r) for r in file.read(["record"])["record"].to_pylist()]
+def read_chunk(file: str, columns: list[str] | None = None) -> pa.RecordBatch:
+    """A chunk's rows, sorted by shelf and `n`. Raises `PipelineError` if they are not: the verdicts rest on it."""
+    try:
+        with pq.ParquetFile(file) as held:
+            names = held.schema_arrow.names
+            chosen = None if columns is None else [c for c in columns if c in names]
+            rows = held.read(chosen, use_threads=False).combine_chunks()
+    except (pa.ArrowException, OSError) as error:
+        raise PipelineError(f"{file}: not readable as a chunk: {error}") from error
+    if not {"n", "shelf"} <= set(rows.column_names):
+        raise PipelineError(f"{file}: columns n and shelf are missing")
+    batch = rows.to_batches()[0]
+    shelves = batch["shelf"].dictionary_encode()
+    codes = np.asarray(shelves.indices)
+    n = np.asarray(batch["n"])
+    same = codes[1:] == codes[:-1]
+    if (
+        len(shelves.dictionary) != 1 + np.count_nonzero(~same)
+        or np.any(n[1:][same] <= n[:-1][same])
+        or shelves.dictionary.to_pylist() != sorted(shelves.dictionary.to_pylist())
+    ):
+        raise PipelineError(f"{file}: its rows are not sorted by shelf and n")
+    return batch
+
+
+def shelved(batch: pa.RecordBatch) -> dict[str, pa.RecordBatch]:
+    """The rows of each shelf of a chunk, in the order of the run."""
+    out = {}
+    at = 0
+    for count in pc.value_counts(batch["shelf"]).to_pylist():
+        out[count["values"]] = batch.slice(at, count["counts"])
+        at += count["counts"]
+    return out
+
+
+def in_order(batch: pa.RecordBatch) -> pa.RecordBatch:
+    """The rows of a chunk in the order of the run."""
+    return batch.take(pc.array_sort_indices(batch["n"]))
+
+
+def events(batch: pa.RecordBatch) -> Iterator[tuple[str, Event]]:
+    """The events of a chunk in the order of the run, each with its shelf."""
+    sorted_rows = in_order(batch)
+    return zip(sorted_rows["shelf"].to_pylist(), table.events(sorted_rows), strict=True)
+
+
+def read_quarantine(folder: Path, manifest: Manifest, most: int) -> list[Rejected]:
+    """The first rejected lines of each source, at most so many."""
+    out: list[Rejected] = []
+    taken: dict[str, int] = {}
+    for unit in manifest.units:
+        for name in unit.quarantine:
+            with pq.ParquetFile(folder / name) as file:
+                for batch in file.iter_batches():
+                    for row in batch.to_pylist():
+                        taken[row["source"]] = taken.get(row["source"], 0) + 1
+                        if taken[row["source"]] <= most:
+                            out.append(msgspec.convert(row, Rejected))
     return out

@@ -21,6 +21,17 @@ class RunStatistics(msgspec.Struct):
     """Places where lines were lost."""
     by_event: dict[str, int] = {}
 
+    def __add__(self, other: RunStatistics) -> RunStatistics:
+        """Of two parts of one run."""
+        names = Counter(self.by_event) + Counter(other.by_event)
+        return RunStatistics(
+            self.run, self.events + other.events, self.gaps + other.gaps, dict(names)
+        )
+
+
+QUARANTINE_KEPT = 10_000
+"""Rejected lines of one source that a report holds; all are counted, and in the table of the Spark engine."""
+
 
 class AuditReport(msgspec.Struct, kw_only=True):
     """The findings of an audit: one per run and property, in that order, with the run as its subject.
@@ -28,7 +39,8 @@ class AuditReport(msgspec.Struct, kw_only=True):
     `statistics` has the totals ``events``, ``rejected``, ``lines`` (header and blank lines included), ``header``,
     ``blank``, ``files``; `runs` and `files` say the same one by one.
     ``lines == header + blank + events + rejected``.
-    `quarantine` has every rejected line, and with line 0 every file (or rest of a file) that could not be read.
+    `quarantine` has the rejected lines, the first `QUARANTINE_KEPT` of each source, and with line 0 every file (or rest
+    of a file) that could not be read.
     """
 
     engine: str

@@ -51,12 +51,15 @@ def audit(plan: Plan, properties: Sequence[AnyProperty]) -> found.AuditReport:
     """Judge every run of the plan. Raises `HistoryError`."""
     runs: dict[str, _Run] = {}
     quarantine: list[Rejected] = list(plan.refused)
+    rejected: Counter[str] = Counter()
     files: list[FileCount] = []
     for planned in plan.runs:
         runs.setdefault(planned.run, _Run(planned.run, properties))
         for item in read(planned):
             if isinstance(item, Rejected):
-                quarantine.append(item)
+                rejected[item.source] += 1
+                if rejected[item.source] <= found.QUARANTINE_KEPT:
+                    quarantine.append(item)
             elif isinstance(item, FileCount):
                 files.append(item)
             else:

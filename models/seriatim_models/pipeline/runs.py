@@ -7,6 +7,12 @@
 - In a run the order is that of time, then of the recorder's own order. A recorder's time does not go back here:
   an event stamped earlier than the one before it, or not stamped, counts as simultaneous with it.
 - Where lines were lost, a `gap` event stands in their place; duplicates lose nothing and leave none.
+- Two recordings of one run by one recorder name are duplicates: the first stands, the lines of the second go to the
+  quarantine one by one.
+- An event of another clock than its recorder's first keeps its place and loses its times: nothing compares them.
+- A recorder whose header says ``"params": {"complete": true}`` filled in itself what `history.complete` would.
+- A file that changes while it is read is like one that breaks off at its end: what was read stands, the file is in the
+  quarantine, and a later audit reads it anew.
 
 A file named by the caller that cannot be read is an error. A file found in a folder that cannot be read goes into the
 quarantine as a whole, or from where it breaks, and the rest is audited.
@@ -15,6 +21,7 @@ quarantine as a whole, or from where it breaks, and the rest is audited.
 from __future__ import annotations
 
 import heapq
+import os
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
@@ -59,6 +66,17 @@ class FileCount(msgspec.Struct, frozen=True):
     blank: int
     events: int
     rejected: int
+
+    def __add__(self, other: FileCount) -> FileCount:
+        """The counts of two pieces of one file."""
+        return FileCount(
+            self.source,
+            self.lines + other.lines,
+            self.header + other.header,
+            self.blank + other.blank,
+            self.events + other.events,
+            self.rejected + other.rejected,
+        )
 
 
 class Placed(msgspec.Struct, frozen=True):
@@ -156,13 +174,27 @@ def _whole(source: Source, error: HistoryError) -> Rejected:
     return Rejected(source=source.path, line=0, offset=0, reason=reason, text="")
 
 
+class Carry:
+    """What reading a recorder's parts leaves behind, so that its next part can be read without them. Can be pickled."""
+
+    def __init__(self, run: str, seen: dict[tuple[str, str], Indices] | None = None) -> None:
+        self.run = run
+        self.seen = {} if seen is None else seen
+        self.completions: dict[tuple[str, str], Completion] = {}
+        self.last: dict[str, Event] = {}
+        """By run: its latest event, for the place of a gap."""
+        self.clocks: dict[tuple[str, str], str] = {}
+        self.at = 0
+        self.lost = self.in_gap = False
+
+
 def read(run: RunPlan) -> Iterator[RunItem]:
     """The run's events in order, its rejected lines, and at the end of each file its counts.
 
     Raises `HistoryError` for a file that the caller named.
     """
     seen: dict[tuple[str, str], Indices] = {}
-    streams = [_recorder(run.run, parts, seen) for parts in run.recorders]
+    streams = [recorder(Carry(run.run, seen), parts) for parts in run.recorders]
     if len(streams) == 1:
         for _, item in streams[0]:
             yield item
@@ -171,62 +203,80 @@ def read(run: RunPlan) -> Iterator[RunItem]:
             yield item
 
 
-def _recorder(
-    run: str, parts: list[Source], seen: dict[tuple[str, str], Indices]
-) -> Iterator[tuple[int, RunItem]]:
-    """One recorder's items, each with its place in time."""
-    completions: dict[tuple[str, str], Completion] = {}
-    last: dict[str, Event] = {}  # by run: its latest event, for the place of a gap
-    at = 0
-    lost = in_gap = False
+def recorder(carry: Carry, parts: Iterable[Source]) -> Iterator[tuple[int, RunItem]]:
+    """The items of some parts of one recorder, each with its place in time, going on from `carry`.
+
+    Raises `HistoryError` for a file that the caller named.
+    """
     for part in parts:
-        reader = Reader(part.path, run=run, seen=seen)
+        stamp = fingerprint(part.path)
+        reader = None
         try:
-            for item in reader:
-                if isinstance(item, Rejected):
-                    yield at, item
-                    if not item.duplicate and not in_gap:
-                        lost = in_gap = True
-                        for gap in _gaps(run, last, completions):
-                            yield at, gap
-                    continue
-                in_gap = False
-                if item.t is not None:
-                    at = max(at, item.t)
-                key = (item.run, item.rec)
-                if key not in completions:
-                    completions[key] = Completion()
-                    if lost and item.run not in last and item.run != run:
-                        yield at, Placed(item.run, Event(i=item.i, ev=GAP, run=item.run, t=item.t))
-                last[item.run] = item
-                yield at, Placed(item.run, completions[key](item))
+            reader = Reader(part.path, run=carry.run, seen=carry.seen)
+            yield from _part(carry, reader)
+            if fingerprint(part.path) != stamp:
+                raise HistoryError(f"{part.path}: changed while it was read")
         except HistoryError as error:
             if part.named:
                 raise
-            if reader.n_events:
-                for gap in _gaps(run, last, completions):
-                    yield at, gap
-            yield at, _whole(part, error)
-        yield (
-            at,
-            FileCount(
-                source=part.path,
-                lines=reader.n_lines,
-                header=reader.n_header,
-                blank=reader.n_blank,
-                events=reader.n_events,
-                rejected=reader.n_rejected,
-            ),
-        )
+            if reader is not None and reader.n_events:
+                for gap in _gaps(carry):
+                    yield carry.at, gap
+            yield carry.at, _whole(part, error)
+        if reader is not None:
+            yield carry.at, _counted(reader)
 
 
-def _gaps(
-    run: str, last: dict[str, Event], completions: dict[tuple[str, str], Completion]
-) -> list[Placed]:
+def fingerprint(path: str) -> tuple[int, int]:
+    """By which a file that changed is known: its length and the time of its last change."""
+    try:
+        found = os.stat(path)
+    except OSError:
+        return (-1, -1)
+    return found.st_size, found.st_mtime_ns
+
+
+def _part(carry: Carry, reader: Reader) -> Iterator[tuple[int, RunItem]]:
+    run = carry.run
+    complete = reader.header.params.get("complete") is True
+    for item in reader:
+        if isinstance(item, Rejected):
+            yield carry.at, item
+            if not item.duplicate and not carry.in_gap:
+                carry.lost = carry.in_gap = True
+                for gap in _gaps(carry):
+                    yield carry.at, gap
+            continue
+        carry.in_gap = False
+        key = (item.run, item.rec)
+        if item.clk and carry.clocks.setdefault(key, item.clk) != item.clk:
+            item = msgspec.structs.replace(item, t=None, t_lo=None, t_hi=None)
+        if item.t is not None:
+            carry.at = max(carry.at, item.t)
+        if key not in carry.completions:
+            carry.completions[key] = Completion()
+            if carry.lost and item.run not in carry.last and item.run != run:
+                yield carry.at, Placed(item.run, Event(i=item.i, ev=GAP, run=item.run, t=item.t))
+        carry.last[item.run] = item
+        yield carry.at, Placed(item.run, item if complete else carry.completions[key](item))
+
+
+def _counted(reader: Reader) -> FileCount:
+    return FileCount(
+        source=reader.source,
+        lines=reader.n_lines,
+        header=reader.n_header,
+        blank=reader.n_blank,
+        events=reader.n_events,
+        rejected=reader.n_rejected,
+    )
+
+
+def _gaps(carry: Carry) -> list[Placed]:
     """Lines were lost: a gap in every run that the file has shown, since the lost lines may be of any."""
     gaps = []
-    for name in last or (run,):
-        before = last.get(name)
+    for name in carry.last or (carry.run,):
+        before = carry.last.get(name)
         gaps.append(
             Placed(
                 name,
@@ -239,6 +289,6 @@ def _gaps(
                 ),
             )
         )
-    for completion in completions.values():
+    for completion in carry.completions.values():
         completion(gaps[0].event)
     return gaps

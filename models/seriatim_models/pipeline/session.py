@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -11,7 +12,8 @@ from seriatim_models.pipeline import java
 from seriatim_models.pipeline.errors import PipelineError
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.types import StructType
 
 SHUFFLE_PARTITIONS = 4  # the default of 200 is for clusters; on one machine each costs 30 to 45 ms
 _FAST_START = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -Xshare:auto"
@@ -77,3 +79,12 @@ def session(master: str | None = None) -> SparkSession:
     except Exception as error:  # PySpark has its own error class for each way a JVM fails to start
         said = (str(error).strip() or type(error).__name__).splitlines()[0]
         raise PipelineError(f"Spark did not start: {said}") from error
+
+
+def frame(
+    spark: SparkSession, rows: Sequence[tuple[object, ...]], schema: StructType, partitions: int
+) -> DataFrame:
+    """Rows that the driver has, in so many partitions and in their order."""
+    return spark.createDataFrame(
+        spark.sparkContext.parallelize(rows, max(1, min(partitions, len(rows)))), schema
+    )

@@ -1,154 +1,238 @@
-"""The Spark engine: chunk files to summaries in tasks, summaries to findings in the driver. No event is shuffled.
+"""The Spark engine: chunk files to summaries in tasks, summaries to findings in a tree. No event is shuffled.
 
-Each task reads the chunk files of one slice of a run (or of one bucket of its queues) and summarises it by each
-property's `map`. The driver joins the summaries of neighbouring slices by `combine` and asks `finish`: what the local
-engine does in one process, so the findings are the same.
+Three stages, each from DataFrame to DataFrame:
+
+- `summaries`: a task folds the chunks of a stretch of one run, as the local engine would, and gives the summaries.
+- `combined`: neighbouring summaries of a chain are joined, `FAN` at a time, until so few are left.
+- `judged`: the rest of each chain is joined and `finish` is asked.
+
+The driver sees findings and statistics only. A task is a stretch of a run, whatever queues are in it, so a queue that
+holds half of all events is cut like all others.
 """
 
 from __future__ import annotations
 
-import pickle
 import tempfile
-from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import groupby
 from pathlib import Path
-from typing import Any
 
 import msgspec
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
-from seriatim_models.history import Rejected
-from seriatim_models.history.event import GAP
-from seriatim_models.pipeline import chunks
+from seriatim_models.pipeline import chunks, tables
 from seriatim_models.pipeline import findings as found
 from seriatim_models.pipeline.ingest import ingest
-from seriatim_models.pipeline.runs import FileCount, Plan
-from seriatim_models.pipeline.session import session
+from seriatim_models.pipeline.measures import Measures
+from seriatim_models.pipeline.runs import Plan
+from seriatim_models.pipeline.session import frame, session
+from seriatim_models.pipeline.summarise import (
+    MEASURED,
+    RUN,
+    Fold,
+    Part,
+    findings_of,
+    joined,
+    packed,
+)
 from seriatim_models.properties.base import AnyProperty, Finding
 
 TASK_SCHEMA = T.StructType(
     [
         T.StructField("number", T.LongType(), False),
-        T.StructField("task", T.StringType(), False),
+        T.StructField("first", T.BooleanType(), False),  # whether a run begins here
+        T.StructField("task", T.StringType(), False),  # a `chunks.Task` as JSON
     ]
 )
-SUMMARY_SCHEMA = T.StructType(
+PART_SCHEMA = T.StructType(
     [
-        T.StructField("number", T.LongType(), False),
-        # Which of the properties; -1 for the counts of event names.
-        T.StructField("property", T.LongType(), False),
+        T.StructField("run", T.StringType(), False),
+        T.StructField("property", T.LongType(), False),  # which; `MEASURED` for the statistics
+        T.StructField("chain", T.StringType(), False),
+        T.StructField("number", T.LongType(), False),  # place in the chain
         T.StructField("summary", T.BinaryType(), False),
     ]
 )
-_SUMMARIES = pa.schema([("number", pa.int64()), ("property", pa.int64()), ("summary", pa.binary())])
-_COUNTS = -1
+FINDING_SCHEMA = T.StructType(
+    [
+        T.StructField("run", T.StringType(), False),
+        T.StructField("property", T.LongType(), False),
+        T.StructField("chain", T.StringType(), False),
+        # A `Finding` as msgpack, or the statistics.
+        T.StructField("finding", T.BinaryType(), False),
+    ]
+)
+_PARTS = pa.schema(
+    [
+        ("run", pa.string()), ("property", pa.int64()), ("chain", pa.string()),
+        ("number", pa.int64()), ("summary", pa.binary()),
+    ]
+)  # fmt: skip
+_FINDINGS = pa.schema(
+    [
+        ("run", pa.string()),
+        ("property", pa.int64()),
+        ("chain", pa.string()),
+        ("finding", pa.binary()),
+    ]
+)
+_KEYS = ("run", "property", "chain")
+FAN = 8
+"""Summaries joined at a time."""
+TASKS_EACH = 3
+"""Tasks to each core: enough that a slow one does not hold up the rest, few enough that combining costs little."""
 
 
-def _judges(prop: AnyProperty, task: chunks.Task) -> bool:
-    """Whether a property is judged on this chain: on the run as a whole, or on each bucket of queues."""
-    return (task.chain == "run") == (prop.scope == "run")
+def _batch(rows: Sequence[Sequence[object]], schema: pa.Schema) -> pa.RecordBatch:
+    columns = zip(*rows, strict=True)
+    return pa.RecordBatch.from_arrays(
+        [pa.array(c, f.type) for c, f in zip(columns, schema, strict=True)], schema=schema
+    )
 
 
-# Any: each property knows the type of its own summary
-def _packed(prop: AnyProperty, summary: Any) -> bytes:
-    """A summary on its way to the driver: by its type, or pickled if the property does not tell that.
-
-    Pickle is several times slower, and fit only between two ends of one job, which these are.
-    """
-    if prop.summary_type is None:
-        return pickle.dumps(summary)
-    return msgspec.msgpack.encode(summary)
-
-
-def _unpacked(prop: AnyProperty, raw: bytes) -> Any:
-    if prop.summary_type is None:
-        return pickle.loads(raw)
-    return msgspec.msgpack.decode(raw, type=prop.summary_type)
-
-
-def _summarise(task: chunks.Task, properties: Sequence[AnyProperty]) -> Iterator[tuple[int, bytes]]:
-    events = list(chunks.read_events(task.files))
-    if task.chain == "run":
-        yield _COUNTS, msgspec.msgpack.encode(Counter(e.ev for e in events))
-    for n, prop in enumerate(properties):
-        if _judges(prop, task):
-            reads = found.relevant(prop)
-            summary = prop.map(e for e in events if reads is None or e.ev in reads)
-            yield n, _packed(prop, summary)
-
-
-def summaries(tasks: DataFrame, properties: Sequence[AnyProperty]) -> DataFrame:
-    """`TASK_SCHEMA` to `SUMMARY_SCHEMA`: every property's summary of every task's slice."""
+def summaries(
+    tasks: DataFrame, properties: Sequence[AnyProperty], measure: bool = True
+) -> DataFrame:
+    """`TASK_SCHEMA` to `PART_SCHEMA`: every property's summaries of every task."""
 
     def mapped(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
             for row in batch.to_pylist():
                 task = msgspec.json.decode(row["task"], type=chunks.Task)
-                made = list(_summarise(task, properties))
-                columns = [
-                    [row["number"]] * len(made),
-                    [n for n, _ in made],
-                    [packed for _, packed in made],
-                ]
-                yield pa.RecordBatch.from_arrays(
-                    [pa.array(c, f.type) for c, f in zip(columns, _SUMMARIES, strict=True)],
-                    schema=_SUMMARIES,
-                )
+                fold = Fold(properties, task.shelves, row["first"], measure)
+                for file in task.files:
+                    fold.file(file)
+                for n, chain, summary in fold.made():
+                    yield _batch([(task.run, n, chain, row["number"], summary)], _PARTS)
 
-    return tasks.mapInArrow(mapped, SUMMARY_SCHEMA)
+    return tasks.mapInArrow(mapped, PART_SCHEMA)
+
+
+def _chains(batches: Iterable[pa.RecordBatch]) -> Iterator[list[Part]]:
+    """Parts of one chain that follow each other in the input."""
+    parts = (Part(**row) for batch in batches for row in batch.to_pylist())
+    for _, of in groupby(parts, key=lambda p: p[:3]):
+        yield list(of)
+
+
+def _together(parts: DataFrame, *more: object) -> DataFrame:
+    """The parts of a chain (and of whatever more) in one partition and in order."""
+    keys = [F.col(k) for k in _KEYS]
+    return parts.repartition(*keys, *more).sortWithinPartitions(*keys, "number")  # type: ignore[arg-type]  # columns
+
+
+def combined(parts: DataFrame, properties: Sequence[AnyProperty]) -> DataFrame:
+    """`PART_SCHEMA` to itself: each `FAN` neighbours of a chain become one."""
+
+    def mapped(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for chain in _chains(batches):
+            for group, of in groupby(chain, key=lambda p: p.number // FAN):
+                held = list(of)
+                first = held[0]
+                summary = _joined(properties, held)
+                yield _batch([(first.run, first.property, first.chain, group, summary)], _PARTS)
+
+    return _together(parts, F.floor(F.col("number") / FAN)).mapInArrow(mapped, PART_SCHEMA)
+
+
+def _joined(properties: Sequence[AnyProperty], parts: list[Part]) -> bytes:
+    if len(parts) == 1:
+        return parts[0].summary
+    if parts[0].property == MEASURED:
+        whole = Measures.unpacked(parts[0].summary)
+        for part in parts[1:]:
+            whole.combine(Measures.unpacked(part.summary))
+        return whole.packed()
+    return packed(properties[parts[0].property], joined(properties, parts))
+
+
+def judged(parts: DataFrame, properties: Sequence[AnyProperty]) -> DataFrame:
+    """`PART_SCHEMA` to `FINDING_SCHEMA`: what each chain comes to."""
+
+    def mapped(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for chain in _chains(batches):
+            first = chain[0]
+            if first.property == MEASURED:
+                said = _joined(properties, chain)
+            else:
+                prop = properties[first.property]
+                said = msgspec.msgpack.encode(prop.finish(joined(properties, chain)))
+            yield _batch([(first.run, first.property, first.chain, said)], _FINDINGS)
+
+    return _together(parts).mapInArrow(mapped, FINDING_SCHEMA)
+
+
+class Audited(msgspec.Struct):
+    """What the chunk files of a folder come to."""
+
+    findings: list[Finding]
+    runs: list[found.RunStatistics]
+    measured: dict[str, Measures]
 
 
 def audit_chunks(
-    spark: SparkSession, folder: Path, properties: Sequence[AnyProperty]
-) -> tuple[list[Finding], list[found.RunStatistics]]:
+    spark: SparkSession, folder: Path, properties: Sequence[AnyProperty], measure: bool = True
+) -> Audited:
     """Judge the chunk files of a folder. Raises `PipelineError` if they are not of this version."""
     manifest = chunks.read_manifest(folder)
-    tasks = chunks.tasks(folder, manifest)
-    statistics = {run: found.RunStatistics(run) for run in sorted(manifest.runs.values())}
-    # Any: each property knows the type of its own summary
-    joined: dict[tuple[str, int], dict[str, Any]] = defaultdict(dict)
+    cores = spark.sparkContext.defaultParallelism
+    tasks = chunks.tasks(folder, manifest, TASKS_EACH * cores)
+    said: dict[str, list[tuple[int, Finding]]] = {}
+    measured: dict[str, Measures] = {}
     if tasks:
-        rows = [(n, msgspec.json.encode(t).decode()) for n, t in enumerate(tasks)]
-        frame = spark.createDataFrame(rows, TASK_SCHEMA).repartitionByRange(
-            min(len(rows), 4 * spark.sparkContext.defaultParallelism), "number"
-        )
-        made = sorted(tuple(row) for row in summaries(frame, tuple(properties)).collect())
-        for number, n, raw in made:
-            task = tasks[number]
-            if n == _COUNTS:
-                found.count(statistics[task.run], Counter(msgspec.msgpack.decode(raw)), GAP)
-                continue
-            chains = joined[task.run, n]
-            prop = properties[n]
-            summary = _unpacked(prop, raw)
-            before = chains.get(task.chain)
-            chains[task.chain] = summary if before is None else prop.combine(before, summary)
-    findings = []
-    for run, counted in statistics.items():
-        for n, prop in enumerate(properties):
-            chains = joined.get((run, n)) or {"run": prop.map([])}
-            finding = found.merged([prop.finish(s) for s in chains.values()])
-            findings.append(found.told(finding, run, counted.gaps))
-    return findings, list(statistics.values())
+        rows, begun = [], set[str]()
+        for number, task in enumerate(tasks):
+            rows.append((number, task.run not in begun, msgspec.json.encode(task).decode()))
+            begun.add(task.run)
+        properties = tuple(properties)
+        parts = summaries(frame(spark, rows, TASK_SCHEMA, len(rows)), properties, measure)
+        left = len(tasks)
+        while left > FAN:
+            parts = combined(parts, properties)
+            left = -(-left // FAN)
+        for row in judged(parts, properties).collect():
+            if row["property"] == MEASURED:
+                measured[row["run"]] = Measures.unpacked(bytes(row["finding"]))
+            else:
+                finding = msgspec.msgpack.decode(bytes(row["finding"]), type=Finding)
+                said.setdefault(row["run"], []).append((row["property"], finding))
+    statistics = {run: found.RunStatistics(run) for run in manifest.runs()}
+    for unit in manifest.units:
+        for s in unit.statistics:
+            statistics[s.run] = statistics[s.run] + s
+    findings = [
+        f
+        for run, counted in sorted(statistics.items())
+        for f in findings_of(properties, said.get(run, []), run, counted.gaps)
+    ]
+    return Audited(findings, list(statistics.values()), measured)
 
 
 def audit(
-    plan: Plan, properties: Sequence[AnyProperty], out: str | Path | None = None
+    plan: Plan,
+    properties: Sequence[AnyProperty],
+    out: str | Path | None = None,
+    master: str | None = None,
 ) -> found.AuditReport:
-    """Ingest the plan's files and judge them. Raises `HistoryError` and `PipelineError`."""
-    spark = session()
+    """Ingest the plan's files, judge them, and leave the tables. Raises `HistoryError` and `PipelineError`."""
+    spark = session(master)
     with tempfile.TemporaryDirectory(prefix="seriatim-") as temporary:
         folder = Path(out if out is not None else temporary).resolve()
         manifest = ingest(spark, plan, folder)
-        quarantine = [
-            msgspec.convert(r, Rejected)
-            for r in chunks.read_records(folder, manifest, chunks.QUARANTINE)
-        ]
-        files = [
-            msgspec.convert(r, FileCount)
-            for r in chunks.read_records(folder, manifest, chunks.FILE)
-        ]
-        findings, runs = audit_chunks(spark, folder, properties)
-    return found.report("spark", plan, findings, [*plan.refused, *quarantine], runs, files)
+        audited = audit_chunks(spark, folder, properties, measure=out is not None)
+        kept = chunks.read_quarantine(folder, manifest, found.QUARANTINE_KEPT)
+        files = [f for unit in manifest.units for f in unit.files]
+        report = found.report(
+            "spark", plan, audited.findings, [*plan.refused, *kept], audited.runs, files
+        )
+        if out is not None:
+            rows = tables.rows_of(report) | tables.rows_measured(audited.measured)
+            names = [n for unit in manifest.units for n in unit.quarantine]
+            tables.write(folder, rows, tables.quarantine(folder, names, plan.refused))
+    return report
+
+
+__all__ = ["RUN", "audit", "audit_chunks", "combined", "judged", "summaries"]

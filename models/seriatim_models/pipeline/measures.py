@@ -1,0 +1,512 @@
+"""Statistics of a run, written as map, combine, finish over columns; memory grows with what is open, not with length.
+
+| metric | from | to |
+|---|---|---|
+| publish_to_deliver | the publish (its invoke, if there is one) | the first delivery of the message, in any queue |
+| notify_to_deliver | a consumer was notified (white box) | that consumer's next delivery |
+| requeue_to_deliver | the latest command that requeued the message | its next delivery |
+
+Times are nanoseconds and are counted in buckets whose bounds grow by 2^(1/8), so a quantile is the upper bound of its
+bucket: at most 9.1 % too high. Negative durations (a recorder stamps a callback late) count as 0.
+Every row belongs to a window of `WINDOW` of the run's own clock: that of the delivery.
+Events without a time are not measured.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import msgspec
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+WINDOW = (
+    10 * 10**9
+)  # ns: short enough to see a stall, long enough that a day of a hundred consumers stays small
+_STEPS = 8  # buckets to each doubling
+METRICS = ("publish_to_deliver", "notify_to_deliver", "requeue_to_deliver")
+
+Cell = tuple[str, int, str]
+"""Metric, window, queue."""
+Ints = npt.NDArray[np.int64]
+
+
+class _State(msgspec.Struct, array_like=True):
+    """What goes from process to process."""
+
+    histograms: list[tuple[str, int, str, dict[int, int]]]
+    deliveries: list[tuple[int, str, str, int]]
+    sent: dict[str, int]
+    unsent: dict[str, tuple[int, str]]
+    requeued: dict[str, int]
+    unqueued: dict[str, tuple[int, str]]
+    notified: dict[str, int]
+    unnotified: dict[str, tuple[int, str]]
+    use: dict[str, list[int]]
+    first: bool
+
+
+def bucket(ns: Ints) -> Ints:
+    """Where durations are counted: 0 for 0, else one more than the number of steps above 1 ns."""
+    found = np.zeros(len(ns), np.int64)
+    some = ns > 0
+    found[some] = np.ceil(np.log2(ns[some].astype(np.float64)) * _STEPS - 1e-9).astype(np.int64) + 1
+    return found
+
+
+def bound(number: int) -> float:
+    """The longest duration of a bucket, in ns."""
+    return 0.0 if number == 0 else float(2 ** ((number - 1) / _STEPS))
+
+
+class Measures:
+    """The statistics of a stretch of one run."""
+
+    def __init__(self, first: bool = False) -> None:
+        """`first` says that the run begins here, so that what is not known yet will not become known."""
+        self.first = first
+        self.histograms: dict[Cell, dict[int, int]] = defaultdict(lambda: defaultdict(int))
+        self.deliveries: dict[tuple[int, str, str], int] = defaultdict(int)
+        """By window, queue and consumer."""
+        self._sent: dict[str, int] = {}  # messages not yet delivered: when sent
+        self._unsent: dict[
+            str, tuple[int, str]
+        ] = {}  # first deliveries whose publish is further left
+        self._requeued: dict[str, int] = {}
+        self._unqueued: dict[str, tuple[int, str]] = {}
+        self._notified: dict[str, int] = {}
+        self._unnotified: dict[str, tuple[int, str]] = {}
+        self._use: dict[str, list[int]] = {}
+        # by channel: [limit, deliveries, outstanding at the end, its sum and its maximum over the deliveries],
+        # each counted from an empty start
+
+    def packed(self) -> bytes:
+        """For another process; `unpacked` is its inverse."""
+        return msgspec.msgpack.encode(
+            _State(
+                [(*cell, dict(h)) for cell, h in self.histograms.items()],
+                [(*k, n) for k, n in self.deliveries.items()],
+                self._sent,
+                self._unsent,
+                self._requeued,
+                self._unqueued,
+                self._notified,
+                self._unnotified,
+                self._use,
+                self.first,
+            )
+        )
+
+    @staticmethod
+    def unpacked(raw: bytes) -> Measures:
+        state = msgspec.msgpack.decode(raw, type=_State)
+        out = Measures(state.first)
+        for metric, window, q, counts in state.histograms:
+            out.histograms[metric, window, q] = defaultdict(int, counts)
+        for window, q, by, n in state.deliveries:
+            out.deliveries[window, q, by] = n
+        out._sent, out._unsent = state.sent, state.unsent
+        out._requeued, out._unqueued = state.requeued, state.unqueued
+        out._notified, out._unnotified = state.notified, state.unnotified
+        out._use = state.use
+        return out
+
+    # --- map -----------------------------------------------------------------------------------------------------
+
+    def add(self, batch: pa.RecordBatch) -> None:
+        """The next events, in the run's order, as columns of `history.table`."""
+        right = Measures()
+        right._map(batch)
+        self.combine(right)
+
+    def _map(self, batch: pa.RecordBatch) -> None:
+        names = set(batch.schema.names)
+        if not {"ev", "t"} <= names:
+            return
+        rows = _Rows(batch, names)
+        self._first_deliveries(rows)
+        self._redeliveries(rows)
+        self._notifications(rows)
+        self._shares(rows)
+        self._outstanding(rows)
+
+    def _count(self, metric: str, waited: Ints, windows: Ints, queues: npt.NDArray[Any]) -> None:
+        """Many durations at once; `queues` are names."""
+        if not len(waited):
+            return
+        table = pa.table(
+            {
+                "w": pa.array(windows),
+                "q": pa.array(queues, pa.string()),
+                "b": pa.array(bucket(np.maximum(waited, 0))),
+            }
+        )
+        grouped = table.group_by(["w", "q", "b"], use_threads=False).aggregate([([], "count_all")])
+        for w, q, b, n in zip(
+            *(grouped[c].to_pylist() for c in ("w", "q", "b", "count_all")), strict=True
+        ):
+            self.histograms[metric, w, q][b] += n
+
+    def _one(self, metric: str, begun: int, ended: int, q: str) -> None:
+        self._count(
+            metric,
+            np.array([ended - begun], np.int64),
+            np.array([ended // WINDOW * WINDOW], np.int64),
+            np.array([q], object),
+        )
+
+    def _first_deliveries(self, rows: _Rows) -> None:
+        sent = rows.of(rows.began & rows.is_("publish") & rows.timed)
+        got = rows.of(rows.acquires & rows.timed & ~rows.redelivered)
+        m, t = rows.m, rows.t
+        codes, first = np.unique(m[sent], return_index=True)
+        sent = sent[first]
+        got_codes, first = np.unique(m[got], return_index=True)
+        got = got[first]
+        _, at, other = np.intersect1d(codes, got_codes, return_indices=True)
+        begun, ended = sent[at], got[other]
+        self._count(
+            "publish_to_deliver", t[ended] - t[begun], rows.window(ended), rows.queues(ended)
+        )
+        self._sent = dict(rows.times(np.delete(sent, at)))
+        self._unsent = dict(rows.places(np.delete(got, other)))
+
+    def _redeliveries(self, rows: _Rows) -> None:
+        back = rows.of(
+            rows.timed
+            & rows.began
+            & (
+                (rows.is_("nack", "reject") & ~rows.flag("requeue", False))
+                | (rows.is_("expire") & rows.flag("requeue", True))
+            )
+        )
+        got = rows.of(rows.acquires & rows.timed)
+        if not len(back):
+            flagged = got[rows.redelivered[got]]
+            _, first = np.unique(rows.m[flagged], return_index=True)
+            self._unqueued = dict(rows.places(flagged[first]))
+            return
+        messages, places = rows.settled(back)
+        m = np.concatenate([messages, rows.m[got]])
+        at = np.concatenate([places, got])
+        requeue = np.arange(len(m)) < len(messages)
+        order = np.lexsort((at, m))
+        m, at, requeue = m[order], at[order], requeue[order]
+        fresh = np.append(True, m[1:] != m[:-1])
+        last = np.append(m[1:] != m[:-1], True)
+        pair = np.flatnonzero(~fresh & ~requeue & np.append(False, requeue[:-1]))
+        t = rows.t
+        self._count(
+            "requeue_to_deliver",
+            t[at[pair]] - t[at[pair - 1]],
+            rows.window(at[pair]),
+            rows.queues(at[pair]),
+        )
+        tails = np.flatnonzero(last & requeue)
+        names = rows.names
+        self._requeued = {names[c]: int(t[a]) for c, a in zip(m[tails], at[tails], strict=True)}
+        heads = at[fresh & ~requeue]
+        self._unqueued = dict(rows.places(heads[rows.redelivered[heads]]))
+
+    def _notifications(self, rows: _Rows) -> None:
+        if not rows.has("notify") and not rows.white:
+            return
+        for kind, who, q, t in rows.consumers():
+            if kind == "notify":
+                self._notified.setdefault(who, t)
+            elif who in self._notified:
+                self._one("notify_to_deliver", self._notified.pop(who), t, q)
+            else:
+                self._unnotified.setdefault(who, (t, q))
+
+    def _shares(self, rows: _Rows) -> None:
+        got = rows.of(rows.acquires & rows.timed)
+        if not len(got):
+            return
+        table = pa.table(
+            {
+                "w": pa.array(rows.window(got)),
+                "q": pa.array(rows.queues(got), pa.string()),
+                "c": rows.holders(got, consumer=True),
+            }
+        )
+        grouped = table.group_by(["w", "q", "c"], use_threads=False).aggregate([([], "count_all")])
+        for w, q, c, n in zip(
+            *(grouped[x].to_pylist() for x in ("w", "q", "c", "count_all")), strict=True
+        ):
+            self.deliveries[w, q, c] += n
+
+    def _outstanding(self, rows: _Rows) -> None:
+        """How much of the prefetch is in use at each delivery, by channel."""
+        got = rows.of(rows.acquires & rows.limited)
+        done = rows.of(rows.began & rows.is_("ack", "nack", "reject"))
+        at = np.concatenate([got, done])
+        if not len(at):
+            return
+        settled = rows.many(done)
+        change = np.concatenate([np.ones(len(got), np.int64), -settled])
+        by = rows.holders(at, consumer=False).dictionary_encode()
+        code = np.asarray(by.indices)
+        order = np.lexsort((at, code))
+        at, code, change = at[order], code[order], change[order]
+        bounds = np.flatnonzero(np.append(True, code[1:] != code[:-1]))
+        for begin, end in zip(bounds, [*bounds[1:], len(at)], strict=True):
+            open_ = np.cumsum(change[begin:end])
+            deliver = change[begin:end] > 0
+            seen = open_[deliver]
+            limit = int(rows.limit[at[begin:end][deliver]].max()) if len(seen) else 0
+            self._use[by.dictionary[int(code[begin])].as_py()] = [
+                limit,
+                len(seen),
+                int(open_[-1]),
+                int(seen.sum()),
+                int(seen.max()) if len(seen) else -(2**31),
+            ]
+
+    # --- combine -------------------------------------------------------------------------------------------------
+
+    def combine(self, right: Measures) -> None:
+        """Add the stretch that follows this one."""
+        for cell, counts in right.histograms.items():
+            mine = self.histograms[cell]
+            for b, n in counts.items():
+                mine[b] += n
+        for key, n in right.deliveries.items():
+            self.deliveries[key] += n
+        _meet(self, "publish_to_deliver", self._sent, self._unsent, right._sent, right._unsent)
+        _meet(
+            self,
+            "requeue_to_deliver",
+            self._requeued,
+            self._unqueued,
+            right._requeued,
+            right._unqueued,
+        )
+        _meet(
+            self,
+            "notify_to_deliver",
+            self._notified,
+            self._unnotified,
+            right._notified,
+            right._unnotified,
+        )
+        for by, (limit, n, net, total, most) in right._use.items():
+            was = self._use.get(by, [0, 0, 0, 0, -(2**31)])
+            self._use[by] = [
+                max(was[0], limit),
+                was[1] + n,
+                was[2] + net,
+                was[3] + total + n * was[2],
+                max(was[4], most + was[2]) if n else was[4],
+            ]
+
+    # --- finish --------------------------------------------------------------------------------------------------
+
+    def latency(self, run: str) -> Iterator[dict[str, object]]:
+        """Rows of the table ``latency``."""
+        for (metric, window, q), counts in sorted(self.histograms.items()):
+            total = sum(counts.values())
+            row: dict[str, object] = {
+                "run": run,
+                "metric": metric,
+                "window": window,
+                "q": q,
+                "n": total,
+            }
+            for name, share in (("p50", 0.5), ("p90", 0.9), ("p99", 0.99), ("max", 1.0)):
+                row[name] = int(_quantile(counts, share * total))
+            yield row
+
+    def fairness(self, run: str) -> Iterator[dict[str, object]]:
+        """Rows of the table ``fairness``: by window, queue and consumer, with the queue's index of fairness."""
+        groups: dict[tuple[int, str], dict[str, int]] = defaultdict(dict)
+        for (window, q, by), n in self.deliveries.items():
+            groups[window, q][by] = n
+        for (window, q), of in sorted(groups.items()):
+            total = sum(of.values())
+            jain = total**2 / (len(of) * sum(n * n for n in of.values()))
+            for by, n in sorted(of.items()):
+                yield {
+                    "run": run, "window": window, "q": q, "consumer": by,
+                    "n": n, "share": n / total, "jain": jain,
+                }  # fmt: skip
+
+    def prefetch(self, run: str) -> Iterator[dict[str, object]]:
+        """Rows of the table ``prefetch``."""
+        for by, (limit, n, _, total, most) in sorted(self._use.items()):
+            if n and limit:
+                yield {
+                    "run": run, "channel": by, "prefetch": limit, "n": n,
+                    "mean": total / n, "max": most, "use": total / n / limit,
+                }  # fmt: skip
+
+
+def _quantile(counts: Mapping[int, int], rank: float) -> float:
+    seen = 0
+    for number in sorted(counts):
+        seen += counts[number]
+        if seen >= rank - 1e-9:
+            return bound(number)
+    return 0.0
+
+
+def _meet(
+    out: Measures,
+    metric: str,
+    open_: dict[str, int],
+    lone: dict[str, tuple[int, str]],
+    more: dict[str, int],
+    ends: dict[str, tuple[int, str]],
+) -> None:
+    """Ends of the right stretch meet what the left one left open."""
+    for key, (t, q) in ends.items():
+        begun = open_.pop(key, None)
+        if begun is None:
+            if not out.first:
+                lone.setdefault(key, (t, q))
+        else:
+            out._one(metric, begun, t, q)
+    if metric == "requeue_to_deliver":
+        open_.update(more)
+    else:
+        for key, t in more.items():
+            open_.setdefault(key, t)
+
+
+class _Rows:
+    """The columns of a batch that are measured, as NumPy arrays."""
+
+    def __init__(self, batch: pa.RecordBatch, names: set[str]) -> None:
+        self._batch, self._names = batch, names
+        n = len(batch)
+        self._n = n
+        ev = batch["ev"].dictionary_encode()
+        self._kinds = {k: c for c, k in enumerate(ev.dictionary.to_pylist())}
+        self._ev = np.asarray(ev.indices)
+        t = batch["t"]
+        self.timed = np.asarray(pc.is_valid(t))
+        self.t: Ints = np.asarray(pc.fill_null(t, 0))
+        m = self._text("m")
+        self.names = m.dictionary.to_pylist()
+        self.m: Ints = np.asarray(m.indices).astype(np.int64)
+        ph = self._text("ph")
+        phases = ph.dictionary.to_pylist()
+        phase = np.array(
+            [phases.index(p) if p in phases else -1 for p in ("", "invoke", "ok", "fail")]
+        )
+        code = np.asarray(ph.indices)
+        self.began = (code == phase[0]) | (code == phase[1])
+        if "op" in names:
+            self.began |= (code == phase[2]) & np.asarray(pc.is_null(batch["op"]))
+        else:
+            self.began |= code == phase[2]
+        done = (code != phase[1]) & (code != phase[3])
+        nameless = self.names.index("") if "" in self.names else -1
+        self.acquires = self.is_("deliver", "get") & (self.m != nameless) & done
+        self.redelivered = self.flag("redelivered", True)
+        self.limit: Ints = np.asarray(
+            pc.fill_null(batch["prefetch"], 0) if "prefetch" in names else np.zeros(n, np.int64)
+        )
+        self.limited = (self.limit > 0) & ~self.flag("autoack", True)
+        q = self._text("q")
+        self._q_names = np.array(q.dictionary.to_pylist(), object)
+        self._q = np.asarray(q.indices)
+        self.white = self.has("deliver") and "args" in names
+
+    def _text(self, name: str) -> pa.DictionaryArray:
+        if name not in self._names:
+            return pa.DictionaryArray.from_arrays(
+                pa.array(np.zeros(self._n, np.int32)), pa.array([""])
+            )
+        return pc.fill_null(self._batch[name], "").dictionary_encode()
+
+    def has(self, kind: str) -> bool:
+        return kind in self._kinds
+
+    def is_(self, *kinds: str) -> npt.NDArray[np.bool_]:
+        out = np.zeros(self._n, bool)
+        for kind in kinds:
+            if kind in self._kinds:
+                out |= self._ev == self._kinds[kind]
+        return out
+
+    def flag(self, name: str, value: bool) -> npt.NDArray[np.bool_]:
+        if name not in self._names:
+            return np.zeros(self._n, bool)
+        return np.asarray(pc.fill_null(pc.equal(self._batch[name], value), False))
+
+    @staticmethod
+    def of(mask: npt.NDArray[np.bool_]) -> Ints:
+        return np.flatnonzero(mask)
+
+    def window(self, rows: Ints) -> Ints:
+        return self.t[rows] // WINDOW * WINDOW
+
+    def queues(self, rows: Ints) -> npt.NDArray[Any]:
+        return self._q_names[self._q[rows]]
+
+    def times(self, rows: Ints) -> Iterator[tuple[str, int]]:
+        for r in rows.tolist():
+            yield self.names[self.m[r]], int(self.t[r])
+
+    def places(self, rows: Ints) -> Iterator[tuple[str, tuple[int, str]]]:
+        for r in rows.tolist():
+            yield self.names[self.m[r]], (int(self.t[r]), self._q_names[self._q[r]])
+
+    def many(self, rows: Ints) -> Ints:
+        """How many messages each of these commands settles."""
+        if "ms" not in self._names:
+            return np.zeros(len(rows), np.int64)
+        return np.asarray(
+            pc.fill_null(pc.list_value_length(self._batch["ms"].take(pa.array(rows))), 0)
+        ).astype(np.int64)
+
+    def settled(self, rows: Ints) -> tuple[Ints, Ints]:
+        """The messages that these commands name, as codes of `names` (which may grow), and the row of each."""
+        taken = pa.array(rows)
+        own = self.m[rows]
+        place = {name: c for c, name in enumerate(self.names)}
+        codes: list[int] = []
+        at: list[int] = []
+        lists = (
+            self._batch["ms"].take(taken).to_pylist() if "ms" in self._names else [None] * len(rows)
+        )
+        for row, m, ms in zip(rows.tolist(), own.tolist(), lists, strict=True):
+            for name in ms or ([self.names[m]] if self.names[m] else []):
+                if name not in place:
+                    place[name] = len(self.names)
+                    self.names.append(name)
+                codes.append(place[name])
+                at.append(row)
+        return np.array(codes, np.int64), np.array(at, np.int64)
+
+    def holders(self, rows: Ints, consumer: bool) -> pa.Array:
+        """Who acts in these rows: channel incarnation and, if asked for, consumer."""
+        taken = pa.array(rows)
+
+        def text(name: str) -> pa.Array:
+            if name not in self._names:
+                return pa.array([""] * len(rows), pa.string())
+            return pc.fill_null(pc.cast(self._batch[name].take(taken), pa.string()), "")
+
+        by = pc.binary_join_element_wise(text("conn"), text("ch"), "/")
+        by = pc.binary_join_element_wise(by, text("gen"), "#")
+        return pc.binary_join_element_wise(by, text("ctag"), " ") if consumer else by
+
+    def consumers(self) -> Iterator[tuple[str, str, str, int]]:
+        """Notifications and deliveries: what, to whom, from which queue, when."""
+        import json
+
+        wanted = self.of(self.is_("notify", "deliver") & self.timed)
+        taken = self._batch.take(pa.array(wanted))
+        args = taken["args"].to_pylist() if "args" in self._names else [None] * len(wanted)
+        tags = taken["ctag"].to_pylist() if "ctag" in self._names else [None] * len(wanted)
+        kinds = taken["ev"].to_pylist()
+        for row, kind, raw, tag in zip(wanted.tolist(), kinds, args, tags, strict=True):
+            who = tag or (json.loads(raw).get("sub") if raw else None)
+            if who:
+                yield kind, str(who), self._q_names[self._q[row]], int(self.t[row])
