@@ -1,10 +1,9 @@
 """P6: how late a requeued message comes back.
 
 From outside a client library nothing says when a nack took effect. But commands of one channel take effect in the
-order sent,
-and a delivery under a full prefetch needs the credit that some command of its channel gave. So if the message m' was
-requeued by that command or an earlier one, it was back in the queue when the delivery was made. If the message
-delivered is a later one, m' was *overtaken*.
+order sent, and a delivery under a full prefetch needs the credit that some command of its channel gave. So if the
+message m' was requeued by that command or an earlier one, it was back in the queue when the delivery was made. If the
+message delivered is a later one, m' was *overtaken*.
 
 Qpid's queue never lets that happen. RabbitMQ 3.10's classic queue does: its process takes acknowledgements (and the
 credit they give) before requeues that came earlier
@@ -12,16 +11,21 @@ credit they give) before requeues that came earlier
 prefetch - 1 further deliveries.
 So the property has a bound, and the default is what the prefetch allows; ``RequeueLateness(within=0)`` is the strict
 form.
+
+One pass in recording order. Carried along: what is held, what is on its way back, and, of each message on its way
+back, the first `WINDOW` deliveries that overtook it beyond the bound.
 """
 
 from __future__ import annotations
 
-from collections import defaultdict, deque
 from collections.abc import Iterable
+
+import msgspec
 
 from seriatim_models.history.complete import EXACT, SETTLES
 from seriatim_models.history.event import GAP, Event
-from seriatim_models.properties.base import Finding, WholeHistory
+from seriatim_models.properties.base import Finding
+from seriatim_models.properties.blackbox.carried import CarriedProperty, Carry
 from seriatim_models.properties.blackbox.lives import (
     ACQUIRES,
     ENDS,
@@ -29,40 +33,83 @@ from seriatim_models.properties.blackbox.lives import (
     began,
     end_of,
     holder,
+    life_key,
+    message_of,
 )
-from seriatim_models.properties.blackbox.strict import queues, when
+from seriatim_models.properties.blackbox.strict import when
+
+WINDOW = 4096  # deliveries that overtook one message, each perhaps a violation of its own; more are left open
 
 
-class _Requeued:
+class Requeued(msgspec.Struct, array_like=True):
     """A message on its way back: who requeued it, by which command, and who overtook it beyond the bound."""
 
-    def __init__(self, by: str, command: int, event: Event, place: Event, open_end: bool) -> None:
-        self.by = by
-        self.command = command
-        self.event = event
-        self.place = place
-        self.unsure = open_end
-        self.overtaken = 0
-        self.by_event: list[Event] = []
+    by: str
+    command: int
+    event: Event
+    place: Event
+    prio: int | None
+    unsure: bool
+    """A consumer that was ending may have had it, unseen."""
+    overtaken: int = 0
+    over: list[int] = []
+    """Numbers of the deliveries, see `Late.over`."""
 
 
-class _Queue:
-    """One pass over one queue in recording order."""
+class Overtaker(msgspec.Struct, array_like=True):
+    """A delivery that overtook something whose own fate is not known yet."""
 
-    def __init__(self, within: int | None) -> None:
+    event: Event
+    waits: int = 0
+    """For how many messages to come back."""
+    open: bool = False
+    convicted: bool = False
+
+
+class Holding(msgspec.Struct, array_like=True):
+    """A delivery not settled, and the limit under which it was made."""
+
+    limit: str
+    event: Event
+
+
+class Limit(msgspec.Struct, array_like=True):
+    """The credit of one consumer or channel on one queue, counted in commands."""
+
+    delivered: int = 0
+    credit: list[int] = []
+    """Commands that gave credit, in order; those before `used` are spent."""
+    used: int = 0
+    unknown: bool = False
+    """Lines were lost, so that the count is."""
+
+
+class Late(msgspec.Struct):
+    """What P6 carries along."""
+
+    back: dict[str, dict[str, Requeued]] = {}
+    """By holder and publisher's stream, then by life key."""
+    at: dict[str, str] = {}
+    """Under which of these a message is, by life key."""
+    held: dict[str, dict[str, Holding]] = {}
+    commands: dict[str, int] = {}
+    limits: dict[str, Limit] = {}
+    ending: dict[str, str] = {}
+    """What is ending and not known to have ended, and the queue it names."""
+    over: dict[int, Overtaker] = {}
+    prio: dict[str, int] = {}
+    serial: int = 0
+    tested: int = 0
+    untestable: int = 0
+    violations: int = 0
+    why: str = ""
+    witness: list[Event] = []
+
+
+class _Pass:
+    def __init__(self, state: Late, within: int | None) -> None:
+        self.s = state
         self.within = within
-        self.cases: dict[int, Event] = {}  # deliveries with known credit, by number
-        self.open: set[int] = set()  # of those, overtaking something whose own fate is not definite
-        self.violations: dict[int, tuple[str, list[Event]]] = {}
-        self._back: dict[str, _Requeued] = {}
-        self._held: dict[tuple[str, str], tuple[str, Event]] = {}
-        self._commands: dict[str, int] = defaultdict(int)
-        self._credit: dict[str, deque[int]] = defaultdict(deque)
-        self._delivered: dict[str, int] = defaultdict(int)
-        self._unknown: set[str] = set()  # limits whose count was lost
-        self._ending: set[str] = set()
-        self._number: dict[int, int] = {}
-        self._n = 0
 
     def run(self, events: Iterable[Event]) -> None:
         for event in events:
@@ -71,100 +118,186 @@ class _Queue:
             elif event.ev in SETTLES:
                 if began(event):
                     self._settle(event)
+            elif event.ev == "publish":
+                if event.prio is not None:
+                    self.s.prio[life_key(event.q, event.m)] = event.prio
             elif event.ev == GAP:
-                self._unknown |= set(self._delivered)
-                self._back.clear()
+                self._lost()
             else:
                 self._end(event)
-        for back in self._back.values():
-            self._leave_open(back, back.by_event)
-        self.open -= set(self.violations)
+
+    def _lost(self) -> None:
+        s = self.s
+        for limit in s.limits.values():
+            limit.unknown = True
+        self.leave_all_open()
+        s.back.clear()
+        s.at.clear()
+
+    def leave_all_open(self) -> None:
+        for group in self.s.back.values():
+            for back in group.values():
+                self._leave_open(back.over)
 
     def _end(self, event: Event) -> None:
         """A consumer that ends may have had, unseen, any message that was on its way back."""
+        s = self.s
         name = end_of(event) if event.ev in ENDS else f"{holder(event)} {event.ctag}"
         if event.ph in ("", "ok") and event.ev != "conn_drop":
-            self._ending.discard(name)
+            s.ending.pop(name, None)
         else:
-            self._ending.add(name)
+            s.ending[name] = event.q
         if event.lvl not in EXACT:
-            for back in self._back.values():
-                back.unsure = True
+            for group in s.back.values():
+                for back in group.values():
+                    if not event.q or back.place.q in (event.q, ""):
+                        back.unsure = True
 
     def _settle(self, event: Event) -> None:
+        s = self.s
         by = holder(event)
-        self._commands[by] += 1
+        command = s.commands[by] = s.commands.get(by, 0) + 1
+        holds = s.held.get(by, {})
         for m in event.ms or ():
-            held = self._held.pop((by, m), None)
-            if held is None:
-                continue
-            limit, delivery = held
-            self._credit[limit].append(self._commands[by])
-            if event.ev != "ack" and event.requeue is not False:
-                unsure = bool(self._ending) and event.lvl not in EXACT
-                self._back[m] = _Requeued(by, self._commands[by], event, delivery, unsure)
+            keys = [life_key(event.q, m)] if event.q else [k for k in holds if message_of(k) == m]
+            for key in keys:
+                held = holds.pop(key, None)
+                if held is None:
+                    continue
+                s.limits[held.limit].credit.append(command)
+                if event.ev == "ack" or event.requeue is False:
+                    s.prio.pop(key, None)
+                    continue
+                q = held.event.q
+                unsure = event.lvl not in EXACT and any(e in (q, "") for e in s.ending.values())
+                prio = self._prio(key, held.event)
+                self._forget(key)
+                group = f"{by}\n{held.event.pub}"
+                s.back.setdefault(group, {})[key] = Requeued(
+                    by, command, event, held.event, prio, unsure
+                )
+                s.at[key] = group
+
+    def _prio(self, key: str, event: Event) -> int | None:
+        return event.prio if event.prio is not None else self.s.prio.get(key)
+
+    def _forget(self, key: str) -> Requeued | None:
+        """It is no longer on its way back."""
+        group = self.s.at.pop(key, None)
+        if group is None:
+            return None
+        backs = self.s.back[group]
+        back = backs.pop(key)
+        if not backs:
+            del self.s.back[group]
+        return back
 
     def _deliver(self, event: Event) -> None:
+        s = self.s
         by = holder(event)
-        limit = by if event.scope == "channel" else f"{by} {event.ctag}"
-        returned = self._back.pop(event.m, None)
+        key = life_key(event.q, event.m)
+        name = f"{event.q}\n{by}" if event.scope == "channel" else f"{event.q}\n{by} {event.ctag}"
+        returned = self._forget(key)
         if returned:
             self._judge(returned, event)
         if not event.autoack:
-            self._held[by, event.m] = (limit, event)
-        self._delivered[limit] += 1
+            s.held.setdefault(by, {})[key] = Holding(name, event)
+        limit = s.limits.setdefault(name, Limit())
+        limit.delivered += 1
         credit = 0
         if (
             event.prefetch
-            and limit not in self._unknown
-            and self._delivered[limit] > event.prefetch
-            and self._credit[limit]
+            and not limit.unknown
+            and limit.delivered > event.prefetch
+            and limit.used < len(limit.credit)
         ):
-            credit = self._credit[limit].popleft()
-        number = self._n
-        self._n += 1
+            credit = limit.credit[limit.used]
+            limit.used += 1
+            if limit.used > 64:
+                del limit.credit[: limit.used]
+                limit.used = 0
         if event.pseq is None or not event.prefetch:
             return
-        self.cases[number] = event
-        if limit in self._unknown:
-            self.open.add(number)
-        self._number[id(event)] = number
+        if limit.unknown:
+            s.untestable += 1
+            return
+        s.tested += 1
         within = event.prefetch if self.within is None else self.within
-        for back in self._back.values():
+        overtaker: Overtaker | None = None
+        for back in s.back.get(f"{by}\n{event.pub}", {}).values():
             place = back.place
             if (
-                back.by == by
-                and back.command <= credit
-                and place.pub == event.pub
+                back.command <= credit
+                and place.q == event.q
                 and place.pseq is not None
                 and place.pseq < event.pseq
+                and back.prio == self._prio(key, event)
             ):
                 back.overtaken += 1
                 if back.overtaken > within:
-                    back.by_event.append(event)
+                    if overtaker is None:
+                        overtaker = Overtaker(event)
+                        s.over[s.serial] = overtaker
+                    if len(back.over) < WINDOW:
+                        back.over.append(s.serial)
+                        overtaker.waits += 1
+                    else:
+                        overtaker.open = True
+        if overtaker is not None:
+            self._settled(s.serial)
+            s.serial += 1
 
-    def _judge(self, back: _Requeued, event: Event) -> None:
+    def _settled(self, number: int) -> None:
+        """Count an overtaker when nothing that it waits for is left. It was counted as tested."""
+        s = self.s
+        overtaker = s.over[number]
+        if overtaker.waits:
+            return
+        del s.over[number]
+        if overtaker.open and not overtaker.convicted:
+            s.tested -= 1
+            s.untestable += 1
+
+    def _judge(self, back: Requeued, event: Event) -> None:
         """The message is back. On the channel that requeued it, deliveries come in the order of acquisition;
         elsewhere it may have been taken earlier than it was recorded."""
-        sure = [] if back.unsure else back.by_event
-        if holder(event) != back.by:
-            sure = [e for e in sure if event.t_lo is not None and when(e) < event.t_lo]
-        convicted = {id(e) for e in sure}
-        self._leave_open(back, [e for e in back.by_event if id(e) not in convicted])
-        for late in sure:
-            why = (
-                f"{back.event.ev} at event {back.event.i} gave {event.m} back; {back.by} was given the later {late.m} "
-                f"at event {late.i} with credit from that command or a later one, and {event.m} only at event {event.i}"
+        s = self.s
+        same = holder(event) == back.by
+        for number in back.over:
+            over = s.over[number]
+            late = over.event
+            sure = not back.unsure and (
+                same or (event.t_lo is not None and when(late) < event.t_lo)
             )
-            self.violations.setdefault(
-                self._number[id(late)], (why, [back.place, back.event, late, event])
-            )
+            over.waits -= 1
+            if not sure:
+                over.open = True
+            elif not over.convicted:
+                over.convicted = True
+                s.violations += 1
+                self._blame(back, late, event)
+            self._settled(number)
 
-    def _leave_open(self, back: _Requeued, events: Iterable[Event]) -> None:
-        self.open |= {self._number[id(e)] for e in events}
+    def _blame(self, back: Requeued, late: Event, event: Event) -> None:
+        """All witnesses have four events; the one that ends first is told."""
+        s = self.s
+        if s.witness and s.witness[-1].i <= event.i:
+            return
+        s.why = (
+            f"{back.event.ev} at event {back.event.i} gave {event.m} back; {back.by} was given the later {late.m} "
+            f"at event {late.i} with credit from that command or a later one, and {event.m} only at event {event.i}"
+        )
+        s.witness = [back.place, back.event, late, event]
+
+    def _leave_open(self, numbers: Iterable[int]) -> None:
+        for number in numbers:
+            over = self.s.over[number]
+            over.waits -= 1
+            over.open = True
+            self._settled(number)
 
 
-class RequeueLateness(WholeHistory):
+class RequeueLateness(CarriedProperty[Late]):
     """P6. A case is a delivery under a prefetch, of a message whose place among its publisher's is known.
 
     It violates if it overtakes, on the channel that had requeued it, an earlier message of the same publisher that
@@ -172,6 +305,8 @@ class RequeueLateness(WholeHistory):
     Open: what came back to another channel, at an instant that is not definite; what never came back;
     and what may have been in flight, unseen, to a consumer that ended; deliveries whose credit
     is unknown because lines were lost.
+
+    Costs O(n + n·k), with k the messages that one channel gave back and that are still on their way.
     """
 
     id = "P6"
@@ -183,17 +318,24 @@ class RequeueLateness(WholeHistory):
     kind = "safety"
     scope = "queue"
     reads = ACQUIRES | SETTLES | ENDS | {"cancel", "publish", GAP}
+    summary_type = Carry[Late]
 
     def __init__(self, within: int | None = None) -> None:
         self.within = within
 
-    def finish(self, summary: list[Event]) -> Finding:
-        tested = untestable = 0
-        violations: list[tuple[str, list[Event]]] = []
-        for _, events in sorted(queues(summary)):
-            queue = _Queue(self.within)
-            queue.run(e for e in events if e.ev != "publish")
-            tested += len(queue.cases) - len(queue.open)
-            untestable += len(queue.open)
-            violations += queue.violations.values()
-        return Finding.of(self.id, tested, violations, n_untestable=untestable)
+    def start(self) -> Late:
+        return Late()
+
+    def feed(self, state: Late, events: Iterable[Event]) -> None:
+        _Pass(state, self.within).run(events)
+
+    def close(self, state: Late) -> Finding:
+        # Whatever still waits stays open; an overtaker that is convicted already was counted when it was.
+        undecided = sum(not o.convicted for o in state.over.values())
+        return Finding.of(
+            self.id,
+            state.tested - undecided,
+            [(state.why, state.witness)] if state.violations else [],
+            n_untestable=state.untestable + undecided,
+            n_violations=state.violations,
+        )

@@ -9,36 +9,41 @@ When m' is definitely available:
 - At first, from when it was enqueued to the earliest instant of its first acquisition. That its first
   *recorded* delivery was its first acquisition is known if that is not marked redelivered, or if the recorder sees
   every acquisition. A message never seen again was perhaps in flight to a channel that closed: nothing is
-  definite then, unless the recorder sees everything.
+  definite then, unless the recorder sees everything. Where publishes are recorded, a message is known from its
+  publish until it is settled for good; a delivery of one that is not known says nothing about availability.
 - After a requeue, from the latest instant at which that took effect, if somebody knows it (`t_hi`, or a recorder
-  inside
-  the broker), to the earliest instant of the next acquisition. A nack has no reply: from outside a client library
-  there is no such instant, and a broker that requeues to the tail cannot be convicted by this property (P6 is for
-  that).
+  inside the broker), to the earliest instant of the next acquisition. A nack has no reply: from outside a client
+  library there is no such instant, and a broker that requeues to the tail cannot be convicted by this property (P6
+  is for that).
 
 When m' is definitely earlier than m: both come from one ordered publisher and its sequence is lower; or the broker's
-own
-position is lower; or its publish was confirmed before that of m began. In all three m' was in the queue before m, so
-it was
-enqueued when m was acquired, and the start of its first availability need not be known.
+own position is lower; or its publish was confirmed before that of m began. In all three m' was in the queue before m,
+so it was enqueued when m was acquired, and the start of its first availability need not be known.
 
 The order is judged within one priority. Not for queues whose consumers select: there the consumer may not want m'.
 
-The sweep: acquisitions by lo, each asking, among the availabilities begun before lo and ending after hi,
-for the earliest message. "Ending after hi" is a suffix in the order of ends, so a Fenwick tree of minima answers in
-O(log n), O(n log n) in all. One tree for each ordered stream, one for confirmed-before-begun.
+One pass in recording order. An acquisition [lo, hi] is seen before the end of every availability that could convict
+it, because that end is the lower bound of something recorded later.
+So the latest acquisitions wait, sorted by what makes them later (sequence, position, begin of publish; and `lo`, for
+whether the broker had a choice at all), and every end of an availability takes out those that it convicts.
+Each is taken out once, so the pass is O(n log n).
+They wait for the next `WINDOW` acquisitions of their queue and no longer: a message that comes back later than that
+still convicts, but only those that are in the window.
 """
 
 from __future__ import annotations
 
-from bisect import bisect_left, bisect_right
-from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator
+from bisect import bisect_left, bisect_right, insort
+from collections import deque
+from collections.abc import Iterable, Iterator
 from typing import NamedTuple
+
+import msgspec
 
 from seriatim_models.history.complete import EXACT, SETTLES
 from seriatim_models.history.event import Event
-from seriatim_models.properties.base import Finding, WholeHistory
+from seriatim_models.properties.base import Finding
+from seriatim_models.properties.blackbox.carried import CarriedProperty, Carry
 from seriatim_models.properties.blackbox.lives import (
     ACQUIRES,
     ENDS,
@@ -47,21 +52,21 @@ from seriatim_models.properties.blackbox.lives import (
     connection,
     end_of,
     holder,
+    life_key,
+    message_of,
 )
 
 NEVER = float("inf")
 ALWAYS = float("-inf")
-Time = float  # nanoseconds as Python ints, or one of the two infinities; ints are compared exactly
+Time = (
+    int | float
+)  # nanoseconds as Python ints, or one of the two infinities; ints are compared exactly
 
-
-class Acquisition(NamedTuple):
-    lo: Time
-    hi: Time
-    event: Event
+WINDOW = 2048  # acquisitions of a queue; all consumers together prefetch hundreds, and the carry must stay small
 
 
 class Available(NamedTuple):
-    """A message definitely available from `start` to `end`; `until` is the acquisition that ends it, if seen.
+    """A message definitely available from `start` to `end`; `until` is the event that ends it, if seen.
 
     `first` marks the availability that began with enqueueing: against a later message its start does not matter.
     """
@@ -74,20 +79,82 @@ class Available(NamedTuple):
 
 
 class Place(NamedTuple):
-    """A message's place in the queue: its streams with its number in each, and the bounds of its enqueueing."""
+    """A message's place in its queue, as far as it is known, and the bounds of its enqueueing."""
 
-    streams: tuple[tuple[str, int], ...]
+    prio: int | None
+    stream: str
+    number: int
+    pos: int | None
     begun: Time
     confirmed: Time
     publish: Event | None
 
 
-class Violation(NamedTuple):
-    """`why` says by what `available.m` is earlier."""
+class Known(msgspec.Struct, array_like=True):
+    """A message from its publish, or first acquisition, until it is settled for good."""
 
-    acquisition: Acquisition
-    available: Available
-    why: str
+    publish: Event | None = None
+    confirm: Event | None = None
+    taken: bool = False
+    """It was acquired, or may have been."""
+    back: Time | None = None
+    """It was released, at this instant at the latest, and nobody has acquired it since."""
+    prio: int | None = None
+
+
+class Row(msgspec.Struct, array_like=True):
+    """An acquisition waiting to be judged."""
+
+    serial: int
+    m: str
+    prio: int | None
+    stream: str
+    number: int
+    pos: int | None
+    begun: Time
+    lo: Time
+    hi: Time
+    publish: Event | None
+    event: Event
+    tested: bool = False
+    convicted: bool = False
+
+
+class Lane(msgspec.Struct, array_like=True):
+    """One queue's window, and its counts."""
+
+    rows: list[Row] = []
+    acquisitions: int = 0
+    tested: int = 0
+    """Those that left the window."""
+    violations: int = 0
+    exact: bool = True
+    """Every event of the queue was recorded inside the broker."""
+    publishers: list[str] = []
+    """Streams of which some publish was recorded."""
+
+
+class Strict(msgspec.Struct):
+    """What P5 carries along."""
+
+    known: dict[str, Known] = {}
+    held: dict[str, dict[str, None]] = {}
+    """Of each holder, the life keys of what it holds."""
+    lanes: dict[str, Lane] = {}
+    inexact: bool = False
+    """Some event that names no queue was recorded outside the broker."""
+    unplaced: list[str] = []
+    """Streams of which some publish named no queue."""
+    why: str = ""
+    witness: list[Event] = []
+
+    def blame(self, why: str, witness: list[Event]) -> None:
+        if not self.witness or _rank(witness) < _rank(self.witness):
+            self.why, self.witness = why, witness
+
+
+def _rank(witness: list[Event]) -> tuple[int, int]:
+    return len(witness), witness[-1].i
 
 
 def when(event: Event) -> int:
@@ -95,256 +162,308 @@ def when(event: Event) -> int:
     return event.t if event.t is not None else event.i
 
 
-class Queue:
-    """One queue's facts, gathered from its events in recording order."""
-
-    def __init__(self, events: Iterable[Event]) -> None:
-        self.publishes: dict[str, Event] = {}
-        self.confirms: dict[str, Event] = {}
-        self.acquisitions: dict[str, list[Acquisition]] = defaultdict(list)
-        self.available: list[Available] = []
-        self._first_ends: dict[str, Available | None] = {}
-        # Releases whose effect is bounded from above, not yet followed by an acquisition: message -> instant.
-        self._back: dict[str, Time] = {}
-        self._held: dict[str, dict[str, None]] = defaultdict(dict)
-        self._exact = True
-        for event in events:
-            self._exact = self._exact and event.lvl in EXACT
-            self._take(event)
-        if self._exact:
-            self._open_ended()
-
-    def _take(self, event: Event) -> None:
-        if event.ev == "publish":
-            if event.ph == "fail":
-                return
-            self.publishes.setdefault(event.m, event)
-            if event.ph == "ok" or event.lvl in EXACT:
-                self.confirms.setdefault(event.m, event)
-        elif acquires(event):
-            self._acquire(event)
-        elif event.ev in SETTLES and began(event):
-            final = event.ev == "ack" or event.requeue is False
-            for m in event.ms or ():
-                self._held[holder(event)].pop(m, None)
-                if not final:
-                    self._release(m, event)
-        elif event.ev == "expire":
-            # Gone at an instant that is known only to a recorder inside; otherwise nothing is definite.
-            self._gone(event)
-        elif event.ev in ENDS and event.lvl in EXACT:
-            name = end_of(event)
-            for by in [b for b in self._held if b == name or connection(b) == name]:
-                for m in self._held.pop(by):
-                    self._release(m, event)
-
-    def _acquire(self, event: Event) -> None:
-        m, hi = event.m, event.t_hi if event.t_hi is not None else when(event)
-        exact = event.lvl in EXACT
-        lo: Time = event.t_lo if event.t_lo is not None else (when(event) if exact else ALWAYS)
-        if m not in self._first_ends:
-            known = exact or event.redelivered is False
-            self._first_ends[m] = (
-                Available(ALWAYS, lo, m, event, True) if known and lo > ALWAYS else None
-            )
-        elif m in self._back:
-            self.available.append(Available(self._back[m], lo, m, event, False))
-        self._back.pop(m, None)
-        self.acquisitions[m].append(Acquisition(lo, hi, event))
-        if not event.autoack:
-            self._held[holder(event)][m] = None
-
-    def _release(self, m: str, event: Event) -> None:
-        if event.t_hi is not None:
-            self._back[m] = event.t_hi
-        elif event.lvl in EXACT:
-            self._back[m] = when(event)
-
-    def _gone(self, event: Event) -> None:
-        m = event.m
-        end: Time = when(event) if event.lvl in EXACT else ALWAYS
-        if m not in self._first_ends:
-            self._first_ends[m] = Available(ALWAYS, end, m, event, True) if end > ALWAYS else None
-        elif m in self._back and end > ALWAYS:
-            self.available.append(Available(self._back[m], end, m, event, False))
-        self._back.pop(m, None)
-
-    def _open_ended(self) -> None:
-        """A recorder that misses nothing: what was not taken until the end was available until the end."""
-        for m in self.publishes:
-            if m not in self._first_ends:
-                self._first_ends[m] = Available(ALWAYS, NEVER, m, None, True)
-        for m, start in self._back.items():
-            self.available.append(Available(start, NEVER, m, None, False))
-
-    def place(self, m: str) -> Place:
-        """Where a message stands, as far as its publish and its deliveries tell."""
-        publish, confirm = self.publishes.get(m), self.confirms.get(m)
-        streams: list[tuple[str, int]] = []
-        told = [e for e in (publish, confirm) if e] + [
-            a.event for a in self.acquisitions.get(m, ())[:1]
-        ]
-        for event in told:
-            if not streams and event.pub and event.pseq is not None:
-                streams.append((f"stream {event.pub}", event.pseq))
-        for event in told:
-            if event.pos is not None:
-                streams.append(("position", event.pos))
-                break
-        begun: Time = ALWAYS
-        confirmed: Time = NEVER
-        if publish:
-            begun = publish.t_lo if publish.t_lo is not None else when(publish)
-            if publish.ph == "ok" and publish.t_lo is None and publish.lvl not in EXACT:
-                begun = ALWAYS  # only the confirm was seen
-        if confirm:
-            confirmed = confirm.t_hi if confirm.t_hi is not None else when(confirm)
-        return Place(tuple(streams), begun, confirmed, publish or confirm)
-
-    def availabilities(self) -> list[Available]:
-        """Every interval in which some message was definitely available."""
-        return [a for a in self._first_ends.values() if a] + self.available
-
-    def taken(self) -> list[Acquisition]:
-        """Every acquisition with two bounds, by the lower one."""
-        held = [a for of in self.acquisitions.values() for a in of if a.lo > ALWAYS]
-        return sorted(held, key=lambda a: (a.lo, a.hi, a.event.i))
+def place(known: Known | None, event: Event | None) -> Place:
+    """Where a message stands, as far as its publish and, failing that, its delivery tell."""
+    publish, confirm = (known.publish, known.confirm) if known else (None, None)
+    stream, number, pos = "", 0, None
+    for told in (publish, confirm, event):
+        if told is None:
+            continue
+        if not stream and told.pub and told.pseq is not None:
+            stream, number = f"stream {told.pub}", told.pseq
+        if pos is None:
+            pos = told.pos
+    begun: Time = ALWAYS
+    confirmed: Time = NEVER
+    if publish:
+        begun = publish.t_lo if publish.t_lo is not None else when(publish)
+        if publish.ph == "ok" and publish.t_lo is None and publish.lvl not in EXACT:
+            begun = ALWAYS  # only the confirm was seen
+    if confirm:
+        confirmed = confirm.t_hi if confirm.t_hi is not None else when(confirm)
+    prio = known.prio if known else None
+    if prio is None and event is not None:
+        prio = event.prio
+    return Place(prio, stream, number, pos, begun, confirmed, publish or confirm)
 
 
-class _Minima:
-    """A Fenwick tree over the ends of intervals: the least key among those that end after a given instant."""
-
-    def __init__(self, ends: Iterable[Time]) -> None:
-        self._ends = sorted(set(ends))
-        self._best: list[tuple[Time, int] | None] = [None] * (len(self._ends) + 1)
-
-    def insert(self, end: Time, key: Time, what: int) -> None:
-        # Ranks count from the latest end, so that "ends after" is a prefix.
-        rank = len(self._ends) - bisect_left(self._ends, end)
-        entry = (key, what)
-        while rank <= len(self._ends):
-            best = self._best[rank]
-            if best is None or entry < best:
-                self._best[rank] = entry
-            rank += rank & -rank
-
-    def least(self, after: Time) -> tuple[Time, int] | None:
-        rank = len(self._ends) - bisect_right(self._ends, after)
-        found: tuple[Time, int] | None = None
-        while rank > 0:
-            best = self._best[rank]
-            if best is not None and (found is None or best < found):
-                found = best
-            rank -= rank & -rank
-        return found
-
-
-class Judged(NamedTuple):
-    """`tested`: acquisitions at which the broker definitely had another choice, or made a wrong one."""
-
-    acquisitions: int
-    tested: int
-    violations: list[Violation]
-
-
-def sweep(queue: Queue) -> Judged:
-    """Judge one queue in O(n log n)."""
-    intervals = queue.availabilities()
-    places = {m: queue.place(m) for m in {a.m for a in intervals} | set(queue.acquisitions)}
-    in_stream: dict[str, list[Time]] = defaultdict(list)
-    for a in intervals:
-        for stream, _ in places[a.m].streams:
-            in_stream[stream].append(a.end)
-    streams = {s: _Minima(ends) for s, ends in in_stream.items()}
-    confirmed = _Minima(a.end for a in intervals)
-    choice = _Minima(a.end for a in intervals)
-
-    def enter_order(n: int) -> None:
-        a = intervals[n]
-        for stream, number in places[a.m].streams:
-            streams[stream].insert(a.end, number, n)
-        if places[a.m].confirmed < NEVER:
-            confirmed.insert(a.end, places[a.m].confirmed, n)
-
-    by_order = _Entering(((a.start, n) for n, a in enumerate(intervals)), enter_order)
-    by_choice = _Entering(
-        ((_start(a, places), n) for n, a in enumerate(intervals)),
-        lambda n: choice.insert(intervals[n].end, 0, n),
-    )
-    taken = queue.taken()
-    tested = 0
-    violations = []
-    for acq in taken:
-        by_order.until(acq.lo)
-        by_choice.until(acq.lo)
-        mine = places[acq.event.m]
-        found = None
-        for stream, number in mine.streams:
-            best = streams[stream].least(acq.hi) if stream in streams else None
-            if best and best[0] < number:
-                found = Violation(acq, intervals[best[1]], f"{stream}: {best[0]} < {number}")
-                break
-        if found is None:
-            best = confirmed.least(acq.hi)
-            if best and best[0] < mine.begun:
-                why = f"confirmed at {best[0]}, before the other was sent at {mine.begun}"
-                found = Violation(acq, intervals[best[1]], why)
-        if found:
-            violations.append(found)
-        tested += found is not None or choice.least(acq.hi) is not None
-    return Judged(sum(map(len, queue.acquisitions.values())), tested, violations)
-
-
-class _Entering:
-    """Intervals waiting to enter a tree, by start."""
-
-    def __init__(self, starts: Iterable[tuple[Time, int]], enter: Callable[[int], None]) -> None:
-        self._waiting = sorted(starts, reverse=True)
-        self._enter = enter
-
-    def until(self, instant: Time) -> None:
-        """Let in all that began before the instant."""
-        while self._waiting and self._waiting[-1][0] < instant:
-            self._enter(self._waiting.pop()[1])
-
-
-def _start(a: Available, places: dict[str, Place]) -> Time:
-    """When an availability had definitely begun, seen from a message that may be earlier or later."""
-    return places[a.m].confirmed if a.first else a.start
-
-
-def naive(queue: Queue) -> Judged:
-    """Judge one queue by comparing every acquisition with every availability: the sentence itself, O(n²)."""
-    intervals = queue.availabilities()
-    places = {m: queue.place(m) for m in {a.m for a in intervals} | set(queue.acquisitions)}
-    tested = 0
-    violations = []
-    for acq in queue.taken():
-        mine = places[acq.event.m]
-        through = [a for a in intervals if a.start < acq.lo and a.end > acq.hi]
-        wrong = [(why, a) for a in through if (why := _earlier(places[a.m], mine))]
-        if wrong:
-            violations.append(Violation(acq, wrong[0][1], wrong[0][0]))
-        choice = any(_start(a, places) < acq.lo and a.end > acq.hi for a in intervals)
-        tested += bool(wrong) or choice
-    return Judged(sum(map(len, queue.acquisitions.values())), tested, violations)
-
-
-def _earlier(a: Place, b: Place) -> str:
-    """Why a message is definitely before another; empty if it is not."""
-    numbers = dict(b.streams)
-    for stream, number in a.streams:
-        if stream in numbers and number < numbers[stream]:
-            return f"{stream}: {number} < {numbers[stream]}"
+def earlier(a: Place, b: Row) -> str:
+    """Why a message is definitely before an acquired one; empty if it is not."""
+    if a.stream and a.stream == b.stream and a.number < b.number:
+        return f"{a.stream}: {a.number} < {b.number}"
+    if a.pos is not None and b.pos is not None and a.pos < b.pos:
+        return f"position: {a.pos} < {b.pos}"
     if a.confirmed < b.begun:
         return f"confirmed at {a.confirmed}, before the other was sent at {b.begun}"
     return ""
 
 
-class StrictOrder(WholeHistory):
+class _Order:
+    """The waiting acquisitions of one queue, by everything that may put them behind another message."""
+
+    def __init__(self, lane: Lane) -> None:
+        self._lists: dict[tuple[str, int | None], list[tuple[Time, int, Row]]] = {}
+        self.rows: deque[Row] = deque()
+        for row in lane.rows:
+            self.add(row)
+
+    def _keys(self, row: Row) -> Iterator[tuple[str, Time]]:
+        if row.stream:
+            yield row.stream, row.number
+        if row.pos is not None:
+            yield "position", row.pos
+        if row.begun > ALWAYS:
+            yield "begun", row.begun
+
+    def add(self, row: Row) -> None:
+        self.rows.append(row)
+        if not row.convicted:
+            for name, number in self._keys(row):
+                insort(self._lists.setdefault((name, row.prio), []), (number, row.serial, row))
+        if not row.tested:
+            insort(self._lists.setdefault(("lo", row.prio), []), (row.lo, row.serial, row))
+
+    def _drop(self, name: str, number: Time, row: Row) -> None:
+        held = self._lists.get((name, row.prio), [])
+        at = bisect_left(held, (number, row.serial))
+        if at < len(held) and held[at][1] == row.serial:
+            del held[at]
+            if not held:
+                del self._lists[name, row.prio]
+
+    def oldest(self) -> Row:
+        """Takes out the row that has waited longest."""
+        row = self.rows.popleft()
+        self._drop("lo", row.lo, row)
+        for name, number in self._keys(row):
+            self._drop(name, number, row)
+        return row
+
+    def convicted(self, a: Available, of: Place) -> list[Row]:
+        """Takes out the acquisitions that an availability convicts."""
+        found: dict[int, Row] = {}
+        for name, number in (
+            (of.stream, of.number),
+            ("position", of.pos),
+            ("begun", of.confirmed),
+        ):
+            if name and number is not None:
+                for row in self._after(name, of.prio, number, a):
+                    found[row.serial] = row
+        for row in found.values():
+            row.convicted = row.tested = True
+            self._drop("lo", row.lo, row)
+            for name, value in self._keys(row):
+                self._drop(name, value, row)
+        return [found[serial] for serial in sorted(found)]
+
+    def chosen(self, a: Available, of: Place) -> None:
+        """Marks the acquisitions at which an availability was another choice."""
+        start = of.confirmed if a.first else a.start
+        for row in self._after("lo", of.prio, start, Available(ALWAYS, a.end, a.m, None, a.first)):
+            row.tested = True
+            self._drop("lo", row.lo, row)
+
+    def _after(self, name: str, prio: int | None, number: Time, a: Available) -> list[Row]:
+        held = self._lists.get((name, prio))
+        if not held:
+            return []
+        at = bisect_right(held, (number, NEVER))
+        return [row for _, _, row in held[at:] if row.hi < a.end and a.start < row.lo]
+
+
+class _Pass:
+    """A run through some events, from and to the carried state."""
+
+    def __init__(self, state: Strict) -> None:
+        self.state = state
+        self._orders: dict[str, _Order] = {}
+
+    def run(self, events: Iterable[Event]) -> None:
+        for event in events:
+            self._take(event)
+        for q, order in self._orders.items():
+            self.state.lanes[q].rows = list(order.rows)
+
+    def _lane(self, q: str) -> Lane:
+        lane = self.state.lanes.get(q)
+        if lane is None:
+            lane = self.state.lanes[q] = Lane()
+        return lane
+
+    def _order(self, q: str) -> _Order:
+        order = self._orders.get(q)
+        if order is None:
+            order = self._orders[q] = _Order(self._lane(q))
+        return order
+
+    def _find(self, q: str, m: str) -> Known | None:
+        return self.state.known.get(life_key(q, m)) or self.state.known.get(life_key("", m))
+
+    def _take(self, event: Event) -> None:
+        state = self.state
+        if event.lvl not in EXACT:
+            if event.q:
+                self._lane(event.q).exact = False
+            else:
+                state.inexact = True
+        if event.ev == "publish":
+            self._publish(event)
+        elif acquires(event):
+            self._acquire(event)
+        elif event.ev in SETTLES and began(event):
+            self._settle(event)
+        elif event.ev == "expire":
+            self._gone(event)
+        elif event.ev in ENDS and event.lvl in EXACT:
+            name = end_of(event)
+            for by in [b for b in state.held if b == name or connection(b) == name]:
+                for key in state.held.pop(by):
+                    self._release(key, event)
+
+    def _publish(self, event: Event) -> None:
+        if event.ph == "fail":
+            return
+        state = self.state
+        known = state.known.setdefault(life_key(event.q, event.m), Known())
+        if known.publish is None and not known.taken:
+            known.publish = event
+        if (event.ph == "ok" or event.lvl in EXACT) and known.confirm is None:
+            known.confirm = event
+        if known.prio is None:
+            known.prio = event.prio
+        streams = self._lane(event.q).publishers if event.q else state.unplaced
+        if event.pub not in streams:
+            streams.append(event.pub)
+
+    def _acquire(self, event: Event) -> None:
+        state, q, m = self.state, event.q, event.m
+        hi = event.t_hi if event.t_hi is not None else when(event)
+        exact = event.lvl in EXACT
+        lo: Time = event.t_lo if event.t_lo is not None else (when(event) if exact else ALWAYS)
+        lane, order = self._lane(q), self._order(q)
+        known = self._find(q, m)
+        if known is not None and known.prio is None:
+            known.prio = event.prio
+        if known is None:
+            published = event.pub in lane.publishers or event.pub in state.unplaced
+            first = not published
+        else:
+            first = not known.taken
+        if lo > ALWAYS:
+            if first:
+                if exact or event.redelivered is False:
+                    self._ended(q, Available(ALWAYS, lo, m, event, True), known, event)
+            elif known is not None and known.back is not None:
+                self._ended(q, Available(known.back, lo, m, event, False), known, event)
+        lane.acquisitions += 1
+        if lo > ALWAYS:
+            at = place(known, event)
+            order.add(
+                Row(
+                    lane.acquisitions, m, at.prio, at.stream, at.number, at.pos, at.begun, lo, hi, at.publish, event,
+                )
+            )  # fmt: skip
+            if len(order.rows) > WINDOW:
+                lane.tested += order.oldest().tested
+        key = life_key(q, m)
+        if event.autoack:
+            state.known.pop(key, None)
+            state.known.pop(life_key("", m), None)
+            return
+        if known is None:
+            known = state.known[key] = Known(prio=event.prio)
+        known.taken, known.back = True, None
+        state.held.setdefault(holder(event), {})[key] = None
+
+    def _settle(self, event: Event) -> None:
+        state = self.state
+        final = event.ev == "ack" or event.requeue is False
+        held = state.held.get(holder(event), {})
+        for m in event.ms or ():
+            keys = [life_key(event.q, m)] if event.q else [k for k in held if message_of(k) == m]
+            for key in keys:
+                held.pop(key, None)
+                if final:
+                    state.known.pop(key, None)
+                else:
+                    self._release(key, event)
+        if not held:
+            state.held.pop(holder(event), None)
+
+    def _release(self, key: str, event: Event) -> None:
+        at: Time | None = event.t_hi
+        if at is None and event.lvl in EXACT:
+            at = when(event)
+        known = self.state.known.get(key)
+        if known is not None and known.taken and at is not None:
+            known.back = at
+
+    def _gone(self, event: Event) -> None:
+        """At an instant that only a recorder inside knows; otherwise nothing is definite."""
+        q, m = event.q, event.m
+        key = life_key(q, m)
+        known = self._find(q, m)
+        if known is not None and event.lvl in EXACT:
+            end = when(event)
+            if not known.taken:
+                self._ended(q, Available(ALWAYS, end, m, event, True), known, event)
+            elif known.back is not None:
+                self._ended(q, Available(known.back, end, m, event, False), known, event)
+        if event.requeue:
+            # A lease ran out: whoever held it has it no longer, and it is there again.
+            known = self.state.known.setdefault(key, Known())
+            known.taken = True
+            self._release(key, event)
+        else:
+            self.state.known.pop(key, None)
+
+    def _ended(self, q: str, a: Available, known: Known | None, until: Event | None) -> None:
+        """An availability is known whole: judge by it what waits."""
+        order, lane = self._order(q), self._lane(q)
+        of = place(known, until)
+        found = order.convicted(a, of)
+        lane.violations += len(found)
+        if found:
+            # Of those convicted by one availability the earliest is told; see `Strict.blame` for the rest.
+            row = found[0]
+            self.state.blame(*told(row, a, of))
+        order.chosen(a, of)
+
+    def open_ended(self) -> None:
+        """A recorder that misses nothing: what was not taken until the end was available until the end."""
+        for key, known in sorted(self.state.known.items()):
+            q, m = key.split("\n", 1)
+            lane = self.state.lanes.get(q)
+            if lane is None or not lane.exact or self.state.inexact:
+                continue
+            if not known.taken and known.publish is not None:
+                self._ended(q, Available(ALWAYS, NEVER, m, None, True), known, None)
+            elif known.back is not None:
+                self._ended(q, Available(known.back, NEVER, m, None, False), known, None)
+
+
+def told(row: Row, a: Available, of: Place) -> tuple[str, list[Event]]:
+    """A violation in words, with its events: the two publishes, the acquisition, and the one that came too late."""
+    start = "its enqueueing" if a.first else a.start
+    end = "the end of the recording" if a.end == NEVER else a.end
+    why = (
+        f"{a.m} was available from {start} to {end}; {holder(row.event)} was given {row.m} between "
+        f"{row.lo} and {row.hi} (event {row.event.i}), although {a.m} is earlier ({earlier(of, row)})"
+    )
+    events = [p for p in (of.publish, row.publish) if p is not None]
+    events.append(row.event)
+    if a.until is not None:
+        events.append(a.until)
+    return why, events
+
+
+class StrictOrder(CarriedProperty[Strict]):
     """P5. A case is an acquisition with both bounds known while some other message was definitely available: the
     broker had a choice, and a wrong one would show. An acquisition from a queue that may have been empty otherwise is
     counted as untestable.
+
+    Carried from one chunk to the next: what is published or held and not settled, and the window.
     """
 
     id = "P5"
@@ -356,59 +475,39 @@ class StrictOrder(WholeHistory):
     kind = "safety"
     scope = "queue"
     reads = ACQUIRES | SETTLES | ENDS | {"publish", "expire"}
+    summary_type = Carry[Strict]
 
-    def finish(self, summary: list[Event]) -> Finding:
-        acquisitions = tested = 0
-        violations = []
-        for _, events in sorted(queues(summary)):
-            queue = Queue(events)
-            judged = sweep(queue)
-            acquisitions += judged.acquisitions
-            tested += judged.tested
-            violations += [_told(queue, v) for v in judged.violations]
-        return Finding.of(self.id, tested, violations, n_untestable=acquisitions - tested)
+    def start(self) -> Strict:
+        return Strict()
 
+    def feed(self, state: Strict, events: Iterable[Event]) -> None:
+        _Pass(state).run(events)
 
-def queues(events: Iterable[Event]) -> Iterator[tuple[str, list[Event]]]:
-    """The events of each queue and priority; those that name no queue go to each that has a delivery."""
-    own: dict[tuple[str, int | None], list[Event]] = defaultdict(list)
-    prio: dict[tuple[str, str], int | None] = {}
-    held = list(events)
-    for event in held:
-        if (event.ev == "publish" and event.prio is not None) or (
-            acquires(event) and event.prio is not None
-        ):
-            prio.setdefault((event.q, event.m), event.prio)
-    keys = {(e.q, prio.get((e.q, e.m))) for e in held if acquires(e)}
-    by_queue: dict[str, list[tuple[str, int | None]]] = defaultdict(list)
-    for key in sorted(keys, key=str):
-        by_queue[key[0]].append(key)
-    for event in held:
-        if event.m and event.q:
-            own[event.q, prio.get((event.q, event.m))].append(event)
-        elif event.q:
-            for key in by_queue[event.q]:
-                own[key].append(event)
-        else:
-            for key in keys:
-                own[key].append(event)
-    for key in keys:
-        yield str(key), own[key]
+    def close(self, state: Strict) -> Finding:
+        ended = Strict(
+            known=state.known,
+            lanes={q: _copied(lane) for q, lane in state.lanes.items()},
+            inexact=state.inexact,
+            why=state.why,
+            witness=state.witness,
+        )
+        final = _Pass(ended)
+        final.open_ended()
+        final.run(())
+        acquisitions = sum(lane.acquisitions for lane in ended.lanes.values())
+        tested = sum(
+            lane.tested + sum(row.tested for row in lane.rows) for lane in ended.lanes.values()
+        )
+        return Finding.of(
+            self.id,
+            tested,
+            [(ended.why, ended.witness)] if ended.witness else [],
+            n_untestable=acquisitions - tested,
+            n_violations=sum(lane.violations for lane in ended.lanes.values()),
+        )
 
 
-def _told(queue: Queue, v: Violation) -> tuple[str, list[Event]]:
-    """A violation in words, with its events: the two publishes, the acquisition, and the one that came too late."""
-    m, taken = v.available.m, v.acquisition
-    start = "its enqueueing" if v.available.first else v.available.start
-    end = "the end of the recording" if v.available.end == NEVER else v.available.end
-    why = (
-        f"{m} was available from {start} to {end}; {holder(taken.event)} was given {taken.event.m} between "
-        f"{taken.lo} and {taken.hi} (event {taken.event.i}), although {m} is earlier ({v.why})"
-    )
-    events = [
-        p.publish for p in (queue.place(m), queue.place(taken.event.m)) if p.publish is not None
-    ]
-    events.append(taken.event)
-    if v.available.until is not None:
-        events.append(v.available.until)
-    return why, events
+def _copied(lane: Lane) -> Lane:
+    """A lane that may be changed without changing this one."""
+    rows = [msgspec.structs.replace(row) for row in lane.rows]
+    return msgspec.structs.replace(lane, rows=rows)

@@ -1,0 +1,1 @@
+"""The fast form of the black-box properties: columns instead of objects."""
