@@ -14,7 +14,7 @@ ARGS  ?=
 SECONDS ?= 120
 SAMPLE  ?=
 
-# How many generated programs `crosscheck` compares, and the file that remembers how far it got.
+# How many generated programs must agree in `crosscheck`, and the file that remembers how far it got.
 PROGRAMS   ?= 20000
 CROSSCHECK := build/crosscheck/$(PROGRAMS).json
 

@@ -6,6 +6,7 @@ state with the same results (which is what independence means).
 
     python -m seriatim_models.explorer.crosscheck --programs 20000 --resume FILE
 
+So many programs must agree; those with too many interleavings are left out, counted, and replaced by others.
 The file remembers which explorer agreed: after a change of its source the comparison begins anew.
 """
 
@@ -17,7 +18,7 @@ import json
 import sys
 import time
 from collections import Counter
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from seriatim_models.explorer.brute import guesses, interleavings
@@ -121,62 +122,88 @@ def judged() -> str:
     return digest.hexdigest()
 
 
+@dataclass
+class Tally:
+    """How far the comparison got."""
+
+    at: int
+    """Number of the next program."""
+    agreed: int = 0
+    large: int = 0
+    interleavings: int = 0
+    traces: int = 0
+    ends: Counter[str] = field(default_factory=Counter)
+    """In how many programs each end was seen."""
+
+    def add(self, found: Comparison) -> None:
+        self.at += 1
+        if found.too_large:
+            self.large += 1
+            return
+        self.agreed += 1
+        self.interleavings += found.interleavings
+        self.traces += found.traces
+        self.ends.update(found.kinds)
+
+    def save(self, path: Path) -> None:
+        draft = path.with_suffix(".draft")
+        draft.write_text(json.dumps({**vars(self), "source": judged()}))
+        draft.replace(path)
+
+    @classmethod
+    def load(cls, path: Path, first: int) -> Tally:
+        """What a file remembers, if it is of this explorer."""
+        if not path.exists():
+            return cls(first)
+        said = json.loads(path.read_text())
+        if said.pop("source", None) != judged():
+            print(f"{path} is of another explorer: beginning anew", file=sys.stderr)
+            return cls(first)
+        return cls(**{**said, "ends": Counter(said["ends"])})
+
+
 def main(argv: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
-    parser.add_argument("--programs", type=int, default=2000, help="how many programs")
+    parser.add_argument(
+        "--programs",
+        type=int,
+        default=2000,
+        help="how many programs must agree; those too large for brute force come on top",
+    )
     parser.add_argument("--first", type=int, default=0, help="number of the first one")
     parser.add_argument("--resume", type=Path, help="file that remembers how far it got")
     parser.add_argument("--seconds", type=float, help="stop after so long")
     options = parser.parse_args(argv)
-    begun = time.monotonic()
-    at, large, executions, traces = options.first, 0, 0, 0
-    kinds: Counter[str] = Counter()
-    if options.resume is not None and options.resume.exists():
-        said = json.loads(options.resume.read_text())
-        if said.get("source") == judged():
-            at, large = said["next"], said["large"]
-            executions, traces = said["executions"], said["traces"]
-            kinds.update(said["ends"])
-        else:
-            print(f"{options.resume} is of another explorer: beginning anew", file=sys.stderr)
-    told = begun
-    last = options.first + options.programs
-    while at < last:
-        found = compare_generated(generate(at))
+    begun = told = time.monotonic()
+    tally = Tally(options.first)
+    if options.resume is not None:
+        tally = Tally.load(options.resume, options.first)
+    out_of_time = False
+    while tally.agreed < options.programs and not out_of_time:
+        program = generate(tally.at)
+        found = compare_generated(program)
         if found.wrong:
-            print(f"{generate(at)}\nWRONG: {found.wrong}")
+            print(f"{program}\nWRONG: {found.wrong}")
             return 1
-        at += 1
-        large += found.too_large
-        executions += found.interleavings
-        traces += found.traces
-        kinds.update(found.kinds)
+        tally.add(found)
         now = time.monotonic()
         out_of_time = options.seconds is not None and now - begun > options.seconds
-        if now - told > 2 or at == last or out_of_time:
+        if now - told > 2 or tally.agreed == options.programs or out_of_time:
             told = now
             if options.resume is not None:
-                state = {
-                    "next": at, "large": large, "executions": executions, "traces": traces,
-                    "ends": dict(kinds), "source": judged(),
-                }  # fmt: skip
-                draft = options.resume.with_suffix(".draft")
-                draft.write_text(json.dumps(state))
-                draft.replace(options.resume)
+                tally.save(options.resume)
             print(
-                f"\r{at - options.first} of {options.programs} programs, {executions} interleavings, "
-                f"{traces} traces, {large} too large, {now - begun:.0f} s ",
+                f"\r{tally.agreed} of {options.programs} programs, {tally.interleavings} interleavings, "
+                f"{tally.traces} traces, {tally.large} too large, {now - begun:.0f} s ",
                 end="",
                 file=sys.stderr,
                 flush=True,
             )
-        if out_of_time:
-            break
     print(file=sys.stderr)
     print(
-        f"{at - options.first - large} programs agree with brute force: {executions} interleavings, {traces} traces; "
-        f"{large} left out as too large; ends seen: "
-        + ", ".join(f"{k} in {v}" for k, v in sorted(kinds.items()))
+        f"{tally.agreed} programs agree with brute force: {tally.interleavings} interleavings, "
+        f"{tally.traces} traces; {tally.large} left out as too large; ends seen: "
+        + ", ".join(f"{k} in {v}" for k, v in sorted(tally.ends.items()))
     )
     return 0
 

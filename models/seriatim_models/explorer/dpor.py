@@ -39,20 +39,15 @@ Memory is the current execution with its branches: bounded by depth, not by the 
 
 from __future__ import annotations
 
+from collections import defaultdict
+from collections.abc import Iterator
 from typing import Any
 
 from seriatim_models.explorer.ends import classify
 from seriatim_models.explorer.errors import ModelBug, NondeterministicProgram
 from seriatim_models.explorer.execution import PATIENCE, Execution, Thread, going_on
 from seriatim_models.explorer.foata import digest_of, normal_form
-from seriatim_models.explorer.operations import (
-    READ,
-    WRITE,
-    Footprint,
-    Operation,
-    Reacquire,
-    Wake,
-)
+from seriatim_models.explorer.operations import Footprint, Operation, Reacquire, Wake
 from seriatim_models.explorer.runner import Runner
 
 
@@ -95,7 +90,10 @@ class Dpor:
 
 
 class Search:
-    """The state of one search: the current path and what is known about each of its steps."""
+    """The state of one search: the current path and what is known about each of its steps.
+
+    Sets of steps are bit sets: bit j stands for the j-th step of the path.
+    """
 
     def __init__(self, runner: Runner) -> None:
         self.runner = runner
@@ -109,23 +107,26 @@ class Search:
         self.outbox: dict[tuple[Any, ...], list[Branch]] = {}
         """The sequences to be left at those nodes; the key begins with the depth."""
         # About each step of the current execution:
-        self.tids: list[int] = []
-        self.ways: list[int] = []
-        self.prints: list[Footprint] = []
         self.ops: list[Operation] = []
         self.values: list[Any] = []
         """Value of the operation's object before the step."""
         self.pasts: list[int] = []
         """What happens before the step, itself included."""
-        self.races: list[list[int]] = []
-        """Earlier steps with which it races."""
-        self.kinds: list[int] = []
-        """How many ways it had."""
         self.levels: list[int] = []
         self.sums: list[int] = []
-        self.signs: list[tuple[int, int]] = []
-        self._touched: dict[int, list[int]] = {}
-        """For each object, the steps that read, wrote, added, took (four bit sets)."""
+        """For the name of the trace, see `foata`."""
+        # About some of them, with the step first:
+        self.races: list[tuple[int, list[int]]] = []
+        """Earlier steps with which a step races; ~i for a step i that may have disabled it."""
+        self.choices: list[tuple[int, int]] = []
+        """How many ways a step had, where it had more than one."""
+        # About all of them:
+        self.steps_at: defaultdict[int, int] = defaultdict(int)
+        """The steps that touched an object in a mode (see `Footprint.keys`)."""
+        self.steps_of: defaultdict[int, int] = defaultdict(int)
+        """The steps of a thread."""
+        self.takers: defaultdict[int, int] = defaultdict(int)
+        """The steps that took an object, and so may have disabled others."""
 
     # -- the search ------------------------------------------------------------------------------------------------
 
@@ -145,9 +146,10 @@ class Search:
             end = self.execute(ex)
             if end != "blocked":
                 self.find_races(ex)
-            digest = digest_of(self.sums[-1]) if self.sums else digest_of(0)
+            digest = digest_of(self.sums[-1] if self.sums else 0)
             if runner.forms is not None and end not in ("blocked", "cut", "failed"):
-                runner.forms.add(normal_form(ex, self.tids, self.ways, self.levels))
+                tids, ways = [s.tid for s in self.path], [s.way for s in self.path]
+                runner.forms.add(normal_form(ex, tids, ways, self.levels))
             stop = runner.ended(ex, end, digest)
         except BaseException:
             ex.close()
@@ -168,77 +170,80 @@ class Search:
         while len(path) > self.floor:
             node = nodes[-1]
             done = path.pop()
+            self._unmark(done)
             if node.tree:
+                self._forget()
                 node.sleep.append(done)
                 path.append(node.tree.pop(0))
-                self._forget(len(path) - 1)
                 return True
             nodes.pop()
         return False
 
-    def _forget(self, depth: int) -> None:
-        """Drop what was known about the steps from `depth` on."""
-        touched = self._touched
-        for j in range(depth, len(self.prints)):
-            for index, _ in self.prints[j].accesses:
-                sets = touched[index]
-                keep = (1 << depth) - 1
-                sets[0] &= keep
-                sets[1] &= keep
-                sets[2] &= keep
-                sets[3] &= keep
-        for about in (
-            self.tids, self.ways, self.prints, self.ops, self.values, self.pasts, self.races,
-            self.kinds, self.levels, self.sums, self.signs,
-        ):  # fmt: skip
+    def _unmark(self, done: Branch) -> None:
+        """Take the last step, which is no longer on the path, out of the sets of steps."""
+        depth = len(self.path)
+        bit = 1 << depth
+        for key in done.print.keys:
+            self.steps_at[key] ^= bit
+        self.steps_of[done.tid] ^= bit
+        op = self.ops[depth]
+        if op.takes:
+            self.takers[op.obj.index] &= ~bit
+
+    def _forget(self) -> None:
+        """Drop what was known about steps that are no longer on the path."""
+        self.known = depth = len(self.path)
+        for about in (self.ops, self.values, self.pasts, self.levels, self.sums):
             del about[depth:]
-        self.known = depth
+        for some in (self.races, self.choices):
+            while some and some[-1][0] >= depth:
+                some.pop()
 
     def execute(self, ex: Execution) -> str:
         """Follow the path, then the wakeup sequence at its end, then whatever can happen. Returns the end."""
-        runner = self.runner
-        limits = runner.limits
-        by_tid = ex.by_tid
+        limits = self.runner.limits
+        by_tid, take = ex.by_tid, ex.step
         nodes, path = self.nodes, self.path
-        ops, values, signs = self.ops, self.values, self.signs
+        ops, values = self.ops, self.values
         for j in range(self.known):
             step = path[j]
+            before = ops[j]
             thread = by_tid.get(step.tid)
             if thread is None or (op := thread.op) is None:
-                raise diverged(j, signs[j], None)
+                raise diverged(j, before, None)
             obj = op.obj
-            if (op.code, obj.index) != signs[j]:
-                raise diverged(j, signs[j], op)
+            if op.code != before.code or obj.index != before.obj.index:
+                raise diverged(j, before, op)
             ops[j] = op
             values[j] = obj.value
-            ex.step(thread, step.way)
+            take(thread, step.way)
         j = self.known
-        if j < len(path):
-            step = path[j]
-        else:
-            first = self._choose(ex, nodes[j])
-            if isinstance(first, str):
-                return first
-            step = first
-            path.append(step)
+        if j == len(path):
+            following = self._choose(ex, nodes[j])
+            if isinstance(following, str):
+                return following
+            path.append(following)
         while True:
+            step = path[j]
             thread = by_tid.get(step.tid)
-            if thread is None or thread.op is None or not thread.op.ready(thread):
+            if thread is None or (op := thread.op) is None or not (op.free or op.ready(thread)):
                 raise ModelBug(
                     f"step {j + 1} of a wakeup sequence cannot happen (thread {step.tid})"
                 )
-            self._note(ex, thread, step)
-            ex.step(thread, step.way)
+            self._note(thread, op, step)
+            take(thread, step.way)
             self.known = j = j + 1
             if ex.failures and not limits.keep_going:
                 return "failed"
             if j < len(path):  # going on from a checkpoint: this node is known
-                step = path[j]
                 continue
-            node = nodes[j - 1]
-            mask = step.print.mask
-            sleep = [s for s in node.sleep if s.tid != step.tid and not s.print.conf & mask]
-            node = Node(sleep, step.children)
+            mask, asleep = step.print.mask, nodes[j - 1].sleep
+            node = Node(
+                [s for s in asleep if s.tid != step.tid and not s.print.conf & mask]
+                if asleep
+                else [],
+                step.children,
+            )
             step.children = []
             nodes.append(node)
             if j >= limits.max_steps:
@@ -246,77 +251,68 @@ class Search:
                 node.tree.clear()
                 return "cut"
             if node.tree:
-                step = node.tree.pop(0)
+                path.append(node.tree.pop(0))
             else:
                 following = self._choose(ex, node)
                 if isinstance(following, str):
                     return following
-                step = following
-            path.append(step)
+                path.append(following)
 
     def _choose(self, ex: Execution, node: Node) -> Branch | str:
         """Any step that can happen and does not sleep; or the end. The running thread goes on if it can."""
+        path, sleep = self.path, node.sleep
+        last = ex.by_tid[path[-1].tid] if path else None
+        long = len(path) >= PATIENCE and path[-PATIENCE].tid == path[-1].tid
+        if last is not None and not sleep and not long:
+            # What follows would choose this thread too; this is quicker.
+            op = last.op
+            if op is not None and (op.free or op.ready(last)):
+                return Branch(last.tid, 0, op.touch())
         able = ex.able()
         if not able:
             return classify(ex)
-        if node.sleep:
-            asleep = {s.tid for s in node.sleep}
+        if sleep:
+            asleep = {s.tid for s in sleep}
             able = [t for t in able if t.tid not in asleep]
             if not able:
                 return "blocked"
-        last = ex.by_tid[self.tids[-1]] if self.tids else None
-        turns = 0
-        if last is not None and len(able) > 1 and self.tids[-PATIENCE:].count(last.tid) == PATIENCE:
-            turns = PATIENCE
-        chosen = going_on(able, last, turns)
+        alone = long and all(s.tid == path[-1].tid for s in path[-PATIENCE:])
+        chosen = going_on(able, last, PATIENCE if alone else 0)
         return Branch(chosen.tid, 0, chosen.op.touch())  # type: ignore[union-attr]
 
-    def _note(self, ex: Execution, thread: Thread, step: Branch) -> None:
+    def _note(self, thread: Thread, op: Operation, step: Branch) -> None:
         """Everything about the step that `thread` is going to take now."""
-        op = thread.op
-        assert op is not None
         print = op.touch()
-        if step.print.mask != print.mask:
-            raise ModelBug(f"{op.describe()} of {thread.name} touches other things than foreseen")
-        step.print = print
-        tid = thread.tid
-        j = len(self.tids)
-        bit = 1 << j
-        pasts, levels = self.pasts, self.levels
-        past = bit
+        if step.print is not print:
+            if step.print.mask != print.mask:
+                raise ModelBug(
+                    f"{op.describe()} of {thread.name} touches other things than foreseen"
+                )
+            step.print = print
+        tid, way = step.tid, step.way
+        pasts, levels, steps_at = self.pasts, self.levels, self.steps_at
+        j = len(pasts)
+        past = bit = 1 << j
         level = 0
         last = thread.last if thread.last >= 0 else thread.born
         if last >= 0:
             past |= pasts[last]
             level = levels[last]
-        after = op.after()
-        if after >= 0:
-            past |= pasts[after]
-            if levels[after] > level:
-                level = levels[after]
+        obj = op.obj
         races: list[int] = []
-        touched = self._touched
-        if op.blocking:
-            sets = touched.get(op.obj.index)
-            if sets is not None and sets[3]:
-                i = sets[3].bit_length() - 1
-                if not past >> i & 1:
+        if not op.free:
+            after = op.after()
+            if after >= 0:
+                past |= pasts[after]
+                if levels[after] > level:
+                    level = levels[after]
+            if op.blocking:
+                i = self.takers[obj.index].bit_length() - 1
+                if i >= 0 and not past >> i & 1:
                     races.append(~i)
         against = 0
-        for index, mode in print.accesses:
-            sets = touched.get(index)
-            if sets is None:
-                sets = touched[index] = [0, 0, 0, 0]
-            else:
-                if mode == WRITE:
-                    against |= sets[0] | sets[1] | sets[2]
-                elif mode == READ:
-                    against |= sets[1] | sets[2]
-                else:
-                    against |= sets[0] | sets[1]
-            sets[mode] |= bit
-            if mode == WRITE and op.takes:
-                sets[3] |= bit
+        for key in print.rivals:
+            against |= steps_at[key]
         against &= ~past
         while against:
             i = against.bit_length() - 1
@@ -325,74 +321,68 @@ class Search:
                 level = levels[i]
             past |= pasts[i]
             against &= ~past
+        for key in print.keys:
+            steps_at[key] |= bit
+        self.steps_of[tid] |= bit
+        if op.takes and print is obj.writes:
+            self.takers[obj.index] |= bit
         level += 1
-        obj = op.obj
-        self.tids.append(tid)
-        self.ways.append(step.way)
-        self.prints.append(print)
         self.ops.append(op)
         self.values.append(obj.value)
-        self.pasts.append(past)
-        self.races.append(races)
-        self.kinds.append(op.ways())
+        pasts.append(past)
         levels.append(level)
-        sums = self.sums
-        mark = ex.space.mark(tid, level, step.way)
-        sums.append(sums[-1] + mark if sums else mark)
-        self.signs.append((op.code, obj.index))
+        marks = self.runner.space.marks
+        self.sums.append((self.sums[-1] if j else 0) + marks[tid, level, way])
+        if races:
+            self.races.append((j, races))
+        ways = op.ways()
+        if ways > 1:
+            self.choices.append((j, ways))
 
     # -- races -----------------------------------------------------------------------------------------------------
 
     def find_races(self, ex: Execution) -> None:
         """Reverse every race of this execution."""
-        n = len(self.tids)
-        tids, ops, values = self.tids, self.ops, self.values
-        independent: dict[int, tuple[list[int], int]] = {}
-        pasts = self.pasts
+        path, ops, values, pasts = self.path, self.ops, self.values, self.pasts
+        n = len(path)
+        independent: dict[int, int] = {}
 
-        def notdep(i: int) -> tuple[list[int], int]:
-            """The steps after i that do not happen after it, as a list and as a bit set."""
+        def notdep(i: int) -> int:
+            """The steps after i that do not happen after it."""
             found = independent.get(i)
             if found is None:
-                steps = [k for k in range(i + 1, n) if not pasts[k] >> i & 1]
-                bits = 0
-                for k in steps:
-                    bits |= 1 << k
-                found = independent[i] = steps, bits
+                found = 0
+                for k in range(i + 1, n):
+                    if not pasts[k] >> i & 1:
+                        found |= 1 << k
+                independent[i] = found
             return found
 
-        for j in range(n):
-            races = self.races[j]
-            if not races:
-                continue
+        for j, races in self.races:
             op = ops[j]
-            tid = tids[j]
+            tid = path[j].tid
             for i in races:
                 if i < 0:
                     # op was, or might have been, disabled by a step that took its object.
                     i = ~i
-                    if i in races:
-                        continue
-                    steps, bits = notdep(i)
-                    self._reverse(i, steps, bits, tid, 0, op.obj.writes)
+                    if i not in races:
+                        self._reverse(i, notdep(i), tid, 0, op.obj.writes)
                     continue
-                steps, bits = notdep(i)
+                steps = notdep(i)
                 value = values[i] if ops[i].obj is op.obj else op.obj.value
                 if ops[i].adding:
-                    print = self.prints[i]
-                    for k in steps:
-                        if self.prints[k] is print:
+                    print = path[i].print
+                    for k in bits_of(steps):
+                        if path[k].print is print:
                             value = value + ops[k].amount
                 touch = op.touch_at(value)
                 if touch is not None:
-                    self._reverse(i, steps, bits, tid, 0, touch)
-        for i in range(n):
-            kinds = self.kinds[i]
-            if kinds > 1:
-                steps, bits = notdep(i)
-                for way in range(kinds):
-                    if way != self.ways[i]:
-                        self._reverse(i, steps, bits, tids[i], way, self.prints[i])
+                    self._reverse(i, steps, tid, 0, touch)
+        for i, ways in self.choices:
+            step = path[i]
+            for way in range(ways):
+                if way != step.way:
+                    self._reverse(i, notdep(i), step.tid, way, step.print)
         for thread in ex.threads:
             waiting = thread.op
             if waiting is not None and waiting.blocking:
@@ -403,86 +393,69 @@ class Search:
                     continue
                 else:
                     touch = waiting.obj.writes
-                    sets = self._touched.get(waiting.obj.index)
-                    i = -1 if sets is None else sets[3].bit_length() - 1
+                    i = self.takers[waiting.obj.index].bit_length() - 1
                 if i < 0:
                     continue
                 last = thread.last if thread.last >= 0 else thread.born
                 after = waiting.after()
                 past = (pasts[last] if last >= 0 else 0) | (pasts[after] if after >= 0 else 0)
-                if past >> i & 1:
-                    continue
-                steps, bits = notdep(i)
-                self._reverse(i, steps, bits, thread.tid, 0, touch)
+                if not past >> i & 1:
+                    self._reverse(i, notdep(i), thread.tid, 0, touch)
 
-    def _reverse(
-        self, i: int, steps: list[int], bits: int, tid: int, way: int, touch: Footprint
-    ) -> None:
+    def _reverse(self, i: int, steps: int, tid: int, way: int, touch: Footprint) -> None:
         """Leave the sequence `steps` then (tid, way) as a branch at node i, unless it has been or will be seen."""
         node = self.nodes[i]
         for sleeper in node.sleep:
-            if self._weak_initial(sleeper, steps, bits, tid, way, touch) is not None:
+            if self._weak_initial(sleeper, steps, tid, way, touch) is not None:
                 return
         if i < self.floor:
-            labels = (i, *((self.tids[k], self.ways[k]) for k in steps), (tid, way))
+            sequence = [self.path[k] for k in bits_of(steps)]
+            labels = (i, *((s.tid, s.way) for s in sequence), (tid, way))
             if labels not in self.outbox:
                 self.outbox[labels] = [
-                    *(Branch(self.tids[k], self.ways[k], self.prints[k]) for k in steps),
+                    *(Branch(s.tid, s.way, s.print) for s in sequence),
                     Branch(tid, way, touch),
                 ]
             return
-        self._insert(node.tree, steps, bits, tid, way, touch)
+        self._insert(node.tree, steps, tid, way, touch)
 
     def _weak_initial(
-        self, step: Branch, steps: list[int], bits: int, tid: int, way: int, touch: Footprint | None
+        self, step: Branch, steps: int, tid: int, way: int, touch: Footprint | None
     ) -> int | None:
         """Can `step` come first in an execution that contains the sequence `steps` then (tid, way)?
 
         None if not; else the step of the sequence that it is, or -1 for its last one, or -2 if it is not in there.
         """
-        who = step.tid
-        tids = self.tids
-        for k in steps:
-            if tids[k] == who:
-                if self.ways[k] == step.way and self.pasts[k] & bits == 1 << k:
-                    return k
-                return None
-        prints = self.prints
-        conf = step.print.conf
-        if touch is not None and tid == who:
-            if way != step.way:
-                return None
-            conf = touch.conf
-            for k in steps:
-                if prints[k].mask & conf:
+        own = self.steps_of[step.tid] & steps
+        if own:
+            first = own & -own
+            k = first.bit_length() - 1
+            can = self.path[k].way == step.way and self.pasts[k] & steps == first
+            return k if can else None
+        print, place = step.print, -2
+        if touch is not None:
+            if tid == step.tid:
+                if way != step.way:
                     return None
-            return -1
-        if touch is not None and touch.mask & conf:
-            return None
-        if conf:
-            for k in steps:
-                if prints[k].mask & conf:
-                    return None
-        return -2
+                print, place = touch, -1
+            elif touch.mask & print.conf:
+                return None
+        for key in print.rivals:
+            if self.steps_at[key] & steps:
+                return None
+        return place
 
     def _insert(
-        self,
-        children: list[Branch],
-        steps: list[int],
-        bits: int,
-        tid: int,
-        way: int,
-        last: Footprint | None,
+        self, children: list[Branch], steps: int, tid: int, way: int, last: Footprint | None
     ) -> None:
         """Insert a sequence into a wakeup tree, unless the tree leads to the same place already."""
         while True:
             for child in children:
-                k = self._weak_initial(child, steps, bits, tid, way, last)
+                k = self._weak_initial(child, steps, tid, way, last)
                 if k is None:
                     continue
                 if k >= 0:
-                    steps = [s for s in steps if s != k]
-                    bits &= ~(1 << k)
+                    steps ^= 1 << k
                 elif k == -1:
                     last = None
                 if not child.children or (not steps and last is None):
@@ -491,19 +464,28 @@ class Search:
                 break
             else:
                 break
-        for k in steps:
-            branch = Branch(self.tids[k], self.ways[k], self.prints[k])
+        for k in bits_of(steps):
+            step = self.path[k]
+            branch = Branch(step.tid, step.way, step.print)
             children.append(branch)
             children = branch.children
         if last is not None:
             children.append(Branch(tid, way, last))
 
 
-def diverged(step: int, sign: tuple[int, int], op: Operation | None) -> NondeterministicProgram:
+def bits_of(steps: int) -> Iterator[int]:
+    """The steps in a set, in order."""
+    while steps:
+        first = steps & -steps
+        yield first.bit_length() - 1
+        steps ^= first
+
+
+def diverged(step: int, before: Operation, op: Operation | None) -> NondeterministicProgram:
     """The error for a schedule that did not repeat itself."""
     now = "the thread is not there or has ended" if op is None else f"now it is {op.describe()}"
     return NondeterministicProgram(
-        f"two runs of one schedule differ at step {step + 1}: before it was operation {sign[0]} on object {sign[1]}, "
+        f"two runs of one schedule differ at step {step + 1}: before it was {before.describe()}, "
         f"{now}. Is every source of chance inside the model? Look for random numbers, clocks, id() or hash() order, "
         "and state that outlives one execution; use world.choose() and world.now(), and build all state in the program."
     )

@@ -46,10 +46,25 @@ CALLS = -1
 CLOCK = -2
 
 
+class Marks(dict[tuple[int, int, int], int]):
+    """128 bits for each element (thread, level, way) of a Foata normal form, made when first asked for; see `foata`."""
+
+    def __init__(self, paths: list[tuple[int, ...]]) -> None:
+        super().__init__()
+        self._paths = paths
+
+    def __missing__(self, element: tuple[int, int, int]) -> int:
+        tid, level, way = element
+        text = f"{self._paths[tid]}/{level}/{way}".encode()
+        digest = hashlib.blake2b(text, digest_size=16).digest()
+        mark = self[element] = int.from_bytes(digest, "big")
+        return mark
+
+
 class Space:
     """Numbers for names, and footprints for objects, shared by all executions of one exploration."""
 
-    __slots__ = ("_marks", "_names", "_objects", "_pairs", "_threads", "idle", "paths")
+    __slots__ = ("_names", "_objects", "_pairs", "_threads", "idle", "marks", "paths")
 
     def __init__(self) -> None:
         self.idle: list[Any] = []
@@ -59,7 +74,7 @@ class Space:
         self._objects: dict[tuple[int, int], tuple[int, Footprint, Footprint, Footprint]] = {}
         self._names: list[tuple[int, int]] = []
         self._pairs: dict[tuple[tuple[int, int], tuple[int, int]], Footprint] = {}
-        self._marks: dict[tuple[int, int, int], int] = {}
+        self.marks = Marks(self.paths)
 
     def thread(self, parent: int, child: int) -> int:
         """The number of the `child`-th thread that thread `parent` made."""
@@ -88,16 +103,6 @@ class Space:
         found = self._pairs.get((one, two))
         if found is None:
             found = self._pairs[one, two] = Footprint((one, two))
-        return found
-
-    def mark(self, tid: int, level: int, way: int) -> int:
-        """128 bits for one element of a Foata normal form; see `foata`."""
-        key = (tid, level, way)
-        found = self._marks.get(key)
-        if found is None:
-            text = f"{self.paths[tid]}/{level}/{way}".encode()
-            digest = hashlib.blake2b(text, digest_size=16).digest()
-            found = self._marks[key] = int.from_bytes(digest, "big")
         return found
 
     def at(self, path: Sequence[int]) -> int:
@@ -216,7 +221,7 @@ class Execution:
 
     __slots__ = (
         "acting", "by_tid", "calls", "circle", "closing", "current", "end", "failures", "hub", "log",
-        "notifies", "order", "program", "real_time", "schedule", "setting_up", "space", "spurious",
+        "names", "notifies", "order", "program", "real_time", "schedule", "setting_up", "space", "spurious",
         "steps", "strays", "switch", "threads", "timeouts", "world",
     )  # fmt: skip
 
@@ -224,14 +229,13 @@ class Execution:
         self,
         program: Callable[[World], object],
         space: Space,
+        world: Callable[[Execution], World],
         *,
         real_time: bool = False,
         timeouts: int = 1,
         spurious: int = 0,
         log: bool = False,
     ) -> None:
-        from seriatim_models.explorer.world import World
-
         self.program = program
         self.space = space
         self.real_time = real_time
@@ -245,6 +249,7 @@ class Execution:
         self.setting_up: Thread | None = None
         self.closing = False
         self.end = ""
+        self.names = {"setup"}
         self.order: list[Thread] = []
         self.by_tid: dict[int, Thread] = {}
         self.threads: list[Thread] = []
@@ -254,7 +259,7 @@ class Execution:
         self.strays = 0
         self.circle: Any = None
         self.log: list[Any] | None = [] if log else None
-        self.world: World = World(self)
+        self.world = world(self)
         if real_time:
             self.calls = self.outside_object("calls", None, CALLS)
 
@@ -334,10 +339,11 @@ class Execution:
         self.closing = True
         self.current = self.acting = None
         for thread in self.order:
-            for _ in range(8):  # a program may catch BaseException; not for ever
-                if thread.greenlet is None:
-                    break
-                thread.greenlet.throw(greenlet.GreenletExit)
+            if thread.greenlet is not None:
+                for _ in range(8):  # a program may catch BaseException; not for ever
+                    thread.greenlet.throw(greenlet.GreenletExit)
+                    if thread.greenlet is None:
+                        break
             thread.code = None
         # Break the circles of references, so that nothing waits for the garbage collector.
         self.order.clear()
@@ -407,8 +413,9 @@ class Execution:
 
     def _named(self, name: str, otherwise: str, tid: int) -> str:
         name = name or otherwise
-        if any(t.name == name for t in self.order):
+        if name in self.names:
             name = f"{name}@{'.'.join(map(str, self.space.paths[tid]))}"
+        self.names.add(name)
         return name
 
     def sleeps(self, waiter: Thread, again: Reacquire, wait: Wait) -> None:

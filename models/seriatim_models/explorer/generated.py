@@ -24,7 +24,7 @@ FLAVOURS: dict[str, tuple[str, ...]] = {
     "timed": ("with_wait_timed", "with_wait", "with_notify", "set", "try_permit_timed", "restore"),
     "semaphores": ("permit", "restore", "try_permit", "try_permit_timed", "get", "set", "permit"),
     "joins": ("join", "join", "set", "get", "if", "spawn", "cas"),
-    "choices": ("choose", "choose_if", "set", "get", "if", "with_notify", "with_wait"),
+    "choices": ("choose", "choose_if", "choose_if", "set", "get", "if", "with", "with_notify", "with_wait"),
     "clock": ("now", "advance", "if_late", "set", "get"),
     "calls": ("call", "call", "set", "get", "call_cas"),
     "all": (
@@ -197,8 +197,8 @@ class Runner:
     def do_choose(self, name: str, seen: list[object], n: int) -> object:
         return self.world.choose(n)
 
-    def do_choose_if(self, name: str, seen: list[object], n: int, body: Any) -> None:
-        if self.world.choose(n) == 0:
+    def do_choose_if(self, name: str, seen: list[object], n: int, way: int, body: Any) -> None:
+        if self.world.choose(n) == way:
             self._run(name, seen, body)
 
     def do_now(self, name: str, seen: list[object]) -> object:
@@ -228,9 +228,9 @@ def generate(number: int) -> Generated:
     """The program with this number."""
     r = random.Random(number)
     flavour = list(FLAVOURS)[number % len(FLAVOURS)]
-    threads = r.choice((2, 2, 3, 3, 3, 4))
+    threads = r.choice((2, 2, 2, 3, 3, 3, 3, 4, 4, 5))
     cells = r.choice((1, 2, 2, 3))
-    room = {2: 5, 3: 3, 4: 2}[threads]
+    room = {2: 5, 3: 3, 4: 2, 5: 1}[threads]
 
     def instruction(depth: int) -> Instruction:
         what = r.choice(FLAVOURS[flavour])
@@ -263,9 +263,10 @@ def generate(number: int) -> Generated:
         if what == "spawn":
             return (what, body(depth + 1, 2), r.random() < 0.5)
         if what == "choose":
-            return (what, 2)
+            return (what, r.choice((2, 2, 3)))
         if what == "choose_if":
-            return (what, 2, body(depth + 1, 2))
+            n = r.choice((2, 2, 3))
+            return (what, n, r.randrange(n), body(depth + 1, 2))
         if what == "advance":
             return (what, 1 + v)
         if what == "if_late":

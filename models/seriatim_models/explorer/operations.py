@@ -53,20 +53,24 @@ ADD: Final = 2
 
 
 class Footprint:
-    """What a step touches. `mask` has a bit for each (object, mode), `conf` the bits that it does not commute with."""
+    """What a step touches. `mask` has a bit for each (object, mode), `conf` the bits that it does not commute with.
 
-    __slots__ = ("accesses", "conf", "mask")
+    `keys` and `rivals` are the numbers of these bits.
+    """
+
+    __slots__ = ("accesses", "conf", "keys", "mask", "rivals")
 
     def __init__(self, accesses: tuple[tuple[int, int], ...]) -> None:
         self.accesses = accesses
-        mask = conf = 0
-        for index, mode in accesses:
-            mask |= 1 << (3 * index + mode)
-            against = (1 << WRITE) | (0 if mode == READ else 1 << READ)
-            against |= 0 if mode == ADD else 1 << ADD
-            conf |= against << (3 * index)
-        self.mask = mask
-        self.conf = conf
+        self.keys = tuple(3 * index + mode for index, mode in accesses)
+        self.rivals = tuple(
+            3 * index + other
+            for index, mode in accesses
+            for other in (READ, WRITE, ADD)
+            if other != mode or mode == WRITE
+        )
+        self.mask = sum(1 << key for key in self.keys)
+        self.conf = sum(1 << key for key in self.rivals)
 
     def __repr__(self) -> str:
         return f"Footprint({self.accesses})"

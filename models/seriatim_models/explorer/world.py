@@ -71,11 +71,24 @@ class Cell(Shared, Generic[T]):
         thread.op = Get(self)
         return cast(T, ex.switch())
 
+    # The three commonest operations do by themselves what `_do` does.
+
     def set(self, value: T) -> None:
-        _do(self.ex, Set(self, value))
+        ex = self.ex
+        thread = ex.current
+        if thread is None:
+            ex.at_once(Set(self, value))
+            return
+        thread.op = Set(self, value)
+        ex.switch()
 
     def compare_and_set(self, expected: T, new: T) -> bool:
-        return cast(bool, _do(self.ex, CompareAndSet(self, expected, new)))
+        ex = self.ex
+        thread = ex.current
+        if thread is None:
+            return cast(bool, ex.at_once(CompareAndSet(self, expected, new)))
+        thread.op = CompareAndSet(self, expected, new)
+        return cast(bool, ex.switch())
 
     def get_and_set(self, value: T) -> T:
         return cast(T, _do(self.ex, Swap(self, value)))
