@@ -1,0 +1,79 @@
+"""What histories of one implementation say of it, under every profile."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import msgspec
+
+from seriatim_models.conformance.driving import Run
+from seriatim_models.conformance.profiles import PROFILES, Profile
+from seriatim_models.history.event import Event
+from seriatim_models.properties import WHITEBOX
+from seriatim_models.properties.base import AnyProperty, Finding, Verdict
+
+ANSWERS = "answers"
+"""Stands for a property's id where an implementation broke the protocol: it has to answer what it is asked."""
+
+_WHITEBOX = frozenset(p.id for p in WHITEBOX)
+
+
+def black_box_profiles() -> dict[str, Profile]:
+    """Those that a client's recording can be held to."""
+    return {
+        id: profile
+        for id, profile in PROFILES.items()
+        if not all(p.id in _WHITEBOX for p in profile.properties)
+    }
+
+
+def judged(run: Run, properties: Iterable[AnyProperty]) -> list[Finding]:
+    """The findings on one run; if a fault ended it, that comes first."""
+    findings = [p.check(run.events) for p in properties]
+    if run.fault:
+        findings.insert(
+            0,
+            Finding(
+                property=ANSWERS,
+                verdict=Verdict.VIOLATED,
+                n_tested=1,
+                n_violations=1,
+                explanation=run.why,
+            ),
+        )
+    return findings
+
+
+class Tally(msgspec.Struct):
+    """One property over all runs: counts, and the violation shown, if there is one."""
+
+    verdict: Verdict = Verdict.INCONCLUSIVE
+    n_tested: int = 0
+    n_untestable: int = 0
+    n_violations: int = 0
+    explanation: str = ""
+    witness: list[Event] = []
+
+    def add(self, finding: Finding) -> None:
+        self.n_tested += finding.n_tested
+        self.n_untestable += finding.n_untestable
+        self.n_violations += finding.n_violations
+        if finding.verdict is Verdict.VIOLATED:
+            self.verdict = Verdict.VIOLATED
+            shorter = not self.witness or len(finding.witness) <= len(self.witness)
+            if not self.explanation or shorter:
+                self.explanation, self.witness = finding.explanation, finding.witness
+        elif finding.verdict is Verdict.OK and self.verdict is Verdict.INCONCLUSIVE:
+            self.verdict = Verdict.OK
+
+    def finding(self, property: str, subject: str) -> Finding:
+        return Finding(
+            property=property,
+            verdict=self.verdict,
+            n_tested=self.n_tested,
+            n_untestable=self.n_untestable,
+            n_violations=self.n_violations,
+            subject=subject,
+            explanation=self.explanation,
+            witness=self.witness,
+        )

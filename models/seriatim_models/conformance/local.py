@@ -1,0 +1,210 @@
+"""An implementation as an object in this process.
+
+The object has a method for each operation that it can do; `spec/conform/README.md` lists them. An object that only has
+`put` and `get`, as `queue.Queue` has, is taken as a queue that hands out and forgets.
+"""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+from collections.abc import Callable, Iterable
+from typing import Any, Protocol
+
+from seriatim_models.conformance.protocol import (
+    FEATURES,
+    OPERATIONS,
+    PUSHES_MAX,
+    Answer,
+    Fault,
+    Push,
+    Request,
+)
+
+# Any: other people's objects, of which only the methods that they have are called
+Implementation = Any
+Factory = Callable[[], Implementation]
+
+
+class Refused(Exception):
+    """Raised by an implementation that refuses a request; anything else that it raises is a fault of its own."""
+
+    def __init__(self, why: str, code: int | None = None) -> None:
+        super().__init__(why)
+        self.code = code
+
+
+class Given(Protocol):
+    """What `get` returns if there is something: any object with these, or a tuple of them in this order."""
+
+    m: str
+    dtag: int | None
+    redelivered: bool | None
+
+
+class Local:
+    """`System` over an object. The factory makes a new one for each script."""
+
+    exact = True
+
+    def __init__(self, factory: Factory, name: str = "") -> None:
+        """Raises `Fault` if the object cannot be made or is no implementation."""
+        self._factory = factory
+        self._object: Implementation = None
+        self._pushes: list[Push] = []
+        self.reset()
+        self.name = name or getattr(self._object, "name", "") or type(self._object).__name__
+        self.can = abilities(self._object)
+
+    def reset(self) -> None:
+        self.end()
+        try:
+            made = self._factory()
+        except Exception as error:
+            raise Fault("start", f"cannot be made: {said(error)}") from error
+        plain = not hasattr(made, "publish") and hasattr(made, "put") and hasattr(made, "get")
+        self._object = Plain(made, self._factory) if plain else made
+        self._pushes.clear()
+
+    def do(self, request: Request) -> Answer:
+        method = getattr(self._object, request.op, None)
+        if request.op not in OPERATIONS or method is None:
+            return Answer(ok=False, why=f"cannot {request.op}")
+        try:
+            value = method(**self._arguments(request, method))
+        except Refused as refusal:
+            return Answer(ok=False, code=refusal.code, why=str(refusal))
+        except Exception as error:
+            raise Fault("died", f"{request.op} raised {said(error)}") from error
+        if request.op == "get":
+            return _got(value)
+        if request.op == "dwrr":
+            return Answer(served=list(value))
+        return Answer()
+
+    def sync(self) -> bool:
+        if (sync := getattr(self._object, "sync", None)) is not None:
+            try:
+                sync()
+            except Exception as error:
+                raise Fault("died", f"sync raised {said(error)}") from error
+        return True
+
+    def pushed(self) -> list[Push]:
+        taken, self._pushes = self._pushes, []
+        return taken
+
+    def end(self) -> None:
+        over, self._object = self._object, None
+        if over is not None and (end := getattr(over, "end", None)) is not None:
+            end()
+
+    def _arguments(self, request: Request, method: Callable[..., object]) -> dict[str, object]:
+        """The fields of the request that the method has a name for."""
+        asked: dict[str, object] = {
+            name: getattr(request, name) for name in request.__struct_fields__ if name != "op"
+        }
+        if request.op == "consume":
+            asked["deliver"] = self._deliverer(request.ch, request.ctag)
+        names = inspect.signature(method).parameters
+        if any(p.kind is inspect.Parameter.VAR_KEYWORD for p in names.values()):
+            return asked
+        return {name: value for name, value in asked.items() if name in names}
+
+    def _deliverer(self, ch: int, ctag: str) -> Callable[..., None]:
+        def deliver(m: str, dtag: int, redelivered: bool | None = None) -> None:
+            if len(self._pushes) < PUSHES_MAX:
+                push = Push(ev="deliver", ch=ch, ctag=ctag, m=m, dtag=dtag, redelivered=redelivered)
+                self._pushes.append(push)
+
+        return deliver
+
+
+class Plain:
+    """A queue that has only `put` and `get`: what is got is settled by that."""
+
+    can = ("publish", "get", "autoack")
+
+    def __init__(self, queue: Implementation, factory: Factory) -> None:
+        self.name = type(queue).__name__
+        self._factory = factory
+        self._queues: dict[str, Implementation] = {"": queue}
+
+    def publish(self, q: str, m: str) -> None:
+        self._queue(q).put(m)
+
+    def get(self, q: str) -> tuple[str, int | None, bool | None] | None:
+        queue = self._queue(q)
+        if hasattr(queue, "empty") and queue.empty():
+            return None
+        try:
+            found = queue.get(block=False)
+        except Exception as error:
+            if type(error).__name__ in ("Empty", "QueueEmpty"):
+                return None
+            raise
+        return None if found is None else (found, None, None)
+
+    def _queue(self, q: str) -> Implementation:
+        if q not in self._queues:
+            self._queues[q] = self._queues.pop("", None) or self._factory()
+        return self._queues[q]
+
+
+def abilities(implementation: Implementation) -> frozenset[str]:
+    """What it says that it can do, in `can`; else the operations that it has a method for."""
+    declared: Iterable[str] | None = getattr(implementation, "can", None)
+    if declared is None:
+        methods = {op for op in OPERATIONS if callable(getattr(implementation, op, None))}
+        named: set[str] = set()
+        for op in methods:
+            named |= set(inspect.signature(getattr(implementation, op)).parameters)
+        declared = (
+            methods
+            | ({"multiple", "autoack"} & named)
+            | ({"drop"} if "requeue" in named else set())
+        )
+    can = frozenset(declared)
+    unknown = sorted(can - {*OPERATIONS, *FEATURES})
+    if unknown:
+        raise Fault(
+            "start", f"can: {', '.join(unknown)} is none of {', '.join((*OPERATIONS, *FEATURES))}"
+        )
+    if "publish" not in can or not {"get", "consume"} & can:
+        raise Fault("start", "needs a method publish, and one of get and consume; or put and get")
+    return can
+
+
+def load(where: str) -> Factory:
+    """The factory at ``package.module:name``. Raises `Fault` in one sentence."""
+    module, colon, name = where.partition(":")
+    if not colon or not module or not name:
+        raise Fault("start", f"{where!r} is not MODULE:FACTORY")
+    try:
+        found: object = importlib.import_module(module)
+    except Exception as error:
+        raise Fault("start", f"module {module!r} cannot be imported: {said(error)}") from error
+    for part in name.split("."):
+        found = getattr(found, part, None)
+    if not callable(found):
+        raise Fault("start", f"module {module!r} has no {name!r} that can be called")
+    return found
+
+
+def said(error: BaseException) -> str:
+    """An exception in one line."""
+    return f"{type(error).__name__}: {error}".splitlines()[0]
+
+
+def _got(value: object) -> Answer:
+    if value is None:
+        return Answer()
+    fields = (
+        value
+        if isinstance(value, tuple)
+        else tuple(getattr(value, n, None) for n in ("m", "dtag", "redelivered"))
+    )
+    m, dtag, redelivered = (*fields, None, None)[:3]
+    if not isinstance(m, str) or not m:
+        raise Fault("garbage", f"get returned {value!r}, which names no message")
+    return Answer(m=m, dtag=dtag, redelivered=redelivered)

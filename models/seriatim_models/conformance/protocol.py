@@ -1,0 +1,193 @@
+"""seriatim-conform/1: what the drive and an implementation say to each other, one JSON object a line.
+
+`spec/conform/README.md` describes it for implementers. The drive writes requests, each with an `id` of its own;
+the implementation answers each with the same `id`, and between the answers says what it pushes.
+"""
+
+from __future__ import annotations
+
+from typing import TypeVar
+
+import msgspec
+
+VERSION = "seriatim-conform/1"
+
+OPERATIONS = (
+    "publish",
+    "get",
+    "ack",
+    "nack",
+    "reject",
+    "qos",
+    "consume",
+    "cancel",
+    "open",
+    "close",
+    "recover",
+    "dwrr",
+)
+"""What an implementation may say it can do."""
+
+FEATURES = (
+    "multiple",
+    "drop",
+    "channel-qos",
+    "exclusive",
+    "no-local",
+    "priority",
+    "redelivered",
+    "autoack",
+    "mandatory",
+    "immediate",
+)
+"""
+What else: `multiple` settles all up to a tag; `drop` is nack or reject without requeue; `channel-qos` is a prefetch for
+the whole channel; `redelivered` says that the flag of deliveries means something; `autoack` that deliveries can be
+settled by pushing; the rest are arguments of `consume` and `publish`.
+"""
+
+LINE_MAX = 2**16  # bytes of one line of an implementation: a longer one is no answer
+FLOOD_MAX = 2**22  # bytes that an implementation may say in answer to one request
+PUSHES_MAX = 10_000  # deliveries that one request may set off
+NAME_MAX = 200  # characters of a name
+
+
+class Fault(Exception):
+    """The implementation did not do its part: no answer in time, an answer that is none, an end.
+
+    `kind` is one of ``silent``, ``garbage``, ``flood``, ``died``, ``deaf``, ``start``.
+    """
+
+    def __init__(self, kind: str, why: str) -> None:
+        super().__init__(why)
+        self.kind = kind
+
+
+class Request(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """What an implementation is asked to do. A field that an operation does not need is left out."""
+
+    op: str
+    id: int = 0
+    protocol: str = ""
+    ch: int = 0
+    q: str = ""
+    m: str = ""
+    ctag: str = ""
+    dtag: int | None = None
+    multiple: bool = False
+    requeue: bool | None = None
+    autoack: bool = False
+    exclusive: bool = False
+    nolocal: bool = False
+    cprio: int | None = None
+    conn: str = ""
+    prefetch: int | None = None
+    prefetch_size: int | None = None
+    scope: str = ""
+    mandatory: bool = False
+    immediate: bool = False
+    slots: list[list[int]] = []
+    rounds: int | None = None
+
+
+class Answer(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """Done, or refused with a code and a reason; for a get, what was got."""
+
+    id: int = 0
+    ok: bool = True
+    code: int | None = None
+    why: str = ""
+    m: str = ""
+    dtag: int | None = None
+    redelivered: bool | None = None
+    served: list[int] = []
+
+
+class Push(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """What an implementation says of its own accord: a delivery, a returned message, a channel that it closed."""
+
+    ev: str
+    ch: int = 0
+    ctag: str = ""
+    dtag: int | None = None
+    m: str = ""
+    redelivered: bool | None = None
+    code: int | None = None
+    why: str = ""
+    t: int | None = None
+    """When it was seen, nanoseconds; for a drive that is not the only one at work."""
+
+
+class Hello(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """How an implementation introduces itself."""
+
+    id: int = 0
+    ok: bool = True
+    protocol: str = ""
+    name: str = ""
+    version: str = ""
+    can: list[str] = []
+    """Of `OPERATIONS` and `FEATURES`."""
+    why: str = ""
+
+
+_object = msgspec.json.Decoder(dict[str, object])
+
+
+def parse(raw: bytes) -> dict[str, object]:
+    """One line of an implementation. Raises `Fault`."""
+    try:
+        return _object.decode(raw)
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        raise Fault("garbage", f"said {shown(raw)}, which is no JSON object: {error}") from None
+
+
+def as_answer(said: dict[str, object]) -> Answer:
+    """Raises `Fault`. Unknown fields are for later versions and pass."""
+    return _converted(said, Answer)
+
+
+def as_push(said: dict[str, object]) -> Push:
+    """Raises `Fault`."""
+    push = _converted(said, Push)
+    if push.ev not in ("deliver", "return", "closed"):
+        raise Fault("garbage", f"field ev: {push.ev!r} is none of deliver, return, closed")
+    if push.ev == "deliver" and (not push.m or push.dtag is None):
+        raise Fault("garbage", "a deliver needs the fields m and dtag")
+    return push
+
+
+def as_hello(said: dict[str, object]) -> Hello:
+    """Raises `Fault`."""
+    hello = _converted(said, Hello)
+    if not hello.ok:
+        raise Fault("start", f"refused the handshake: {hello.why or 'it gave no reason'}")
+    if hello.protocol != VERSION:
+        raise Fault("start", f"speaks {hello.protocol or 'no protocol'!r}; this is {VERSION}")
+    unknown = sorted(set(hello.can) - {*OPERATIONS, *FEATURES})
+    if unknown:
+        known = ", ".join((*OPERATIONS, *FEATURES))
+        raise Fault("start", f"field can: {', '.join(unknown)} is none of {known}")
+    if "publish" not in hello.can or not {"get", "consume"} & set(hello.can):
+        raise Fault("start", "field can: publish and one of get and consume are needed at least")
+    return hello
+
+
+S = TypeVar("S", bound=msgspec.Struct)
+
+
+def _converted(said: dict[str, object], struct: type[S]) -> S:
+    try:
+        found = msgspec.convert(said, struct)
+    except msgspec.ValidationError as error:
+        raise Fault("garbage", f"said {shown(msgspec.json.encode(said))}: {error}") from None
+    for name in ("m", "ctag"):
+        if len(getattr(found, name, "")) > NAME_MAX:
+            raise Fault("garbage", f"field {name}: longer than {NAME_MAX} characters")
+    return found
+
+
+def shown(raw: bytes) -> str:
+    """The start of a line, safe to print."""
+    text = raw[:80].decode("utf-8", "backslashreplace")
+    return repr(text) + ("..." if len(raw) > 80 else "")

@@ -1,0 +1,120 @@
+"""Scripts: sequences of commands, as they are drawn, shrunk, saved and replayed.
+
+A script names messages, not delivery tags: which tag an implementation gives is its own affair.
+A settling step says which of the outstanding deliveries of its channel it means, by message (`m`) or, as drawn, by
+number (`which`, modulo how many there are); with none outstanding the step is left out.
+
+The file form is JSON, ``{"schema": "seriatim-script/1", "steps": [{"op": "publish", "q": "q", "m": "m0"}, ...]}``.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import msgspec
+
+from seriatim_models.conformance.protocol import NAME_MAX
+
+SCHEMA = "seriatim-script/1"
+STEPS_MAX = 10_000
+BYTES_MAX = 2**23
+
+STEPS = (
+    "open",
+    "close",
+    "publish",
+    "get",
+    "qos",
+    "consume",
+    "cancel",
+    "ack",
+    "nack",
+    "reject",
+)
+SETTLING = frozenset({"ack", "nack", "reject"})
+
+
+class ScriptError(ValueError):
+    """The file is no script; the message names file and field."""
+
+
+class Step(
+    msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True
+):
+    """One command. Fields that an operation has no use for stay at their defaults."""
+
+    op: str
+    ch: int = 1
+    q: str = ""
+    m: str = ""
+    ctag: str = ""
+    which: int | None = None
+    multiple: bool = False
+    requeue: bool = True
+    autoack: bool = False
+    prefetch: int = 0
+    scope: str = "consumer"
+    wait: bool = True
+    """Whether the drive waits for its effect before it goes on. Without it steps meet inside the implementation."""
+
+    def __str__(self) -> str:
+        said = [self.op]
+        if self.op != "publish":
+            said.append(f"ch={self.ch}")
+        said += [f"{name}={value}" for name in ("q", "m", "ctag") if (value := getattr(self, name))]
+        if self.op == "qos":
+            said.append(f"prefetch={self.prefetch} for the {self.scope}")
+        if self.multiple:
+            said.append("multiple")
+        if self.op in ("nack", "reject"):
+            said.append("requeue" if self.requeue else "drop")
+        if self.autoack:
+            said.append("autoack")
+        if not self.wait:
+            said.append("without waiting")
+        return " ".join(said)
+
+
+class Script(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """Steps, and where they come from."""
+
+    schema: str = SCHEMA
+    steps: list[Step] = []
+    seed: int | None = None
+    profile: str = ""
+    violates: str = ""
+    """The property, or the kind of fault, that the steps were saved for."""
+    why: str = ""
+
+
+def write_script(path: Path, script: Script) -> None:
+    encoded = msgspec.json.encode(script)
+    path.write_bytes(msgspec.json.format(encoded, indent=1) + b"\n")
+
+
+def read_script(path: Path) -> Script:
+    """Raises `ScriptError`."""
+    try:
+        if path.stat().st_size > BYTES_MAX:
+            raise ScriptError(f"{path}: longer than {BYTES_MAX} bytes")
+        script = msgspec.json.decode(path.read_bytes(), type=Script)
+    except OSError as error:
+        raise ScriptError(f"{path}: cannot be read: {error.strerror}") from None
+    except (msgspec.MsgspecError, UnicodeDecodeError) as error:
+        raise ScriptError(f"{path}: no script: {error}") from None
+    if script.schema != SCHEMA:
+        raise ScriptError(f"{path}: field schema: {script.schema!r} is not {SCHEMA!r}")
+    if len(script.steps) > STEPS_MAX:
+        raise ScriptError(f"{path}: field steps: more than {STEPS_MAX}")
+    for n, step in enumerate(script.steps):
+        if step.op not in STEPS:
+            raise ScriptError(
+                f"{path}: field steps[{n}].op: {step.op!r} is none of {', '.join(STEPS)}"
+            )
+        if step.scope not in ("consumer", "channel"):
+            raise ScriptError(
+                f"{path}: field steps[{n}].scope: {step.scope!r} is none of consumer, channel"
+            )
+        if max(len(step.q), len(step.m), len(step.ctag)) > NAME_MAX:
+            raise ScriptError(f"{path}: field steps[{n}]: a name longer than {NAME_MAX} characters")
+    return script

@@ -1,0 +1,227 @@
+"""Look for scripts that convict an implementation, and make each as short as can be.
+
+Hypothesis draws scripts and shrinks the first that convicts; then single steps are left out as long as it still does.
+Then the search goes on for properties not yet violated, until the time or the number of scripts is over.
+"""
+
+from __future__ import annotations
+
+import random
+import time
+from collections.abc import Callable, Sequence
+
+import msgspec
+from hypothesis import HealthCheck, Phase, errors, given, seed, settings
+
+from seriatim_models.conformance.driving import Run, drive
+from seriatim_models.conformance.judging import ANSWERS, Tally, black_box_profiles, judged
+from seriatim_models.conformance.profiles import Profile
+from seriatim_models.conformance.script import Step
+from seriatim_models.conformance.system import System
+from seriatim_models.conformance.workloads import scripts
+from seriatim_models.properties.base import AnyProperty, Finding, Verdict
+
+CONFIRM = 3
+"""How often a shortest script is run again, to say how often it convicts."""
+
+
+class Bounds(msgspec.Struct, frozen=True, kw_only=True):
+    """Where a search ends, whatever the implementation does."""
+
+    seconds: float = 30.0
+    scripts: int = 300
+    steps: int = 30
+
+
+class Witness(msgspec.Struct, kw_only=True):
+    """The shortest script found for one property."""
+
+    property: str
+    finding: Finding
+    run: Run
+    again: int = 0
+    """Of `CONFIRM` further runs, how many convicted."""
+
+
+class Outcome(msgspec.Struct, kw_only=True):
+    """What a search found."""
+
+    name: str
+    profile: str
+    seed: int
+    findings: list[Finding] = []
+    """One for each property of the profile, over all scripts; those that it shares with others are counted once."""
+    witnesses: list[Witness] = []
+    profiles: dict[str, list[str]] = {}
+    """Each profile, with the properties of it that were violated; none means that all runs are consistent with it."""
+    untested: dict[str, list[str]] = {}
+    """Each profile, with its properties of which no case came up."""
+    scripts: int = 0
+    steps: int = 0
+    events: int = 0
+    seconds: float = 0.0
+    ended: str = ""
+    """What ended it: ``scripts``, ``time``, or a fault that repeats."""
+    last: Run | None = None
+    """The longest run of those that convict nothing: a history to keep."""
+
+
+class _OutOfTime(BaseException):
+    """Not an Exception, or Hypothesis would take it for a finding."""
+
+
+Tell = Callable[[str, int], None]
+"""What is going on, and how many scripts were run."""
+
+
+class _Search:
+    def __init__(
+        self, system: System, profile: Profile, bounds: Bounds, chance: int, tell: Tell
+    ) -> None:
+        self.system, self.profile, self.bounds, self.tell = system, profile, bounds, tell
+        self.until = time.monotonic() + bounds.seconds
+        self.seed = chance
+        self.forms: dict[int, AnyProperty] = {}
+        for each in (profile, *black_box_profiles().values()):
+            self.forms |= {id(p): p for p in each.properties}
+        self.tallies = {key: Tally() for key in self.forms}
+        self.witnesses: dict[str, Witness] = {}
+        self.outcome = Outcome(name=system.name, profile=profile.id, seed=chance)
+
+    def execute(self, steps: Sequence[Step]) -> tuple[Run, dict[str, Finding]]:
+        """Run and judge; the findings that convict, by property, under the profile asked for."""
+        if time.monotonic() > self.until:
+            raise _OutOfTime
+        run = drive(self.system, steps, until=self.until)
+        out = self.outcome
+        out.scripts += 1
+        out.steps += len(run.steps)
+        out.events += len(run.events)
+        convicted: dict[str, Finding] = {}
+        own = {id(p) for p in self.profile.properties}
+        for key, form in self.forms.items():
+            finding = form.check(run.events)
+            self.tallies[key].add(finding)
+            if key in own and finding.verdict is Verdict.VIOLATED:
+                convicted[form.id] = finding
+        if run.fault:
+            convicted[ANSWERS] = judged(run, ())[0]
+        if not convicted and (out.last is None or len(run.events) > len(out.last.events)):
+            out.last = run
+        self.tell("searching", out.scripts)
+        return run, convicted
+
+    def run(self) -> Outcome:
+        begun = time.monotonic()
+        round = 0
+        try:
+            while self.outcome.scripts < self.bounds.scripts:
+                found = self.one(self.seed + round)
+                if found is None:
+                    self.outcome.ended = "scripts"
+                    break
+                round += 1
+                self.witnesses[found.property] = self.shortened(found)
+            self.outcome.ended = self.outcome.ended or "scripts"
+        except _OutOfTime:
+            self.outcome.ended = "time"
+        finally:
+            self.system.end()
+        self.outcome.seconds = time.monotonic() - begun
+        return self.finished()
+
+    def one(self, chance: int) -> Witness | None:
+        """The first violation of a property not violated before, shrunk by Hypothesis."""
+        best: list[Witness] = []
+        known = set(self.witnesses)
+
+        @seed(chance)
+        @settings(
+            max_examples=max(1, self.bounds.scripts - self.outcome.scripts),
+            database=None,
+            deadline=None,
+            report_multiple_bugs=False,
+            phases=[Phase.generate, Phase.shrink],
+            suppress_health_check=list(HealthCheck),
+        )
+        @given(scripts(self.system.can, steps=self.bounds.steps, exact=self.system.exact))
+        def attempt(steps: list[Step]) -> None:
+            run, convicted = self.execute(steps)
+            target = (
+                best[0].property if best else next((p for p in convicted if p not in known), None)
+            )
+            if target is None or target not in convicted:
+                return
+            witness = Witness(property=target, finding=convicted[target], run=run)
+            if not best or len(run.steps) <= len(best[0].run.steps):
+                best[:] = [witness]
+            raise _Convicted
+
+        try:
+            attempt()
+        except (_Convicted, errors.Flaky, errors.FlakyFailure):
+            pass
+        except _OutOfTime:
+            if not best:
+                raise
+            self.witnesses[best[0].property] = best[0]
+            raise
+        return best[0] if best else None
+
+    def shortened(self, witness: Witness) -> Witness:
+        """Leave out single steps as long as it convicts; then see how often it does."""
+        self.witnesses[witness.property] = witness
+        steps = list(witness.run.steps)
+        at = len(steps) - 1
+        while at >= 0:
+            self.tell(f"shortening for {witness.property}", self.outcome.scripts)
+            fewer = steps[:at] + steps[at + 1 :]
+            run, convicted = self.execute(fewer)
+            if witness.property in convicted:
+                witness = Witness(
+                    property=witness.property, finding=convicted[witness.property], run=run
+                )
+                self.witnesses[witness.property] = witness
+                steps = list(run.steps)
+                at = min(at, len(steps))
+            at -= 1
+        for _ in range(CONFIRM):
+            _, convicted = self.execute(steps)
+            witness.again += witness.property in convicted
+        return witness
+
+    def finished(self) -> Outcome:
+        out = self.outcome
+        out.witnesses = list(self.witnesses.values())
+        shortest = {w.property: w.finding for w in out.witnesses}
+        for form in self.profile.properties:
+            tally = self.tallies[id(form)]
+            if form.id in shortest:
+                tally.explanation, tally.witness = (
+                    shortest[form.id].explanation,
+                    shortest[form.id].witness,
+                )
+            out.findings.append(tally.finding(form.id, out.name))
+        if ANSWERS in shortest:
+            out.findings.insert(0, msgspec.structs.replace(shortest[ANSWERS], subject=out.name))
+        for name, profile in black_box_profiles().items():
+            verdicts = {p.id: self.tallies[id(p)].verdict for p in profile.properties}
+            out.profiles[name] = [p for p, v in verdicts.items() if v is Verdict.VIOLATED]
+            out.untested[name] = [p for p, v in verdicts.items() if v is Verdict.INCONCLUSIVE]
+        return out
+
+
+class _Convicted(Exception):
+    """Tells Hypothesis that a script is of interest."""
+
+
+def search(
+    system: System,
+    profile: Profile,
+    bounds: Bounds | None = None,
+    seed: int | None = None,
+    tell: Tell = lambda what, scripts: None,
+) -> Outcome:
+    """Search within bounds. The system is ended in any case."""
+    chance = random.randrange(2**31) if seed is None else seed
+    return _Search(system, profile, bounds or Bounds(), chance, tell).run()

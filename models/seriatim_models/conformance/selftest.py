@@ -1,0 +1,183 @@
+"""What an implementer runs first: is the protocol spoken as it must be, before anything is said about queues?
+
+Each check is one sentence, a few requests, and what came back if it is not as the sentence says.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+
+import msgspec
+
+from seriatim_models.conformance.protocol import Answer, Fault, Push, Request
+from seriatim_models.conformance.script import SETTLING
+from seriatim_models.conformance.system import System
+
+ROUNDS = 100  # requests that the speed is measured with
+
+
+class Check(msgspec.Struct, frozen=True, kw_only=True):
+    """`why` is empty if it is as the sentence says; `skipped` if it cannot do what the check needs."""
+
+    sentence: str
+    why: str = ""
+    skipped: bool = False
+
+
+class _Wrong(Exception):
+    pass
+
+
+def _want(right: bool, what: str, saw: object) -> None:
+    if not right:
+        raise _Wrong(f"{what}; it was {saw!r}" if saw is not None else what)
+
+
+class _Talk:
+    """A short conversation from a fresh start."""
+
+    def __init__(self, system: System) -> None:
+        self.system = system
+        system.reset()
+
+    def ask(self, op: str, **fields: object) -> Answer:
+        # Any field of Request; msgspec does not check on construction
+        return self.system.do(Request(op=op, **fields))  # type: ignore[arg-type]
+
+    def done(self, op: str, **fields: object) -> Answer:
+        answer = self.ask(op, **fields)
+        _want(answer.ok, f"{op} must be done", answer.why or "refused")
+        return answer
+
+    def opened(self, ch: int = 1) -> None:
+        if "open" in self.system.can:
+            self.done("open", ch=ch)
+
+    def got(self, ch: int = 1, **fields: object) -> Answer:
+        return self.done("get", ch=ch, q="q", **fields)
+
+    def deliveries(self) -> list[Push]:
+        self.system.sync()
+        return [p for p in self.system.pushed() if p.ev == "deliver"]
+
+
+def _publish_get(talk: _Talk) -> None:
+    talk.opened()
+    talk.done("publish", q="q", m="m0")
+    got = talk.got(autoack=not SETTLING & talk.system.can)
+    _want(got.m == "m0", "m0 was published, so get must give m0", got.m)
+
+
+def _empty(talk: _Talk) -> None:
+    talk.opened()
+    got = talk.got()
+    _want(got.m == "", "nothing was published, so get must be answered without m", got.m)
+
+
+def _reset(talk: _Talk) -> None:
+    talk.opened()
+    talk.done("publish", q="q", m="m0")
+    talk.system.reset()
+    talk.opened()
+    got = talk.got()
+    _want(got.m == "", "after reset there must be no message", got.m)
+
+
+def _tags(talk: _Talk) -> None:
+    talk.opened()
+    for m in ("m0", "m1"):
+        talk.done("publish", q="q", m=m)
+    tags = [talk.got().dtag, talk.got().dtag]
+    _want(None not in tags, "what is got must have a dtag", tags)
+    _want(len(set(tags)) == 2, "two deliveries must have two tags", tags)
+
+
+def _ack(talk: _Talk) -> None:
+    talk.opened()
+    talk.done("publish", q="q", m="m0")
+    talk.done("ack", ch=1, dtag=talk.got().dtag)
+    talk.system.sync()
+    got = talk.got()
+    _want(got.m == "", "m0 was acknowledged, so it must be gone", got.m)
+
+
+def _nack(talk: _Talk) -> None:
+    talk.opened()
+    talk.done("publish", q="q", m="m0")
+    talk.done("nack", ch=1, dtag=talk.got().dtag, requeue=True)
+    talk.system.sync()
+    got = talk.got()
+    _want(got.m == "m0", "m0 was given back, so after sync it must be there", got.m)
+
+
+def _consume(talk: _Talk) -> None:
+    talk.opened()
+    talk.done("consume", ch=1, q="q", ctag="c1", autoack=not SETTLING & talk.system.can)
+    talk.done("publish", q="q", m="m0")
+    pushed = talk.deliveries()
+    _want([p.m for p in pushed] == ["m0"], "m0 must be delivered before sync is answered", pushed)
+    _want(
+        pushed[0].ctag == "c1" and pushed[0].ch == 1, "a deliver must name ch and ctag", pushed[0]
+    )
+
+
+def _close(talk: _Talk) -> None:
+    for ch in (1, 2):
+        talk.opened(ch)
+    talk.done("publish", q="q", m="m0")
+    talk.got()
+    talk.done("close", ch=1)
+    talk.system.sync()
+    got = talk.got(ch=2)
+    _want(got.m == "m0", "its channel was closed, so m0 must be there again", got.m)
+
+
+def _unknown(talk: _Talk) -> None:
+    answer = talk.ask("levitate")
+    _want(
+        not answer.ok,
+        "an operation that it does not know must be answered with ok false",
+        answer.ok,
+    )
+
+
+_CHECKS: tuple[tuple[str, frozenset[str], Callable[[_Talk], None]], ...] = (
+    ("get gives what was published", frozenset({"get"}), _publish_get),
+    ("get of an empty queue is answered at once, without m", frozenset({"get"}), _empty),
+    ("reset leaves nothing of what was", frozenset({"get"}), _reset),
+    ("each delivery has a tag of its own", frozenset({"get", "ack"}), _tags),
+    ("ack ends a message", frozenset({"get", "ack"}), _ack),
+    ("nack has taken effect when sync is answered", frozenset({"get", "nack"}), _nack),
+    ("deliveries are said before sync is answered", frozenset({"consume"}), _consume),
+    ("close gives back what the channel held", frozenset({"get", "close", "ack"}), _close),
+    ("an unknown operation is refused, not ignored", frozenset(), _unknown),
+)
+
+
+def self_test(system: System) -> Iterator[Check]:
+    """Each check in turn. A fault ends that check; the next starts anew."""
+    for sentence, needs, check in _CHECKS:
+        if needs - system.can:
+            yield Check(
+                sentence=sentence,
+                why=f"cannot {', '.join(sorted(needs - system.can))}",
+                skipped=True,
+            )
+            continue
+        try:
+            check(_Talk(system))
+        except (_Wrong, Fault) as wrong:
+            yield Check(sentence=sentence, why=str(wrong))
+        else:
+            yield Check(sentence=sentence)
+
+
+def speed(system: System) -> float:
+    """Requests answered a second. May raise `Fault`."""
+    talk = _Talk(system)
+    talk.opened()
+    begun = time.monotonic()
+    for n in range(ROUNDS):
+        talk.ask("publish", q="q", m=f"m{n}")
+    return ROUNDS / (time.monotonic() - begun)
