@@ -29,13 +29,20 @@ Rule 9 (no wait).   The reader does not wait for callbacks, for a callback may w
                     never waits, and memory is bounded by prefetch; with one it waits, but never while a call is out
                     on any channel of the connection.
 Rule 10 (end).      Who waits (for a turn, a reply, room) is woken by the end of what it waits for, and told.
+                    However a connection ends, by the application, a failure here or the server, its reader ends it
+                    here, and `Connection.close` returns when the reader has.
 
-The work pool is "Channeling Work" (Powell & Harrop, channels.tex in the Java client's repository), whose partition is
-dormant, ready, in progress and whose operations are DeliverDormant, DeliverReady, DeliverInProgress, StartWork,
-EndWorkMoreToDo and EndWorkNoMoreToDo; each is named where it happens. The specification has no blocks (StartWork takes
-one item), no bound, no failure and no deletion. The code of today departs from it: it puts outside its lock, so work
-is for a moment queued in a dormant channel and a channel may be made ready with nothing to do; it bounds every queue
-and so lets one slow channel stop the reader; it loses the rest of a block when a callback raises.
+The work pool is "Channeling Work" (Powell & Harrop, channels.tex in the Java client's repository). Its state is `pool`,
+a sequence of work for each channel, and the partition of the channels into dormant, ready (a sequence, no channel
+twice) and in progress; a dormant channel has no work. Its operations DeliverDormant, DeliverReady, DeliverInProgress,
+StartWork, EndWorkMoreToDo and EndWorkNoMoreToDo are named where they happen. We depart from it in four places:
+StartWork takes a block and not one item (with `block` 1 it is the specification's);
+channels come and go (`register_key`, `unregister_key`), also while they are in progress;
+a put may wait for room, and may be refused; and a callback that raises ends like one that does not.
+Of these the specification says nothing.
+
+The Java client of today departs further: it puts outside its lock, so work is for a moment queued in a dormant channel
+and a channel may be made ready with nothing to do; and a callback that raises takes the rest of its block with it.
 
 Where AMQP and RabbitMQ differ this file says at the line what it does. It honours no-local, which RabbitMQ ignores.
 
@@ -45,6 +52,8 @@ It starts no threads: whoever uses it runs `Connection.reader` on one and `Execu
 large. It does not know bytes, heartbeats, persistence, transactions, confirms, mandatory and immediate publishing,
 consumer priorities, channel numbers used twice, or the time that a request is under way to the server: a request takes
 effect when it is sent. Of a client that crashes it knows what the server sees, which is a connection that is gone.
+
+Times are in seconds. A time limit is for one sleep: a waiter that was woken for somebody else's sake sleeps anew.
 """
 
 from __future__ import annotations
@@ -52,6 +61,7 @@ from __future__ import annotations
 from bisect import insort
 from collections import deque
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
 
@@ -135,6 +145,8 @@ class Wire:
 
     def __init__(self, host: Host, name: str) -> None:
         self.name = name
+        self.gone = False
+        """Whether the server has said its last word; under the server's lock."""
         self._frames: deque[Frame] = deque()
         self._arrived = host.semaphore(0, f"{name}.wire")
 
@@ -253,12 +265,17 @@ class Server:
         """Exchange -> (routing key, queue); the key '*' is any."""
         self._channels: dict[tuple[str, int], ServerChannel] = {}
 
+    def _say(self, ev: str, channel: ServerChannel, /, **args: object) -> None:
+        self.host.record(ev, conn=channel.wire.name, ch=channel.number, **args)
+
     # ---- connections, channels, requests
 
     def open(self, wire: Wire, number: int) -> None:
         with self._lock:
-            self._channels[wire.name, number] = ServerChannel(wire, number)
-            self.host.record("srv_open", conn=wire.name, ch=number)
+            if wire.gone:
+                return
+            channel = self._channels[wire.name, number] = ServerChannel(wire, number)
+            self._say("srv_open", channel)
 
     def request(self, wire: Wire, number: int, act: Act, call: int = 0) -> None:
         """A request arrives, is done and, if it is a call, answered. For a channel that is closed it means nothing."""
@@ -279,6 +296,9 @@ class Server:
     def disconnect(self, wire: Wire, reason: Closed) -> None:
         """The connection is gone, closed or crashed: all it held returns, and its exclusive queues die (QS-2, EX-1)."""
         with self._lock:
+            if wire.gone:
+                return
+            wire.gone = True
             self.host.record("srv_gone", conn=wire.name)
             for channel in [c for c in self._channels.values() if c.wire is wire]:
                 self.close_channel(channel)
@@ -291,7 +311,7 @@ class Server:
         for consumer in channel.consumers.values():
             consumer.queue.consumers.remove(consumer)
         channel.consumers.clear()
-        self.host.record("srv_close", conn=channel.wire.name, ch=channel.number)
+        self._say("srv_close", channel)
         self._requeue(channel, list(channel.unacked))
         self._channels.pop((channel.wire.name, channel.number), None)
 
@@ -317,21 +337,12 @@ class Server:
         bound = self._bindings.get(exchange, [])
         names = {q for k, q in bound if k in ("*", key)} if exchange else {key}
         origin = channel.wire.name
-        self.host.record(
-            "srv_publish", m=message.id, conn=origin, ch=channel.number, x=exchange, key=key
-        )
+        self._say("srv_publish", channel, m=message.id, x=exchange, key=key)
         for name in sorted(names & self._queues.keys()):
             queue = self._queues[name]
             queue.arrivals += 1
             queue.ready.append(Queued(queue.arrivals, message, origin))
-            self.host.record(
-                "srv_route",
-                q=name,
-                m=message.id,
-                pos=queue.arrivals,
-                conn=origin,
-                ch=channel.number,
-            )
+            self._say("srv_route", channel, q=name, m=message.id, pos=queue.arrivals)
 
     def _reachable(self, channel: ServerChannel, name: str) -> ServerQueue:
         queue = self._queues.get(name)
@@ -352,9 +363,7 @@ class Server:
     def qos(self, channel: ServerChannel, prefetch: int, whole_channel: bool) -> None:
         if whole_channel:
             channel.prefetch = prefetch
-            self.host.record(
-                "srv_qos", conn=channel.wire.name, ch=channel.number, prefetch=prefetch
-            )
+            self._say("srv_qos", channel, prefetch=prefetch)
         else:
             channel.consumer_prefetch = prefetch
 
@@ -363,23 +372,34 @@ class Server:
         channel: ServerChannel,
         name: str,
         tag: str,
-        auto_ack: bool,
-        exclusive: bool,
-        no_local: bool,
+        *,
+        auto_ack: bool = False,
+        exclusive: bool = False,
+        no_local: bool = False,
     ) -> str:
         queue = self._reachable(channel, name)
         if tag in channel.consumers:
             raise Closed(530, f"NOT_ALLOWED - consumer tag {tag!r} is in use")
         taken = any(c.exclusive for c in queue.consumers)
-        if taken or (exclusive and queue.consumers):
-            self._record_consume(channel, name, tag, auto_ack, exclusive, no_local, ok=False)
+        refused = taken or bool(exclusive and queue.consumers)
+        self._say(
+            "srv_consume",
+            channel,
+            q=name,
+            ctag=tag,
+            autoack=auto_ack,
+            exclusive=exclusive,
+            nolocal=no_local,
+            prefetch=channel.consumer_prefetch,
+            ok=not refused,
+        )
+        if refused:
             raise Closed(403, f"ACCESS_REFUSED - {name!r} in exclusive use")
         consumer = ServerConsumer(
             tag, queue, channel, auto_ack, exclusive, no_local, channel.consumer_prefetch
         )
         queue.consumers.append(consumer)
         channel.consumers[tag] = consumer
-        self._record_consume(channel, name, tag, auto_ack, exclusive, no_local, ok=True)
         return tag
 
     def cancel(self, channel: ServerChannel, tag: str) -> str:
@@ -387,7 +407,7 @@ class Server:
         consumer = channel.consumers.pop(tag, None)
         if consumer is not None:
             consumer.queue.consumers.remove(consumer)
-            self.host.record("srv_cancel", conn=channel.wire.name, ch=channel.number, ctag=tag)
+            self._say("srv_cancel", channel, ctag=tag)
         return tag
 
     def get(self, channel: ServerChannel, name: str, auto_ack: bool) -> Delivery | None:
@@ -404,14 +424,8 @@ class Server:
         tags = settled_by(list(channel.unacked), tag, multiple)
         if not tags and not (multiple and tag == 0):
             raise Closed(406, f"PRECONDITION_FAILED - unknown delivery tag {tag}")
-        self.host.record(
-            "srv_settle",
-            conn=channel.wire.name,
-            ch=channel.number,
-            dtag=tag,
-            multiple=multiple,
-            requeue=bool(requeue),
-            tags=tags,
+        self._say(
+            "srv_settle", channel, dtag=tag, multiple=multiple, requeue=bool(requeue), tags=tags
         )
         if requeue:
             self._requeue(channel, tags)
@@ -445,10 +459,9 @@ class Server:
         if not auto_ack:
             channel.unacked[channel.tag] = Unacked(queue, item, consumer)
         tag = consumer.tag if consumer is not None else ""
-        self.host.record(
+        self._say(
             "srv_push",
-            conn=channel.wire.name,
-            ch=channel.number,
+            channel,
             ctag=tag,
             dtag=channel.tag,
             q=queue.name,
@@ -465,40 +478,15 @@ class Server:
             held = channel.unacked.pop(tag)
             held.item.redelivered = True
             insort(held.queue.ready, held.item, key=lambda item: item.position)
-            self.host.record(
+            self._say(
                 "srv_requeue",
-                conn=channel.wire.name,
-                ch=channel.number,
+                channel,
                 dtag=tag,
                 q=held.queue.name,
                 m=held.item.message.id,
                 pos=held.item.position,
                 order=[item.position for item in held.queue.ready],
             )
-
-    def _record_consume(
-        self,
-        channel: ServerChannel,
-        name: str,
-        tag: str,
-        auto_ack: bool,
-        exclusive: bool,
-        no_local: bool,
-        *,
-        ok: bool,
-    ) -> None:
-        self.host.record(
-            "srv_consume",
-            conn=channel.wire.name,
-            ch=channel.number,
-            q=name,
-            ctag=tag,
-            autoack=auto_ack,
-            exclusive=exclusive,
-            nolocal=no_local,
-            prefetch=channel.consumer_prefetch,
-            ok=ok,
-        )
 
     def snapshot(self) -> dict[str, object]:
         """For checks at rest."""
@@ -526,21 +514,27 @@ class Executor:
         if size < 1:
             raise Misuse(f"a pool has at least one thread, not {size}")
         self.size = size
-        self._open = host.cell(True, "executor.open")
+        self._lock = host.lock("executor")
+        self._open = True
         self._tasks: deque[Callable[[], None] | None] = deque()
         self._permits = host.semaphore(0, "executor.tasks")
 
     def execute(self, task: Callable[[], None]) -> None:
-        if not self._open.get():
-            raise Rejected("the executor is shut down")
-        self._tasks.append(task)
+        """Have a worker run it; raises `Rejected`."""
+        with self._lock:
+            if not self._open:
+                raise Rejected("the executor is shut down")
+            self._tasks.append(task)
         self._permits.release()
 
     def shutdown(self) -> None:
         """Take no more; workers do what they were given, and end."""
-        if self._open.get_and_set(False):
+        with self._lock:
+            if not self._open:
+                return
+            self._open = False
             self._tasks.extend([None] * self.size)
-            self._permits.release(self.size)
+        self._permits.release(self.size)
 
     def worker(self) -> None:
         while True:
@@ -601,7 +595,9 @@ class WorkPool:
             self.host.record("pool_unregister", k=key, dropped=[w.label for w in dropped])
 
     def unregister_all_keys(self) -> None:
-        for key in list(self._pool):
+        with self._lock:
+            keys = list(self._pool)
+        for key in keys:
             self.unregister_key(key)
 
     def unlimit(self, key: str) -> None:
@@ -768,10 +764,13 @@ class Connection:
         self.server = server
         self.name = name
         self.wire = Wire(host, name)
-        self.work = WorkService(host, executor, capacity, block, self.close, name)
+        self.work = WorkService(host, executor, capacity, block, self.fail, name)
         self._lock = host.lock(f"{name}.channels")
+        self._over = host.condition(self._lock, f"{name}.over")
         self._channels: dict[int, Channel] = {}
         self._closed: Closed | None = None
+        self._gone = False
+        self._closers = 0
 
     def open_channel(self) -> Channel:
         with self._lock:
@@ -783,28 +782,50 @@ class Connection:
             self.server.open(self.wire, number)
             return channel
 
-    def close(self, why: str = "closed by the application") -> None:
-        """To the server a crash is the same. What was delivered here and has not begun to run is thrown away."""
-        error = Closed(200, why)
+    def close(self) -> None:
+        """Return when it is over. What was delivered here and has not begun to run is thrown away.
+
+        The reader must be running, and may not be who calls.
+        """
         with self._lock:
-            if self._closed is not None:
-                return
-            self._closed = error
-        self.server.disconnect(self.wire, error)
-        self._shut_down(error)
+            self._closers += 1
+            number = self._closers
+            self.host.record("cli_call", ph="invoke", conn=self.name, ch=0, call=number, op="close")
+        self._end(Closed(200, "closed by the application"), tell=True)
+        with self._lock:
+            while not self._gone:
+                self._over.wait()
+            self.host.record("cli_call", ph="ok", conn=self.name, ch=0, call=number, got=number)
+
+    def fail(self, why: str) -> None:
+        """End it, and wait for nobody: any thread may do so, in the middle of anything (rule 7)."""
+        self._end(Closed(541, f"INTERNAL_ERROR - {why}"), tell=True)
 
     def reader(self) -> None:
-        """Read until the connection is gone."""
+        """Read until the server's last word."""
         while True:
             frame = self.wire.receive()
-            if frame.kind == "gone":
+            if frame.error is not None and frame.kind == "gone":
+                self.host.record("cli_frame", conn=self.name, ch=0, kind="gone", call=0, dtag=0)
+                self._end(frame.error)
+                with self._lock:
+                    self._gone = True
+                    self._over.notify_all()
                 return
             # Only `open_channel` adds, and before the server can name it. Nothing is ever removed.
             self._channels[frame.channel].on_frame(frame)
 
-    def _shut_down(self, error: Closed) -> None:
-        for channel in list(self._channels.values()):
+    def _end(self, error: Closed, tell: bool = False) -> None:
+        """No more channels, and none that is open; then the server is told, if it did not tell us."""
+        with self._lock:
+            if self._closed is not None:
+                return
+            self._closed = error
+            channels = list(self._channels.values())
+        for channel in channels:
             channel.shut_down(error)
+        if tell:
+            self.server.disconnect(self.wire, error)
 
     def snapshot(self) -> dict[str, object]:
         return {
@@ -877,7 +898,9 @@ class Channel:
 
         self._call(
             "consume",
-            lambda c: self.server.consume(c, queue, tag, auto_ack, exclusive, no_local),
+            lambda c: self.server.consume(
+                c, queue, tag, auto_ack=auto_ack, exclusive=exclusive, no_local=no_local
+            ),
             register,
         )
 
@@ -898,7 +921,8 @@ class Channel:
             if self.closed is not None:
                 return
             self._closing = True
-        self._call("close", self.server.close_channel)
+        with suppress(Closed):  # by somebody else, meanwhile
+            self._call("close", self.server.close_channel)
         self.shut_down(Closed(200, "the channel was closed by the application"))
 
     def _call(

@@ -8,7 +8,7 @@ from itertools import count
 
 import pytest
 
-from seriatim.client import Channel, Connection, Delivery, Executor, Message, Server, Work
+from seriatim.client import Channel, Closed, Connection, Delivery, Executor, Message, Server, Work
 from seriatim.host import Threads
 from seriatim_models.history.event import Event, event
 from seriatim_models.properties import Verdict
@@ -46,6 +46,10 @@ class World:
         for target in (connection.reader, *[executor.worker] * threads):
             self.start(target)
         return connection
+
+    def crash(self, connection: Connection) -> None:
+        """What the server sees when a client crashes."""
+        self.server.disconnect(connection.wire, Closed(320, "CONNECTION_FORCED - crash"))
 
     def start(self, target: Callable[[], object]) -> threading.Thread:
         thread = threading.Thread(target=target, daemon=True)

@@ -197,5 +197,5 @@ def test_auto_ack_loses_what_a_crash_finds_unprocessed(world: World, c: Connecti
     assert ch.basic_get("q") is not None
     assert ch.basic_get("q", auto_ack=True) is not None
     ch.basic_publish("", "q", Message("last"))
-    c.close("crashed")
+    world.crash(c)
     assert world.ready() == ["0", "2", "3", "last"]

@@ -63,7 +63,7 @@ class Settling(RuleBasedStateMachine):
     def consume(self, prefetch: int, whole: bool) -> None:
         self.at(1, lambda c: self.server.qos(c, prefetch, whole))
         self.at(1, lambda c: self.server.qos(c, 0, not whole))
-        self.at(1, lambda c: self.server.consume(c, "q", "t", False, False, False))
+        self.at(1, lambda c: self.server.consume(c, "q", "t"))
         self.prefetch, self.consuming = prefetch, True
         self.push()
 

@@ -86,7 +86,7 @@ def test_crashes_lose_nothing_that_was_not_acknowledged(world: World, seed: int)
             if n % 2:
                 flush(channel)
                 channel.close()
-        c.close("crashed")
+        world.crash(c)
     left = world.ready()
     assert set(left) | set(acked) == {str(i) for i in range(total)}
     assert len(left) == len(set(left))

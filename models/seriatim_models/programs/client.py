@@ -55,8 +55,41 @@ class Scene:
         self._rest += [("srv_rest", self.server.snapshot), ("cli_rest", connection.snapshot)]
         return connection
 
-    def read(self, connection: reference.Connection) -> None:
-        self.world.spawn(connection.reader, name=f"reader {connection.name}", daemon=True)
+    def client(
+        self,
+        name: str = "c",
+        *,
+        channels: int = 1,
+        messages: int | None = None,
+        exclusive: bool = False,
+        capacity: int | None = None,
+        block: int | None = None,
+        read: bool = True,
+    ) -> list[reference.Channel]:
+        """The channels of a connection; if so said, a queue `q` with so many messages is there.
+
+        It is being read, unless only the server's side matters.
+        """
+        connection = self.connect(name, capacity, block)
+        opened = [connection.open_channel() for _ in range(channels)]
+        if messages is not None:
+            self.at(opened[0], lambda x: self.fill(x, messages, exclusive))
+        if read:
+            self.world.spawn(connection.reader, name=f"reader {name}", daemon=True)
+        return opened
+
+    def fill(self, x: reference.ServerChannel, messages: int, exclusive: bool = False) -> None:
+        self.server.declare_queue(x, "q", exclusive)
+        for i in range(messages):
+            self.server.publish(x, "", "q", self.message(f"m{i + 1}"))
+
+    def at(self, channel: reference.Channel, act: reference.Act) -> None:
+        """A channel's request, before anything runs: in the set-up nobody can wait for the reply."""
+        self.server.request(channel.connection.wire, channel.number, act)
+
+    def crash(self, connection: reference.Connection) -> None:
+        """The client, or what connects it, is gone; its threads may go on, and nobody hears them."""
+        self.server.disconnect(connection.wire, self.lib.Closed(320, "CONNECTION_FORCED - crash"))
 
     def spawn(self, fn: Callable[[], object], name: str) -> None:
         """A thread of the application. Whether it may wait for ever is for the properties to say."""
@@ -70,13 +103,9 @@ class Scene:
     def consuming(
         self, channel: reference.Channel, queue: str, callback: reference.Callback
     ) -> None:
-        """A consumer that was there before anything runs: in the set-up nobody can wait for the reply."""
+        """A consumer that was there before anything runs."""
         channel._consumers["t"] = callback
-        self.server.request(
-            channel.connection.wire,
-            channel.number,
-            lambda x: self.server.consume(x, queue, "t", False, False, False),
-        )
+        self.at(channel, lambda x: self.server.consume(x, queue, "t"))
 
     def message(self, id: str) -> reference.Message:
         message: reference.Message = self.lib.Message(id)
@@ -139,7 +168,7 @@ def _(world: World, lib: ModuleType) -> None:
     "Two channels' work arrives while one thread runs it in blocks.",
     "CH-1 CH-2 CH-3 CH-4 CH-6",
     "Two items for one channel, one for the other, one thread.",
-    14,
+    18,
 )
 def _(world: World, lib: ModuleType) -> None:
     s = Scene(world, lib)
@@ -261,7 +290,7 @@ def _(world: World, lib: ModuleType) -> None:
     "A reader that may wait for room is interrupted.",
     "CH-2 CH-4",
     "Three items, room for one, one thread, one interrupt.",
-    281,
+    425,
 )
 def _(world: World, lib: ModuleType) -> None:
     s = Scene(world, lib)
@@ -295,9 +324,7 @@ def _(world: World, lib: ModuleType) -> None:
 )
 def _(world: World, lib: ModuleType) -> None:
     s = Scene(world, lib)
-    c = s.connect("c")
-    ch = c.open_channel()
-    s.read(c)
+    (ch,) = s.client()
     s.spawn(lambda: ch.basic_qos(1), "A")
     s.spawn(lambda: ch.basic_qos(2), "B")
 
@@ -311,10 +338,8 @@ def _(world: World, lib: ModuleType) -> None:
 )
 def _(world: World, lib: ModuleType) -> None:
     s = Scene(world, lib)
-    c = s.connect("c")
-    ch = c.open_channel()
-    s.server.request(c.wire, 1, lambda x: s.server.declare_queue(x, "q"))
-    s.read(c)
+    (ch,) = s.client()
+    s.at(ch, lambda x: s.server.declare_queue(x, "q"))
 
     def twice() -> None:
         with suppress(lib.CallTimeout):
@@ -333,10 +358,8 @@ def _(world: World, lib: ModuleType) -> None:
 )
 def _(world: World, lib: ModuleType) -> None:
     s = Scene(world, lib)
-    c = s.connect("c")
-    ch = c.open_channel()
-    s.server.request(c.wire, 1, lambda x: s.server.declare_queue(x, "q"))
-    s.read(c)
+    (ch,) = s.client()
+    s.at(ch, lambda x: s.server.declare_queue(x, "q"))
     s.spawn(lambda: ch.basic_get("q", timeout=1), "A")
     s.spawn(lambda: ch.basic_qos(1), "B")
 
@@ -346,16 +369,42 @@ def _(world: World, lib: ModuleType) -> None:
     "The connection goes while two threads call on one channel.",
     "RPC-1",
     "Two callers, one end.",
-    274,
+    146,
 )
 def _(world: World, lib: ModuleType) -> None:
     s = Scene(world, lib)
-    c = s.connect("c")
-    ch = c.open_channel()
-    s.read(c)
+    (ch,) = s.client()
     s.spawn(lambda: ch.basic_qos(1), "A")
     s.spawn(lambda: ch.basic_qos(2), "B")
-    s.spawn(c.close, "closer")
+    s.spawn(lambda: s.crash(ch.connection), "crash")
+
+
+@program(
+    "rpc-close",
+    "A thread calls on a channel while another closes the connection.",
+    "RPC-1",
+    "One caller, one end.",
+    21,
+)
+def _(world: World, lib: ModuleType) -> None:
+    s = Scene(world, lib)
+    (ch,) = s.client()
+    s.spawn(lambda: ch.basic_qos(1), "A")
+    s.spawn(ch.connection.close, "closer")
+
+
+@program(
+    "rpc-close-channel",
+    "A thread calls on a channel that another closes.",
+    "RPC-1",
+    "One caller, one end.",
+    32,
+)
+def _(world: World, lib: ModuleType) -> None:
+    s = Scene(world, lib)
+    (ch,) = s.client()
+    s.spawn(lambda: ch.basic_qos(1), "A")
+    s.spawn(ch.close, "closer")
 
 
 @program(
@@ -367,9 +416,7 @@ def _(world: World, lib: ModuleType) -> None:
 )
 def _(world: World, lib: ModuleType) -> None:
     s = Scene(world, lib)
-    c = s.connect("c")
-    ch = c.open_channel()
-    s.read(c)
+    (ch,) = s.client()
     s.spawn(lambda: ch.basic_get("there is none"), "A")
     s.spawn(lambda: ch.basic_qos(1), "B")
 
@@ -383,15 +430,12 @@ def _(world: World, lib: ModuleType) -> None:
 )
 def _(world: World, lib: ModuleType) -> None:
     s = Scene(world, lib)
-    c = s.connect("c")
-    ch = c.open_channel()
-    filled(s, c, 2)
+    (ch,) = s.client(messages=2)
 
     def on_delivery(channel: reference.Channel, delivery: reference.Delivery) -> None:
         channel.basic_qos(1)
         channel.basic_ack(delivery.delivery_tag)
 
-    s.read(c)
     s.spawn(lambda: ch.basic_consume("q", on_delivery, tag="t"), "A")
 
 
@@ -404,15 +448,12 @@ def _(world: World, lib: ModuleType) -> None:
 )
 def _(world: World, lib: ModuleType) -> None:
     s = Scene(world, lib)
-    c = s.connect("c", capacity=1)
-    ch = c.open_channel()
-    filled(s, c, 3)
+    (ch,) = s.client(capacity=1, messages=3)
 
     def on_delivery(channel: reference.Channel, delivery: reference.Delivery) -> None:
         if delivery.delivery_tag == 1:
             channel.basic_qos(1)
 
-    s.read(c)
     s.spawn(lambda: ch.basic_consume("q", on_delivery, tag="t"), "A")
 
 
@@ -425,30 +466,74 @@ def _(world: World, lib: ModuleType) -> None:
 )
 def _(world: World, lib: ModuleType) -> None:
     s = Scene(world, lib)
-    c = s.connect("c", capacity=1)
-    ch, other = c.open_channel(), c.open_channel()
-    filled(s, c, 3)
+    ch, other = s.client(capacity=1, channels=2, messages=3)
 
     def on_delivery(channel: reference.Channel, delivery: reference.Delivery) -> None:
         if delivery.delivery_tag == 1:
             other.basic_qos(1)
 
-    s.read(c)
     s.spawn(lambda: ch.basic_consume("q", on_delivery, tag="t"), "A")
 
 
+@program(
+    "rpc-beside-consume",
+    "A callback calls while a thread, on the same channel, begins to consume more than there is room for.",
+    "RPC-1 CH-4 CH-5",
+    "One delivery there and two to come, room for one, two calls, one thread in the pool.",
+    2192,
+)
+def _(world: World, lib: ModuleType) -> None:
+    s = Scene(world, lib)
+    (ch,) = s.client(capacity=1, messages=1)
+
+    def more(x: reference.ServerChannel) -> None:
+        s.server.declare_queue(x, "r")
+        for id in ("m2", "m3"):
+            s.server.publish(x, "", "r", s.message(id))
+
+    s.at(ch, more)
+    s.consuming(ch, "q", lambda channel, delivery: channel.basic_qos(1))
+    s.spawn(lambda: ch.basic_consume("r", idle, tag="u"), "A")
+
+
+@program(
+    "close-in-callback",
+    "A callback closes the connection while the reader waits for room in that very channel.",
+    "RPC-1 CH-1 CH-4",
+    "Three deliveries, room for one, one thread in the pool.",
+    45,
+)
+def _(world: World, lib: ModuleType) -> None:
+    s = Scene(world, lib)
+    (ch,) = s.client(capacity=1, messages=3)
+    s.consuming(ch, "q", lambda channel, delivery: channel.connection.close())
+
+
+@program(
+    "refused-while-full",
+    "The server closes a channel, whose callback acknowledges, behind as many deliveries as it has room for.",
+    "CH-1 CH-3 CH-4 QS-2",
+    "Two deliveries, room for one, one refusal, a delivery to another channel behind it, two threads in the pool.",
+    1192,
+)
+def _(world: World, lib: ModuleType) -> None:
+    s = Scene(world, lib, threads=2)
+    ch, other = s.client(capacity=1, channels=2, messages=2)
+
+    def publish(x: reference.ServerChannel) -> None:
+        s.server.declare_queue(x, "r")
+        s.server.publish(x, "", "r", s.message("m3"))
+
+    def unknown(x: reference.ServerChannel) -> None:
+        s.server.settle(x, 99, False, None)
+
+    s.consuming(ch, "q", acking)
+    s.at(ch, unknown)
+    s.at(other, publish)
+    s.consuming(other, "r", idle)
+
+
 # ---- deliveries and acknowledgements
-
-
-def filled(s: Scene, c: reference.Connection, n: int, exclusive: bool = False) -> None:
-    """A queue `q` with `n` messages, made through the connection's first channel before anything runs."""
-
-    def fill(x: reference.ServerChannel) -> None:
-        s.server.declare_queue(x, "q", exclusive)
-        for i in range(n):
-            s.server.publish(x, "", "q", s.message(f"m{i + 1}"))
-
-    s.server.request(c.wire, 1, fill)
 
 
 def acking(channel: reference.Channel, delivery: reference.Delivery) -> None:
@@ -469,11 +554,8 @@ def idle(channel: reference.Channel, delivery: reference.Delivery) -> None:
 )
 def _(world: World, lib: ModuleType) -> None:
     s = Scene(world, lib)
-    c = s.connect("c")
-    ch, p = c.open_channel(), c.open_channel()
-    filled(s, c, 1)
-    s.server.request(c.wire, 1, lambda x: s.server.qos(x, 1, False))
-    s.read(c)
+    ch, p = s.client(channels=2, messages=1)
+    s.at(ch, lambda x: s.server.qos(x, 1, False))
     s.spawn(lambda: ch.basic_consume("q", acking, tag="t"), "A")
     s.spawn(lambda: p.basic_publish("", "q", s.message("m2")), "P")
 
@@ -487,8 +569,7 @@ def _(world: World, lib: ModuleType) -> None:
 )
 def _(world: World, lib: ModuleType) -> None:
     s = Scene(world, lib, threads=2)
-    c = s.connect("c", block=1)
-    slow, quick = c.open_channel(), c.open_channel()
+    slow, quick = s.client(block=1, channels=2, messages=3)
     ran = world.semaphore(0, "the other ran")
 
     def wait(channel: reference.Channel, delivery: reference.Delivery) -> None:
@@ -499,11 +580,9 @@ def _(world: World, lib: ModuleType) -> None:
         s.server.declare_queue(x, "r")
         s.server.publish(x, "", "r", s.message("m4"))
 
-    filled(s, c, 3)
     s.consuming(slow, "q", wait)
-    s.server.request(c.wire, 2, fill)
+    s.at(quick, fill)
     s.consuming(quick, "r", lambda channel, delivery: ran.release())
-    s.read(c)
 
 
 @program(
@@ -515,10 +594,7 @@ def _(world: World, lib: ModuleType) -> None:
 )
 def _(world: World, lib: ModuleType) -> None:
     s = Scene(world, lib)
-    c = s.connect("c")
-    ch = c.open_channel()
-    filled(s, c, 1)
-    s.read(c)
+    (ch,) = s.client(messages=1)
 
     def consume_and_close() -> None:
         ch.basic_consume("q", acking, tag="t")
@@ -536,10 +612,7 @@ def _(world: World, lib: ModuleType) -> None:
 )
 def _(world: World, lib: ModuleType) -> None:
     s = Scene(world, lib)
-    c = s.connect("c")
-    ch, other = c.open_channel(), c.open_channel()
-    filled(s, c, 7)
-    s.read(c)
+    ch, other = s.client(channels=2, messages=7)
 
     def run() -> None:
         for _ in range(6):
@@ -566,17 +639,15 @@ def _(world: World, lib: ModuleType) -> None:
 )
 def _(world: World, lib: ModuleType) -> None:
     s = Scene(world, lib)
-    c = s.connect("c")
-    ch = c.open_channel()
-    filled(s, c, 6)
+    (ch,) = s.client(messages=6, read=False)
 
     def consume(x: reference.ServerChannel) -> None:
         s.server.qos(x, 2, False)
         s.server.qos(x, 3, True)
         for tag in ("t", "u"):
-            s.server.consume(x, "q", tag, False, False, False)
+            s.server.consume(x, "q", tag)
 
-    s.server.request(c.wire, 1, consume)
+    s.at(ch, consume)
 
     def one_by_one() -> None:
         ch.basic_ack(1)
@@ -595,12 +666,9 @@ def _(world: World, lib: ModuleType) -> None:
 )
 def _(world: World, lib: ModuleType) -> None:
     s = Scene(world, lib)
-    c = s.connect("c")
-    a, b, d = c.open_channel(), c.open_channel(), c.open_channel()
-    filled(s, c, 4)
-    for number in (1, 2, 1):
-        s.server.request(c.wire, number, lambda x: s.server.get(x, "q", False))
-    s.read(c)
+    a, b, d = s.client(channels=3, messages=4)
+    for channel in (a, b, a):
+        s.at(channel, lambda x: s.server.get(x, "q", False))
     s.spawn(a.close, "A")
     s.spawn(lambda: b.basic_nack(1), "B")
     s.spawn(lambda: d.basic_get("q"), "D")
@@ -611,22 +679,17 @@ def _(world: World, lib: ModuleType) -> None:
     "A client crashes with deliveries under way, some of them settled by their push.",
     "QS-2 QS-3 CH-4",
     "Two connections; two messages pushed with auto-ack, one got without, one thread in the pool.",
-    330,
+    180,
 )
 def _(world: World, lib: ModuleType) -> None:
     s = Scene(world, lib)
-    c = s.connect("c")
-    ch = c.open_channel()
-    filled(s, c, 3)
-    s.server.request(c.wire, 1, lambda x: s.server.get(x, "q", False))
-    d = s.connect("d")
-    again = d.open_channel()
-    s.read(c)
-    s.read(d)
+    (ch,) = s.client(messages=3)
+    s.at(ch, lambda x: s.server.get(x, "q", False))
+    (again,) = s.client("d")
 
     def run() -> None:
         ch.basic_consume("q", idle, tag="t", auto_ack=True)
-        c.close("the client crashed")
+        s.crash(ch.connection)
         again.basic_get("q")
 
     s.spawn(run, "A")
@@ -644,11 +707,8 @@ def _(world: World, lib: ModuleType) -> None:
 )
 def _(world: World, lib: ModuleType) -> None:
     s = Scene(world, lib)
-    c, d = s.connect("c"), s.connect("d")
-    a, b = c.open_channel(), d.open_channel()
-    filled(s, c, 0)
-    s.read(c)
-    s.read(d)
+    (a,) = s.client(messages=0)
+    (b,) = s.client("d")
     s.spawn(lambda: a.basic_consume("q", idle, tag="t", exclusive=True), "A")
     s.spawn(lambda: b.basic_consume("q", idle, tag="u"), "B")
 
@@ -658,17 +718,13 @@ def _(world: World, lib: ModuleType) -> None:
     "A connection with an exclusive queue goes while another one asks for the queue.",
     "EX-1 RPC-1 RT-1",
     "One queue with one message, two connections.",
-    2,
+    6,
 )
 def _(world: World, lib: ModuleType) -> None:
     s = Scene(world, lib)
-    c, d = s.connect("c"), s.connect("d")
-    c.open_channel()
-    b = d.open_channel()
-    filled(s, c, 1, exclusive=True)
-    s.read(c)
-    s.read(d)
-    s.spawn(c.close, "A")
+    (owner,) = s.client(messages=1, exclusive=True)
+    (b,) = s.client("d")
+    s.spawn(owner.connection.close, "A")
     s.spawn(lambda: b.queue_declare("q"), "B")
 
 
@@ -681,10 +737,8 @@ def _(world: World, lib: ModuleType) -> None:
 )
 def _(world: World, lib: ModuleType) -> None:
     s = Scene(world, lib)
-    c, d = s.connect("c"), s.connect("d")
-    a, b = c.open_channel(), d.open_channel()
-    filled(s, c, 1)
-    s.read(c)
+    (a,) = s.client(messages=1)
+    (b,) = s.client("d")
     s.spawn(lambda: a.basic_consume("q", idle, tag="t", no_local=True), "A")
     s.spawn(lambda: b.basic_publish("", "q", s.message("theirs")), "B")
 
@@ -698,15 +752,14 @@ def _(world: World, lib: ModuleType) -> None:
 )
 def _(world: World, lib: ModuleType) -> None:
     s = Scene(world, lib)
-    c = s.connect("c")
-    a, b = c.open_channel(), c.open_channel()
+    a, b = s.client(channels=2, read=False)
 
     def declare(x: reference.ServerChannel) -> None:
         for q, key in (("q", "*"), ("q", "k"), ("r", "k"), ("r", "l")):
             s.server.declare_queue(x, q)
             s.server.bind(x, "x", key, q)
 
-    s.server.request(c.wire, 1, declare)
+    s.at(a, declare)
 
     def publish() -> None:
         a.basic_publish("x", "k", s.message("m1"))

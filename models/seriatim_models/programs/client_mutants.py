@@ -21,7 +21,7 @@ mutant(
     "published-put-outside",
     "CH-6",
     "pool-one-channel",
-    33,
+    36,
     f"{JAVA}, WorkPool.addWorkItem since 09a1fdf91",
     "work is put first and its channel woken later, so a worker may run it in between and the channel is woken for "
     "nothing: harmless, but the specification's invariant is gone",
@@ -39,7 +39,7 @@ mutant(
     "published-callback-raises",
     "CH-4",
     "pool-raises",
-    13,
+    14,
     f"{JAVA}, WorkPoolRunnable.run; reached by handleRecoverOk and by an exception handler that throws",
     "a callback that raises takes the rest of its block with it",
     (
@@ -55,7 +55,7 @@ mutant(
     "published-bounded-queues",
     "CH-3",
     "head-of-line",
-    23,
+    24,
     f"{JAVA}, WorkPool.MAX_QUEUE_LENGTH",
     "every queue is bounded, so one slow channel stops the reader and with it all channels",
     ("CAPACITY: int | None = None", "CAPACITY: int | None = 1"),
@@ -65,7 +65,7 @@ mutant(
     "published-interrupted-put",
     "CH-4",
     "pool-interrupt",
-    31,
+    33,
     f"{JAVA}, WorkPool's enqueueing callback",
     "a put that is interrupted drops its item and returns as if nothing had happened",
     (
@@ -80,7 +80,7 @@ mutant(
     "published-orphaned-queue",
     "CH-4",
     "pool-unregister",
-    11,
+    12,
     f"{JAVA}, WorkPool.unregisterKey",
     "who waits for room in a channel that is unregistered goes on waiting, at a queue that nobody will ever empty",
     (
@@ -94,7 +94,7 @@ mutant(
     "published-rejected-runnable",
     "CH-4",
     "pool-rejected",
-    17,
+    20,
     f"{JAVA}, WorkPoolRunnable.run",
     "a rejection of the next runnable is swallowed; the channel stays ready for ever and nothing will run it",
     (
@@ -150,13 +150,122 @@ mutant(
     ),
 )
 
+mutant(
+    "published-turn-after-close",
+    "RPC-1",
+    "rpc-refused",
+    28,
+    f"{JAVA}, AMQChannel.doEnqueueRpc: isOpen is asked before the wait for the slot, not after it",
+    "who waits for its turn while the channel closes gets its turn, sends its request on a closed channel, and waits",
+    (
+        """            while self._active is not None and self.closed is None:
+                self._wait(call, timeout)
+            self._ensure_open(call)
+""",
+        """            self._ensure_open(call)
+            while self._active is not None:
+                self._wait(call, timeout)
+""",
+    ),
+)
+
+mutant(
+    "published-limit-after-the-next-call",
+    "RPC-1",
+    "rpc-beside-consume",
+    50,
+    f"{JAVA}, AMQChannel.handleCompleteInboundCommand: nextOutstandingRpc, and later markRpcFinished",
+    "the slot is free before the limit is put back: the next call is out by then, and the limit is its limit",
+    (
+        """        self._active = None
+        self.connection.work.pool.limit(self.key)
+        self._changed.notify_all()
+""",
+        """        self._active = None
+        self._changed.notify_all()
+        self._lock.release()
+        self._lock.acquire()
+        self.connection.work.pool.limit(self.key)
+""",
+    ),
+)
+
+mutant(
+    "published-limits-stay-lifted",
+    "CH-5",
+    "pool-unlimited-again",
+    21,
+    f"{JAVA}, WorkPool.unregisterKey, the repair of issues 69 and 70",
+    "a channel that closes with a call out is struck off, but the bounds come back with the next reply only",
+    (
+        """        self._interrupted = False
+
+    def register_key""",
+        """        self._interrupted = False
+        self._lifted = False
+
+    def register_key""",
+    ),
+    (
+        """                self._unlimited.add(key)
+""",
+        """                self._unlimited.add(key)
+                self._lifted = True
+""",
+    ),
+    (
+        """            self._unlimited.discard(key)
+
+    def interrupt""",
+        """            self._unlimited.discard(key)
+            self._lifted = bool(self._unlimited)
+
+    def interrupt""",
+    ),
+    ("            and not self._unlimited\n", "            and not self._lifted\n"),
+)
+
+mutant(
+    "published-close-lifts-no-limit",
+    "RPC-1",
+    "close-in-callback",
+    31,
+    f"{JAVA}, AMQConnection.close: channel 0 is not a ChannelN, so its call lifts no limit; and its timeout is none",
+    "a callback closes the connection and waits for the answer, the reader waits for room in the callback's channel",
+    (
+        """        self._end(Closed(200, "closed by the application"), tell=True)
+""",
+        """        self.server.disconnect(self.wire, Closed(200, "closed by the application"))
+""",
+    ),
+)
+
+mutant(
+    "published-put-in-the-channels-lock",
+    "CH-3",
+    "refused-while-full",
+    22,
+    f"{JAVA}, ChannelN.asyncShutdown: the consumers' shutdown is put into the pool with the channel's lock held",
+    "the reader waits for room with the lock that the running callback needs in order to acknowledge",
+    (
+        """            self._changed.notify_all()
+        self.connection.work.pool.unregister_key(self.key)
+""",
+        """            self._changed.notify_all()
+            pool = self.connection.work.pool
+            last = Work(f"{self.key}:shutdown", partial(pool.unregister_key, self.key))
+            self.connection.work.add(self.key, last)
+""",
+    ),
+)
+
 # ---- what was published: the broker
 
 mutant(
     "published-no-local",
     "NL-1",
     "no-local",
-    39,
+    40,
     f"{BROKER}, seen with 3.10.8",
     "no-local is accepted and ignored",
     ("if self.no_local and item.origin", "if False and item.origin"),
@@ -181,7 +290,7 @@ mutant(
     "put-inside-the-lock",
     "CH-4",
     "pool-bounded",
-    6,
+    7,
     "java-client before 09a1fdf91 (2014)",
     "a put waits for room while it holds the pool's lock, so nobody can make any",
     (
@@ -197,8 +306,8 @@ mutant(
     "limit-during-a-call",
     "RPC-1",
     "rpc-while-full",
-    44,
-    "java-client before 2330f7147; to this day Connection.close, which calls on channel 0 and lifts no limit",
+    45,
+    "java-client before 2330f7147",
     "the reader waits for room while a callback waits for the reply behind",
     (
         """            self.connection.work.pool.unlimit(self.key)
@@ -211,7 +320,7 @@ mutant(
     "limit-lifted-for-one",
     "RPC-1",
     "rpc-while-another-is-full",
-    50,
+    51,
     "java-client before 1a1883afd",
     "the limit is lifted for the calling channel only, and the reader waits in another",
     ("            and not self._unlimited\n", "            and key not in self._unlimited\n"),
@@ -221,7 +330,7 @@ mutant(
     "closed-channel-stays-unlimited",
     "CH-5",
     "pool-unlimited-again",
-    20,
+    21,
     "java-client before 3291399a4 (issues 69, 70)",
     "a channel that closed with a call out leaves the limits off for ever",
     (
@@ -245,7 +354,7 @@ mutant(
     "close-tells-nobody",
     "RPC-1",
     "rpc-crash",
-    23,
+    28,
     "java-client before 74066327c and 98cfd3be4 (issue 194)",
     "the end of a connection does not end the calls that are out on it",
     (
@@ -257,13 +366,51 @@ mutant(
     ),
 )
 
+# ---- once in the reference itself
+
+mutant(
+    "reader-ends-silently",
+    "RPC-1",
+    "rpc-crash",
+    16,
+    "the reference itself, until its connections could end without being asked to",
+    "the reader sees the server's last word and tells nobody",
+    (
+        """                self._end(frame.error)
+""",
+        "",
+    ),
+)
+
+mutant(
+    "executor-looks-then-takes",
+    "CH-4",
+    "pool-rejected",
+    13,
+    "the reference itself: the list of tasks was no shared object of the explorer, so look and append were one step",
+    "a task is taken by an executor that was shut down between the look and the taking, and never run nor rejected",
+    (
+        """        with self._lock:
+            if not self._open:
+                raise Rejected("the executor is shut down")
+            self._tasks.append(task)
+""",
+        """        with self._lock:
+            if not self._open:
+                raise Rejected("the executor is shut down")
+        with self._lock:
+            self._tasks.append(task)
+""",
+    ),
+)
+
 # ---- others
 
 mutant(
     "in-progress-not-looked-at",
     "CH-1",
     "pool-one-channel",
-    22,
+    24,
     MISTAKE,
     "work for a channel that is in progress makes it ready",
     (
@@ -284,7 +431,7 @@ mutant(
     "youngest-work-first",
     "CH-2",
     "pool-one-channel",
-    22,
+    24,
     MISTAKE,
     "a block is taken from the wrong end",
     ("block = [queue.popleft() for", "block = [queue.pop() for"),
@@ -294,7 +441,7 @@ mutant(
     "one-runnable-at-a-time",
     "CH-3",
     "pool-together",
-    12,
+    13,
     MISTAKE,
     "a channel that becomes ready while another is in progress starts no runnable",
     (
@@ -311,7 +458,7 @@ mutant(
     "finished-is-dormant",
     "CH-4",
     "pool-one-channel",
-    13,
+    14,
     MISTAKE,
     "a finished channel becomes dormant though work came meanwhile",
     (
@@ -432,7 +579,7 @@ mutant(
     "auto-ack-waits",
     "QS-3",
     "crash",
-    61,
+    65,
     MISTAKE,
     "what was pushed with auto-ack counts as unacknowledged and comes back after a crash",
     ("        if not auto_ack:\n", "        if True:\n"),
@@ -445,7 +592,7 @@ mutant(
     32,
     MISTAKE,
     "an exclusive consumer is let in beside one that is there",
-    ("if taken or (exclusive and queue.consumers):", "if taken:"),
+    ("taken or bool(exclusive and queue.consumers)", "taken"),
 )
 
 mutant(
@@ -455,14 +602,14 @@ mutant(
     32,
     MISTAKE,
     "a consumer is let in beside an exclusive one",
-    ("if taken or (exclusive and queue.consumers):", "if exclusive and queue.consumers:"),
+    ("taken or bool(exclusive and queue.consumers)", "bool(exclusive and queue.consumers)"),
 )
 
 mutant(
     "exclusive-queue-stays",
     "EX-1",
     "exclusive-queue",
-    32,
+    43,
     MISTAKE,
     "an exclusive queue outlives its connection",
     ("                self._delete(queue)\n", "                pass\n"),

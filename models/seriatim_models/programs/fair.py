@@ -6,6 +6,7 @@ from collections.abc import Callable
 from types import ModuleType
 from typing import Any
 
+import seriatim.fair as reference
 from seriatim_models.explorer import World
 from seriatim_models.programs.base import Programs
 from seriatim_models.programs.fair_simulation import simulate
@@ -119,6 +120,20 @@ def _(world: World, lib: ModuleType) -> None:
     s.fill((0, 1), (0, 1), (1, 1), (1, 1))
     s.loop()
     s.push((1, 1))
+
+
+@program(
+    "fair-just-in-time",
+    "Deliveries arrive one by one while the loop visits their slot, each perhaps just after it was found empty.",
+    "FQ-1 FQ-3 FQ-4",
+    "One slot, quantum 3, one delivery of weight 1 there, two arriving. Each more can add the same again.",
+    16,
+)
+def _(world: World, lib: ModuleType) -> None:
+    s = FairScene(world, lib, 3)
+    s.fill((0, 1))
+    s.loop()
+    s.push((0, 1), (0, 1))
 
 
 @program(

@@ -164,6 +164,43 @@ mutant(
     ),
 )
 mutant(
+    "published-looks-twice",
+    "FQ-1",
+    "fair-just-in-time",
+    36,
+    f"{ARTICLE}, the main loop",
+    "a visit ends because nothing waits, and looks again whether to forget the deficit: what arrived between keeps it",
+    (
+        """        earned = False
+""",
+        """        slot.deficit += slot.quantum
+        earned = True
+""",
+    ),
+    (
+        """                if not slot.waiting:
+                    slot.deficit = 0
+                    self.host.record("visit", slot=slot.name, deficit=0, empty=True)
+                    return
+""",
+        """                if not slot.waiting:
+                    break
+""",
+    ),
+    (
+        """            self._serve(delivery)
+
+""",
+        """            self._serve(delivery)
+        with self._lock:
+            if not slot.waiting:
+                slot.deficit = 0
+            self.host.record("visit", slot=slot.name, deficit=slot.deficit, empty=not slot.waiting)
+
+""",
+    ),
+)
+mutant(
     "token-first",
     "FQ-4",
     "fair-park",

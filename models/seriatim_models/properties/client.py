@@ -8,7 +8,7 @@ They read what `seriatim.client` records, events of level ``model``:
   `srv_requeue` (with the order of the queue after it), `srv_open` and `srv_close` (channel), `srv_gone` (connection),
   `srv_delete` (queue);
 - of the client: `cli_call` (``invoke``; ``info`` when sent; ``ok`` with the number of the call whose reply it got, or
-  ``fail``), `cli_frame` (the reader took it);
+  ``fail``; the closing of a connection is a call on channel 0), `cli_frame` (the reader took it; ``gone`` ends all);
 - of the work pool: `pool_size`, `pool_register`, `pool_unregister` (with the work thrown away), `pool_put` (how much
   waits now), `pool_block` (how much a runnable took), `work_add` (``ok``: it will be run; ``fail``: the caller was
   told that it will not), `work_start`, `work_end` (with what it raised);
@@ -293,6 +293,8 @@ class Ch5(Client):
                     out.discard((e.conn, e.ch, e.args["call"]))
                 elif e.args["kind"] == "close":
                     out = {c for c in out if c[:2] != channel(e)}
+                elif e.args["kind"] == "gone":
+                    out = {c for c in out if c[0] != e.conn}
             elif e.ev == "pool_put" and e.args["capacity"] is not None:
                 tested += 1
                 if e.args["n"] > e.args["capacity"] and not out:
@@ -633,6 +635,8 @@ class Rpc1(Client):
             elif e.ev == "cli_frame":
                 if e.args["kind"] in ("reply", "close"):
                     out.pop(channel(e), None)
+                elif e.args["kind"] == "gone":
+                    out = {c: sent for c, sent in out.items() if c[0] != e.conn}
             elif e.ph == "invoke":
                 tested += 1
                 open_[e.conn, e.ch, e.args["call"]] = e
