@@ -1,0 +1,251 @@
+"""Known violations, each a short scene on a queue and channels of its own, seen from inside the broker.
+
+A scene says what each property must find in it. So a history of any length into which scenes are planted must be
+convicted exactly as often as the scenes say: less is a violation overlooked, more is an innocent convicted.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable
+from typing import Any, NamedTuple
+
+from seriatim_models.history import Event
+
+
+class Stage:
+    """Writes a scene down. `i` and `t` count from the place where it is planted."""
+
+    def __init__(self, q: str, i: int, step: int) -> None:
+        self.q = q
+        self.events: list[Event] = []
+        self._i, self._step = i, step
+        self._tags: Counter[str] = Counter()
+
+    def add(self, ev: str, ph: str = "", **fields: Any) -> Event:
+        i = self._i + len(self.events)
+        base: dict[str, Any] = {
+            "i": i,
+            "t": i * self._step,
+            "ev": ev,
+            "ph": ph,
+            "lvl": "broker",
+            "q": self.q,
+        }
+        event = Event(**(base | fields))
+        self.events.append(event)
+        return event
+
+    def on(self, who: str) -> dict[str, Any]:
+        return {"conn": f"{self.q}-{who}", "ch": 1, "gen": 1}
+
+    def publish(self, *numbers: int) -> None:
+        for n in numbers:
+            at = {"m": f"{self.q}:{n}", "pub": self.q, "pseq": n, **self.on("p")}
+            op = self.add("publish", "invoke", **at).i
+            self.add("publish", "ok", op=op, **at)
+
+    def open(self, who: str) -> None:
+        self.add("ch_open", **(self.on(who) | {"q": ""}))
+
+    def deliver(
+        self, n: int, to: str = "a", again: bool = False, tag: int | None = None, **fields: Any
+    ) -> None:
+        self._tags[to] = self._tags[to] + 1 if tag is None else tag
+        t = (self._i + len(self.events)) * self._step
+        base: dict[str, Any] = {
+            "m": f"{self.q}:{n}", "pub": self.q, "pseq": n, "ctag": to, "dtag": self._tags[to],
+            "redelivered": again, "autoack": False, "t_lo": t, **self.on(to),
+        }  # fmt: skip
+        self.add("deliver", **(base | fields))
+
+    def settle(self, ev: str, n: int, by: str = "a", tag: int | None = None, **fields: Any) -> None:
+        dtag = self._tags[by] if tag is None else tag
+        self.add(ev, "invoke", m="", ms=[f"{self.q}:{n}"], dtag=dtag, **(fields | self.on(by)))
+
+    def ack(self, n: int, by: str = "a", tag: int | None = None) -> None:
+        self.settle("ack", n, by, tag)
+
+    def back(self, n: int, by: str = "a") -> None:
+        self.settle("nack", n, by, requeue=True)
+
+
+class Kind(NamedTuple):
+    """One kind of violation."""
+
+    id: str
+    """The property it is a violation of, and which."""
+    title: str
+    play: Callable[[Stage], None]
+    convicts: dict[str, int]
+    """How many violations each property must find in one such scene; those not named find none."""
+
+    @property
+    def property(self) -> str:
+        return self.id.partition(":")[0]
+
+
+def _phantom(s: Stage) -> None:
+    s.publish(0)
+    s.deliver(0)
+    s.ack(0)
+    s.deliver(7)
+    s.ack(7)
+
+
+def _settled(s: Stage) -> None:
+    s.publish(0)
+    s.deliver(0)
+    s.ack(0)
+    s.deliver(0, again=True)
+    s.ack(0)
+
+
+def _lost(s: Stage) -> None:
+    s.publish(0, 1)
+    s.add("consume", ctag="a", autoack=False, **s.on("a"))
+    s.deliver(0)
+    s.ack(0)
+    s.add("cancel", ctag="a", **s.on("a"))
+    s.add("note", args={"depth": 0})
+
+
+def _overlap(s: Stage) -> None:
+    s.publish(0)
+    s.deliver(0, "a")
+    s.deliver(0, "b", again=True)
+    s.ack(0, "b")
+
+
+def _unmarked(s: Stage) -> None:
+    s.publish(0)
+    s.deliver(0)
+    s.back(0)
+    s.deliver(0, again=False)
+    s.ack(0)
+
+
+def _marked(s: Stage) -> None:
+    s.publish(0)
+    s.deliver(0, again=True)
+    s.ack(0)
+
+
+def _order(s: Stage) -> None:
+    s.publish(0, 1)
+    s.deliver(1)
+    s.ack(1)
+    s.deliver(0)
+    s.ack(0)
+
+
+def _skipped(s: Stage) -> None:
+    s.publish(0, 1)
+    s.deliver(0, "a")
+    s.back(0, "a")
+    s.deliver(1, "b")
+    s.ack(1, "b")
+    s.deliver(0, "b", again=True)
+    s.ack(0, "b")
+
+
+def _late(s: Stage) -> None:
+    """The requeued message is overtaken once more than the prefetch of one allows."""
+    limit = {"prefetch": 1, "scope": "consumer"}
+    s.publish(0, 1, 2, 3)
+    s.deliver(0, **limit)
+    s.back(0)
+    for n in (1, 2):
+        s.deliver(n, **limit)
+        s.ack(n)
+    s.deliver(0, again=True, **limit)
+    s.ack(0)
+    s.deliver(3, **limit)
+    s.ack(3)
+
+
+def _overrun(s: Stage) -> None:
+    limit = {"prefetch": 1, "scope": "consumer"}
+    s.publish(0, 1)
+    s.open("a")
+    s.deliver(0, **limit)
+    s.deliver(1, **limit)
+    s.ack(0, tag=1)
+    s.ack(1, tag=2)
+
+
+def _tag_left_out(s: Stage) -> None:
+    s.publish(0, 1)
+    s.open("a")
+    s.deliver(0)
+    s.deliver(1, tag=3)
+    s.ack(0, tag=1)
+    s.ack(1, tag=3)
+
+
+def _tag_repeated(s: Stage) -> None:
+    s.publish(0, 1)
+    s.open("a")
+    s.deliver(0)
+    s.ack(0)
+    s.deliver(1, tag=1)
+    s.ack(1)
+
+
+def _settled_twice(s: Stage) -> None:
+    s.publish(0)
+    s.open("a")
+    s.deliver(0)
+    s.ack(0)
+    s.ack(0)
+
+
+def _after_cancel(s: Stage) -> None:
+    s.publish(0)
+    s.open("a")
+    s.add("consume", ctag="a", autoack=False, **s.on("a"))
+    s.add("cancel", ctag="a", **s.on("a"))
+    s.deliver(0)
+    s.ack(0)
+
+
+def _after_close(s: Stage) -> None:
+    s.publish(0)
+    s.open("a")
+    s.add("ch_close", **(s.on("a") | {"q": ""}))
+    s.deliver(0)
+
+
+KINDS: tuple[Kind, ...] = (
+    Kind("P1:phantom", "a message that nobody sent", _phantom, {"P1": 1}),
+    Kind("P1:settled", "a message comes back after it was acknowledged", _settled, {"P1": 1}),
+    Kind("P1:lost", "a confirmed message is in a drained queue no more", _lost, {"P1": 1}),
+    Kind("P2:overlap", "two consumers hold one message", _overlap, {"P2": 1}),
+    Kind("P3:unmarked", "a redelivery says that it is none", _unmarked, {"P3": 1}),
+    Kind("P3:marked", "a first delivery says that it is another", _marked, {"P3": 1}),
+    Kind("P4:order", "first deliveries on one channel out of order", _order, {"P4": 1, "P5": 1}),
+    Kind("P5:skipped", "a requeued message is passed over", _skipped, {"P5": 1}),
+    Kind("P6:late", "a requeued message is overtaken twice under a prefetch of one", _late, {"P5": 2, "P6": 1}),
+    Kind("P7:overrun", "more outstanding than the prefetch", _overrun, {"P7": 1}),
+    Kind("P8:left-out", "a delivery tag is left out", _tag_left_out, {"P8": 1}),
+    Kind("P8:repeated", "a delivery tag comes twice", _tag_repeated, {"P8": 1}),
+    Kind("P8:twice", "a delivery tag is settled twice", _settled_twice, {"P8": 1}),
+    Kind("P9:cancelled", "a delivery after the confirmed cancel", _after_cancel, {"P9": 1}),
+    Kind("P9:closed", "a delivery after the confirmed close", _after_close, {"P9": 1}),
+)  # fmt: skip
+
+
+def scene(kind: Kind, number: int, i: int, step: int) -> list[Event]:
+    """The events of one planted violation, beginning at index `i`."""
+    stage = Stage(f"{kind.id}#{number}", i, step)
+    kind.play(stage)
+    return stage.events
+
+
+def expected(kinds: Iterable[Kind], each: int) -> dict[str, int]:
+    """How many violations each property must find if so many of each kind are planted."""
+    out: Counter[str] = Counter()
+    for kind in kinds:
+        for property, n in kind.convicts.items():
+            out[property] += n * each
+    return dict(out)
