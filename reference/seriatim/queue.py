@@ -97,7 +97,7 @@ def sub_queue(priority: int, levels: int) -> int:
 
 
 class Node:
-    """Something in a list. `id` is dense and rises in link order; a bare `Node` is the sentinel before the first."""
+    """Something in a list. `id` rises in link order; a bare `Node` is the sentinel before the first."""
 
     __slots__ = ("host", "id", "list_name", "next", "rank")
 
@@ -109,8 +109,8 @@ class Node:
         self.next: Cell[Node | None] = host.cell(None, f"{list_name}.next", self._on_next)
 
     def gone(self) -> bool:
-        """Deleted for good, though perhaps still linked. A sentinel never counts as there."""
-        return True
+        """Deleted for good, though perhaps still linked. Nobody asks a sentinel."""
+        raise NotImplementedError
 
     def place(self) -> tuple[int, int]:
         """Smaller is earlier: by list, then in order of arrival."""
@@ -138,6 +138,7 @@ class NodeList(Generic[N]):
     """Lock-free: appends behind the tail, hands out what is not gone, unlinks what is."""
 
     def __init__(self, host: Host, name: str, rank: int = 0) -> None:
+        self.host = host
         self.name = name
         self.head = Node(host, name, rank)
         self._tail: Cell[Node] = host.cell(self.head, f"{name}.tail")
@@ -145,16 +146,15 @@ class NodeList(Generic[N]):
     def append(self, node: N) -> None:
         while True:
             tail = self._tail.get()
-            following = tail.next.get()
-            if following is not None:
-                self._tail.compare_and_set(tail, following)  # finish what another append began
-                continue
             node.id = tail.id + 1
             if tail.next.compare_and_set(None, node):
                 self._tail.compare_and_set(tail, node)
                 return
+            following = tail.next.get()
+            assert following is not None
+            self._tail.compare_and_set(tail, following)  # finish what another append began
 
-    def after(self, node: Node) -> N | None:
+    def next(self, node: Node) -> N | None:
         """The first node behind `node` that is not gone; those that are gone are unlinked on the way."""
         following = node.next.get()
         while following is not None and following.gone():
@@ -166,10 +166,10 @@ class NodeList(Generic[N]):
         return following  # type: ignore[return-value]  # only `append` links, and it takes N
 
     def __iter__(self) -> Iterator[N]:
-        node = self.after(self.head)
+        node = self.next(self.head)
         while node is not None:
             yield node
-            node = self.after(node)
+            node = self.next(node)
 
 
 # --------------------------------------------------------------------------------------------------
@@ -268,25 +268,18 @@ class QueueEntryList(Protocol):
 
     def next(self, node: Node) -> QueueEntry | None: ...
 
+    def __iter__(self) -> Iterator[QueueEntry]: ...
 
-class OrderedQueueEntryList:
+
+class OrderedQueueEntryList(NodeList[QueueEntry]):
     """First in, first out."""
 
     overtaking = False
 
-    def __init__(self, host: Host, name: str, rank: int = 0) -> None:
-        self.host = host
-        self.rank = rank
-        self._nodes: NodeList[QueueEntry] = NodeList(host, name, rank)
-        self.head = self._nodes.head
-
     def add(self, message: Message, state: State) -> QueueEntry:
-        entry = QueueEntry(self.host, self._nodes.name, self.rank, message, state)
-        self._nodes.append(entry)
+        entry = QueueEntry(self.host, self.name, self.head.rank, message, state)
+        self.append(entry)
         return entry
-
-    def next(self, node: Node) -> QueueEntry | None:
-        return self._nodes.after(node)
 
 
 class PriorityQueueEntryList:
@@ -310,6 +303,10 @@ class PriorityQueueEntryList:
                 break
             entry = lower.next(lower.head)
         return entry
+
+    def __iter__(self) -> Iterator[QueueEntry]:
+        for level in self._by_rank:
+            yield from level
 
 
 # --------------------------------------------------------------------------------------------------
@@ -451,7 +448,6 @@ class ConsumerList(NodeList[ListEntry]):
 
     def __init__(self, host: Host, name: str) -> None:
         super().__init__(host, name)
-        self.host = host
         self.size = host.cell(0, f"{name}.size", self._on_size)
 
     def add(self, entry: ListEntry) -> None:
@@ -494,12 +490,11 @@ class Queue:
     What is done when an entry becomes available is left open: `PushQueue` delivers, `PullQueue` wakes.
     """
 
-    kind = ""
+    kind: str
 
     def __init__(self, host: Host, name: str = "q", levels: int = 1) -> None:
         self.host = host
         self.name = name
-        self.levels = levels
         self.entries: QueueEntryList = (
             OrderedQueueEntryList(host, name)
             if levels == 1
@@ -582,23 +577,15 @@ class Queue:
     def check_message_status(self) -> None:
         """Housekeeping, on any thread: end the holds that are over, discard what expired."""
         self.host.record("check_status", ph="invoke")
-        entry = self.entries.next(self.entries.head)
-        while entry is not None:
-            held = entry.message.not_before
-            if held and self.host.now() >= held and entry.change(HELD, AVAILABLE):
+        for entry in self.entries:
+            if self.host.now() >= entry.message.not_before and entry.change(HELD, AVAILABLE):
                 self._announce(entry)
-            elif self._expired(entry):
-                self._discard(entry)
-            entry = self.entries.next(entry)
+            elif self._expired(entry) and entry.change_available(DEQUEUED):
+                self._dispose(entry)
         self.host.record("check_status", ph="ok")
 
     def _expired(self, entry: QueueEntry) -> bool:
         return entry.message.expires != 0 and self.host.now() > entry.message.expires
-
-    def _discard(self, entry: QueueEntry) -> None:
-        """Nobody gets it any more, unless somebody has it already."""
-        if entry.change_available(DEQUEUED):
-            self._dispose(entry)
 
     def _dispose(self, entry: QueueEntry) -> None:
         self.depth.add(-1)
@@ -622,13 +609,12 @@ class Queue:
 
     def _wanted(self, consumer: Consumer, node: Node) -> bool:
         """Whether `consumer` would take it now: there, not expired, selected, its group not somebody else's."""
-        if not isinstance(node, QueueEntry) or not node.available():
-            return False
-        if self._expired(node):
-            self._discard(node)
-            return False
-        return consumer.has_interest(node) and (
-            not consumer.acquires or self._group_allows(node.message.group, consumer)
+        return (
+            isinstance(node, QueueEntry)
+            and node.available()
+            and not self._expired(node)
+            and consumer.has_interest(node)
+            and (not consumer.acquires or self._group_allows(node.message.group, consumer))
         )
 
     def _rewind_all(self, entry: QueueEntry) -> None:
@@ -639,7 +625,7 @@ class Queue:
     def _rewind(self, consumer: Consumer, entry: QueueEntry) -> None:
         while True:
             pointer = consumer.pointer.get()
-            back = entry if entry.place() < pointer.entry.place() else pointer.entry
+            back = min(entry, pointer.entry, key=Node.place)
             if consumer.pointer.compare_and_set(pointer, Pointer(back, "rewind")):
                 return
 
@@ -739,11 +725,9 @@ class Queue:
 
     def _announce_group(self, group: str) -> None:
         """What others had to pass over is for them again."""
-        entry = self.entries.next(self.entries.head)
-        while entry is not None:
+        for entry in self.entries:
             if entry.message.group == group and entry.available():
                 self._announce(entry)
-            entry = self.entries.next(entry)
 
     # ---- consumers come and go
 
@@ -789,11 +773,9 @@ class Queue:
         self.all.delete(consumer.in_all)
         if self.exclusive is consumer:
             self.exclusive = None
-        entry = self.entries.next(self.entries.head)
-        while entry is not None:
+        for entry in self.entries:
             if entry.state.get() is consumer.acquired:
                 self.release(entry, consumer)
-            entry = self.entries.next(entry)
         self.host.record("close", ph="ok", sub=consumer.name)
 
     def grant(self, consumer: Consumer, messages: int) -> None:
@@ -817,15 +799,13 @@ class Queue:
 
     def snapshot(self) -> dict[str, object]:
         """The whole state as plain data, for the checks at quiescence."""
-        entries: list[object] = []
-        entry = self.entries.next(self.entries.head)
-        while entry is not None:
-            state = entry.state.get()
-            entries.append([entry.message.id, list(entry.place()), state.name, state.holder])
-            entry = self.entries.next(entry)
+        there = [(entry, entry.state.get()) for entry in self.entries]
         return {
             "q": self.name,
-            "entries": entries,
+            "entries": [
+                [entry.message.id, list(entry.place()), state.name, state.holder]
+                for entry, state in there
+            ],
             "depth": self.depth.get(),
             "groups": {g: owner for g, (owner, _) in self._groups.get().items()},
             "lists": {self.all.name: [[c.name for c in self.all.consumers()], self.all.size.get()]},
@@ -883,10 +863,10 @@ class PushQueue(Queue):
             yield self.exclusive
             return
         last = self._last_delivered.get()
-        node = self.all.after(last)
+        node = self.all.next(last)
         while node is not None:
             yield node.consumer
-            node = self.all.after(node)
+            node = self.all.next(node)
         for node in self.all:
             if node.id > last.id:
                 return

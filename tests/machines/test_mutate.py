@@ -4,8 +4,8 @@ import ast
 
 import pytest
 
-import seriatim.queue as reference
-from seriatim_models.machines.mutate import judge, mutations
+from seriatim_models.machines.mutate import judge
+from seriatim_models.machines.mutations import mutations
 from seriatim_models.machines.reach import Reach
 from seriatim_models.programs import PROGRAMS
 
@@ -48,8 +48,3 @@ def test_probes_see_what_is_run_and_only_that() -> None:
     assert len(missed) < before
     assert "entry.change(AVAILABLE, consumer.acquired) -> False" not in missed
     assert "def close" in missed
-
-
-def test_rejects_a_message_both_immediate_and_held() -> None:
-    with pytest.raises(ValueError, match="exclude each other"):
-        reference.Message("m", immediate=True, not_before=1)

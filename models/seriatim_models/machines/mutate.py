@@ -1,202 +1,46 @@
-"""Wrong references by the hundred, made by rule: how many do the programs and the machines catch?
+"""Wrong references by the hundred, made by rule: how many do the programs, the machines and the tests catch?
 
-`python -m seriatim_models.machines.mutate [--sample N] [--seed S] [--list]`: a journal under build/ remembers what was
-tried, so that a run that was stopped goes on, and a larger sample needs only the rest.
+`python -m seriatim_models.machines.mutate [--file NAME] [--sample N] [--seed S] [--list]`: a journal under build/
+remembers what was tried, so that a run that was stopped goes on, and a larger sample needs only the rest.
+A fate is remembered by the function that was changed: `--again` tries survivors once more, `--fresh` everything.
 
 The tools that exist change the file in place, or know only the mutants that a test runner of theirs can switch on;
 here a mutant is a module of its own in a process of its own, and nobody else sees it.
-
-What is not changed: annotations, contracts, docstrings, `__repr__`, and what is only told (`record`, names, messages of
-exceptions): a change there changes no behaviour of the queue.
+A process is forked from a server that has everything loaded but the references, and its seconds are those of the
+processor, so that a busy machine does not make a slow mutant look like an endless one.
 """
 
 from __future__ import annotations
 
 import argparse
-import ast
-import copy
-import hashlib
 import json
+import multiprocessing
+import os
 import random
-import subprocess
+import signal
 import sys
+import tempfile
 import time
-from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
+import types
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from multiprocessing import connection
+from multiprocessing.process import BaseProcess
 from pathlib import Path
 
-ROOT = Path(__file__).parents[3]
-FILES = ("queue", "host")
-LIMIT = 60
-"""Seconds that judging one mutant may take; a mutant that goes round in circles for longer is caught by that."""
+# Loaded here, which is in the server, so that no process that judges has to: none of them knows a reference.
+import hypothesis.stateful  # noqa: F401
+import pytest  # noqa: F401
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
-Path_ = tuple[tuple[str, int | None], ...]
-"""The way from the root of a syntax tree to a node: name of a field, and index where it is a list."""
+import seriatim_models.explorer
+import seriatim_models.properties  # noqa: F401
+from seriatim_models.machines.equivalent import EQUIVALENT
+from seriatim_models.machines.mutations import FILES, ROOT, Mutation, mutations
 
-COMPARISONS: dict[type[ast.cmpop], tuple[type[ast.cmpop], ...]] = {
-    ast.Eq: (ast.NotEq,),
-    ast.NotEq: (ast.Eq,),
-    ast.Is: (ast.IsNot,),
-    ast.IsNot: (ast.Is,),
-    ast.In: (ast.NotIn,),
-    ast.NotIn: (ast.In,),
-    ast.Lt: (ast.LtE, ast.GtE),
-    ast.LtE: (ast.Lt, ast.Gt),
-    ast.Gt: (ast.GtE, ast.LtE),
-    ast.GtE: (ast.Gt, ast.Lt),
-}
-TOLD = ("record", "ValueError", "TypeError", "QueueMisuse")
-"""Calls whose arguments only tell."""
-
-
-@dataclass(frozen=True)
-class Mutation:
-    """One change of one reference."""
-
-    file: str
-    line: int
-    what: str
-    path: Path_
-    new: ast.AST
-    tree: ast.Module
-
-    @property
-    def source(self) -> str:
-        """The whole mutated module."""
-        changed = copy.deepcopy(self.tree)
-        _put(changed, self.path, self.new)
-        return ast.unparse(ast.fix_missing_locations(changed))
-
-    @property
-    def key(self) -> str:
-        """Stays the same until the reference or the change does."""
-        return hashlib.sha256(f"{self.file}\n{self.source}".encode()).hexdigest()[:16]
-
-
-def mutations(file: str) -> Iterator[Mutation]:
-    """Every mutation of `seriatim.<file>`."""
-    text = (ROOT / "reference" / "seriatim" / f"{file}.py").read_text(encoding="utf-8")
-    tree = ast.parse(text)
-    for path, node in _places(tree):
-        for what, new in _changes(node):
-            yield Mutation(file, node.lineno, what, path, new, tree)
-
-
-def _places(root: ast.Module) -> Iterator[tuple[Path_, ast.expr | ast.stmt]]:
-    """Every statement and expression that may be changed, with the way to it from the root."""
-
-    def visit(node: ast.AST, path: Path_) -> Iterator[tuple[Path_, ast.expr | ast.stmt]]:
-        for name, value in ast.iter_fields(node):
-            if name in ("annotation", "returns", "decorator_list", "args", "bases") and not (
-                name == "args" and isinstance(node, ast.Call)
-            ):
-                continue
-            children = value if isinstance(value, list) else [value]
-            for n, child in enumerate(children):
-                if not isinstance(child, ast.AST) or _silent(child):
-                    continue
-                at: Path_ = (*path, (name, n if isinstance(value, list) else None))
-                if isinstance(child, ast.expr | ast.stmt):
-                    yield at, child
-                yield from visit(child, at)
-
-    for n, top in enumerate(root.body):
-        protocol = isinstance(top, ast.ClassDef) and any(
-            isinstance(b, ast.Subscript | ast.Name) and "Protocol" in ast.unparse(b)
-            for b in top.bases
-        )
-        if isinstance(top, ast.ClassDef | ast.FunctionDef) and not protocol:
-            yield from visit(top, (("body", n),))
-
-
-def _silent(node: ast.AST) -> bool:
-    """What only tells, or is not run at all."""
-    if isinstance(node, ast.FunctionDef):
-        return node.name in ("__repr__", "label")
-    if isinstance(node, ast.Expr):
-        node = node.value
-        if isinstance(node, ast.Constant):
-            return True
-    if isinstance(node, ast.JoinedStr):
-        return True
-    if isinstance(node, ast.Call):
-        called = node.func
-        name = called.attr if isinstance(called, ast.Attribute) else getattr(called, "id", "")
-        return name in TOLD
-    return False
-
-
-def _changes(node: ast.expr | ast.stmt) -> Iterator[tuple[str, ast.expr | ast.stmt]]:
-    shown = ast.unparse(node).splitlines()[0][:60]
-    if isinstance(node, ast.Compare) and len(node.ops) == 1:
-        for other in COMPARISONS[type(node.ops[0])]:
-            new = copy.deepcopy(node)
-            new.ops = [other()]
-            yield f"{shown} -> {ast.unparse(new)}", new
-    elif isinstance(node, ast.BoolOp):
-        new_op = ast.Or() if isinstance(node.op, ast.And) else ast.And()
-        yield f"and/or swapped: {shown}", ast.BoolOp(new_op, node.values)
-        for n in range(len(node.values)):
-            rest = [v for m, v in enumerate(node.values) if m != n]
-            new_value = rest[0] if len(rest) == 1 else ast.BoolOp(node.op, rest)
-            yield f"without `{ast.unparse(node.values[n])}`: {shown}", new_value
-    elif isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not):
-        yield f"{shown} -> without not", node.operand
-    elif isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub):
-        yield f"{shown} -> without minus", node.operand
-    elif isinstance(node, ast.BinOp) and isinstance(node.op, ast.Add | ast.Sub):
-        op = ast.Sub() if isinstance(node.op, ast.Add) else ast.Add()
-        yield f"+/- swapped: {shown}", ast.BinOp(node.left, op, node.right)
-    elif isinstance(node, ast.Constant) and isinstance(node.value, bool):
-        yield f"{shown} -> {not node.value}", ast.Constant(not node.value)
-    elif isinstance(node, ast.Constant) and isinstance(node.value, int):
-        yield f"{shown} -> {node.value + 1}", ast.Constant(node.value + 1)
-    elif isinstance(node, ast.If | ast.While | ast.IfExp) and not isinstance(
-        node.test, ast.Compare | ast.Constant
-    ):
-        negated = copy.deepcopy(node)
-        negated.test = ast.UnaryOp(ast.Not(), node.test)
-        yield f"negated: {shown}", negated
-    elif (isinstance(node, ast.Expr) and isinstance(node.value, ast.Call)) or isinstance(
-        node, ast.Assign | ast.AugAssign | ast.Break | ast.Continue
-    ):
-        yield f"dropped: {shown}", ast.Pass()
-    elif isinstance(node, ast.Return) and node.value is not None:
-        yield f"{shown} -> dropped", ast.Pass()
-
-
-def _put(root: ast.AST, path: Path_, new: ast.AST) -> None:
-    node = root
-    for name, n in path[:-1]:
-        value = getattr(node, name)
-        node = value if n is None else value[n]
-    name, n = path[-1]
-    if n is None:
-        setattr(node, name, new)
-    else:
-        getattr(node, name)[n] = new
-
-
-# ---- judging, in a process of its own
-
-JUDGE = """
-import sys, types
-file, text = sys.argv[1], sys.stdin.read()
-import seriatim
-name = f"seriatim.{file}"
-module = types.ModuleType(name)
-module.__file__ = f"<mutant of {name}>"
-sys.modules[name] = module
-try:
-    exec(compile(text, module.__file__, "exec"), module.__dict__)
-    setattr(seriatim, file, module)
-    from seriatim_models.machines import quick
-except BaseException as error:
-    print(f"does not load: {type(error).__name__}: {error}")
-    sys.exit(1)
-sys.exit(quick.main([]))
-"""
+LIMIT = 120.0
+"""Seconds after which a process is ended that sleeps: what runs in circles is ended by its judge (`quick.allow`)."""
 
 
 @dataclass(frozen=True)
@@ -208,65 +52,152 @@ class Fate:
     seconds: float
 
 
-def judge(file: str, source: str, limit: float = LIMIT) -> Fate:
-    """Run the quick programs and machines on a module's text."""
-    started = time.monotonic()
+# ---- judging, in a process of its own
+
+
+def judged(file: str, source: str, said: str) -> None:
+    """In the process that judges: put the mutant in the reference's place and run what judges it."""
+    out = os.open(said, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
+    os.dup2(out, 1)
+    os.dup2(out, 2)
+    import seriatim
+
+    name = f"seriatim.{file}"
+    module = types.ModuleType(name)
+    module.__file__ = f"<mutant of {name}>"
+    sys.modules[name] = module
     try:
-        done = subprocess.run(
-            [sys.executable, "-c", JUDGE, file],
-            input=source,
-            capture_output=True,
-            text=True,
-            timeout=limit,
-            check=False,
-        )
-    except subprocess.TimeoutExpired:
-        return Fate("out of time", "", round(limit, 1))
-    seconds = round(time.monotonic() - started, 1)
-    said = (done.stdout.strip() or done.stderr.strip()).splitlines()
-    if done.returncode == 0:
-        return Fate("survived", "", seconds)
-    return Fate("caught", said[-1][:160] if said else f"exit code {done.returncode}", seconds)
+        exec(compile(source, module.__file__, "exec"), module.__dict__)
+        setattr(seriatim, file, module)
+        from seriatim_models.machines import quick  # and with it all that knows the references
+    except Exception as error:
+        print(f"does not load: {type(error).__name__}: {error}", flush=True)
+        os._exit(1)
+    code = quick.main([file])
+    sys.stdout.flush()
+    os._exit(code)
+
+
+@dataclass
+class _Trial:
+    """A mutant at its judges."""
+
+    process: BaseProcess
+    said: Path
+    began: float
+
+    def fate(self, limit: float) -> Fate | None:
+        """None while it is not decided."""
+        seconds = round(time.monotonic() - self.began, 1)
+        code = self.process.exitcode
+        if code is None:
+            if seconds < limit:
+                return None
+            self.process.kill()
+            self.process.join()
+            return Fate("out of time", "asleep", seconds)
+        words = self.said.read_text(encoding="utf-8", errors="replace").strip().splitlines()
+        if code in (-signal.SIGXCPU, -signal.SIGKILL):
+            return Fate("out of time", words[-1][:160] if words else "", seconds)
+        if code == 0:
+            return Fate("survived", "", seconds)
+        return Fate("caught", words[-1][:160] if words else f"exit code {code}", seconds)
+
+
+def judge_all(
+    todo: Iterable[tuple[str, str]], jobs: int = 1, limit: float = LIMIT
+) -> Iterator[tuple[int, Fate]]:
+    """The fate of each (file, text of the module), with its number, as they become known."""
+    context = multiprocessing.get_context("forkserver")
+    context.set_forkserver_preload([judged.__module__])
+    waiting = enumerate(todo)
+    trials: dict[int, _Trial] = {}
+    with tempfile.TemporaryDirectory() as folder:
+        try:
+            while True:
+                while len(trials) < jobs and (next_one := next(waiting, None)) is not None:
+                    n, (file, source) = next_one
+                    said = Path(folder) / str(n)
+                    process = context.Process(target=judged, args=(file, source, str(said)))
+                    process.start()
+                    trials[n] = _Trial(process, said, time.monotonic())
+                if not trials:
+                    return
+                connection.wait([t.process.sentinel for t in trials.values()], timeout=1)
+                for n, trial in list(trials.items()):
+                    if (fate := trial.fate(limit)) is not None:
+                        del trials[n]
+                        yield n, fate
+        finally:
+            for trial in trials.values():
+                trial.process.kill()
+                trial.process.join()
+
+
+def judge(file: str, source: str, limit: float = LIMIT) -> Fate:
+    """Run everything that judges a reference on one module's text."""
+    ((_, fate),) = judge_all([(file, source)], 1, limit)
+    return fate
 
 
 # ---- the journal and the table
 
 
 def main(arguments: list[str]) -> int:
-    parser = argparse.ArgumentParser(prog="mutate", description=__doc__)
+    parser = argparse.ArgumentParser(
+        prog="mutate", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--sample", type=int, help="try only so many, drawn by chance")
-    parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--file", choices=FILES, action="append", help="queue, host (both)")
-    parser.add_argument("--jobs", type=int, default=2)
+    parser.add_argument("--seed", type=int, default=0, help="of the sample")
+    parser.add_argument("--file", choices=FILES, action="append", help="which reference (all)")
+    parser.add_argument("--only", default="", help="only those whose name contains this")
+    parser.add_argument("--jobs", type=int, default=2, help="how many at a time (2)")
     parser.add_argument("--journal", type=Path, default=ROOT / "build" / "mutants.jsonl")
     parser.add_argument("--again", action="store_true", help="try again who survived before")
+    parser.add_argument("--fresh", action="store_true", help="forget what was tried before")
     parser.add_argument("--list", action="store_true", help="only say which there are")
     said = parser.parse_args(arguments)
-    every = [m for file in said.file or FILES for m in mutations(file)]
+    files = said.file or list(FILES)
+    every = [m for file in files for m in mutations(file) if said.only in m.name]
     chosen = every
     if said.sample is not None and said.sample < len(every):
         chosen = random.Random(said.seed).sample(every, said.sample)
     if said.list:
         for m in every:
-            print(f"{m.file}.py:{m.line}: {m.what}")
+            print(m.name)
         return 0
-    fates = _read(said.journal)
     said.journal.parent.mkdir(parents=True, exist_ok=True)
-    for file in said.file or FILES:
-        text = (ROOT / "reference" / "seriatim" / f"{file}.py").read_text(encoding="utf-8")
-        if (right := judge(file, text)).fate != "survived":
-            print(f"the reference itself does not pass: {right.by or right.fate}", file=sys.stderr)
+    fates = {} if said.fresh else _read(said.journal)
+    right = [(f, (ROOT / "reference" / "seriatim" / f"{f}.py").read_text("utf-8")) for f in files]
+    for n, fate in judge_all(right, said.jobs):
+        if fate.fate != "survived":
+            print(f"{right[n][0]}.py itself does not pass: {fate.by or fate.fate}", file=sys.stderr)
             return 2
     tried = {k for k, f in fates.items() if not (said.again and f.fate == "survived")}
     todo = [m for m in chosen if m.key not in tried]
-    with ThreadPoolExecutor(said.jobs) as pool, said.journal.open("a", encoding="utf-8") as out:
-        for m, fate in zip(todo, pool.map(lambda m: judge(m.file, m.source), todo), strict=True):
+    with (
+        said.journal.open("w" if said.fresh else "a", encoding="utf-8") as out,
+        _progress() as progress,
+    ):
+        task = progress.add_task("mutants", total=len(todo))
+        for n, fate in judge_all(((m.file, m.source) for m in todo), said.jobs):
+            m = todo[n]
             fates[m.key] = fate
-            line = {"key": m.key, "at": f"{m.file}.py:{m.line}", "what": m.what, **vars(fate)}
-            out.write(json.dumps(line) + "\n")
+            out.write(json.dumps({"key": m.key, "name": m.name, **vars(fate)}) + "\n")
             out.flush()
-    report(every, chosen, fates)
-    return 0
+            progress.advance(task)
+    return report(chosen, fates)
+
+
+def _progress() -> Progress:
+    return Progress(
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TimeRemainingColumn(),
+        console=Console(stderr=True),
+        disable=not sys.stderr.isatty(),
+    )
 
 
 def _read(journal: Path) -> dict[str, Fate]:
@@ -276,17 +207,27 @@ def _read(journal: Path) -> dict[str, Fate]:
     return {d["key"]: Fate(d["fate"], d["by"], d["seconds"]) for d in lines}
 
 
-def report(every: list[Mutation], chosen: list[Mutation], fates: dict[str, Fate]) -> None:
-    """The score, and who survived."""
-    for m in sorted(chosen, key=lambda m: (m.file, m.line)):
-        if fates[m.key].fate == "survived":
-            print(f"survived  {m.file}.py:{m.line}: {m.what}")
-    count = {f: sum(fates[m.key].fate == f for m in chosen) for f in ("caught", "out of time")}
-    caught = sum(count.values())
-    print(
-        f"{caught} of {len(chosen)} caught ({100 * caught / len(chosen):.1f} %), "
-        f"{count['out of time']} of these by running out of time; there are {len(every)}"
-    )
+def report(chosen: list[Mutation], fates: dict[str, Fate]) -> int:
+    """The score by reference, and who survived; exit code 1 if any survived without an excuse."""
+    open_ = [m for m in chosen if fates[m.key].fate == "survived" and m.name not in EQUIVALENT]
+    for m in open_:
+        print(f"survived  {m.name}   ({m.file}.py:{m.line})")
+    wrong = [m for m in chosen if fates[m.key].fate != "survived" and m.name in EQUIVALENT]
+    for m in wrong:
+        print(f"caught, though said to be equivalent  {m.name}: {fates[m.key].by}")
+    print("reference  mutants  caught  of these out of time  equivalent  survived  score")
+    for file in [*FILES, "all"]:
+        mine = [m for m in chosen if file in (m.file, "all")]
+        late = sum(fates[m.key].fate == "out of time" for m in mine)
+        caught = late + sum(fates[m.key].fate == "caught" for m in mine)
+        same = sum(m.name in EQUIVALENT for m in mine if fates[m.key].fate == "survived")
+        if mine:
+            score = 100 * caught / max(1, len(mine) - same)
+            print(
+                f"{file:9}  {len(mine):7}  {caught:6}  {late:20}  {same:10}  "
+                f"{len(mine) - caught - same:8}  {score:.1f} %"
+            )
+    return 1 if open_ or wrong else 0
 
 
 if __name__ == "__main__":

@@ -1,19 +1,24 @@
-"""Everything that can judge a reference, each for a moment: the first to convict it says so.
+"""Everything that can judge a reference, each for a moment, the cheapest first: the first to convict it says so.
 
-It takes whatever `seriatim.queue` and `seriatim.host` are at the time of import.
+It takes whatever the modules of `seriatim` are at the time of import.
 """
 
 from __future__ import annotations
 
+import resource
 import sys
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from functools import partial
+from pathlib import Path
 
+import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis.stateful import run_state_machine_as_test
 
 import seriatim.queue as reference
 from seriatim.host import Threads
+from seriatim_models.explorer import Pos
 from seriatim_models.machines import concurrent, threads
 from seriatim_models.machines.corners import CORNERS
 from seriatim_models.machines.plans import Plan, plans
@@ -33,12 +38,19 @@ SETTINGS = settings(
 )
 
 
-def calls() -> None:
+TESTS = Path(__file__).parents[3] / "tests"
+
+
+def calls(examples: int) -> None:
+    """The queue against the model, call by call."""
+    some = settings(SETTINGS, max_examples=examples)
     for kind in KINDS:
-        run_state_machine_as_test(machine(kind, reference), settings=SETTINGS)
+        run_state_machine_as_test(machine(kind, reference), settings=some)
 
 
 def schedules() -> None:
+    """Drawn programs over the queue under some of their schedules."""
+
     @settings(SETTINGS, max_examples=60)
     @given(plans())
     def look(plan: Plan) -> None:
@@ -48,20 +60,44 @@ def schedules() -> None:
     look()
 
 
-def corners() -> None:
+def corners(executions: int) -> None:
+    """The plans that drawing comes upon too rarely."""
     for plan in CORNERS.values():
-        result = concurrent.run(plan, executions=300, shrink=0)
+        result = concurrent.run(plan, executions=executions, shrink=0)
         assert result.verdict != "violated", result.why
 
 
-def programs() -> None:
+def programs(file: str, executions: int) -> None:
+    """The closed programs over a reference: the first schedules in order, and half as many by chance."""
     for program in PROGRAMS.values():
-        if program.reference == "queue":
-            result = check_program(program, max_executions=120, shrink=0)
+        if program.reference == file:
+            result = check_program(program, max_executions=executions, shrink=0)
             assert result.verdict is not Verdict.VIOLATED, f"{program.id}: {result.explored.why}"
             silent = [f.property for f in result.findings if not f.n_tested]
             complete = result.explored.exhausted
             assert not (complete and silent), f"{program.id}: nothing was left to test of {silent}"
+            if not complete:
+                drawn = check_program(
+                    program, strategy=Pos(seed=1), max_executions=executions // 2, shrink=0
+                )
+                why = f"{program.id}: {drawn.explored.why}"
+                assert drawn.verdict is not Verdict.VIOLATED, why
+
+
+def tests(*shelves: str) -> None:
+    """The reference's own tests."""
+    options = [
+        "-x",
+        "-q",
+        "-p",
+        "no:cacheprovider",
+        "--no-header",
+        "--timeout=30",
+        "--tb=no",
+        "--assert=plain",
+    ]
+    code = pytest.main([*options, "-m", "not slow", *(str(TESTS / s) for s in shelves)])
+    assert code == 0, f"pytest ended with {code}"
 
 
 def on_threads() -> None:
@@ -142,16 +178,48 @@ def host() -> None:
     raise AssertionError("a condition needs a lock of this host")
 
 
-JUDGES: tuple[Callable[[], None], ...] = (host, calls, corners, schedules, programs, on_threads)
+Judge = tuple[int, Callable[[], None]]
+"""Seconds of the processor after which it goes round in circles, about six times what it takes; and what to run."""
+
+
+def judges(file: str) -> Iterator[Judge]:
+    """Who judges a reference, the cheapest first."""
+    if file == "host":
+        yield 5, host
+        yield 60, partial(tests, "client", "log", "fair")
+    if file in ("queue", "host"):
+        yield 10, partial(programs, "queue", 6)
+        yield 10, partial(tests, "machines/test_reference.py")
+        yield 10, partial(calls, 20)
+        yield 10, partial(corners, 40)
+        yield 30, partial(calls, 150)
+        yield 30, partial(programs, "queue", 120)
+        yield 10, partial(corners, 300)
+        yield 40, schedules
+        yield 10, on_threads
+    else:
+        yield 10, partial(programs, file, 6)
+        yield 60, partial(tests, file)
+        yield 60, partial(programs, file, 120)
+
+
+def allow(seconds: int) -> None:
+    """End this process when it has used so many seconds of the processor from now on."""
+    used = resource.getrusage(resource.RUSAGE_SELF)
+    soft = int(used.ru_utime + used.ru_stime) + 1 + seconds
+    resource.setrlimit(resource.RLIMIT_CPU, (soft, resource.getrlimit(resource.RLIMIT_CPU)[1]))
 
 
 def main(arguments: list[str]) -> int:
-    for judge in JUDGES:
+    """Judge the reference of that name; the last line says who convicted it."""
+    for seconds, judge in judges(arguments[0]):
+        allow(seconds)
         try:
             judge()
         except BaseException as error:
             words = str(error).splitlines() or [""]
-            print(f"{judge.__name__}: {type(error).__name__}: {words[0]}")
+            who = judge.func if isinstance(judge, partial) else judge
+            print(f"{who.__name__}: {type(error).__name__}: {words[0]}")
             return 1
     return 0
 

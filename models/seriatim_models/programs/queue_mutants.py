@@ -58,7 +58,7 @@ mutant(
     f"{ORDERING}, checkSubscriptionsNotAheadOfDelivery",
     "a pointer is moved back only if it is past the entry, so an advance that was already decided still wins",
     (
-        """            back = entry if entry.place() < pointer.entry.place() else pointer.entry
+        """            back = min(entry, pointer.entry, key=Node.place)
             if consumer""",
         """            back = entry
             if entry.place() >= pointer.entry.place() or consumer""",
@@ -69,11 +69,11 @@ mutant(
     "published-priority-arrival",
     "SP-2",
     "priority-arrival",
-    35,
+    34,
     f"{ORDERING}, AMQPriorityQueue",
     "an arrival of high priority leaves alone a pointer that is before it, though it is about to go past",
     (
-        """            back = entry if entry.place() < pointer.entry.place() else pointer.entry
+        """            back = min(entry, pointer.entry, key=Node.place)
             if consumer""",
         """            back = entry
             if entry.place() >= pointer.entry.place() or consumer""",
@@ -104,7 +104,7 @@ mutant(
     "published-browser-rewind",
     "SO-4",
     "browse",
-    89,
+    86,
     f"{ORDERING}, checkSubscriptionsNotAheadOfDelivery",
     "an arrival of high priority moves back the pointers of all subscriptions, browsers too",
     (
@@ -144,7 +144,7 @@ TWO_POINTERS = (
     ),
     (
         """            pointer = consumer.pointer.get()
-            back = entry if entry.place() < pointer.entry.place() else pointer.entry
+            back = min(entry, pointer.entry, key=Node.place)
             if consumer.pointer.compare_and_set(pointer, Pointer(back, "rewind")):
                 return
 """,
@@ -195,7 +195,7 @@ mutant(
     "published-two-pointers-rest",
     "WK-1",
     "release-again-rest",
-    113,
+    111,
     f"{BROKER}, QueueContext and updateSubRequeueEntry",
     "the same, and the consumer that wiped out the rewind goes to sleep",
     *TWO_POINTERS,
@@ -205,7 +205,7 @@ mutant(
     "published-wish-told-first",
     "WK-1",
     "consumer-priorities",
-    88,
+    84,
     f"{BROKER}, AbstractConsumerTarget",
     "the queue is told that interest was lost before the flag says so, so the one who is woken is held back by it",
     (
@@ -229,7 +229,7 @@ mutant(
     "published-size-late",
     "QL-2",
     "consumer-list",
-    19,
+    18,
     f"{BROKER}, QueueConsumerNodeList",
     "the size goes up after the entry is linked, so it can go down first",
     (
@@ -246,7 +246,7 @@ mutant(
     "published-look-then-rest",
     "WK-1",
     "enqueue-consume",
-    79,
+    75,
     f"{INTERACTIONS}, the Notified list; repaired by the broker in 81a5cd612f",
     "a consumer stays in Notified until it finds nothing, and only then goes back to Interested",
     (
@@ -273,7 +273,7 @@ mutant(
     "number-drawn-early",
     "SO-1",
     "enqueue-enqueue",
-    40,
+    36,
     "Michael and Scott, PODC 1996: why the number is drawn from the tail that is linked to",
     "a node draws its number once, from a tail that may not be its predecessor in the end",
     (
@@ -292,7 +292,7 @@ mutant(
     "link-without-cas",
     "ES-5",
     "enqueue-enqueue",
-    36,
+    32,
     "Michael and Scott, PODC 1996: why the link is a compare-and-set",
     "the new node is linked by a plain write",
     (
@@ -347,7 +347,7 @@ mutant(
     "place-ignores-sub-queue",
     "SP-2",
     "priority-arrival",
-    36,
+    35,
     "QPID-3927",
     "places are compared by number alone, across sub-queues",
     ("        return (self.rank, self.id)\n", "        return (0, self.id)\n"),
@@ -357,7 +357,7 @@ mutant(
     "shortcut-skips-the-pointer",
     "SO-6",
     "exclusive",
-    63,
+    61,
     ORDERING,
     "the exclusive consumer is given the new entry without a look at what it has not had yet",
     (
@@ -487,7 +487,7 @@ mutant(
     "no-job",
     "IM-3",
     "push",
-    50,
+    49,
     ORDERING,
     "what could not be delivered on enqueue is left to nobody",
     (
@@ -502,7 +502,7 @@ mutant(
     "job-clears-flag-last",
     "WK-5",
     "push",
-    27,
+    26,
     "QPID-3821 in kind",
     "the job clears its flag after it has looked",
     (
@@ -525,7 +525,7 @@ mutant(
     "wake-the-herd",
     "WK-2",
     "pause",
-    80,
+    76,
     INTERACTIONS,
     "a new message wakes everybody",
     (
@@ -542,7 +542,7 @@ mutant(
     "wake-the-sleeping",
     "WK-3",
     "pause",
-    55,
+    52,
     INTERACTIONS,
     "consumers that said they are not interested are woken",
     ("            return self._move(consumer, (INTERESTED,), NOTIFIED)\n",
@@ -555,7 +555,7 @@ mutant(
     "lowest-first",
     "WK-4",
     "consumer-priorities",
-    122,
+    116,
     INTERACTIONS,
     "the lists of the Interested are in the wrong order, and nobody steps back for a higher one",
     ("key=lambda p: -p[0]", "key=lambda p: p[0]"),
@@ -566,7 +566,7 @@ mutant(
     "nobody-else-is-told",
     "WK-7",
     "pause",
-    46,
+    43,
     INTERACTIONS,
     "a consumer that was notified and loses interest tells nobody",
     (
@@ -583,7 +583,7 @@ mutant(
     "connection-not-looked-at-again",
     "WK-6",
     "handover",
-    193,
+    184,
     INTERACTIONS + ", steps 6 to 8",
     "a connection clears its flag and does not look again",
     (
@@ -598,7 +598,7 @@ mutant(
     "connection-on-two-threads",
     "WK-6",
     "handover",
-    240,
+    203,
     INTERACTIONS + ", steps 6 to 8",
     "a connection is scheduled whether or not it is already",
     (
@@ -611,7 +611,7 @@ mutant(
     "left-in-the-old-list",
     "QL-1",
     "enqueue-consume",
-    114,
+    106,
     INTERACTIONS,
     "a move appends to the new list and forgets the old one",
     (
@@ -626,7 +626,7 @@ mutant(
     "iteration-returns-deleted",
     "QL-3",
     "interest",
-    117,
+    110,
     "QPID-3888",
     "a deleted node at the tail is handed out",
     (
@@ -639,7 +639,7 @@ mutant(
     "tail-unlinked",
     "QL-4",
     "interest",
-    38,
+    35,
     "what rule 8 forbids",
     "the last node is unlinked like any other",
     (
@@ -654,7 +654,7 @@ mutant(
     "youngest-first",
     "QL-5",
     "take-turns",
-    74,
+    70,
     INTERACTIONS,
     "of equals the one is woken who has waited least",
     (
@@ -684,14 +684,11 @@ mutant(
     "expired-is-taken",
     "TM-1",
     "expiring",
-    98,
+    95,
     "entry is not looked at for its age",
     "a consumer takes what has expired",
     (
-        """        if self._expired(node):
-            self._discard(node)
-            return False
-""",
+        "            and not self._expired(node)\n",
         "",
     ),
 )
@@ -720,8 +717,8 @@ mutant(
     "QPID-3622",
     "the pointer is moved to the later of the two places",
     (
-        "back = entry if entry.place() < pointer.entry.place()",
-        "back = entry if entry.place() > pointer.entry.place()",
+        "back = min(entry, pointer.entry, key=Node.place)",
+        "back = max(entry, pointer.entry, key=Node.place)",
     ),
 )
 
@@ -729,7 +726,7 @@ mutant(
     "unlink-at-the-head-only",
     "QL-4",
     "consumer-list-middle",
-    14,
+    13,
     "QPID-3064, QPID-3157",
     "only deleted nodes right behind the head are unlinked",
     (
@@ -747,7 +744,7 @@ mutant(
     "closed-before-disinterest",
     "QL-1",
     "close",
-    125,
+    120,
     "QPID-7971",
     "a closing consumer leaves the lists first and says afterwards that it is not interested",
     (
@@ -764,7 +761,7 @@ mutant(
     "wants-without-credit",
     "WK-1",
     "consumer-priorities",
-    55,
+    52,
     "QPID-1187",
     "a consumer without credit goes on wanting work, and holds back those below it",
     (
@@ -779,7 +776,7 @@ mutant(
     "connection-looks-then-clears",
     "WK-6",
     "handover",
-    194,
+    185,
     "QPID-6794",
     "a connection looks for more work and clears its flag after that",
     (
@@ -799,7 +796,7 @@ mutant(
     "registers-without-a-look",
     "WK-1",
     "subscribe",
-    24,
+    21,
     INTERACTIONS + ", Consumer becomes Interested",
     "a new consumer is put among the Interested and does not look at what is there",
     (
@@ -814,11 +811,67 @@ mutant(
     "delivers-to-the-closed",
     "ES-5",
     "push-close",
-    32,
+    31,
     "QPID-6817 in kind",
     "a publisher that waited for the send lock does not look whether the consumer has closed meanwhile",
     (
         "            if consumer.closed or not consumer.wants_work.get():\n",
         "            if not consumer.wants_work.get():\n",
+    ),
+)
+
+mutant(
+    "rests-between-messages",
+    "WK-8",
+    "enqueue-consume",
+    129,
+    INTERACTIONS + ", the Notified list",
+    "a consumer that was given a message is seen to rest, although it will look for more at once",
+    (
+        """                self.manager.set_notified(consumer, True)
+                consumer.target.send""",
+        """                consumer.target.send""",
+    ),
+)
+
+mutant(
+    "housekeeping-leaves-it",
+    "TM-2",
+    "expiring",
+    27,
+    "QPID-6848 in kind",
+    "housekeeping passes over what has expired",
+    (
+        "            elif self._expired(entry) and entry.change_available(DEQUEUED):\n",
+        "            elif False:\n",
+    ),
+)
+
+mutant(
+    "never-deleted",
+    "ES-5",
+    "enqueue-rest",
+    90,
+    "QPID-6528 in kind",
+    "what was dequeued stays dequeued, and is never deleted",
+    ("        entry.change(DEQUEUED, DELETED)\n", "        pass\n"),
+)
+
+mutant(
+    "group-freed-by-the-last-only",
+    "SP-2",
+    "group-released",
+    47,
+    "QPID-3861 in kind",
+    "what is given back is announced, but not the rest of the group that this sets free",
+    (
+        """            if self._leave_group(entry, consumer):
+                self._announce_group(entry.message.group)
+            else:
+                self._announce(entry)
+""",
+        """            self._leave_group(entry, consumer)
+            self._announce(entry)
+""",
     ),
 )

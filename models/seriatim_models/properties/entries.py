@@ -212,7 +212,8 @@ class Es4(OnReplay):
 class Es5(OnReplay):
     id = "ES-5"
     sentence = (
-        "Conservation: at quiescence every enqueued message is available, held by one consumer, or dequeued; "
+        "Conservation: at quiescence every enqueued message is available, held by one consumer, or dequeued "
+        "(and then deleted); "
         "none lost, none doubled; the queue's counters equal the list's contents."
     )
     source = SOURCE
@@ -235,6 +236,8 @@ class Es5(OnReplay):
                 elif last[0] in GONE:
                     if entry.m in found:
                         bad.append((f"{entry.m} is gone and in the list", [shot]))
+                    if last[0] != "DELETED":
+                        bad.append((f"{entry.m} was dequeued and never deleted", [shot]))
                 elif found.get(entry.m, ("nothing", "")) != last:
                     bad.append((f"{entry.m} should be {last}, the list disagrees", [shot]))
                 elif last[0] == "ACQUIRED" and last[1] not in open_subs:
@@ -436,6 +439,34 @@ class Tm1(OnReplay):
         return Finding.of(self.id, tested, bad)
 
 
+class Tm2(OnReplay):
+    id = "TM-2"
+    sentence = (
+        "After a pass of housekeeping nothing is held whose time had come when the pass began, "
+        "and nothing is available that had expired then."
+    )
+    source = "Consumer-Queue Interactions (held or TTLed messages)"
+    kind = "safety"
+
+    def judge(self, h: Replay) -> Finding:
+        bad: Violations = []
+        tested = 0
+        timed = [e for e in h.entries.values() if e.links and (e.expires or e.not_before)]
+        for op in h.of("check_status"):
+            began = h.clock.at(op.start)
+            if op.last is None or began is None:
+                continue
+            for entry in timed:
+                over = entry.expires and began > entry.expires
+                for state, due in (("AVAILABLE", over), ("HELD", began >= entry.not_before)):
+                    if due and entry.state.at(op.start) == (state, ""):
+                        tested += 1
+                        if entry.state.held((state, ""), op.start, op.last.i):
+                            why = f"{entry.m} was {state} all through a pass that should have ended that"
+                            bad.append((why, [op.first, op.last]))
+        return Finding.of(self.id, tested, bad)
+
+
 ENTRIES = (Es1(), Es2(), Es3(), Es4(), Es5(), Es6())
 IMMEDIATE = (Im1(), Im2(), Im3())
-MORE = (Mg1(), Tm1())
+MORE = (Mg1(), Tm1(), Tm2())

@@ -15,6 +15,7 @@ from seriatim_models.properties.replay import Entry, OnReplay, Op, Replay, Sub
 SOURCE = "Consumer-Queue Interactions"
 
 MAKES_AVAILABLE = ("enqueue", "release", "check_status")
+RESTING = ("NotInterested", "Removed")
 
 
 def ready_at_rest(h: Replay, shot: Event) -> Iterator[tuple[Sub, dict[str, Any]]]:
@@ -322,4 +323,44 @@ class Wk7(OnReplay):
         )
 
 
-WAKEUPS = (Wk1(), Wk2(), Wk3(), Wk4(), Wk5(), Wk6(), Wk7())
+class Wk8(OnReplay):
+    id = "WK-8"
+    sentence = (
+        "A consumer that was woken is not woken again while it keeps finding messages: "
+        "it stays in Notified until it has run dry or lost interest."
+    )
+    source = SOURCE + ", the Notified list"
+    kind = "safety"
+
+    def judge(self, h: Replay) -> Finding:
+        """Looks at the time between a pull that found something and the consumer's next pull."""
+        bad: Violations = []
+        tested = 0
+        pulls: dict[str, list[Op]] = {}
+        for op in h.of("pull"):
+            pulls.setdefault(op.args["sub"], []).append(op)
+        offers = [op for op in h.of(*MAKES_AVAILABLE) if op.end != inf]
+        woken: dict[str, list[Event]] = {}
+        for e in h.notifies:
+            woken.setdefault(e.args["sub"], []).append(e)
+        for name, ops in pulls.items():
+            sub = h.subs[name]
+            for op, following in zip(ops, [*ops[1:], None], strict=True):
+                if not sub.acquires or not op.result.get("m"):
+                    continue
+                until = min(following.start if following else inf, sub.until)
+                rested = (m.i for m in sub.moves if m.i > op.start and m.args["new"] in RESTING)
+                until = min(until, next(rested, inf))
+                tested += sum(1 for o in offers if o.start < until and o.end > op.end)
+                again = next((e for e in woken.get(name, []) if op.end < e.i < until), None)
+                if again is not None and op.last is not None:
+                    bad.append(
+                        (
+                            f"{name} had taken {op.result['m']}, was about to look for more, and was woken",
+                            [op.last, again],
+                        )
+                    )
+        return Finding.of(self.id, tested, bad)
+
+
+WAKEUPS = (Wk1(), Wk2(), Wk3(), Wk4(), Wk5(), Wk6(), Wk7(), Wk8())

@@ -1,0 +1,204 @@
+"""Wrong references by rule: each way in which one small thing in a reference's syntax tree can be changed.
+
+What is not changed: annotations, contracts, docstrings, `__slots__`, `__repr__`, `label`, and what is only told
+(`record`, names, what is raised): a change there changes no behaviour of a program that is right.
+"""
+
+from __future__ import annotations
+
+import ast
+import copy
+import hashlib
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+ROOT = Path(__file__).parents[3]
+FILES = ("queue", "host", "fair", "log", "client")
+
+Path_ = tuple[tuple[str, int | None], ...]
+"""The way from the root of a syntax tree to a node: name of a field, and index where it is a list."""
+
+COMPARISONS: dict[type[ast.cmpop], tuple[type[ast.cmpop], ...]] = {
+    ast.Eq: (ast.NotEq,),
+    ast.NotEq: (ast.Eq,),
+    ast.Is: (ast.IsNot,),
+    ast.IsNot: (ast.Is,),
+    ast.In: (ast.NotIn,),
+    ast.NotIn: (ast.In,),
+    ast.Lt: (ast.LtE, ast.GtE),
+    ast.LtE: (ast.Lt, ast.Gt),
+    ast.Gt: (ast.GtE, ast.LtE),
+    ast.GtE: (ast.Gt, ast.Lt),
+}
+TOLD = ("record",)
+"""Calls whose arguments only tell."""
+
+
+@dataclass(frozen=True)
+class Mutation:
+    """One change of one reference."""
+
+    file: str
+    scope: str
+    """The function in which it is, as ``Class.method``."""
+    what: str
+    nth: int
+    """Which of those that read the same within the scope, from 1."""
+    line: int
+    path: Path_
+    new: ast.AST
+    tree: ast.Module
+    scope_path: Path_
+
+    @property
+    def name(self) -> str:
+        """Says which it is, whatever else changes in the file."""
+        again = f" ({self.nth})" if self.nth > 1 else ""
+        return f"{self.file}.{self.scope}: {self.what}{again}"
+
+    @property
+    def source(self) -> str:
+        """The whole mutated module."""
+        changed = copy.deepcopy(self.tree)
+        _put(changed, self.path, self.new)
+        return ast.unparse(ast.fix_missing_locations(changed))
+
+    @property
+    def key(self) -> str:
+        """Stays the same until the function in which it is does, or the change."""
+        changed = copy.deepcopy(_at(self.tree, self.scope_path))
+        _put(changed, self.path[len(self.scope_path) :], self.new)
+        text = ast.unparse(ast.fix_missing_locations(changed))
+        return hashlib.sha256(f"{self.file}.{self.scope}\n{text}".encode()).hexdigest()[:16]
+
+
+def mutations(file: str) -> Iterator[Mutation]:
+    """Every mutation of `seriatim.<file>`."""
+    text = (ROOT / "reference" / "seriatim" / f"{file}.py").read_text(encoding="utf-8")
+    tree = ast.parse(text)
+    seen: Counter[tuple[str, str]] = Counter()
+    for path, node in _places(tree):
+        scope, scope_path = _scope(tree, path)
+        for what, new in _changes(node):
+            seen[scope, what] += 1
+            nth = seen[scope, what]
+            yield Mutation(file, scope, what, nth, node.lineno, path, new, tree, scope_path)
+
+
+def _scope(tree: ast.Module, path: Path_) -> tuple[str, Path_]:
+    """The innermost function (or class, for what stands in none) around a place, and the way to it."""
+    names: list[str] = []
+    node: ast.AST = tree
+    end = 0
+    for n, step in enumerate(path[:-1], 1):
+        node = _at(node, (step,))
+        if isinstance(node, ast.ClassDef | ast.FunctionDef):
+            names.append(node.name)
+            end = n
+    return ".".join(names), path[:end]
+
+
+def _places(root: ast.Module) -> Iterator[tuple[Path_, ast.expr | ast.stmt]]:
+    """Every statement and expression that may be changed, with the way to it from the root."""
+
+    def visit(node: ast.AST, path: Path_) -> Iterator[tuple[Path_, ast.expr | ast.stmt]]:
+        for name, value in ast.iter_fields(node):
+            if name in ("annotation", "returns", "decorator_list", "args", "bases") and not (
+                name == "args" and isinstance(node, ast.Call)
+            ):
+                continue
+            children = value if isinstance(value, list) else [value]
+            for n, child in enumerate(children):
+                if not isinstance(child, ast.AST) or _silent(child):
+                    continue
+                at: Path_ = (*path, (name, n if isinstance(value, list) else None))
+                if isinstance(child, ast.expr | ast.stmt):
+                    yield at, child
+                yield from visit(child, at)
+
+    for n, top in enumerate(root.body):
+        protocol = isinstance(top, ast.ClassDef) and any(
+            isinstance(b, ast.Subscript | ast.Name) and "Protocol" in ast.unparse(b)
+            for b in top.bases
+        )
+        if isinstance(top, ast.ClassDef | ast.FunctionDef) and not protocol:
+            yield from visit(top, (("body", n),))
+
+
+def _silent(node: ast.AST) -> bool:
+    """What only tells, or is not run at all."""
+    if isinstance(node, ast.FunctionDef):
+        return node.name in ("__repr__", "label")
+    if isinstance(node, ast.Raise):
+        return True
+    if isinstance(node, ast.Assign):
+        return ast.unparse(node.targets[0]) == "__slots__"
+    if isinstance(node, ast.Expr):
+        node = node.value
+        if isinstance(node, ast.Constant):
+            return True
+    if isinstance(node, ast.JoinedStr):
+        return True
+    if isinstance(node, ast.Call):
+        called = node.func
+        name = called.attr if isinstance(called, ast.Attribute) else getattr(called, "id", "")
+        return name in TOLD
+    return False
+
+
+def _changes(node: ast.expr | ast.stmt) -> Iterator[tuple[str, ast.expr | ast.stmt]]:
+    shown = ast.unparse(node).splitlines()[0][:60]
+    if isinstance(node, ast.Compare) and len(node.ops) == 1:
+        for other in COMPARISONS[type(node.ops[0])]:
+            new = copy.deepcopy(node)
+            new.ops = [other()]
+            yield f"{shown} -> {ast.unparse(new)}", new
+    elif isinstance(node, ast.BoolOp):
+        new_op = ast.Or() if isinstance(node.op, ast.And) else ast.And()
+        yield f"and/or swapped: {shown}", ast.BoolOp(new_op, node.values)
+        for n in range(len(node.values)):
+            rest = [v for m, v in enumerate(node.values) if m != n]
+            new_value = rest[0] if len(rest) == 1 else ast.BoolOp(node.op, rest)
+            yield f"without `{ast.unparse(node.values[n])}`: {shown}", new_value
+    elif isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not):
+        yield f"{shown} -> without not", node.operand
+    elif isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub):
+        yield f"{shown} -> without minus", node.operand
+    elif isinstance(node, ast.BinOp) and isinstance(node.op, ast.Add | ast.Sub):
+        op = ast.Sub() if isinstance(node.op, ast.Add) else ast.Add()
+        yield f"+/- swapped: {shown}", ast.BinOp(node.left, op, node.right)
+    elif isinstance(node, ast.Constant) and isinstance(node.value, bool):
+        yield f"{shown} -> {not node.value}", ast.Constant(not node.value)
+    elif isinstance(node, ast.Constant) and isinstance(node.value, int):
+        yield f"{shown} -> {node.value + 1}", ast.Constant(node.value + 1)
+    elif isinstance(node, ast.If | ast.While | ast.IfExp) and not isinstance(
+        node.test, ast.Compare | ast.Constant
+    ):
+        negated = copy.deepcopy(node)
+        negated.test = ast.UnaryOp(ast.Not(), node.test)
+        yield f"negated: {shown}", negated
+    elif (isinstance(node, ast.Expr) and isinstance(node.value, ast.Call)) or isinstance(
+        node, ast.Assign | ast.AugAssign | ast.Break | ast.Continue
+    ):
+        yield f"dropped: {shown}", ast.Pass()
+    elif isinstance(node, ast.Return) and node.value is not None:
+        yield f"{shown} -> dropped", ast.Pass()
+
+
+def _at(root: ast.AST, path: Path_) -> ast.AST:
+    node = root
+    for name, n in path:
+        value = getattr(node, name)
+        node = value if n is None else value[n]
+    return node
+
+
+def _put(root: ast.AST, path: Path_, new: ast.AST) -> None:
+    parent = _at(root, path[:-1])
+    name, n = path[-1]
+    if n is None:
+        setattr(parent, name, new)
+    else:
+        getattr(parent, name)[n] = new

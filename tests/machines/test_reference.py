@@ -1,0 +1,86 @@
+"""Small things that the reference queue says of itself, each on its own: defaults, costs, refusals."""
+
+from __future__ import annotations
+
+import pytest
+
+import seriatim.queue as reference
+from seriatim.host import Cell, Threads
+from seriatim_models.machines.host import Calm
+
+
+class Steps(Threads):
+    """Counts what is done to cells, by name of the operation."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.taken: list[str] = []
+
+    def cell(self, value, name="", watch=None):  # type: ignore[no-untyped-def]
+        return _Counted(super().cell(value, name, watch), name, self.taken)
+
+
+class _Counted:
+    def __init__(self, cell: Cell[object], name: str, taken: list[str]) -> None:
+        self._cell, self._name, self._taken = cell, name, taken
+
+    def __getattr__(self, operation: str) -> object:
+        self._taken.append(f"{self._name} {operation}")
+        return getattr(self._cell, operation)
+
+
+class Nobody:
+    """A client that does nothing."""
+
+    def notify_work(self, consumer: reference.Consumer) -> None:
+        """Sleeps on."""
+
+    def send(self, consumer: reference.Consumer, entry: reference.QueueEntry) -> None:
+        """Throws it away."""
+
+
+def test_a_message_is_ordinary_unless_said_otherwise() -> None:
+    m = reference.Message("m")
+    assert (m.priority, m.key, m.group) == (4, "", ""), "AMQP's and JMS's default priority is 4"
+    assert not m.immediate
+    assert (m.not_before, m.expires) == (0, 0), "neither held nor ever expired"
+
+
+def test_rejects_a_message_both_immediate_and_held() -> None:
+    with pytest.raises(ValueError, match="exclude each other"):
+        reference.Message("m", immediate=True, not_before=1)
+
+
+def test_ql4_an_append_that_nobody_disturbs_takes_three_steps() -> None:
+    host = Steps()
+    nodes: reference.NodeList[reference.Node] = reference.NodeList(host, "list")
+    for _ in range(3):
+        host.taken.clear()
+        nodes.append(reference.Node(host, "list"))
+        assert host.taken == [
+            "list.tail get",
+            "list.next compare_and_set",
+            "list.tail compare_and_set",
+        ]
+
+
+def test_ql4_an_append_finishes_one_that_stopped_half_way() -> None:
+    """No append waits for another: the thread that linked the first node was never heard of again."""
+    host = Calm()
+    entries = reference.OrderedQueueEntryList(host, "list")
+    stopped = reference.QueueEntry(
+        host, "list", 0, reference.Message("stopped"), reference.AVAILABLE
+    )
+    assert entries.head.next.compare_and_set(None, stopped)
+    entries.add(reference.Message("next"), reference.AVAILABLE)
+    assert [e.message.id for e in entries] == ["stopped", "next"]
+
+
+def test_sp1_an_arrival_behind_everything_moves_no_pointer() -> None:
+    host = Calm()
+    queue = reference.PullQueue(host)
+    consumer = queue.subscribe("A", Nobody())
+    before = consumer.pointer.get()
+    queue.set_notify_work_desired(consumer, False)
+    queue.enqueue(reference.Message("m"))
+    assert consumer.pointer.get() is before
