@@ -15,7 +15,7 @@ Events without a time are not measured.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import msgspec
@@ -100,6 +100,9 @@ class Measures:
                 self.first,
             )
         )
+
+    def __reduce__(self) -> tuple[Callable[[bytes], Measures], tuple[bytes]]:
+        return Measures.unpacked, (self.packed(),)
 
     @staticmethod
     def unpacked(raw: bytes) -> Measures:
