@@ -185,6 +185,15 @@ class _Search:
                 steps = list(run.steps)
                 at = min(at, len(steps))
             at -= 1
+        for at, step in enumerate(steps):
+            for plainer in _plainer(step):
+                run, convicted = self.execute([*steps[:at], plainer, *steps[at + 1 :]])
+                if witness.property in convicted and len(run.steps) == len(steps):
+                    witness = Witness(
+                        property=witness.property, finding=convicted[witness.property], run=run
+                    )
+                    self.witnesses[witness.property] = witness
+                    steps[at] = plainer
         for _ in range(CONFIRM):
             _, convicted = self.execute(steps)
             witness.again += witness.property in convicted
@@ -209,6 +218,15 @@ class _Search:
             out.profiles[name] = [p for p, v in verdicts.items() if v is Verdict.VIOLATED]
             out.untested[name] = [p for p, v in verdicts.items() if v is Verdict.INCONCLUSIVE]
         return out
+
+
+def _plainer(step: Step) -> list[Step]:
+    """The same step with one of its refinements taken away."""
+    return [
+        msgspec.structs.replace(step, **{name: plain})
+        for name, plain in (("wait", True), ("multiple", False), ("autoack", False))
+        if getattr(step, name) != plain
+    ]
 
 
 class _Convicted(Exception):

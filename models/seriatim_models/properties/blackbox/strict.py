@@ -49,11 +49,10 @@ from seriatim_models.properties.blackbox.lives import (
     ENDS,
     acquires,
     began,
-    connection,
-    end_of,
     holder,
+    holders,
     life_key,
-    message_of,
+    named,
 )
 
 NEVER = float("inf")
@@ -315,9 +314,8 @@ class _Pass:
             self._settle(event)
         elif event.ev == "expire":
             self._gone(event)
-        elif event.ev in ENDS and event.lvl in EXACT:
-            name = end_of(event)
-            for by in [b for b in state.held if b == name or connection(b) == name]:
+        elif event.ev in ENDS and (event.lvl in EXACT or event.t_hi is not None):
+            for by in holders(event, state.held):
                 for key in state.held.pop(by):
                     self._release(key, event)
 
@@ -380,14 +378,12 @@ class _Pass:
         state = self.state
         final = event.ev == "ack" or event.requeue is False
         held = state.held.get(holder(event), {})
-        for m in event.ms or ():
-            keys = [life_key(event.q, m)] if event.q else [k for k in held if message_of(k) == m]
-            for key in keys:
-                held.pop(key, None)
-                if final:
-                    state.known.pop(key, None)
-                else:
-                    self._release(key, event)
+        for key in named(event, held):
+            held.pop(key, None)
+            if final:
+                state.known.pop(key, None)
+            else:
+                self._release(key, event)
         if not held:
             state.held.pop(holder(event), None)
 

@@ -1,0 +1,361 @@
+"""An AMQP 0-9-1 broker as a `System`, through pika.
+
+A settlement has no reply, so when it took effect can only be seen: `sync` compares the number of ready messages that
+the broker counts with the number that must be ready once all that was sent has taken effect. When they agree and no
+consumer has both credit and something to get, everything has. If they do not agree in time, it is uncertain.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import time
+import uuid
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+
+import pika
+import pika.exceptions
+from pika.adapters.blocking_connection import BlockingChannel
+from pika.spec import Basic, BasicProperties
+
+from seriatim_models.conformance.patience import limited
+from seriatim_models.conformance.protocol import Answer, Fault, Push, Request
+
+SETTLE = 0.4
+"""Seconds that `sync` waits for the counts to agree."""
+POLL = 0.001
+
+
+@dataclass
+class _Consumer:
+    queue: str
+    autoack: bool
+    prefetch: int
+    held: int = 0
+
+    def may_take(self, channel: _Channel) -> bool:
+        limits = [] if self.autoack else [(self.prefetch, self.held)]
+        if not self.autoack:
+            limits.append((channel.limit, sum(c.held for c in channel.consumers.values())))
+        return all(not limit or held < limit for limit, held in limits)
+
+
+@dataclass
+class _Channel:
+    number: int
+    pika: BlockingChannel
+    prefetch: int = 0
+    limit: int = 0
+    consumers: dict[str, _Consumer] = field(default_factory=dict)
+    held: dict[int, tuple[str, _Consumer | None]] = field(default_factory=dict)
+
+
+class Broker:
+    """One connection. Every reset gives fresh queues, whose names begin with ``seriatim-conform-``."""
+
+    exact = False
+    can: frozenset[str] = frozenset(
+        {
+            *(
+                "publish",
+                "get",
+                "ack",
+                "nack",
+                "reject",
+                "qos",
+                "consume",
+                "cancel",
+                "open",
+                "close",
+            ),
+            *("multiple", "drop", "channel-qos", "autoack", "redelivered"),
+        }
+    )
+
+    def __init__(
+        self, url: str, arguments: dict[str, str | int] | None = None, *, patience: float = 5.0
+    ) -> None:
+        """Raises `Fault` if there is no broker."""
+        self._arguments = arguments or {}
+        if self._arguments.get("x-queue-type") == "quorum":
+            # https://www.rabbitmq.com/docs/quorum-queues#global-qos: not supported
+            self.can = self.can - {"channel-qos"}
+        self._patience = patience
+        self._pushes: list[Push] = []
+        self._channels: dict[int, _Channel] = {}
+        self._names: dict[str, str] = {}
+        self._live: dict[str, int] = {}  # queue: messages published and not settled
+        try:
+            self._parameters = pika.URLParameters(url)
+        except (ValueError, TypeError, LookupError, AttributeError) as error:
+            raise Fault("start", f"not a URL of a broker: {error}") from None
+        self._parameters.blocked_connection_timeout = patience
+        self._connection: pika.BlockingConnection | None = None
+        self._confirms = True
+        self._connect()
+        self.name = self._introduction()
+
+    # ---- System
+
+    def reset(self) -> None:
+        try:
+            with self._guarded("reset"):
+                self._delete_queues()
+                for channel in self._channels.values():
+                    if channel.pika.is_open:
+                        channel.pika.close()
+        except Fault:
+            # What an earlier script broke shall not break this one.
+            self._connection = None
+        if self._connection is None or self._connection.is_closed:
+            self._names.clear()
+            self._connect()
+        self._channels.clear()
+        self._pushes.clear()
+        self._live.clear()
+
+    def do(self, request: Request) -> Answer:
+        with self._guarded(request.op):
+            try:
+                answer: Answer = getattr(self, f"_{request.op}", self._cannot)(request)
+            except pika.exceptions.ChannelClosedByBroker as closed:
+                self._lost(request.ch)
+                answer = Answer(ok=False, code=closed.reply_code, why=closed.reply_text)
+        return answer
+
+    def sync(self) -> bool:
+        until = time.monotonic() + SETTLE
+        with self._guarded("sync"):
+            while True:
+                self._dispatch()
+                if all(self._at_rest(q) for q in self._names):
+                    return True
+                if time.monotonic() > until:
+                    return False
+                time.sleep(POLL)
+
+    def pushed(self) -> list[Push]:
+        taken, self._pushes = self._pushes, []
+        return taken
+
+    def end(self) -> None:
+        connection, self._connection = self._connection, None
+        if connection is not None and connection.is_open:
+            with (
+                contextlib.suppress(pika.exceptions.AMQPError, Fault),
+                limited(self._patience, "close"),
+            ):
+                self._delete_queues()
+                connection.close()
+
+    # ---- the connection
+
+    def _connect(self) -> None:
+        try:
+            with limited(self._patience, "connect"):
+                self._connection = pika.BlockingConnection(self._parameters)
+                self._admin = self._connection.channel()
+                self._publisher = self._connection.channel()
+                try:
+                    if self._confirms:
+                        self._publisher.confirm_delivery()
+                    else:
+                        self._publisher.tx_select()
+                except (pika.exceptions.AMQPConnectionError, pika.exceptions.AMQPChannelError):
+                    if not self._confirms:
+                        raise
+                    # No publisher confirms in the standard: without them a transaction says that a message is in.
+                    self._confirms = False
+                    self._connect()
+        except pika.exceptions.AMQPError as error:
+            why = str(error) or type(error).__name__
+            raise Fault("start", f"cannot be connected: {why}") from None
+
+    def _introduction(self) -> str:
+        assert self._connection is not None
+        # pika keeps what the broker said of itself when the connection began, and has no public name for it
+        properties = (
+            getattr(getattr(self._connection, "_impl", None), "server_properties", None) or {}
+        )
+        said = [properties.get(name, "") for name in ("product", "version")]
+        words = [w.decode() if isinstance(w, bytes) else str(w) for w in said]
+        kind = str(self._arguments.get("x-queue-type", ""))
+        return " ".join(word for word in (*words, kind) if word) or "broker"
+
+    @contextmanager
+    def _guarded(self, what: str) -> Iterator[None]:
+        """Every failure of the connection is a fault of the broker."""
+        try:
+            with limited(self._patience, what):
+                yield
+        except pika.exceptions.ChannelClosedByBroker:
+            raise
+        except (pika.exceptions.AMQPError, OSError) as error:
+            self._connection = None
+            raise Fault("died", f"{what}: {type(error).__name__} {error}".strip()) from None
+
+    def _dispatch(self) -> None:
+        assert self._connection is not None
+        self._connection.process_data_events(0)
+
+    def _delete_queues(self) -> None:
+        for name in self._names.values():
+            with contextlib.suppress(pika.exceptions.ChannelClosedByBroker):
+                self._admin.queue_delete(name)
+        self._names.clear()
+
+    def _queue(self, q: str) -> str:
+        if q not in self._names:
+            name = f"seriatim-conform-{uuid.uuid4().hex}-{q}"
+            durable = self._arguments.get("x-queue-type") == "quorum"
+            self._admin.queue_declare(name, durable=durable, arguments=self._arguments)
+            self._names[q] = name
+            self._live[q] = 0
+        return self._names[q]
+
+    def _at_rest(self, q: str) -> bool:
+        declared = self._admin.queue_declare(self._names[q], passive=True)
+        ready = declared.method.message_count
+        self._dispatch()
+        held = sum(queue == q for c in self._channels.values() for queue, _ in c.held.values())
+        waiting = any(
+            consumer.queue == q and consumer.may_take(channel)
+            for channel in self._channels.values()
+            for consumer in channel.consumers.values()
+        )
+        return bool(ready == self._live[q] - held and not (ready and waiting))
+
+    def _lost(self, ch: int) -> None:
+        """The broker closed a channel."""
+        if self._channels.pop(ch, None) is not None:
+            self._pushes.append(Push(ev="closed", ch=ch, t=time.monotonic_ns()))
+
+    # ---- operations
+
+    def _cannot(self, request: Request) -> Answer:
+        return Answer(ok=False, why=f"cannot {request.op}")
+
+    def _open(self, request: Request) -> Answer:
+        assert self._connection is not None
+        self._channels[request.ch] = _Channel(request.ch, self._connection.channel())
+        return Answer()
+
+    def _close(self, request: Request) -> Answer:
+        self._channels[request.ch].pika.close()
+        self._dispatch()
+        del self._channels[request.ch]
+        return Answer()
+
+    def _publish(self, request: Request) -> Answer:
+        name = self._queue(request.q)
+        properties = BasicProperties(message_id=request.m, delivery_mode=1)
+        try:
+            self._publisher.basic_publish("", name, request.m.encode(), properties)
+        except pika.exceptions.NackError:
+            return Answer(ok=False, why="the broker refused it")
+        if not self._confirms:
+            self._publisher.tx_commit()
+        self._live[request.q] += 1
+        return Answer()
+
+    def _get(self, request: Request) -> Answer:
+        channel = self._channels[request.ch]
+        method, _, body = channel.pika.basic_get(self._queue(request.q), auto_ack=request.autoack)
+        if method is None:
+            return Answer()
+        if request.autoack:
+            self._live[request.q] -= 1
+        else:
+            channel.held[method.delivery_tag] = (request.q, None)
+        return Answer(m=body.decode(), dtag=method.delivery_tag, redelivered=method.redelivered)
+
+    def _qos(self, request: Request) -> Answer:
+        channel, count = self._channels[request.ch], request.prefetch or 0
+        whole = request.scope == "channel"
+        size = request.prefetch_size or 0
+        channel.pika.basic_qos(prefetch_size=size, prefetch_count=count, global_qos=whole)
+        if whole:
+            channel.limit = count
+        else:
+            channel.prefetch = count
+        return Answer()
+
+    def _consume(self, request: Request) -> Answer:
+        channel = self._channels[request.ch]
+        name = self._queue(request.q)
+        consumer = _Consumer(request.q, request.autoack, channel.prefetch)
+        # Before it is asked: pika may hand out the first delivery before it returns.
+        channel.consumers[request.ctag] = consumer
+        try:
+            channel.pika.basic_consume(
+                name,
+                self._receiver(channel, request.ctag, consumer),
+                auto_ack=request.autoack,
+                exclusive=request.exclusive,
+                consumer_tag=request.ctag,
+                arguments={"x-priority": request.cprio} if request.cprio is not None else None,
+            )
+        except pika.exceptions.ChannelClosedByBroker:
+            del channel.consumers[request.ctag]
+            raise
+        return Answer()
+
+    def _receiver(
+        self, channel: _Channel, ctag: str, consumer: _Consumer
+    ) -> Callable[[BlockingChannel, Basic.Deliver, BasicProperties, bytes], None]:
+        def receive(
+            _: BlockingChannel, method: Basic.Deliver, properties: BasicProperties, body: bytes
+        ) -> None:
+            tag = method.delivery_tag
+            if consumer.autoack:
+                self._live[consumer.queue] -= 1
+            else:
+                channel.held[tag] = (consumer.queue, consumer)
+                consumer.held += 1
+            push = Push(
+                ev="deliver",
+                ch=channel.number,
+                ctag=ctag,
+                dtag=tag,
+                m=body.decode(),
+                redelivered=method.redelivered,
+                t=time.monotonic_ns(),
+            )
+            self._pushes.append(push)
+
+        return receive
+
+    def _cancel(self, request: Request) -> Answer:
+        channel = self._channels[request.ch]
+        # pika gives back by itself what it had not handed out yet: that must have been handed out before.
+        self._dispatch()
+        channel.pika.basic_cancel(request.ctag)
+        self._dispatch()
+        channel.consumers.pop(request.ctag, None)
+        return Answer()
+
+    def _ack(self, request: Request) -> Answer:
+        return self._settle(request)
+
+    _nack = _reject = _ack
+
+    def _settle(self, request: Request) -> Answer:
+        channel, tag = self._channels[request.ch], request.dtag or 0
+        if request.op == "ack":
+            channel.pika.basic_ack(tag, multiple=request.multiple)
+        elif request.op == "nack":
+            channel.pika.basic_nack(
+                tag, multiple=request.multiple, requeue=request.requeue is not False
+            )
+        else:
+            channel.pika.basic_reject(tag, requeue=request.requeue is not False)
+        for t in [
+            t for t in channel.held if t == tag or (request.multiple and (t <= tag or tag == 0))
+        ]:
+            queue, consumer = channel.held.pop(t)
+            if consumer is not None:
+                consumer.held -= 1
+            if request.op == "ack" or request.requeue is False:
+                self._live[queue] -= 1
+        return Answer()
