@@ -6,7 +6,9 @@ import contextlib
 import difflib
 import io
 import re
+import shlex
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -63,11 +65,14 @@ def test_a_chapter_names_its_source(lesson: Lesson) -> None:
 
 
 @pytest.mark.parametrize("lesson", CHAPTERS, ids=named)
-def test_commands_in_the_prose_are_commands(lesson: Lesson) -> None:
-    from seriatim_models.programs import MUTANTS
-
-    for mutant in re.findall(r"--mutant ([\w-]+)", lesson.text):
-        assert mutant in MUTANTS
+def test_commands_in_the_prose_can_be_typed(lesson: Lesson, checkout: Path, run: Any) -> None:
+    place = lab.Lab()
+    for step in lesson.runs:
+        if step.kind == "python":
+            place.run(step)
+    for command in re.findall(r"`seriatim ([^`]+)`", lesson.text):
+        ran = run(*shlex.split(command))
+        assert ran.code in (0, 1), ran.err
 
 
 # ---- exercises

@@ -10,7 +10,7 @@ import rich_click as click
 from seriatim_models.cli.gather import new_report
 from seriatim_models.cli.mistakes import Mistake, unknown
 from seriatim_models.cli.options import ENGINES, HELP, completing, lines, outputs
-from seriatim_models.cli.recordings import latencies
+from seriatim_models.cli.recordings import picture
 from seriatim_models.cli.screen import Outputs, Work
 from seriatim_models.conformance.profiles import PROFILES, Profile
 from seriatim_models.history import HistoryError
@@ -74,7 +74,7 @@ def audit(
     with Work(1, "audits").running() as work, work.item(f"audit on {engine}"):
         report.audits.append(run_audit(paths, chosen, engine, out))
         if html is not None:
-            report.audits[0].latencies.update(latencies(paths))
+            picture(report.audits[0], chosen)
     report.seconds = time.monotonic() - begun
     write(outputs.console, report)
     outputs.write(report)

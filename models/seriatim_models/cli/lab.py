@@ -13,6 +13,8 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from types import ModuleType
 
+from seriatim_models.cli import recordings
+from seriatim_models.cli.audit import find_profile, run_audit
 from seriatim_models.cli.gather import program_run
 from seriatim_models.cli.mistakes import Mistake
 from seriatim_models.explorer import Result, World, explore
@@ -57,7 +59,8 @@ class Lab:
     def story(self, step: Run) -> Story | None:
         """The interleaving that this step of the chapter, which was run, came upon."""
         if step.kind == "command":
-            return _found_by(shlex.split(step.source))
+            words = shlex.split(step.source)
+            return _convicted(words[2]) if words[1] == "audit" else _found_by(words)
         for value in self.names.values():
             if isinstance(value, Result) and value.counterexample and self._new(value):
                 return story(value.counterexample)
@@ -78,6 +81,16 @@ def _found_by(words: list[str]) -> Story | None:
     mutant = MUTANTS[words[words.index("--mutant") + 1]]
     found = program_run(check_program(PROGRAMS[mutant.program], mutant), "dpor", [])
     return found.story
+
+
+def _convicted(path: str) -> Story | None:
+    """What `seriatim audit PATH` convicts, of what the chapter itself wrote."""
+    if not Path(path).is_file():
+        return None
+    profile = find_profile("any")
+    found = run_audit((path,), profile, "local", None).findings
+    told = recordings.stories([path], profile, found, f"seriatim audit {path}")
+    return next(iter(told.values()))
 
 
 def stories(lesson: Lesson) -> dict[int, Story]:

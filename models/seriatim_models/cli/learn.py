@@ -11,7 +11,6 @@ from rich.markdown import Markdown
 from rich.markup import escape
 from rich.text import Text
 
-from seriatim_models.cli import lab
 from seriatim_models.cli.mistakes import Mistake
 from seriatim_models.cli.options import HELP, lines
 from seriatim_models.cli.screen import Outputs, put
@@ -53,6 +52,8 @@ def learn(
     html: str | None,
 ) -> int:
     """Lessons: from two threads and one message to judging a real broker, with exercises."""
+    from seriatim_models.cli import lab
+
     if sum([running, start is not None, mine is not None, answer, html is not None]) > 1:
         raise Mistake("choose one of --run, --start, --check, --answer and --html")
     chapters = lessons.all_in(lab.folder())
@@ -89,6 +90,8 @@ def contents(chapters: list[Lesson], console: Console) -> int:
 
 
 def write_all(chapters: list[Lesson], into: Path, console: Console) -> int:
+    from seriatim_models.cli import lab
+
     for lesson in chapters:
         file = into / f"{lesson.name}.html"
         put(str(file), lessons.page(lesson, lab.stories(lesson), chapters).encode())
@@ -98,6 +101,8 @@ def write_all(chapters: list[Lesson], into: Path, console: Console) -> int:
 
 def run(lesson: Lesson, console: Console) -> int:
     """As a reader would: each program and command in turn, each shown before what it prints."""
+    from seriatim_models.cli import lab
+
     place = lab.Lab()
     for step in lesson.runs:
         if step.kind == "command":
@@ -122,6 +127,8 @@ def begin(lesson: Lesson, target: str, console: Console) -> int:
 
 
 def judge(lesson: Lesson, mine: Path, console: Console) -> int:
+    from seriatim_models.cli import lab
+
     try:
         found = lab.check(lesson, mine)
     except AssertionError as wrong:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from rich.console import Console
@@ -11,10 +11,15 @@ from rich.markup import escape
 from rich.text import Text
 
 from seriatim_models.cli.mistakes import Mistake
-from seriatim_models.history import History, HistoryError, read_history
+from seriatim_models.conformance.profiles import Profile
+from seriatim_models.history import Event, History, HistoryError, read_history
 from seriatim_models.history.reading import SUFFIXES, stem
+from seriatim_models.properties.base import Finding, Verdict
+from seriatim_models.report import AuditRun
 from seriatim_models.report.latency import publish_to_delivery
+from seriatim_models.report.stepper import About, Story
 from seriatim_models.report.text import table, titled
+from seriatim_models.report.watched import watched
 
 PICTURE_MAX = (
     64 * 2**20
@@ -36,6 +41,38 @@ def latencies(paths: Iterable[str]) -> dict[str, list[float]]:
         stem(path): publish_to_delivery(read_history(path).events)
         for path in files(paths)
         if path.stat().st_size <= PICTURE_MAX
+    }
+
+
+def picture(audit: AuditRun, profile: Profile) -> None:
+    """What a page shows beside the verdicts: how long messages waited, and what convicts."""
+    audit.latencies.update(latencies(audit.paths))
+    if audit.verdict is Verdict.VIOLATED:
+        audit.stories.update(stories(audit.paths, profile, audit.findings, audit.command))
+
+
+def stories(
+    paths: Iterable[str], profile: Profile, findings: Sequence[Finding], again: str
+) -> dict[str, Story]:
+    """The runs that are convicted, to step through; without any, the first run. Large files are left alone."""
+    from seriatim_models.pipeline import runs
+
+    plan = runs.plan([p for p in files(paths) if p.stat().st_size <= PICTURE_MAX])
+    about = {p.id: About(p.sentence, p.source, p.kind) for p in profile.properties}
+    convicting: dict[str, list[Finding]] = {}
+    for f in findings:
+        if f.verdict is Verdict.VIOLATED:
+            convicting.setdefault(f.subject, []).append(f)
+    events: dict[str, list[Event]] = {}
+    for planned in plan.runs:
+        for item in runs.read(planned):
+            if isinstance(item, runs.Placed) and (not convicting or item.run in convicting):
+                events.setdefault(item.run, []).append(item.event)
+        if events and not convicting:
+            break
+    return {
+        run: watched(run, found, convicting.get(run, ()), about, again)
+        for run, found in events.items()
     }
 
 

@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+import shlex
 import time
 from pathlib import Path
 
 import msgspec
 import rich_click as click
 from rich.markup import escape
+from rich.text import Text
 
+from seriatim_models.cli.audit import find_profile, run_audit
 from seriatim_models.cli.check import finish, replayed
 from seriatim_models.cli.gather import new_report
 from seriatim_models.cli.mistakes import Mistake
-from seriatim_models.cli.options import HELP, lines, outputs
-from seriatim_models.cli.recordings import show_history
+from seriatim_models.cli.options import HELP, completing, lines, outputs
+from seriatim_models.cli.recordings import show_history, stories
 from seriatim_models.cli.screen import Outputs, put
+from seriatim_models.conformance.profiles import Profile
 from seriatim_models.report.document import Saved, decode
 from seriatim_models.report.stepper import page
 from seriatim_models.report.text import table, titled, verdict_text
@@ -30,13 +34,23 @@ FILE_SUFFIXES = (".json", ".jsonl", ".gz", ".zst", ".parquet", ".html")
         seriatim show TOKEN --html race.html   the same as a page
         seriatim show verdicts.json            what --json wrote, as a table
         seriatim show recording.jsonl.gz       what is in a recording
+        seriatim show recording.jsonl.gz --html page.html
+                                               who had which message when, and what convicts
         """
     ),
 )
 @click.argument("what", metavar="TOKEN|FILE")
+@click.option(
+    "--profile",
+    shell_complete=completing("profiles"),
+    default="any",
+    show_default=True,
+    metavar="NAME",
+    help="What a recording is held to, when it is drawn.",
+)
 @outputs
 @click.rich_config(help_config=HELP)
-def show(what: str, json: str | None, html: str | None, junit: str | None) -> int:
+def show(what: str, profile: str, json: str | None, html: str | None, junit: str | None) -> int:
     """Show an interleaving by its token, the verdicts in a .json file, or what a recording holds."""
     out = Outputs(json, html, junit)
     path = Path(what)
@@ -44,6 +58,8 @@ def show(what: str, json: str | None, html: str | None, junit: str | None) -> in
         return show_verdicts(path, out)
     if path.is_file():
         show_history(path, out.console)
+        if html is not None:
+            draw_history(path, find_profile(profile), html, out)
         return 0
     if what.endswith(FILE_SUFFIXES) or "/" in what:
         raise Mistake(f"no such file: {what}")
@@ -55,6 +71,19 @@ def show(what: str, json: str | None, html: str | None, junit: str | None) -> in
         out.html = None
         put(html, page(told, f"seriatim show {what}").encode())
     return finish(report, out)
+
+
+def draw_history(path: Path, profile: Profile, target: str, out: Outputs) -> None:
+    """A page with one run to step through: the first that is convicted, or else the first."""
+    again = ["seriatim", "audit", str(path), "--profile", profile.id]
+    found = run_audit((str(path),), profile, "local", None)
+    for n, (run, told) in enumerate(
+        stories([str(path)], profile, found.findings, shlex.join(again)).items()
+    ):
+        if n == 0:
+            put(target, page(told).encode())
+        says = f"{target} shows it" if n == 0 else "is convicted too, and not on the page"
+        out.console.print(Text(f"{run}: {says}"), soft_wrap=True)
 
 
 def show_verdicts(path: Path, out: Outputs) -> int:

@@ -15,7 +15,7 @@ from seriatim_models.cli.gather import mutant_run, new_report
 from seriatim_models.cli.jobs import Job, Search, run_jobs
 from seriatim_models.cli.mistakes import Mistake
 from seriatim_models.cli.options import ENGINES, HELP, lines
-from seriatim_models.cli.recordings import latencies
+from seriatim_models.cli.recordings import picture
 from seriatim_models.cli.screen import Outputs, Work
 from seriatim_models.report import MutantRun, ProgramRun
 from seriatim_models.report.text import STYLES, counterexample, failures, property_table, summary
@@ -79,7 +79,7 @@ def tour(data: str, engine: str, budget: float | None, out: str) -> int:
     console.rule(f"[bold]3. What a real broker did, judged on {engine}", align="left")
     with Work(1, "audits").running() as work, work.item(f"audit of {data} on {engine}"):
         report.audits.append(run_audit((data,), find_profile("any"), engine, None))
-        report.audits[0].latencies.update(latencies((data,)))
+        picture(report.audits[0], find_profile("any"))
     report.seconds = time.monotonic() - begun
 
     console.print(property_table(report))

@@ -27,7 +27,7 @@ def html(report: Report, race: MutantRun | None = None, repaired: ProgramRun | N
             race=race,
             repaired=repaired,
             rows=report.rows(),
-            stories=any(run.story for run in shown),
+            stories=any(run.story for run in shown) or any(a.stories for a in report.audits),
             traces_figure=_traces_figure(report),
             latency_figure=_latency_figure(report),
         )

@@ -141,6 +141,8 @@ class AuditRun(msgspec.Struct, frozen=True, kw_only=True):
     statistics: dict[str, int] = {}
     latencies: dict[str, list[float]] = {}
     """Milliseconds from publish to first delivery, for each file; drawn, not written to JSON."""
+    stories: dict[str, Story] = {}
+    """The runs that are convicted, to step through; drawn, not written to JSON."""
 
     @property
     def verdict(self) -> Verdict:

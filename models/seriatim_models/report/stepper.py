@@ -85,8 +85,22 @@ class Sentence(msgspec.Struct, frozen=True, kw_only=True):
     explanation: str
 
 
+class Bar(msgspec.Struct, frozen=True, kw_only=True):
+    """One stretch in the life of a message, in steps: from the one that began it to the one that ended it."""
+
+    message: str
+    by: str
+    """Who had it; empty while it waited in the queue."""
+    start: int
+    end: int
+    """One beyond the last step if it never ended."""
+    how: str
+    """How it ended, in a word."""
+    convicts: bool
+
+
 class Story(msgspec.Struct, frozen=True, kw_only=True):
-    """Everything that the page shows."""
+    """Everything that the page shows: an execution, or a recorded history (`watched.py`)."""
 
     id: str
     """Stands in the link to a step."""
@@ -106,9 +120,16 @@ class Story(msgspec.Struct, frozen=True, kw_only=True):
     """Which of them holds before the first step."""
     good: int
     bad: int
-    """Number of the last good and of the first bad step."""
+    """Number of the last good and of the first bad step; both 0 if nothing is wrong."""
     arrows: list[tuple[int, int]]
     """Steps of different threads, one of which must come before the other."""
+    bars: list[Bar] = []
+    """Of a recorded history: who had which message when."""
+
+    @property
+    def heading(self) -> str:
+        wrong = self.broken or self.what
+        return f"{self.title}: {'how it breaks' if wrong else 'what was seen'}"
 
 
 def story(
@@ -141,7 +162,7 @@ def story(
         id="steps-" + re.sub(r"[^\w-]+", ".", case.program),
         title=case.program or "program",
         what=[str(v) for v in case.violations],
-        broken=[_sentence(f, about) for f in convicting],
+        broken=[sentence(f, about) for f in convicting],
         end=case.end,
         left_out=left_out,
         replay=case.replay,
@@ -194,7 +215,8 @@ def _record(r: Recorded) -> str:
     return " ".join([r.ev, *(f"{k}={v}" for k, v in r.args.items())])
 
 
-def _sentence(f: Finding, properties: Mapping[str, About]) -> Sentence:
+def sentence(f: Finding, properties: Mapping[str, About]) -> Sentence:
+    """What a finding breaks, and how."""
     p = properties.get(f.property, About("", "", ""))
     return Sentence(id=f.property, sentence=p.sentence, source=p.source, explanation=f.explanation)
 

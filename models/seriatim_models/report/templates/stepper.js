@@ -88,7 +88,7 @@
 
     function next() {
       const table = make("table", undefined, "next");
-      table.append(make("caption", "Next step of each thread"), make("tbody"));
+      table.append(make("caption", "What each does next"), make("tbody"));
       story.threads.forEach((name, lane) => {
         const step = story.steps.find((s) => s.n > at && s.lane === lane);
         const tr = make("tr"), th = make("th", name);
@@ -107,7 +107,7 @@
       text(`Step ${at} of ${last}, ${story.threads[step.lane]}: `, make("code", step.op));
       if (step.result) text(" → ", make("code", step.result));
       if (at === story.bad) text(" ", make("strong", "The first bad step.", "violated"));
-      if (at === story.good) text(" ", make("strong", "The last good step.", "ok"));
+      if (at === story.good && story.bad) text(" ", make("strong", "The last good step.", "ok"));
       text(changed.length ? ` Changed: ${changed.map((c) => c.said).join("; ")}.` : " Nothing shown beside changes.");
     }
 
@@ -137,6 +137,50 @@
       trace.append(svg);
     }
 
+    // A line for each message or consumer; bars that overlap on a line are put below one another.
+    function drawLines() {
+      const lines = find(".lines");
+      if (!lines) return;
+      const by = find(".timeline input:checked").value, other = by === "by" ? "message" : "by";
+      const place = (n) => `${(100 * (n - 1)) / last}%`;
+      const rows = new Map();
+      for (const bar of story.bars) {
+        if (by === "by" && !bar.by) continue;
+        if (!rows.has(bar[by])) rows.set(bar[by], []);
+        rows.get(bar[by]).push(bar);
+      }
+      lines.replaceChildren(...[...rows].map(([name, bars]) => {
+        const line = make("div", undefined, "line"), track = make("div", undefined, "track"), ends = [];
+        line.append(make("span", name), track);
+        for (const bar of bars) {
+          let level = ends.findIndex((end) => end <= bar.start);
+          if (level < 0) level = ends.length;
+          ends[level] = bar.end;
+          const drawn = make("button", bar[other], `stretch${bar.by ? "" : " waits"}${bar.convicts ? " convicts" : ""}`);
+          drawn.type = "button";
+          drawn.dataset.at = bar.start;
+          const until = bar.end > last ? "to the end" : `to step ${bar.end}`;
+          drawn.title = `${bar.message} ${bar.by ? `with ${bar.by}` : "waits"}, step ${bar.start} ${until}: ${bar.how}`;
+          drawn.setAttribute("aria-label", drawn.title + (bar.convicts ? "; convicts" : ""));
+          drawn.style.left = place(bar.start);
+          drawn.style.width = `${(100 * (Math.min(bar.end, last + 1) - bar.start)) / last}%`;
+          drawn.style.top = `${level * 1.5 + 0.1}rem`;
+          track.append(drawn);
+        }
+        track.style.height = `${Math.max(ends.length, 1) * 1.5 + 0.1}rem`;
+        track.append(make("i", undefined, "here"));
+        return line;
+      }));
+      drawHere();
+    }
+
+    function drawHere() {
+      for (const here of root.querySelectorAll(".track .here")) {
+        here.style.left = `${(100 * Math.max(at - 1, 0)) / last}%`;
+        here.hidden = at === 0;
+      }
+    }
+
     function follow() {
       const row = rows[Math.max(at - 1, 0)];
       if (!row) return;
@@ -161,6 +205,7 @@
       if (at === last) stop();
       follow();
       drawArrows();
+      drawHere();
       if (!quietly) history.replaceState(null, "", `#${encodeURIComponent(root.id)}/${at}`);
     }
 
@@ -193,6 +238,9 @@
       if (pressed?.dataset.go) {
         if (pressed.dataset.go !== "play") stop();
         acts[pressed.dataset.go]();
+      } else if (pressed?.dataset.at) {
+        stop();
+        go(Number(pressed.dataset.at));
       } else {
         const row = event.target.closest(".lanes tbody tr");
         if (row && !String(getSelection())) {
@@ -203,6 +251,8 @@
     });
     arrows?.addEventListener("change", drawArrows);
     addEventListener("resize", drawArrows);
+    find(".timeline")?.addEventListener("change", drawLines);
+    drawLines();
     find(".controls").hidden = false;
     return {
       root, go,
