@@ -82,7 +82,7 @@ def compare(
             return Comparison(count, len(outcomes), wrong)
     other = Runner(program, setting, Limits(keep_going=True))
     Dpor(real_time=real_time).search(other)
-    seen = other.seen or set()
+    seen = other.seen.kept if other.seen is not None else set()
     wrong = ""
     if seen != outcomes.keys():
         missing, extra = len(outcomes.keys() - seen), len(seen - outcomes.keys())

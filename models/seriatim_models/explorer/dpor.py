@@ -33,8 +33,8 @@ Executions in which threads are stuck are maximal too, and their announced opera
 **What an operation touches** may differ between the order in which it was seen and the reversed one (a failed
 compare-and-set may now succeed). `touch_at` says it for the reversed order, so that sleeping and inserting are exact.
 
-Memory is the current execution with its branches: bounded by depth, not by the number of executions
-(the set of 16-byte trace names is kept only for counting, and can be switched off).
+Memory is the current execution with its branches: bounded by depth, not by the number of executions.
+Traces are counted apart from the search, from a bounded sample of their names (`foata.Names`).
 """
 
 from __future__ import annotations

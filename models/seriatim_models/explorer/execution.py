@@ -22,6 +22,7 @@ import greenlet  # type: ignore[import-untyped]  # greenlet ships no annotations
 from seriatim_models.explorer.errors import ExplorerError, Misuse, ModelBug
 from seriatim_models.explorer.operations import (
     ADD,
+    NOTHING,
     READ,
     WRITE,
     Footprint,
@@ -64,7 +65,7 @@ class Marks(dict[tuple[int, int, int], int]):
 class Space:
     """Numbers for names, and footprints for objects, shared by all executions of one exploration."""
 
-    __slots__ = ("_names", "_objects", "_pairs", "_threads", "idle", "marks", "paths")
+    __slots__ = ("_names", "_objects", "_prints", "_threads", "idle", "marks", "paths")
 
     def __init__(self) -> None:
         self.idle: list[Any] = []
@@ -73,7 +74,7 @@ class Space:
         self._threads: dict[tuple[int, int], int] = {}
         self._objects: dict[tuple[int, int], tuple[int, Footprint, Footprint, Footprint]] = {}
         self._names: list[tuple[int, int]] = []
-        self._pairs: dict[tuple[tuple[int, int], tuple[int, int]], Footprint] = {}
+        self._prints: dict[tuple[tuple[int, int], ...], Footprint] = {(): NOTHING}
         self.marks = Marks(self.paths)
 
     def thread(self, parent: int, child: int) -> int:
@@ -93,16 +94,17 @@ class Space:
             index = len(self._objects)
             found = self._objects[key] = (
                 index,
-                Footprint(((index, READ),)),
-                Footprint(((index, WRITE),)),
-                Footprint(((index, ADD),)),
+                self.footprint(((index, READ),)),
+                self.footprint(((index, WRITE),)),
+                self.footprint(((index, ADD),)),
             )
         return found
 
-    def pair(self, one: tuple[int, int], two: tuple[int, int]) -> Footprint:
-        found = self._pairs.get((one, two))
+    def footprint(self, accesses: tuple[tuple[int, int], ...]) -> Footprint:
+        """The one footprint of these (object, mode)."""
+        found = self._prints.get(accesses)
         if found is None:
-            found = self._pairs[one, two] = Footprint((one, two))
+            found = self._prints[accesses] = Footprint(accesses)
         return found
 
     def at(self, path: Sequence[int]) -> int:

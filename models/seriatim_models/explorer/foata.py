@@ -13,6 +13,8 @@ it grows step by step, and two different forms have one sum with probability 2**
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from seriatim_models.explorer.execution import Execution, Thread
 from seriatim_models.explorer.operations import ADD, READ, WRITE
 
@@ -68,6 +70,55 @@ class Levels:
 
     def form(self) -> NormalForm:
         return normal_form(self._ex, self.tids, self.ways, self.levels)
+
+
+class Names:
+    """The traces that were seen, counted in bounded memory.
+
+    All names are kept while there are few. Beyond `most` only those are kept that begin with a 0 bit, then with two,
+    and so on: a sample that every trace has the same chance to be in, however often it is met
+    (adaptive sampling, Wegman 1984; Flajolet 1990). So the count is exact up to `most`, then an unbiased estimate
+    with a standard error of about 1.2 / sqrt(most); and whether a trace was met before is known for one in `share`.
+    """
+
+    __slots__ = ("_bits", "kept", "most")
+
+    def __init__(self, most: int = 1 << 18) -> None:
+        self.most = most
+        self.kept: set[bytes] = set()
+        self._bits = 0
+
+    @property
+    def share(self) -> int:
+        """One in so many traces is kept."""
+        return 1 << self._bits
+
+    @property
+    def count(self) -> int:
+        """How many different ones were met."""
+        return len(self.kept) << self._bits
+
+    def _falls_out(self, name: bytes) -> bool:
+        return int.from_bytes(name[:8], "big") >> (64 - self._bits) != 0
+
+    def met(self, name: bytes) -> bool:
+        """Remember a trace. Whether it was met before, as far as can be said."""
+        if self._bits and self._falls_out(name):
+            return False
+        if name in self.kept:
+            return True
+        self.kept.add(name)
+        while len(self.kept) > self.most:
+            self._bits += 1
+            self.kept = {n for n in self.kept if not self._falls_out(n)}
+        return False
+
+    def join(self, names: Iterable[bytes], share: int) -> int:
+        """Add what another has kept; how many of these were met before, as far as can be said."""
+        while self.share < share:
+            self._bits += 1
+            self.kept = {n for n in self.kept if not self._falls_out(n)}
+        return sum(self.met(name) for name in names)
 
 
 def digest_of(total: int) -> bytes:

@@ -16,10 +16,9 @@ from typing import Any
 from seriatim_models.explorer.dpor import Branch, Node, Search
 from seriatim_models.explorer.errors import BadCheckpoint
 from seriatim_models.explorer.execution import NOBODY, Space
-from seriatim_models.explorer.operations import Footprint
 from seriatim_models.explorer.runner import Runner, Violation
 
-VERSION = 1
+VERSION = 2
 
 
 def frozen_branch(branch: Branch, space: Space) -> list[Any]:
@@ -71,7 +70,7 @@ def thawed_branch(data: list[Any], space: Space) -> Branch:
             (space.object(NOBODY if m is None else space.at(m), number)[0], mode)
             for m, number, mode in places
         )
-        branch = Branch(space.at(path), way, Footprint(accesses))
+        branch = Branch(space.at(path), way, space.footprint(accesses))
         if branches:
             branches[-1].children.append(branch)
         branches.append(branch)
@@ -110,7 +109,7 @@ def thawed_search(data: dict[str, Any], runner: Runner) -> Search:
 
 def counts(runner: Runner) -> dict[str, Any]:
     """What a runner has counted, as plain data."""
-    seen = None if runner.seen is None else base64.b64encode(b"".join(sorted(runner.seen))).decode()
+    seen = runner.seen
     return {
         "complete": runner.complete,
         "blocked": runner.blocked,
@@ -122,7 +121,10 @@ def counts(runner: Runner) -> dict[str, Any]:
         "seconds": runner.seconds,
         "ends": dict(runner.ends),
         "outcomes": [[_plain(k), n] for k, n in runner.outcomes.items()],
-        "seen": seen,
+        "seen": None
+        if seen is None
+        else [seen.share, base64.b64encode(b"".join(sorted(seen.kept))).decode()],
+        "observed": None if runner.summing is None else runner.summing.counts(),
         "found": [
             [[list(s) for s in schedule], [[v.kind, str(v.what)] for v in wrong]]
             for schedule, wrong in runner.found
@@ -140,10 +142,12 @@ def add_counts(runner: Runner, data: dict[str, Any]) -> None:
     for said, n in data["outcomes"]:
         runner.outcomes[_value(said)] += n
     if runner.seen is not None and data["seen"] is not None:
-        raw = base64.b64decode(data["seen"])
-        new = {raw[k : k + 16] for k in range(0, len(raw), 16)}
-        runner.redundant += len(new & runner.seen)
-        runner.seen |= new
+        share, names = data["seen"]
+        raw = base64.b64decode(names)
+        again = runner.seen.join((raw[k : k + 16] for k in range(0, len(raw), 16)), share)
+        runner.redundant += again * runner.seen.share
+    if runner.summing is not None and data["observed"] is not None:
+        runner.summing.add(data["observed"])
     for schedule, wrong in data["found"]:
         if not runner.found:
             runner.found.append(

@@ -14,18 +14,22 @@ After a portion of executions a worker hands back its whole stack, whose open le
 So the traces are the same, each found once; the split costs processes and messages.
 
 Processes are forked, so that the program, which may be any closure, need not be sent.
-`on_execution` is called in the workers: what it returns comes back, what it remembers does not.
+`on_execution` is called in the workers: what it returns comes back, what it remembers only if it is `Summing`.
 """
 
 from __future__ import annotations
 
 import multiprocessing
+import pickle
+import signal
 from collections import deque
+from collections.abc import Iterator
+from dataclasses import dataclass
 from multiprocessing.connection import Connection, wait
 from typing import Any
 
 from seriatim_models.explorer.dpor import Branch, Node, Search
-from seriatim_models.explorer.errors import ModelBug
+from seriatim_models.explorer.errors import ExplorerError, ModelBug
 from seriatim_models.explorer.frontier import (
     add_counts,
     counts,
@@ -38,6 +42,26 @@ from seriatim_models.explorer.runner import Limits, Runner
 
 PORTION = 200
 """Executions after which a worker hands back what is left, so that others can help."""
+
+HAND = 20
+"""The same for the master, who is asked for more by the others."""
+
+BATCH = 32
+"""Most tasks in one message."""
+
+LAST_WORDS = 0.5
+"""Seconds to wait for what is under way when a budget has run out."""
+
+
+@dataclass
+class Split:
+    """What it cost to share a search. Not counted: each part runs the steps above its leaf once more to know them."""
+
+    processes: int = 1
+    parts: int = 0
+    """How many pieces of the tree were given to a process."""
+    handed_back: int = 0
+    """Sequences that a part found for nodes above it."""
 
 
 class Place:
@@ -82,11 +106,14 @@ class Master:
         self.root = Place(None, [])
         self.tasks: deque[list[Place]] = deque()
         """Each from the root to a leaf."""
+        self.split = Split()
 
     def take(self, data: dict[str, Any], way: list[Place]) -> None:
         """What came back from the task at the end of `way`: sequences for the nodes above, and its open stack."""
         space = self.space
         depths, sequences = data["outbox"]
+        self.split.parts += 1
+        self.split.handed_back += len(depths)
         for depth, sequence in zip(depths, unpacked(sequences, space), strict=True):
             self._insert(way[: depth + 1], way[depth + 1], sequence)
         if data["search"] is None:
@@ -154,11 +181,19 @@ class Master:
             trail.append(trail[-1].add(step))
         self._give(trail)
 
+    def lend_a_hand(self) -> None:
+        """Explore below one leaf here, not for long: there is always somebody who works, however small the parts."""
+        trail = self.tasks.pop()
+        search = below(self.task(trail), self.runner, self.runner.seconds_left)
+        over = run_portion(search, HAND)
+        add_counts(self.runner, counts(search.runner))
+        self.take(answer(search, over), trail)
+
     def task(self, trail: list[Place]) -> dict[str, Any]:
         """A task as plain data: a search whose floor is the leaf."""
         path = [p.step for p in trail if p.step is not None]
         elders = [trail[d].elders(trail[d + 1]) for d in range(len(trail) - 1)]
-        return {"sequences": packed([path, *elders], self.space), "portion": PORTION}
+        return {"sequences": packed([path, *elders], self.space)}
 
 
 def weak_initial(step: Branch, sequence: list[Branch]) -> int | None:
@@ -175,58 +210,104 @@ def weak_initial(step: Branch, sequence: list[Branch]) -> int | None:
 
 
 def explore_parallel(runner: Runner, jobs: int) -> None:
-    """The search of `runner`, in `jobs` processes."""
-    context = multiprocessing.get_context("fork")
+    """The search of `runner`, in `jobs` processes, of which this is one."""
     search = Search(runner)
-    if run_portion(search):
+    if run_portion(search, PORTION) or runner.spent:
         return
     master = Master(runner)
+    master.split.processes = jobs
+    runner.split = master.split
     master.take(answer(search, over=False), [master.root])
-    workers: list[tuple[Any, Connection]] = []
-    busy: dict[Connection, list[Place]] = {}
-    idle: list[Connection] = []
-    try:
+    with Crew(runner, jobs - 1) as crew:
+        while (master.tasks or crew.busy) and not runner.over():
+            crew.employ(master)
+            if master.tasks and runner.room > sum(crew.promised.values()):
+                master.lend_a_hand()
+            for trails, answers in crew.answered(0 if master.tasks else 0.2):
+                for trail, data in zip(trails, answers, strict=True):
+                    add_counts(runner, data["counts"])
+                    master.take(data, trail)
+            if runner.found and not runner.limits.keep_going:
+                return
+        if runner.spent:
+            # What is under way was told to end now as well; it counts, though nothing is made of it.
+            for _, answers in crew.answered(within=LAST_WORDS):
+                for data in answers:
+                    add_counts(runner, data["counts"])
+            return
+    runner.exhausted = runner.cut == 0
+    if runner.cut:
+        runner.spent = f"max_steps={runner.limits.max_steps}"
+
+
+class Crew:
+    """The processes, and what each of them is busy with."""
+
+    def __init__(self, runner: Runner, jobs: int) -> None:
+        self.runner = runner
+        self.workers: list[tuple[Any, Connection]] = []
+        self.busy: dict[Connection, list[list[Place]]] = {}
+        """The leaves from which each is exploring."""
+        self.idle: list[Connection] = []
+        self.promised: dict[Connection, int] = {}
+        """How many executions each may make at most."""
+        context = multiprocessing.get_context("fork")
         for _ in range(jobs):
             mine, its = context.Pipe()
             process = context.Process(target=work, args=(its, runner), daemon=True)
             process.start()
             its.close()
-            workers.append((process, mine))
-            idle.append(mine)
-        while (master.tasks or busy) and not runner.over():
-            while master.tasks and idle:
-                connection = idle.pop()
-                trail = master.tasks.pop()
-                task = master.task(trail)
-                if len(master.tasks) >= 2 * jobs:
-                    task["portion"] = 20 * PORTION  # enough to do for everybody: talk less
-                connection.send(task)
-                busy[connection] = trail
-            for ready in wait(list(busy), timeout=0.2):
-                assert isinstance(ready, Connection)
-                data = ready.recv()
-                trail = busy.pop(ready)
-                idle.append(ready)
-                if "error" in data:
-                    raise data["error"]
-                add_counts(runner, data["counts"])
-                if runner.found and not runner.limits.keep_going:
-                    return
-                master.take(data, trail)
-        if not master.tasks and not busy:
-            runner.exhausted = runner.cut == 0
-            if runner.cut:
-                runner.spent = f"max_steps={runner.limits.max_steps}"
-    finally:
-        for process, connection in workers:
+            self.workers.append((process, mine))
+            self.idle.append(mine)
+
+    def __enter__(self) -> Crew:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for process, connection in self.workers:
             connection.close()
             process.terminate()
             process.join()
 
+    def employ(self, master: Master) -> None:
+        """Give tasks to all who have none: several small ones at a time where there are many, to talk less."""
+        runner = self.runner
+        while master.tasks and self.idle:
+            room = runner.room - sum(self.promised.values())
+            many = len(master.tasks) // (2 * len(self.workers))
+            number = max(1, min(BATCH, many))
+            portion = int(min((20 if many else 1) * PORTION, room))
+            if portion < 1:
+                return
+            connection = self.idle.pop()
+            trails = [master.tasks.popleft() for _ in range(number)]  # the shallowest, so the largest
+            tasks = [master.task(trail) for trail in trails]
+            connection.send((tasks, portion, runner.seconds_left))
+            self.busy[connection] = trails
+            self.promised[connection] = portion
 
-def run_portion(search: Search, executions: int = PORTION) -> bool:
-    """Run a search for so many executions. True if it is over: all was seen, or a violation ends it."""
-    return any(search.once() for _ in range(executions))
+    def answered(self, within: float) -> Iterator[tuple[list[list[Place]], list[Any]]]:
+        """Those who are done, with what they say."""
+        for ready in wait(list(self.busy), timeout=within):
+            assert isinstance(ready, Connection)
+            try:
+                answers = ready.recv()
+            except EOFError as error:
+                raise ExplorerError(
+                    "a process that shared the search has ended: was it killed, or out of memory?"
+                ) from error
+            trails = self.busy.pop(ready)
+            del self.promised[ready]
+            self.idle.append(ready)
+            if isinstance(answers, Exception):
+                raise answers
+            yield trails[: len(answers)], answers
+
+
+def run_portion(search: Search, executions: int) -> bool:
+    """Run a search for so many executions, within its budget. True if it is over: all was seen, or a violation."""
+    runner = search.runner
+    return any(not runner.over() and search.once() for _ in range(executions))
 
 
 def answer(search: Search, over: bool) -> dict[str, Any]:
@@ -239,15 +320,20 @@ def answer(search: Search, over: bool) -> dict[str, Any]:
     }
 
 
-def below(task: dict[str, Any], parent: Runner) -> Search:
+def below(task: dict[str, Any], parent: Runner, seconds: float | None = None) -> Search:
     """A search that begins at a leaf, with counts of its own."""
-    limits = Limits(max_steps=parent.limits.max_steps, keep_going=parent.limits.keep_going)
+    limits = Limits(
+        seconds=seconds,
+        max_steps=parent.limits.max_steps,
+        keep_going=parent.limits.keep_going,
+    )
     runner = Runner(
         parent.program,
         parent.setting,
         limits,
-        on_execution=parent.on_execution,
+        on_execution=parent.on_execution if parent.summing is None else parent.summing.empty(),
         count_traces=parent.seen is not None,
+        space=parent.space,
     )
     search = Search(runner)
     path, *elders = unpacked(task["sequences"], runner.space)
@@ -258,15 +344,23 @@ def below(task: dict[str, Any], parent: Runner) -> Search:
 
 
 def work(connection: Connection, parent: Runner) -> None:
-    """A worker: one task after another."""
+    """A worker: one message with tasks after another."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the master is told, and ends its workers
     while True:
         try:
-            task = connection.recv()
+            tasks, portion, seconds = connection.recv()
         except EOFError:
             return
+        answers: Any = []
         try:
-            search = below(task, parent)
-            over = run_portion(search, task["portion"])
-            connection.send(answer(search, over))
+            for task in tasks:
+                search = below(task, parent, seconds)
+                over = run_portion(search, portion)
+                answers.append(answer(search, over))
+                portion -= search.runner.executions
         except Exception as error:  # the master raises it
-            connection.send({"error": error})
+            answers = error
+        try:
+            connection.send(answers)
+        except (TypeError, AttributeError, pickle.PicklingError):
+            connection.send(ExplorerError(f"{type(answers).__name__} in a process: {answers}"))

@@ -10,6 +10,7 @@ from seriatim_models.explorer.foata import NormalForm
 
 if TYPE_CHECKING:
     from seriatim_models.explorer.counterexample import Counterexample
+    from seriatim_models.explorer.parallel import Split
 
 
 @dataclass
@@ -34,7 +35,11 @@ class Result:
     redundant: int = 0
     """Complete executions of a trace that had been seen before."""
     traces: int | None = 0
-    """Distinct Mazurkiewicz traces among the complete executions; None if they were not counted."""
+    """Distinct Mazurkiewicz traces among the complete executions; None if they were not counted.
+
+    Names of 2**18 traces are remembered, so that memory is bounded. Beyond that, one in 2, 4, ... is looked at:
+    of a search by `Dpor` these are the complete executions without the repetitions so found, of a walk an estimate.
+    """
     violations: int = 0
     """Executions in which something was wrong."""
     outcomes: Counter[Any] = field(default_factory=Counter)
@@ -52,6 +57,8 @@ class Result:
     seed: int | None = None
     chance: float | None = None
     """For PCT: the least probability with which one run finds a bug of the stated depth, if there is one."""
+    split: Split | None = None
+    """What it cost to share the search between processes, if it was worth sharing."""
     trace_set: set[NormalForm] | None = None
 
     @property

@@ -6,11 +6,11 @@ import time
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol, runtime_checkable
 
 from seriatim_models.explorer import ends
 from seriatim_models.explorer.execution import Execution, Space
-from seriatim_models.explorer.foata import NormalForm
+from seriatim_models.explorer.foata import Names, NormalForm
 from seriatim_models.explorer.operations import shown
 from seriatim_models.explorer.world import World
 
@@ -22,6 +22,22 @@ LOOKS = 3
 
 Program = Callable[[World], object]
 Observer = Callable[[World], object]
+
+
+@runtime_checkable
+class Summing(Protocol):
+    """An observer that adds up what it sees, so that several processes, or a later one, can add up together."""
+
+    def __call__(self, world: World) -> object: ...
+
+    def empty(self) -> Summing:
+        """One of the same kind that has seen nothing."""
+
+    def counts(self) -> Any:
+        """What it has seen, as data that JSON can say."""
+
+    def add(self, counts: Any) -> None:
+        """Add what another of the same kind has seen."""
 
 
 @dataclass(frozen=True)
@@ -84,17 +100,19 @@ class Runner:
         count_traces: bool = True,
         trace_set: bool = False,
         progress: Callable[[Runner], None] | None = None,
+        space: Space | None = None,
     ) -> None:
         self.program = program
         self.setting = setting
         self.limits = limits
         self.on_execution = on_execution
-        self.space = Space()
+        self.summing = on_execution if isinstance(on_execution, Summing) else None
+        self.space = Space() if space is None else space
         self.complete = self.blocked = self.cut = self.redundant = self.violations = 0
         self.steps = self.depth = 0
         self.outcomes: Counter[Any] = Counter()
         self.ends: Counter[str] = Counter()
-        self.seen: set[bytes] | None = set() if count_traces or trace_set else None
+        self.seen: Names | None = Names() if count_traces or trace_set else None
         self.forms: set[NormalForm] | None = set() if trace_set else None
         self.found: list[tuple[list[tuple[int, int]], list[Violation]]] = []
         """The schedule of the first violation, and what was wrong."""
@@ -104,6 +122,8 @@ class Runner:
         self.spent = ""
         """The budget that ran out."""
         self.exhausted = False
+        self.split: Any = None
+        """What it cost to share the search with other processes, if it was shared: a `parallel.Split`."""
         self.chance: float | None = None
         self.seed: int | None = None
         self.save: Callable[[Any], None] | None = None
@@ -184,11 +204,8 @@ class Runner:
             else:
                 self.complete += 1
                 seen = self.seen
-                if seen is not None and digest is not None:
-                    if digest in seen:
-                        self.redundant += 1
-                    else:
-                        seen.add(digest)
+                if seen is not None and digest is not None and seen.met(digest):
+                    self.redundant += seen.share
                 for value in ex.world.results:
                     try:
                         self.outcomes[value] += 1
@@ -220,8 +237,7 @@ class Runner:
     def over(self) -> bool:
         """Has a budget run out?"""
         limits = self.limits
-        done = self.complete + self.blocked + self.cut
-        if limits.max_executions is not None and done >= limits.max_executions:
+        if self.room < 1:
             self.spent = f"max_executions={limits.max_executions}"
             return True
         if self._deadline is not None or self._progress is not None:
@@ -233,6 +249,20 @@ class Runner:
                 self._told = now
                 self._progress(self)
         return False
+
+    @property
+    def executions(self) -> int:
+        return self.complete + self.blocked + self.cut
+
+    @property
+    def room(self) -> float:
+        """How many executions the budget still allows."""
+        most = self.limits.max_executions
+        return float("inf") if most is None else most - self.executions
+
+    @property
+    def seconds_left(self) -> float | None:
+        return None if self._deadline is None else self._deadline - time.perf_counter()
 
     @property
     def seconds(self) -> float:

@@ -222,7 +222,7 @@ def _finding(runner: Runner, name: str, strategy: Strategy) -> Result:
         blocked=runner.blocked,
         cut=runner.cut,
         redundant=runner.redundant,
-        traces=None if runner.seen is None else len(runner.seen),
+        traces=_traces(runner, strategy),
         violations=runner.violations,
         outcomes=runner.outcomes,
         ends=runner.ends,
@@ -232,6 +232,7 @@ def _finding(runner: Runner, name: str, strategy: Strategy) -> Result:
         depth=runner.depth,
         seed=runner.seed,
         chance=runner.chance,
+        split=runner.split,
         trace_set=runner.forms,
     )
     if runner.found:
@@ -252,7 +253,23 @@ def _finding(runner: Runner, name: str, strategy: Strategy) -> Result:
         if runner.spin:
             reason += f"; {runner.spin} (block on a condition instead, or bound the loop)"
         result.why = f"nothing was wrong in {_many(result)}, but that is not everything: {reason}"
+    if (split := runner.split) is not None:
+        result.why += (
+            f"; {split.processes} processes shared them in {split.parts} parts: "
+            f"{result.redundant} executions were repeated, {result.blocked} in vain, "
+            f"{split.handed_back} sequences went back"
+        )
     return result
+
+
+def _traces(runner: Runner, strategy: Strategy) -> int | None:
+    """How many different traces: counted, or, where they are too many to be remembered, inferred."""
+    if runner.seen is None:
+        return None
+    if isinstance(strategy, Dpor) and runner.limits.preemptions is None:
+        # Exactly the executions that were no repetition; of many traces a sample is looked at, see `Names`.
+        return runner.complete - runner.redundant
+    return runner.seen.count
 
 
 def _many(result: Result) -> str:

@@ -145,7 +145,7 @@ class Condition(Shared):
     def __init__(self, ex: Execution, lock: Lock, name: str) -> None:
         Shared.__init__(self, ex, [], "condition", name)
         self.lock = lock
-        self.waits: Footprint = ex.space.pair((lock.index, WRITE), (self.index, WRITE))
+        self.waits: Footprint = ex.space.footprint(((lock.index, WRITE), (self.index, WRITE)))
 
     def wait(self, timeout: float | None = None) -> bool:
         ex = self.ex
