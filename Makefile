@@ -2,7 +2,7 @@
 # Everything is installed into .venv, from the pinned versions in .lock/constraints.txt, by the rule for $(STAMP) below.
 
 .DEFAULT_GOAL := help
-.PHONY: help run test demo-fair soak prove spec mutants reach lint format setup lock clean bench-explorer crosscheck
+.PHONY: help run test demo-fair soak prove spec mutants reach lint format setup lock clean bench bench-explorer crosscheck
 
 VENV  := .venv
 BIN   := $(VENV)/bin
@@ -42,8 +42,9 @@ seriatim: how a message queue's threads must behave, as code you can run, break 
 
   make crosscheck       the explorer against brute force on 20,000 generated programs;
                         stopped, it goes on where it was
-  make bench-explorer   how fast it is, and how fast its peers, which get environments
-                        of their own under build/
+  make bench            us and our peers side by side, in rounds: numbers and a page in build/bench;
+                        a peer that cannot be had is skipped with the reason
+  make bench-explorer   only the explorer: frontrun, interleave-test, loom, shuttle, Lincheck, Spin
 
 A fresh machine needs Python 3.11 or newer, make and a network. Each target installs what it needs, once.
 
@@ -93,8 +94,11 @@ crosscheck: $(STAMP)
 	@mkdir -p $(dir $(CROSSCHECK))
 	@$(BIN)/python -m seriatim_models.explorer.crosscheck --programs $(PROGRAMS) --resume $(CROSSCHECK) $(ARGS)
 
+bench: $(STAMP)
+	@$(BIN)/python -m seriatim_models.bench $(ARGS)
+
 bench-explorer: $(STAMP)
-	@$(BIN)/python -m seriatim_models.explorer.bench $(ARGS)
+	@$(BIN)/python -m seriatim_models.bench explorer $(ARGS)
 
 format: $(STAMP)
 	@$(BIN)/ruff check --fix .

@@ -175,6 +175,18 @@ def test_only_the_command_line_calls_the_pipeline() -> None:
     )
 
 
+def test_the_bench_is_an_end() -> None:
+    complain(
+        [
+            i
+            for i in IMPORTS
+            if within(i.imported, "seriatim_models.bench")
+            and not within(i.importer, "seriatim_models.bench")
+        ],
+        "the bench measures everything and serves nothing: move what others need out of it",
+    )
+
+
 def test_spark_stays_under_the_pipeline() -> None:
     complain(
         [

@@ -1,0 +1,123 @@
+"""The bench: what is compared is the same, what is missing is said, what is computed is right."""
+
+from __future__ import annotations
+
+import importlib.util
+import re
+from pathlib import Path
+
+import pytest
+from rich.console import Console
+
+from seriatim_models.bench import exploring, show
+from seriatim_models.bench.explorers import HERE, SPIN, Absent, Outcome, explore_here, outcome
+from seriatim_models.bench.growth import fit
+from seriatim_models.bench.measure import Measured, Row, Series
+from seriatim_models.bench.programs import MISTAKES, SPEED
+
+NAMES = set(SPEED) | set(MISTAKES)
+
+
+def test_every_language_has_the_same_programs() -> None:
+    spec = importlib.util.spec_from_file_location("plain", HERE / "python" / "plain.py")
+    assert spec is not None
+    assert spec.loader is not None
+    plain = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(plain)
+    rust = set(re.findall(r'"([^"]+)" => ', (HERE / "rust/src/programs.rs").read_text()))
+    java = (HERE / "jvm/src/main/java/Side.java").read_text()
+    jvm = set(re.findall(r'Map\.entry\("([^"]+)"', java))
+    flags = {f[2:].split("=")[0] for found in SPIN.values() for f in found} - {"PAIRS"}
+    promela = set(re.findall(r"defined\((\w+)\)", (HERE / "promela/programs.pml").read_text()))
+    assert len(MISTAKES) == 12
+    assert set(plain.SPEED) | set(plain.MISTAKES) == rust == jvm == set(SPIN) == NAMES
+    assert flags == promela
+
+
+@pytest.mark.parametrize("name", MISTAKES)
+def test_we_find_every_mistake(name: str) -> None:
+    assert explore_here(name, 10.0).verdict.startswith("violated")
+
+
+@pytest.mark.parametrize("name", ["racy counter, 3 threads", "condition buffer, 3 items"])
+def test_we_find_nothing_where_nothing_is_wrong(name: str) -> None:
+    found = explore_here(name, 2.0)
+    assert found.verdict == "ok"
+    assert found.seconds is not None
+
+
+def test_a_growth_is_the_slope_on_logarithms() -> None:
+    growth = fit([10, 100, 1000], [3 * s**1.5 for s in (10, 100, 1000)])
+    assert growth.exponent == pytest.approx(1.5)
+    assert growth.factor == pytest.approx(3)
+    assert growth.error == pytest.approx(0, abs=1e-9)
+
+
+@pytest.mark.parametrize(("sizes", "costs"), [([5, 5], [1, 2]), ([1, 2], [0, 1])])
+def test_rejects_growth_without_two_sizes_or_costs(sizes: list[float], costs: list[float]) -> None:
+    with pytest.raises(ValueError, match="a growth needs"):
+        fit(sizes, costs)
+
+
+def test_a_series_that_scatters_is_called_disturbed() -> None:
+    assert not Series([1.0, 1.1, 1.2]).disturbed
+    assert Series([1.0, 1.1, 2.2]).disturbed
+    assert Series([2.0, 6.0]).over(Series([1.0, 2.0])).values == [2.0, 3.0]
+
+
+def test_rejects_what_a_side_says_if_it_cannot_be_read() -> None:
+    with pytest.raises(Absent, match="cannot be read"):
+        outcome("Segmentation fault")
+
+
+class Fake:
+    name = "fake"
+    unit = "executions"
+
+    def prepare(self) -> str:
+        return "1.0"
+
+    def explore(self, program: str, seconds: float) -> Outcome:
+        return Outcome(7, 100.0, 0.07, "ok")
+
+
+class Gone(Fake):
+    name = "gone"
+
+    def prepare(self) -> str:
+        raise Absent("no toolchain")
+
+
+def test_a_missing_peer_is_skipped_with_its_reason_and_a_missed_mistake_is_told(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    part = exploring.measure(2, 0.1, lambda _: None, (Fake(), Gone()))
+    assert part.skipped == {"gone": "no toolchain"}
+    row = part.row("racy counter, 3 threads", "fake")
+    assert row is not None
+    assert len(row.rate) == 2
+    missed = part.row("ABA", "fake")
+    assert missed is not None
+    assert missed.verdict.startswith("missed")
+    show.text(part, Console(width=160))
+    said = capsys.readouterr().out
+    assert "skipped gone: no toolchain" in said
+    assert "missed" in said
+
+
+def test_the_page_has_ratios_growth_and_a_plot(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    rows = [
+        Row(task=f"{n} events", who=who, verdict="ok", seconds=[cost * n], size=n)
+        for n in (10, 100, 1000)
+        for who, cost in (("seriatim", 0.1), ("peer", 0.2))
+    ]
+    part = Measured(
+        part="x", title="X", command="make x", rounds=1, rows=rows, versions={"peer": "2"}
+    )
+    page = show.page([part]).read_text()
+    assert "<svg" in page
+    assert "size^1.00" in page
+    assert "<td>2</td>" in page
