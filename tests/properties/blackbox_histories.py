@@ -99,6 +99,9 @@ def build(choose: Choose, max_size: int = 24) -> list[Event]:
     two_queues = choose.one([False, True])
     kinds = ["publish", "deliver", "deliver", "deliver", "ack", "nack", "ends", "other"]
     kinds += ["gap"] if with_gaps else []
+    kinds += choose.one(
+        [[], ["get", "get"], ["consumer", "consumer", "deliver"], ["client"], ["log", "log"]]
+    )
     out: list[Event] = []
     t = 0
     for i in range(choose.number(0, max_size)):
@@ -145,6 +148,47 @@ def build(choose: Choose, max_size: int = 24) -> list[Event]:
                 fields = chan | {"ev": ev, "q": q, "ctag": "c1"}
                 fields |= {"m": m} if ev in ("return", "expire") else {}
                 fields |= {"args": {"depth": choose.number(0, 1)}} if ev == "note" else {}
+            case "get":
+                fields = chan | {"ev": "get", "q": q, "ph": ph, "op": choose.number(0, 3)}
+                if ph == "ok":
+                    fields |= {
+                        "m": choose.one([*MESSAGES, ""]),
+                        "autoack": choose.one([True, True, None]),
+                    }
+            case "consumer":
+                ev = choose.one(["consume", "consume", "qos", "declare"])
+                fields = chan | {"ev": ev, "ph": ph}
+                if ev != "qos":
+                    fields |= {"q": q}
+                if ev == "consume":
+                    fields |= {"ctag": choose.one(["c1", "c2"]), "cprio": choose.one([None, 0, 1])}
+                    fields |= {"exclusive": choose.one([None, True])}
+                elif ev == "qos":
+                    fields |= {
+                        "prefetch": choose.number(0, 2),
+                        "scope": choose.one(["consumer", "channel"]),
+                    }
+                else:
+                    fields |= {"args": {"x-single-active-consumer": True}}
+            case "client":
+                ev = choose.one(["cb_begin", "cb_begin", "cb_end", "rpc", "rpc", "conn_open"])
+                fields = chan | {"ev": ev}
+                if ev == "rpc":
+                    fields |= {
+                        "ph": ph,
+                        "op": choose.number(0, 2),
+                        "key": choose.one([None, "a", "b"]),
+                    }
+                elif ev == "conn_open":
+                    fields |= {"args": {"pool": 1}}
+                else:
+                    fields |= {"dtag": choose.number(1, 5)}
+            case "log":
+                ev = choose.one(["publish", "deliver", "deliver", "deliver", "commit", "seek"])
+                fields = chan | {"ev": ev, "q": q, "ctag": "c1", "pos": choose.number(0, 4)}
+                fields |= {"m": m} if ev in ("publish", "deliver") else {}
+                fields |= {"ph": "ok"} if ev == "publish" else {}
+                fields |= {"attempt": choose.one([None, 1, 2])} if ev == "deliver" else {}
             case _:
                 fields = {"ev": GAP}
         out.append(Event(i=i, t=t, lvl=lvl, **fields))

@@ -34,10 +34,12 @@ FOUND = {
     "lockstep": {
         "P1": (7520, 0), "P2": (4520, 0), "P3": (4520, 0), "P4": (2999, 0), "P5": (4519, 1),
         "P6": (4520, 0), "P7": (4520, 0), "P8": (7515, 0), "P9": (0, 0),
+        "P14": (4520, 0), "P20": (16, 4504),
     },
     "competing": {
         "P1": (8677, 0), "P2": (4677, 0), "P3": (4622, 55), "P4": (3824, 0), "P5": (1383, 3294),
         "P6": (4677, 0), "P7": (4677, 0), "P8": (9122, 6), "P9": (44, 0),
+        "P14": (4778, 0), "P20": (14, 4663),
     },
 }  # fmt: skip
 
@@ -46,7 +48,7 @@ FOUND = {
 def test_the_recordings_violate_nothing(name: str) -> None:
     for prop in BLACKBOX:
         found = prop.check(completed(name))
-        assert (found.n_tested, found.n_untestable) == FOUND[name][prop.id], prop.id
+        assert (found.n_tested, found.n_untestable) == FOUND[name].get(prop.id, (0, 0)), prop.id
         assert found.verdict is (Verdict.OK if found.n_tested else Verdict.INCONCLUSIVE)
 
 

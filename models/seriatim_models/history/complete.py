@@ -6,7 +6,7 @@ anywhere. `Completion` fills in, and only where the recorder left the field empt
 | field | on | from |
 |---|---|---|
 | gen | events of a channel | how often the channel was opened before, since channel numbers are used again |
-| q, autoack | deliver, cancel | the `consume` of the consumer tag |
+| q, autoack | deliver, cancel, consume ok | the `consume` of the consumer tag |
 | prefetch, scope | deliver | the `qos` that holds for the consumer |
 | ms, q | ack, nack, reject | the outstanding delivery tags, `multiple` covering all up to `dtag` |
 | pub, pseq, q | publish, deliver | the publishing channel and its count; confirm and delivery have the publish's |
@@ -138,7 +138,7 @@ class Completion:
                 self._qos(event, channel)
             case "consume" if event.ph in ("", "invoke"):
                 self._consume(event, channel)
-            case "cancel":
+            case "consume" | "cancel":
                 consumer = channel.consumers.get(event.ctag)
                 new["q"] = consumer.q if consumer else None
             case "publish":

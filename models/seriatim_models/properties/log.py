@@ -1,12 +1,14 @@
 """LC: a channel of a log reads in order, at least once, and neither sleeps over news nor spins (article "part 4").
 
 White-box events of level ``model``; a place or position is [segment, offset], and places are in write order:
-`publish` (ph), `append` place body (now before the tail); `channel` channel place max_attempts (opened there),
+`topic` tail segment_size (opened, perhaps again after a crash);
+`publish` (ph) size (of the record) place, `append` place body (now before the tail);
+`channel` channel place max_attempts (opened there),
 `connect`, `disconnected`, `look` channel unread, `sleep`, `woke`, `handle` (ph) channel place body,
-`back_off`, `park` channel place, `commit` channel place;
+`back_off`, `park` channel place, `struck` channel place (off the parking file), `commit` channel place;
 `waiting` channel n, if a design counts what waits;
 `log_rest` tail channels: at the end of a run, for each channel its place, whether it is connected,
-and how many things it keeps in memory.
+how many things it keeps in memory, and the places in its parking file.
 """
 
 from __future__ import annotations
@@ -72,18 +74,21 @@ class Lc1(OfChannels):
         tested = 0
         for name, events in self.by_channel(summary):
             floor: Place = (0, 0)
+            ahead: set[Place] = set()
+            """What was handled of a batch that is not committed."""
             at: Event | None = None
             """The attempt that has not ended, or failed, or succeeded; whatever is next comes after it."""
             for e in events:
                 if e.ev in ("channel", "commit"):
                     floor = place(e)
+                    ahead = set()
                 elif e.ev == "connect":
                     at = None
                 elif e.ev == "handle" and e.ph == "invoke":
                     tested += 1
                     here = place(e)
                     was = written.get(here)
-                    missed = [p for p in written if floor <= p < here]
+                    missed = [p for p in written if floor <= p < here and p not in ahead]
                     if at is not None and at.ph == "invoke":
                         bad.append((f"{name} handles two messages at once", [at, e]))
                     elif here < floor:
@@ -96,6 +101,8 @@ class Lc1(OfChannels):
                     at = e
                 elif e.ev == "handle":
                     at = e
+                    if e.ph == "ok":
+                        ahead.add(place(e))
         return Finding.of(self.id, tested, bad)
 
 
@@ -111,6 +118,15 @@ class Lc2(OfChannels):
         written = self.written(summary)
         bad: Violations = []
         tested = 0
+        stands: dict[str, Event] = {}
+        for e in summary:
+            if e.ev in ("channel", "commit"):
+                stands[e.args["channel"]] = e
+            elif e.ev == "append":
+                for name, at in stands.items():
+                    if place(e) < place(at):
+                        why = f"{name} stands at {place(at)} and will not see what is written at {place(e)}"
+                        bad.append((why, [at, e]))
         for name, events in self.by_channel(summary):
             done: set[Place] = set()
             base: Place | None = None
@@ -224,9 +240,10 @@ class Lc6(OfChannels):
     id = "LC-6"
     sentence = (
         "A message that always fails holds its channel's order without burning the processor: "
-        "it is tried a stated number of times with a pause between, then parked, then the rest goes on."
+        "it is tried a stated number of times with a pause between, then parked, then the rest goes on; "
+        "parked it stays until a replay of it succeeds."
     )
-    reads = frozenset({"channel", "handle", "back_off", "park"})
+    reads = frozenset({"channel", "handle", "back_off", "park", "struck", "log_rest"})
 
     def finish(self, summary: list[Event]) -> Finding:
         bad: Violations = []
@@ -262,7 +279,75 @@ class Lc6(OfChannels):
                         bad.append((why, [failed[-1], e]))
                 elif e.ph == "ok":
                     failed = []
+        self._kept(summary, bad)
+        return Finding.of(self.id, tested, bad)
+
+    def _kept(self, events: list[Event], bad: Violations) -> None:
+        """At rest the parking file lists what was parked and not struck off."""
+        rest = self.rest(events)
+        for name, own in self.by_channel(events):
+            parked: dict[Place, Event] = {}
+            for e in own:
+                if e.ev == "park":
+                    parked[place(e)] = e
+                elif e.ev == "struck":
+                    parked.pop(place(e), None)
+            if rest is None or name not in rest.args["channels"]:
+                continue
+            listed = {(s, o) for s, o in rest.args["channels"][name]["parked"]}
+            for p, e in parked.items():
+                if p not in listed:
+                    bad.append((f"{name} parked {p} and does not list it", [e, rest]))
+            for p in listed - parked.keys():
+                bad.append((f"{name} lists {p}, which is not parked or was replayed", [rest]))
+
+
+class Lc7(OfChannels):
+    id = "LC-7"
+    sentence = "A message is taken if and only if it fits into a segment, however full the segment in use is."
+    reads = frozenset({"topic", "publish"})
+
+    def finish(self, summary: list[Event]) -> Finding:
+        bad: Violations = []
+        room = tested = 0
+        going: dict[str, Event] = {}
+        for e in summary:
+            if e.ev == "topic":
+                room = e.args["segment_size"]
+            elif e.ph == "invoke":
+                going[e.proc] = e
+            else:
+                tested += 1
+                asked = going.pop(e.proc)
+                if (e.ph == "ok") != ((asked.size or 0) <= room):
+                    what = "taken" if e.ph == "ok" else "refused"
+                    why = f"a record of {asked.size} bytes was {what}; a segment has {room}"
+                    bad.append((why, [asked, e]))
         return Finding.of(self.id, tested, bad)
 
 
-LOG = (Lc1(), Lc2(), Lc3(), Lc4(), Lc5(), Lc6())
+class Lc8(OfChannels):
+    id = "LC-8"
+    sentence = "What was published stays: nothing is written over it, and after a crash the topic reaches past it."
+    reads = frozenset({"topic", "publish", "append"})
+
+    def finish(self, summary: list[Event]) -> Finding:
+        bad: Violations = []
+        tested = 0
+        promised: Event | None = None
+        """The last one: places rise."""
+        for e in summary:
+            if e.ev == "publish":
+                if e.ph == "ok":
+                    tested += 1
+                    promised = e
+                continue
+            end = place(e) if e.ev == "append" else (e.args["tail"][0], e.args["tail"][1])
+            if promised is not None and end <= place(promised):
+                what = "written" if e.ev == "append" else "opened again with its end"
+                why = f"{place(promised)} was published, and the topic is {what} at {end}"
+                bad.append((why, [promised, e]))
+        return Finding.of(self.id, tested, bad)
+
+
+LOG = (Lc1(), Lc2(), Lc3(), Lc4(), Lc5(), Lc6(), Lc7(), Lc8())

@@ -7,9 +7,17 @@ Give them events that `seriatim_models.history.complete` has completed.
 from __future__ import annotations
 
 from seriatim_models.properties.base import AnyProperty
+from seriatim_models.properties.blackbox.callbacks import CallbackOrder, CallReply
 from seriatim_models.properties.blackbox.conservation import Conservation
+from seriatim_models.properties.blackbox.consumers import (
+    ConsumerPriority,
+    NoLostWakeup,
+    SoleConsumer,
+)
 from seriatim_models.properties.blackbox.credit import Prefetch
 from seriatim_models.properties.blackbox.holding import OneHolder, RedeliveredFlag
+from seriatim_models.properties.blackbox.linear import QueueLinearizable
+from seriatim_models.properties.blackbox.offsets import LogReader
 from seriatim_models.properties.blackbox.order import FirstDeliveryOrder
 from seriatim_models.properties.blackbox.requeue import RequeueLateness
 from seriatim_models.properties.blackbox.strict import StrictOrder
@@ -25,4 +33,12 @@ BLACKBOX: tuple[AnyProperty, ...] = (
     Prefetch(),
     DeliveryTags(),
     SilenceAfterEnd(),
+    SoleConsumer(),
+    ConsumerPriority(),
+    CallbackOrder(),
+    CallReply(),
+    NoLostWakeup(),
+    LogReader(),
+    QueueLinearizable(),
 )
+"""P1 to P15 and P20; P16 to P19 are for recorders inside a queue, see `seriatim_models.properties.inside`."""

@@ -64,6 +64,13 @@ class Tracks(msgspec.Struct, Generic[S]):
 class ChannelProperty(Property[Tracks[S]]):
     """Base: a subclass gives the state's start and what an event does to it."""
 
+    opens = "ch_open"
+    """The event with which a state begins anew."""
+
+    def key(self, event: Event) -> str:
+        """Whose state an event belongs to."""
+        return holder(event)
+
     def start(self) -> S:
         """The state of a channel of which nothing is known."""
         raise NotImplementedError
@@ -84,11 +91,11 @@ class ChannelProperty(Property[Tracks[S]]):
                 for track in out.tracks.values():
                     track.state = self.start_after_gap()
                 continue
-            by = holder(event)
+            by = self.key(event)
             known = out.tracks.get(by)
             if known is None:
                 known = out.tracks[by] = Track(state=self.start_after_gap() if out.gap else None)
-            if event.ev == "ch_open":
+            if event.ev == self.opens:
                 known.state = self.start()
             if known.state is None:
                 known.waiting.append(event)

@@ -26,7 +26,7 @@ from seriatim_models.properties.blackbox.lives import (
 
 # Arguments of a queue by which a broker may drop messages on its own (https://www.rabbitmq.com/docs/ttl,
 # .../docs/maxlength, .../docs/quorum-queues#poison-message-handling): a loss there is no fault.
-_DROPPING = ("x-message-ttl", "x-expires", "x-max-length", "x-max-length-bytes", "x-delivery-limit")
+DROPPING = ("x-message-ttl", "x-expires", "x-max-length", "x-max-length-bytes", "x-delivery-limit")
 
 
 class Depth(msgspec.Struct, array_like=True, gc=False):
@@ -134,7 +134,7 @@ class Conservation(LivesProperty):
                 traffic.uptakes.setdefault(event.q, []).append(uptake)
         elif (
             ev in ("delete", "purge")
-            or (ev == "declare" and any(a in event.args for a in _DROPPING))
+            or (ev == "declare" and any(a in event.args for a in DROPPING))
         ) and event.q not in traffic.leaky:
             traffic.leaky.append(event.q)
 

@@ -162,6 +162,22 @@ def message_of(key: str) -> str:
     return key.rpartition("\n")[2]
 
 
+def named(event: Event, held: Iterable[str]) -> list[str]:
+    """The life keys that a settlement, or a recover, is about, of those that its sender holds."""
+    if event.ev == "recover":
+        return [k for k in held if not event.q or k.startswith(f"{event.q}\n")]
+    if event.q:
+        return [life_key(event.q, m) for m in event.ms or ()]
+    about = set(event.ms or ())
+    return [k for k in held if message_of(k) in about]
+
+
+def holders(event: Event, among: Iterable[str]) -> list[str]:
+    """Those of some holders that the end of a channel or connection ends."""
+    name = end_of(event)
+    return [by for by in among if by == name or connection(by) == name]
+
+
 class LivesProperty(Property[Lives]):
     """Base of the properties judged on lives. They say what a pair of acquisitions means, and the rest in `finish`."""
 

@@ -34,7 +34,7 @@ from seriatim_models.properties.blackbox.lives import (
     end_of,
     holder,
     life_key,
-    message_of,
+    named,
 )
 from seriatim_models.properties.blackbox.strict import when
 
@@ -158,25 +158,23 @@ class _Pass:
         by = holder(event)
         command = s.commands[by] = s.commands.get(by, 0) + 1
         holds = s.held.get(by, {})
-        for m in event.ms or ():
-            keys = [life_key(event.q, m)] if event.q else [k for k in holds if message_of(k) == m]
-            for key in keys:
-                held = holds.pop(key, None)
-                if held is None:
-                    continue
-                s.limits[held.limit].credit.append(command)
-                if event.ev == "ack" or event.requeue is False:
-                    s.prio.pop(key, None)
-                    continue
-                q = held.event.q
-                unsure = event.lvl not in EXACT and any(e in (q, "") for e in s.ending.values())
-                prio = self._prio(key, held.event)
-                self._forget(key)
-                group = f"{by}\n{held.event.pub}"
-                s.back.setdefault(group, {})[key] = Requeued(
-                    by, command, event, held.event, prio, unsure
-                )
-                s.at[key] = group
+        for key in named(event, holds):
+            held = holds.pop(key, None)
+            if held is None:
+                continue
+            s.limits[held.limit].credit.append(command)
+            if event.ev == "ack" or event.requeue is False:
+                s.prio.pop(key, None)
+                continue
+            q = held.event.q
+            unsure = event.lvl not in EXACT and any(e in (q, "") for e in s.ending.values())
+            prio = self._prio(key, held.event)
+            self._forget(key)
+            group = f"{by}\n{held.event.pub}"
+            s.back.setdefault(group, {})[key] = Requeued(
+                by, command, event, held.event, prio, unsure
+            )
+            s.at[key] = group
 
     def _prio(self, key: str, event: Event) -> int | None:
         return event.prio if event.prio is not None else self.s.prio.get(key)

@@ -1,0 +1,162 @@
+"""P12 and P13: what a client library does with its threads: callbacks, and calls that wait for a reply."""
+
+from __future__ import annotations
+
+import msgspec
+
+from seriatim_models.history.complete import EXACT
+from seriatim_models.history.event import GAP, Event
+from seriatim_models.properties.blackbox.channels import ChannelProperty, Tally, Tracks
+from seriatim_models.properties.blackbox.lives import began, holder
+
+
+class Callbacks(msgspec.Struct):
+    """One connection: the callback that runs on each channel, and the latest delivery whose callback has begun."""
+
+    running: dict[str, Event] = {}
+    latest: dict[str, Event] = {}
+    pool: int | None = None
+
+
+class CallbackOrder(ChannelProperty[Callbacks]):
+    """P12. A case is a callback that begins (`cb_begin`, with the delivery's `dtag`; `cb_end` when it returns).
+
+    Three things can be wrong with it: another callback of its channel is running (J1); a later delivery of its channel
+    had its callback before (J2); more callbacks of its connection run than its pool has threads (J3, if the connection
+    says its pool: ``conn_open`` with ``args={"pool": n}``).
+    Definite, since begin and end are recorded within the callback.
+    """
+
+    id = "P12"
+    sentence = "A channel's callbacks run one at a time, in order, and of a connection no more than it has threads."
+    source = (
+        "The RabbitMQ Threading Model; https://www.rabbitmq.com/client-libraries/java-api-guide"
+        "#consumer-thread-pool and #concurrency"
+    )
+    kind = "safety"
+    reads = frozenset({"conn_open", "ch_open", "cb_begin", "cb_end", GAP})
+    summary_type = Tracks[Callbacks]
+    opens = "conn_open"
+
+    def key(self, event: Event) -> str:
+        return event.conn
+
+    def start(self) -> Callbacks:
+        return Callbacks()
+
+    def step(self, state: Callbacks, event: Event, by: str, tally: Tally) -> None:
+        channel = holder(event)
+        if event.ev == "conn_open":
+            pool = event.args.get("pool")
+            state.pool = pool if isinstance(pool, int) else None
+        elif event.ev == "ch_open":
+            state.running.pop(channel, None)
+            state.latest.pop(channel, None)
+        elif event.ev == "cb_end":
+            state.running.pop(channel, None)
+        else:
+            self._begin(state, event, channel, tally)
+
+    def _begin(self, state: Callbacks, event: Event, channel: str, tally: Tally) -> None:
+        tally.tested += 1
+        running = state.running.get(channel)
+        latest = state.latest.get(channel)
+        state.running[channel] = event
+        if running is not None:
+            tally.convict(
+                f"on {channel} the callback at event {event.i} began while that of event {running.i} ran",
+                [running, event],
+            )
+        elif (
+            latest is not None
+            and event.dtag is not None
+            and latest.dtag is not None
+            and event.dtag <= latest.dtag
+        ):
+            tally.convict(
+                f"on {channel} the callback of tag {event.dtag} (event {event.i}) began after that of "
+                f"tag {latest.dtag} (event {latest.i})",
+                [latest, event],
+            )
+        elif state.pool is not None and len(state.running) > state.pool:
+            tally.convict(
+                f"with event {event.i} {len(state.running)} callbacks of {event.conn} ran, on {state.pool} threads",
+                list(state.running.values()),
+            )
+        state.latest[channel] = event
+
+
+class Calls(msgspec.Struct):
+    """Calls of one channel that wait for their reply, by operation."""
+
+    waiting: dict[int, Event] = {}
+    answered: dict[int, Event] = {}
+    partial: bool = False
+    """Lines were lost: a reply may belong to a call that is not known."""
+
+
+ANSWERED_KEPT = (
+    256  # operations; a reply that comes twice comes soon, and the state must stay small
+)
+
+
+class CallReply(ChannelProperty[Calls]):
+    """P13. A case is a reply (`rpc` with ``ok``; ``invoke`` is the call, `op` joins them; `key`, if both have one, says
+    what was asked and what was answered), and at the wire also a call.
+
+    A reply without a call, a second reply, and a reply to another call's key convict. Two calls of one channel at a
+    time convict at the wire and inside the broker; above a client library the second may be waiting for the first.
+    """
+
+    id = "P13"
+    sentence = (
+        "A channel has one synchronous call at a time, and its reply goes to its caller, once."
+    )
+    source = "The RabbitMQ Threading Model; AMQP 0-9-1 specification, 2.2.2 (synchronous methods)"
+    kind = "safety"
+    reads = frozenset({"rpc", "ch_open", GAP})
+    summary_type = Tracks[Calls]
+
+    def start(self) -> Calls:
+        return Calls()
+
+    def start_after_gap(self) -> Calls:
+        return Calls(partial=True)
+
+    def step(self, state: Calls, event: Event, by: str, tally: Tally) -> None:
+        if event.ev != "rpc" or event.op is None:
+            return
+        if event.ph == "invoke" and began(event):
+            if event.lvl in EXACT or event.lvl == "wire":
+                tally.tested += 1
+                for other in state.waiting.values():
+                    tally.convict(
+                        f"{by} sent a call at event {event.i} while that of event {other.i} waited for its reply",
+                        [other, event],
+                    )
+                    break
+            state.waiting[event.op] = event
+        elif event.ph == "ok":
+            self._reply(state, event, by, tally)
+        elif event.ph == "fail":
+            state.waiting.pop(event.op, None)
+
+    def _reply(self, state: Calls, event: Event, by: str, tally: Tally) -> None:
+        assert event.op is not None
+        call = state.waiting.pop(event.op, None)
+        before = state.answered.get(event.op)
+        state.answered[event.op] = event
+        if len(state.answered) > ANSWERED_KEPT:
+            del state.answered[next(iter(state.answered))]
+        if call is None and before is None and state.partial:
+            tally.untestable += 1
+            return
+        tally.tested += 1
+        if before is not None:
+            why = f"{by} got a reply to operation {event.op} at event {event.i} and before at event {before.i}"
+            tally.convict(why, [before, event])
+        elif call is None:
+            tally.convict(f"{by} got a reply at event {event.i} to no call of its own", [event])
+        elif None not in (call.key, event.key) and call.key != event.key:
+            why = f"{by} called for {call.key} at event {call.i} and got the reply to {event.key} at event {event.i}"
+            tally.convict(why, [call, event])

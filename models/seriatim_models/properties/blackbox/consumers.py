@@ -1,0 +1,575 @@
+"""P10, P11, P14: who of several consumers is given a message, and whether anybody is.
+
+Of a consumer is known when it was certainly there: from the broker's `consume ok` until the first sign of its end.
+In between it is *definitely registered*. What else is definite about it depends on where was recorded; see each
+property.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import msgspec
+
+from seriatim_models.history.complete import EXACT, SETTLES
+from seriatim_models.history.event import GAP, Event
+from seriatim_models.properties.base import Finding
+from seriatim_models.properties.blackbox.carried import CarriedProperty, Carry
+from seriatim_models.properties.blackbox.channels import Tally
+from seriatim_models.properties.blackbox.conservation import DROPPING
+from seriatim_models.properties.blackbox.lives import (
+    ACQUIRES,
+    ENDS,
+    acquires,
+    began,
+    connection,
+    end_of,
+    holder,
+    holders,
+    life_key,
+    named,
+)
+from seriatim_models.properties.blackbox.strict import ALWAYS, Time, when
+
+
+def name_of(event: Event) -> str:
+    """A consumer: its channel's incarnation and its tag."""
+    return f"{holder(event)} {event.ctag}"
+
+
+def queue_of(key: str) -> str:
+    """The queue of a life key."""
+    return key.partition("\n")[0]
+
+
+def belongs(name: str, end: str) -> bool:
+    """Whether a consumer dies with a channel or connection, as `end_of` names it."""
+    by = name.rpartition(" ")[0]
+    return end in (by, connection(by))
+
+
+# P10
+
+
+class Asked(msgspec.Struct, array_like=True):
+    """A consume under way or done: what was asked, and since when it certainly holds."""
+
+    event: Event
+    exclusive: bool
+    ok: Event | None = None
+
+
+class Seats(msgspec.Struct):
+    """One queue: its consumers, and who was last given something."""
+
+    consumers: dict[str, Asked] = {}
+    single: bool = False
+    """Single active consumer."""
+    ranked: bool = False
+    """Consumers have priorities, so that the active one may be replaced."""
+    last: Event | None = None
+
+
+class Sole(msgspec.Struct):
+    """What P10 carries along."""
+
+    queues: dict[str, Seats] = {}
+    tally: Tally = msgspec.field(default_factory=Tally)
+
+
+class SoleConsumer(CarriedProperty[Sole]):
+    """P10. Cases: a consume that succeeds while an exclusive consumer is definitely registered, or an exclusive one
+    while any is; a delivery to somebody else while an exclusive consumer is; and, on a queue with
+    ``x-single-active-consumer``, a delivery that follows one to another consumer which has not ended since.
+
+    Definite: the other consumer's `ok` was recorded before this one asked, and no sign of its end until this
+    one's `ok`; a delivery counts by its earliest instant. A queue whose consumers have priorities may change
+    the active one and is not judged by deliveries.
+    """
+
+    id = "P10"
+    sentence = (
+        "An exclusive consumer is alone, and of single active consumers only one is given messages."
+    )
+    source = (
+        "AMQP 0-9-1 specification, basic.consume field exclusive; "
+        "https://www.rabbitmq.com/docs/consumers#exclusivity and #single-active-consumer"
+    )
+    kind = "safety"
+    scope = "queue"
+    reads = ENDS | {"declare", "consume", "cancel", "deliver", GAP}
+    summary_type = Carry[Sole]
+
+    def start(self) -> Sole:
+        return Sole()
+
+    def feed(self, state: Sole, events: Iterable[Event]) -> None:
+        for event in events:
+            seats = state.queues.setdefault(event.q, Seats()) if event.q else None
+            if event.ev == GAP:
+                for every in state.queues.values():
+                    every.consumers.clear()
+                    every.last = None
+            elif event.ev in ENDS:
+                for every in state.queues.values():
+                    for name in [n for n in every.consumers if belongs(n, end_of(event))]:
+                        self._leave(every, name)
+                    if every.last and belongs(name_of(every.last), end_of(event)):
+                        every.last = None
+            elif seats is None:
+                continue
+            elif event.ev == "declare":
+                seats.single = seats.single or bool(event.args.get("x-single-active-consumer"))
+            elif event.ev == "consume":
+                self._consume(state.tally, seats, event)
+            elif event.ev == "cancel":
+                self._leave(seats, name_of(event))
+            elif acquires(event):
+                self._deliver(state.tally, seats, event)
+
+    def _leave(self, seats: Seats, name: str) -> None:
+        seats.consumers.pop(name, None)
+        if seats.last and name_of(seats.last) == name:
+            seats.last = None
+
+    def _consume(self, tally: Tally, seats: Seats, event: Event) -> None:
+        name = name_of(event)
+        if event.ph == "fail":
+            seats.consumers.pop(name, None)
+            return
+        mine = seats.consumers.get(name)
+        if mine is None:
+            mine = seats.consumers[name] = Asked(event, False)
+        mine.exclusive = mine.exclusive or bool(event.exclusive)
+        seats.ranked = seats.ranked or event.cprio is not None
+        if event.ph not in ("", "ok"):
+            return
+        mine.ok = event
+        for other_name, other in seats.consumers.items():
+            if other_name == name or other.ok is None or not (other.exclusive or mine.exclusive):
+                continue
+            if when(other.ok) >= when(mine.event):
+                tally.untestable += 1
+                continue
+            tally.tested += 1
+            who = other_name if other.exclusive else name
+            tally.convict(
+                f"{name} was accepted as consumer of {event.q} at event {event.i} while {other_name}, accepted at "
+                f"event {other.ok.i}, was there, and {who} is exclusive",
+                [other.ok, event],
+            )
+            return
+        if mine.exclusive:
+            tally.tested += 1
+
+    def _deliver(self, tally: Tally, seats: Seats, event: Event) -> None:
+        name = name_of(event)
+        lo: Time = event.t_lo if event.t_lo is not None else ALWAYS
+        if event.lvl in EXACT:
+            lo = when(event)
+        for other_name, other in seats.consumers.items():
+            if other_name != name and other.exclusive and other.ok is not None:
+                if when(other.ok) < lo:
+                    tally.tested += 1
+                    tally.convict(
+                        f"{event.m} was given to {name} at event {event.i}, although {other_name} has been the "
+                        f"exclusive consumer since event {other.ok.i}",
+                        [other.ok, event],
+                    )
+                else:
+                    tally.untestable += 1
+        if not seats.single or seats.ranked:
+            return
+        last = seats.last
+        seats.last = event
+        if last is None:
+            return
+        if name_of(last) == name:
+            tally.tested += 1
+        elif when(last) < lo:
+            tally.tested += 1
+            tally.convict(
+                f"{event.m} was given to {name} at event {event.i}, although the single active consumer was "
+                f"{name_of(last)}, given {last.m} at event {last.i} and not gone since",
+                [last, event],
+            )
+        else:
+            tally.untestable += 1
+
+    def close(self, state: Sole) -> Finding:
+        return _told(self.id, state.tally)
+
+
+def _told(id: str, tally: Tally) -> Finding:
+    return Finding.of(
+        id,
+        tally.tested,
+        [(tally.why, tally.witness)] if tally.violations else [],
+        n_untestable=tally.untestable,
+        n_violations=tally.violations,
+    )
+
+
+# P11
+
+
+class Ranked(msgspec.Struct, array_like=True):
+    """A consumer with its rank; `credit` None: without limit. `given` and `freed` count since it began."""
+
+    event: Event
+    prio: int
+    credit: int | None
+    ok: Event | None = None
+    given: int = 0
+    freed: int = 0
+    passed: list[Event] = []
+    """Deliveries to lower consumers that it would have wanted, if it turns out to have had room."""
+
+
+class Ranks(msgspec.Struct):
+    """What P11 carries along."""
+
+    queues: dict[str, dict[str, Ranked]] = {}
+    qos: dict[str, tuple[int | None, str | None]] = {}
+    """By holder: the prefetch that consumers begun from now on get, and its scope."""
+    held: dict[str, dict[str, str]] = {}
+    """Of each holder, which of its consumers holds a message, by life key."""
+    tally: Tally = msgspec.field(default_factory=Tally)
+
+
+PASSED = (
+    64  # deliveries at a time that wait for one consumer; the next it gets itself decides them all
+)
+
+
+class ConsumerPriority(CarriedProperty[Ranks]):
+    """P11. A case is a delivery while a consumer of higher priority was definitely registered.
+
+    Inside the broker it is known how many messages the higher one held; if fewer than its prefetch, it was ready.
+    From outside, a delivery may be on its way to it, unseen, and nobody knows when a settlement took effect. So
+    there it was definitely ready only if all that it was ever given until then, settled or not, is below its prefetch;
+    and what it was given until then is known when it gets something that it cannot have been given earlier.
+    A consumer without prefetch can be blocked by its connection alone, which only the broker sees.
+    """
+
+    id = "P11"
+    sentence = (
+        "A consumer is given a message only if no consumer of higher priority is ready for it."
+    )
+    source = "https://www.rabbitmq.com/docs/consumer-priority"
+    kind = "safety"
+    scope = "queue"
+    reads = ENDS | SETTLES | {"qos", "consume", "cancel", "deliver", "recover", GAP}
+    summary_type = Carry[Ranks]
+
+    def start(self) -> Ranks:
+        return Ranks()
+
+    def feed(self, state: Ranks, events: Iterable[Event]) -> None:
+        for event in events:
+            if event.ev == GAP:
+                for consumers in state.queues.values():
+                    consumers.clear()
+            elif event.ev in ENDS:
+                for by in holders(event, state.held):
+                    del state.held[by]
+                for consumers in state.queues.values():
+                    for name in [n for n in consumers if belongs(n, end_of(event))]:
+                        self._gone(state, consumers, name)
+            elif event.ev == "qos":
+                if began(event):
+                    state.qos[holder(event)] = (event.prefetch or None, event.scope)
+            elif event.ev == "consume":
+                self._consume(state, event)
+            elif event.ev == "cancel":
+                self._gone(state, state.queues.get(event.q, {}), name_of(event))
+            elif event.ev in SETTLES or event.ev == "recover":
+                if began(event):
+                    self._settle(state, event)
+            elif acquires(event):
+                self._deliver(state, event)
+
+    def _gone(self, state: Ranks, consumers: dict[str, Ranked], name: str) -> None:
+        gone = consumers.pop(name, None)
+        if gone is not None:
+            state.tally.untestable += len(gone.passed)
+
+    def _consume(self, state: Ranks, event: Event) -> None:
+        consumers = state.queues.setdefault(event.q, {})
+        name = name_of(event)
+        if event.ph == "fail":
+            consumers.pop(name, None)
+            return
+        prefetch, scope = state.qos.get(holder(event), (None, None))
+        if name not in consumers:
+            credit = event.prefetch or prefetch
+            if scope == "channel" or event.nolocal:
+                credit = 0  # others of its channel may use it up, or it may not want the message: never surely ready
+            consumers[name] = Ranked(event, event.cprio or 0, credit)
+        mine = consumers[name]
+        if event.cprio is not None:
+            mine.prio = event.cprio
+        if event.ph in ("", "ok"):
+            mine.ok = event
+
+    def _settle(self, state: Ranks, event: Event) -> None:
+        by = holder(event)
+        held = state.held.get(by, {})
+        for key in named(event, held):
+            name = held.pop(key, None)
+            if name is None or event.lvl not in EXACT:
+                continue
+            mine = state.queues.get(queue_of(key), {}).get(name)
+            if mine is not None:
+                mine.freed += 1
+
+    def _deliver(self, state: Ranks, event: Event) -> None:
+        consumers = state.queues.get(event.q, {})
+        name = name_of(event)
+        exact = event.lvl in EXACT
+        mine = consumers.get(name)
+        lo: Time = when(event) if exact else (ALWAYS if event.t_lo is None else event.t_lo)
+        if mine is not None:
+            self._decide(state, name, mine, lo)
+            mine.given += 1
+            mine.freed += bool(event.autoack)
+            if not event.autoack:
+                key = life_key(event.q, event.m)
+                state.held.setdefault(holder(event), {})[key] = name
+        rank = mine.prio if mine is not None else None
+        if rank is None:
+            return
+        higher = [
+            (n, c)
+            for n, c in consumers.items()
+            if c.prio > rank and c.ok is not None and when(c.ok) < lo
+        ]
+        for other_name, other in higher:
+            if exact:
+                state.tally.tested += 1
+                if other.credit is None or other.given - other.freed < other.credit:
+                    self._convict(state, event, other_name, other)
+            elif (
+                other.credit is not None
+                and other.given < other.credit
+                and len(other.passed) < PASSED
+            ):
+                other.passed.append(event)
+            else:
+                state.tally.untestable += 1
+
+    def _decide(self, state: Ranks, name: str, mine: Ranked, lo: Time) -> None:
+        """What was recorded before `lo` passed by a consumer that had, until then, been given `given` and no more."""
+        waiting = []
+        for low in mine.passed:
+            hi = low.t_hi if low.t_hi is not None else when(low)
+            if mine.credit is None or mine.given >= mine.credit:
+                state.tally.untestable += 1
+            elif hi < lo:
+                state.tally.tested += 1
+                self._convict(state, low, name, mine)
+            else:
+                waiting.append(low)
+        mine.passed = waiting
+
+    def _convict(self, state: Ranks, low: Event, name: str, high: Ranked) -> None:
+        assert high.ok is not None
+        room = "no limit" if high.credit is None else f"a prefetch of {high.credit}"
+        state.tally.convict(
+            f"{low.m} was given to {name_of(low)} at event {low.i}, although {name}, of priority {high.prio}, was "
+            f"there since event {high.ok.i} and ready: it had {room} and held {high.given - high.freed} at most",
+            [high.ok, low],
+        )
+
+    def close(self, state: Ranks) -> Finding:
+        tally = Tally()
+        tally.join(state.tally)
+        tally.untestable += sum(
+            len(c.passed) for consumers in state.queues.values() for c in consumers.values()
+        )
+        return _told(self.id, tally)
+
+
+# P14
+
+
+class Waiter(msgspec.Struct, array_like=True):
+    """A consumer: how much it may hold (None: any number), and how much it holds."""
+
+    credit: int | None
+    holds: int = 0
+
+
+class Idle(msgspec.Struct):
+    """One queue: what was never handed out, and who waits."""
+
+    unread: dict[str, Event] = {}
+    consumers: dict[str, Waiter] = {}
+    since: int | None = None
+    """Since when something is unread, somebody waits, and nothing was handed out."""
+    blind: bool = False
+    """Messages may leave by themselves, or not every consumer may be given one: nothing is definite."""
+
+
+class Wakeups(msgspec.Struct):
+    """What P14 carries along."""
+
+    queues: dict[str, Idle] = {}
+    qos: dict[str, int | None] = {}
+    held: dict[str, dict[str, str]] = {}
+    """Of each holder, which of its consumers holds a message, by life key."""
+    now: int = 0
+    tally: Tally = msgspec.field(default_factory=Tally)
+
+
+WITHIN = 10_000_000_000  # ns; far beyond what a broker on one machine needs to hand a message over
+
+
+class NoLostWakeup(CarriedProperty[Wakeups]):
+    """P14. A case is a time in which a confirmed message was never yet handed out while a consumer was registered that
+    held less than its prefetch. It ends with the next delivery from the queue. Longer than `within` it convicts.
+
+    This is liveness with a bound, so it judges the broker, the network and the client's threads together; the bound
+    has to be far above what they need. Times are nanoseconds; a history counted in steps (level model) is not judged:
+    WK-1 and WK-5 are for that.
+    Only first deliveries count, since a message that is given back may be dropped on its way (delivery limits).
+    Not judged: queues that may drop messages, and those with exclusive, single active or no-local consumers.
+    """
+
+    id = "P14"
+    sentence = "No consumer that is ready waits longer than a bound beside a message that nobody was given."
+    source = "Building a queue, part 4 (wake-ups of waiting consumers); Consumer-Queue Interactions"
+    kind = "liveness"
+    scope = "queue"
+    reads = (
+        ACQUIRES
+        | SETTLES
+        | ENDS
+        | {"publish", "return", "qos", "consume", "cancel", "declare", "delete", "purge", "expire"}
+        | {"recover", "note", GAP}
+    )
+    summary_type = Carry[Wakeups]
+
+    def __init__(self, within: int = WITHIN) -> None:
+        self.within = within
+
+    def start(self) -> Wakeups:
+        return Wakeups()
+
+    def feed(self, state: Wakeups, events: Iterable[Event]) -> None:
+        for event in events:
+            if event.lvl == "model" or event.t is None:
+                continue
+            state.now = max(state.now, event.t)
+            if event.ev == GAP:
+                for idle in state.queues.values():
+                    idle.unread.clear()
+                    idle.consumers.clear()
+                    idle.since = None
+            elif event.ev == "qos":
+                if began(event):
+                    state.qos[holder(event)] = event.prefetch or None
+            elif event.ev in ENDS:
+                for by in holders(event, state.held):
+                    del state.held[by]
+                for idle in state.queues.values():
+                    gone = [n for n in idle.consumers if belongs(n, end_of(event))]
+                    if gone:
+                        # What was on its way to it goes back first, so the wait begins anew.
+                        self._pause(state, idle)
+                    for name in gone:
+                        del idle.consumers[name]
+                    self._look(state, idle)
+            elif event.ev in SETTLES or event.ev == "recover":
+                if began(event):
+                    self._settle(state, event)
+            elif event.q:
+                self._on_queue(state, state.queues.setdefault(event.q, Idle()), event)
+
+    def _on_queue(self, state: Wakeups, idle: Idle, event: Event) -> None:
+        if event.ev == "declare":
+            sole = bool(event.args.get("x-single-active-consumer"))
+            idle.blind = idle.blind or sole or any(a in event.args for a in DROPPING)
+        elif event.ev in ("delete", "purge"):
+            idle.unread.clear()
+            idle.since = None
+        elif event.ev == "expire":
+            idle.blind = True
+        elif event.ev == "publish":
+            if event.ph == "ok" and not event.dead:
+                idle.unread[event.m] = event
+        elif event.ev == "return":
+            self._pause(state, idle)
+            idle.unread.pop(event.m, None)
+        elif event.ev == "consume":
+            idle.blind = idle.blind or bool(event.exclusive or event.nolocal)
+            if event.ph in ("", "ok"):
+                credit = event.prefetch or state.qos.get(holder(event))
+                idle.consumers[name_of(event)] = Waiter(credit)
+        elif event.ev == "cancel":
+            self._pause(state, idle)
+            idle.consumers.pop(name_of(event), None)
+        elif acquires(event):
+            self._pause(state, idle)
+            idle.unread.pop(event.m, None)
+            waiter = idle.consumers.get(name_of(event))
+            if waiter is not None and not event.autoack:
+                waiter.holds += 1
+                held = state.held.setdefault(holder(event), {})
+                held[life_key(event.q, event.m)] = name_of(event)
+        self._look(state, idle)
+
+    def _settle(self, state: Wakeups, event: Event) -> None:
+        held = state.held.get(holder(event), {})
+        for key in named(event, held):
+            name = held.pop(key, None)
+            if name is None:
+                continue
+            idle = state.queues[queue_of(key)]
+            waiter = idle.consumers.get(name)
+            if waiter is not None:
+                waiter.holds -= 1
+            self._look(state, idle)
+
+    def _waits(self, idle: Idle) -> bool:
+        return bool(idle.unread) and any(
+            c.credit is None or c.holds < c.credit for c in idle.consumers.values()
+        )
+
+    def _look(self, state: Wakeups, idle: Idle) -> None:
+        """Whether somebody waits beside a message from now on."""
+        if idle.since is not None:
+            return
+        if not idle.blind and self._waits(idle):
+            idle.since = state.now
+
+    def _pause(self, state: Wakeups, idle: Idle) -> None:
+        """A time of waiting ends; to be called before what ends it."""
+        since, idle.since = idle.since, None
+        if since is not None and not idle.blind:
+            self._judge(state.tally, idle, since, state.now)
+
+    def _judge(self, tally: Tally, idle: Idle, since: int, now: int) -> None:
+        tally.tested += 1
+        if now - since <= self.within:
+            return
+        oldest = next(iter(idle.unread.values()))
+        ready = (n for n, c in idle.consumers.items() if c.credit is None or c.holds < c.credit)
+        names = ", ".join(sorted(ready))
+        tally.convict(
+            f"{oldest.m}, confirmed at event {oldest.i}, lay in {oldest.q} from {since} to {now} while "
+            f"{names} waited, and nothing was handed out",
+            [oldest],
+        )
+
+    def close(self, state: Wakeups) -> Finding:
+        tally = Tally()
+        tally.join(state.tally)
+        for idle in state.queues.values():
+            if idle.since is None or idle.blind:
+                continue
+            if state.now - idle.since > self.within and self._waits(idle):
+                self._judge(tally, idle, idle.since, state.now)
+            else:
+                tally.untestable += 1
+        return _told(self.id, tally)

@@ -1,0 +1,405 @@
+"""P20: is a history of enqueues and dequeues one of a first-in first-out queue?
+
+Values are distinct, so the question is not a search. A history of a queue is linearizable exactly if none of four
+patterns is in it (Henzinger, Sezgin, Vafeiadis, "Aspect-Oriented Linearizability Proofs", CONCUR 2013; Bouajjani,
+Emmi, Enea, Hamza, "On Reducing Linearizability to State Reachability", ICALP 2015), which Lee and Mathur check in
+O(n log n) ("Efficient Decrease-and-Conquer Linearizability Monitoring", PLDI 2025, arXiv 2410.04581):
+
+- *VFresh*: a value is dequeued that nobody enqueued;
+- *VRepet*: a value is dequeued twice;
+- *VOrd*: enqueue(a) ended before enqueue(b) began, and b was dequeued although a was not, or dequeue(b) ended before
+  dequeue(a) began;
+- *VWit*: a dequeue found the queue empty, although at each instant of it some value was definitely inside: its
+  enqueue had ended and its dequeue had not begun.
+
+Read in recording order, an enqueued value needs to be remembered only until it is dequeued.
+When dequeue(b) ends, every value inside whose enqueue ended before that of b began is *due*: only a dequeue that had
+begun by then can still explain it. That is a deadline, given to each value once.
+At the end of the history, dequeues without an answer may have taken what is due: the earliest of them the value with
+the earliest deadline.
+
+An enqueue is a publish, a dequeue a `get`, or a delivery; both must take for good. So a queue on which messages come
+back (a requeue, a holder that ends, a redelivered flag) is no such queue from there on, and is untestable.
+"""
+
+from __future__ import annotations
+
+from bisect import insort
+from collections.abc import Iterable
+
+import msgspec
+
+from seriatim_models.history.complete import SETTLES
+from seriatim_models.history.event import GAP, Event
+from seriatim_models.properties.base import Finding
+from seriatim_models.properties.blackbox.carried import CarriedProperty, Carry
+from seriatim_models.properties.blackbox.lives import (
+    ACQUIRES,
+    ENDS,
+    acquires,
+    began,
+    holder,
+    holders,
+)
+from seriatim_models.properties.blackbox.strict import ALWAYS, NEVER, Time, when
+
+
+class Value(msgspec.Struct, array_like=True):
+    """A value inside the queue, or on its way in: its enqueue was from `lo` to `hi`."""
+
+    m: str
+    lo: Time
+    hi: Time
+    enqueue: Event
+    due: Time = NEVER
+    """Only a dequeue that had begun by then explains it, because `over` had ended then."""
+    over: Event | None = None
+
+
+class Empty(msgspec.Struct, array_like=True):
+    """A dequeue that found nothing, waiting for the dequeues that overlap it."""
+
+    lo: Time
+    hi: Time
+    event: Event
+
+
+class Left(msgspec.Struct, array_like=True):
+    """A value was definitely inside from `lo` to `hi`, and has left."""
+
+    lo: Time
+    hi: Time
+    enqueue: Event
+    dequeue: Event
+
+
+class Inside(msgspec.Struct):
+    """One queue."""
+
+    values: dict[str, Value] = {}
+    waiting: list[tuple[Time, str]] = []
+    """Values without a deadline whose enqueue has ended, by when."""
+    pending: dict[str, Time] = {}
+    """Dequeues under way, by operation: when they began."""
+    empties: list[Empty] = []
+    left: list[Left] = []
+    published: bool = False
+    pushed: bool = False
+    """Somebody is given messages without asking: what is on its way to him is not seen."""
+    out: bool = False
+    """Messages came back here, so this is no plain queue any more."""
+    early: list[Event] = []
+    """The first of the values taken before anybody was seen to enqueue: phantoms, if enqueues are recorded at all."""
+    n_early: int = 0
+    empty_early: int = 0
+    tested: int = 0
+    untestable: int = 0
+    violations: int = 0
+
+
+class Queues(msgspec.Struct):
+    """What P20 carries along: what is inside, and what is under way."""
+
+    queues: dict[str, Inside] = {}
+    held: dict[str, dict[str, int]] = {}
+    """Of each holder, how many it holds and has not settled, by queue."""
+    why: str = ""
+    witness: list[Event] = []
+
+    def blame(self, inside: Inside, why: str, witness: list[Event]) -> None:
+        inside.violations += 1
+        if not self.witness or _rank(witness) < _rank(self.witness):
+            self.why, self.witness = why, witness
+
+
+def _rank(witness: list[Event]) -> tuple[int, int]:
+    return len(witness), witness[-1].i
+
+
+def _operation(event: Event) -> str:
+    return str(event.op) if event.op is not None else f"{holder(event)} {event.proc}"
+
+
+class _Pass:
+    def __init__(self, state: Queues) -> None:
+        self.s = state
+
+    def run(self, events: Iterable[Event]) -> None:
+        for event in events:
+            ev = event.ev
+            if ev == "publish":
+                self._enqueue(event)
+            elif ev in ACQUIRES:
+                self._dequeue(event)
+            elif ev in SETTLES:
+                if began(event):
+                    self._settle(event)
+            elif ev == GAP:
+                for inside in self.s.queues.values():
+                    inside.out = True
+            elif ev in ENDS:
+                for by in holders(event, self.s.held):
+                    for q in self.s.held.pop(by):
+                        self._at(q).out = True
+            elif event.q:  # recover, expire, purge, delete: messages go or come back by themselves
+                self._at(event.q).out = True
+            else:
+                for q in self.s.held.pop(holder(event), {}):
+                    self._at(q).out = True
+
+    def _at(self, q: str) -> Inside:
+        return self.s.queues.setdefault(q, Inside())
+
+    def _enqueue(self, event: Event) -> None:
+        inside = self._at(event.q)
+        inside.published = True
+        if event.ph == "fail":
+            inside.values.pop(event.m, None)
+            return
+        t = when(event)
+        value = inside.values.get(event.m)
+        if event.ph == "ok":
+            if value is not None and value.hi == NEVER:
+                value.hi = event.t_hi if event.t_hi is not None else t
+                insort(inside.waiting, (value.hi, value.m))
+        elif value is None:
+            lo = event.t_lo if event.t_lo is not None else t
+            hi: Time = NEVER
+            if event.ph == "":
+                hi = event.t_hi if event.t_hi is not None else t
+            inside.values[event.m] = Value(event.m, lo, hi, event)
+            if hi < NEVER:
+                insort(inside.waiting, (hi, event.m))
+
+    def _dequeue(self, event: Event) -> None:
+        inside = self._at(event.q)
+        if event.ph == "invoke":
+            inside.pending[_operation(event)] = when(event)
+            return
+        begun = inside.pending.pop(_operation(event), None) if event.ph else None
+        if event.ph == "info" and event.ev == "get":
+            if begun is not None:
+                inside.pending[_operation(event)] = begun  # for ever
+            return
+        if event.ph == "fail":
+            self._decide(inside, when(event))
+            return
+        hi = event.t_hi if event.t_hi is not None else when(event)
+        lo: Time = ALWAYS
+        if event.t_lo is not None:
+            lo = event.t_lo
+        elif begun is not None:
+            lo = begun
+        elif event.ph == "":
+            lo = when(event) if event.ev == "get" else ALWAYS
+        if acquires(event):
+            self._taken(inside, event, lo, hi)
+        elif event.ev == "get":
+            if inside.out or inside.pushed:
+                inside.untestable += 1
+            elif not inside.published:
+                inside.empty_early += 1
+            else:
+                inside.empties.append(Empty(lo, hi, event))
+        self._decide(inside, when(event))
+
+    def _taken(self, inside: Inside, event: Event, lo: Time, hi: Time) -> None:
+        s = self.s
+        if event.ev == "deliver":
+            inside.pushed = True
+        if not event.autoack:
+            held = s.held.setdefault(holder(event), {})
+            held[event.q] = held.get(event.q, 0) + 1
+        if event.redelivered:
+            inside.out = True
+        if inside.out:
+            inside.untestable += 1
+            return
+        if not inside.published:
+            inside.early = inside.early or [event]
+            inside.n_early += 1
+            return
+        inside.tested += 1
+        value = inside.values.pop(event.m, None)
+        if value is None:
+            why = f"{event.m} was taken at event {event.i}, but it was not there: never enqueued, or taken before"
+            s.blame(inside, why, [event])
+            return
+        if lo > value.due and value.over is not None:
+            why = (
+                f"{value.m} was enqueued by {value.hi}, before {value.over.m}; yet {value.over.m} was taken by "
+                f"{value.due} (event {value.over.i}) and {value.m} not before {lo} (event {event.i})"
+            )
+            s.blame(inside, why, [value.enqueue, value.over, event])
+        if value.hi < lo:
+            inside.left.append(Left(value.hi, lo, value.enqueue, event))
+        # Whatever is inside and was there before this one began to come in is due.
+        waiting = inside.waiting
+        kept = 0
+        for ended, m in waiting:
+            if ended >= value.lo:
+                break
+            kept += 1
+            older = inside.values.get(m)
+            if older is not None:
+                older.due, older.over = hi, event
+        del waiting[:kept]
+
+    def _settle(self, event: Event) -> None:
+        for q in [event.q] if event.q else list(self.s.held.get(holder(event), ())):
+            if event.ev != "ack" and event.requeue is not False:
+                self._at(q).out = True
+            held = self.s.held.get(holder(event), {})
+            if q in held:
+                held[q] -= len(event.ms or ())
+                if held[q] <= 0:
+                    del held[q]
+
+    def _decide(self, inside: Inside, now: Time) -> None:
+        """Judge the empty dequeues that no dequeue under way overlaps any more, nor one that begins now."""
+        earliest = min(inside.pending.values(), default=NEVER)
+        waiting = list[Empty]()
+        for empty in inside.empties:
+            if earliest <= empty.hi or now <= empty.hi:
+                waiting.append(empty)
+            else:
+                self._judge(inside, empty)
+        inside.empties = waiting
+        horizon = min([earliest, now, *(e.lo for e in waiting)])
+        inside.left = [x for x in inside.left if x.hi >= horizon]
+
+    def _judge(self, inside: Inside, empty: Empty) -> None:
+        inside.tested += 1
+        cover = self._cover(inside, empty)
+        if cover:
+            self.s.blame(inside, *_full(empty, cover))
+
+    def _cover(self, inside: Inside, empty: Empty) -> list[Event]:
+        """Enqueues and dequeues of values of which at each instant of the empty dequeue one was inside; or none."""
+        spans: list[tuple[Time, Time, list[Event]]] = [
+            (x.lo, x.hi, [x.enqueue, x.dequeue]) for x in inside.left
+        ]
+        first = min(
+            (v for v in inside.values.values() if v.hi < NEVER),
+            key=lambda v: v.hi,
+            default=None,
+        )
+        if first is not None:
+            spans.append((first.hi, NEVER, [first.enqueue]))
+        reached, cover = empty.lo, list[Event]()
+        # The spans are open intervals: where one ends the queue may be empty, unless another reaches over that.
+        while True:
+            over = [x for x in spans if x[0] < reached < x[1]]
+            if not over:
+                return []
+            furthest = max(over, key=lambda x: x[1])
+            cover += furthest[2]
+            if furthest[1] > empty.hi:
+                return cover
+            reached = furthest[1]
+
+    def end(self) -> None:
+        """The history ends: what never came back out, and what cannot be known."""
+        for inside in self.s.queues.values():
+            early = inside.n_early + inside.empty_early
+            if not inside.published:
+                inside.untestable += early
+                continue
+            inside.tested += early
+            if inside.early:
+                first = inside.early[0]
+                why = f"{first.m} was taken at event {first.i}, before anybody enqueued it"
+                self.s.blame(inside, why, [first])
+                inside.violations += inside.n_early - 1
+            if inside.out:
+                continue
+            spare = sorted(inside.pending.values())
+            dues = [v for v in inside.values.values() if v.over is not None]
+            if inside.pushed:
+                dues = []  # it may be on its way to a consumer
+            for value in sorted(dues, key=lambda v: (v.due, v.enqueue.i)):
+                if spare and spare[0] <= value.due:
+                    del spare[0]
+                    continue
+                assert value.over is not None
+                why = (
+                    f"{value.m} was enqueued by {value.hi}, before {value.over.m}; {value.over.m} was taken by "
+                    f"{value.due} (event {value.over.i}), but {value.m} never"
+                )
+                self.s.blame(inside, why, [value.enqueue, value.over])
+            for empty in inside.empties:
+                if all(lo > empty.hi for lo in inside.pending.values()):
+                    self._judge(inside, empty)
+                elif there := self._full_throughout(inside, empty):
+                    inside.tested += 1
+                    self.s.blame(inside, *_full(empty, there))
+                else:
+                    inside.untestable += 1
+
+    def _full_throughout(self, inside: Inside, empty: Empty) -> list[Event]:
+        """Values of which one was inside at each instant, whatever the unanswered dequeues took; or none.
+
+        At an instant the queue can have been empty only if no value that left later was inside for certain, and at
+        least as many unanswered dequeues had begun as there are values that never left. It is enough to look where
+        one of these counts may fall.
+        """
+        never = sorted((v for v in inside.values.values() if v.hi < NEVER), key=lambda v: v.hi)
+        begun = sorted(inside.pending.values())
+        instants = {empty.lo, *begun, *(x.hi for x in inside.left)}
+        for at in sorted(t for t in instants if empty.lo <= t <= empty.hi):
+            spanned = any(x.lo < at < x.hi for x in inside.left)
+            if not spanned and sum(v.hi < at for v in never) <= sum(lo <= at for lo in begun):
+                return []
+        return [v.enqueue for v in never if v.hi < empty.hi] + [
+            e for x in inside.left if x.lo < empty.hi for e in (x.enqueue, x.dequeue)
+        ]
+
+
+def _full(empty: Empty, cover: list[Event]) -> tuple[str, list[Event]]:
+    names = ", ".join(dict.fromkeys(e.m for e in cover))
+    why = (
+        f"event {empty.event.i} found the queue empty between {empty.lo} and {empty.hi}, "
+        f"although all the while one of {names} was inside"
+    )
+    return why, [*cover, empty.event]
+
+
+class QueueLinearizable(CarriedProperty[Queues]):
+    """P20. A case is a completed dequeue. Untestable: on queues on which messages come back or of which no publish
+    was recorded; and an empty dequeue that others overlap which never answered, or that push may overlap.
+
+    O(n log n), and for a dequeue that found nothing also what overlaps it. Carried: what is inside or under way.
+    """
+
+    id = "P20"
+    sentence = "Enqueues and dequeues are those of one first-in first-out queue (linearizability, distinct values)."
+    source = (
+        "Henzinger, Sezgin, Vafeiadis, Aspect-Oriented Linearizability Proofs (2013); Bouajjani, Emmi, Enea, Hamza, "
+        "On Reducing Linearizability to State Reachability (2015); Lee, Mathur, arXiv 2410.04581 (PLDI 2025)"
+    )
+    kind = "safety"
+    scope = "queue"
+    reads = ACQUIRES | SETTLES | ENDS | {"publish", "recover", "expire", "purge", "delete", GAP}
+    summary_type = Carry[Queues]
+
+    def start(self) -> Queues:
+        return Queues()
+
+    def feed(self, state: Queues, events: Iterable[Event]) -> None:
+        _Pass(state).run(events)
+
+    def close(self, state: Queues) -> Finding:
+        ended = Queues(
+            queues={q: msgspec.structs.replace(i) for q, i in state.queues.items()},
+            why=state.why,
+            witness=state.witness,
+        )
+        _Pass(ended).end()
+        of = ended.queues.values()
+        return Finding.of(
+            self.id,
+            sum(i.tested for i in of),
+            [(ended.why, ended.witness)] if ended.witness else [],
+            n_untestable=sum(i.untestable for i in of),
+            n_violations=sum(i.violations for i in of),
+        )

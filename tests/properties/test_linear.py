@@ -1,0 +1,180 @@
+"""P20 against brute force: on small histories the bad patterns convict exactly what no order of the calls explains."""
+
+from __future__ import annotations
+
+import random
+from collections import Counter, deque
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from seriatim_models.explorer.linearize import Interval, linearization
+from seriatim_models.history import Event
+from seriatim_models.properties.base import Finding, Verdict
+from seriatim_models.properties.blackbox.linear import QueueLinearizable
+
+P20 = QueueLinearizable()
+
+
+class Fifo:
+    """The sequential queue."""
+
+    def __init__(self) -> None:
+        self.values: deque[str] = deque()
+
+    def enqueue(self, m: str) -> None:
+        self.values.append(m)
+
+    def dequeue(self) -> str:
+        return self.values.popleft() if self.values else ""
+
+
+def events_of(calls: list[Interval]) -> list[Event]:
+    """A history of calls as publishes and gets that take for good."""
+    moments: list[tuple[int, int, Event]] = []
+    for op, call in enumerate(calls):
+        put = call.call[0] == "enqueue"
+        ev = "publish" if put else "get"
+        m = call.call[1] if put else ""
+        for t, ph, got in (
+            (call.invoked, "invoke", m),
+            (call.returned, "ok", m or call.result),
+        ):
+            if t is not None:
+                assert isinstance(got, str)
+                made = Event(
+                    i=0, t=t, ev=ev, ph=ph, op=op, proc=call.thread, q="q", m=got, autoack=True
+                )
+                moments.append((t, ph == "ok", made))
+    moments.sort(key=lambda x: x[:2])
+    return [
+        Event(**{f: getattr(e, f) for f in e.__struct_fields__} | {"i": n})
+        for n, (_, _, e) in enumerate(moments)
+    ]
+
+
+def calls_of(choose: random.Random) -> list[Interval]:
+    """Calls at random instants with random answers, nearly right ones most of the time; some never answered."""
+    n = choose.randint(1, 6)
+    span = choose.choice([4, 8, 20])
+    values = [f"m{k}" for k in range(choose.randint(0, 4))]
+    calls = []
+    for m in values:
+        lo = choose.randint(0, span)
+        calls.append(Interval("p", ("enqueue", m), lo, lo + choose.randint(0, span // 2)))
+    answers = list(values)
+    if choose.random() < 0.3:
+        choose.shuffle(answers)
+    at = 0
+    for _ in range(n):
+        lo = (
+            min(at + choose.randint(0, 3), span)
+            if choose.random() < 0.7
+            else choose.randint(0, span)
+        )
+        at = lo
+        got = choose.choice([answers.pop(0) if answers else "", ""])
+        got = choose.choice([got, got, got, got, choose.choice([*values, "m9"])])
+        calls.append(Interval("c", ("dequeue",), lo, lo + choose.randint(0, span // 2), result=got))
+    for call in calls:
+        if choose.random() < 0.12:
+            call.returned = None
+    return calls
+
+
+def agree(calls: list[Interval]) -> tuple[Finding, bool]:
+    """Never convicts what an order explains; and convicts all else, unless it says that something is open."""
+    found = P20.check(events_of(calls))
+    explained = linearization(calls, Fifo) is not None
+    said = "; ".join(map(str, calls))
+    if explained:
+        assert found.verdict is not Verdict.VIOLATED, (said, found.explanation)
+    elif any(c.call[0] == "enqueue" for c in calls) and not found.n_untestable:
+        assert found.verdict is Verdict.VIOLATED, said
+    return found, explained
+
+
+@settings(max_examples=150, deadline=None)
+@given(seed=st.integers(0, 2**32))
+def test_p20_convicts_exactly_what_brute_force_convicts(seed: int) -> None:
+    agree(calls_of(random.Random(seed)))
+
+
+def test_p20_and_brute_force_on_many() -> None:
+    """With each verdict reached often on each side, and few cases left open."""
+    seen: Counter[tuple[str, bool]] = Counter()
+    undecided = 0
+    for seed in range(6000):
+        calls = calls_of(random.Random(seed))
+        found, explained = agree(calls)
+        seen[found.verdict.value, explained] += 1
+        put = any(c.call[0] == "enqueue" for c in calls)
+        open_ = bool(found.n_untestable) and found.verdict is not Verdict.VIOLATED
+        undecided += put and open_ and not explained
+    assert seen["ok", True] > 1000
+    assert seen["violated", False] > 1000
+    assert undecided < 100
+
+
+def fifo(*steps: tuple[str, str, int, int | None]) -> Finding:
+    return P20.check(
+        events_of(
+            [
+                Interval("t", ("enqueue", m), lo, hi)
+                if what == "put"
+                else Interval("t", ("dequeue",), lo, hi, result=m)
+                for what, m, lo, hi in steps
+            ]
+        )
+    )
+
+
+def test_p20_names_each_pattern() -> None:
+    fresh = fifo(("put", "a", 0, 1), ("take", "b", 2, 3))
+    assert "b was taken at event 3, but it was not there" in fresh.explanation
+    twice = fifo(("put", "a", 0, 1), ("take", "a", 2, 3), ("take", "a", 4, 5))
+    assert [e.i for e in twice.witness] == [5]
+    order = fifo(("put", "a", 0, 1), ("put", "b", 2, 3), ("take", "b", 4, 5), ("take", "a", 6, 7))
+    assert [e.i for e in order.witness] == [0, 5, 7]
+    assert "a was enqueued by 1, before b; yet b was taken by 5" in order.explanation
+    never = fifo(("put", "a", 0, 1), ("put", "b", 2, 3), ("take", "b", 4, 5))
+    assert "b was taken by 5 (event 5), but a never" in never.explanation
+    empty = fifo(("put", "a", 0, 1), ("take", "", 2, 3))
+    assert "event 3 found the queue empty between 2 and 3" in empty.explanation
+
+
+def test_p20_an_empty_dequeue_is_covered_by_values_that_hand_over() -> None:
+    """Neither a nor b was inside all the while, but at each instant one of them was."""
+    found = fifo(
+        ("put", "a", 0, 1), ("take", "", 2, 20), ("put", "b", 3, 4), ("take", "a", 10, 11),
+        ("take", "b", 25, 26),
+    )  # fmt: skip
+    assert found.verdict is Verdict.VIOLATED
+    assert {e.m for e in found.witness} == {"a", "b", ""}
+    apart = fifo(
+        ("put", "a", 0, 1), ("take", "", 2, 20), ("take", "a", 10, 11), ("put", "b", 12, 13),
+        ("take", "b", 25, 26),
+    )  # fmt: skip
+    assert apart.verdict is Verdict.OK
+
+
+def test_p20_a_dequeue_without_an_answer_may_have_taken_what_is_missing() -> None:
+    for begun, verdict in ((4, Verdict.OK), (6, Verdict.VIOLATED)):
+        found = fifo(
+            ("put", "a", 0, 1), ("put", "b", 2, 3), ("take", "b", 4, 5), ("take", "", begun, None)
+        )
+        assert found.verdict is verdict
+
+
+@pytest.mark.parametrize("ev", ["nack", "recover", "expire", "ch_close"])
+def test_p20_keeps_silent_where_messages_come_back(ev: str) -> None:
+    at = {"conn": "a", "ch": 1, "gen": 1}
+    events = [
+        Event(i=0, t=0, ev="publish", m="a", q="q"),
+        Event(i=1, t=1, ev="get", m="a", q="q", **at),
+        Event(i=2, t=2, ev=ev, q="" if ev in ("recover", "ch_close") else "q", ms=["a"], m="a", **at),
+        Event(i=3, t=3, ev="get", m="a", q="q", **at),
+    ]  # fmt: skip
+    found = P20.check(events)
+    assert (found.verdict, found.n_tested, found.n_untestable) == (Verdict.OK, 1, 1)

@@ -1,0 +1,291 @@
+"""P10 to P19 on hand-made histories: seen to hold, seen to fail, and seen to keep silent where they must."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from seriatim_models.history import Event
+from seriatim_models.history.event import GAP
+from seriatim_models.properties.base import Finding, Verdict
+from seriatim_models.properties.blackbox import BLACKBOX
+from seriatim_models.properties.blackbox.consumers import NoLostWakeup
+from seriatim_models.properties.inside import INSIDE
+
+from .blackbox_histories import Recording
+
+BY_ID = {p.id: p for p in (*BLACKBOX, *INSIDE)}
+OK, VIOLATED, INCONCLUSIVE = Verdict.OK, Verdict.VIOLATED, Verdict.INCONCLUSIVE
+
+
+def check(id: str, recording: Recording) -> Finding:
+    return BY_ID[id].check(recording.events)
+
+
+def told(finding: Finding) -> tuple[Verdict, int, int]:
+    return finding.verdict, finding.n_tested, finding.n_untestable
+
+
+def shown(finding: Finding) -> list[int]:
+    return [e.i for e in finding.witness]
+
+
+def consumer(r: Recording, by: str, prefetch: int | None = None, **fields: Any) -> None:
+    """`by` asks for messages of q, and is told yes."""
+    at = {"conn": by, "ch": 1, "gen": 1}
+    if prefetch is not None:
+        r.add("qos", "invoke", prefetch=prefetch, scope="consumer", **at)
+    for ph in ("invoke", "ok"):
+        r.add("consume", ph, q="q", ctag=f"tag-{by}", **at, **fields)
+
+
+# P10, alone
+
+
+def test_p10_convicts_a_second_consumer_beside_an_exclusive_one_in_either_order() -> None:
+    for first, second in (({"exclusive": True}, {}), ({}, {"exclusive": True})):
+        r = Recording()
+        consumer(r, "a", **first)
+        consumer(r, "b", **second)
+        found = check("P10", r)
+        assert shown(found) == [1, 3]
+        assert "is exclusive" in found.explanation
+
+
+def test_p10_is_silent_when_the_first_may_be_gone_or_asked_at_the_same_time() -> None:
+    ended = Recording()
+    consumer(ended, "a", exclusive=True)
+    ended.end("conn_drop", "a")
+    consumer(ended, "b")
+    assert check("P10", ended).verdict is OK  # that the first was alone
+    lost = Recording()
+    consumer(lost, "a", exclusive=True)
+    lost.add(GAP)
+    consumer(lost, "b")
+    assert told(check("P10", lost)) == (OK, 1, 0)
+    together = Recording()
+    for ph in ("invoke", "ok"):
+        for by in ("a", "b"):
+            together.add(
+                "consume", ph, q="q", ctag=f"tag-{by}", conn=by, ch=1, gen=1, exclusive=by == "a"
+            )
+    assert told(check("P10", together)) == (OK, 1, 1)
+
+
+def test_p10_convicts_a_delivery_past_the_single_active_consumer() -> None:
+    for lo, end, verdict in ((6, None, VIOLATED), (4, None, OK), (6, "ch_close", OK)):
+        r = Recording()
+        r.add("declare", "ok", q="q", args={"x-single-active-consumer": True})
+        consumer(r, "a")
+        r.deliver("m0")
+        r.deliver("m1")
+        if end:
+            r.end(end, "a")
+        r.add("note")
+        r.add("note")
+        r.deliver("m2", "b", lo=lo)
+        found = check("P10", r)
+        assert found.verdict is verdict, (lo, end)
+        if verdict is VIOLATED:
+            assert (
+                "the single active consumer was a/1#1 tag-a, given m1 at event 4"
+                in found.explanation
+            )
+
+
+# P11, consumer priorities
+
+
+def ranked(lvl: str, prefetch: int | None, *given: str, low_lo: int | None = None) -> Recording:
+    """`hi` above `lo`; `hi` holds what it was given when `lo` is given m9."""
+    r = Recording(lvl)
+    consumer(r, "hi", prefetch, cprio=5)
+    consumer(r, "lo", cprio=0)
+    for m in given:
+        r.deliver(m, "hi", lo=len(r.events) - 1)
+    r.deliver("m9", "lo", lo=len(r.events) - 1)
+    return r
+
+
+def test_p11_inside_the_broker_what_the_higher_one_holds_is_known() -> None:
+    assert told(check("P11", ranked("broker", 2, "m0", "m1"))) == (OK, 1, 0)
+    for room in (ranked("broker", 2, "m0"), ranked("broker", None, "m0", "m1")):
+        found = check("P11", room)
+        assert found.verdict is VIOLATED
+        assert "m9 was given to lo/1#1 tag-lo" in found.explanation
+    settled = ranked("broker", 1, "m0")
+    settled.settle("ack", "m0", by="hi")
+    settled.deliver("m8", "lo")
+    assert told(check("P11", settled)) == (VIOLATED, 2, 0)
+
+
+def test_p11_from_outside_the_next_delivery_tells_what_was_on_its_way() -> None:
+    r = ranked("api", 2, "m0")
+    assert told(check("P11", r)) == (INCONCLUSIVE, 0, 1)  # m1 may be on its way to hi
+    later = len(r.events)
+    r.add("note")
+    r.deliver("m2", "hi", lo=later)
+    found = check("P11", r)
+    assert told(found) == (VIOLATED, 1, 0)
+    on_its_way = ranked("api", 2, "m0")
+    on_its_way.deliver("m2", "hi", lo=5)
+    on_its_way.deliver("m3", "hi", lo=len(on_its_way.events))
+    assert told(check("P11", on_its_way)) == (INCONCLUSIVE, 0, 1)
+
+
+# P12, callbacks
+
+
+def callbacks(*steps: tuple[str, int, int | None], pool: int | None = None) -> Finding:
+    r = Recording()
+    r.add("conn_open", "ok", conn="a", args={"pool": pool} if pool else {})
+    for what, ch, dtag in steps:
+        r.add(f"cb_{what}", conn="a", ch=ch, gen=1, dtag=dtag)
+    return check("P12", r)
+
+
+def test_p12_one_at_a_time_in_order_and_no_more_than_threads() -> None:
+    well = callbacks(("begin", 1, 1), ("end", 1, 1), ("begin", 1, 2), ("begin", 2, 1), pool=2)
+    assert told(well) == (OK, 3, 0)
+    assert shown(callbacks(("begin", 1, 1), ("begin", 1, 2))) == [1, 2]
+    backwards = callbacks(("begin", 1, 2), ("end", 1, 2), ("begin", 1, 1))
+    assert "tag 1 (event 3) began after that of tag 2 (event 1)" in backwards.explanation
+    crowded = callbacks(("begin", 1, 1), ("begin", 2, 1), pool=1)
+    assert "2 callbacks of a ran, on 1 threads" in crowded.explanation
+
+
+# P13, calls
+
+
+def calls(lvl: str, *steps: tuple[str, int, str | None]) -> Finding:
+    r = Recording(lvl)
+    r.add("ch_open", "ok", conn="a", ch=1, gen=1)
+    for ph, op, key in steps:
+        r.add("rpc", ph, conn="a", ch=1, gen=1, op=op, key=key)
+    return check("P13", r)
+
+
+def test_p13_a_reply_goes_to_its_caller_once() -> None:
+    assert told(calls("api", ("invoke", 1, "x"), ("ok", 1, "x"))) == (OK, 1, 0)
+    assert shown(calls("api", ("ok", 1, None))) == [1]
+    assert shown(calls("api", ("invoke", 1, None), ("ok", 1, None), ("ok", 1, None))) == [2, 3]
+    crossed = calls("api", ("invoke", 1, "x"), ("ok", 1, "y"))
+    assert "called for x at event 1 and got the reply to y" in crossed.explanation
+
+
+def test_p13_two_calls_at_a_time_convict_at_the_wire() -> None:
+    steps = (("invoke", 1, None), ("invoke", 2, None), ("ok", 1, None), ("ok", 2, None))
+    assert calls("wire", *steps).verdict is VIOLATED
+    assert calls("api", *steps).verdict is OK
+
+
+# P14, wake-ups
+
+
+def idle(wait: int, *, settle: bool = True, ended: bool = False) -> Finding:
+    """A consumer with room, a message, and nothing for `wait` events (ten ns each)."""
+    r = Recording()
+    consumer(r, "a", 1)
+    r.publish("m0")
+    r.deliver("m0")
+    if settle:
+        r.settle("ack", "m0")
+    r.publish("m1")
+    if ended:
+        r.end("ch_close", "a")
+    for _ in range(wait):
+        r.add("note", q="q")
+    return NoLostWakeup(within=50).check(r.events)
+
+
+def test_p14_convicts_a_consumer_left_waiting_beside_a_message() -> None:
+    found = idle(6)
+    assert found.verdict is VIOLATED
+    assert [e.m for e in found.witness] == ["m1"]
+    assert "m1, confirmed at event 8, lay in q" in found.explanation
+    assert told(idle(5)) == (OK, 1, 1)
+
+
+def test_p14_is_silent_about_a_consumer_that_is_full_or_gone() -> None:
+    assert told(idle(9, settle=False)) == (OK, 1, 0)
+    assert told(idle(9, ended=True)) == (OK, 2, 0)
+
+
+# P15, logs
+
+
+def log(*steps: tuple[str, int], lvl: str = "api", **fields: Any) -> Finding:
+    r = Recording(lvl)
+    r.add("declare", q="q", args={"max_attempts": 2})
+    for pos in range(6):
+        r.add("publish", "ok", q="q", m=f"m{pos}", pos=pos)
+    for ev, pos in steps:
+        m = f"m{pos}" if ev == "deliver" else ""
+        r.add(ev, q="q", m=m, ctag="g", conn="a", ch=1, gen=1, pos=pos, **fields)
+    return check("P15", r)
+
+
+def test_p15_in_order_gap_free_and_past_its_commits() -> None:
+    well = log(("deliver", 0), ("deliver", 1), ("commit", 1), ("consume", 0), ("deliver", 2))
+    assert told(well) == (OK, 2, 1)
+    assert "left out 1" in log(("deliver", 0), ("deliver", 2)).explanation
+    assert "went back from position 1" in log(("deliver", 1), ("deliver", 0)).explanation
+    again = log(("deliver", 0), ("commit", 0), ("consume", 0), ("deliver", 0))
+    assert "although it had committed 0" in again.explanation
+    skipped = log(("deliver", 0), ("commit", 0), ("consume", 0), ("deliver", 2))
+    assert "left out 1" in skipped.explanation
+    assert "in attempt 3; allowed are 2" in log(("deliver", 0), attempt=3).explanation
+
+
+def test_p15_is_silent_after_a_seek_a_nack_and_over_unknown_positions() -> None:
+    assert log(("deliver", 3), ("commit", 3), ("seek", 0), ("deliver", 1)).verdict is INCONCLUSIVE
+    assert log(("deliver", 1), ("nack", 1), ("deliver", 0)).verdict is OK
+    assert told(log(("deliver", 5), ("deliver", 8))) == (INCONCLUSIVE, 0, 2)
+    assert log(("deliver", 6), ("deliver", 8), lvl="broker").verdict is VIOLATED
+
+
+# P16 to P19, inside
+
+
+@pytest.mark.parametrize(
+    ("id", "part", "mutant"),
+    [
+        ("P16", "ES-1", "acquire-by-set"),
+        ("P16", "ES-1", "published-immediate"),
+        ("P17", "SP-2", "published-rewind"),
+        ("P18", "QL-1", "left-in-the-old-list"),
+        ("P19", "FQ-1", None),
+    ],
+)
+def test_inside_properties_convict_with_their_parts(id: str, part: str, mutant: str | None) -> None:
+    from seriatim_models.explorer import Dpor, World, explore
+    from seriatim_models.programs import MUTANTS, PROGRAMS
+    from seriatim_models.programs.check import history, runnable
+
+    found: list[Finding] = []
+
+    def judge(world: World) -> None:
+        if not world.rehearsal:
+            found.append(BY_ID[id].check(history(world)))
+
+    chosen = MUTANTS[mutant] if mutant else next(m for m in MUTANTS.values() if m.killed_by == part)
+    program = PROGRAMS[chosen.program]
+    explore(runnable(program, chosen), Dpor(), max_executions=3000, on_execution=judge)
+    bad = next(f for f in found if f.verdict is VIOLATED)
+    assert part in {f.explanation.partition(":")[0] for f in found if f.verdict is VIOLATED}
+    assert bad.property == id
+    right: list[Finding] = []
+
+    def acquit(world: World) -> None:
+        if not world.rehearsal:
+            right.append(BY_ID[id].check(history(world)))
+
+    explore(runnable(program, None), Dpor(), max_executions=100, on_execution=acquit)
+    assert {f.verdict for f in right} <= {OK, INCONCLUSIVE}
+    assert OK in {f.verdict for f in right}
+
+
+def test_inside_properties_read_nothing_that_a_client_recorded() -> None:
+    seen = [Event(i=0, ev="deliver", m="m1", lvl="api"), Event(i=1, ev="close", lvl="api")]
+    assert {p.check(seen).verdict for p in INSIDE} == {INCONCLUSIVE}
