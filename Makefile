@@ -2,7 +2,7 @@
 # Everything is installed into .venv, from the pinned versions in .lock/constraints.txt, by the rule for $(STAMP) below.
 
 .DEFAULT_GOAL := help
-.PHONY: help run test demo-fair soak prove spec mutants reach lint format setup lock clean bench bench-explorer crosscheck
+.PHONY: help run test demo-fair soak prove prove-induction spec mutants reach lint format setup lock clean bench bench-explorer crosscheck
 
 VENV  := .venv
 BIN   := $(VENV)/bin
@@ -31,7 +31,9 @@ seriatim: how a message queue's threads must behave, as code you can run, break 
   make demo-fair  the fair consumer's two published tables, simulated side by side, and build/demo/fair.svg
   make soak     the machines for SECONDS (120): drawn programs under the explorer and on real threads
   make spec     the Promela models under Spin (installed if you are root on Debian), against spec/manifest.json
-  make prove    CrossHair on every pure function that has a contract
+  make prove    z3 on the systems of spec/induction, for any number of threads, entries and consumers,
+                and CrossHair on every pure function that has a contract
+  make prove-induction  the first half alone
   make mutants  wrong references by the hundred: how many are caught (slow; SAMPLE=60 takes that many)
   make reach    which lines, branches and outcomes of compare-and-set the programs never reach
   make lint     ruff, formatting and mypy --strict
@@ -76,8 +78,11 @@ soak: $(STAMP)
 spec: $(STAMP)
 	@$(BIN)/python -m seriatim_models.formal.spin $(ARGS)
 
-prove: $(STAMP)
+prove: prove-induction
 	@$(BIN)/python -m seriatim_models.machines.prove $(ARGS)
+
+prove-induction: $(STAMP)
+	@$(BIN)/python -m seriatim_models.formal.induction
 
 mutants: $(STAMP)
 	@$(BIN)/python -m seriatim_models.machines.mutate $(if $(SAMPLE),--sample $(SAMPLE)) $(ARGS)

@@ -1,0 +1,636 @@
+"""Entries, their states, and the pointers of consumers: for any number of entries, consumers and threads.
+
+This is `reference/seriatim/queue.py`, rules 1 to 5, one action for each operation on a shared cell that matters.
+It does not know groups, credit, browsers and time; a selector is the fixed relation `wants`.
+
+The order of an entry is its `place`, a number. A first-in-first-out queue gives the next one (`append`);
+in a queue with priorities an arrival may stand before others (`insert`), and its publisher owes everybody a rewind.
+"""
+
+from z3 import And, BoolSort, DeclareSort, EnumSort, If, Implies, IntSort, Not, Or, Xor
+
+from seriatim_models.formal.theory import State, System, Term, at, every
+
+Entry, Consumer, Thread, Mark = map(DeclareSort, ("Entry", "Consumer", "Thread", "Mark"))
+Status, STATES = EnumSort(
+    "Status", ("ABSENT", "HELD", "AVAILABLE", "RETURNED", "ACQUIRED", "DEQUEUED", "DELETED")
+)
+ABSENT, HELD, AVAILABLE, RETURNED, ACQUIRED, DEQUEUED, DELETED = STATES
+Bool, Int = BoolSort(), IntSort()
+
+SYSTEM = System(
+    "entries", "entries, their states and the pointers past them", (Entry, Consumer, Thread, Mark)
+)
+
+# ---- what there is
+
+SYSTEM.declare("immediate", Entry, Bool, rigid=True)
+SYSTEM.declare("wants", Consumer, Entry, Bool, rigid=True)
+SYSTEM.declare("overtaking", Bool, rigid=True)  # a queue with priorities
+
+SYSTEM.declare("status", Entry, Status)
+SYSTEM.declare("owner", Entry, Consumer)  # whose ACQUIRED it is
+SYSTEM.declare("place", Entry, Int)
+SYSTEM.declare("top", Int)  # no entry stands behind this place
+SYSTEM.declare("holds", Consumer, Entry, Bool)  # what the client believes: its compare-and-set won
+
+SYSTEM.declare("delivered", Entry, Bool)
+SYSTEM.declare("dropped", Entry, Bool)  # dequeued without ever having been delivered
+SYSTEM.declare("given_up", Entry, Bool)  # its publisher came to the end of enqueuing it
+
+SYSTEM.declare("counted", Entry, Int)  # what it added to the depth of the queue
+SYSTEM.declare("uncounted", Entry, Int)  # what it took away again
+SYSTEM.declare(
+    "disposing", Thread, Entry, Bool
+)  # the thread made it DEQUEUED and must take it away
+SYSTEM.declare("disposer", Entry, Thread)
+
+SYSTEM.declare("registered", Consumer, Bool)
+SYSTEM.declare("pointer", Consumer, Int)  # the place that it looks at next
+SYSTEM.declare("mark", Consumer, Mark)  # the identity of the pointer object
+SYSTEM.declare("used", Mark, Bool)
+
+SYSTEM.declare("looking", Thread, Bool)  # it has read a pointer, and walks from there
+SYSTEM.declare("whose", Thread, Consumer)  # whose pointer that is
+SYSTEM.declare("mark_seen", Thread, Mark)
+SYSTEM.declare("place_seen", Thread, Int)
+SYSTEM.declare("cursor", Thread, Int)  # how far it has got
+SYSTEM.declare("passed", Thread, Bool)  # it has seen what stands there, and it is not wanted
+
+SYSTEM.declare("announcer", Entry, Thread)  # who made it available last
+SYSTEM.declare("owes", Thread, Entry, Consumer, Bool)  # a rewind
+
+
+def available(s: State, e: Term) -> Term:
+    return Or(s.status(e) == AVAILABLE, s.status(e) == RETURNED)
+
+
+def gone(s: State, e: Term) -> Term:
+    return Or(s.status(e) == DEQUEUED, s.status(e) == DELETED)
+
+
+def linked(s: State, e: Term) -> Term:
+    return s.status(e) != ABSENT
+
+
+def wanted(s: State, c: Term, e: Term) -> Term:
+    return And(available(s, e), s.wants(c, e))
+
+
+@SYSTEM.initially
+def start(s: State) -> Term:
+    return And(
+        s.top() == 0,
+        every(Entry, lambda e: And(s.status(e) == ABSENT, s.counted(e) == 0, s.uncounted(e) == 0)),
+        every(Entry, lambda e: Not(Or(s.delivered(e), s.dropped(e), s.given_up(e)))),
+        every(Consumer, Entry, lambda c, e: Not(s.holds(c, e))),
+        every(Consumer, lambda c: And(Not(s.registered(c)), s.pointer(c) == 0)),
+        every(Thread, lambda t: Not(s.looking(t))),
+        every(Thread, Entry, lambda t, e: Not(s.disposing(t, e))),
+        every(Thread, Entry, Consumer, lambda t, e, c: Not(s.owes(t, e, c))),
+    )
+
+
+# ---- an entry comes
+
+
+@SYSTEM.action(e=Entry)
+def count(s: State, e: Term) -> tuple[Term, State]:
+    """The queue's depth goes up before the entry is linked."""
+    guard = And(s.status(e) == ABSENT, s.counted(e) == 0)
+    return guard, s.but(counted=at(s.counted, e, 1))
+
+
+def announced(s: State, t: Term, e: Term) -> State:
+    """`t` made `e` available, and owes every registered consumer a rewind (rule 4)."""
+    return s.but(
+        announcer=at(s.announcer, e, t),
+        owes=lambda u, f, c: Or(s.owes(u, f, c), And(u == t, f == e, s.registered(c))),
+    )
+
+
+@SYSTEM.action(t=Thread, e=Entry, p=Int)
+def append(s: State, t: Term, e: Term, p: Term) -> tuple[Term, State]:
+    """The entry is linked behind the tail. No pointer is past it."""
+    guard = And(s.status(e) == ABSENT, s.counted(e) == 1, Not(s.overtaking()), p > s.top(), p > 0)
+    after = s.but(
+        status=at(s.status, e, AVAILABLE),
+        place=at(s.place, e, p),
+        top=at(s.top, p),
+        announcer=at(s.announcer, e, t),
+    )
+    return guard, after
+
+
+def free(s: State, p: Term) -> Term:
+    return And(p > 0, every(Entry, lambda f: Or(Not(linked(s, f)), s.place(f) != p)))
+
+
+@SYSTEM.action(t=Thread, e=Entry, p=Int)
+def insert(s: State, t: Term, e: Term, p: Term) -> tuple[Term, State]:
+    """The entry is linked behind those of its priority, and before those of a lower one."""
+    guard = And(s.status(e) == ABSENT, s.counted(e) == 1, s.overtaking(), free(s, p))
+    after = announced(s, t, e).but(
+        status=at(s.status, e, AVAILABLE),
+        place=at(s.place, e, p),
+        top=at(s.top, If(p > s.top(), p, s.top())),
+    )
+    return guard, after
+
+
+@SYSTEM.action(e=Entry, p=Int)
+def hold(s: State, e: Term, p: Term) -> tuple[Term, State]:
+    """The entry is linked, and nobody gets it yet."""
+    guard = And(
+        s.status(e) == ABSENT,
+        s.counted(e) == 1,
+        Not(s.immediate(e)),
+        free(s, p),
+        Or(s.overtaking(), p > s.top()),
+    )
+    after = s.but(
+        status=at(s.status, e, HELD),
+        place=at(s.place, e, p),
+        top=at(s.top, If(p > s.top(), p, s.top())),
+    )
+    return guard, after
+
+
+@SYSTEM.action(t=Thread, e=Entry)
+def unhold(s: State, t: Term, e: Term) -> tuple[Term, State]:
+    """The hold ended: one compare-and-set, and whoever won it announces."""
+    return s.status(e) == HELD, announced(s, t, e).but(status=at(s.status, e, AVAILABLE))
+
+
+# ---- an entry is taken, given back, done with
+
+
+@SYSTEM.action(e=Entry, c=Consumer)
+def acquire(s: State, e: Term, c: Term) -> tuple[Term, State]:
+    """A compare-and-set from AVAILABLE, or from RETURNED, to the consumer's own ACQUIRED."""
+    return available(s, e), s.but(
+        status=at(s.status, e, ACQUIRED),
+        owner=at(s.owner, e, c),
+        holds=at(s.holds, c, e, True),
+        delivered=at(s.delivered, e, True),
+    )
+
+
+@SYSTEM.action(t=Thread, e=Entry, c=Consumer)
+def release(s: State, t: Term, e: Term, c: Term) -> tuple[Term, State]:
+    """Its holder gives it back where it was: a compare-and-set from the consumer's own ACQUIRED."""
+    guard = And(s.status(e) == ACQUIRED, s.owner(e) == c)
+    after = announced(s, t, e).but(status=at(s.status, e, RETURNED), holds=at(s.holds, c, e, False))
+    return guard, after
+
+
+def dequeued(s: State, t: Term, e: Term) -> State:
+    """`t` won the compare-and-set to DEQUEUED, and has to take the entry away."""
+    return s.but(
+        status=at(s.status, e, DEQUEUED),
+        disposing=at(s.disposing, t, e, True),
+        disposer=at(s.disposer, e, t),
+    )
+
+
+@SYSTEM.action(t=Thread, e=Entry, c=Consumer)
+def finish(s: State, t: Term, e: Term, c: Term) -> tuple[Term, State]:
+    """Its holder is done with it."""
+    guard = And(s.status(e) == ACQUIRED, s.owner(e) == c)
+    return guard, dequeued(s, t, e).but(holds=at(s.holds, c, e, False))
+
+
+@SYSTEM.action(t=Thread, e=Entry)
+def give_up(s: State, t: Term, e: Term) -> tuple[Term, State]:
+    """The publisher of an immediate entry finds it as it was born, and drops it."""
+    guard = And(s.immediate(e), s.status(e) == AVAILABLE, Not(s.given_up(e)))
+    return guard, dequeued(s, t, e).but(
+        given_up=at(s.given_up, e, True), dropped=at(s.dropped, e, True)
+    )
+
+
+@SYSTEM.action(e=Entry)
+def leave_it(s: State, e: Term) -> tuple[Term, State]:
+    """The publisher of an immediate entry does not find it as it was born: its compare-and-set fails."""
+    guard = And(s.immediate(e), linked(s, e), s.status(e) != AVAILABLE, Not(s.given_up(e)))
+    return guard, s.but(given_up=at(s.given_up, e, True))
+
+
+@SYSTEM.action(t=Thread, e=Entry)
+def expire(s: State, t: Term, e: Term) -> tuple[Term, State]:
+    """Nobody gets it any more: a compare-and-set from AVAILABLE or RETURNED."""
+    return available(s, e), dequeued(s, t, e).but(
+        dropped=at(s.dropped, e, Or(s.dropped(e), s.status(e) == AVAILABLE))
+    )
+
+
+@SYSTEM.action(t=Thread, e=Entry)
+def uncount(s: State, t: Term, e: Term) -> tuple[Term, State]:
+    """The depth goes down, by whoever made it DEQUEUED."""
+    return s.disposing(t, e), s.but(
+        uncounted=at(s.uncounted, e, s.uncounted(e) + 1),
+        disposing=at(s.disposing, t, e, False),
+    )
+
+
+@SYSTEM.action(e=Entry)
+def bury(s: State, e: Term) -> tuple[Term, State]:
+    """DEQUEUED to DELETED, which is final."""
+    guard = And(s.status(e) == DEQUEUED, s.uncounted(e) == 1)
+    return guard, s.but(status=at(s.status, e, DELETED))
+
+
+# ---- consumers, and their pointers
+
+
+@SYSTEM.action(c=Consumer, k=Mark)
+def register(s: State, c: Term, k: Term) -> tuple[Term, State]:
+    """A consumer starts before the first entry."""
+    return And(Not(s.registered(c)), Not(s.used(k))), s.but(
+        registered=at(s.registered, c, True),
+        pointer=at(s.pointer, c, 0),
+        mark=at(s.mark, c, k),
+        used=at(s.used, k, True),
+    )
+
+
+@SYSTEM.action(c=Consumer)
+def unregister(s: State, c: Term) -> tuple[Term, State]:
+    """A consumer leaves, and nobody owes it anything."""
+    return s.registered(c), s.but(
+        registered=at(s.registered, c, False),
+        owes=lambda t, e, d: And(s.owes(t, e, d), d != c),
+    )
+
+
+@SYSTEM.action(t=Thread, c=Consumer)
+def look(s: State, t: Term, c: Term) -> tuple[Term, State]:
+    """Any thread reads a consumer's pointer. Before the first entry there is nothing to see."""
+    return s.registered(c), s.but(
+        looking=at(s.looking, t, True),
+        whose=at(s.whose, t, c),
+        mark_seen=at(s.mark_seen, t, s.mark(c)),
+        place_seen=at(s.place_seen, t, s.pointer(c)),
+        cursor=at(s.cursor, t, s.pointer(c)),
+        passed=at(s.passed, t, s.pointer(c) == 0),
+    )
+
+
+@SYSTEM.action(t=Thread, e=Entry)
+def pass_by(s: State, t: Term, e: Term) -> tuple[Term, State]:
+    """It reads the state of the entry where it stands, and the consumer would not take it."""
+    guard = And(
+        s.looking(t), linked(s, e), s.place(e) == s.cursor(t), Not(wanted(s, s.whose(t), e))
+    )
+    return guard, s.but(passed=at(s.passed, t, True))
+
+
+def nothing_between(s: State, p: Term, q: Term) -> Term:
+    """Nothing that could ever be wanted again, at this moment."""
+    return every(
+        Entry, lambda f: Or(Not(linked(s, f)), gone(s, f), s.place(f) <= p, s.place(f) >= q)
+    )
+
+
+@SYSTEM.action(t=Thread, n=Entry)
+def go_on(s: State, t: Term, n: Term) -> tuple[Term, State]:
+    """It reads what comes next behind what it has passed."""
+    guard = And(
+        s.looking(t),
+        s.passed(t),
+        linked(s, n),
+        s.place(n) > s.cursor(t),
+        nothing_between(s, s.cursor(t), s.place(n)),
+    )
+    return guard, s.but(cursor=at(s.cursor, t, s.place(n)), passed=at(s.passed, t, False))
+
+
+@SYSTEM.action(t=Thread, q=Int)
+def fall_through(s: State, t: Term, q: Term) -> tuple[Term, State]:
+    """It reads that this was the last entry of its priority, and goes on with the head of a lower one."""
+    guard = And(
+        s.looking(t), s.passed(t), s.overtaking(), q > s.cursor(t), free(s, q),
+        nothing_between(s, s.cursor(t), q),
+    )  # fmt: skip
+    return guard, s.but(cursor=at(s.cursor, t, q))
+
+
+@SYSTEM.action(t=Thread, k=Mark)
+def advance(s: State, t: Term, k: Term) -> tuple[Term, State]:
+    """A compare-and-set of the pointer, from the very object that was read (rule 3)."""
+    guard = And(
+        s.looking(t),
+        s.registered(s.whose(t)),
+        Not(s.passed(t)),
+        s.mark(s.whose(t)) == s.mark_seen(t),
+        Not(s.used(k)),
+    )
+    return guard, moved(s, s.whose(t), s.cursor(t), k).but(looking=at(s.looking, t, False))
+
+
+def moved(s: State, c: Term, p: Term, k: Term) -> State:
+    """A new pointer object."""
+    return s.but(pointer=at(s.pointer, c, p), mark=at(s.mark, c, k), used=at(s.used, k, True))
+
+
+@SYSTEM.action(t=Thread, e=Entry, c=Consumer, k=Mark)
+def rewind(s: State, t: Term, e: Term, c: Term, k: Term) -> tuple[Term, State]:
+    """A fresh pointer object, moved back if it had gone past the entry, and fresh also if not (rule 4)."""
+    back = If(s.place(e) < s.pointer(c), s.place(e), s.pointer(c))
+    return And(s.owes(t, e, c), Not(s.used(k))), moved(s, c, back, k).but(
+        owes=at(s.owes, t, e, c, False)
+    )
+
+
+# ---- what is always so
+
+
+@SYSTEM.invariant("ES-2", c=Consumer, e=Entry)
+def who_holds(s: State, c: Term, e: Term) -> Term:
+    """A client believes that it holds an entry exactly if the entry's state says so."""
+    return s.holds(c, e) == And(s.status(e) == ACQUIRED, s.owner(e) == c)
+
+
+@SYSTEM.invariant("SO-2", e=Entry, f=Entry)
+def places(s: State, e: Term, f: Term) -> Term:
+    """No two entries stand at one place, and none behind the top."""
+    return And(
+        s.top() >= 0,
+        Implies(linked(s, e), And(s.place(e) > 0, s.place(e) <= s.top())),
+        Implies(And(linked(s, e), linked(s, f), s.place(e) == s.place(f)), e == f),
+    )
+
+
+@SYSTEM.invariant("IM-1", e=Entry)
+def fate(s: State, e: Term) -> Term:
+    """What was ever delivered, and what was dropped undelivered, can be told from the state."""
+    young = Or(s.status(e) == ABSENT, s.status(e) == HELD, s.status(e) == AVAILABLE)
+    return And(
+        Implies(young, Not(Or(s.delivered(e), s.dropped(e)))),
+        Implies(Or(s.status(e) == RETURNED, s.status(e) == ACQUIRED), s.delivered(e)),
+        Implies(gone(s, e), Xor(s.delivered(e), s.dropped(e))),
+        Implies(s.dropped(e), And(gone(s, e), Not(s.delivered(e)))),
+        Implies(s.given_up(e), Not(young)),
+        Implies(s.immediate(e), s.status(e) != HELD),
+    )
+
+
+@SYSTEM.invariant("ES-5", e=Entry)
+def counts(s: State, e: Term) -> Term:
+    """What an entry added to the depth, and took away, can be told from its state and from who is about it."""
+    return And(
+        Or(s.counted(e) == 0, s.counted(e) == 1),
+        Or(s.uncounted(e) == 0, s.uncounted(e) == 1),
+        Implies(linked(s, e), s.counted(e) == 1),
+        Implies(s.uncounted(e) == 1, gone(s, e)),
+        Implies(s.status(e) == DELETED, s.uncounted(e) == 1),
+        Implies(And(s.status(e) == DEQUEUED, s.uncounted(e) == 0), s.disposing(s.disposer(e), e)),
+    )
+
+
+@SYSTEM.invariant("ES-5", t=Thread, e=Entry)
+def one_disposer(s: State, t: Term, e: Term) -> Term:
+    """Whoever takes an entry away is the one who made it DEQUEUED, and has not done it yet."""
+    return Implies(
+        s.disposing(t, e),
+        And(s.status(e) == DEQUEUED, s.uncounted(e) == 0, s.disposer(e) == t),
+    )
+
+
+@SYSTEM.invariant("SP-2", c=Consumer, t=Thread)
+def marks(s: State, c: Term, t: Term) -> Term:
+    """A mark in use is used."""
+    return And(
+        Implies(s.registered(c), s.used(s.mark(c))),
+        Implies(s.looking(t), s.used(s.mark_seen(t))),
+    )
+
+
+@SYSTEM.invariant("SP-2", c=Consumer, t=Thread)
+def bounds(s: State, c: Term, t: Term) -> Term:
+    """Nothing points behind the top; a walk whose pointer is still the one it read has not gone back."""
+    fresh = And(s.looking(t), s.mark(s.whose(t)) == s.mark_seen(t), s.registered(s.whose(t)))
+    return And(
+        s.pointer(c) >= 0,
+        Implies(And(Not(s.overtaking()), s.registered(c)), s.pointer(c) <= s.top()),
+        Implies(And(Not(s.overtaking()), s.looking(t)), s.cursor(t) <= s.top()),
+        Implies(s.looking(t), s.place_seen(t) <= s.cursor(t)),
+        Implies(fresh, s.pointer(s.whose(t)) == s.place_seen(t)),
+    )
+
+
+@SYSTEM.invariant("SP-2", t=Thread, e=Entry, c=Consumer)
+def debts(s: State, t: Term, e: Term, c: Term) -> Term:
+    """A rewind is owed for an entry that is there, to a consumer that is there."""
+    return Implies(s.owes(t, e, c), And(linked(s, e), s.registered(c)))
+
+
+@SYSTEM.invariant("SP-2", c=Consumer, e=Entry)
+def covered(s: State, c: Term, e: Term) -> Term:
+    """Whatever is wanted behind a pointer, somebody is still bound to move that pointer back."""
+    return Implies(
+        And(s.registered(c), wanted(s, c, e), s.place(e) < s.pointer(c)),
+        s.owes(s.announcer(e), e, c),
+    )
+
+
+@SYSTEM.invariant("SP-2", t=Thread, e=Entry)
+def decided(s: State, t: Term, e: Term) -> Term:
+    """An advance that would still win passes nothing wanted, but what somebody is bound to announce."""
+    c = s.whose(t)
+    behind = Or(s.place(e) < s.cursor(t), And(s.place(e) == s.cursor(t), s.passed(t)))
+    return Implies(
+        And(s.looking(t), s.registered(c), s.mark(c) == s.mark_seen(t), wanted(s, c, e), behind),
+        s.owes(s.announcer(e), e, c),
+    )
+
+
+# ---- what follows
+
+
+@SYSTEM.safe("ES-2", c=Consumer, d=Consumer, e=Entry)
+def at_most_one_acquirer(s: State, c: Term, d: Term, e: Term) -> Term:
+    """Two clients that both believe that they hold an entry are one."""
+    return Implies(And(s.holds(c, e), s.holds(d, e)), c == d)
+
+
+@SYSTEM.safe("IM-1", e=Entry)
+def delivered_xor_dequeued(s: State, e: Term) -> Term:
+    """When its publisher is done, an immediate entry was delivered or dequeued undelivered: not both, not neither."""
+    return Implies(And(s.immediate(e), s.given_up(e)), Xor(s.delivered(e), s.dropped(e)))
+
+
+@SYSTEM.safe("ES-5", e=Entry)
+def conservation(s: State, e: Term) -> Term:
+    """With nobody about it, an entry counts one if it is available or held by one consumer, and nought if it is gone.
+
+    The depth is the sum of this over all entries. It is never negative, whoever is about what.
+    """
+    there = And(linked(s, e), Not(gone(s, e)))
+    at_rest = And(
+        every(Thread, lambda t: Not(s.disposing(t, e))), Implies(s.counted(e) == 1, linked(s, e))
+    )
+    counts_for = s.counted(e) - s.uncounted(e)
+    held = Implies(s.status(e) == ACQUIRED, s.holds(s.owner(e), e))
+    return And(
+        counts_for >= 0, counts_for <= 1, held, Implies(at_rest, counts_for == If(there, 1, 0))
+    )
+
+
+@SYSTEM.safe("SP-2", c=Consumer, e=Entry)
+def nothing_behind(s: State, c: Term, e: Term) -> Term:
+    """When nobody owes a rewind, no available wanted entry lies behind a pointer."""
+    settled = every(Thread, lambda t: Not(s.owes(t, e, c)))
+    return Implies(And(settled, s.registered(c), wanted(s, c, e)), s.place(e) >= s.pointer(c))
+
+
+@SYSTEM.step("SO-2", e=Entry)
+def place_for_life(s: State, after: State, e: Term) -> Term:
+    """A linked entry keeps its place, and stays linked."""
+    return Implies(linked(s, e), And(linked(after, e), after.place(e) == s.place(e)))
+
+
+@SYSTEM.step("ES-1", e=Entry)
+def legal(s: State, after: State, e: Term) -> Term:
+    """A state changes along the lines that are drawn, and no others."""
+    old, new = s.status(e), after.status(e)
+    there = Or(old == AVAILABLE, old == RETURNED)
+    return Or(
+        old == new,
+        And(old == ABSENT, Or(new == HELD, new == AVAILABLE)),
+        And(old == HELD, new == AVAILABLE),
+        And(there, Or(new == ACQUIRED, new == DEQUEUED)),
+        And(old == ACQUIRED, Or(new == RETURNED, new == DEQUEUED)),
+        And(old == DEQUEUED, new == DELETED),
+    )
+
+
+@SYSTEM.step("ES-3", e=Entry)
+def never_again(s: State, after: State, e: Term) -> Term:
+    """What is gone stays gone, and is not delivered any more."""
+    return Implies(gone(s, e), And(gone(after, e), after.delivered(e) == s.delivered(e)))
+
+
+@SYSTEM.step("ES-4", e=Entry, c=Consumer)
+def only_its_holder(s: State, after: State, e: Term, c: Term) -> Term:
+    """An acquired entry changes hands only through its owner's own ACQUIRED: nobody else's belief is touched."""
+    return Implies(And(s.holds(c, e), after.holds(c, e)), after.status(e) == ACQUIRED)
+
+
+# ---- what is possible: without these the proofs would say nothing
+
+
+@SYSTEM.witness(c=Consumer, e=Entry, t=Thread)
+def a_walk_past_a_held_entry(s: State, c: Term, e: Term, t: Term) -> Term:
+    """Somebody holds an entry, and a thread has decided to move another's pointer past it."""
+    return And(
+        s.status(e) == ACQUIRED, s.looking(t), s.whose(t) == c, s.owner(e) != c, s.registered(c),
+        s.wants(c, e), s.mark(c) == s.mark_seen(t), s.pointer(c) == s.place(e), s.cursor(t) > s.place(e),
+    )  # fmt: skip
+
+
+@SYSTEM.witness(c=Consumer, e=Entry)
+def available_behind_a_pointer(s: State, c: Term, e: Term) -> Term:
+    """A wanted entry lies behind a pointer, and its rewind is owed."""
+    return And(s.registered(c), wanted(s, c, e), s.place(e) < s.pointer(c))
+
+
+@SYSTEM.witness(e=Entry)
+def delivered_immediately(s: State, e: Term) -> Term:
+    """An immediate entry was delivered, given back, and its publisher is done."""
+    return And(s.immediate(e), s.given_up(e), s.status(e) == RETURNED)
+
+
+@SYSTEM.witness(e=Entry)
+def dropped_immediately(s: State, e: Term) -> Term:
+    """An immediate entry was dropped, and its publisher is done."""
+    return And(s.immediate(e), s.given_up(e), s.dropped(e))
+
+
+# ---- broken twins
+
+
+@SYSTEM.twin("acquire", "who_holds", "ES-2", "a plain write after a look", e=Entry, c=Consumer)
+def acquire_by_set(s: State, e: Term, c: Term) -> tuple[Term, State]:
+    """It was seen available, and is then acquired by a plain write: an old look says nothing of the state by now."""
+    return And(linked(s, e), Not(gone(s, e))), acquire(s, e, c)[1]
+
+
+@SYSTEM.twin("give_up", "fate", "IM-1", "F-1", t=Thread, e=Entry)
+def give_up_as_published(s: State, t: Term, e: Term) -> tuple[Term, State]:
+    """The publisher saw it available, and then dequeues it whatever the state is by now."""
+    return And(s.immediate(e), linked(s, e), Not(s.given_up(e))), give_up(s, t, e)[1]
+
+
+@SYSTEM.twin("release", "fate", "IM-1", "F-10", t=Thread, e=Entry, c=Consumer)
+def release_to_available(s: State, t: Term, e: Term, c: Term) -> tuple[Term, State]:
+    """What is given back is AVAILABLE, as it was when it was born."""
+    guard, after = release(s, t, e, c)
+    return guard, after.but(status=at(s.status, e, AVAILABLE))
+
+
+@SYSTEM.twin("release", "only_its_holder", "ES-4", "no owner check", t=Thread, e=Entry, c=Consumer)  # fmt: skip
+def release_by_anybody(s: State, t: Term, e: Term, c: Term) -> tuple[Term, State]:
+    """Whoever asks gives back whatever is acquired."""
+    return s.status(e) == ACQUIRED, release(s, t, e, c)[1]
+
+
+@SYSTEM.twin("release", "place_for_life", "SO-2", "requeue at the tail", t=Thread, e=Entry, c=Consumer)  # fmt: skip
+def release_to_the_tail(s: State, t: Term, e: Term, c: Term) -> tuple[Term, State]:
+    """What is given back goes to the end of the queue."""
+    guard, after = release(s, t, e, c)
+    behind = s.top() + 1
+    return guard, after.but(place=at(s.place, e, behind), top=at(s.top, behind))
+
+
+@SYSTEM.twin("uncount", "counts", "ES-5", "counted down by two", t=Thread, e=Entry)
+def uncount_by_anybody(s: State, t: Term, e: Term) -> tuple[Term, State]:
+    """Whoever sees an entry DEQUEUED takes it away."""
+    return s.status(e) == DEQUEUED, uncount(s, t, e)[1]
+
+
+@SYSTEM.twin("finish", "one_disposer", "ES-5", "a plain write to DEQUEUED", t=Thread, e=Entry, c=Consumer)  # fmt: skip
+def finish_twice(s: State, t: Term, e: Term, c: Term) -> tuple[Term, State]:
+    """Two threads of one client are done with one entry, and both think that they were first."""
+    guard = And(Or(s.status(e) == ACQUIRED, s.status(e) == DEQUEUED), s.owner(e) == c)
+    return guard, finish(s, t, e, c)[1]
+
+
+@SYSTEM.twin("acquire", "never_again", "ES-3", "a late compare-and-set", e=Entry, c=Consumer)
+def acquire_the_dequeued(s: State, e: Term, c: Term) -> tuple[Term, State]:
+    """An entry that is DEQUEUED, but not yet DELETED, is taken."""
+    return Or(available(s, e), s.status(e) == DEQUEUED), acquire(s, e, c)[1]
+
+
+@SYSTEM.twin("rewind", "decided", "SP-2", "F-2", t=Thread, e=Entry, c=Consumer, k=Mark)
+def rewind_as_published(s: State, t: Term, e: Term, c: Term, k: Term) -> tuple[Term, State]:
+    """A pointer that is not past the entry is left alone, object and all."""
+    guard, after = rewind(s, t, e, c, k)
+    past = s.place(e) < s.pointer(c)
+    return guard, after.but(
+        mark=at(s.mark, c, If(past, k, s.mark(c))), used=at(s.used, k, Or(past, s.used(k)))
+    )
+
+
+@SYSTEM.twin("insert", "decided", "SP-2", "F-3", t=Thread, e=Entry, p=Int)
+def insert_as_published(s: State, t: Term, e: Term, p: Term) -> tuple[Term, State]:
+    """An arrival of high priority is announced only to those whose pointer is past it."""
+    guard, after = insert(s, t, e, p)
+    return guard, after.but(
+        owes=lambda u, f, c: Or(
+            s.owes(u, f, c), And(u == t, f == e, s.registered(c), s.pointer(c) > p)
+        )
+    )
+
+
+@SYSTEM.twin("advance", "covered", "SP-2", "F-4", t=Thread, k=Mark)
+def advance_by_value(s: State, t: Term, k: Term) -> tuple[Term, State]:
+    """Pointers are compared by the place at which they stand, so a rewind to that very place goes unseen."""
+    guard = And(
+        s.looking(t),
+        s.registered(s.whose(t)),
+        Not(s.passed(t)),
+        s.pointer(s.whose(t)) == s.place_seen(t),
+        Not(s.used(k)),
+    )
+    return guard, advance(s, t, k)[1]
