@@ -16,12 +16,15 @@ from collections.abc import Sequence
 import rich_click as click
 
 from seriatim_models.cli.audit import audit
+from seriatim_models.cli.campaign import campaign
 from seriatim_models.cli.check import check
 from seriatim_models.cli.conform import conform
+from seriatim_models.cli.generate import generate
 from seriatim_models.cli.learn import learn
 from seriatim_models.cli.listing import listing
 from seriatim_models.cli.options import HELP, lines
 from seriatim_models.cli.show import show
+from seriatim_models.cli.stream import stream
 from seriatim_models.cli.tour import tour
 
 FAULT = 70
@@ -59,7 +62,18 @@ def app(context: click.Context) -> None:
         click.echo(context.get_help())
 
 
-for command in (check, audit, conform, show, listing, learn, tour):
+for command in (
+    check,
+    audit,
+    conform,
+    stream,
+    campaign,
+    generate,
+    show,
+    listing,
+    learn,
+    tour,
+):
     app.add_command(command)
 
 

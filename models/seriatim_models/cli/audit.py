@@ -26,6 +26,7 @@ QUARANTINE_SHOWN = 20  # enough to see what is wrong with a file; the count says
         [bold]Examples[/]
         seriatim audit recording.jsonl                     one file, in this process
         seriatim audit recordings --engine spark           a folder, on Spark
+        seriatim audit recordings --engine spark --out a   and keep tables in a/tables
         seriatim audit day.jsonl.zst --json - | jq .results
         seriatim audit day.jsonl --profile strict-qpid     held to a stricter word
 
@@ -52,7 +53,17 @@ QUARANTINE_SHOWN = 20  # enough to see what is wrong with a file; the count says
     show_default=True,
     help="One process, or Spark.",
 )
-@click.option("--out", metavar="DIR", help="Keep what Spark prepared there, as Parquet.")
+@click.option(
+    "--out",
+    metavar="DIR",
+    help="Spark: keep what was prepared there, so that the next audit reads only what is new, "
+    "and tables of verdicts, witnesses and statistics as Parquet.",
+)
+@click.option(
+    "--master",
+    metavar="URL",
+    help="Spark: the cluster [dim](SERIATIM_SPARK_MASTER, else this machine)[/].",
+)
 @outputs
 @click.rich_config(help_config=HELP)
 def audit(
@@ -60,6 +71,7 @@ def audit(
     profile: str,
     engine: str,
     out: str | None,
+    master: str | None,
     json: str | None,
     html: str | None,
     junit: str | None,
@@ -69,10 +81,12 @@ def audit(
     chosen = find_profile(profile)
     if out is not None and engine != "spark":
         raise Mistake("--out keeps what Spark prepared: it needs --engine spark")
+    if master is not None and engine != "spark":
+        raise Mistake("--master names a Spark cluster: it needs --engine spark")
     report = new_report(None, None, *(["pyspark"] if engine == "spark" else []))
     begun = time.monotonic()
     with Work(1, "audits").running() as work, work.item(f"audit on {engine}"):
-        report.audits.append(run_audit(paths, chosen, engine, out))
+        report.audits.append(run_audit(paths, chosen, engine, out, master))
         if html is not None:
             picture(report.audits[0], chosen)
     report.seconds = time.monotonic() - begun
@@ -87,12 +101,18 @@ def find_profile(name: str) -> Profile:
     return PROFILES[name]
 
 
-def run_audit(paths: tuple[str, ...], profile: Profile, engine: str, out: str | None) -> AuditRun:
+def run_audit(
+    paths: tuple[str, ...],
+    profile: Profile,
+    engine: str,
+    out: str | None,
+    master: str | None = None,
+) -> AuditRun:
     from seriatim_models import pipeline
 
     begun = time.monotonic()
     try:
-        found = pipeline.audit_paths(paths, engine, profile.properties, out)
+        found = pipeline.audit_paths(paths, engine, profile.properties, out, master)
     except (OSError, HistoryError, pipeline.PipelineError) as error:
         raise Mistake(str(error)) from error
     return AuditRun(
@@ -101,7 +121,7 @@ def run_audit(paths: tuple[str, ...], profile: Profile, engine: str, out: str | 
         profile=profile.id,
         findings=found.findings,
         events=found.statistics["events"],
-        quarantined=len(found.quarantine),
+        quarantined=found.statistics["rejected"] + sum(r.line == 0 for r in found.quarantine),
         quarantine=[
             Quarantined(file=line.source, line=line.line, reason=line.reason)
             for line in found.quarantine[:QUARANTINE_SHOWN]

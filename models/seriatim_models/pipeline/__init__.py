@@ -22,11 +22,13 @@ def audit_paths(
     engine: str = "local",
     properties: Sequence[AnyProperty | str] | None = None,
     out: str | Path | None = None,
+    master: str | None = None,
 ) -> AuditReport:
     """Judge the histories in files and folders by properties, each run on its own.
 
     `properties` are property objects or ids; None means all black-box properties.
-    `out`, for Spark, keeps the chunk files and their manifest there; otherwise they are temporary.
+    For Spark: `out` keeps the chunk files there, for the next audit, and the tables (`tables`); otherwise they are
+    temporary. `master` is Spark's (see `session`).
     Both engines give the same verdicts, counts and witnesses.
     Raises `HistoryError` for input that cannot be read and `PipelineError` for an engine that cannot run here;
     both are ValueErrors of one sentence.
@@ -35,7 +37,7 @@ def audit_paths(
 
     if engine not in ENGINES:
         raise PipelineError(f"there is no engine {engine!r}; known are {' and '.join(ENGINES)}")
-    chosen = _chosen(properties)
+    chosen = chosen_of(properties)
     planned = plan(paths)
     if engine == "local":
         from seriatim_models.pipeline.local import audit
@@ -46,10 +48,11 @@ def audit_paths(
     require()
     from seriatim_models.pipeline.spark import audit as audit_on_spark
 
-    return audit_on_spark(planned, chosen, out)
+    return audit_on_spark(planned, chosen, out, master)
 
 
-def _chosen(properties: Sequence[AnyProperty | str] | None) -> tuple[AnyProperty, ...]:
+def chosen_of(properties: Sequence[AnyProperty | str] | None) -> tuple[AnyProperty, ...]:
+    """The properties behind ids, or all black-box ones. Raises `PipelineError` for an unknown id."""
     from seriatim_models.properties import PROPERTIES
     from seriatim_models.properties.blackbox import BLACKBOX
 

@@ -135,8 +135,8 @@ def _frame(queues: int, i: int, opening: bool) -> list[Event]:
     numbers = count(i)
     out = []
     for k in range(queues):
-        at = {"conn": f"c-q{k}", "ch": 1, "gen": 1, "lvl": "broker"}
-        steps = (
+        at: dict[str, object] = {"conn": f"c-q{k}", "ch": 1, "gen": 1, "lvl": "broker"}
+        steps: list[dict[str, object]] = (
             [
                 {"ev": "ch_open"},
                 {"ev": "qos", "prefetch": PREFETCH, "scope": "consumer"},

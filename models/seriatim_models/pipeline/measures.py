@@ -450,7 +450,8 @@ class _Rows:
         return self.t[rows] // WINDOW * WINDOW
 
     def queues(self, rows: Ints) -> npt.NDArray[Any]:
-        return self._q_names[self._q[rows]]
+        names: npt.NDArray[Any] = self._q_names[self._q[rows]]
+        return names
 
     def times(self, rows: Ints) -> Iterator[tuple[str, int]]:
         for r in rows.tolist():

@@ -151,7 +151,7 @@ def _skipped(s: Stage) -> None:
 
 def _late(s: Stage) -> None:
     """The requeued message is overtaken once more than the prefetch of one allows."""
-    limit = {"prefetch": 1, "scope": "consumer"}
+    limit: dict[str, Any] = {"prefetch": 1, "scope": "consumer"}
     s.publish(0, 1, 2, 3)
     s.deliver(0, **limit)
     s.back(0)
@@ -165,7 +165,7 @@ def _late(s: Stage) -> None:
 
 
 def _overrun(s: Stage) -> None:
-    limit = {"prefetch": 1, "scope": "consumer"}
+    limit: dict[str, Any] = {"prefetch": 1, "scope": "consumer"}
     s.publish(0, 1)
     s.open("a")
     s.deliver(0, **limit)

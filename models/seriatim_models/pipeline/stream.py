@@ -317,7 +317,7 @@ class Stream:
 
     def _sweep(self) -> None:
         """Delete what the state does not name."""
-        named = set()
+        named = set[str]()
         for told in self.state.runs.values():
             named.update(Path(p).parts[0] for p in (told.state, *told.quarantine) if p)
         for folder in self.out.glob("batch-*"):

@@ -1,0 +1,231 @@
+"""`seriatim campaign`: searches by the thousand, over a cluster if there is one."""
+
+from __future__ import annotations
+
+import time
+
+import rich_click as click
+
+from seriatim_models.cli.mistakes import Mistake, unknown
+from seriatim_models.cli.options import HELP, STRATEGIES, completing, lines
+from seriatim_models.cli.screen import Outputs
+from seriatim_models.cli.stream import _Stop
+from seriatim_models.report.text import table, titled
+
+TIMEOUT = 300.0
+MEMORY = 2048
+
+
+@click.command(
+    epilog=lines(
+        """
+        [bold]Examples[/]
+        seriatim campaign --out c --strategy pct --seeds 100       all programs, a hundred seeds each
+        seriatim campaign immediate --out c --mutants --first-bug  until something breaks
+        seriatim campaign PROGRAM --out c --exhaustive             one search, shared by all executors
+
+        Run again with the same DIR, it goes on where it was. Results are Parquet: results, bugs, coverage.
+        An item that hangs, dies or eats all memory is a result.
+        Exit code: 1 if a bug was found, 3 if items are left or ended badly or nothing was exhausted, else 0.
+        """
+    )
+)
+@click.argument("names", metavar="[PROGRAM]...", nargs=-1, shell_complete=completing("programs"))
+@click.option("--out", required=True, metavar="DIR", help="Where journal and tables go.")
+@click.option(
+    "--mutant",
+    "mutant_ids",
+    multiple=True,
+    metavar="ID",
+    shell_complete=completing("mutants"),
+    help="Over this mutant, more than once if you like.",
+)
+@click.option(
+    "--mutants", "all_mutants", is_flag=True, help="Over every mutant that fits the programs."
+)
+@click.option(
+    "--strategy",
+    "strategies",
+    multiple=True,
+    type=click.Choice(STRATEGIES),
+    help="One or more [dim](pct by default)[/].",
+)
+@click.option(
+    "--seeds",
+    type=click.IntRange(1),
+    default=10,
+    show_default=True,
+    metavar="N",
+    help="So many seeds for each sampling strategy.",
+)
+@click.option(
+    "--first-seed", type=int, default=0, show_default=True, metavar="N", help="The first of them."
+)
+@click.option(
+    "--executions",
+    type=click.IntRange(1),
+    default=1000,
+    show_default=True,
+    metavar="N",
+    help="At most so many in each item.",
+)
+@click.option(
+    "--preemptions",
+    "bounds",
+    multiple=True,
+    type=click.IntRange(0),
+    metavar="N",
+    help="dpor: bound the preemptions, more than once if you like.",
+)
+@click.option(
+    "--exhaustive", is_flag=True, help="Share one exhaustive search of each program instead."
+)
+@click.option(
+    "--timeout",
+    type=click.FloatRange(0, min_open=True),
+    default=TIMEOUT,
+    show_default=True,
+    metavar="SECONDS",
+    help="For one item.",
+)
+@click.option(
+    "--memory",
+    type=click.IntRange(0),
+    default=MEMORY,
+    show_default=True,
+    metavar="MIB",
+    help="For one item; 0 for no limit.",
+)
+@click.option("--first-bug", is_flag=True, help="Stop when something is found.")
+@click.option(
+    "--master",
+    metavar="URL",
+    help="Spark's cluster [dim](SERIATIM_SPARK_MASTER, else this machine)[/].",
+)
+@click.rich_config(help_config=HELP)
+def campaign(
+    names: tuple[str, ...],
+    out: str,
+    mutant_ids: tuple[str, ...],
+    all_mutants: bool,
+    strategies: tuple[str, ...],
+    seeds: int,
+    first_seed: int,
+    executions: int,
+    bounds: tuple[int, ...],
+    exhaustive: bool,
+    timeout: float,
+    memory: int,
+    first_bug: bool,
+    master: str | None,
+) -> int:
+    """Search programs under many strategies, seeds and bounds, on Spark."""
+    from seriatim_models import pipeline
+    from seriatim_models.pipeline.session import require, session
+    from seriatim_models.programs import MUTANTS, PROGRAMS
+
+    for name in names:
+        if name not in PROGRAMS:
+            raise unknown("program", name, PROGRAMS, "seriatim list programs")
+    for name in mutant_ids:
+        if name not in MUTANTS:
+            raise unknown("mutant", name, MUTANTS, "seriatim list mutants")
+    programs = list(names or PROGRAMS)
+    mutants = list(MUTANTS) if all_mutants else list(mutant_ids) or [""]
+    console = Outputs().console
+    try:
+        require()
+        spark = session(master)
+        if exhaustive:
+            return _exhaustive(spark, programs, mutants)
+        from seriatim_models.pipeline.campaign import campaign as run
+        from seriatim_models.pipeline.items import items
+
+        wanted = items(
+            programs, mutants, strategies or ("pct",), range(first_seed, first_seed + seeds),
+            executions=executions, preemptions=bounds or (None,),
+        )  # fmt: skip
+        with _Bar(len(wanted)) as bar, (stop := _Stop()):
+            done = run(
+                spark, wanted, out, timeout=timeout, memory=memory << 20, first_bug=first_bug,
+                on_progress=bar.tell, stopping=lambda: stop.asked,
+            )  # fmt: skip
+    except (OSError, pipeline.PipelineError) as error:
+        raise Mistake(str(error)) from error
+    bugs = done.bugs()
+    if bugs:
+        shown = table("program", "mutant", "violates", "trace", "found", "replay", right=("found",))
+        for (program, mutant, bug, trace), of in sorted(bugs.items()):
+            token = min((o.token for o in of), key=len)
+            shown.add_row(
+                program, mutant, bug, trace[:8], str(len(of)), f"seriatim check --replay {token}"
+            )
+        console.print(titled(f"{len(bugs)} distinct bugs", shown))
+    ended: dict[str, int] = {}
+    for o in done.outcomes:
+        ended[o.verdict] = ended.get(o.verdict, 0) + 1
+    traces = sum(map(len, done.coverage().values()))
+    console.print(
+        f"{len(done.outcomes):,} of {done.total:,} items "
+        f"({', '.join(f'{n:,} {v}' for v, n in sorted(ended.items()))}), "
+        f"{traces:,} distinct traces, {done.seconds:.1f} s; tables in {out}",
+        markup=False, soft_wrap=True,
+    )  # fmt: skip
+    if bugs:
+        return 1
+    return 0 if done.finished and set(ended) == {"ok"} else 3
+
+
+class _Bar:
+    """Progress with rate and estimate, on standard error."""
+
+    def __init__(self, total: int) -> None:
+        from rich.console import Console
+        from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
+
+        self._progress = Progress(
+            BarColumn(bar_width=24), MofNCompleteColumn(), TextColumn("items"), TextColumn("{task.fields[note]}"),
+            console=Console(stderr=True, highlight=False), transient=True,
+        )  # fmt: skip
+        self._task = self._progress.add_task("", total=total, note="")
+
+    def __enter__(self) -> _Bar:
+        self._progress.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._progress.stop()
+
+    def tell(self, p: object) -> None:
+        from seriatim_models.pipeline.campaign import Progress
+
+        assert isinstance(p, Progress)
+        left = f", {p.left:.0f} s left" if p.left is not None else ""
+        self._progress.update(
+            self._task, completed=p.done, note=f"{p.rate:.1f}/s{left}, {p.bugs} bugs"
+        )
+
+
+def _exhaustive(spark: object, programs: list[str], mutants: list[str]) -> int:
+    from pyspark.sql import SparkSession
+
+    from seriatim_models.pipeline import subtrees
+    from seriatim_models.programs import MUTANTS, PROGRAMS
+
+    assert isinstance(spark, SparkSession)
+    console = Outputs().console
+    worst = 0
+    for name in programs:
+        for mutant in mutants:
+            if mutant and MUTANTS[mutant].reference != PROGRAMS[name].reference:
+                continue
+            begun = time.monotonic()
+            runner = subtrees.explore(spark, name, mutant)
+            said = "violated" if runner.found else "ok" if runner.exhausted else "inconclusive"
+            worst = max(worst, {"ok": 0, "violated": 2, "inconclusive": 1}[said])
+            console.print(
+                f"{name}{'+' + mutant if mutant else ''}: {said}, {runner.complete:,} traces, "
+                f"{time.monotonic() - begun:.1f} s",
+                markup=False,
+            )
+    return {0: 0, 1: 3, 2: 1}[worst]

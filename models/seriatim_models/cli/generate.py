@@ -1,0 +1,120 @@
+"""`seriatim generate`: a large synthetic history with known violations in it."""
+
+from __future__ import annotations
+
+import rich_click as click
+
+from seriatim_models.cli.mistakes import Mistake
+from seriatim_models.cli.options import HELP, lines
+from seriatim_models.cli.screen import Outputs
+
+
+@click.command(
+    epilog=lines(
+        """
+        [bold]Examples[/]
+        seriatim generate soak --events 1000000            clean but for one violation of each kind
+        seriatim generate clean --plant none               nothing is wrong in it
+        seriatim generate tags --plant P8 --each 5         five of each kind of wrong delivery tags
+        seriatim generate lines --format jsonl.zst         as JSON lines
+
+        planted.json in the folder says what was planted, and how often each property must convict.
+        The same seed gives the same events.
+        """
+    )
+)
+@click.argument("folder", metavar="DIR")
+@click.option(
+    "--events",
+    type=click.IntRange(1),
+    default=100_000,
+    show_default=True,
+    metavar="N",
+    help="At least so many.",
+)
+@click.option(
+    "--queues",
+    type=click.IntRange(1),
+    default=100,
+    show_default=True,
+    metavar="N",
+    help="Over so many queues.",
+)
+@click.option(
+    "--hot",
+    type=click.FloatRange(0, 1),
+    default=0.0,
+    metavar="SHARE",
+    help="Share of the first queue in all [dim](even by default)[/].",
+)
+@click.option(
+    "--plant",
+    "plants",
+    multiple=True,
+    metavar="KIND",
+    help="A property or a kind such as P8:twice, more than once if you like; [dim]none[/] for none "
+    "[dim](all by default)[/].",
+)
+@click.option(
+    "--each",
+    type=click.IntRange(1),
+    default=1,
+    show_default=True,
+    metavar="N",
+    help="Plant so many of each kind.",
+)
+@click.option(
+    "--format",
+    "form",
+    default="parquet",
+    show_default=True,
+    metavar="SUFFIX",
+    help="parquet, jsonl, jsonl.gz or jsonl.zst.",
+)
+@click.option("--seed", type=int, default=0, show_default=True, metavar="N", help="Of all choices.")
+@click.option(
+    "--run",
+    "name",
+    default="synthetic",
+    show_default=True,
+    metavar="NAME",
+    help="Name of the run in the header.",
+)
+@click.rich_config(help_config=HELP)
+def generate(
+    folder: str,
+    events: int,
+    queues: int,
+    hot: float,
+    plants: tuple[str, ...],
+    each: int,
+    form: str,
+    seed: int,
+    name: str,
+) -> int:
+    """Make a large synthetic history with known violations in it."""
+    try:
+        from seriatim_models.pipeline import PipelineError
+        from seriatim_models.pipeline.generate import generate as make
+    except ImportError as missing:
+        raise Mistake("this needs pyarrow: pip install 'seriatim[spark]'") from missing
+    kinds = None if not plants else [] if plants == ("none",) else list(plants)
+    try:
+        made = make(
+            folder,
+            events,
+            queues=queues,
+            seed=seed,
+            kinds=kinds,
+            each=each,
+            format=form,
+            hot=hot,
+            run=name,
+        )
+    except (OSError, PipelineError) as error:
+        raise Mistake(str(error)) from error
+    console = Outputs().console
+    console.print(f"{folder}: {made.events:,} events in {len(made.files)} files, seed {seed}")
+    said = ", ".join(f"{p} {n}" for p, n in made.expected.items()) or "none"
+    console.print(f"violations to be found: {said}")
+    return 0
