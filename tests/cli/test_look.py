@@ -8,7 +8,16 @@ from typing import Any
 
 import pytest
 
-COMMANDS = ("check", "audit", "show", "list", "tour")
+from seriatim_models.cli import app
+from seriatim_models.cli.manual import TOPICS
+
+TWO_HOLDERS = """\
+{"schema": "qh/1", "run": "day", "rec": "me", "lvl": "api", "clk": "here"}
+{"i": 1, "t": 10, "ev": "publish", "ph": "invoke", "conn": "c", "ch": 1, "q": "q", "m": "p:0", "pub": "p", "pseq": 0}
+{"i": 2, "t": 20, "ev": "deliver", "conn": "d", "ch": 1, "q": "q", "m": "p:0", "ctag": "t", "dtag": 1}
+{"i": 3, "t": 30, "ev": "deliver", "conn": "e", "ch": 1, "q": "q", "m": "p:0", "ctag": "u", "dtag": 1}
+"""
+COMMANDS = tuple(app.commands)
 
 
 def test_alone_it_prints_help(run: Any) -> None:
@@ -111,3 +120,61 @@ def test_rejects_a_tour_without_recordings(run: Any) -> None:
     ran = run("tour", "--data", "nowhere")
     assert ran.code == 2
     assert "no folder 'nowhere'" in ran.err
+
+
+def test_help_is_one_page(run: Any) -> None:
+    ran = run("help")
+    assert ran.code == 0
+    assert [c for c in COMMANDS if f"Usage: seriatim {c} " not in ran.out] == []
+
+
+def test_help_tells_of_one_command_as_the_command_does(run: Any) -> None:
+    assert run("help", "show").out == run("show", "--help").out
+
+
+@pytest.mark.parametrize("topic", TOPICS)
+def test_help_tells_of_a_topic(run: Any, topic: str) -> None:
+    ran = run("help", topic)
+    assert ran.code == 0
+    assert len(ran.out.splitlines()) >= 5
+
+
+def test_rejects_help_on_what_there_is_not(run: Any) -> None:
+    ran = run("help", "hitsory")
+    assert ran.code == 2
+    assert "did you mean 'history'?" in ran.err
+
+
+def test_a_mutant_is_shown_by_its_name(run: Any, tmp_path: Path) -> None:
+    drawn = tmp_path / "race.svg"
+    ran = run("show", "published-immediate", "--svg", str(drawn))
+    assert ran.code == 1
+    assert "IM-1: m1 was delivered to A" in ran.out
+    assert "m1.state.set(DEQUEUED)" in drawn.read_text()
+
+
+def test_rejects_a_picture_of_too_many_steps(run: Any) -> None:
+    ran = run("show", "level-off-by-one", "--svg", "x.svg")
+    assert ran.code == 2
+    assert "140 steps; a picture holds 60" in ran.err
+
+
+def test_a_recording_is_drawn(run: Any, tmp_path: Path) -> None:
+    recording = tmp_path / "day.jsonl"
+    recording.write_text(TWO_HOLDERS)
+    page = tmp_path / "day.html"
+    ran = run("show", str(recording), "--html", str(page))
+    assert ran.code == 0
+    assert f"day: {page} shows it" in ran.out
+    assert "P2" in page.read_text()
+    report = tmp_path / "report.html"
+    assert run("audit", str(recording), "--html", str(report)).code == 1
+    assert 'id="history-day"' in report.read_text()
+
+
+def test_rejects_an_unknown_profile_of_a_drawing(run: Any, tmp_path: Path) -> None:
+    recording = tmp_path / "day.jsonl"
+    recording.write_text(TWO_HOLDERS)
+    ran = run("show", str(recording), "--html", "x.html", "--profile", "strict-qpit")
+    assert ran.code == 2
+    assert "did you mean 'strict-qpid'?" in ran.err

@@ -22,6 +22,7 @@ from seriatim_models.cli.conform import conform
 from seriatim_models.cli.generate import generate
 from seriatim_models.cli.learn import learn
 from seriatim_models.cli.listing import listing
+from seriatim_models.cli.manual import manual
 from seriatim_models.cli.options import HELP, lines
 from seriatim_models.cli.show import show
 from seriatim_models.cli.stream import stream
@@ -73,6 +74,7 @@ for command in (
     listing,
     learn,
     tour,
+    manual,
 ):
     app.add_command(command)
 

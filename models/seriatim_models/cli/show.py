@@ -14,13 +14,16 @@ from rich.text import Text
 from seriatim_models.cli.audit import find_profile, run_audit
 from seriatim_models.cli.check import finish, replayed
 from seriatim_models.cli.gather import new_report
+from seriatim_models.cli.jobs import Job, Search
 from seriatim_models.cli.mistakes import Mistake
 from seriatim_models.cli.options import HELP, completing, lines, outputs
 from seriatim_models.cli.recordings import show_history, stories
 from seriatim_models.cli.screen import Outputs, put
 from seriatim_models.conformance.profiles import Profile
+from seriatim_models.report import ProgramRun
 from seriatim_models.report.document import Saved, decode
-from seriatim_models.report.stepper import page
+from seriatim_models.report.picture import TooLong, picture
+from seriatim_models.report.stepper import Story, page
 from seriatim_models.report.text import table, titled, verdict_text
 
 FILE_SUFFIXES = (".json", ".jsonl", ".gz", ".zst", ".parquet", ".html")
@@ -32,6 +35,8 @@ FILE_SUFFIXES = (".json", ".jsonl", ".gz", ".zst", ".parquet", ".html")
         [bold]Examples[/]
         seriatim show TOKEN                    replay what a check found
         seriatim show TOKEN --html race.html   the same as a page
+        seriatim show published-immediate --svg race.svg
+                                               the shortest way to convict a mutant, as a picture
         seriatim show verdicts.json            what --json wrote, as a table
         seriatim show recording.jsonl.gz       what is in a recording
         seriatim show recording.jsonl.gz --html page.html
@@ -39,7 +44,8 @@ FILE_SUFFIXES = (".json", ".jsonl", ".gz", ".zst", ".parquet", ".html")
         """
     ),
 )
-@click.argument("what", metavar="TOKEN|FILE")
+@click.argument("what", metavar="TOKEN|MUTANT|FILE", shell_complete=completing("mutants"))
+@click.option("--svg", metavar="FILE", help="Write a short interleaving as one picture.")
 @click.option(
     "--profile",
     shell_complete=completing("profiles"),
@@ -50,8 +56,15 @@ FILE_SUFFIXES = (".json", ".jsonl", ".gz", ".zst", ".parquet", ".html")
 )
 @outputs
 @click.rich_config(help_config=HELP)
-def show(what: str, profile: str, json: str | None, html: str | None, junit: str | None) -> int:
-    """Show an interleaving by its token, the verdicts in a .json file, or what a recording holds."""
+def show(
+    what: str,
+    svg: str | None,
+    profile: str,
+    json: str | None,
+    html: str | None,
+    junit: str | None,
+) -> int:
+    """Show an interleaving by its token or its mutant, the verdicts in a .json file, or what a recording holds."""
     out = Outputs(json, html, junit)
     path = Path(what)
     if path.is_file() and path.suffix == ".json":
@@ -65,12 +78,32 @@ def show(what: str, profile: str, json: str | None, html: str | None, junit: str
         raise Mistake(f"no such file: {what}")
     begun = time.monotonic()
     report = new_report(None, None, "greenlet")
-    report.programs.append(replayed(what))
+    report.programs.append(interleaving(what))
     report.seconds = time.monotonic() - begun
-    if html is not None and (told := report.programs[0].story) is not None:
-        out.html = None
-        put(html, page(told, f"seriatim show {what}").encode())
+    if (told := report.programs[0].story) is not None:
+        if html is not None:
+            out.html = None
+            put(html, page(told, f"seriatim show {what}").encode())
+        if svg is not None:
+            put(svg, drawn(told).encode())
     return finish(report, out)
+
+
+def interleaving(what: str) -> ProgramRun:
+    """The schedule of a token, or the shortest one that convicts a mutant."""
+    from seriatim_models.programs import MUTANTS
+
+    if what not in MUTANTS:
+        return replayed(what)
+    mutant = MUTANTS[what]
+    return Job(mutant.program, mutant.id, Search()).run()
+
+
+def drawn(told: Story) -> str:
+    try:
+        return picture(told)
+    except TooLong as error:
+        raise Mistake(f"too long for a picture: {error}; --html steps through it") from error
 
 
 def draw_history(path: Path, profile: Profile, target: str, out: Outputs) -> None:

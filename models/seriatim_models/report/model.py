@@ -67,6 +67,8 @@ class ProgramRun(msgspec.Struct, frozen=True, kw_only=True):
     """The verdict of the search in one sentence: it can also end in a deadlock or an error, which no property names."""
     limits: dict[str, int | float | None] = {}
     """Every bound and budget of the search that applied."""
+    split: str = ""
+    """What it cost to share the search between processes, if it was shared."""
     mutant: str | None = None
     counterexample: Counterexample | None = None
 

@@ -1,0 +1,114 @@
+"""An interleaving as one picture (SVG), for a page that runs no script: a column a thread, and what each entry was.
+
+It is light or dark as the reader's system is, and it is the same every time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+from seriatim_models.report.stepper import Story
+
+STEPS_MAX = 60
+"""Longer ones are for the stepper."""
+ENTRIES_MAX = 3
+
+LANE, STATE, ROW, TOP = 375, 165, 25, 74  # pixels
+CHARACTER = 7.25  # width of one, at the size of the text
+
+
+class TooLong(ValueError):
+    """There are more steps than a picture holds."""
+
+
+class Mark(NamedTuple):
+    """One step, drawn."""
+
+    n: int
+    x: int
+    y: int
+    text: str
+    kind: str
+
+
+class Span(NamedTuple):
+    """An entry's state, from one step to another."""
+
+    x: int
+    y: int
+    height: int
+    text: str
+    kind: str
+
+
+def picture(told: Story) -> str:
+    """Raises `TooLong`."""
+    from seriatim_models.report.html import environment
+
+    if len(told.steps) > STEPS_MAX:
+        raise TooLong(f"{len(told.steps)} steps; a picture holds {STEPS_MAX}")
+    marks = list(_marks(told))
+    entries = _entries(told)
+    x = 40 + LANE * len(told.threads)
+    columns = {m: list(_spans(seen, x + STATE * k)) for k, (m, seen) in enumerate(entries.items())}
+    return (
+        environment()
+        .get_template("picture.svg.j2")
+        .render(
+            story=told,
+            marks=marks,
+            columns=columns,
+            lanes=[(40 + LANE * k, name) for k, name in enumerate(told.threads)],
+            width=x + STATE * len(entries) + 10,
+            height=TOP + ROW * len(marks) + 40,
+            states_at=x,
+            state_width=STATE,
+            lane_width=LANE,
+            top=TOP,
+            row=ROW,
+        )
+    )
+
+
+def _marks(told: Story) -> Iterator[Mark]:
+    room = int((LANE - 30) / CHARACTER)
+    for step in told.steps:
+        text = f"{step.op} → {step.result}" if step.result else step.op
+        text = text.replace("compare_and_set", "cas")
+        kind = "bad" if step.n == told.bad else "witness" if step.witness else ""
+        yield Mark(
+            step.n,
+            40 + LANE * step.lane,
+            TOP + ROW * (step.n - 1),
+            text if len(text) <= room else text[: room - 1] + "…",
+            kind,
+        )
+
+
+def _entries(told: Story) -> dict[str, list[str]]:
+    """What each of the first entries was before the first step and after each."""
+    found: dict[str, list[str]] = {}
+    indexes = [told.initial, *(step.state for step in told.steps)]
+    for at, index in enumerate(indexes):
+        for section in told.states[index]:
+            if not section.title.startswith("Entries of"):
+                continue
+            for name, state, holder, *_ in section.rows:
+                if state and (name in found or len(found) < ENTRIES_MAX):
+                    says = f"{state} by {holder}" if holder else state
+                    found.setdefault(name, [""] * at).append(says)
+    return found
+
+
+def _spans(seen: Sequence[str], x: int) -> Iterator[Span]:
+    """A new box wherever the state changes, at the step that changes it."""
+    begun = 0
+    for at in range(1, len(seen) + 1):
+        if at < len(seen) and seen[at] == seen[begun]:
+            continue
+        first, last = max(begun - 1, 0), at - 1
+        if seen[begun] and last > first:
+            kind = seen[begun].split(",")[0].split(" ")[0].lower()
+            yield Span(x, TOP + ROW * first, ROW * (last - first), seen[begun], kind)
+        begun = at

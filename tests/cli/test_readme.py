@@ -1,0 +1,126 @@
+"""The front page: its commands are run, its picture is drawn again, its tables are compared with the code."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from seriatim_models.cli import lab
+from seriatim_models.programs import MUTANTS
+from seriatim_models.report import lessons
+
+ROOT = Path(__file__).resolve().parents[2]
+PAGES = {
+    name: (ROOT / name).read_text(encoding="utf-8")
+    for name in ("README.md", ".github/CONTRIBUTING.md", "spec/CHANGELOG.md")
+}
+README = PAGES["README.md"]
+
+CONSOLE = [
+    re.split(r"\s+#\s", line)[0].strip()
+    for block in re.findall(r"```console\n(.*?)```", README, re.DOTALL)
+    for line in re.findall(r"^\$ (.*)$", block, re.MULTILINE)
+]
+INLINE = re.findall(r"`((?:seriatim|make) [^`]+)`", README)
+COMMANDS = list(dict.fromkeys([*CONSOLE, *INLINE]))
+SERIATIM = [c for c in COMMANDS if c.startswith("seriatim ")]
+
+LONG = {"seriatim check", "seriatim check --mutants"}
+"""Minutes: `make run` and the tests of programs and mutants do what they do."""
+
+
+def expected(command: str) -> int:
+    """A mutant is convicted, and so is an exercise that was only begun."""
+    return 1 if " published-" in command or "--check" in command else 0
+
+
+@pytest.fixture
+def checkout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder like the checkout, in which what the commands write does no harm."""
+    for name in ("tests", "spec"):
+        (tmp_path / name).symlink_to(ROOT / name)
+    (tmp_path / "mine.py").write_text(lessons.all_in(lab.folder())[0].start)
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def test_there_are_commands() -> None:
+    assert {"make run", "make test"} <= set(COMMANDS)
+    assert len(SERIATIM) > 20
+
+
+@pytest.mark.parametrize("command", [c for c in SERIATIM if c not in LONG])
+def test_a_command_does_what_is_said(checkout: Path, run: Any, command: str) -> None:
+    arguments = shlex.split(command)[1:]
+    if arguments[0] == "conform":
+        arguments += ["--scripts", "3", "--out", "conform"]  # the whole takes half a minute
+    if "--start" in arguments:
+        (checkout / "mine.py").unlink()
+    ran = run(*arguments)
+    assert ran.code == expected(command), ran.err
+    for option in ("--html", "--svg", "--json", "--junit", "--start"):
+        if option in arguments:
+            assert Path(arguments[arguments.index(option) + 1]).stat().st_size > 0
+
+
+@pytest.mark.parametrize("command", [c for c in COMMANDS if c.startswith("make")])
+def test_a_target_is_there(command: str) -> None:
+    target = command.split()[1]
+    assert re.search(rf"^{target}:", (ROOT / "Makefile").read_text(encoding="utf-8"), re.MULTILINE)
+    if command in CONSOLE:
+        ci = (ROOT / ".ci" / "run").read_text(encoding="utf-8").splitlines()
+        assert command in ci, f"{command} is told to the reader and not run by .ci/run"
+
+
+def test_every_command_is_one_of_these() -> None:
+    assert [c for c in COMMANDS if c.split()[0] not in ("seriatim", "make")] == []
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_links_lead_somewhere(page: str) -> None:
+    for target in re.findall(r"\]\(([^)#]+)[^)]*\)", PAGES[page]):
+        assert (ROOT / page).parent.joinpath(target).exists(), target
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_files_that_are_named_are_there(page: str) -> None:
+    """What stands in backquotes with a slash in it and a known beginning is a path."""
+    for path in re.findall(r"`((?:spec|tests|models|reference|\.ci)/[^` ]*)`", PAGES[page]):
+        assert (ROOT / path).exists(), path
+
+
+FINDINGS = re.findall(
+    r"^\| .+ \| (.+) \| `seriatim check --mutant (\S+)` \|$", README, re.MULTILINE
+)
+
+
+def test_there_are_findings() -> None:
+    assert len(FINDINGS) > 8
+    assert sum(m.startswith("published-") for m in MUTANTS) > 30  # "more than thirty"
+
+
+@pytest.mark.parametrize(("breaks", "mutant"), FINDINGS)
+def test_a_finding_breaks_what_is_said(breaks: str, mutant: str) -> None:
+    assert MUTANTS[mutant].killed_by == breaks
+
+
+def test_the_number_of_lessons_is_right() -> None:
+    assert "[eleven lessons]" in README
+    assert len(lessons.all_in(lab.folder())) == 11
+
+
+def test_the_picture_is_what_the_command_draws(run: Any, tmp_path: Path) -> None:
+    drawn = tmp_path / "race.svg"
+    run("show", "published-immediate", "--svg", str(drawn))
+    kept = ROOT / "spec" / "pictures" / "immediate-race.svg"
+    assert drawn.read_text() == kept.read_text(), (
+        f"the picture has changed; look at it, then: seriatim show published-immediate --svg {kept.relative_to(ROOT)}"
+    )
+
+
+def test_the_picture_stands_in_the_first_screen() -> None:
+    assert "spec/pictures/immediate-race.svg" in "\n".join(README.splitlines()[:12])
