@@ -965,7 +965,6 @@ class QueueConsumerManager:
             if consumer.in_list is not None:
                 self._list(origin, consumer.priority).delete(consumer.in_list)
             consumer.listed = to
-            consumer.in_list = None
             if to != REMOVED:
                 members = self._list(to, consumer.priority)
                 consumer.in_list = ListEntry(self.host, members.name, consumer)

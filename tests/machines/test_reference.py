@@ -29,14 +29,18 @@ class _Counted:
         return getattr(self._cell, operation)
 
 
-class Nobody:
-    """A client that does nothing."""
+class Client:
+    """Remembers what it is told."""
+
+    def __init__(self) -> None:
+        self.sent: list[str] = []
+        self.woken = 0
 
     def notify_work(self, consumer: reference.Consumer) -> None:
-        """Sleeps on."""
+        self.woken += 1
 
     def send(self, consumer: reference.Consumer, entry: reference.QueueEntry) -> None:
-        """Throws it away."""
+        self.sent.append(entry.message.id)
 
 
 def test_a_message_is_ordinary_unless_said_otherwise() -> None:
@@ -79,8 +83,47 @@ def test_ql4_an_append_finishes_one_that_stopped_half_way() -> None:
 def test_sp1_an_arrival_behind_everything_moves_no_pointer() -> None:
     host = Calm()
     queue = reference.PullQueue(host)
-    consumer = queue.subscribe("A", Nobody())
+    consumer = queue.subscribe("A", Client())
     before = consumer.pointer.get()
     queue.set_notify_work_desired(consumer, False)
     queue.enqueue(reference.Message("m"))
     assert consumer.pointer.get() is before
+
+
+def test_sp1_a_group_set_free_is_announced_and_nothing_else() -> None:
+    host = Calm()
+    queue = reference.PullQueue(host)
+    holder = queue.subscribe("A", Client())
+    for id, group in (("g1", "g"), ("g2", "g"), ("g3", "g"), ("other", "")):
+        queue.enqueue(reference.Message(id, group=group))
+    held = [queue.attempt(holder, "pull") for _ in range(2)]
+    queue.set_notify_work_desired(holder, False)
+    before = len(host.events)
+    assert held[0] is not None
+    assert held[1] is not None
+    queue.dequeue(held[0], holder)
+    queue.release(held[1], holder)
+    rewinds = [e for e in host.events[before:] if e.ev == "ptr_cas" and e.args["cause"] == "rewind"]
+    assert len(rewinds) == 2, "one for each of the group that is available"
+
+
+def test_what_is_delivered_is_sent_once() -> None:
+    jobs: list[object] = []
+    push, pull = Client(), Client()
+    reference.PushQueue(Calm(), jobs.append).subscribe("A", push).queue.enqueue(
+        reference.Message("m")
+    )
+    queue = reference.PullQueue(Calm())
+    consumer = queue.subscribe("A", pull)
+    queue.enqueue(reference.Message("m"))
+    assert pull.woken == 1
+    queue.deliver_single_message(consumer)
+    assert push.sent == pull.sent == ["m"]
+
+
+def test_im3_one_job_is_pending_however_often_it_is_asked_for() -> None:
+    jobs: list[object] = []
+    queue = reference.PushQueue(Calm(), jobs.append)
+    for _ in range(3):
+        queue.deliver_async()
+    assert len(jobs) == 1

@@ -318,6 +318,51 @@ def _(world: World, lib: ModuleType) -> None:
     s.spawn(lambda: q.attempt(b, "pull"), name="B")
 
 
+@program(
+    "group-given-up",
+    "A consumer owns a group for a message that expires under its hands, while another passes over the rest of it.",
+    "ES-5 SP-2 MG-1",
+    "One group of two, of which only one is for the first consumer; the other looks after one pass of housekeeping.",
+    428,
+)
+def _(world: World, lib: ModuleType) -> None:
+    s = Scene(world, lib)
+    q = s.pull()
+    s.clock_starts()
+    a, _ = s.subscribe(q, "A", keys=frozenset({"x"}))
+    b = s.taker(q, "B")
+    q.set_notify_work_desired(a, False)
+    q.enqueue(s.message("g1", group="g", key="x", expires=5))
+    q.enqueue(s.message("g2", group="g"))
+    q.enqueue(s.message("m3"))
+    s.spawn(lambda: q.attempt(a, "pull"), name="A")
+
+    def clean_and_take() -> None:
+        s.pass_time(6)
+        q.check_message_status()
+        q.attempt(b, "pull")
+
+    s.spawn(clean_and_take, name="B")
+
+
+@program(
+    "browse-taken",
+    "A browser is about to be shown a message that another consumer takes, and a publisher moves it on to the next.",
+    "SO-4 ES-6 SP-1 SP-3",
+    "One message there, one arriving, one attempt each of a browser and a consumer.",
+    16,
+)
+def _(world: World, lib: ModuleType) -> None:
+    s = Scene(world, lib)
+    q = s.pull()
+    browser, _ = s.subscribe(q, "browser", acquires=False, credit=1)
+    a = s.taker(q, "A")
+    q.enqueue(s.message("m1"))
+    s.spawn(lambda: q.attempt(browser, "pull"), name="browser")
+    s.spawn(lambda: q.attempt(a, "pull"), name="A")
+    s.spawn(lambda: q.enqueue(s.message("m2")), name="P")
+
+
 # ---- wake-ups
 
 

@@ -875,3 +875,55 @@ mutant(
 """,
     ),
 )
+
+mutant(
+    "group-given-up-in-silence",
+    "SP-2",
+    "group-given-up",
+    72,
+    "QPID-5450 in kind",
+    "a consumer that owned a group, and then got no message of it, does not say that it is free again",
+    (
+        """                if self._leave_group(entry, consumer):
+                    self._announce_group(entry.message.group)
+                return None
+""",
+        """                self._leave_group(entry, consumer)
+                return None
+""",
+    ),
+)
+
+mutant(
+    "browser-pointer-by-set",
+    "SP-1",
+    "browse-taken",
+    31,
+    ORDERING + ", setLastSeenEntry",
+    "a browser's pointer is moved past what it is shown by a plain write",
+    (
+        """        elif not consumer.pointer.compare_and_set(pointer, Pointer(entry, "browse", passed=True)):
+            return None
+""",
+        """        else:
+            consumer.pointer.set(Pointer(entry, "browse", passed=True))
+""",
+    ),
+)
+
+mutant(
+    "browser-shown-all-the-same",
+    "SO-4",
+    "browse-taken",
+    36,
+    ORDERING + ", setLastSeenEntry",
+    "a browser whose pointer was moved by somebody else is shown the message all the same, and perhaps once more",
+    (
+        """        elif not consumer.pointer.compare_and_set(pointer, Pointer(entry, "browse", passed=True)):
+            return None
+""",
+        """        else:
+            consumer.pointer.compare_and_set(pointer, Pointer(entry, "browse", passed=True))
+""",
+    ),
+)

@@ -179,6 +179,12 @@ class So4(OnReplay):
             for before, now in zip([None, *sub.delivers], sub.delivers, strict=False):
                 tested += 1
                 entry = h.entries[now.m]
+                past = [*entry.place, 1]
+                if not any(
+                    e.proc == now.proc and e.i < now.i and e.args["new"] == past
+                    for e in reversed(sub.pointer)
+                ):
+                    bad.append((f"{sub.name} was shown {now.m}, and not moved past it", [now]))
                 if not sub.selects(entry):
                     bad.append((f"{sub.name} was shown {now.m}, which it does not select", [now]))
                 if before is not None and entry.place <= h.entries[before.m].place:
