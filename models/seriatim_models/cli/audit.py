@@ -12,8 +12,10 @@ from seriatim_models.cli.mistakes import Mistake, unknown
 from seriatim_models.cli.options import ENGINES, HELP, completing, lines, outputs
 from seriatim_models.cli.recordings import picture
 from seriatim_models.cli.screen import Outputs, Work
-from seriatim_models.conformance.profiles import PROFILES, Profile
+from seriatim_models.conformance.profiles import PROFILES, SYSTEMS, Profile, ProfileError, load
+from seriatim_models.conformance.standing import forms, standings
 from seriatim_models.history import HistoryError
+from seriatim_models.properties.base import Finding
 from seriatim_models.report import AuditRun, Quarantined
 from seriatim_models.report.text import write
 
@@ -29,9 +31,12 @@ QUARANTINE_SHOWN = 20  # enough to see what is wrong with a file; the count says
         seriatim audit recordings --engine spark --out a   and keep tables in a/tables
         seriatim audit day.jsonl.zst --json - | jq .results
         seriatim audit day.jsonl --profile strict-qpid     held to a stricter word
+        seriatim audit day.jsonl --profile mine.toml       held to one's own (spec/HISTORY.md)
 
         Files are JSON lines (also .gz and .zst) or Parquet; a folder stands for those in it.
         A line that cannot be read is left out and counted; the rest still gets its verdict.
+        Below the verdicts stands whose promise the recording keeps: which profiles it is consistent with, and
+        what rules out each of the others. The exit code is that of --profile alone.
         A property of which a recording has no case is shown as inconclusive;
         that decides the exit code only if nothing at all was tested in it.
         """
@@ -44,7 +49,7 @@ QUARANTINE_SHOWN = 20  # enough to see what is wrong with a file; the count says
     default="any",
     show_default=True,
     metavar="NAME",
-    help="Which properties this system promises.",
+    help="Which properties this system promises: a name of `seriatim list profiles`, or a .toml file.",
 )
 @click.option(
     "--engine",
@@ -96,6 +101,12 @@ def audit(
 
 
 def find_profile(name: str) -> Profile:
+    """A profile that is shipped, or one's own: a path that ends in ``.toml``."""
+    if name.endswith(".toml"):
+        try:
+            return load(name)
+        except ProfileError as error:
+            raise Mistake(str(error)) from error
     if name not in PROFILES:
         raise unknown("profile", name, PROFILES, "seriatim list profiles")
     return PROFILES[name]
@@ -111,15 +122,22 @@ def run_audit(
     from seriatim_models import pipeline
 
     begun = time.monotonic()
+    # A white box's own record is no recording of a system that promises anything to clients.
+    compared = () if profile.id == "reference" else tuple(SYSTEMS.values())
+    judges = forms((profile, *compared))
     try:
-        found = pipeline.audit_paths(paths, engine, profile.properties, out, master)
+        found = pipeline.audit_paths(paths, engine, judges, out, master)
     except (OSError, HistoryError, pipeline.PipelineError) as error:
         raise Mistake(str(error)) from error
+    by_run: dict[str, list[Finding]] = {}
+    for finding in found.findings:
+        by_run.setdefault(finding.subject, []).append(finding)
     return AuditRun(
         paths=list(paths),
         engine=engine,
         profile=profile.id,
-        findings=found.findings,
+        findings=[f for each in by_run.values() for f in each[: len(profile.properties)]],
+        standings=[s for each in by_run.values() for s in standings(judges, each, compared)],
         events=found.statistics["events"],
         quarantined=found.statistics["rejected"] + sum(r.line == 0 for r in found.quarantine),
         quarantine=[

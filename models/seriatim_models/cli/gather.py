@@ -53,9 +53,9 @@ def told_of() -> dict[str, About]:
 def every_property() -> list[AnyProperty]:
     """Those that read the reference's own record, then those that read what clients saw."""
     from seriatim_models import properties
-    from seriatim_models.properties.blackbox import BLACKBOX
+    from seriatim_models.conformance.profiles import ORACLE
 
-    return list({p.id: p for p in (*properties.PROPERTIES.values(), *BLACKBOX)}.values())
+    return list({p.id: p for p in (*properties.PROPERTIES.values(), *ORACLE)}.values())
 
 
 def program_run(result: ProgramResult, strategy: str, options: list[str]) -> ProgramRun:
@@ -83,6 +83,7 @@ def program_run(result: ProgramResult, strategy: str, options: list[str]) -> Pro
         bounds=program.beyond,
         why=explored.why,
         limits={name: limit for name, limit in explored.bounds.items() if limit is not None},
+        split="" if explored.split is None else str(explored.split),
         findings=list(result.findings),
         command=shlex.join(arguments),
         counterexample=None

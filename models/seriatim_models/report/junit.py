@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from xml.etree import ElementTree as ET
 
+from seriatim_models.conformance.standing import Standing
 from seriatim_models.properties.base import Finding, Verdict
 from seriatim_models.report.model import MutantRun, Report
 
@@ -19,6 +20,8 @@ def junit(report: Report) -> bytes:
         _suite(root, name, run.seconds, run.findings)
     for audit in report.audits:
         _suite(root, ", ".join(audit.paths), audit.seconds, audit.findings)
+        if audit.standings:
+            _standings(root, audit.standings)
     if report.mutants:
         _mutants(root, report.mutants)
     ET.indent(root)
@@ -44,6 +47,26 @@ def _suite(root: ET.Element, name: str, seconds: float, findings: list[Finding])
         elif finding.verdict is Verdict.INCONCLUSIVE:
             message = f"tested {finding.n_tested}, untestable {finding.n_untestable}"
             ET.SubElement(case, "skipped", message=message)
+
+
+def _standings(root: ET.Element, standings: list[Standing]) -> None:
+    """One case per recording and profile. To be ruled out is no failure: nobody is everything."""
+    out = sum(s.verdict is not Verdict.OK for s in standings)
+    suite = ET.SubElement(
+        root,
+        "testsuite",
+        name="profiles",
+        tests=str(len(standings)),
+        failures="0",
+        skipped=str(out),
+    )
+    for standing in standings:
+        name = f"{standing.subject}: {standing.profile}"
+        case = ET.SubElement(suite, "testcase", classname="profiles", name=name)
+        if standing.verdict is Verdict.VIOLATED:
+            ET.SubElement(case, "skipped", message=f"ruled out by {standing.why}")
+        elif standing.verdict is Verdict.INCONCLUSIVE:
+            ET.SubElement(case, "skipped", message="no case of what it promises")
 
 
 def _mutants(root: ET.Element, mutants: list[MutantRun]) -> None:

@@ -9,6 +9,7 @@ from collections.abc import Iterable
 
 import msgspec
 
+from seriatim_models.conformance.standing import Standing
 from seriatim_models.properties.base import Finding, Verdict
 from seriatim_models.report.stepper import Story
 
@@ -141,6 +142,8 @@ class AuditRun(msgspec.Struct, frozen=True, kw_only=True):
     quarantine: list[Quarantined] = []
     """The first of them; `quarantined` counts all."""
     statistics: dict[str, int] = {}
+    standings: list[Standing] = []
+    """How each recording stands to each system's promise."""
     latencies: dict[str, list[float]] = {}
     """Milliseconds from publish to first delivery, for each file; drawn, not written to JSON."""
     stories: dict[str, Story] = {}

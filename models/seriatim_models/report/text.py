@@ -55,6 +55,8 @@ def _parts(report: Report) -> Iterator[RenderableType]:
         yield audit_table(audit, report.sentences)
         yield from _quarantine(audit)
         yield from (_explanation(f) for f in audit.findings if f.verdict is Verdict.VIOLATED)
+        if audit.standings:
+            yield standing_table(audit)
 
 
 def table(*columns: str, right: tuple[str, ...] = ()) -> Table:
@@ -177,6 +179,28 @@ def audit_table(audit: AuditRun, sentences: dict[str, str]) -> RenderableType:
         f"{audit.engine}, profile {audit.profile}, {audit.events:,} events, {audit.seconds:.1f} s"
     )
     return titled(f"Audit of {', '.join(audit.paths)} ({facts})", made)
+
+
+STANDING = {
+    Verdict.OK: "consistent",
+    Verdict.VIOLATED: "ruled out",
+    Verdict.INCONCLUSIVE: "not tested",
+}
+
+
+def standing_table(audit: AuditRun) -> RenderableType:
+    """Which promises the recordings are consistent with, and what rules out the others."""
+    made = table("recording", "profile", "", "because")
+    before = ""
+    for standing in audit.standings:
+        made.add_row(
+            escape(standing.subject) if standing.subject != before else "",
+            standing.profile,
+            Text(STANDING[standing.verdict], style=STYLES[standing.verdict]),
+            escape(standing.why),
+        )
+        before = standing.subject
+    return titled("Whose promise it keeps", made)
 
 
 def property_table(report: Report) -> RenderableType:

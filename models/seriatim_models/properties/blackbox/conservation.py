@@ -86,9 +86,14 @@ class Conservation(LivesProperty):
     reads = LivesProperty.reads | {"note", "consume", "declare", "delete", "purge"}
     summary_type = Kept
 
+    def __init__(self, again: bool = False) -> None:
+        """`again`: the system may hand out a message even after it was settled (at-least-once without limit), so
+        that the second kind of case is none."""
+        self.again = again
+
     def judge(self, lives: Lives, before: Step, between: Sequence[Step], after: Step) -> None:
         settled = next((s for s in between if s.kind == SETTLED and s.by == before.by), None)
-        if settled is None:
+        if settled is None or self.again:
             lives.tested += 1
             return
         if (

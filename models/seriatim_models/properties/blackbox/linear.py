@@ -153,6 +153,8 @@ class _Pass:
     def _enqueue(self, event: Event) -> None:
         inside = self._at(event.q)
         inside.published = True
+        if event.prio is not None or event.pos is not None:
+            inside.out = True  # not first-in first-out; not a queue
         if event.ph == "fail":
             inside.values.pop(event.m, None)
             return
@@ -210,7 +212,7 @@ class _Pass:
         if not event.autoack:
             held = s.held.setdefault(holder(event), {})
             held[event.q] = held.get(event.q, 0) + 1
-        if event.redelivered:
+        if event.redelivered or event.pos is not None:
             inside.out = True
         if inside.out:
             inside.untestable += 1

@@ -274,8 +274,9 @@ class _Order:
 class _Pass:
     """A run through some events, from and to the carried state."""
 
-    def __init__(self, state: Strict) -> None:
+    def __init__(self, state: Strict, returned: bool) -> None:
         self.state = state
+        self._returned = returned
         self._orders: dict[str, _Order] = {}
 
     def run(self, events: Iterable[Event]) -> None:
@@ -416,6 +417,8 @@ class _Pass:
 
     def _ended(self, q: str, a: Available, known: Known | None, until: Event | None) -> None:
         """An availability is known whole: judge by it what waits."""
+        if not (a.first or self._returned):
+            return
         order, lane = self._order(q), self._lane(q)
         of = place(known, until)
         found = order.convicted(a, of)
@@ -473,11 +476,16 @@ class StrictOrder(CarriedProperty[Strict]):
     reads = ACQUIRES | SETTLES | ENDS | {"publish", "expire"}
     summary_type = Carry[Strict]
 
+    def __init__(self, returned: bool = True) -> None:
+        """`returned`: whether a message that was given back has its old place. If not, only its first availability
+        counts."""
+        self.returned = returned
+
     def start(self) -> Strict:
         return Strict()
 
     def feed(self, state: Strict, events: Iterable[Event]) -> None:
-        _Pass(state).run(events)
+        _Pass(state, self.returned).run(events)
 
     def close(self, state: Strict) -> Finding:
         ended = Strict(
@@ -487,7 +495,7 @@ class StrictOrder(CarriedProperty[Strict]):
             why=state.why,
             witness=state.witness,
         )
-        final = _Pass(ended)
+        final = _Pass(ended, self.returned)
         final.open_ended()
         final.run(())
         acquisitions = sum(lane.acquisitions for lane in ended.lanes.values())

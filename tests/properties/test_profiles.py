@@ -1,0 +1,123 @@
+"""Profiles: what the files must say, what is refused, and how the two recordings of RabbitMQ stand to each."""
+
+from __future__ import annotations
+
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+from seriatim_models.conformance.profiles import (
+    ORACLE,
+    PROFILES,
+    SYSTEMS,
+    ProfileError,
+    load,
+    parse,
+)
+from seriatim_models.conformance.standing import Standing, forms, standings
+from seriatim_models.history import read_history
+from seriatim_models.history.complete import complete
+from seriatim_models.properties.base import Verdict
+from seriatim_models.properties.fast.made import Broker
+
+DATA = Path(__file__).parent.parent / "data"
+NAMES = {
+    "strict-qpid", "amqp-0-9-1-4.7", "rabbit-classic", "rabbit-quorum", "at-least-once-log", "unordered-lease",
+    "fifo-adt",
+}  # fmt: skip
+
+
+@cache
+def stand(name: str) -> dict[str, Standing]:
+    if name.startswith("made"):
+        events = list(complete(Broker(1, 300, fault=name.removeprefix("made ")).run()))
+    else:
+        recorded = read_history(DATA / f"rabbit-classic-{name}.jsonl.gz").events
+        events = list(complete(recorded))
+    judges = forms(SYSTEMS.values())
+    found = standings(judges, [p.check(events) for p in judges])
+    return {s.profile: s for s in found}
+
+
+def test_the_promised_profiles_are_there_and_every_promise_has_a_source() -> None:
+    assert set(SYSTEMS) == NAMES
+    assert set(PROFILES) == NAMES | {"any", "reference"}
+    for profile in SYSTEMS.values():
+        assert all(p.source for p in profile.promises)
+        assert all(s.why for s in profile.silent)
+        named = {p.property for p in profile.promises} | {s.property for s in profile.silent}
+        assert named == {p.id for p in ORACLE}
+
+
+@pytest.mark.parametrize(("name", "late"), [("lockstep", 1135), ("competing", 75)])
+def test_the_recordings_rule_out_strict_qpid_by_lateness_and_nothing_else(
+    name: str, late: int
+) -> None:
+    found = stand(name)
+    assert {p for p, s in found.items() if s.verdict is not Verdict.OK} == {"strict-qpid"}
+    out = found["strict-qpid"]
+    assert [(f.property, f.n_violations) for f in out.broken] == [("P6", late)]
+    assert [e.ev for e in out.broken[0].witness][2:] == ["deliver", "deliver"]
+
+
+@pytest.mark.parametrize(
+    ("fault", "kept"),
+    [
+        ("", NAMES),
+        ("tail", NAMES - {"strict-qpid", "rabbit-classic"}),
+        ("late", NAMES - {"strict-qpid", "rabbit-classic"}),
+        ("after-ack", {"unordered-lease", "at-least-once-log"}),
+        ("doubles", {"unordered-lease", "at-least-once-log"}),
+        ("loses", set()),
+        ("unmarked", {"unordered-lease", "fifo-adt"}),
+    ],
+)
+def test_a_fault_rules_out_who_promises_otherwise(fault: str, kept: set[str]) -> None:
+    found = stand(f"made {fault}")
+    assert {p for p, s in found.items() if s.verdict is Verdict.OK} == kept
+    for standing in found.values():
+        assert bool(standing.broken) == (standing.verdict is Verdict.VIOLATED)
+        assert all(f.witness and f.explanation for f in standing.broken)
+
+
+GOOD = """
+format = "seriatim-profile/1"
+id = "mine"
+title = "mine"
+[[promise]]
+property = "P6"
+source = "the manual"
+within = 3
+""" + "".join(f'[[silent]]\nproperty = "{p.id}"\nwhy = "-"\n' for p in ORACLE if p.id != "P6")
+
+
+def test_a_profile_of_ones_own(tmp_path: Path) -> None:
+    path = tmp_path / "mine.toml"
+    path.write_text(GOOD)
+    assert [getattr(p, "within", None) for p in load(path).properties] == [3]
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "why"),
+    [
+        ("profile/1", "profile/9", "mine.toml: format: 'seriatim-profile/9' cannot be read"),
+        ("within = 3", "within = -3", "P6: within: -3 is neither a number"),
+        ("within = 3", "again = true", "P6: has no form again"),
+        ("within = 3", "withn = 3", "unknown field `withn`"),
+        ('property = "P6"', 'property = "P66"', "property: there is no P66"),
+        ('property = "P6"', 'property = "P7"', "property: P7 stands twice"),
+        ('[[silent]]\nproperty = "P9"\nwhy = "-"\n', "", "P9: neither promised nor silent"),
+        ("title", "title title", "mine.toml"),
+    ],
+)
+def test_rejects_a_profile_that_says_what_cannot_be_meant(old: str, new: str, why: str) -> None:
+    with pytest.raises(ProfileError) as error:
+        parse(GOOD.replace(old, new), "mine.toml")
+    assert why in str(error.value)
+    assert str(error.value).startswith("mine.toml")
+
+
+def test_rejects_a_profile_that_is_not_there(tmp_path: Path) -> None:
+    with pytest.raises(ProfileError, match="cannot be read"):
+        load(tmp_path / "none.toml")
