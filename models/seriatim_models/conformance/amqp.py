@@ -3,6 +3,10 @@
 A settlement has no reply, so when it took effect can only be seen: `sync` compares the number of ready messages that
 the broker counts with the number that must be ready once all that was sent has taken effect. When they agree and no
 consumer has both credit and something to get, everything has. If they do not agree in time, it is uncertain.
+
+Qpid counts what is held too, so its count says nothing of requeueing. But it does what a channel asks one after
+another, on one thread, before it answers a later request of that channel: there the answer is the proof.
+(In RabbitMQ it is none: the channel asks the queue, which is a process of its own and answers a count first.)
 """
 
 from __future__ import annotations
@@ -94,7 +98,8 @@ class Broker:
         self._connection: pika.BlockingConnection | None = None
         self._confirms = True
         self._connect()
-        self.name = self._introduction()
+        self._counts_held = self._asks_for_counts()
+        self.name, self.version = self._introduction()
 
     # ---- System
 
@@ -162,7 +167,7 @@ class Broker:
                         self._publisher.confirm_delivery()
                     else:
                         self._publisher.tx_select()
-                except (pika.exceptions.AMQPConnectionError, pika.exceptions.AMQPChannelError):
+                except pika.exceptions.AMQPError:
                     if not self._confirms:
                         raise
                     # No publisher confirms in the standard: without them a transaction says that a message is in.
@@ -172,16 +177,14 @@ class Broker:
             why = str(error) or type(error).__name__
             raise Fault("start", f"cannot be connected: {why}") from None
 
-    def _introduction(self) -> str:
-        assert self._connection is not None
+    def _introduction(self) -> tuple[str, str]:
+        """What the broker calls itself, and its version."""
         # pika keeps what the broker said of itself when the connection began, and has no public name for it
         properties = (
             getattr(getattr(self._connection, "_impl", None), "server_properties", None) or {}
         )
-        said = [properties.get(name, "") for name in ("product", "version")]
-        words = [w.decode() if isinstance(w, bytes) else str(w) for w in said]
-        kind = str(self._arguments.get("x-queue-type", ""))
-        return " ".join(word for word in (*words, kind) if word) or "broker"
+        product, version = (properties.get(name, "") for name in ("product", "version"))
+        return str(product) or "broker", str(version)
 
     @contextmanager
     def _guarded(self, what: str) -> Iterator[None]:
@@ -214,17 +217,34 @@ class Broker:
             self._live[q] = 0
         return self._names[q]
 
+    def _asks_for_counts(self) -> bool:
+        """Whether the number of messages that the broker tells includes those that somebody holds."""
+        with self._guarded("counting"):
+            name = self._queue("count")
+            self._put(name, "m")
+            method, _, _ = self._admin.basic_get(name)
+            declared = self._admin.queue_declare(name, passive=True)
+            if method is not None:
+                self._admin.basic_ack(method.delivery_tag)
+            self._delete_queues()
+        return bool(declared.method.message_count)
+
     def _at_rest(self, q: str) -> bool:
         declared = self._admin.queue_declare(self._names[q], passive=True)
-        ready = declared.method.message_count
+        counted = declared.method.message_count
+        if self._counts_held:
+            for channel in self._channels.values():
+                channel.pika.queue_declare(self._names[q], passive=True)
         self._dispatch()
         held = sum(queue == q for c in self._channels.values() for queue, _ in c.held.values())
+        ready = self._live[q] - held
         waiting = any(
             consumer.queue == q and consumer.may_take(channel)
             for channel in self._channels.values()
             for consumer in channel.consumers.values()
         )
-        return bool(ready == self._live[q] - held and not (ready and waiting))
+        expected = self._live[q] if self._counts_held else ready
+        return bool(counted == expected and not (ready and waiting))
 
     def _lost(self, ch: int) -> None:
         """The broker closed a channel."""
@@ -249,15 +269,19 @@ class Broker:
 
     def _publish(self, request: Request) -> Answer:
         name = self._queue(request.q)
-        properties = BasicProperties(message_id=request.m, delivery_mode=1)
         try:
-            self._publisher.basic_publish("", name, request.m.encode(), properties)
+            self._put(name, request.m)
         except pika.exceptions.NackError:
             return Answer(ok=False, why="the broker refused it")
-        if not self._confirms:
-            self._publisher.tx_commit()
         self._live[request.q] += 1
         return Answer()
+
+    def _put(self, name: str, m: str) -> None:
+        """Until the broker has it."""
+        properties = BasicProperties(message_id=m, delivery_mode=1)
+        self._publisher.basic_publish("", name, m.encode(), properties)
+        if not self._confirms:
+            self._publisher.tx_commit()
 
     def _get(self, request: Request) -> Answer:
         channel = self._channels[request.ch]

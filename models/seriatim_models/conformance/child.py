@@ -55,7 +55,7 @@ class Child:
         self._slowest = 0.0
         self._process: subprocess.Popen[bytes] | None = None
         self._pushes: list[Push] = []
-        self.name = command
+        self.name, self.version = command, ""
         self.can: frozenset[str] = frozenset()
         self._start()
 
@@ -117,7 +117,7 @@ class Child:
         except Fault:
             self.end()
             raise
-        self.name = " ".join(word for word in (hello.name, hello.version) if word) or self.name
+        self.name, self.version = hello.name or self.name, hello.version
         self.can = frozenset(hello.can)
 
     def _ask(self, request: Request) -> Answer:

@@ -92,7 +92,9 @@ class _Drive:
         if exact:
             self.record(ev, **fields)
         else:
-            ended = {"err": str(answer.code or answer.why)} if not answer.ok else {}
+            ended: dict[str, object] = {}
+            if not answer.ok:
+                ended["err"] = str(answer.code or answer.why)
             if ev == "get" and answer.m:
                 ended = {"m": answer.m, "dtag": answer.dtag, "redelivered": answer.redelivered}
             ph = "ok" if answer.ok else "fail"

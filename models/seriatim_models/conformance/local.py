@@ -54,6 +54,7 @@ class Local:
         self._pushes: list[Push] = []
         self.reset()
         self.name = name or getattr(self._object, "name", "") or type(self._object).__name__
+        self.version = str(getattr(self._object, "version", ""))
         self.can = abilities(self._object)
 
     def reset(self) -> None:

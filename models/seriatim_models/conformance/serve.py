@@ -33,7 +33,8 @@ def main(where: str) -> None:
                 said = [Hello(id=request.id, ok=False, why=str(fault))]
             else:
                 can = sorted(system.can)
-                said = [Hello(id=request.id, protocol=VERSION, name=system.name, can=can)]
+                hello = Hello(protocol=VERSION, name=system.name, version=system.version, can=can)
+                said = [msgspec.structs.replace(hello, id=request.id)]
         elif system is not None:
             said = _served(system, request)
         out.write(b"".join(encoder.encode(word) + b"\n" for word in said))

@@ -11,6 +11,8 @@ class System(Protocol):
     """An implementation under test. Every method may raise `protocol.Fault`."""
 
     name: str
+    version: str
+    """Empty if it does not say."""
     can: frozenset[str]
     """Operations and features, see `protocol`."""
     exact: bool

@@ -1,0 +1,1 @@
+"""Real queues, each started, driven, judged and stopped by one command."""

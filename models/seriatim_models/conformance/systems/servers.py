@@ -1,0 +1,231 @@
+"""Servers started for one run: own port on the loopback, own folder, and gone afterwards whatever happens.
+
+What is missing is installed if that can be done without asking anybody: by root on Debian. Else `NotHere` says what is
+missing.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+import socket
+import subprocess
+import tempfile
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from importlib import resources
+from pathlib import Path
+
+from seriatim_models.conformance.child import MARK, reap
+
+STARTING = 90.0
+"""Seconds until a server must listen."""
+INSTALLING = 600.0
+"""Seconds that an installation may take."""
+CACHE = Path("build/conform/installed")
+LOG_SHOWN = 500  # characters of a server's log that say why it did not start
+
+
+class NotHere(Exception):
+    """The system cannot be run on this machine; the message says why."""
+
+
+@contextmanager
+def rabbitmq() -> Iterator[str]:
+    """RabbitMQ as Debian packs it: the URL of a node of its own."""
+    server = Path("/usr/lib/rabbitmq/bin/rabbitmq-server")
+    needed("rabbitmq-server", server)
+    with folder("rabbitmq") as home:
+        port, distribution, names = free_port(), free_port(), free_port()
+        environment = {
+            "HOME": str(home),
+            "RABBITMQ_NODENAME": f"conform-{port}@localhost",
+            "RABBITMQ_MNESIA_BASE": str(home / "data"),
+            "RABBITMQ_LOG_BASE": str(home / "log"),
+            "RABBITMQ_ENABLED_PLUGINS_FILE": str(home / "plugins"),
+            "RABBITMQ_CONFIG_FILE": str(home / "none"),
+            "RABBITMQ_ADVANCED_CONFIG_FILE": str(home / "none-either"),
+            "RABBITMQ_NODE_IP_ADDRESS": "127.0.0.1",
+            "RABBITMQ_NODE_PORT": str(port),
+            "RABBITMQ_DIST_PORT": str(distribution),
+            "ERL_EPMD_ADDRESS": "127.0.0.1",
+            "ERL_EPMD_PORT": str(names),
+            "RABBITMQ_SERVER_ADDITIONAL_ERL_ARGS": "-kernel inet_dist_use_interface {127,0,0,1}",
+        }
+        with running([str(server)], home, port, environment):
+            yield f"amqp://guest:guest@127.0.0.1:{port}/"
+
+
+@contextmanager
+def brokerj() -> Iterator[str]:
+    """Apache Qpid Broker-J from Maven Central: the URL of a broker in a process of its own."""
+    needed("default-jdk-headless", "javac")
+    needed("maven", "mvn")
+    jars = CACHE / "brokerj"
+    here = resources.files(__package__)
+    if not list(jars.glob("qpid-broker-core-*.jar")):
+        with resources.as_file(here / "brokerj.xml") as pom:
+            goal = ["dependency:copy-dependencies", f"-DoutputDirectory={jars.absolute()}"]
+            install(["mvn", "-q", "-B", "-f", str(pom), *goal])
+    with (
+        folder("brokerj") as home,
+        resources.as_file(here / "brokerj.java") as source,
+        resources.as_file(here / "brokerj.json") as configuration,
+    ):
+        port = free_port()
+        classes = f"{jars.absolute()}/*"
+        command = ["java", "-Xmx512m", "-cp", classes, str(source), str(configuration)]
+        with running([*command, str(port), str(home)], home, port):
+            yield f"amqp://guest:guest@127.0.0.1:{port}/"
+
+
+@contextmanager
+def beanstalkd() -> Iterator[str]:
+    """beanstalkd: host and port."""
+    needed("beanstalkd", "beanstalkd")
+    port = free_port()
+    with (
+        folder("beanstalkd") as home,
+        running(["beanstalkd", "-l", "127.0.0.1", "-p", str(port)], home, port),
+    ):
+        yield f"127.0.0.1:{port}"
+
+
+@contextmanager
+def redis() -> Iterator[str]:
+    """Redis, keeping nothing: host and port."""
+    needed("redis-server", "redis-server")
+    port = free_port()
+    options = ["--bind", "127.0.0.1", "--port", str(port), "--save", "", "--appendonly", "no"]
+    with (
+        folder("redis") as home,
+        running(["redis-server", *options, "--dir", str(home)], home, port),
+    ):
+        yield f"127.0.0.1:{port}"
+
+
+@contextmanager
+def nats() -> Iterator[str]:
+    """NATS with JetStream: host and port."""
+    found = shutil.which("nats-server") or str(CACHE / "go" / "nats-server")
+    if not Path(found).exists():
+        try:
+            needed("nats-server", "nats-server")
+            found = "nats-server"
+        except NotHere:
+            if shutil.which("go") is None:
+                raise
+            where = {"GOBIN": str((CACHE / "go").absolute())}
+            install(["go", "install", "github.com/nats-io/nats-server/v2@latest"], where)
+    port = free_port()
+    with folder("nats") as home:
+        command = [found, "-a", "127.0.0.1", "-p", str(port), "-js", "-sd", str(home)]
+        with running(command, home, port):
+            yield f"127.0.0.1:{port}"
+
+
+@contextmanager
+def nothing() -> Iterator[str]:
+    """What lives in the process that tests it needs no server."""
+    yield ""
+
+
+# ---- what they have in common
+
+
+def needed(package: str, program: str | Path) -> None:
+    """See that a program is there, installing its Debian package if that can be done."""
+    if shutil.which(str(program)):
+        return
+    if shutil.which("apt-get") is None or os.geteuid() != 0:
+        raise NotHere(f"{program} is not installed (Debian: apt-get install {package})")
+    # As if in single-user mode, so that the package does not start a service of its own.
+    quiet = {"DEBIAN_FRONTEND": "noninteractive", "RUNLEVEL": "1"}
+    apt = ["apt-get", "install", "-y", "-qq", "--no-install-recommends", package]
+    try:
+        install(apt, quiet)
+    except NotHere:
+        install(["apt-get", "update", "-qq"], quiet)
+        install(apt, quiet)
+    if not shutil.which(str(program)):
+        raise NotHere(f"{package} is installed and has no {program}")
+
+
+def install(command: list[str], environment: Mapping[str, str] | None = None) -> None:
+    """Raises `NotHere` with the last line that the command said."""
+    try:
+        done = subprocess.run(
+            command,
+            env={**os.environ, **(environment or {})},
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            timeout=INSTALLING,
+            check=False,
+        )
+    except (OSError, subprocess.TimeoutExpired) as error:
+        raise NotHere(f"{command[0]}: {error}") from None
+    if done.returncode:
+        said = done.stdout.decode("utf-8", "replace").strip().splitlines() or ["it said nothing"]
+        raise NotHere(f"{' '.join(command[:3])} failed: {said[-1]}")
+
+
+def free_port() -> int:
+    """A port of the loopback that nobody listens on."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+@contextmanager
+def folder(name: str) -> Iterator[Path]:
+    """A folder that is gone afterwards."""
+    with tempfile.TemporaryDirectory(
+        prefix=f"seriatim-{name}-", ignore_cleanup_errors=True
+    ) as made:
+        yield Path(made)
+
+
+@contextmanager
+def running(
+    command: list[str], home: Path, port: int, environment: Mapping[str, str] | None = None
+) -> Iterator[None]:
+    """A server from the moment it listens; afterwards it and all that it started are gone."""
+    mark = f"server-{os.getpid()}-{port}"
+    log = home / "seriatim.log"
+    with log.open("wb") as out:
+        process = subprocess.Popen(
+            command,
+            cwd=home,
+            env={**os.environ, **(environment or {}), MARK: mark},
+            stdin=subprocess.DEVNULL,
+            stdout=out,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,
+        )
+        try:
+            _listening(process, command, port, log)
+            yield
+        finally:
+            reap(process, mark)
+
+
+def _listening(process: subprocess.Popen[bytes], command: list[str], port: int, log: Path) -> None:
+    until = time.monotonic() + STARTING
+    while True:
+        with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", port), timeout=1):
+            return
+        ended = process.poll() is not None
+        if ended or time.monotonic() > until:
+            said = log.read_text(encoding="utf-8", errors="replace").strip()[-LOG_SHOWN:]
+            how = (
+                f"ended with exit code {process.returncode}"
+                if ended
+                else f"does not listen after {STARTING:g} s"
+            )
+            raise NotHere(
+                f"{Path(command[0]).name} {how}: {said.splitlines()[-1] if said else 'it said nothing'}"
+            )
+        time.sleep(0.1)
