@@ -20,7 +20,7 @@ Rule 5 (poison).   A message whose handler raises is tried `max_attempts` times 
                    the channel's order is write order, but for what was parked. `replay` hands a parked message to a
                    handler again, out of order. Failures are counted on disk; a handler that kills the process
                    raises nothing and is not counted.
-Rule 6 (one).      At most one consumer is connected to a channel.
+Rule 6 (one).      A topic has at most one channel of a name open, and a channel at most one consumer connected.
 Rule 7 (stop).     `disconnect` asks; the consumer ends between two messages, so what it handled is committed.
                    A handler that never returns delays its own channel for ever, and nobody else.
 
@@ -29,8 +29,19 @@ After a crash
 The model of a disk: what was synced stays; of bytes appended later some prefix stays, perhaps followed by zeros;
 `replace` has happened or has not. So only the last segment can end in half a record. It is cut there, and what is cut
 off is kept beside it in a ``.torn`` file. Anything else that does not add up is not a crash but damage:
-`Damaged` says which file and offset, and nothing is changed. To go on, put the file back from a copy,
-or move a channel past the damage with `commit` to a position that you know to be the start of a record.
+`Damaged` says which file and offset, and nothing is changed.
+
+To go on after damage, put the file back from a copy. If there is none:
+a channel can be moved past damage in a segment with `commit`, to a position that you know to be the start of a record,
+for example the start of the next segment;
+a last segment that is damaged can be taken away (and ``topic.json`` with it, if the topic was closed),
+and the topic ends before it;
+a channel whose state file is damaged or points past the end (`PastTheEnd`: the topic is shorter than when the channel
+stood there, perhaps because it was put back from an old copy) starts at the first message when that file is taken away.
+`NewerFormat` asks for the program that wrote the file.
+
+A disk that fails once costs the message that met it, whose publisher is told: what it left behind is cut off
+before the next record is written.
 
 What this file does not know
 ----------------------------
@@ -274,6 +285,13 @@ def recover(storage: Storage, name: str) -> int:
     return offset
 
 
+def append_record(storage: Storage, name: str, end: int, record: bytes) -> None:
+    """Durably, behind `end`, where the whole records end: what a disk that failed left there is cut off."""
+    storage.truncate(name, end)
+    storage.append(name, record)
+    storage.sync(name)
+
+
 def _torn(tail: bytes) -> bool:
     """Whether this is the beginning of one record and perhaps zeros, as a crash leaves it."""
     written = len(tail.rstrip(b"\0"))
@@ -342,18 +360,20 @@ class Topic:
             raise Damaged(name, tail.offset, f"the topic was closed at {tuple(closed)}")
         self.tail: Cell[Position] = host.cell(tail, "tail")
         self._writing = host.lock("writing")
-        self._half_written = False
         self._closed = False
+        self._names: set[str] = set()
+        """Of channels that are open; under `_writing`."""
         self._connected: Cell[tuple[Channel, ...]] = host.cell((), "connected")
-        host.record("topic", tail=list(tail))
+        host.record("topic", tail=list(tail), segment_size=self.segment_size)
 
     def publish(self, message: bytes) -> Position:
         """Return, once it will survive a crash, where the message lies. Waits for other publishers and the disk."""
         data = record_bytes(message)
+        self.host.record("publish", ph="invoke", size=len(data))
         if len(data) > self.segment_size:
+            self.host.record("publish", ph="fail")
             room = self.segment_size - HEADER.size
             raise Misuse(f"a message of {len(message)} bytes; a segment has room for {room}")
-        self.host.record("publish", ph="invoke")
         with self._writing:
             place = self._append(data)
             self.tail.set(Position(place.segment, place.offset + len(data)))
@@ -375,18 +395,20 @@ class Topic:
         if self._closed:
             raise Misuse("the topic is closed")
         place = self.tail.get()
-        if self._half_written:  # the disk failed an earlier message, whose publisher was told
-            self.storage.truncate(segment_name(place.segment), place.offset)
-            self.storage.truncate(segment_name(place.segment + 1), 0)
         if place.offset + len(data) > self.segment_size:
+            self.storage.truncate(segment_name(place.segment), place.offset)
             place = Position(place.segment + 1, 0)
-        self._half_written = True
-        self.storage.append(segment_name(place.segment), data)
-        self.storage.sync(segment_name(place.segment))
-        self._half_written = False
+        append_record(self.storage, segment_name(place.segment), place.offset, data)
         return place
 
     # ---- what channels ask
+
+    def claim(self, name: str) -> None:
+        """For one channel: two of one name would overwrite each other's position."""
+        with self._writing:
+            if name in self._names:
+                raise Misuse(f"channel {name} is open already")
+            self._names.add(name)
 
     def start_of_next(self, position: Position, tail: Position) -> Position:
         """`position`, or if its segment is used up, the start of the next."""
@@ -431,6 +453,8 @@ def segment_name(segment: int) -> str:
 Handler = Callable[[bytes], None]
 """Raises if the message was not handled."""
 
+AWAY, CONNECTED, CONSUMING = "away", "connected", "consuming"
+
 
 @dataclass(frozen=True)
 class Parked:
@@ -474,13 +498,16 @@ class Channel:
                 raise Damaged(self._file, 0, f"not a channel's state: {error!r}") from error
         self._check(position)
         self._position = self.host.cell(position, f"{name}.position")
+        self._parked_to = recover(topic.storage, self._parking)
+        """Where the parking file's last record ends; under `_parks`."""
+        topic.claim(name)
         if state is None:
             self._save()
-        recover(topic.storage, self._parking)
+        self._parks = self.host.lock(f"{name}.parks")
         self._lock = self.host.lock(f"{name}.lock")
         self._news = self.host.condition(self._lock, f"{name}.news")
         self._asked = self.host.condition(self._lock, f"{name}.asked")
-        self._connected = self.host.cell(False, f"{name}.connected")
+        self._state = self.host.cell(AWAY, f"{name}.state")
         self._stopping = False
         self._say("channel", place=list(position), max_attempts=max_attempts)
 
@@ -496,21 +523,23 @@ class Channel:
 
     def connect(self) -> None:
         """Become the channel's consumer."""
-        if not self._connected.compare_and_set(False, True):
+        if not self._state.compare_and_set(AWAY, CONNECTED):
             raise Misuse(f"channel {self.name} has a consumer")
         self._stopping = False
         self.topic.enlist(self)
         self._say("connect")
 
     def consume(self, handler: Handler) -> None:
-        """Handle messages until disconnected. For who is connected."""
+        """Handle messages until disconnected. For who is connected, once."""
+        if not self._state.compare_and_set(CONNECTED, CONSUMING):
+            raise Misuse(f"channel {self.name}: connect, and then consume, on one thread")
         try:
             while (delivery := self._next()) is not None:
                 self._handle(handler, delivery)
         finally:
             self.topic.strike(self)
             self._say("disconnected")
-            self._connected.set(False)
+            self._state.set(AWAY)
 
     def disconnect(self) -> None:
         """Ask the consumer to end after the message in hand."""
@@ -614,14 +643,18 @@ class Channel:
 
     def _note_parked(self, place: Position, error: str | None, message: bytes) -> None:
         head = json.dumps({"place": place, "error": error}).encode()
-        self.topic.storage.append(self._parking, record_bytes(head + b"\n" + message))
-        self.topic.storage.sync(self._parking)
+        record = record_bytes(head + b"\n" + message)
+        with self._parks:
+            append_record(self.topic.storage, self._parking, self._parked_to, record)
+            self._parked_to += len(record)
 
     def parked(self) -> list[Parked]:
         """What waits in the parking file. A crash may have parked a message twice: it is listed once."""
         storage, offset = self.topic.storage, 0
         found: dict[Position, Parked] = {}
-        while offset < storage.size(self._parking):
+        with self._parks:
+            end = self._parked_to
+        while offset < end:
             payload = read_record(storage, self._parking, offset)
             head, _, message = payload.partition(b"\n")
             entry = json.loads(head)
@@ -633,6 +666,10 @@ class Channel:
         return list(found.values())
 
     def replay(self, parked: Parked, handler: Handler) -> None:
-        """Try a parked message again; it is struck off if the handler returns."""
+        """Try a parked message again, on any thread; it is struck off if the handler returns.
+
+        Two who replay it at once both call the handler.
+        """
         handler(parked.message)
         self._note_parked(parked.place, None, b"")
+        self._say("struck", place=list(parked.place))

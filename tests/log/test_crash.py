@@ -1,5 +1,10 @@
 """The machine stops after every byte and every other change of the disk; nothing that was promised is lost."""
 
+import os
+import subprocess
+import sys
+from pathlib import Path
+
 import pytest
 
 from seriatim.host import Threads
@@ -61,7 +66,8 @@ def test_crash_anywhere_loses_nothing(kept: int | None, zeros: bool) -> None:
         channel = Channel(topic, "c", max_attempts=2, pause=0)
         before = len(handled)
         one_at_a_time(topic, channel, handled)
-        there = [d.message for d in everything(topic)]
+        reader = Channel(topic, "reader")
+        there = [d.message for d in reader.read(100)]
         assert there[: len(promised)] == promised, budget
         assert len(there) <= len(promised) + 1, budget
         assert there == MESSAGES[: len(there)], budget
@@ -71,8 +77,15 @@ def test_crash_anywhere_loses_nothing(kept: int | None, zeros: bool) -> None:
         assert again in (good[before:], good[before - 1 :]), budget
         assert [p.message for p in channel.parked()] == [b"bad"] * (b"bad" in there), budget
         topic.publish(b"goes on")
-        assert everything(topic)[-1].message == b"goes on"
+        assert reader.read(100)[-1].message == b"goes on"
 
 
-def everything(topic: Topic) -> list:  # type: ignore[type-arg]  # deliveries
-    return Channel(topic, "reader").read(100)
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="processes are forked to be killed")
+def test_process_killed_at_every_change_of_real_files_loses_nothing(tmp_path: Path) -> None:
+    """Each open for writing, half of each write, each fsync, rename and truncation: also those of the state files."""
+    script = Path(__file__).with_name("cut.py")
+    done = subprocess.run(
+        [sys.executable, str(script), str(tmp_path)], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    assert int(done.stdout) == 75  # a change of this number is a change of what is written

@@ -128,6 +128,8 @@ def test_rejects_a_damaged_segment_anywhere() -> None:
         assert (caught.value.file, caught.value.offset) == (name, 0)
         assert hurt.survivors() == files
         assert len(channel.read(2)) == 2
+        channel.commit(Position(3, 0))  # what the module's docstring says about going on
+        assert [d.message for d in channel.read(10)] == [b"message %d" % i for i in (3, 4, 5)]
 
 
 def test_rejects_damage_in_the_last_segment_that_no_crash_leaves() -> None:
@@ -195,8 +197,12 @@ def test_rejects_a_position_past_the_end(at: tuple[int, int]) -> None:
     files = filled().survivors()
     state = {"format": 1, "segment": at[0], "offset": at[1], "attempts": 0}
     files["c.channel"] = json.dumps(state).encode()
+    topic = topic_of(Memory(files))
     with pytest.raises(PastTheEnd, match=r"c.channel, offset 0: position .* lies past the end"):
-        Channel(topic_of(Memory(files)), "c")
+        Channel(topic, "c")
+    assert files == {n: bytes(d) for n, d in topic.storage.files.items()}  # type: ignore[attr-defined]  # a Memory
+    topic.storage.files.pop("c.channel")  # type: ignore[attr-defined]  # as the module's docstring says
+    assert len(Channel(topic, "c").read(10)) == 6
 
 
 def test_rejects_a_message_too_large_and_goes_on() -> None:
@@ -206,12 +212,33 @@ def test_rejects_a_message_too_large_and_goes_on() -> None:
     topic.publish(b"x" * 28)
 
 
-def test_rejects_a_second_consumer_and_a_closed_topic() -> None:
+def test_last_segment_that_is_damaged_can_be_taken_away() -> None:
+    disk = filled()
+    files = disk.survivors()
+    files["00000005.log"] = b"\xff" * 40
+    with pytest.raises(Damaged, match=r"00000005.log, offset 0"):
+        topic_of(Memory(files))
+    del files["00000005.log"]
+    assert len(Channel(topic_of(Memory(files)), "c").read(10)) == 5
+
+
+@pytest.mark.parametrize(("max_attempts", "pause"), [(0, 0.1), (-1, 0.1), (1, -0.1)])
+def test_rejects_a_channel_that_could_not_try(max_attempts: int, pause: float) -> None:
+    with pytest.raises(Misuse, match="max_attempts is at least 1 and pause at least 0"):
+        Channel(topic_of(Memory()), "c", max_attempts=max_attempts, pause=pause)
+
+
+def test_rejects_a_second_consumer_a_second_channel_and_a_closed_topic() -> None:
     topic = topic_of(Memory())
     channel = Channel(topic, "c")
     channel.connect()
     with pytest.raises(Misuse, match="channel c has a consumer"):
         channel.connect()
+    with pytest.raises(Misuse, match="channel c is open already"):
+        Channel(topic, "c")
+    away = Channel(topic, "away")
+    with pytest.raises(Misuse, match="channel away: connect, and then consume"):
+        away.consume(lambda message: None)
     topic.close()
     with pytest.raises(Misuse, match="closed"):
         topic.publish(b"m")
@@ -244,3 +271,27 @@ def test_a_disk_that_fails_once_costs_only_that_message() -> None:
         topic.publish(b"kept")
         messages = [d.message for d in Channel(topic_of(disk), "c").read(10)]
         assert messages == [b"m" * 8] * before + [b"kept"]
+
+
+def test_a_disk_that_fails_while_parking_costs_nothing_that_was_parked() -> None:
+    disk = FullDisk()
+    topic = topic_of(disk)
+    channel = Channel(topic, "c", max_attempts=1)
+
+    def fails(message: bytes) -> None:
+        channel.disconnect()
+        raise ValueError("no")
+
+    def handle_one() -> None:
+        channel.connect()
+        channel.consume(fails)
+
+    for message in (b"one", b"two"):
+        topic.publish(message)
+    handle_one()
+    disk.full = True
+    with pytest.raises(OSError, match="no space"):
+        handle_one()
+    assert [p.message for p in channel.parked()] == [b"one"]
+    handle_one()
+    assert [p.message for p in channel.parked()] == [b"one", b"two"]
