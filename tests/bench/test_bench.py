@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from seriatim_models.bench import exploring, show
+from seriatim_models.bench import exploring, histories, oracle, show
 from seriatim_models.bench.explorers import HERE, SPIN, Absent, Outcome, explore_here, outcome
 from seriatim_models.bench.growth import fit
 from seriatim_models.bench.measure import Measured, Row, Series
@@ -91,7 +91,7 @@ class Gone(Fake):
 def test_a_missing_peer_is_skipped_with_its_reason_and_a_missed_mistake_is_told(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    part = exploring.measure(2, 0.1, lambda _: None, (Fake(), Gone()))
+    part = exploring.measure(2, 0.1, lambda _: None, explorers=(Fake(), Gone()))
     assert part.skipped == {"gone": "no toolchain"}
     row = part.row("racy counter, 3 threads", "fake")
     assert row is not None
@@ -121,3 +121,37 @@ def test_the_page_has_ratios_growth_and_a_plot(
     assert "<svg" in page
     assert "size^1.00" in page
     assert "<td>2</td>" in page
+
+
+@pytest.mark.parametrize("clients", [2, 8, 64])
+def test_the_histories_are_what_they_claim(clients: int, tmp_path: Path) -> None:
+    for fault, verdict in ((False, "ok"), (True, "violated")):
+        oracle.write(oracle.Task(400, clients, fault), tmp_path)
+        assert oracle.judge("linearizable", tmp_path).verdict == verdict
+        assert oracle.judge("scan", tmp_path).verdict == "ok"
+
+
+def test_a_scan_sees_what_is_doubled_and_invented(tmp_path: Path) -> None:
+    made = histories.operations(100, 2)
+    taken = next(o for o in made if not o.enqueue and o.value != histories.EMPTY)
+    histories.write_lines([*made, taken], tmp_path / "operations.txt")
+    assert oracle.judge("scan", tmp_path).verdict == "violated"
+    invented = [o for o in made if not (o.enqueue and o.value == taken.value)]
+    histories.write_lines(invented, tmp_path / "operations.txt")
+    assert oracle.judge("scan", tmp_path).verdict == "violated"
+
+
+class Slow:
+    name = "slow"
+
+    def prepare(self) -> str:
+        return ""
+
+    def check(self, folder: Path, seconds: float) -> oracle.Judged:
+        return oracle.Judged("unfinished", seconds, 0)
+
+
+def test_who_gave_up_on_a_small_history_is_not_asked_about_a_larger_one() -> None:
+    part = oracle.measure(1, 1.0, lambda _: None, 10_000, (Slow(),))
+    assert {r.verdict for r in part.rows} == {"unfinished"}
+    assert not any(r.seconds for r in part.rows)

@@ -8,11 +8,11 @@ from collections.abc import Callable, Sequence
 
 from rich.console import Console
 
-from seriatim_models.bench import exploring, show
+from seriatim_models.bench import exploring, oracle, show
 from seriatim_models.bench.measure import Measured, measured
 
-Part = Callable[[int, float, Callable[[str], None]], Measured]
-PARTS: dict[str, Part] = {exploring.PART: exploring.measure}
+Part = Callable[[int, float, Callable[[str], None], int], Measured]
+PARTS: dict[str, Part] = {exploring.PART: exploring.measure, oracle.PART: oracle.measure}
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -26,6 +26,12 @@ def main(argv: Sequence[str] | None = None) -> int:
         "--rounds", type=int, default=3, help="how often everything is measured (3)"
     )
     parser.add_argument("--seconds", type=float, default=1.0, help="for each task and round (1)")
+    parser.add_argument(
+        "--largest",
+        type=int,
+        default=1_000_000,
+        help="the largest size, where tasks have sizes (10^6)",
+    )
     options = parser.parse_args(argv)
     if unknown := [p for p in options.parts if p not in PARTS]:
         parser.error(f"no part {unknown[0]!r}; there are {', '.join(PARTS)}")
@@ -34,7 +40,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     console = Console()
     for name in options.parts or PARTS:
         with console.status(name) as status:
-            part = PARTS[name](options.rounds, options.seconds, status.update)
+            part = PARTS[name](options.rounds, options.seconds, status.update, options.largest)
         file = part.write()
         show.text(part, console)
         console.print(f"numbers: {file}", markup=False)

@@ -27,9 +27,13 @@ Tell = Callable[[str], None]
 
 
 def measure(
-    rounds: int, seconds: float, tell: Tell, explorers: tuple[Explorer, ...] = EXPLORERS
+    rounds: int,
+    seconds: float,
+    tell: Tell,
+    largest: int = 0,
+    explorers: tuple[Explorer, ...] = EXPLORERS,
 ) -> Measured:
-    """Everybody in turn in each round; mistakes are looked for once, in the first."""
+    """Everybody in turn in each round; mistakes are looked for once, in the first. There is no `largest` size."""
     rows: dict[tuple[str, str], Row] = {}
     versions: dict[str, str] = {}
     skipped: dict[str, str] = {}
