@@ -2,7 +2,7 @@
 # Everything is installed into .venv, from the pinned versions in .lock/constraints.txt, by the rule for $(STAMP) below.
 
 .DEFAULT_GOAL := help
-.PHONY: help run test demo-fair soak prove prove-induction spec mutants reach lint format setup lock clean bench bench-explorer crosscheck
+.PHONY: help run test demo-fair soak prove prove-induction spec mutants reach lint format setup lock clean bench bench-explorer crosscheck conform
 
 VENV  := .venv
 BIN   := $(VENV)/bin
@@ -31,6 +31,8 @@ seriatim: how a message queue's threads must behave, as code you can run, break 
   make demo-fair  the fair consumer's two published tables, simulated side by side, and build/demo/fair.svg
   make soak     the machines for SECONDS (120): drawn programs under the explorer and on real threads
   make spec     the Promela models under Spin (installed if you are root on Debian), against spec/manifest.json
+  make conform  real brokers and queues, each started, driven, judged and stopped; what is not there is
+                installed if you are root on Debian. SYSTEM=rabbitmq takes those whose name begins so
   make prove    z3 on the systems of spec/induction, for any number of threads, entries and consumers,
                 and CrossHair on every pure function that has a contract
   make prove-induction  the first half alone

@@ -26,6 +26,10 @@ class Listed:
     start: Callable[[], AbstractContextManager[str]] = servers.nothing
     arguments: dict[str, str | int] = field(default_factory=dict)
     """Of its queues."""
+    without: frozenset[str] = frozenset()
+    """Features left out, because what they break would hide all else."""
+    known: frozenset[str] = frozenset()
+    """Properties that it is known to violate; any other is news."""
 
 
 SYSTEMS: dict[str, Listed] = {
@@ -45,6 +49,7 @@ SYSTEMS: dict[str, Listed] = {
             "given back to the head or to the tail, by the delivery limit; https://www.rabbitmq.com/docs/quorum-queues",
             start=servers.rabbitmq,
             arguments={"x-queue-type": "quorum"},
+            known=frozenset({"P5"}),
         ),
         Listed(
             "brokerj",
@@ -52,6 +57,15 @@ SYSTEMS: dict[str, Listed] = {
             "org.apache.qpid:qpid-broker-core",
             "strict order: an entry keeps its place for life",
             start=servers.brokerj,
+            without=frozenset({"drop"}),
+        ),
+        Listed(
+            "brokerj-drop",
+            "the same, with nack and reject without requeue",
+            "org.apache.qpid:qpid-broker-core",
+            "a message rejected without requeue is discarded or dead-lettered; AMQP 0-9-1, basic.reject",
+            start=servers.brokerj,
+            known=frozenset({"P1"}),
         ),
         Listed(
             "beanstalkd",
@@ -111,6 +125,7 @@ SYSTEMS: dict[str, Listed] = {
             "kombu",
             "AMQP's methods over lists in memory; kombu.transport.virtual",
             f"{ADAPTERS}:KombuMemory",
+            known=frozenset({"P1", "P5", "P7", "answers"}),
         ),
     )
 }
