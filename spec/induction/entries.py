@@ -321,7 +321,6 @@ def advance(s: State, t: Term, k: Term) -> tuple[Term, State]:
     guard = And(
         s.looking(t),
         s.registered(s.whose(t)),
-        Not(s.passed(t)),
         s.mark(s.whose(t)) == s.mark_seen(t),
         Not(s.used(k)),
     )
@@ -340,6 +339,12 @@ def rewind(s: State, t: Term, e: Term, c: Term, k: Term) -> tuple[Term, State]:
     return And(s.owes(t, e, c), Not(s.used(k))), moved(s, c, back, k).but(
         owes=at(s.owes, t, e, c, False)
     )
+
+
+@SYSTEM.action(t=Thread)
+def all_told(s: State, t: Term) -> tuple[Term, State]:
+    """It owes nobody anything, and goes on to look for somebody to take what is there (rule 5)."""
+    return every(Entry, Consumer, lambda e, c: Not(s.owes(t, e, c))), s
 
 
 # ---- what is always so
@@ -629,7 +634,6 @@ def advance_by_value(s: State, t: Term, k: Term) -> tuple[Term, State]:
     guard = And(
         s.looking(t),
         s.registered(s.whose(t)),
-        Not(s.passed(t)),
         s.pointer(s.whose(t)) == s.place_seen(t),
         Not(s.used(k)),
     )
