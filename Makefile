@@ -2,7 +2,7 @@
 # Everything is installed into .venv, from the pinned versions in .lock/constraints.txt, by the rule for $(STAMP) below.
 
 .DEFAULT_GOAL := help
-.PHONY: help run test demo-fair soak prove prove-induction spec mutants reach lint format setup lock clean bench bench-explorer crosscheck conform
+.PHONY: help run test demo-fair soak prove prove-induction spec mutants reach lint format setup lock clean bench profile bench-explorer crosscheck conform
 
 VENV  := .venv
 BIN   := $(VENV)/bin
@@ -48,6 +48,7 @@ seriatim: how a message queue's threads must behave, as code you can run, break 
                         stopped, it goes on where it was
   make bench            us and our peers side by side, in rounds: numbers and a page in build/bench;
                         a peer that cannot be had is skipped with the reason
+  make profile          where the time goes on the three hot paths
   make bench-explorer   only the explorer: frontrun, interleave-test, loom, shuttle, Lincheck, Spin
 
 A fresh machine needs Python 3.11 or newer, make and a network. Each target installs what it needs, once.
@@ -72,7 +73,7 @@ test: $(STAMP)
 
 demo-fair: $(STAMP)
 	@mkdir -p build/demo
-	@$(BIN)/python -c 'from seriatim_models.programs import fair_simulation as f; print(f.text()); f.plot("build/demo/fair.svg")'
+	@$(BIN)/seriatim demo fair --svg build/demo/fair.svg $(ARGS)
 
 soak: $(STAMP)
 	@$(BIN)/python -m seriatim_models.machines.soak $(SECONDS) $(ARGS)
@@ -103,6 +104,9 @@ crosscheck: $(STAMP)
 
 bench: $(STAMP)
 	@$(BIN)/python -m seriatim_models.bench $(ARGS)
+
+profile: $(STAMP)
+	@$(BIN)/python -m seriatim_models.bench.profile $(ARGS)
 
 bench-explorer: $(STAMP)
 	@$(BIN)/python -m seriatim_models.bench explorer $(ARGS)

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from seriatim_models.bench import exploring, histories, oracle, show
+from seriatim_models.bench import exploring, histories, oracle, profile, show
 from seriatim_models.bench.explorers import HERE, SPIN, Absent, Outcome, explore_here, outcome
 from seriatim_models.bench.growth import fit
 from seriatim_models.bench.measure import Measured, Row, Series
@@ -155,3 +155,20 @@ def test_who_gave_up_on_a_small_history_is_not_asked_about_a_larger_one() -> Non
     part = oracle.measure(1, 1.0, lambda _: None, 10_000, (Slow(),))
     assert {r.verdict for r in part.rows} == {"unfinished"}
     assert not any(r.seconds for r in part.rows)
+
+
+def test_a_profile_names_what_costs_most(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def slow_part() -> int:
+        return sum(range(300_000))
+
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setitem(
+        profile.PATHS, "mine", lambda: lambda: [slow_part() for _ in range(3)] and None
+    )
+    assert profile.main(["mine", "--top", "3"]) == 0
+    assert "slow_part" in capsys.readouterr().out
+    assert (tmp_path / "build/bench/mine.pstats").exists()
+    with pytest.raises(SystemExit):
+        profile.main(["theirs"])

@@ -69,7 +69,8 @@ class Python:
         return version("seriatim") if self.name.startswith("seriatim") else ""
 
     def check(self, folder: Path, seconds: float) -> Judged:
-        command = [sys.executable, "-m", "seriatim_models.bench.oracle", self.kind, folder]
+        module = "seriatim_models.bench.oracle"
+        command = [sys.executable, "-m", module, self.kind, str(folder)]
         try:
             # Reading may take as long again as checking, and twice that on a busy machine.
             said = run(command, seconds=10 * seconds)
