@@ -19,6 +19,7 @@ from seriatim_models.cli.audit import audit
 from seriatim_models.cli.campaign import campaign
 from seriatim_models.cli.check import check
 from seriatim_models.cli.conform import conform
+from seriatim_models.cli.demo import demo
 from seriatim_models.cli.generate import generate
 from seriatim_models.cli.learn import learn
 from seriatim_models.cli.listing import listing
@@ -45,6 +46,7 @@ INTERRUPTED = 130
         seriatim conform --exec ./queue            is this queue right?
         seriatim list properties                   what is claimed at all
         seriatim learn                             lessons with exercises
+        seriatim demo fair                         two published tables, simulated
 
         [bold]Exit codes[/]
         0  all well
@@ -73,6 +75,7 @@ for command in (
     show,
     listing,
     learn,
+    demo,
     tour,
     manual,
 ):
