@@ -80,7 +80,7 @@ def _check(world: World) -> Callable[..., SimpleNamespace]:
         world.asked.append({"program": program.id, "mutant": mutant and mutant.id, **how})
         tell = how.get("on_progress")
         assert callable(tell)
-        tell(7)
+        tell(explorer.Progress(7, 0.1, explorer.Estimate(12, 1, 20, 5, 0)))
         broken = program.id in world.violated or (
             mutant is not None and mutant.id in world.violated
         )
@@ -102,6 +102,7 @@ def _check(world: World) -> Callable[..., SimpleNamespace]:
                 blocked=0,
                 why="Something broke." if broken else "",
                 bounds={"max_steps": 5000, "seconds": None},
+                split="2 processes shared the search" if how["jobs"] == 2 else None,
                 counterexample=FakeCounterexample() if broken else None,
             ),
             seconds=0.25,
@@ -153,7 +154,7 @@ def world(monkeypatch: pytest.MonkeyPatch) -> World:
         if token != "s1-abc":
             raise explorer.BadToken("the token does not begin with a version")
         made.violated.add("enqueue-enqueue")
-        return check_program(found["enqueue-enqueue"], on_progress=lambda n: None)
+        return check_program(found["enqueue-enqueue"], on_progress=lambda n: None, jobs=1)
 
     for module, name, value in (
         (programs, "PROGRAMS", found),

@@ -104,6 +104,14 @@ def test_a_mutant_that_survives_leaves_with_1(world: Any, run: Any) -> None:
     assert "it survives" in ran.out
 
 
+def test_processes_to_spare_split_a_program(world: Any, run: Any) -> None:
+    ran = run("check", "enqueue-enqueue", "--jobs", "2")
+    assert world.asked[0]["jobs"] == 2
+    assert "enqueue-enqueue: 2 processes shared the search" in ran.out
+    ran = run("check", "enqueue-enqueue", "--jobs", "2", "--strategy", "pct")
+    assert world.asked[1]["jobs"] == 1
+
+
 def test_an_edit_shows_only_what_differs() -> None:
     found = edit(
         "    one()\n    two()\n\n    # after", "    one()\n    if a:\n        two()\n\n    # after"

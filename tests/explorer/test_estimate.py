@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
+from hashlib import blake2b
 
 import pytest
 
+from seriatim_models.explorer import Estimate, Progress, Watch, explore
 from seriatim_models.explorer.brute import interleavings
+from seriatim_models.explorer.dpor import Search
 from seriatim_models.explorer.estimate import PartialOrder, estimate, linear_extensions
+from seriatim_models.explorer.foata import Names
 from seriatim_models.explorer.generated import generate
 from seriatim_models.explorer.litmus import (
     Program,
@@ -49,6 +54,76 @@ def test_the_estimate_of_an_even_program_is_near() -> None:
     guess = estimate(racy_counter(3), 400, seed=1)
     assert 30 < guess.traces < 42
     assert guess.skipped == 0
+
+
+def test_names_are_counted_exactly_while_there_is_room_and_nearly_beyond() -> None:
+    names = Names(most=1000)
+    for k in range(500):
+        assert not names.met(named(k))
+        assert names.met(named(k))
+    assert (names.count, names.share) == (500, 1)
+    for _ in range(2):
+        for k in range(40_000):
+            names.met(named(k))
+    assert len(names.kept) <= 1000
+    assert names.share >= 32
+    assert names.count == pytest.approx(40_000, rel=0.15)
+
+
+def test_names_of_two_join_whatever_their_shares() -> None:
+    few, many = Names(most=1000), Names(most=1000)
+    for k in range(600):
+        few.met(named(k))
+    for k in range(20_000):
+        many.met(named(k))
+    again = few.join(many.kept, many.share)
+    assert few.count == many.count == pytest.approx(20_000, rel=0.15)
+    assert again * few.share == pytest.approx(600, rel=0.5)
+    assert many.join(few.kept, few.share) == len(few.kept)
+
+
+def named(k: int) -> bytes:
+    return blake2b(str(k).encode(), digest_size=16).digest()
+
+
+def test_the_share_of_the_tree_grows_to_one() -> None:
+    search = Search(Runner(racy_counter(4), Setting(), Limits()))
+    shares = []
+    while not search.once():
+        shares.append(search.share())
+    assert shares[0] < 0.2
+    assert shares[-1] > 0.95
+    assert 0.1 < shares[288] < 0.9
+
+
+def test_progress_is_told_with_a_size_and_the_time_left() -> None:
+    said: list[Progress] = []
+    watch = Watch(said.append)
+    runner = Runner(racy_counter(4), Setting(), Limits(max_executions=200))
+    Search(runner).run()
+    watch(runner)
+    told = said[0]
+    assert told.executions == 200
+    assert told.estimate.walks > 0
+    assert told.total is not None
+    assert told.left is not None
+    assert re.search(r"200 executions, [\d,]+/s, about [\d,]+ .*in all.*, 0:00:0\d left", str(told))
+
+
+def test_a_sample_has_a_size_but_no_end() -> None:
+    size = Estimate(traces=576, traces_error=10, schedules=2520, walks=200, skipped=0)
+    told = Progress(1000, 0.5, size, samples=True)
+    assert told.left is None
+    assert str(told).startswith("1,000 executions, 2,000/s, of about 576 traces in all")
+
+
+def test_a_budget_that_ran_out_says_how_much_there_is() -> None:
+    result = explore(racy_counter(4), max_executions=300)
+    assert result.progress is not None
+    assert result.progress.total is not None
+    assert 300 < result.progress.total < 5000
+    assert result.progress.size in result.why
+    assert explore(racy_counter(4)).progress is None
 
 
 def test_linear_extensions() -> None:

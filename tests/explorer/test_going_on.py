@@ -2,11 +2,22 @@
 
 from __future__ import annotations
 
+import os
+import signal
+from collections import Counter
 from pathlib import Path
 
 import pytest
 
-from seriatim_models.explorer import BadCheckpoint, Dpor, Misuse, Random, explore
+from seriatim_models.explorer import (
+    BadCheckpoint,
+    Dpor,
+    ExplorerError,
+    Misuse,
+    Random,
+    World,
+    explore,
+)
 from seriatim_models.explorer.dpor import Search
 from seriatim_models.explorer.frontier import add_counts
 from seriatim_models.explorer.generated import generate
@@ -56,6 +67,76 @@ def test_processes_share_a_search_without_redundancy(program: Program, traces: i
     assert result.verdict == "ok"
     assert (result.complete, result.traces) == (traces, traces)
     assert (result.blocked, result.redundant) == (0, 0)
+
+
+class Sum:
+    """Adds up what the readers and writers of `peterson` returned."""
+
+    def __init__(self) -> None:
+        self.seen: Counter[str] = Counter()
+
+    def __call__(self, world: World) -> None:
+        if not world.rehearsal:
+            self.seen[world.end] += 1
+            self.seen["steps"] += world.steps
+
+    def empty(self) -> Sum:
+        return Sum()
+
+    def counts(self) -> dict[str, int]:
+        return dict(self.seen)
+
+    def add(self, counts: dict[str, int]) -> None:
+        self.seen.update(counts)
+
+
+def test_processes_add_up_what_they_observed() -> None:
+    alone, together = Sum(), Sum()
+    one = explore(peterson(2), on_execution=alone)
+    two = explore(peterson(2), on_execution=together, jobs=3)
+    assert one.split is None
+    assert two.split is not None
+    assert two.split.parts > 3
+    assert together.seen == alone.seen
+    assert alone.seen["finished"] == 2420
+
+
+def test_a_later_process_adds_up_what_an_earlier_one_observed(tmp_path: Path) -> None:
+    file = tmp_path / "checkpoint"
+    explore(peterson(2), on_execution=Sum(), max_executions=900, checkpoint=file)
+    later = Sum()
+    explore(peterson(2), on_execution=later, checkpoint=file)
+    assert later.seen["finished"] == 2420
+
+
+@pytest.mark.parametrize("most", [50, 700])
+def test_processes_keep_to_a_budget_of_executions(most: int) -> None:
+    result = explore(peterson(2), max_executions=most, jobs=3)
+    assert result.complete == most
+    assert result.verdict == "inconclusive"
+    assert f"max_executions={most}" in result.why
+
+
+def test_an_error_in_a_process_is_raised_here() -> None:
+    here = os.getpid()
+
+    def observe(world: World) -> None:
+        if os.getpid() != here:
+            raise KeyError("mine")
+
+    with pytest.raises(KeyError, match="mine"):
+        explore(peterson(2), on_execution=observe, jobs=2)
+
+
+def test_a_process_that_is_killed_is_an_error_that_says_so() -> None:
+    here = os.getpid()
+
+    def observe(world: World) -> None:
+        if os.getpid() != here:
+            os.kill(os.getpid(), signal.SIGKILL)
+
+    with pytest.raises(ExplorerError, match="was it killed"):
+        explore(peterson(2), on_execution=observe, jobs=2)
 
 
 def test_processes_find_a_mistake() -> None:

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
         seriatim check --mutant published-immediate   see the published race
         seriatim check --mutants                      each must die by its property
         seriatim check --strategy pct --budget 30     sample, 30 s for each program
+        seriatim check handover --jobs 4              one program's schedules in four processes
         seriatim check --json - | jq .verdict         verdicts for another program
 
         A budget that runs out is never called ok: the verdict is inconclusive, exit code 3.
@@ -64,7 +65,8 @@ if TYPE_CHECKING:
     "--jobs",
     type=click.IntRange(min=1),
     metavar="N",
-    help="Check so many programs at once [dim](as many as there are processors)[/].",
+    help="Processes: so many programs at once, and a program's schedules split among those to spare "
+    "[dim](as many programs as there are processors, none split)[/].",
 )
 @click.option(
     "--replay", "token", metavar="TOKEN", help="Run only the schedule that this token stands for."
@@ -107,6 +109,9 @@ def check(
 def finish(report: Report, out: Outputs) -> int:
     """Show the report, write what was asked for, and say with which code to leave."""
     write(out.console, report)
+    for run in report.programs:
+        if run.split:
+            out.console.print(f"{run.program}: {run.split}", markup=False, soft_wrap=True)
     out.write(report)
     return report.exit_code
 

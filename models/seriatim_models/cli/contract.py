@@ -49,6 +49,9 @@ class Explored(Protocol):
     def bounds(self) -> Mapping[str, int | float | None]: ...
 
     @property
+    def split(self) -> object | None: ...
+
+    @property
     def counterexample(self) -> Interleaving | None: ...
 
 

@@ -8,11 +8,13 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Protocol
 
+import msgspec
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
@@ -48,9 +50,13 @@ class Outputs:
 
             put(self.json, encode(report))
         if self.html is not None:
+            from seriatim_models.cli import fates
             from seriatim_models.report.html import html
 
-            put(self.html, html(report, race, repaired).encode())
+            programs = [fates.decided(run) for run in report.programs]
+            drawn = msgspec.structs.replace(report, programs=programs)
+            race = fates.decided_race(race) if race else None
+            put(self.html, html(drawn, race, repaired).encode())
         if self.junit is not None:
             from seriatim_models.report.junit import junit
 
@@ -77,8 +83,13 @@ def put(target: str, content: bytes) -> None:
         raise Mistake(f"cannot write {target}: {error.strerror}") from error
 
 
-Tell = Callable[[int], None]
-"""Called now and then by what works, with how many executions it has behind it."""
+class Tell(Protocol):
+    """Called now and then by what works, with how many executions it has behind it, and how far that is."""
+
+    def __call__(self, executions: int, said: str = "", /) -> None: ...
+
+
+PATIENCE = 10.0  # seconds without a word, where lines do not move
 
 
 class Work:
@@ -98,7 +109,9 @@ class Work:
             console=self._console,
             transient=True,
             disable=not self._live,
+            auto_refresh=False,  # no thread of its own: a search may fork this process
         )
+        self._said = time.monotonic()
 
     @contextmanager
     def running(self) -> Iterator[Work]:
@@ -108,16 +121,25 @@ class Work:
 
     def say(self, description: str) -> None:
         """What is being worked on."""
-        self._progress.update(self._task, description=description, note="")
+        self._progress.update(self._task, description=description, note="", refresh=True)
+
+    def note(self, name: str, said: str) -> None:
+        """How far `name` is."""
+        self._progress.update(self._task, note=said, refresh=True)
+        if not self._live and time.monotonic() - self._said > PATIENCE:
+            self._line(f"[{self._done}/{self._total}] {name}: {said} ...")
+
+    def _line(self, said: str) -> None:
+        self._said = time.monotonic()
+        self._console.print(said, markup=False, soft_wrap=True)
 
     def finished(self, name: str, seconds: float, executions: int = 0) -> None:
         """One item ended; the plain form prints its line."""
         self._done += 1
-        self._progress.update(self._task, completed=self._done)
+        self._progress.update(self._task, completed=self._done, refresh=True)
         if not self._live:
             detail = f", {executions:,} executions" if executions else ""
-            line = f"[{self._done}/{self._total}] {name}: {seconds:.1f} s{detail}"
-            self._console.print(line, markup=False, soft_wrap=True)
+            self._line(f"[{self._done}/{self._total}] {name}: {seconds:.1f} s{detail}")
 
     @contextmanager
     def item(self, name: str) -> Iterator[Tell]:
@@ -126,11 +148,11 @@ class Work:
         self.say(name)
         executions = 0
 
-        def tell(count: int) -> None:
+        def tell(count: int, said: str = "", /) -> None:
             nonlocal executions
             executions = count
             rate = count / max(time.monotonic() - begun, 1e-9)
-            self._progress.update(self._task, note=f"{count:,} executions, {rate:,.0f}/s")
+            self.note(name, said or f"{count:,} executions, {rate:,.0f}/s")
 
         yield tell
         self.finished(name, time.monotonic() - begun, executions)

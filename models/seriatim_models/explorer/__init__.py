@@ -29,6 +29,7 @@ from seriatim_models.explorer.errors import (
     NondeterministicProgram,
     OutsideModel,
 )
+from seriatim_models.explorer.estimate import Estimate, Progress, Watch, estimate
 from seriatim_models.explorer.result import Result
 from seriatim_models.explorer.runner import Violation
 from seriatim_models.explorer.search import Replay, Strategy, checked, explore
@@ -40,6 +41,7 @@ __all__ = [
     "BadToken",
     "Counterexample",
     "Dpor",
+    "Estimate",
     "ExplorerError",
     "Handle",
     "Misuse",
@@ -48,6 +50,7 @@ __all__ = [
     "OutsideModel",
     "Pct",
     "Pos",
+    "Progress",
     "Random",
     "Record",
     "Replay",
@@ -55,7 +58,9 @@ __all__ = [
     "Step",
     "Strategy",
     "Violation",
+    "Watch",
     "World",
     "checked",
+    "estimate",
     "explore",
 ]

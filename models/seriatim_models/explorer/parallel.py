@@ -62,6 +62,17 @@ class Split:
     """How many pieces of the tree were given to a process."""
     handed_back: int = 0
     """Sequences that a part found for nodes above it."""
+    repeated: int = 0
+    """Executions of a trace that somebody had seen."""
+    in_vain: int = 0
+    """Executions that came to nothing, because all that could go on was asleep."""
+
+    def __str__(self) -> str:
+        return (
+            f"{self.processes} processes shared the search in {self.parts} parts: "
+            f"{self.repeated} executions repeated, {self.in_vain} in vain, "
+            f"{self.handed_back} sequences handed from one part to another"
+        )
 
 
 class Place:
@@ -218,6 +229,13 @@ def explore_parallel(runner: Runner, jobs: int) -> None:
     master.split.processes = jobs
     runner.split = master.split
     master.take(answer(search, over=False), [master.root])
+    try:
+        _share(runner, master, jobs)
+    finally:
+        master.split.repeated, master.split.in_vain = runner.redundant, runner.blocked
+
+
+def _share(runner: Runner, master: Master, jobs: int) -> None:
     with Crew(runner, jobs - 1) as crew:
         while (master.tasks or crew.busy) and not runner.over():
             crew.employ(master)
@@ -280,7 +298,9 @@ class Crew:
             if portion < 1:
                 return
             connection = self.idle.pop()
-            trails = [master.tasks.popleft() for _ in range(number)]  # the shallowest, so the largest
+            trails = [
+                master.tasks.popleft() for _ in range(number)
+            ]  # the shallowest, so the largest
             tasks = [master.task(trail) for trail in trails]
             connection.send((tasks, portion, runner.seconds_left))
             self.busy[connection] = trails

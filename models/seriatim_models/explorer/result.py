@@ -10,6 +10,7 @@ from seriatim_models.explorer.foata import NormalForm
 
 if TYPE_CHECKING:
     from seriatim_models.explorer.counterexample import Counterexample
+    from seriatim_models.explorer.estimate import Progress
     from seriatim_models.explorer.parallel import Split
 
 
@@ -57,6 +58,8 @@ class Result:
     seed: int | None = None
     chance: float | None = None
     """For PCT: the least probability with which one run finds a bug of the stated depth, if there is one."""
+    progress: Progress | None = None
+    """How far it was, and how much there is in all, where a budget of `Dpor` ran out before all was seen."""
     split: Split | None = None
     """What it cost to share the search between processes, if it was worth sharing."""
     trace_set: set[NormalForm] | None = None

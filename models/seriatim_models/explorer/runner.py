@@ -122,6 +122,8 @@ class Runner:
         self.spent = ""
         """The budget that ran out."""
         self.exhausted = False
+        self.share: Callable[[], float] | None = None
+        """The part of its tree that the search has explored, if it can say."""
         self.split: Any = None
         """What it cost to share the search with other processes, if it was shared: a `parallel.Split`."""
         self.chance: float | None = None

@@ -10,6 +10,8 @@ from seriatim_models.explorer import bounded, token
 from seriatim_models.explorer.counterexample import counterexample, follow, tokened
 from seriatim_models.explorer.dpor import Dpor, Search
 from seriatim_models.explorer.errors import BadToken, Misuse, NondeterministicProgram
+from seriatim_models.explorer.estimate import Estimator
+from seriatim_models.explorer.estimate import progress as progress_of
 from seriatim_models.explorer.frontier import load, save
 from seriatim_models.explorer.guard import guarded
 from seriatim_models.explorer.parallel import explore_parallel
@@ -107,6 +109,11 @@ def explore(
             runner.found[0] = Shrinker(runner, shrink).run()
         result = _finding(runner, name, strategy)
         result.seconds = seconds_spent
+        if isinstance(strategy, Dpor) and result.verdict == "inconclusive" and not runner.cut:
+            # A budget ran out. How much is there besides?
+            size = Estimator(program, setting, max_steps).spend(min(0.05 * seconds_spent, 0.5))
+            result.progress = progress_of(runner, size)
+            result.why += f"; {result.progress.size}"
         return result
 
 
@@ -253,12 +260,8 @@ def _finding(runner: Runner, name: str, strategy: Strategy) -> Result:
         if runner.spin:
             reason += f"; {runner.spin} (block on a condition instead, or bound the loop)"
         result.why = f"nothing was wrong in {_many(result)}, but that is not everything: {reason}"
-    if (split := runner.split) is not None:
-        result.why += (
-            f"; {split.processes} processes shared them in {split.parts} parts: "
-            f"{result.redundant} executions were repeated, {result.blocked} in vain, "
-            f"{split.handed_back} sequences went back"
-        )
+    if runner.split is not None:
+        result.why += f"; {runner.split}"
     return result
 
 

@@ -7,7 +7,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from seriatim_models.explorer import BadToken, Dpor, Replay, Result, World, explore
+import msgspec
+
+from seriatim_models.explorer import BadToken, Dpor, Progress, Replay, Result, Watch, World, explore
 from seriatim_models.history.event import Event, event
 from seriatim_models.programs.base import Mutant, Program
 from seriatim_models.programs.variants import load
@@ -57,6 +59,28 @@ class Judge:
         if first is None:
             return None
         return f"{first.property}: {first.explanation}"
+
+    # What several processes add up together, see `seriatim_models.explorer.runner.Summing`.
+
+    def empty(self) -> Judge:
+        return Judge([p.id for p in self.properties])
+
+    def counts(self) -> dict[str, Any]:
+        return {
+            "tested": self.tested,
+            "untestable": self.untestable,
+            "convicted": msgspec.to_builtins(self.convicted),
+        }
+
+    def add(self, counts: dict[str, Any]) -> None:
+        for sums, more in (
+            (self.tested, counts["tested"]),
+            (self.untestable, counts["untestable"]),
+        ):
+            for id, n in more.items():
+                sums[id] += n
+        convicted = msgspec.convert(counts["convicted"], dict[str, Finding])
+        self.convicted = {**convicted, **self.convicted}
 
     def findings(self, subject: str, exhausted: bool) -> list[Finding]:
         """One finding for each property; what was not violated is only ok if every schedule was looked at."""
@@ -109,7 +133,7 @@ def check_program(
     strategy: Any = None,
     seconds: float | None = None,
     properties: Sequence[str] | None = None,
-    on_progress: Callable[[int], None] | None = None,
+    on_progress: Callable[[Progress], None] | None = None,
     keep_going: bool = False,
     **budgets: Any,
 ) -> ProgramResult:
@@ -119,22 +143,13 @@ def check_program(
     """
     ids = properties or ((mutant.killed_by,) if mutant is not None else program.properties)
     verdicts = Judge(ids)
-    count = 0
-
-    def observe(world: World) -> str | None:
-        nonlocal count
-        if not world.rehearsal:
-            count += 1
-            if on_progress is not None:
-                on_progress(count)
-        return verdicts(world)
-
     explored = explore(
         runnable(program, mutant),
         strategy or Dpor(real_time=program.real_time),
         name=subject(program, mutant),
         seconds=seconds,
-        on_execution=observe,
+        on_execution=verdicts,
+        progress=None if on_progress is None else Watch(on_progress),
         keep_going=keep_going,
         **budgets,
     )
