@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import importlib.util
 import re
+import sys
 from pathlib import Path
 
+import msgspec
 import pytest
 from rich.console import Console
 
-from seriatim_models.bench import exploring, histories, oracle, profile, show
-from seriatim_models.bench.explorers import HERE, SPIN, Absent, Outcome, explore_here, outcome
+from seriatim_models.bench import exploring, growing, histories, oracle, profile, show
+from seriatim_models.bench.explorers import HERE, SPIN, Absent, Outcome, explore_here, outcome, run
 from seriatim_models.bench.growth import fit
 from seriatim_models.bench.measure import Measured, Row, Series
 from seriatim_models.bench.programs import MISTAKES, SPEED
@@ -119,7 +121,7 @@ def test_the_page_has_ratios_growth_and_a_plot(
     )
     page = show.page([part]).read_text()
     assert "<svg" in page
-    assert "size^1.00" in page
+    assert "time of peer: size^1.00" in page
     assert "<td>2</td>" in page
 
 
@@ -172,3 +174,11 @@ def test_a_profile_names_what_costs_most(
     assert (tmp_path / "build/bench/mine.pstats").exists()
     with pytest.raises(SystemExit):
         profile.main(["theirs"])
+
+
+@pytest.mark.parametrize(("name", "size"), zip(growing.COSTS, (20, 10, 2000), strict=True))
+def test_a_point_of_growth_is_measured_in_a_process_of_its_own(name: str, size: int) -> None:
+    said = run([sys.executable, "-m", growing.MODULE, name, str(size)], seconds=60)
+    point = msgspec.json.decode(said, type=growing.Point)
+    assert point.seconds > 0
+    assert point.memory > 0

@@ -10,7 +10,7 @@ from pathlib import Path
 from rich.console import Console
 from rich.table import Table
 
-from seriatim_models.bench.growth import Growth, fit
+from seriatim_models.bench.growth import fit
 from seriatim_models.bench.measure import OUT, Measured, Row, Series
 
 US = "seriatim"
@@ -124,22 +124,26 @@ def table(part: Measured) -> Table:
     return drawn
 
 
-def growths(part: Measured) -> dict[str, Growth]:
-    """How the time of each grows with the size of its tasks, where there are three sizes or more."""
-    found = {}
+def growths(part: Measured) -> list[str]:
+    """How the time and the memory of each grow with the size of its tasks, where there are three sizes or more."""
+    found = []
     for who in part.everybody:
-        mine = [r for r in part.rows if r.who == who and r.size and r.seconds]
-        sizes = [r.size for r in mine if r.size is not None]
-        if len(set(sizes)) >= 3:
-            found[who] = fit(sizes, [Series(r.seconds).median for r in mine])
+        mine = [(r.size, r) for r in part.rows if r.who == who and r.size and r.seconds]
+        if len({size for size, _ in mine}) >= 3:
+            sizes = [size for size, _ in mine]
+            time = fit(sizes, [Series(r.seconds).median for _, r in mine])
+            found.append(f"time of {who}: {time}")
+            if all(r.memory for _, r in mine):
+                used = fit(sizes, [max(r.memory) for _, r in mine])
+                found.append(f"memory of {who}: {used}")
     return found
 
 
 def text(part: Measured, console: Console) -> None:
     console.print(table(part))
     console.print(", ".join(f"{w} {v}" for w, v in part.versions.items()), highlight=False)
-    for who, growth in growths(part).items():
-        console.print(f"time of {who} grows as {growth}", markup=False, highlight=False)
+    for growth in growths(part):
+        console.print(growth, markup=False, highlight=False)
     for note in part.notes:
         console.print(note, markup=False, highlight=False)
     for who, why in part.skipped.items():
@@ -159,7 +163,7 @@ def page(parts: Sequence[Measured]) -> Path:
             for row in made
         ]
         notes = [", ".join(f"{w} {v}" for w, v in part.versions.items())]
-        notes += [f"time of {w} grows as {g}" for w, g in growths(part).items()]
+        notes += growths(part)
         notes += part.notes
         notes += [f"skipped {w}: {why}" for w, why in part.skipped.items()]
         notes.append(f"{part.machine}; {part.rounds} rounds, {part.date}; made by `{part.command}`")
