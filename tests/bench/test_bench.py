@@ -176,7 +176,7 @@ def test_a_profile_names_what_costs_most(
         profile.main(["theirs"])
 
 
-@pytest.mark.parametrize(("name", "size"), zip(growing.COSTS, (20, 10, 2000), strict=True))
+@pytest.mark.parametrize(("name", "size"), [*zip(growing.COSTS, (20, 10, 2000), strict=True)])
 def test_a_point_of_growth_is_measured_in_a_process_of_its_own(name: str, size: int) -> None:
     said = run([sys.executable, "-m", growing.MODULE, name, str(size)], seconds=60)
     point = msgspec.json.decode(said, type=growing.Point)
