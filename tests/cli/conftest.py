@@ -14,6 +14,7 @@ from types import SimpleNamespace
 import pytest
 
 from seriatim_models import cli, explorer, pipeline, programs, properties
+from seriatim_models.cli import fates
 from seriatim_models.explorer.counterexample import Step
 from seriatim_models.history import Event, HistoryError
 from seriatim_models.properties import blackbox
@@ -113,7 +114,7 @@ def _check(world: World) -> Callable[..., SimpleNamespace]:
 
 def _audit(world: World) -> Callable[..., SimpleNamespace]:
     def audit_paths(
-        paths: list[str], engine: str, properties: object, out: str | None
+        paths: list[str], engine: str, properties: object, out: str | None, *spark: object
     ) -> SimpleNamespace:
         if missing := [path for path in paths if not Path(path).exists()]:
             raise HistoryError(f"{missing[0]}: cannot be read: no such file or folder")
@@ -161,6 +162,7 @@ def world(monkeypatch: pytest.MonkeyPatch) -> World:
         (programs, "MUTANTS", mutants),
         (programs, "check_program", check_program),
         (programs, "replay", replay),
+        (fates, "decided", lambda run: run),  # the fakes cannot be explored
         (pipeline, "audit_paths", _audit(made)),
         (
             properties,

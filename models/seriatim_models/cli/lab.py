@@ -12,12 +12,14 @@ import traceback
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from types import ModuleType
+from typing import cast
 
-from seriatim_models.cli import recordings
+from seriatim_models.cli import fates, recordings
 from seriatim_models.cli.audit import find_profile, run_audit
 from seriatim_models.cli.gather import program_run
 from seriatim_models.cli.mistakes import Mistake
-from seriatim_models.explorer import Result, World, explore
+from seriatim_models.explorer import Counterexample, Result, World, explore
+from seriatim_models.explorer.fate import fate
 from seriatim_models.report.lessons import Lesson, Run
 from seriatim_models.report.stepper import Story, story
 
@@ -63,8 +65,14 @@ class Lab:
             return _convicted(words[2]) if words[1] == "audit" else _found_by(words)
         for value in self.names.values():
             if isinstance(value, Result) and value.counterexample and self._new(value):
-                return story(value.counterexample)
+                return self._lost(value.counterexample)
         return None
+
+    def _lost(self, case: Counterexample) -> Story:
+        """With the step in which it was lost; a chapter calls its program `program`."""
+        program = cast(Program, self.names["program"])
+        lost = fate(program, case)
+        return story(case) if lost is None else fates.told(story(case), lost.lost, str(lost))
 
     def _new(self, result: Result) -> bool:
         new = id(result) not in self.looked_at
@@ -80,7 +88,7 @@ def _found_by(words: list[str]) -> Story | None:
         return None
     mutant = MUTANTS[words[words.index("--mutant") + 1]]
     found = program_run(check_program(PROGRAMS[mutant.program], mutant), "dpor", [])
-    return found.story
+    return fates.decided(found).story
 
 
 def _convicted(path: str) -> Story | None:

@@ -11,6 +11,7 @@ import rich_click as click
 from rich.markup import escape
 from rich.text import Text
 
+from seriatim_models.cli import fates
 from seriatim_models.cli.audit import find_profile, run_audit
 from seriatim_models.cli.check import finish, replayed
 from seriatim_models.cli.gather import new_report
@@ -80,12 +81,13 @@ def show(
     report = new_report(None, None, "greenlet")
     report.programs.append(interleaving(what))
     report.seconds = time.monotonic() - begun
-    if (told := report.programs[0].story) is not None:
+    drawn = fates.decided(report.programs[0]).story if html is not None or svg is not None else None
+    if drawn is not None:
         if html is not None:
             out.html = None
-            put(html, page(told, f"seriatim show {what}").encode())
+            put(html, page(drawn, f"seriatim show {what}").encode())
         if svg is not None:
-            put(svg, drawn(told).encode())
+            put(svg, pictured(drawn).encode())
     return finish(report, out)
 
 
@@ -99,7 +101,7 @@ def interleaving(what: str) -> ProgramRun:
     return Job(mutant.program, mutant.id, Search()).run()
 
 
-def drawn(told: Story) -> str:
+def pictured(told: Story) -> str:
     try:
         return picture(told)
     except TooLong as error:

@@ -62,6 +62,7 @@ def picture(told: Story) -> str:
             lanes=[(40 + LANE * k, name) for k, name in enumerate(told.threads)],
             width=x + STATE * len(entries) + 10,
             height=TOP + ROW * len(marks) + 40,
+            lost_at=TOP + ROW * (told.bad - 1) - 1 if told.fate and told.bad else None,
             states_at=x,
             state_width=STATE,
             lane_width=LANE,
@@ -76,7 +77,7 @@ def _marks(told: Story) -> Iterator[Mark]:
     for step in told.steps:
         text = f"{step.op} → {step.result}" if step.result else step.op
         text = text.replace("compare_and_set", "cas")
-        kind = "bad" if step.n == told.bad else "witness" if step.witness else ""
+        kind = "bad" if step.witness or step.n == told.bad else ""
         yield Mark(
             step.n,
             40 + LANE * step.lane,

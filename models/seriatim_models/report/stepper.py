@@ -123,6 +123,8 @@ class Story(msgspec.Struct, frozen=True, kw_only=True):
     """Number of the last good and of the first bad step; both 0 if nothing is wrong."""
     arrows: list[tuple[int, int]]
     """Steps of different threads, one of which must come before the other."""
+    fate: str = ""
+    """How it is known that the first bad step is the first: in words, if it was found out."""
     bars: list[Bar] = []
     """Of a recorded history: who had which message when."""
 
