@@ -52,7 +52,10 @@ const operations = {
 };
 
 function settle({ ch, dtag, multiple }, back) {
-  for (const [tag, entry] of [...channel(ch).held].filter(([t]) => t === dtag || (multiple && t <= dtag))) {
+  const all = multiple && dtag === 0; // what the channel holds
+  const tags = [...channel(ch).held].filter(([t]) => all || t === dtag || (multiple && t <= dtag));
+  if (!all && !tags.length) return { ok: false, code: 406, why: `unknown tag ${dtag}` };
+  for (const [tag, entry] of tags) {
     channel(ch).held.delete(tag);
     consumers.filter((c) => c.ch === ch).forEach((c) => c.has.delete(tag));
     if (back) requeue(entry);

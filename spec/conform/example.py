@@ -79,7 +79,10 @@ def do(
             requeue(*held)
     elif op in ("ack", "nack", "reject"):
         held = channels[ch].held
-        for tag in [t for t in held if t == dtag or (multiple and t <= dtag)]:
+        tags = [t for t in held if t == dtag or (multiple and (t <= dtag or dtag == 0))]
+        if not tags and not (multiple and dtag == 0):
+            return {"ok": False, "code": 406, "why": f"unknown tag {dtag}"}
+        for tag in tags:
             gone = held.pop(tag)
             if op != "ack" and requeue_:
                 requeue(*gone)

@@ -28,6 +28,7 @@ from seriatim_models.cli.options import HELP, lines
 from seriatim_models.cli.show import show
 from seriatim_models.cli.stream import stream
 from seriatim_models.cli.tour import tour
+from seriatim_models.cli.vectors import vectors
 
 FAULT = 70
 INTERRUPTED = 130
@@ -78,6 +79,7 @@ for command in (
     demo,
     tour,
     manual,
+    vectors,
 ):
     app.add_command(command)
 

@@ -79,7 +79,7 @@ from seriatim_models.report.text import STYLES, table, titled, verdict_text, wri
     default=30.0,
     show_default=True,
     metavar="N",
-    help="Search no longer.",
+    help="Search no longer [dim](at most twice that, to shorten what was found)[/].",
 )
 @click.option(
     "--scripts",
@@ -265,8 +265,15 @@ def tell_outcome(
     shown = table("profile", "consistent", "violated", "no case of")
     for name, violated in outcome.profiles.items():
         untested = outcome.untested[name]
-        verdict = Verdict.VIOLATED if violated else Verdict.OK
-        yes = Text("no" if violated else "yes", style=STYLES[verdict])
+        verdict = (
+            Verdict.VIOLATED
+            if violated
+            else Verdict.OK
+            if name in outcome.tested
+            else Verdict.INCONCLUSIVE
+        )
+        said = {Verdict.VIOLATED: "no", Verdict.OK: "yes", Verdict.INCONCLUSIVE: "no case"}
+        yes = Text(said[verdict], style=STYLES[verdict])
         shown.add_row(escape(name), yes, ", ".join(violated), ", ".join(untested))
     facts = f"{outcome.scripts:,} scripts, {outcome.steps:,} steps, seed {outcome.seed}"
     ended = ", until the time was over" if outcome.ended == "time" else ""

@@ -18,6 +18,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
+import msgspec
 import pika
 import pika.exceptions
 from pika.adapters.blocking_connection import BlockingChannel
@@ -74,6 +75,7 @@ class Broker:
                 "close",
             ),
             *("multiple", "drop", "channel-qos", "autoack", "redelivered"),
+            *("exclusive", "priority", "mandatory", "immediate", "recover"),
         }
     )
 
@@ -90,6 +92,7 @@ class Broker:
         self._channels: dict[int, _Channel] = {}
         self._names: dict[str, str] = {}
         self._live: dict[str, int] = {}  # queue: messages published and not settled
+        self._strange: dict[str, int] = {}  # queue: by how many its count is not what it must be
         try:
             self._parameters = pika.URLParameters(url)
         except (ValueError, TypeError, LookupError, AttributeError) as error:
@@ -119,24 +122,35 @@ class Broker:
         self._channels.clear()
         self._pushes.clear()
         self._live.clear()
+        self._strange.clear()
 
     def do(self, request: Request) -> Answer:
         with self._guarded(request.op):
             try:
                 answer: Answer = getattr(self, f"_{request.op}", self._cannot)(request)
             except pika.exceptions.ChannelClosedByBroker as closed:
-                self._lost(request.ch)
+                self._channels.pop(request.ch, None)
+                answer = Answer(ok=False, code=closed.reply_code, why=closed.reply_text)
+            except pika.exceptions.ConnectionClosedByBroker as closed:
+                # What is not implemented costs the connection, and all channels with it.
+                self._channels.clear()
+                self._connection = None
                 answer = Answer(ok=False, code=closed.reply_code, why=closed.reply_text)
         return answer
 
     def sync(self) -> bool:
+        if self._connection is None:
+            return False
         until = time.monotonic() + SETTLE
         with self._guarded("sync"):
             while True:
                 self._dispatch()
                 if all(self._at_rest(q) for q in self._names):
-                    return True
+                    return not any(self._strange.values())
                 if time.monotonic() > until:
+                    # Messages were lost or came from nowhere: from here on the count is compared with this one.
+                    for q in self._names:
+                        self._strange[q] = self._count(q) - self._expected(q)
                     return False
                 time.sleep(POLL)
 
@@ -201,6 +215,7 @@ class Broker:
     def _dispatch(self) -> None:
         assert self._connection is not None
         self._connection.process_data_events(0)
+        self._closed_channels()
 
     def _delete_queues(self) -> None:
         for name in self._names.values():
@@ -229,27 +244,45 @@ class Broker:
             self._delete_queues()
         return bool(declared.method.message_count)
 
-    def _at_rest(self, q: str) -> bool:
+    def _count(self, q: str) -> int:
         declared = self._admin.queue_declare(self._names[q], passive=True)
-        counted = declared.method.message_count
+        return int(declared.method.message_count)
+
+    def _held(self, q: str) -> int:
+        return sum(queue == q for c in self._channels.values() for queue, _ in c.held.values())
+
+    def _expected(self, q: str) -> int:
+        return self._live[q] - (0 if self._counts_held else self._held(q))
+
+    def _at_rest(self, q: str) -> bool:
+        counted = self._count(q)
         if self._counts_held:
             for channel in self._channels.values():
                 channel.pika.queue_declare(self._names[q], passive=True)
         self._dispatch()
-        held = sum(queue == q for c in self._channels.values() for queue, _ in c.held.values())
-        ready = self._live[q] - held
-        waiting = any(
+        off = self._strange.get(q, 0)
+        if counted != self._expected(q) + off:
+            return False
+        ready = self._live[q] + off - self._held(q)
+        return ready <= 0 or not any(
             consumer.queue == q and consumer.may_take(channel)
             for channel in self._channels.values()
             for consumer in channel.consumers.values()
         )
-        expected = self._live[q] if self._counts_held else ready
-        return bool(counted == expected and not (ready and waiting))
 
-    def _lost(self, ch: int) -> None:
-        """The broker closed a channel."""
-        if self._channels.pop(ch, None) is not None:
-            self._pushes.append(Push(ev="closed", ch=ch, t=time.monotonic_ns()))
+    def _closed_channels(self) -> None:
+        """Notice channels that the broker closed."""
+        for ch, channel in list(self._channels.items()):
+            if channel.pika.is_open:
+                continue
+            try:
+                channel.pika.basic_qos()  # of a closed channel pika raises why it was closed
+            except pika.exceptions.ChannelClosedByBroker as closed:
+                said = Push(ev="closed", ch=ch, code=closed.reply_code, why=closed.reply_text)
+                self._pushes.append(msgspec.structs.replace(said, t=time.monotonic_ns()))
+            except pika.exceptions.AMQPError:
+                pass
+            del self._channels[ch]
 
     # ---- operations
 
@@ -268,12 +301,38 @@ class Broker:
         return Answer()
 
     def _publish(self, request: Request) -> Answer:
+        if request.immediate or request.mandatory:
+            return self._publish_strictly(request)
         name = self._queue(request.q)
         try:
             self._put(name, request.m)
         except pika.exceptions.NackError:
             return Answer(ok=False, why="the broker refused it")
         self._live[request.q] += 1
+        return Answer()
+
+    def _publish_strictly(self, request: Request) -> Answer:
+        """To a queue that is not there, as mandatory or immediate."""
+        assert self._connection is not None
+        properties = BasicProperties(message_id=request.m)
+        if request.immediate:
+            # pika has no word for it in its blocking channel: the frame is made by hand
+            channel = self._connection.channel()
+            method = Basic.Publish(exchange="", routing_key=self._queue(request.q), immediate=True)
+            impl = getattr(channel, "_impl", channel)
+            impl._send_method(method, (properties, request.m.encode()))
+            channel.queue_declare(self._queue(request.q), passive=True)
+            return Answer()
+        try:
+            name = f"seriatim-conform-absent-{uuid.uuid4().hex}"
+            self._publisher.basic_publish("", name, request.m.encode(), properties, mandatory=True)
+        except pika.exceptions.UnroutableError as back:
+            code = back.messages[0].method.reply_code if back.messages else None
+            self._pushes.append(Push(ev="return", m=request.m, code=code, t=time.monotonic_ns()))
+        return Answer()
+
+    def _recover(self, request: Request) -> Answer:
+        self._channels[request.ch].pika.basic_recover(requeue=request.requeue is not False)
         return Answer()
 
     def _put(self, name: str, m: str) -> None:

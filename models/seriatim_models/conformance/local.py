@@ -68,7 +68,7 @@ class Local:
         self._pushes.clear()
 
     def do(self, request: Request) -> Answer:
-        method = getattr(self._object, request.op, None)
+        method = getattr(self._object, request.op.replace("-", "_"), None)
         if request.op not in OPERATIONS or method is None:
             return Answer(ok=False, why=f"cannot {request.op}")
         try:
@@ -79,7 +79,7 @@ class Local:
             raise Fault("died", f"{request.op} raised {said(error)}") from error
         if request.op == "get":
             return _got(value)
-        if request.op == "dwrr":
+        if request.op in ("dwrr", "dwrr-table"):
             return Answer(served=list(value))
         return Answer()
 
@@ -156,10 +156,14 @@ def abilities(implementation: Implementation) -> frozenset[str]:
     """What it says that it can do, in `can`; else the operations that it has a method for."""
     declared: Iterable[str] | None = getattr(implementation, "can", None)
     if declared is None:
-        methods = {op for op in OPERATIONS if callable(getattr(implementation, op, None))}
+        methods = {
+            op for op in OPERATIONS if callable(getattr(implementation, op.replace("-", "_"), None))
+        }
         named: set[str] = set()
         for op in methods:
-            named |= set(inspect.signature(getattr(implementation, op)).parameters)
+            named |= set(
+                inspect.signature(getattr(implementation, op.replace("-", "_"))).parameters
+            )
         declared = (
             methods
             | ({"multiple", "autoack"} & named)

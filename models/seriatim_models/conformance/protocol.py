@@ -25,6 +25,7 @@ OPERATIONS = (
     "close",
     "recover",
     "dwrr",
+    "dwrr-table",
 )
 """What an implementation may say it can do."""
 
@@ -87,7 +88,13 @@ class Request(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     mandatory: bool = False
     immediate: bool = False
     slots: list[list[int]] = []
+    """Of a deficit weighted round robin: weight of a message, quantum, and backlog (or prefetch)."""
     rounds: int | None = None
+    total: int | None = None
+    cost: float | None = None
+    """Seconds that serving a message takes."""
+    push: float | None = None
+    """Seconds that the broker takes to push one."""
 
 
 class Answer(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -101,6 +108,7 @@ class Answer(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     dtag: int | None = None
     redelivered: bool | None = None
     served: list[int] = []
+    """For dwrr the slots in the order of service, for dwrr-table how many of each."""
 
 
 class Push(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):

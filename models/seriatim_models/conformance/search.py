@@ -29,6 +29,7 @@ class Bounds(msgspec.Struct, frozen=True, kw_only=True):
     """Where a search ends, whatever the implementation does."""
 
     seconds: float = 30.0
+    """At most twice that, if something was found that has to be made short."""
     scripts: int = 300
     steps: int = 30
 
@@ -54,6 +55,8 @@ class Outcome(msgspec.Struct, kw_only=True):
     witnesses: list[Witness] = []
     profiles: dict[str, list[str]] = {}
     """Each profile, with the properties of it that were violated; none means that all runs are consistent with it."""
+    tested: list[str] = []
+    """Profiles of which some property was tested and found well."""
     untested: dict[str, list[str]] = {}
     """Each profile, with its properties of which no case came up."""
     scripts: int = 0
@@ -80,6 +83,7 @@ class _Search:
     ) -> None:
         self.system, self.profile, self.bounds, self.tell = system, profile, bounds, tell
         self.until = time.monotonic() + bounds.seconds
+        self._latest = self.until + bounds.seconds
         self.seed = chance
         self.forms: dict[int, AnyProperty] = {}
         for each in (profile, *black_box_profiles().values()):
@@ -152,6 +156,10 @@ class _Search:
             )
             if target is None or target not in convicted:
                 return
+            if not best:
+                # What was found shall also be made short: half the time again for it, twice the time in all.
+                now = time.monotonic()
+                self.until = min(self._latest, max(self.until, now + self.bounds.seconds / 2))
             witness = Witness(property=target, finding=convicted[target], run=run)
             if not best or len(run.steps) <= len(best[0].run.steps):
                 best[:] = [witness]
@@ -216,6 +224,8 @@ class _Search:
         for name, profile in black_box_profiles().items():
             verdicts = {p.id: self.tallies[id(p)].verdict for p in profile.properties}
             out.profiles[name] = [p for p, v in verdicts.items() if v is Verdict.VIOLATED]
+            if Verdict.OK in verdicts.values():
+                out.tested.append(name)
             out.untested[name] = [p for p, v in verdicts.items() if v is Verdict.INCONCLUSIVE]
         return out
 

@@ -101,7 +101,7 @@ def said_version(listed: Listed, system: System) -> str:
 
 def told(row: Row, outcome: Outcome) -> Row:
     """The row with what a search found."""
-    row.keeps = [name for name, violated in outcome.profiles.items() if not violated]
+    row.keeps = [name for name in outcome.tested if not outcome.profiles[name]]
     row.violates = [f.property for f in outcome.findings if f.verdict is Verdict.VIOLATED]
     row.untested = [f.property for f in outcome.findings if f.verdict is Verdict.INCONCLUSIVE]
     row.shortest = [

@@ -1,0 +1,290 @@
+"""Test vectors: scripts with the outcomes that are right, for anybody to run; `spec/vectors/README.md` is their format.
+
+The reference fills them. What other systems were seen to do with the same script stands beside it, under their name
+(`spec/vectors/observed/NAME.json`): where they differ, a consumer may hold an implementation to one of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import TypeVar
+
+import msgspec
+
+from seriatim_models.conformance.local import Local
+from seriatim_models.conformance.protocol import Answer, Fault, Push, Request
+from seriatim_models.conformance.reference import Reference
+from seriatim_models.conformance.system import System
+from seriatim_models.conformance.vector_scripts import Asked, all_asked
+from seriatim_models.programs.fair_simulation import TABLES
+
+SCHEMA = "seriatim-vectors/1"
+BYTES_MAX = 2**22
+REFERENCE = "reference"
+PUBLISHED = "published"
+
+
+class VectorError(ValueError):
+    """A file is no vector; the message names file and field."""
+
+
+class Outcome(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """What one request led to, until nothing more happens."""
+
+    refused: int | None = None
+    """The code; 0 if it has none."""
+    got: str | None = None
+    """Empty for a get that found nothing."""
+    redelivered: bool | None = None
+    pushed: list[tuple[int, str, str, bool | None]] = []
+    """Deliveries: channel, consumer, message, redelivered; by channel, in the order of each channel."""
+    returned: list[tuple[str, int]] = []
+    served: list[int] = []
+
+
+class Accepted(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """One list of outcomes that is right, one for each request, and who has it."""
+
+    by: list[str]
+    see: list[Outcome]
+    within: float | None = None
+    """Relative error that each number of `served` may have."""
+
+
+class Vector(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """A script with everything that is accepted of it."""
+
+    schema: str
+    id: str
+    title: str
+    needs: list[str]
+    """Operations and features that it takes."""
+    requests: list[Request]
+    accepted: list[Accepted]
+
+
+class Judged(msgspec.Struct, frozen=True, kw_only=True):
+    """What came of one vector: who it agrees with; or the first request where it parts from all; or why not run."""
+
+    id: str
+    title: str
+    agrees: list[str] = []
+    why: str = ""
+    skipped: bool = False
+
+
+# ---- running a script
+
+
+def outcomes(system: System, requests: Sequence[Request]) -> list[Outcome]:
+    """One for each request. Raises `Fault`."""
+    system.reset()
+    held: dict[tuple[int, str], int] = {}
+    seen = []
+    for request in requests:
+        asked = request
+        if request.op in ("ack", "nack", "reject") and request.dtag is None:
+            dtag = held.pop((request.ch, request.m), None)
+            if dtag is None:
+                # It never had what it is to settle: that alone is another outcome.
+                seen.append(Outcome(refused=0))
+                continue
+            asked = msgspec.structs.replace(request, m="", dtag=dtag)
+        answer = system.do(asked)
+        system.sync()
+        pushes = system.pushed()
+        for ch, m, dtag in [(p.ch, p.m, p.dtag) for p in pushes] + [
+            (request.ch, answer.m, answer.dtag)
+        ]:
+            if dtag is not None and m:
+                held[ch, m] = dtag
+        seen.append(_outcome(request, answer, pushes))
+    return seen
+
+
+def _outcome(request: Request, answer: Answer, pushes: list[Push]) -> Outcome:
+    refused = None if answer.ok else answer.code or 0
+    for push in pushes:
+        if push.ev == "closed" and refused is None:
+            refused = (
+                push.code or 0
+            )  # an asynchronous refusal: the channel is closed with the reason
+    delivered = [(p.ch, p.ctag, p.m, p.redelivered) for p in pushes if p.ev == "deliver"]
+    got = answer.m if request.op == "get" and answer.ok else None
+    return Outcome(
+        refused=refused,
+        got=got,
+        redelivered=answer.redelivered if got else None,
+        pushed=sorted(delivered, key=lambda d: d[0]),
+        returned=[(p.m, p.code or 0) for p in pushes if p.ev == "return"],
+        served=answer.served,
+    )
+
+
+def needs(asked: Asked) -> list[str]:
+    """Operations and features that a script takes."""
+    return sorted({*(r.op for r in asked.requests), *asked.needs})
+
+
+# ---- filling
+
+
+def fill(observed: Path) -> Iterator[Vector]:
+    """Every vector, from what the reference does now and what others were seen to do. Raises `VectorError`."""
+    reference = Local(Reference)
+    seen = {path.stem: read_observed(path) for path in sorted(observed.glob("*.json"))}
+    for asked in all_asked():
+        accepted: list[Accepted] = []
+        if not set(needs(asked)) - reference.can and asked.id != "03-prefetch-size":
+            accepted.append(Accepted(by=[REFERENCE], see=outcomes(reference, asked.requests)))
+        for name, by_id in seen.items():
+            if asked.id in by_id:
+                _accept(accepted, name, by_id[asked.id])
+        accepted += _published(asked)
+        yield Vector(
+            schema=SCHEMA,
+            id=asked.id,
+            title=asked.title,
+            needs=needs(asked),
+            requests=asked.requests,
+            accepted=accepted,
+        )
+    reference.end()
+
+
+def _accept(accepted: list[Accepted], name: str, see: list[Outcome]) -> None:
+    for n, known in enumerate(accepted):
+        if known.see == see:
+            accepted[n] = msgspec.structs.replace(known, by=[*known.by, name])
+            return
+    accepted.append(Accepted(by=[name], see=see))
+
+
+def _published(asked: Asked) -> list[Accepted]:
+    for name, (_, counts, error) in TABLES.items():
+        if asked.id == f"dwrr-table-{name.replace(' ', '-')}":
+            return [Accepted(by=[PUBLISHED], see=[Outcome(served=list(counts))], within=error)]
+    return []
+
+
+def observe(system: System) -> dict[str, list[Outcome]]:
+    """What a system does with every script that it can run. Raises `Fault`."""
+    can = {asked.id: asked for asked in all_asked() if not set(needs(asked)) - system.can}
+    return {id: outcomes(system, asked.requests) for id, asked in can.items()}
+
+
+# ---- files
+
+
+def encode(value: object) -> bytes:
+    """JSON to be read by people too."""
+    return msgspec.json.format(msgspec.json.encode(value), indent=1) + b"\n"
+
+
+def read_observed(path: Path) -> dict[str, list[Outcome]]:
+    return _decoded(path, dict[str, list[Outcome]])
+
+
+def read_vectors(folder: Path) -> list[Vector]:
+    """The vectors of a folder. Raises `VectorError`."""
+    paths = [folder] if folder.is_file() else sorted(folder.glob("*.json"))
+    if not paths:
+        raise VectorError(f"{folder}: there are no vectors")
+    found = []
+    for path in paths:
+        vector = _decoded(path, Vector)
+        if vector.schema != SCHEMA:
+            raise VectorError(f"{path}: field schema: {vector.schema!r} is not {SCHEMA!r}")
+        for n, accepted in enumerate(vector.accepted):
+            if len(accepted.see) != len(vector.requests):
+                raise VectorError(
+                    f"{path}: field accepted[{n}].see: one outcome for each request is needed"
+                )
+        found.append(vector)
+    return found
+
+
+T = TypeVar("T")
+
+
+def _decoded(path: Path, shape: type[T]) -> T:
+    try:
+        if path.stat().st_size > BYTES_MAX:
+            raise VectorError(f"{path}: longer than {BYTES_MAX} bytes")
+        return msgspec.json.decode(path.read_bytes(), type=shape)
+    except OSError as error:
+        raise VectorError(f"{path}: cannot be read: {error.strerror}") from None
+    except (msgspec.MsgspecError, UnicodeDecodeError) as error:
+        raise VectorError(f"{path}: no vector: {error}") from None
+
+
+# ---- consuming
+
+
+def consume(system: System, vectors: Sequence[Vector], by: str = "") -> Iterator[Judged]:
+    """Hold a system to vectors; `by` is whose outcomes count, all if empty. A fault is an outcome of its own."""
+    for vector in vectors:
+        lacks = sorted(set(vector.needs) - system.can)
+        accepted = [a for a in vector.accepted if not by or by in a.by]
+        if lacks or not accepted:
+            why = (
+                f"cannot {', '.join(lacks)}"
+                if lacks
+                else f"{by} has no outcome of it"
+                if by
+                else "nobody has an outcome of it"
+            )
+            yield Judged(id=vector.id, title=vector.title, why=why, skipped=True)
+            continue
+        try:
+            seen = outcomes(system, vector.requests)
+        except Fault as fault:
+            yield Judged(id=vector.id, title=vector.title, why=str(fault))
+            continue
+        agrees = [name for a in accepted if agree(a, seen) for name in a.by]
+        why = "" if agrees else first_difference(vector, accepted, seen)
+        yield Judged(id=vector.id, title=vector.title, agrees=agrees, why=why)
+
+
+def agree(accepted: Accepted, seen: Sequence[Outcome]) -> bool:
+    """Whether the outcomes are those accepted; a flag or code that the implementation does not say counts as equal."""
+    return all(map(_alike, accepted.see, seen, [accepted.within] * len(seen)))
+
+
+def _alike(right: Outcome, seen: Outcome, within: float | None) -> bool:
+    if within is not None:
+        pairs = list(zip(right.served, seen.served, strict=False))
+        return len(right.served) == len(seen.served) and all(
+            abs(a - b) <= within * a for a, b in pairs
+        )
+    if (
+        right.refused is not None
+        and seen.refused is not None
+        and 0 in (right.refused, seen.refused)
+    ):
+        seen = msgspec.structs.replace(seen, refused=right.refused)
+    if seen.redelivered is None:
+        seen = msgspec.structs.replace(seen, redelivered=right.redelivered)
+    if any(flag is None for *_, flag in seen.pushed):
+        unmarked = [(*rest, None) for *rest, _ in right.pushed]
+        return [(*rest, None) for *rest, _ in seen.pushed] == unmarked
+    return right == seen
+
+
+def first_difference(vector: Vector, accepted: Sequence[Accepted], seen: Sequence[Outcome]) -> str:
+    """Where it parts from what is accepted, in one sentence."""
+    at = max(
+        next(
+            (
+                n
+                for n, (a, b) in enumerate(zip(x.see, seen, strict=True))
+                if not _alike(a, b, x.within)
+            ),
+            0,
+        )
+        for x in accepted
+    )
+    asked = msgspec.json.encode(vector.requests[at]).decode()
+    right = " or ".join(dict.fromkeys(msgspec.json.encode(a.see[at]).decode() for a in accepted))
+    return f"request {at + 1}, {asked}: accepted is {right}; it was {msgspec.json.encode(seen[at]).decode()}"
