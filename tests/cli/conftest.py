@@ -6,6 +6,7 @@ The commands are what is tested here; the real programs have tests of their own.
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -15,6 +16,7 @@ import pytest
 
 from seriatim_models import cli, explorer, pipeline, programs, properties
 from seriatim_models.cli import fates
+from seriatim_models.conformance import profiles
 from seriatim_models.explorer.counterexample import Step
 from seriatim_models.history import Event, HistoryError
 from seriatim_models.properties import blackbox
@@ -131,7 +133,7 @@ def _audit(world: World) -> Callable[..., SimpleNamespace]:
             SimpleNamespace(source="h.jsonl", line=n, reason="no JSON")
             for n in range(world.quarantine)
         ]
-        return SimpleNamespace(findings=findings, quarantine=lines, statistics={"events": 1234})
+        return SimpleNamespace(findings=findings, quarantine=lines, statistics={"events": 1234, "rejected": len(lines)})
 
     return audit_paths
 
@@ -173,6 +175,8 @@ def world(monkeypatch: pytest.MonkeyPatch) -> World:
             },
         ),
         (blackbox, "BLACKBOX", ()),
+        (profiles, "ORACLE", ()),
+        (sys.modules["seriatim_models.cli.audit"], "SYSTEMS", {}),  # the fakes stand to no promise
         *((explorer, name, SimpleNamespace) for name in ("Dpor", "Random", "Pct", "Pos")),
     ):
         monkeypatch.setattr(module, name, value, raising=False)

@@ -137,7 +137,9 @@ def run_audit(
         engine=engine,
         profile=profile.id,
         findings=[f for each in by_run.values() for f in each[: len(profile.properties)]],
-        standings=[s for each in by_run.values() for s in standings(judges, each, compared)],
+        standings=[
+            s for each in by_run.values() if compared for s in standings(judges, each, compared)
+        ],
         events=found.statistics["events"],
         quarantined=found.statistics["rejected"] + sum(r.line == 0 for r in found.quarantine),
         quarantine=[

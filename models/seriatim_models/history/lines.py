@@ -11,6 +11,7 @@ import gzip
 import io
 import zlib
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import BinaryIO, NamedTuple
 
@@ -79,17 +80,24 @@ def first_bytes(path: Path) -> bytes:
         raise HistoryError(f"{path}: cannot be read: {error.strerror}") from error
 
 
+@contextmanager
+def opened(path: Path) -> Iterator[io.BufferedIOBase | BinaryIO]:
+    """The file's text as bytes, decompressed. Raises what the system and the library raise."""
+    magic = first_bytes(path)
+    with path.open("rb") as file:
+        if magic.startswith(_GZIP):
+            yield gzip.GzipFile(fileobj=file)
+        elif magic == _ZSTD:
+            yield io.BufferedReader(_Zstd(file), _BLOCK)
+        else:
+            yield file
+
+
 def lines(path: Path) -> Iterator[Line]:
     """Every line of the file, empty ones included."""
-    magic = first_bytes(path)
     number = offset = 0
     try:
-        with path.open("rb") as file:
-            text: io.BufferedIOBase | BinaryIO = file
-            if magic.startswith(_GZIP):
-                text = gzip.GzipFile(fileobj=file)
-            elif magic == _ZSTD:
-                text = io.BufferedReader(_Zstd(file), _BLOCK)
+        with opened(path) as text:
             while raw := text.readline(LINE_MAX):
                 number += 1
                 start, size = offset, len(raw)

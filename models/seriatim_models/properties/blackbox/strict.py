@@ -131,6 +131,8 @@ class Lane(msgspec.Struct, array_like=True):
     """Every event of the queue was recorded inside the broker."""
     publishers: list[str] = []
     """Streams of which some publish was recorded."""
+    asked: bool = False
+    """Some publish was recorded when it began: so a confirm of a message that is not known comes late, not alone."""
 
 
 class Strict(msgspec.Struct):
@@ -324,14 +326,20 @@ class _Pass:
         if event.ph == "fail":
             return
         state = self.state
-        known = state.known.setdefault(life_key(event.q, event.m), Known())
+        lane = self._lane(event.q) if event.q else None
+        key = life_key(event.q, event.m)
+        if lane is not None:
+            if event.ph == "ok" and lane.asked and key not in state.known:
+                return
+            lane.asked = lane.asked or event.ph == "invoke"
+        known = state.known.setdefault(key, Known())
         if known.publish is None and not known.taken:
             known.publish = event
         if (event.ph == "ok" or event.lvl in EXACT) and known.confirm is None:
             known.confirm = event
         if known.prio is None:
             known.prio = event.prio
-        streams = self._lane(event.q).publishers if event.q else state.unplaced
+        streams = lane.publishers if lane is not None else state.unplaced
         if event.pub not in streams:
             streams.append(event.pub)
 
