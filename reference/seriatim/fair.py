@@ -14,6 +14,10 @@ Rule 4 (token).   A token is a delivery that waits. Both appear and both disappe
                   which the next delivery it takes uses up.
 Rule 5 (settle).  Every delivery taken is settled once: well, or, if its handler raised, not well.
                   Its token is gone by then, so whatever handler and broker do, the count stays right.
+Rule 6 (end).     `stop` ends the loop between two deliveries. An error of `settle` ends `run`, for its caller to judge:
+                  the delivery is the broker's to give again, nothing else is touched, and `run` may be called again.
+                  There is one loop: a handler that never returns stops it for all slots. Deliveries are still
+                  taken in, as many as each slot's prefetch, and are the broker's until they are settled.
 
 Why proportional rates turn flat: a slot can only be served what waits in it. If the broker pushes more slowly than the
 loop serves, each visit finds its slot empty after a delivery or two, rule 3 forgets the rest of the quantum,
@@ -92,7 +96,7 @@ class FairConsumer(Generic[D]):
         self.tokens.release()
 
     def run(self) -> None:
-        """Until stopped."""
+        """Until stopped, or until `settle` raises, whose error it passes on."""
         while self.park():
             self.round()
 

@@ -6,6 +6,8 @@ import pytest
 
 from seriatim.fair import FairConsumer, Overrun, Slot
 from seriatim.host import Threads
+from seriatim_models.programs import PROGRAMS, Mutant, check_program
+from seriatim_models.programs.fair_mutants import OUTSIDE, REPAIRED
 from seriatim_models.programs.fair_simulation import PUSH, TABLES, compare, simulate
 
 
@@ -131,3 +133,43 @@ def test_rejects_more_than_the_prefetch() -> None:
     with pytest.raises(Overrun, match="slot p: a delivery beyond its prefetch 1"):
         consumer.deliver(slot, 1)
     assert len(slot.waiting) == 1
+
+
+@pytest.mark.parametrize(
+    ("id", "property"),
+    [
+        (p.id, q)
+        for p in PROGRAMS.values()
+        if p.reference == "fair" and p.id != "fair-settle-fails"
+        for q in p.properties
+    ],
+)
+def test_the_published_repair_is_right_where_nothing_is_raised_or_dropped(
+    id: str, property: str
+) -> None:
+    """Its blocking acquire waits for tokens that come late, and they come: no mutant, though it looks like one."""
+    repair = Mutant("repair", "", "", "fair", (*REPAIRED, OUTSIDE), property, id, 0)
+    result = check_program(PROGRAMS[id], repair)
+    assert result.explored.verdict == "ok", result.explored.why
+
+
+def test_error_of_settle_ends_run_which_may_be_called_again() -> None:
+    slot = Slot[int]("p", 3, 3)
+    settled: list[int] = []
+    errors = [ConnectionError("the channel is closed")]
+
+    def settle(delivery: int, well: bool) -> None:
+        if errors:
+            raise errors.pop()
+        settled.append(delivery)
+        if len(settled) == 2:
+            consumer.stop()
+
+    consumer = FairConsumer(Threads(), [slot], lambda d: None, settle)
+    for k in range(3):
+        consumer.deliver(slot, k)
+    with pytest.raises(ConnectionError, match="the channel is closed"):
+        consumer.run()
+    consumer.run()
+    assert settled == [1, 2]
+    assert not consumer.tokens.try_acquire()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 from types import ModuleType
 from typing import Any
 
@@ -50,9 +51,10 @@ class FairScene:
         def run() -> None:
             try:
                 for _ in range(ROUNDS):
-                    if not self.consumer.park():
-                        break
-                    self.consumer.round()
+                    with suppress(ConnectionError):  # of `settle`; then the loop is run again
+                        if not self.consumer.park():
+                            break
+                        self.consumer.round()
             except Exception as error:
                 self.world.host.record("died", error=repr(error))
 
@@ -191,6 +193,28 @@ def _(world: World, lib: ModuleType) -> None:
     s.fill((0, 1), (0, 1))
     s.loop()
     s.push((1, 1))
+
+
+@program(
+    "fair-settle-fails",
+    "The broker takes the first settlement with an error, and the loop is run again, while a delivery arrives.",
+    "FQ-1 FQ-3 FQ-4",
+    "One slot, two deliveries there, one arriving; one error.",
+    6,
+)
+def _(world: World, lib: ModuleType) -> None:
+    s = FairScene(world, lib, 2)
+    s.fill((0, 1), (0, 1))
+    errors = [ConnectionError("the channel is closed")]
+
+    def settle(delivery: int, well: bool) -> None:
+        if errors:
+            raise errors.pop()
+
+    s.consumer.settle = settle
+
+    s.loop()
+    s.push((0, 1))
 
 
 @program(

@@ -266,6 +266,28 @@ mutant(
     ),
 )
 mutant(
+    "token-used-when-settled",
+    "FQ-4",
+    "fair-settle-fails",
+    40,
+    "accounting at the end of a delivery instead of its beginning",
+    "a token is used up when its delivery is settled, and so not at all if that fails",
+    (
+        """                self._use_token()
+                self.host""",
+        """                self.host""",
+    ),
+    (
+        """        else:
+            self.settle(delivery, True)
+""",
+        """        else:
+            self.settle(delivery, True)
+        self._use_token()
+""",
+    ),
+)
+mutant(
     "stop-token",
     "FQ-4",
     "fair-stop",
