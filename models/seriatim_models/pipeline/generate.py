@@ -76,14 +76,14 @@ def _names(vocabulary: Sequence[str], index: Ints) -> pa.Array:
     return pa.array(vocabulary, pa.string()).take(pa.array(index))
 
 
-def _blocks(queues: Ints, numbers: Ints, i: int) -> pa.RecordBatch:
+def _blocks(queues: Ints, numbers: Ints, i: int, shift: int) -> pa.RecordBatch:
     """Blocks one after another: of each its queue and how many that queue had before."""
     n = len(queues)
     ev, tag, ok = np.tile(EV, n), np.tile(TAG, n), np.tile(OK, n)
     q, number = np.repeat(queues, BLOCK), np.repeat(numbers, BLOCK)
     pseq = number * MESSAGES + np.tile(M, n)
     index = np.arange(i, i + n * BLOCK)
-    t = index * STEP
+    t = index * STEP + shift
     deliver, publish = ev == _DELIVER, ev == _PUBLISH
     settles = ~deliver & ~publish
     names = [f"q{k}" for k in range(int(q.max()) + 1)]
@@ -130,7 +130,7 @@ def _blocks(queues: Ints, numbers: Ints, i: int) -> pa.RecordBatch:
     return pa.RecordBatch.from_arrays(arrays, schema=wanted)
 
 
-def _frame(queues: int, i: int, opening: bool) -> list[Event]:
+def _frame(queues: int, i: int, shift: int, opening: bool) -> list[Event]:
     """The beginning of every consumer, or its end and a look into its empty queue."""
     numbers = count(i)
     out = []
@@ -150,7 +150,7 @@ def _frame(queues: int, i: int, opening: bool) -> list[Event]:
         )
         for step in steps:
             n = next(numbers)
-            out.append(msgspec.convert({"i": n, "t": n * STEP, **at, **step}, Event))
+            out.append(msgspec.convert({"i": n, "t": n * STEP + shift, **at, **step}, Event))
     return out
 
 
@@ -159,9 +159,9 @@ def batches(
 ) -> Iterator[pa.RecordBatch]:
     """The history, at least `events` long; `hot` is the share of the first queue in it."""
     draw = np.random.default_rng(seed)
-    opening = _frame(queues, 0, True)
+    opening = _frame(queues, 0, 0, True)
     yield table.batch(opening)
-    i = len(opening)
+    i, shift = len(opening), 0
     blocks = max(1, -(-events // BLOCK))
     size = GROUP // BLOCK
     pending = list(plant)
@@ -185,14 +185,14 @@ def batches(
         at = 0
         for cut, (kind, number) in zip([*cuts, n], [*here, (None, 0)], strict=True):
             if cut > at:
-                yield _blocks(chosen[at:cut], numbers[at:cut], i)
+                yield _blocks(chosen[at:cut], numbers[at:cut], i, shift)
                 i += (cut - at) * BLOCK
                 at = cut
             if kind is not None:
-                played = scene(kind, number, i, STEP)
+                played, shift = scene(kind, number, i, STEP, shift)
                 yield table.batch(played)
                 i += len(played)
-    yield table.batch(_frame(queues, i, False))
+    yield table.batch(_frame(queues, i, shift, False))
 
 
 def _aligned(batch: pa.RecordBatch) -> pa.RecordBatch:

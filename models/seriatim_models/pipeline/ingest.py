@@ -366,8 +366,11 @@ def _unit(
 
 
 def _sweep(folder: Path, manifest: chunks.Manifest) -> None:
-    """Delete what no manifest names: old states, and what killed ingests left."""
-    named = {Path(p).parts[0] for p in manifest.paths()}
+    """Delete what the manifest does not name: old states, and what killed ingests left."""
+    named = manifest.paths()
     for work in folder.glob("work-*"):
-        if work.name not in named:
-            shutil.rmtree(work, ignore_errors=True)
+        left = [p for p in work.iterdir() if f"{work.name}/{p.name}" not in named]
+        for path in left:
+            path.unlink(missing_ok=True)
+        if not any(work.iterdir()):
+            work.rmdir()

@@ -16,9 +16,11 @@ from seriatim_models.history import Event
 class Stage:
     """Writes a scene down. `i` and `t` count from the place where it is planted."""
 
-    def __init__(self, q: str, i: int, step: int) -> None:
+    def __init__(self, q: str, i: int, step: int, shift: int = 0) -> None:
         self.q = q
         self.events: list[Event] = []
+        self.shift = shift
+        """ns by which the clock is ahead of ``i * step``."""
         self._i, self._step = i, step
         self._tags: Counter[str] = Counter()
 
@@ -26,7 +28,7 @@ class Stage:
         i = self._i + len(self.events)
         base: dict[str, Any] = {
             "i": i,
-            "t": i * self._step,
+            "t": i * self._step + self.shift,
             "ev": ev,
             "ph": ph,
             "lvl": "broker",
@@ -52,7 +54,7 @@ class Stage:
         self, n: int, to: str = "a", again: bool = False, tag: int | None = None, **fields: Any
     ) -> None:
         self._tags[to] = self._tags[to] + 1 if tag is None else tag
-        t = (self._i + len(self.events)) * self._step
+        t = (self._i + len(self.events)) * self._step + self.shift
         base: dict[str, Any] = {
             "m": f"{self.q}:{n}", "pub": self.q, "pseq": n, "ctag": to, "dtag": self._tags[to],
             "redelivered": again, "autoack": False, "t_lo": t, **self.on(to),
@@ -216,14 +218,74 @@ def _after_close(s: Stage) -> None:
     s.deliver(0)
 
 
+def _second_exclusive(s: Stage) -> None:
+    for who in ("a", "b"):
+        s.add("consume", ctag=who, exclusive=True, autoack=False, **s.on(who))
+
+
+def _not_the_active(s: Stage) -> None:
+    s.publish(0, 1)
+    s.add("declare", args={"x-single-active-consumer": True})
+    for n, who in enumerate("ab"):
+        s.deliver(n, who)
+        s.ack(n, who)
+
+
+def _lower_first(s: Stage) -> None:
+    s.publish(0)
+    for who, prio in (("a", 5), ("b", 1)):
+        s.add("qos", prefetch=4, scope="consumer", **(s.on(who) | {"q": ""}))
+        s.add("consume", ctag=who, cprio=prio, autoack=False, **s.on(who))
+    s.deliver(0, "b")
+    s.ack(0, "b")
+
+
+def _together(s: Stage) -> None:
+    for n in (1, 2):
+        s.add("cb_begin", dtag=n, **s.on("a"))
+    s.add("cb_end", **s.on("a"))
+
+
+def _callbacks_turned(s: Stage) -> None:
+    for n in (2, 1):
+        s.add("cb_begin", dtag=n, **s.on("a"))
+        s.add("cb_end", **s.on("a"))
+
+
+def _two_calls(s: Stage) -> None:
+    s.open("a")
+    for ph in ("invoke", "ok"):
+        for op in (1, 2):
+            s.add("rpc", ph, op=op, **s.on("a"))
+
+
+def _asleep(s: Stage) -> None:
+    s.add("consume", ctag="a", autoack=False, **s.on("a"))
+    s.publish(0)
+    s.shift += 60 * 10**9
+    s.deliver(0)
+    s.ack(0)
+
+
+def _read_again(s: Stage) -> None:
+    def given(pos: int) -> None:
+        s.add("deliver", m=f"{s.q}:{pos}", pos=pos, ctag="g", autoack=True, **s.on("a"))
+
+    s.publish(0, 1)
+    for pos in (0, 1):
+        given(pos)
+        s.add("commit", pos=pos, ctag="g", **s.on("a"))
+    given(0)
+
+
 KINDS: tuple[Kind, ...] = (
-    Kind("P1:phantom", "a message that nobody sent", _phantom, {"P1": 1}),
+    Kind("P1:phantom", "a message that nobody sent", _phantom, {"P1": 1, "P20": 1}),
     Kind("P1:settled", "a message comes back after it was acknowledged", _settled, {"P1": 1}),
     Kind("P1:lost", "a confirmed message is in a drained queue no more", _lost, {"P1": 1}),
     Kind("P2:overlap", "two consumers hold one message", _overlap, {"P2": 1}),
     Kind("P3:unmarked", "a redelivery says that it is none", _unmarked, {"P3": 1}),
     Kind("P3:marked", "a first delivery says that it is another", _marked, {"P3": 1}),
-    Kind("P4:order", "first deliveries on one channel out of order", _order, {"P4": 1, "P5": 1}),
+    Kind("P4:order", "first deliveries on one channel out of order", _order, {"P4": 1, "P5": 1, "P20": 1}),
     Kind("P5:skipped", "a requeued message is passed over", _skipped, {"P5": 1}),
     Kind("P6:late", "a requeued message is overtaken twice under a prefetch of one", _late, {"P5": 2, "P6": 1}),
     Kind("P7:overrun", "more outstanding than the prefetch", _overrun, {"P7": 1}),
@@ -232,14 +294,22 @@ KINDS: tuple[Kind, ...] = (
     Kind("P8:twice", "a delivery tag is settled twice", _settled_twice, {"P8": 1}),
     Kind("P9:cancelled", "a delivery after the confirmed cancel", _after_cancel, {"P9": 1}),
     Kind("P9:closed", "a delivery after the confirmed close", _after_close, {"P9": 1}),
+    Kind("P10:exclusive", "a second exclusive consumer", _second_exclusive, {"P10": 1}),
+    Kind("P10:active", "another than the single active consumer is given a message", _not_the_active, {"P10": 1}),
+    Kind("P11:lower", "a consumer of lower priority goes first", _lower_first, {"P11": 1}),
+    Kind("P12:together", "two callbacks of one channel run at once", _together, {"P12": 1}),
+    Kind("P12:turned", "callbacks of one channel out of order", _callbacks_turned, {"P12": 1}),
+    Kind("P13:calls", "two calls of one channel at once", _two_calls, {"P13": 1}),
+    Kind("P14:asleep", "a ready consumer waits a minute beside a message", _asleep, {"P14": 1}),
+    Kind("P15:again", "a position comes again after it was committed", _read_again, {"P5": 1, "P15": 1}),
 )  # fmt: skip
 
 
-def scene(kind: Kind, number: int, i: int, step: int) -> list[Event]:
-    """The events of one planted violation, beginning at index `i`."""
-    stage = Stage(f"{kind.id}#{number}", i, step)
+def scene(kind: Kind, number: int, i: int, step: int, shift: int = 0) -> tuple[list[Event], int]:
+    """The events of one planted violation, beginning at index `i`, and by how much the clock is ahead after them."""
+    stage = Stage(f"{kind.id}#{number}", i, step, shift)
     kind.play(stage)
-    return stage.events
+    return stage.events, stage.shift
 
 
 def expected(kinds: Iterable[Kind], each: int) -> dict[str, int]:
