@@ -1,9 +1,18 @@
 """All schedules with few preemptions (Musuvathi & Qadeer, PLDI 2007).
 
 A *preemption* takes the turn from a thread that could have gone on. Most mistakes need one or two.
-The schedules with at most k of them are enumerated depth first, nothing is reduced:
-partial-order reduction under such a bound would have to add branches to stay complete (Coons et al., OOPSLA 2013).
-So a trace may be seen more than once; `redundant` says how often.
+The schedules with at most k of them are enumerated depth first: all traces that can be had with so few preemptions
+are seen, and some more than once; `redundant` says how often.
+
+**Why nothing is reduced.** Reduction says "what begins so has been seen, in another order". Under a bound
+the other order may have needed one preemption more, and was then *not* seen: sleep sets and wakeup trees would lose traces.
+Bounded partial-order reduction (Coons, Musuvathi & McKinley, OOPSLA 2013) mends that with conservative branches
+wherever a thread's turn begins; it is neither optimal nor exact about the bound, and its executions do not
+correspond to traces one to one, so no count here could judge it. Enumeration is simple enough to be believed,
+and with few preemptions there are few schedules: of n threads with k steps each and c preemptions at most
+C(nk, c) (n + c)!, which is a polynomial in k. Whoever wants every trace should take `Dpor` without a bound.
+
+A thread that went on for `PATIENCE` steps may be interrupted for nothing: else a spin loop would have no end.
 """
 
 from __future__ import annotations

@@ -63,7 +63,7 @@ def compare(
     guess = sum(guesses(runner.fresh, 6)) / 6
     if guess > 2 * most:
         return Comparison(0, 0, too_large=True)
-    outcomes: dict[bytes, object] = {}
+    outcomes: dict[bytes, tuple[str, tuple[str, ...]]] = {}
     count = 0
     ends: set[str] = set()
     for ex, levels in interleavings(runner.fresh):
@@ -92,15 +92,11 @@ def compare(
             f"{len(outcomes)} traces, but {other.complete} complete executions, {other.redundant} redundant, "
             f"{other.blocked} blocked, {other.cut} cut"
         )
-    elif {repr(o) for o in other.outcomes} != {repr_of(o) for o in outcomes.values()}:
+    elif Counter({repr(o): n for o, n in other.outcomes.items()}) != Counter(
+        result for _, results in outcomes.values() for result in results
+    ):
         wrong = "the outcomes differ"
     return Comparison(count, len(outcomes), wrong, kinds=frozenset(ends))
-
-
-def repr_of(outcome: object) -> str:
-    """The result in an outcome of `compare`."""
-    assert isinstance(outcome, tuple)
-    return str(outcome[1][0]) if outcome[1] else ""
 
 
 def compare_generated(program: Generated, most: int = BRUTE_MAX) -> Comparison:

@@ -250,10 +250,12 @@ def _finding(runner: Runner, name: str, strategy: Strategy) -> Result:
         result.why = f"{case.what} (execution {result.executions}, {len(case.events)} steps)"
     elif runner.exhausted:
         result.verdict = "ok"
-        within = (
-            f" within preemptions={limits.preemptions}" if limits.preemptions is not None else ""
+        within = ", ".join(
+            f"{name}={bounds[name]}"
+            for name in ("preemptions", "max_steps", "timeouts", "spurious")
+            if bounds[name] is not None
         )
-        result.why = f"all {_many(result)}{within} were looked at, and nothing was wrong"
+        result.why = f"all {_many(result)} within {within} were looked at, and nothing was wrong"
     else:
         result.verdict = "inconclusive"
         reason = f"stopped by {runner.spent}" if runner.spent else "a sample, not all"
