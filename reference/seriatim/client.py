@@ -732,7 +732,10 @@ class WorkService:
             self.host.record("work_start", k=key, w=work.label)
             try:
                 work.run()
-            except Exception as error:
+            except (
+                Exception,
+                SystemExit,
+            ) as error:  # to exit is the callback's end, not the pool's
                 self.host.record("work_end", k=key, w=work.label, raised=type(error).__name__)
             else:
                 self.host.record("work_end", k=key, w=work.label, raised="")

@@ -27,7 +27,7 @@ from seriatim.client import (
 )
 from seriatim.host import Threads
 
-from .conftest import Inbox, World, fill, flush
+from .conftest import PATIENCE, Inbox, World, fill, flush
 
 
 def nothing() -> None:
@@ -168,14 +168,87 @@ def test_executor_that_is_shut_down_closes_the_connection(world: World) -> None:
     assert world.ready() == ["0", "1"]
 
 
-def test_callback_that_raises_spoils_only_itself(world: World) -> None:
+def test_callback_that_never_returns_holds_its_own_channel_only(world: World) -> None:
+    """Also whoever closes does not wait for it; what it did not acknowledge is in the queue again."""
+    c = world.connect(threads=2)
+    stuck, other = c.open_channel(), c.open_channel()
+    fill(stuck, 2)
+    inside, leave = threading.Event(), threading.Event()
+
+    def never(channel: Channel, delivery: Delivery) -> None:
+        inside.set()
+        assert leave.wait(PATIENCE)
+
+    stuck.basic_consume("q", never, tag="t")
+    assert inside.wait(PATIENCE)
+    inbox = Inbox()
+    fill(other, 3, queue="r")
+    other.basic_consume("r", inbox, tag="u")
+    flush(other)
+    assert len(inbox.got) == 3
+    stuck.close()
+    assert world.ready() == ["0", "1"]
+    c.close()
+    leave.set()
+
+
+def test_whoever_closes_a_connection_finds_it_gone(world: World) -> None:
+    c = world.connect()
+    channels = [c.open_channel() for _ in range(4)]
+    closers = [world.start(c.close) for _ in range(3)]
+    c.close()
+    for ch in channels:
+        with pytest.raises(Closed, match="200"):
+            ch.basic_qos(1)
+    for closer in closers:
+        closer.join(PATIENCE)
+        assert not closer.is_alive()
+
+
+def test_two_may_close_a_channel(world: World) -> None:
+    c = world.connect()
+    raised: list[Exception] = []
+    for _ in range(20):
+        ch = c.open_channel()
+
+        def close(ch: Channel = ch) -> None:
+            try:
+                ch.close()
+            except Exception as error:
+                raised.append(error)
+
+        threads = [world.start(close) for _ in range(3)]
+        for thread in threads:
+            thread.join(PATIENCE)
+    assert raised == []
+
+
+def test_callers_are_told_when_the_server_ends_the_connection(world: World) -> None:
+    c = world.connect()
+    ch = c.open_channel()
+    told = threading.Event()
+
+    def call() -> None:
+        with suppress(Closed):
+            call_until_closed(ch)
+        told.set()
+
+    world.start(call)
+    world.crash(c)
+    assert told.wait(PATIENCE)
+    with pytest.raises(Closed, match="320"):
+        c.open_channel()
+
+
+@pytest.mark.parametrize("error", [RuntimeError("the callback's own fault"), SystemExit(1)])
+def test_callback_that_raises_spoils_only_itself(world: World, error: BaseException) -> None:
     ch = world.connect().open_channel()
     fill(ch, 5)
     got: list[str] = []
 
     def on_delivery(channel: Channel, delivery: Delivery) -> None:
         if delivery.message.id == "1":
-            raise RuntimeError("the callback's own fault")
+            raise error
         got.append(delivery.message.id)
 
     ch.basic_consume("q", on_delivery, tag="t")

@@ -510,6 +510,35 @@ def _(world: World, lib: ModuleType) -> None:
 
 
 @program(
+    "interrupted-while-full",
+    "The reader is interrupted where it may wait for room, and the connection fails.",
+    "CH-1 CH-4 QS-2",
+    "Three deliveries, room for one, one interrupt, one thread in the pool.",
+    275,
+)
+def _(world: World, lib: ModuleType) -> None:
+    s = Scene(world, lib)
+    (ch,) = s.client(capacity=1, messages=3)
+    s.consuming(ch, "q", idle)
+    s.spawn(ch.connection.work.pool.interrupt, "interrupter")
+
+
+@program(
+    "executor-gone",
+    "The executor is shut down while messages are delivered, and the connection fails.",
+    "CH-1 CH-4 QS-2 RPC-1",
+    "One delivery, one call, one shutdown, one thread in the pool.",
+    54,
+)
+def _(world: World, lib: ModuleType) -> None:
+    s = Scene(world, lib)
+    (ch,) = s.client(messages=1)
+    s.consuming(ch, "q", idle)
+    s.spawn(lambda: ch.basic_qos(1), "A")
+    s.spawn(s.executor.shutdown, "closer")
+
+
+@program(
     "refused-while-full",
     "The server closes a channel, whose callback acknowledges, behind as many deliveries as it has room for.",
     "CH-1 CH-3 CH-4 QS-2",
