@@ -1,7 +1,7 @@
 """The work pool against its specification, "Channeling Work" (Powell & Harrop), operation by operation.
 
 The model is the text's state: `pool` and the partition of its channels. With a block of one every operation is the
-text's; with larger blocks StartWork takes several. What the text leaves out, channels that come and go, is modelled too.
+text's; with larger ones StartWork takes several. Channels that come and go, of which it says nothing, are modelled too.
 """
 
 from __future__ import annotations
