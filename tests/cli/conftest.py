@@ -130,7 +130,7 @@ def _audit(world: World) -> Callable[..., SimpleNamespace]:
             for id, verdict in world.audit.items()
         ]
         lines = [
-            SimpleNamespace(source="h.jsonl", line=n, reason="no JSON")
+            SimpleNamespace(source="h.jsonl", line=n + 1, reason="no JSON")
             for n in range(world.quarantine)
         ]
         return SimpleNamespace(findings=findings, quarantine=lines, statistics={"events": 1234, "rejected": len(lines)})

@@ -5,12 +5,14 @@ from __future__ import annotations
 import re
 import shlex
 from collections.abc import Iterator
+from importlib import resources
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from seriatim_models.cli import app
+from seriatim_models.conformance import profiles
 
 ROOT = Path(__file__).parents[2]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
@@ -60,9 +62,13 @@ def test_what_is_told_can_be_typed(
         (tmp_path / file).write_text(RECORDING)
     if not REAL.match(command):
         run("check", "--json", "verdicts.json")
+    promised = resources.files(profiles).joinpath("strict-qpid.toml").read_text(encoding="utf-8")
+    (tmp_path / "mine.toml").write_text(promised.replace("strict-qpid", "mine"))
     if "--check" in command:
         (tmp_path / "mine.py").write_text("RUNS = WRONG = TRACES = 0")
-    ran = run(*shlex.split(command.replace("TOKEN", "s1-abc"))[1:])
+    for real, fake in (("TOKEN", "s1-abc"), ("handover", "enqueue-consume")):
+        command = command.replace(real, fake)
+    ran = run(*shlex.split(command)[1:])
     assert ran.code in {0, 1}, ran.err
 
 
