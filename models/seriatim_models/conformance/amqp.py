@@ -54,6 +54,8 @@ class _Channel:
     limit: int = 0
     consumers: dict[str, _Consumer] = field(default_factory=dict)
     held: dict[int, tuple[str, _Consumer | None]] = field(default_factory=dict)
+    settling: bool = False
+    """Whether a settlement was sent since it last answered."""
 
 
 class Broker:
@@ -101,8 +103,11 @@ class Broker:
         self._connection: pika.BlockingConnection | None = None
         self._confirms = True
         self._connect()
-        self._counts_held = self._asks_for_counts()
         self.name, self.version = self._introduction()
+        if self.name == "qpid":
+            # AMQP 0-9-1's own meaning: a prefetch is the channel's. RabbitMQ made it the consumer's.
+            self.can = self.can - {"channel-qos"} | {"whole-qos"}
+        self._counts_held = self._asks_for_counts()
 
     # ---- System
 
@@ -111,8 +116,9 @@ class Broker:
             with self._guarded("reset"):
                 self._delete_queues()
                 for channel in self._channels.values():
-                    if channel.pika.is_open:
-                        channel.pika.close()
+                    with contextlib.suppress(pika.exceptions.AMQPChannelError):
+                        if channel.pika.is_open:
+                            channel.pika.close()
         except Fault:
             # What an earlier script broke shall not break this one.
             self._connection = None
@@ -125,6 +131,10 @@ class Broker:
         self._strange.clear()
 
     def do(self, request: Request) -> Answer:
+        if request.op not in ("open", "publish") and request.ch not in self._channels:
+            return Answer(ok=False, why="its channel is closed")
+        if self._connection is None:
+            return Answer(ok=False, why="its connection is closed")
         with self._guarded(request.op):
             try:
                 answer: Answer = getattr(self, f"_{request.op}", self._cannot)(request)
@@ -143,6 +153,7 @@ class Broker:
             return False
         until = time.monotonic() + SETTLE
         with self._guarded("sync"):
+            self._fence()
             while True:
                 self._dispatch()
                 if all(self._at_rest(q) for q in self._names):
@@ -215,7 +226,6 @@ class Broker:
     def _dispatch(self) -> None:
         assert self._connection is not None
         self._connection.process_data_events(0)
-        self._closed_channels()
 
     def _delete_queues(self) -> None:
         for name in self._names.values():
@@ -244,6 +254,18 @@ class Broker:
             self._delete_queues()
         return bool(declared.method.message_count)
 
+    def _fence(self) -> None:
+        """Ask each channel that settled something for an answer, which comes after a refusal of that."""
+        for ch in [ch for ch, channel in self._channels.items() if channel.settling]:
+            channel = self._channels[ch]
+            channel.settling = False
+            try:
+                channel.pika.exchange_declare("amq.direct", passive=True)
+            except pika.exceptions.ChannelClosedByBroker as closed:
+                said = Push(ev="closed", ch=ch, code=closed.reply_code, why=closed.reply_text)
+                self._pushes.append(msgspec.structs.replace(said, t=time.monotonic_ns()))
+                self._channels.pop(ch, None)
+
     def _count(self, q: str) -> int:
         declared = self._admin.queue_declare(self._names[q], passive=True)
         return int(declared.method.message_count)
@@ -256,9 +278,6 @@ class Broker:
 
     def _at_rest(self, q: str) -> bool:
         counted = self._count(q)
-        if self._counts_held:
-            for channel in self._channels.values():
-                channel.pika.queue_declare(self._names[q], passive=True)
         self._dispatch()
         off = self._strange.get(q, 0)
         if counted != self._expected(q) + off:
@@ -269,20 +288,6 @@ class Broker:
             for channel in self._channels.values()
             for consumer in channel.consumers.values()
         )
-
-    def _closed_channels(self) -> None:
-        """Notice channels that the broker closed."""
-        for ch, channel in list(self._channels.items()):
-            if channel.pika.is_open:
-                continue
-            try:
-                channel.pika.basic_qos()  # of a closed channel pika raises why it was closed
-            except pika.exceptions.ChannelClosedByBroker as closed:
-                said = Push(ev="closed", ch=ch, code=closed.reply_code, why=closed.reply_text)
-                self._pushes.append(msgspec.structs.replace(said, t=time.monotonic_ns()))
-            except pika.exceptions.AMQPError:
-                pass
-            del self._channels[ch]
 
     # ---- operations
 
@@ -312,24 +317,28 @@ class Broker:
         return Answer()
 
     def _publish_strictly(self, request: Request) -> Answer:
-        """To a queue that is not there, as mandatory or immediate."""
+        """Mandatory, to a queue that is not there; or immediate, to one that is."""
         assert self._connection is not None
-        properties = BasicProperties(message_id=request.m)
-        if request.immediate:
-            # pika has no word for it in its blocking channel: the frame is made by hand
-            channel = self._connection.channel()
-            method = Basic.Publish(exchange="", routing_key=self._queue(request.q), immediate=True)
-            impl = getattr(channel, "_impl", channel)
-            impl._send_method(method, (properties, request.m.encode()))
-            channel.queue_declare(self._queue(request.q), passive=True)
-            return Answer()
-        try:
-            name = f"seriatim-conform-absent-{uuid.uuid4().hex}"
-            self._publisher.basic_publish("", name, request.m.encode(), properties, mandatory=True)
-        except pika.exceptions.UnroutableError as back:
-            code = back.messages[0].method.reply_code if back.messages else None
-            self._pushes.append(Push(ev="return", m=request.m, code=code, t=time.monotonic_ns()))
+        absent = f"seriatim-conform-absent-{uuid.uuid4().hex}"
+        key = self._queue(request.q) if request.immediate else absent
+        channel = self._connection.channel()
+        channel.add_on_return_callback(self._returned)
+        # pika's blocking channel has no word for immediate: the frame is made by hand
+        method = Basic.Publish(
+            exchange="", routing_key=key, mandatory=request.mandatory, immediate=request.immediate
+        )
+        body = (BasicProperties(message_id=request.m), request.m.encode())
+        getattr(channel, "_impl")._send_method(method, body)  # noqa: B009
+        channel.exchange_declare("amq.direct", passive=True)
+        self._dispatch()
+        channel.close()
         return Answer()
+
+    def _returned(
+        self, _: BlockingChannel, method: Basic.Return, properties: BasicProperties, body: bytes
+    ) -> None:
+        said = Push(ev="return", m=body.decode(), code=method.reply_code, t=time.monotonic_ns())
+        self._pushes.append(said)
 
     def _recover(self, request: Request) -> Answer:
         self._channels[request.ch].pika.basic_recover(requeue=request.requeue is not False)
@@ -357,8 +366,10 @@ class Broker:
         channel, count = self._channels[request.ch], request.prefetch or 0
         whole = request.scope == "channel"
         size = request.prefetch_size or 0
-        channel.pika.basic_qos(prefetch_size=size, prefetch_count=count, global_qos=whole)
-        if whole:
+        # RabbitMQ says with global what is the channel's; in AMQP 0-9-1 it would be the connection's.
+        flag = whole and "whole-qos" not in self.can
+        channel.pika.basic_qos(prefetch_size=size, prefetch_count=count, global_qos=flag)
+        if whole or "whole-qos" in self.can:
             channel.limit = count
         else:
             channel.prefetch = count
@@ -425,6 +436,7 @@ class Broker:
 
     def _settle(self, request: Request) -> Answer:
         channel, tag = self._channels[request.ch], request.dtag or 0
+        channel.settling = True
         if request.op == "ack":
             channel.pika.basic_ack(tag, multiple=request.multiple)
         elif request.op == "nack":

@@ -197,7 +197,9 @@ class _Drive:
         return msgspec.structs.replace(step, m=m)
 
     def _qos(self, step: Step) -> Step | None:
-        if step.scope == "channel" and "channel-qos" not in self.system.can:
+        if "whole-qos" in self.system.can:
+            step = msgspec.structs.replace(step, scope="channel")
+        elif step.scope == "channel" and "channel-qos" not in self.system.can:
             return None
         self._ensure(step.ch)
         request = Request(op="qos", ch=step.ch, prefetch=step.prefetch, scope=step.scope)

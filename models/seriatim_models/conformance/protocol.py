@@ -33,6 +33,7 @@ FEATURES = (
     "multiple",
     "drop",
     "channel-qos",
+    "whole-qos",
     "exclusive",
     "no-local",
     "priority",
@@ -43,8 +44,8 @@ FEATURES = (
 )
 """
 What else: `multiple` settles all up to a tag; `drop` is nack or reject without requeue; `channel-qos` is a prefetch for
-the whole channel; `redelivered` says that the flag of deliveries means something; `autoack` that deliveries can be
-settled by pushing; the rest are arguments of `consume` and `publish`.
+the whole channel too, `whole-qos` that it always is; `redelivered` says that the flag of deliveries means something;
+`autoack` that deliveries can be settled by pushing; the rest are arguments of `consume` and `publish`.
 """
 
 LINE_MAX = 2**16  # bytes of one line of an implementation: a longer one is no answer

@@ -90,6 +90,7 @@ SYSTEMS: dict[str, Listed] = {
             "at least once; a nak is for redelivery, without a place; https://docs.nats.io/nats-concepts/jetstream",
             factory=f"{ADAPTERS}:JetStream",
             start=servers.nats,
+            known=frozenset({"P5"}),
         ),
         Listed(
             "queue.Queue",
