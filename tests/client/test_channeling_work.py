@@ -9,12 +9,12 @@ from __future__ import annotations
 import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 from seriatim.client import Unregistered, Work, WorkPool
 from seriatim.host import Threads
 
-CHANNELS = st.sampled_from("abc")
+CHANNELS = st.sampled_from("ab")
 
 
 class ChannelingWork(RuleBasedStateMachine):
@@ -28,6 +28,7 @@ class ChannelingWork(RuleBasedStateMachine):
         self.ready: list[str] = []
         self.in_progress: set[str] = set()
         self.made = 0
+        self.register("a")
 
     @property
     def dormant(self) -> set[str]:
@@ -74,16 +75,21 @@ class ChannelingWork(RuleBasedStateMachine):
         assert got is not None
         assert (got[0], [w.label for w in got[1]]) == (c, taken)
 
-    @rule(c=CHANNELS)
-    def end_work(self, c: str) -> None:
+    @precondition(lambda self: self.in_progress)
+    @rule(data=st.data())
+    def end_work(self, data: st.DataObject) -> None:
         """EndWorkNoMoreToDo and EndWorkMoreToDo."""
-        if c in self.pool and c not in self.in_progress:
-            return  # outside the operations' precondition: Misuse, tested elsewhere
-        more = c in self.in_progress and bool(self.pool[c])
-        self.in_progress.discard(c)
+        c = data.draw(st.sampled_from(sorted(self.in_progress)), "channel")
+        more = bool(self.pool[c])
+        self.in_progress.remove(c)
         if more:
             self.ready.append(c)
         assert self.under_test.finish_work_block(c) is more
+
+    @rule(c=CHANNELS)
+    def end_work_of_a_channel_that_is_gone(self, c: str) -> None:
+        if c not in self.pool:
+            assert self.under_test.finish_work_block(c) is False
 
     @invariant()
     def same(self) -> None:
