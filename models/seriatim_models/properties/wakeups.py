@@ -208,7 +208,7 @@ class Wk5(OnReplay):
             for entry in h.entries.values():
                 if entry.immediate or entry.expires or not any(s.selects(entry) for s in takers):
                     continue
-                if entry.not_before > (h.clock.at(shot.i) or 0) or entry.group or not entry.links:
+                if ("AVAILABLE", "") not in entry.state.values or entry.group:
                     continue
                 tested += 1
                 given = [e for e in entry.delivers if h.subs[e.args["sub"]].acquires]

@@ -182,7 +182,7 @@ class Conservation(LivesProperty):
                 untestable += 1
             else:
                 tested += 1
-        drained = {q for q in summary.traffic.looks if self._drained(summary, q)}
+        drained = {q for q in summary.traffic.looks if self.drained(summary, q)}
         for key, birth in summary.births.items():
             m = message_of(key)
             if birth.confirmed is None or birth.refused is not None:
@@ -213,7 +213,7 @@ class Conservation(LivesProperty):
             return why, [first.event, begun.event]
         return f"{m} was given to {first.by} at event {i}, but nobody sent it", [first.event]
 
-    def _drained(self, summary: Kept, q: str) -> bool:
+    def drained(self, summary: Kept, q: str) -> bool:
         """Whether nothing of the queue can be anywhere when its depth was seen to be 0."""
         traffic = summary.traffic
         look = traffic.looks[q]

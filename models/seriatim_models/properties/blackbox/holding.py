@@ -64,7 +64,7 @@ class OneHolder(LivesProperty):
         )
 
 
-class _Endings:
+class Endings:
     """When consumers of a queue were ending: its own consumers, and any channel or connection."""
 
     def __init__(self, summary: Lives) -> None:
@@ -126,7 +126,7 @@ class RedeliveredFlag(LivesProperty):
     def finish(self, summary: Lives) -> Finding:
         violations = [(s.why, s.events) for s in summary.suspects]
         tested, untestable = summary.tested, summary.untestable
-        endings = _Endings(summary)
+        endings = Endings(summary)
         for steps in summary.lives.values():
             first = next((s for s in steps if s.kind == ACQUIRED), None)
             if first is None:

@@ -1,0 +1,93 @@
+"""The fast form finds what the readable form finds, in every field, on any history."""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+
+from seriatim_models.history import Event, Header, read_history, write_history
+from seriatim_models.history.complete import complete
+from seriatim_models.properties.base import Finding
+from seriatim_models.properties.blackbox import BLACKBOX
+from seriatim_models.properties.fast.columns import Columns
+from seriatim_models.properties.fast.judge import NotFast, judge, judge_file
+from seriatim_models.properties.fast.made import FAULTS, Broker
+from seriatim_models.properties.fast.screens import Screen
+
+from .blackbox_histories import Seeded, any_history, build
+
+DATA = Path(__file__).parent.parent / "data"
+
+
+def readable(events: list[Event]) -> list[Finding]:
+    return [p.check(events) for p in BLACKBOX]
+
+
+@settings(max_examples=150, deadline=None)
+@given(events=any_history())
+def test_the_fast_form_agrees_on_any_history(events: list[Event]) -> None:
+    assert judge(events) == readable(events)
+
+
+def test_the_fast_form_agrees_on_many_histories_and_screens_often() -> None:
+    """Those of the made broker are as real ones are; random events are odd in every way."""
+    screened: Counter[str] = Counter()
+    for seed in range(400):
+        events = build(Seeded(seed), 40)
+        assert judge(events) == readable(events), seed
+    for seed in range(60):
+        fault = ("", *FAULTS)[seed % 11]
+        events = list(complete(Broker(seed, 60 + seed, prefetch=1 + seed % 5, fault=fault).run()))
+        assert judge(events) == readable(events), (seed, fault)
+        if not fault:
+            columns = Columns()
+            columns.feed(events)
+            screen = Screen(columns)
+            assert not columns.odd
+            for name in ("p1", "p2", "p3", "p4", "p5"):
+                screened[name] += getattr(screen, name)() is not None
+    assert set(screened.values()) == {6}
+
+
+@pytest.mark.parametrize("name", ["lockstep", "competing"])
+def test_the_fast_form_agrees_on_the_recordings(name: str, tmp_path: Path) -> None:
+    recorded = read_history(DATA / f"rabbit-classic-{name}.jsonl.gz")
+    events = list(complete(recorded.events))
+    assert judge(events) == readable(events)
+    for suffix in (".jsonl", ".jsonl.gz", ".jsonl.zst"):
+        path = tmp_path / f"{name}{suffix}"
+        write_history(path, recorded.events, recorded.header)
+        findings, n, nbytes = judge_file(path)
+        assert findings == readable(events)
+        assert n == len(events)
+        assert nbytes < 120 * n
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+def test_a_file_with_a_fault_is_told_as_the_readable_form_tells_it(
+    fault: str, tmp_path: Path
+) -> None:
+    path = tmp_path / "h.jsonl"
+    write_history(path, Broker(5, 200, fault=fault).run(), Header(run="r", lvl="api"))
+    events = list(complete(read_history(path).events))
+    assert judge_file(path)[0] == readable(events)
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        b"half a li",
+        b'{"i":1,"ev":"publish","m":"a"}',
+        b'{"i":9999,"ev":"publish"}',
+        b'{"i":9999,"ev":"note","run":"other"}',
+    ],
+)
+def test_rejects_a_file_that_is_not_clean_and_says_why(line: bytes, tmp_path: Path) -> None:
+    path = tmp_path / "h.jsonl"
+    write_history(path, Broker(5, 20).run(), Header(run="r", lvl="api"))
+    path.write_bytes(path.read_bytes() + line + b"\n")
+    with pytest.raises(NotFast, match=r"h\.jsonl"):
+        judge_file(path)
