@@ -30,7 +30,9 @@ seriatim: how a message queue's threads must behave, as code you can run, break 
   make test     run the tests
   make demo-fair  the fair consumer's two published tables, simulated side by side, and build/demo/fair.svg
   make soak     the machines for SECONDS (120): drawn programs under the explorer and on real threads
-  make spec     the Promela models under Spin (installed if you are root on Debian), against spec/manifest.json
+  make spec     the Promela models under Spin (installed if you are root on Debian) against spec/manifest.json,
+                their outcomes against those of the same programs in Python,
+                and executions of the reference against the systems of spec/induction
   make conform  real brokers and queues, each started, driven, judged and stopped; what is not there is
                 installed if you are root on Debian. SYSTEM=rabbitmq takes those whose name begins so
   make prove    z3 on the systems of spec/induction, for any number of threads, entries and consumers,
@@ -80,6 +82,8 @@ soak: $(STAMP)
 
 spec: $(STAMP)
 	@$(BIN)/python -m seriatim_models.formal.spin $(ARGS)
+	@$(if $(ARGS),,$(BIN)/python -m seriatim_models.formal.outcomes)
+	@$(if $(ARGS),,$(BIN)/python -m seriatim_models.formal.traces)
 
 prove: prove-induction
 	@$(BIN)/python -m seriatim_models.machines.prove $(ARGS)

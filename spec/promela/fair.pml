@@ -7,15 +7,27 @@
  *   -DLOOKS_AGAIN    the loop ends because nothing waits, and a second look decides whether the slot was idle (so published)
  *   -DRESETS_ALWAYS  a slot's deficit is set to nought after every visit, also when deliveries wait
  *   -DMESSAGES=n     deliveries per slot, 3 unless said; 0 is without end
+ *   -DOUTCOMES -DWEIGHT=n, and per slot a quantum, deliveries that are there, and how many there are in all:
+ *                    print how many rounds the loop made: `fair-park`, `fair-heavy`, `fair-two-brokers`
  *
  * Beyond these bounds: more slots, varying weights, what the broker's push does to the rates (FQ-5).
  */
 #ifndef MESSAGES
 #define MESSAGES 3
 #endif
+#ifndef OUTCOMES
 #define PREFETCH 2
 #define WEIGHT 2
 #define QUANTUM(i) (1 + i)
+#define SENT(s) 0
+#define TO_SEND(s) MESSAGES
+#else
+#define PREFETCH 9
+#define QUANTUM(i) (i == 0 -> FIRST_QUANTUM : SECOND_QUANTUM)
+#define SENT(s) (s == 0 -> FIRST_THERE : SECOND_THERE)
+#define TO_SEND(s) (s == 0 -> FIRST : SECOND)
+byte made, brokers;
+#endif
 #define ROUNDS 2              /* the smallest quantum reaches the weight in two */
 
 byte deliveries[2], tokens, deficit[2], rounds[2];
@@ -27,13 +39,13 @@ bool parked = true;
 /* One thread of the broker's client for each slot. */
 proctype Broker(byte s) {
 #if MESSAGES > 0
-  byte sent;
+  byte sent = SENT(s);
 #endif
 end:
   do
 #if MESSAGES > 0
-  :: sent == MESSAGES -> break
-  :: sent < MESSAGES && deliveries[s] < PREFETCH ->
+  :: sent == TO_SEND(s) -> break
+  :: sent < TO_SEND(s) && deliveries[s] < PREFETCH ->
      sent++;
 #else
   :: deliveries[s] < PREFETCH ->
@@ -41,6 +53,9 @@ end:
      atomic { deliveries[s]++; delivering++ }       /* puts a delivery into the slot */
      atomic { tokens++; delivering-- }              /* releases a token */
   od
+#ifdef OUTCOMES
+  ; brokers++
+#endif
 }
 
 proctype Loop() {
@@ -48,6 +63,9 @@ proctype Loop() {
 end:
   do
   :: atomic { tokens > 0 -> tokens--; parked = false }   /* gets a token */
+#ifdef OUTCOMES
+     made++;
+#endif
      processed = 0;
      i = 0;
      do
@@ -91,7 +109,21 @@ end:
   od
 }
 
-init { atomic { run Broker(0); run Broker(1); run Loop() } }
+init {
+#ifdef OUTCOMES
+  d_step {
+    deliveries[0] = FIRST_THERE; deliveries[1] = SECOND_THERE;
+    tokens = FIRST_THERE + SECOND_THERE
+  }
+#endif
+  atomic { run Broker(0); run Broker(1); run Loop() }
+#ifdef OUTCOMES
+#define OUTCOME (made * 10 + waiting)
+  atomic { brokers == 2 && parked && tokens == 0 -> assert(OUTCOME != AVOID); printf("outcome %d\n", OUTCOME) }
+#endif
+}
+
+#ifndef OUTCOMES
 
 /* The deficit stays below quantum + weight. */
 ltl fq_1 { [] (deficit[0] < QUANTUM(0) + WEIGHT && deficit[1] < QUANTUM(1) + WEIGHT) }
@@ -105,3 +137,4 @@ ltl fq_3_is_served { [] (deliveries[0] > 0 -> <> (deliveries[0] < PREFETCH)) }
 ltl fq_4 { [] (parked && delivering == 0 -> tokens == waiting) }
 ltl fq_4_empty { [] !(parked && delivering == 0 && waiting == 0 && done_with[1] == 1) }
 ltl fq_4_full { [] !(parked && delivering == 0 && waiting == 4) }
+#endif

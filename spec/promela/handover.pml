@@ -6,6 +6,7 @@
  *   -DLOOKS_THEN_CLEARS   the connection looks for work once more, and then clears its flag
  *   -DNOT_LOOKED_AT_AGAIN the connection clears its flag and does not look again
  *   -DTWO_THREADS         a notification schedules the connection whether or not it is scheduled
+ *   -DOUTCOMES            print how often the connection ran: what `outcomes.py` does with two sessions
  *
  * Beyond these bounds: more connections, which share nothing but the IO threads; more sessions.
  */
@@ -16,6 +17,11 @@ bool waiting[SESSIONS];       /* the sessions with work */
 bool scheduled;
 byte ready;                   /* how often the connection stands in the scheduler's list */
 byte permits, running, served;
+
+#ifdef OUTCOMES
+byte runs, notified, about;
+#define quiet (notified == SESSIONS && about == 0 && permits == 0)
+#endif
 
 #define some_work (work[0] + work[1] > 0)
 
@@ -43,6 +49,9 @@ proctype Notifier(byte s) {
   :: won -> schedule()
   :: else
   fi
+#ifdef OUTCOMES
+  notified++
+#endif
 }
 
 proctype IoThread() {
@@ -50,7 +59,12 @@ proctype IoThread() {
   bool won;
 end:
   do
-  :: atomic { permits > 0 -> permits--; ready-- }   /* takes the connection from the list */
+  :: atomic {
+       permits > 0 -> permits--; ready--
+#ifdef OUTCOMES
+       ; runs++; about++
+#endif
+     }                                        /* takes the connection from the list */
      running++;                               /* begins to run it */
      do
      :: atomic {
@@ -84,10 +98,21 @@ end:
      fi
 #endif
 #endif
+#ifdef OUTCOMES
+     about--
+#endif
   od
 }
 
-init { atomic { run Notifier(0); run Notifier(1); run IoThread(); run IoThread() } }
+init {
+  atomic { run Notifier(0); run Notifier(1); run IoThread(); run IoThread() }
+#ifdef OUTCOMES
+#define OUTCOME (runs * 10 + served)
+  atomic { quiet -> assert(OUTCOME != AVOID); printf("outcome %d\n", OUTCOME) }
+#endif
+}
+
+#ifndef OUTCOMES
 
 /* Never on two threads at once. */
 ltl wk_6_one_thread { [] (running <= 1) }
@@ -95,3 +120,4 @@ ltl wk_6_one_thread { [] (running <= 1) }
 ltl wk_6_is_served { [] (some_work -> <> !some_work) }
 ltl wk_6_some_service { [] !(served == 2) }
 ltl wk_6_serves_twice { [] !(served == 1 && running == 1 && some_work) }
+#endif

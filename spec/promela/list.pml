@@ -6,6 +6,7 @@
  *   -DTAIL_UNLINKED     an iteration unlinks the last node too
  *   -DLINK_WITHOUT_CAS  the new node is linked by a plain write
  *   -DNUMBER_EARLY      a node draws its number once, from a tail that may not be its predecessor in the end
+ *   -DOUTCOMES          one append only: the program `consumer-list`; print what is deleted, met and left
  *   -DRETURNS_DELETED   an iteration hands out the last node without looking whether it is deleted
  *
  * Beyond these bounds: more nodes; what an append or a deletion costs (it has no loop but that of a lost race).
@@ -15,8 +16,14 @@
 byte next[NODES], number[NODES], tail = 1;
 bool gone[NODES], linked[NODES];
 byte finished;
+#ifdef OUTCOMES
+#define THREADS 3
+bool met;                /* the walk that deletes node 1 met node 2 */
+#else
+#define THREADS 4
+#endif
 bool unordered, missed, returned_deleted, lost, saw_new;
-#define done (finished == 4)
+#define done (finished == THREADS)
 
 proctype Append(byte n) {
   byte t, f;
@@ -120,13 +127,20 @@ proctype Walk(bool dropping) {
   :: else
   fi;
   walk();
+#ifdef OUTCOMES
+  met = met || (!dropping && visited[1]);
+#endif
   finished++
 }
 
 init {
   byte f, steps;
   d_step { next[0] = 1; number[1] = 1; linked[1] = true; gone[0] = true }
+#ifdef OUTCOMES
+  atomic { run Append(2); run Walk(false); run Walk(true) }
+#else
   atomic { run Append(2); run Append(3); run Walk(false); run Walk(true) }
+#endif
   done ->
   d_step {
     do
@@ -136,7 +150,13 @@ init {
     lost = is_there(1) || is_there(2) || is_there(3);
     f = 0; steps = 0
   }                                       /* nobody iterates: what is not reachable now is lost */
+#ifdef OUTCOMES
+#define OUTCOME (100 * gone[2] + 10 * met + lost)
+  atomic { assert(OUTCOME != AVOID); printf("outcome %d\n", OUTCOME) }
+#endif
 }
+
+#ifndef OUTCOMES
 
 /* The order of the links is the order of the numbers. */
 ltl so_1 { [] !unordered }
@@ -147,3 +167,4 @@ ltl ql_3_some_new_node { [] !saw_new }
 /* Nothing that was appended and not deleted is lost. */
 ltl ql_4 { [] !lost }
 ltl ql_4_after_deletion { [] !(done && gone[1] && gone[2]) }
+#endif

@@ -8,17 +8,29 @@
  *   -DSIGNAL_UNLOCKED  the publisher signals without having held the lock since it wrote
  *   -DNEVER_UNLOCKED   the lock is not given back, so that threads get stuck
  *   -DBACKLOG=n        1 unless said
+ *   -DNEWS=n           messages that the publisher writes, 2 unless said
+ *   -DOUTCOMES         print how often the consumer slept: `log-rest`, `log-two-messages`, `log-backlog-and-news`
  *
  * Beyond these bounds: several publishers (they share nothing but the lock), handlers that fail (LC-6).
  */
 #ifndef BACKLOG
 #define BACKLOG 1
 #endif
-#define MESSAGES (BACKLOG + 2)
+#ifndef NEWS
+#define NEWS 2
+#endif
+#define MESSAGES (BACKLOG + NEWS)
 
 byte written = BACKLOG, handled;
 bool locked, asleep, publishing = true, announcing;
 short waiting;
+
+#ifdef OUTCOMES
+byte sleeps;
+#define count_sleep sleeps++;
+#else
+#define count_sleep
+#endif
 
 #define unread (handled < written)
 #define lock() atomic { !locked -> locked = true }
@@ -30,7 +42,7 @@ short waiting;
 
 /* Gives the lock back and sleeps, in one step; takes it again when woken. */
 inline sleep() {
-  atomic { locked = false; asleep = true }    /* unlocks and sleeps */
+  atomic { count_sleep locked = false; asleep = true }    /* unlocks and sleeps */
 end_asleep:                                   /* to be asleep at the end is right */
   atomic { !asleep && !locked -> locked = true }   /* is woken, and locks */
 }
@@ -86,7 +98,15 @@ end:
   od
 }
 
-init { atomic { run Publisher(); run Consumer() } }
+init {
+  atomic { run Publisher(); run Consumer() }
+#ifdef OUTCOMES
+#define OUTCOME (sleeps * 10 + handled)
+  atomic { !publishing && asleep -> assert(OUTCOME != AVOID); printf("outcome %d\n", OUTCOME) }
+#endif
+}
+
+#ifndef OUTCOMES
 
 /* It does not sleep while something is unread and no notification is on its way. */
 ltl lc_4 { [] !(asleep && unread && !announcing) }
@@ -99,3 +119,4 @@ ltl lc_5_count { [] (waiting >= 0) }
 /* With nothing more to come it sleeps in the end, and does not spin (weak fairness). */
 ltl lc_5_rests { <> [] asleep }
 ltl lc_5_rests_after_work { [] !(!publishing && handled == MESSAGES && !asleep) }
+#endif

@@ -7,11 +7,15 @@
  *   -DFINISH_BLIND     the end of a block makes the channel dormant without looking for more items
  *   -DPUBLISHED        the first callback of channel 0 raises, and what was drained into its block is lost with it
  *                      (without the flag a callback that raises is one that returns: its block goes on)
+ *   -DOUTCOMES -DFIRST=n -DSECOND=n -DBLOCK=n -DWORKERS=n   first n items of the one channel, then n of the other;
+ *                      print who runs what in which order: `pool-one-channel`, `pool-two-channels`
  *
  * Beyond these bounds: more channels and workers, bounded queues (a reader that waits), channels that close.
  */
 #define ITEMS 3               /* per channel */
+#ifndef BLOCK
 #define BLOCK 2
+#endif
 #define DORMANT     0
 #define READY       1
 #define IN_PROGRESS 2
@@ -21,6 +25,11 @@ chan queue1 = [ITEMS] of { byte };
 chan ready = [4] of { byte };
 byte status[2], last[2], running[2], ran[2], runnables;
 bool disorder, all_added, both_at_once;
+
+#ifdef OUTCOMES
+int order;
+#define enough (ran[0] == FIRST && ran[1] == SECOND)
+#endif
 
 #define all_ran (ran[0] == ITEMS && ran[1] == ITEMS)
 
@@ -41,16 +50,32 @@ inline add(c, queue, item) {
 
 proctype Reader() {
   byte item;
+#ifdef OUTCOMES
+  item = 1;
+  do
+  :: item > FIRST -> break
+  :: else -> add(0, queue0, item); item++
+  od;
+  item = 1;
+  do
+  :: item > SECOND -> break
+  :: else -> add(1, queue1, item); item++
+  od;
+#else
   for (item : 1 .. ITEMS) {
     add(0, queue0, item);
     add(1, queue1, item)
   }
+#endif
   all_added = true
 }
 
 inline call(item) {
   d_step {
     running[c]++;
+#ifdef OUTCOMES
+    order = order * 100 + name * 10 + c * ITEMS + item;
+#endif
     disorder = disorder || item != last[c] + 1;
     last[c] = item;
     both_at_once = both_at_once || (running[0] > 0 && running[1] > 0)
@@ -91,7 +116,7 @@ inline block(queue) {
   }                                           /* ends the block */
 }
 
-proctype Worker() {
+proctype Worker(byte name) {
   byte c, i, size, items[BLOCK];
 end:
   do
@@ -103,7 +128,23 @@ end:
   od
 }
 
-init { atomic { run Reader(); run Worker(); run Worker() } }
+init {
+#ifdef OUTCOMES
+  atomic {
+    run Reader();
+    run Worker(1);
+#if WORKERS > 1
+    run Worker(2)
+#endif
+  }
+#define OUTCOME order
+  atomic { enough -> assert(OUTCOME != AVOID); printf("outcome %d\n", OUTCOME) }
+#else
+  atomic { run Reader(); run Worker(1); run Worker(2) }
+#endif
+}
+
+#ifndef OUTCOMES
 
 /* At most one callback of a channel at a time. */
 ltl ch_1 { [] (running[0] <= 1 && running[1] <= 1) }
@@ -116,3 +157,4 @@ ltl ch_4 { [] ((len(queue0) > 0 -> status[0] != DORMANT) && (len(queue1) > 0 -> 
 ltl ch_4_queued_in_progress { [] !(len(queue0) > 0 && status[0] == IN_PROGRESS) }
 /* Everything runs in the end (weak fairness). */
 ltl ch_4_all_run { <> all_ran }
+#endif

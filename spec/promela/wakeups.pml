@@ -6,7 +6,8 @@
  *   -DLOOK_THEN_REST   a consumer stays in Notified until it has found nothing, and only then rests (F-6)
  *   -DWISH_TOLD_FIRST  the queue is told of a wish that is over before the flag says so (F-8)
  *   -DRANK_IGNORED     Interested is walked from the lowest priority, and nobody is held back by a higher one
- *   -DALONE            LOW alone, one message: the program `enqueue-rest` of the explorer
+ *   -DOUTCOMES -DALONE LOW alone, which pulls once before it waits; one message: the program `enqueue-rest`
+ *   -DOUTCOMES -DPAUSE HIGH does nothing but lose its interest; one message: the program `priority-pause`
  *
  * Beyond these bounds: a third consumer, credit that comes back, consumers that come and go.
  */
@@ -18,9 +19,6 @@
 #define TAKEN     2
 #define HIGH 0
 #define LOW  1
-#ifndef AVOID
-#define AVOID 255
-#endif
 
 byte listed[2] = INTERESTED;
 bool wants[2] = true;
@@ -32,7 +30,12 @@ bool published, outranked, taken_by_low;
 
 #define anything_available (state[1] == AVAILABLE || state[2] == AVAILABLE)
 #define resting(c) (permits[c] == 0 && !busy[c])
+#if defined(ALONE) || defined(PAUSE)
+bool begun;                  /* the other thread has done what it does before it waits */
+#define quiet (published && begun && resting(LOW))
+#else
 #define quiet (published && resting(HIGH) && resting(LOW))
+#endif
 
 inline move(who, from, to) {
   atomic { yes = (listed[who] == from); if :: yes -> listed[who] = to :: else fi }   /* moves the consumer between lists */
@@ -153,6 +156,11 @@ inline pull() {
 proctype Consumer(byte c) {
   byte e, got;
   bool yes;
+#ifdef ALONE
+  busy[c] = true;
+  pull();
+  atomic { busy[c] = false; begun = true }
+#endif
 end:
   do
   :: atomic { permits[c] > 0 -> permits[c]--; busy[c] = true }   /* wakes up */
@@ -166,6 +174,15 @@ end:
      busy[c] = false                                  /* waits to be woken */
   od
 }
+
+#ifdef PAUSE
+proctype Pause(byte c) {
+  byte e;
+  bool yes;
+  wish_is_over();
+  begun = true
+}
+#endif
 
 /* A new message: wake one consumer, the highest that will take it. */
 inline enqueue(m) {
@@ -194,7 +211,7 @@ proctype Publisher() {
   byte e, c, turn;
   bool yes;
   enqueue(1);
-#ifndef ALONE
+#if !defined(ALONE) && !defined(PAUSE)
   enqueue(2);
 #endif
   published = true
@@ -202,15 +219,19 @@ proctype Publisher() {
 
 init {
   atomic {
+    run Publisher();
 #ifdef ALONE
     listed[HIGH] = NOT_INTERESTED; wants[HIGH] = false;
-    busy[LOW] = true; listed[LOW] = NOTIFIED; permits[LOW] = 1; busy[LOW] = false;
+#elif defined(PAUSE)
+    run Pause(HIGH);
+#else
+    run Consumer(HIGH);
 #endif
-    run Publisher(); run Consumer(HIGH); run Consumer(LOW)
+    run Consumer(LOW)
   }
 #ifdef OUTCOMES
-  quiet -> assert(state[1] * 10 + listed[LOW] != AVOID);
-  c_code { printf("outcome %d\n", now.state[1] * 10 + now.listed[1]); }
+#define OUTCOME (state[1] * 100 + listed[HIGH] * 10 + listed[LOW])
+  atomic { quiet -> assert(OUTCOME != AVOID); printf("outcome %d\n", OUTCOME) }
 #endif
 }
 

@@ -87,6 +87,24 @@ class Model:
         return _run(["spin", *flags, self.source.name], self.folder)
 
 
+def outcomes(file: str, flags: list[str], folder: Path) -> set[int]:
+    """Every number that a model prints at its end, over all interleavings. The model is told of it by -DOUTCOMES."""
+    model = build(file, [*flags, "-DOUTCOMES", "-DAVOID=-1"], folder, claims=False)
+    found = model.search(None)
+    if found.errors:
+        raise SpinFailed(f"{file} {' '.join(flags)} goes wrong before its end:\n{found.said}")
+    return {int(n) for n in re.findall(r"outcome (-?\d+)", found.said)}
+
+
+def reach(file: str, flags: list[str], folder: Path, outcome: int) -> tuple[str, str]:
+    """A shortest execution that ends in this outcome: the model's source, and Spin's account of it."""
+    model = build(file, [*flags, "-DOUTCOMES", f"-DAVOID={outcome}"], folder, claims=False)
+    found = model.search(None)
+    if found.trail is None:
+        raise SpinFailed(f"{file} {' '.join(flags)} has no outcome {outcome}")
+    return model.source.read_text(encoding="utf-8"), model.replay(found.trail)
+
+
 def build(
     file: str, flags: list[str], folder: Path, *, fair: bool = False, claims: bool = True
 ) -> Model:
@@ -98,7 +116,7 @@ def build(
     if not (inner / "pan.c").exists() or "Error" in said:
         raise SpinFailed(f"Spin does not accept {file} {' '.join(flags)}:\n{said}")
     how = [*(LIVENESS if fair else SAFETY), *([] if file in REDUCED else ["-DNOREDUCE"])]
-    how += [] if claims else ["-DNOCLAIM"]
+    how += [] if claims else ["-DNOCLAIM", "-DPRINTF"]
     said = _run(["gcc", *COMMON, *how, "-o", "pan", "pan.c"], inner)
     if not (inner / "pan").exists():
         raise SpinFailed(f"gcc does not accept {file} {' '.join(flags)}:\n{said}")
