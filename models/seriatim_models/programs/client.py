@@ -26,6 +26,7 @@ class Scene:
         self.lib = lib
         self.server: reference.Server = lib.Server(world.host)
         self.executor: reference.Executor = lib.Executor(world.host, threads)
+        self._named = 0
         self._rest: list[tuple[str, Callable[[], dict[str, object]]]] = []
         for i in range(threads):
             world.spawn(self.executor.worker, name=f"pool{i + 1}", daemon=True)
@@ -101,11 +102,20 @@ class Scene:
         self.world.spawn(run, name=name, daemon=True)
 
     def consuming(
-        self, channel: reference.Channel, queue: str, callback: reference.Callback
+        self,
+        channel: reference.Channel,
+        queue: str,
+        callback: reference.Callback,
+        **flags: bool,
     ) -> None:
-        """A consumer that was there before anything runs."""
+        """A consumer that was there before anything runs; flags as of `Server.consume`."""
         channel._consumers["t"] = callback
-        self.at(channel, lambda x: self.server.consume(x, queue, "t"))
+        self.at(channel, lambda x: self.server.consume(x, queue, "t", **flags))
+
+    def fresh(self) -> str:
+        """A message's name that was not used before."""
+        self._named += 1
+        return f"n{self._named}"
 
     def message(self, id: str) -> reference.Message:
         message: reference.Message = self.lib.Message(id)
