@@ -41,7 +41,7 @@ def test_summaries_of_tasks_join_to_that_of_the_whole(
     seed: int, fault: str, cuts: list[int]
 ) -> None:
     events = list(complete(made(seed, fault)))
-    placed = [(chunks.shelf(e.q), e) for e in events]
+    placed = [(chunks.shelf_of(e), e) for e in events]
     shelves = sorted({s for s, _ in placed} - {chunks.CONTROL})
     bounds = [0, *sorted(min(c, len(events)) for c in cuts), len(events)]
     parts: dict[tuple[int, str], list[Part]] = {}

@@ -30,6 +30,7 @@ from seriatim_models.history import Event, Rejected, table
 from seriatim_models.pipeline.errors import PipelineError
 from seriatim_models.pipeline.findings import RunStatistics
 from seriatim_models.pipeline.runs import FileCount
+from seriatim_models.properties.blackbox.lives import ACQUIRES
 
 SCHEMA = "seriatim-chunks/2"
 SLICE = 100_000  # events: about 100 MB as Python objects, and a few seconds of work
@@ -50,7 +51,13 @@ QUARANTINE = pa.schema(
 
 def shelf(q: str) -> str:
     """Where the events of a queue lie."""
-    return f"q{zlib.crc32(q.encode()) % BUCKETS:03d}" if q else CONTROL
+    return f"q{zlib.crc32(q.encode()) % BUCKETS:03d}"
+
+
+def shelf_of(event: Event) -> str:
+    """Where an event lies: with its queue; with all of them, if it names none. Only a delivery is always one queue's,
+    so those of no known queue count as of a queue without a name."""
+    return shelf(event.q) if event.q or (event.m and event.ev in ACQUIRES) else CONTROL
 
 
 class Chunk(msgspec.Struct, frozen=True):

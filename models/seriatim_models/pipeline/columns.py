@@ -22,6 +22,7 @@ from seriatim_models.history.event import GAP, LEVELS, PHASES, SCOPES
 from seriatim_models.history.header import Header
 from seriatim_models.history.lines import PARQUET, first_bytes
 from seriatim_models.pipeline import chunks
+from seriatim_models.properties.blackbox.lives import ACQUIRES
 
 PIECE = 1_000_000  # rows: what one task takes of a file
 
@@ -131,14 +132,16 @@ def checked(batch: pa.RecordBatch, head: Header, run: str, last: int) -> dict[st
 def placed(held: dict[str, pa.Array], n: int) -> dict[str, pa.Array]:
     """The columns with `n`, counted from the one given, and `shelf`."""
     rows = len(held["i"])
-    if "q" in held:
-        q = held["q"].dictionary_encode()
-        names = pa.array(
-            [chunks.shelf(name or "") for name in q.dictionary.to_pylist()], pa.string()
+    none = pa.array([""]).take(pa.array(np.zeros(rows, np.int32)))
+    q = pc.fill_null(held.get("q", none), "").dictionary_encode()
+    names = pa.array([chunks.shelf(n) if n else chunks.CONTROL for n in q.dictionary.to_pylist()])
+    shelf = names.take(q.indices)
+    if "m" in held:
+        lone = pc.and_(
+            pc.equal(shelf, chunks.CONTROL), pc.is_in(held["ev"], pa.array(sorted(ACQUIRES)))
         )
-        shelf = pc.fill_null(pc.take(names, q.indices), chunks.CONTROL)
-    else:
-        shelf = pa.array([chunks.CONTROL] * rows, pa.string())
+        lone = pc.and_(lone, pc.greater(pc.utf8_length(pc.fill_null(held["m"], "")), 0))
+        shelf = pc.if_else(lone, chunks.shelf(""), shelf)
     return {**held, "n": pa.array(np.arange(n, n + rows)), "shelf": shelf}
 
 

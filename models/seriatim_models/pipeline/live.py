@@ -155,7 +155,7 @@ class Live:
             self._folds[run] = Fold(self._properties, _SHELVES, first=True, measure=True)
             self.told.statistics.append(found.RunStatistics(run))
         fold = self._folds[run]
-        fold.events([(chunks.shelf(e.q), e) for e in events])
+        fold.events([(chunks.shelf_of(e), e) for e in events])
         assert fold.measures is not None
         fold.measures.add(table.batch(events))
         counted = next(s for s in self.told.statistics if s.run == run)

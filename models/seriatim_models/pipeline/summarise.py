@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import msgspec
 
 from seriatim_models.history import Event
-from seriatim_models.pipeline import chunks
+from seriatim_models.pipeline import chunks, quickmap
 from seriatim_models.pipeline import findings as found
 from seriatim_models.pipeline.measures import Measures
 from seriatim_models.properties.base import AnyProperty, Finding
@@ -69,14 +69,26 @@ class Fold:
 
     def file(self, path: str) -> None:
         """Add a chunk."""
-        batch = chunks.read_chunk(path)
+        quick = {n: quickmap.QUICK[p.id] for n, p in enumerate(self.properties) if quickmap.fits(p)}
+        slow = {n for n in range(len(self.properties)) if n not in quick}
+        # All columns, unless those that are looked at are known.
+        wanted = None
+        if not slow and self.measures is None:
+            wanted = sorted({"n", "shelf"}.union(*(q.columns for q in quick.values())))
+        batch = chunks.read_chunk(path, wanted)
         if self.measures is not None:
             self.measures.add(chunks.in_order(batch))
-        if self.properties:
-            self.events(list(chunks.events(batch)))
+        for shelf, of in chunks.shelved(batch).items() if quick else ():
+            for n, form in quick.items():
+                if (n, shelf) in self.summaries:
+                    summary = form.map(of, quickmap.Rows(path, of["n"]))
+                    before = self.summaries[n, shelf]
+                    self.summaries[n, shelf] = self.properties[n].combine(before, summary)
+        if slow:
+            self.events(list(chunks.events(batch)), slow)
 
-    def events(self, placed: Sequence[tuple[str, Event]]) -> None:
-        """Add events, each with its shelf, that follow those before."""
+    def events(self, placed: Sequence[tuple[str, Event]], only: set[int] | None = None) -> None:
+        """Add events, each with its shelf, that follow those before, for all properties or only some."""
         chains: dict[str, list[Event]] = {chain: [] for _, chain in self.summaries if chain != RUN}
         control: list[list[Event]] = list(chains.values())
         for shelf, event in placed:
@@ -87,6 +99,8 @@ class Fold:
                 chains[shelf].append(event)
         whole = [event for _, event in placed]
         for (n, chain), before in self.summaries.items():
+            if only is not None and n not in only:
+                continue
             prop = self.properties[n]
             reads = found.relevant(prop)
             given = whole if chain == RUN else chains[chain]

@@ -1,0 +1,65 @@
+"""The form over columns gives the summary that the readable one gives."""
+
+from __future__ import annotations
+
+import random
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from seriatim_models.history import Event, read_history
+from seriatim_models.history.complete import complete
+from seriatim_models.pipeline import chunks, columns, quickmap
+from seriatim_models.pipeline.summarise import Fold
+from seriatim_models.properties.blackbox import BLACKBOX
+from seriatim_models.properties.fast.made import Broker
+
+from .conftest import DATA
+
+P4 = next(p for p in BLACKBOX if p.id == "P4")
+
+CHOICES: dict[str, list[Any]] = {
+    "ev": ["deliver", "get", "ack"],
+    "ph": ["", "ok", "invoke"],
+    "m": ["", "a", "b"],
+    "q": ["", "q1", "q2"],
+    "pub": ["", "p", "p2"],
+    "pseq": [None, *range(-2, 7)],
+    "redelivered": [None, False, False, False, True],
+    "prio": [None, None, 1],
+    "ch": [None, 1],
+    "gen": [None, 1],
+    "ctag": ["", "t"],
+    "proc": ["", "w"],
+}
+
+
+def compare(events: list[Event], folder: Path) -> None:
+    from seriatim_models.history import table
+
+    name = "c.parquet"
+    chunks.write_chunk(folder, name, columns.placed(table.columns(events), 0))
+    shelves = sorted({chunks.shelf_of(e) for e in events} - {chunks.CONTROL})
+    quick = Fold([P4], shelves, first=True, measure=False)
+    quick.file(str(folder / name))
+    slow = Fold([P4], shelves, first=True, measure=False)
+    slow.events([(chunks.shelf_of(e), e) for e in events])
+    assert quickmap.fits(P4)
+    assert quick.summaries == slow.summaries
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_equal_on_anything(tmp_path: Path, seed: int) -> None:
+    draw = random.Random(seed)
+    rows = [{k: draw.choice(v) for k, v in CHOICES.items()} for _ in range(1 + seed)]
+    compare([Event(i=n, t=n, **r) for n, r in enumerate(rows)], tmp_path)
+
+
+@pytest.mark.parametrize("name", ["rabbit-classic-lockstep", "rabbit-classic-competing"])
+def test_equal_on_recordings(tmp_path: Path, name: str) -> None:
+    compare(list(complete(read_history(DATA / f"{name}.jsonl.gz").events)), tmp_path)
+
+
+def test_equal_on_a_broker_that_does_not_keep_order(tmp_path: Path) -> None:
+    compare(list(complete(Broker(1, 300, fault="skips").run())), tmp_path)
