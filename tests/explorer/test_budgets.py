@@ -153,3 +153,27 @@ def test_choices_while_setting_up() -> None:
     result = explore(program)
     assert result.outcomes == {(0, 0): 1, (1, 1): 1, (2, 1): 2, (2, 2): 2}
     assert result.blocked == result.redundant == 0
+
+
+def test_a_spin_loop_is_explained_also_where_the_time_ran_out() -> None:
+    def program(world: World) -> None:
+        x = world.cell(0, name="x")
+
+        def spin() -> None:
+            while x.get() == 0:
+                pass
+
+        world.spawn(spin, name="spin")
+        world.spawn(lambda: x.set(1), name="set")
+
+    result = explore(program, max_executions=30)
+    assert result.verdict == "inconclusive"
+    assert "max_executions=30" in result.why
+    assert "spin repeat x.get() -> 0" in result.why
+    assert "block on a condition instead" in result.why
+
+
+def test_every_bound_stands_in_the_verdict() -> None:
+    result = explore(racy_counter(2), timeouts=2, spurious=1, max_steps=77)
+    assert result.verdict == "ok"
+    assert "within max_steps=77, timeouts=2, spurious=1" in result.why

@@ -7,6 +7,7 @@ import pytest
 from seriatim_models.explorer import Replay, World, explore
 from seriatim_models.explorer.litmus import MISTAKES, REPAIRS, Program
 from seriatim_models.explorer.litmus import lost_wakeup as lost
+from seriatim_models.explorer.world import Cell
 
 
 @pytest.mark.parametrize("name", MISTAKES)
@@ -57,10 +58,61 @@ def test_a_lost_wakeup_names_waiter_and_the_notify_that_missed() -> None:
     case = explore(lost).counterexample
     assert case is not None
     assert "waiter sleeps on c since step 7" in case.what
-    assert "the last notify, by setter in step 4, found nobody waiting" in case.what
+    assert (
+        "the last notify, by setter in step 4 after flag.set(True) in step 2, found nobody waiting"
+        in case.what
+    )
 
 
 def test_a_deadlock_names_the_circle() -> None:
     case = explore(MISTAKES["crossed_locks"][0]).counterexample
     assert case is not None
     assert "the circle: one -> two -> one" in case.what
+
+
+def two_polite(world: World) -> None:
+    """Each gives way to the other: some schedules end, and a fair one does not."""
+    a, b = world.cell(0, name="a"), world.cell(0, name="b")
+
+    def polite(mine: Cell[int], other: Cell[int]) -> None:
+        mine.set(1)
+        while other.get() == 1:
+            mine.set(0)
+            mine.set(1)
+        mine.set(0)
+
+    world.spawn(lambda: polite(a, b), name="A")
+    world.spawn(lambda: polite(b, a), name="B")
+
+
+def test_a_livelock_among_schedules_that_end_is_found_by_taking_turns() -> None:
+    result = explore(two_polite, max_executions=3)
+    assert result.verdict == "violated"
+    assert result.counterexample is not None
+    assert result.counterexample.end == "livelock"
+    assert "A and B repeat" in result.counterexample.what
+    assert "nothing changes" in result.counterexample.what
+    assert result.counterexample.events[-1].n == 5000
+    replayed = explore(two_polite, Replay(result.counterexample.token))
+    assert replayed.verdict == "violated"
+
+
+def test_a_livelock_is_no_violation_where_being_stuck_is_none() -> None:
+    result = explore(two_polite, max_executions=3, max_steps=100, stuck_ok=True)
+    assert result.verdict == "inconclusive"
+
+
+def test_a_daemon_may_go_round_for_ever() -> None:
+    def program(world: World) -> None:
+        x = world.cell(0, name="x")
+
+        def poll() -> None:
+            while True:
+                x.get()
+
+        world.spawn(poll, name="poll", daemon=True)
+        world.spawn(lambda: x.set(1), name="set")
+
+    result = explore(program, max_steps=200, max_executions=5)
+    assert result.verdict == "inconclusive"
+    assert "poll repeat x.get()" in result.why

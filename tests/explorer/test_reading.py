@@ -11,7 +11,7 @@ from seriatim_models.explorer.litmus import MISTAKES, lost_wakeup
 
 LOST = """\
 lost wake-up: waiter waits on condition c, and nobody is left to notify it; waiter sleeps on c since step 7; the last
-    notify, by setter in step 4, found nobody waiting
+    notify, by setter in step 4 after flag.set(True) in step 2, found nobody waiting
 in lost_wakeup, 7 steps with 1 preemption, end: lost wake-up
 
   | waiter              | setter

@@ -4,13 +4,14 @@ A *preemption* takes the turn from a thread that could have gone on. Most mistak
 The schedules with at most k of them are enumerated depth first: all traces that can be had with so few preemptions
 are seen, and some more than once; `redundant` says how often.
 
-**Why nothing is reduced.** Reduction says "what begins so has been seen, in another order". Under a bound
-the other order may have needed one preemption more, and was then *not* seen: sleep sets and wakeup trees would lose traces.
+**Why nothing is reduced.** Reduction says "what begins so has been seen, in another order".
+Under a bound the other order may have needed one preemption more, and was then *not* seen:
+sleep sets and wakeup trees would lose traces.
 Bounded partial-order reduction (Coons, Musuvathi & McKinley, OOPSLA 2013) mends that with conservative branches
-wherever a thread's turn begins; it is neither optimal nor exact about the bound, and its executions do not
-correspond to traces one to one, so no count here could judge it. Enumeration is simple enough to be believed,
-and with few preemptions there are few schedules: of n threads with k steps each and c preemptions at most
-C(nk, c) (n + c)!, which is a polynomial in k. Whoever wants every trace should take `Dpor` without a bound.
+wherever a thread's turn begins, and gives up what makes `dpor` easy to judge, one execution for each trace.
+Enumeration is simple enough to be believed, and with few preemptions there are few schedules:
+of n threads with k steps each and c preemptions at most C(nk, c) (n + c)!, which is a polynomial in k.
+Whoever wants every trace should take `Dpor` without a bound.
 
 A thread that went on for `PATIENCE` steps may be interrupted for nothing: else a spin loop would have no end.
 """

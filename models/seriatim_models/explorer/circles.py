@@ -38,7 +38,8 @@ class Circle:
         names = " and ".join(self.threads)
         what = ", ".join(self.steps[:6]) + (", ..." if len(self.steps) > 6 else "")
         return (
-            f"{names} repeat {what}: {self.period} steps, {self.rounds} times, and nothing changes"
+            f"{names} repeat {what}: {self.period} step{'s' * (self.period != 1)}, "
+            f"{self.rounds} times, and nothing changes"
         )
 
 
@@ -84,6 +85,22 @@ def _spinning(signs: list[tuple[str, str, str]]) -> Circle | None:
             if rounds >= SPINS:
                 return Circle(period, rounds, (thread,), _said(own[-period:]), False)
     return None
+
+
+def spun(log: Sequence[Step]) -> Circle | None:
+    """The longest stretch in which one thread did the same over and over, wherever it is."""
+    best: Circle | None = None
+    for thread in dict.fromkeys(s.thread for s in log):
+        own = [(s.thread, s.op, s.result) for s in log if s.thread == thread]
+        for period in range(1, len(own) // SPINS + 1):
+            same = 0
+            for k in range(period, len(own)):
+                same = same + 1 if own[k] == own[k - period] else 0
+                rounds = same // period + 1
+                if rounds >= SPINS and (best is None or rounds > best.rounds):
+                    said = _said(own[k - period + 1 : k + 1])
+                    best = Circle(period, rounds, (thread,), said, False)
+    return best
 
 
 def _fair(signs: list[tuple[str, str, str]], able: Sequence[str]) -> Circle | None:

@@ -8,7 +8,7 @@ from seriatim_models.explorer import render, token
 from seriatim_models.explorer.circles import circle
 from seriatim_models.explorer.ends import STUCK, classify, explain
 from seriatim_models.explorer.errors import NondeterministicProgram
-from seriatim_models.explorer.execution import Execution, Thread, going_on
+from seriatim_models.explorer.execution import PATIENCE, Execution, Thread, going_on
 from seriatim_models.explorer.operations import Spawn, Wait, shown
 from seriatim_models.explorer.runner import Runner, Violation, stop_early
 from seriatim_models.explorer.world import Record
@@ -76,10 +76,13 @@ class Counterexample:
         return self.text()
 
 
-def follow(runner: Runner, schedule: Schedule, *, lenient: bool = False) -> Execution | None:
+def follow(
+    runner: Runner, schedule: Schedule, *, lenient: bool = False, patience: int = PATIENCE
+) -> Execution | None:
     """Run a schedule with everything kept for reading.
 
-    After its last step the execution goes on by itself, without choices, if it can.
+    After its last step the execution goes on by itself, without choices, if it can;
+    after `patience` steps in a row the next thread has its turn.
     With `lenient` (for shrinking) steps that cannot happen are left out; without, None is returned when one cannot.
     """
     ex = runner.fresh(log=True)
@@ -101,7 +104,8 @@ def follow(runner: Runner, schedule: Schedule, *, lenient: bool = False) -> Exec
                 ex.end = early
                 if early == "cut":
                     ex.circle = circle(log, [t.name for t in able])
-                    if ex.circle is not None and ex.circle.fair:
+                    owed = any(not t.daemon for t in able)
+                    if ex.circle is not None and ex.circle.fair and owed:
                         ex.end = "livelock"
                 break
             thread = None
@@ -116,7 +120,7 @@ def follow(runner: Runner, schedule: Schedule, *, lenient: bool = False) -> Exec
                     ex.close()
                     return None
             if thread is None:
-                thread, way = going_on(able, last, turns), 0
+                thread, way = going_on(able, last, turns, patience), 0
             turns = turns + 1 if thread is last else 1
             log.append(_taken(ex, thread, way, last is not None and last in able))
             if not thread.virtual:

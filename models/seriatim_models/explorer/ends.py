@@ -89,20 +89,27 @@ def _missed(ex: Execution, waiter: Thread, op: Reacquire) -> str:
     notifies: list[Missed] = [m for m in ex.notifies if m.condition is condition]
     if not notifies:
         return f"{condition.name} was never notified"
-    before = [m for m in notifies if m.step < slept]
-    after = [m for m in notifies if m.step > slept]
-    if after:
-        last = after[-1]
-        return (
-            f"{waiter.name} sleeps on {condition.name} since step {slept}; the last notify, by {last.by} "
-            f"in step {last.step}, woke {', '.join(last.woke) or 'nobody'} of {last.waiters} waiting"
-        )
-    last = before[-1]
-    woke = f"woke {', '.join(last.woke)}" if last.woke else "found nobody waiting"
+    last = notifies[-1]
+    if last.step > slept:
+        woke = f"woke {', '.join(last.woke) or 'nobody'} of {last.waiters} waiting"
+    else:
+        woke = f"woke {', '.join(last.woke)}" if last.woke else "found nobody waiting"
     return (
         f"{waiter.name} sleeps on {condition.name} since step {slept}; "
-        f"the last notify, by {last.by} in step {last.step}, {woke}"
+        f"the last notify, by {last.by} in step {last.step}{_work(ex, last)}, {woke}"
     )
+
+
+CHANGES = (".set(", ".compare_and_set(", ".get_and_set(", ".get_and_add(", ".add(")
+"""Operations on cells that may leave something to be done."""
+
+
+def _work(ex: Execution, notify: Missed) -> str:
+    """What the notify was about: the last thing that its thread changed before it."""
+    for step in reversed((ex.log or [])[: notify.step]):
+        if step.thread == notify.by and any(change in step.op for change in CHANGES):
+            return f" after {step.op} in step {step.n}"
+    return ""
 
 
 def _circle(waiting: list[Thread]) -> list[Thread]:

@@ -465,11 +465,13 @@ PATIENCE = 40
 """Steps that a thread may take in a row, when nothing else decides, before another gets a turn (for spin loops)."""
 
 
-def going_on(able: list[Thread], last: Thread | None, turns: int) -> Thread:
+def going_on(
+    able: list[Thread], last: Thread | None, turns: int, patience: int = PATIENCE
+) -> Thread:
     """Who goes when nothing else decides: the thread that ran last, but not for ever."""
     if last is None or last not in able:
         return able[0]
-    if turns < PATIENCE or len(able) == 1:
+    if turns < patience or len(able) == 1:
         return last
     return able[(able.index(last) + 1) % len(able)]
 

@@ -116,6 +116,8 @@ class Runner:
         self.forms: set[NormalForm] | None = set() if trace_set else None
         self.found: list[tuple[list[tuple[int, int]], list[Violation]]] = []
         """The schedule of the first violation, and what was wrong."""
+        self.deepest: list[tuple[int, int]] = []
+        """The schedule of the longest execution."""
         self._looks = 0
         self.spin = ""
         """Why executions were cut, if a thread goes round in circles."""
@@ -194,6 +196,7 @@ class Runner:
         self.steps += ex.steps
         if ex.steps > self.depth:
             self.depth = ex.steps
+            self.deepest = ex.schedule
         if end == "cut":
             end = self._look_for_circle(ex)
         self.ends[end] += 1

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from seriatim_models.explorer import bounded, token
+from seriatim_models.explorer.circles import spun
 from seriatim_models.explorer.counterexample import counterexample, follow, tokened
 from seriatim_models.explorer.dpor import Dpor, Search
 from seriatim_models.explorer.errors import BadToken, Misuse, NondeterministicProgram
@@ -16,7 +17,7 @@ from seriatim_models.explorer.frontier import load, save
 from seriatim_models.explorer.guard import guarded
 from seriatim_models.explorer.parallel import explore_parallel
 from seriatim_models.explorer.result import Result
-from seriatim_models.explorer.runner import Limits, Observer, Program, Runner, Setting
+from seriatim_models.explorer.runner import Limits, Observer, Program, Runner, Setting, Violation
 from seriatim_models.explorer.shrink import Shrinker
 
 SAVE_EVERY = 5.0
@@ -101,9 +102,13 @@ def explore(
         if replayed is not None:
             return _replay(runner, name, strategy, replayed)
         program_id = f"{token.program_hash(name, run_twice(runner))} {setting} {max_steps}"
-        _search(
-            runner, strategy, program_id, None if checkpoint is None else Path(checkpoint), jobs
-        )
+        _take_turns(runner)
+        if not runner.found or keep_going:
+            _search(
+                runner, strategy, program_id, None if checkpoint is None else Path(checkpoint), jobs
+            )
+        if runner.spent and not runner.spin:
+            runner.spin = _spinning(runner)
         seconds_spent = runner.seconds
         if runner.found and shrink > 0:
             runner.found[0] = Shrinker(runner, shrink).run()
@@ -184,6 +189,36 @@ def run_twice(runner: Runner) -> list[str]:
             "and build all state in the program."
         )
     return seen[0]
+
+
+def _take_turns(runner: Runner) -> None:
+    """Let the threads take turns, once after every step, once after every second and so on, and look for a livelock.
+
+    A livelock needs a fair schedule without end, and a search that goes into depth first may come to it last of all.
+    """
+    if runner.setting.stuck_ok:
+        return
+    for patience in (1, 2, 3):
+        ex = follow(runner, [], patience=patience)
+        assert ex is not None
+        if ex.end == "livelock":
+            runner.found.append((list(ex.schedule), [Violation("livelock", str(ex.circle))]))
+            runner.violations += 1
+            runner.cut += 1
+            runner.ends["livelock"] += 1
+        ex.close()
+        if runner.found:
+            return
+
+
+def _spinning(runner: Runner) -> str:
+    """Whether the longest execution was so long because a thread went round in circles."""
+    ex = follow(runner, runner.deepest)
+    if ex is None:
+        return ""
+    circle = spun(ex.log or [])
+    ex.close()
+    return "" if circle is None else str(circle)
 
 
 def _replay(runner: Runner, name: str, strategy: Strategy, said: token.Replayable) -> Result:
