@@ -86,7 +86,7 @@ def test_a_stream_killed_again_and_again_comes_to_what_a_batch_does(tmp_path: Pa
         for path in waiting:
             path.touch()
             path.rename(tmp_path / "in" / path.name)
-            if stopped.wait(draw.uniform(0, 2 * 12 * KILLS / len(waiting))):
+            if stopped.wait(draw.uniform(0, 2 * 20 * KILLS / len(waiting))):
                 return
 
     feeder = threading.Thread(target=feed)
@@ -105,7 +105,10 @@ def test_a_stream_killed_again_and_again_comes_to_what_a_batch_does(tmp_path: Pa
     batch = -1
     try:
         while kills < KILLS:
-            kills += killed(begin(*stream, "--idle", 3600), draw.uniform(2, 25))
+            process = begin(*stream, "--idle", 3600)
+            if draw.random() < 0.75:
+                _at_work(tmp_path / "out", process)
+            kills += killed(process, draw.uniform(0, 5))
             state = tmp_path / "out" / "stream.json"
             if state.exists():
                 now = _batch(state)
@@ -125,6 +128,15 @@ def test_a_stream_killed_again_and_again_comes_to_what_a_batch_does(tmp_path: Pa
     assert len(files) == len(waiting)
     print(f"{kills} kills, {progressed} of them after new batches, {batch + 1} batches")
     assert progressed > 1, "the kills came before anything was done"
+
+
+def _at_work(out: Path, process: subprocess.Popen[bytes]) -> None:
+    """Wait until the process has begun a batch: it takes a while to start, and there is little to kill then."""
+    before = set(out.glob("batch-*"))
+    until = time.monotonic() + 120
+    while process.poll() is None and set(out.glob("batch-*")) <= before:
+        assert time.monotonic() < until, "no batch was begun"
+        time.sleep(0.05)
 
 
 def _batch(state: Path) -> int:
@@ -147,7 +159,13 @@ def test_an_ingest_killed_again_and_again_leaves_the_old_state_or_the_new(tmp_pa
     states = [chunks.read_manifest(out)]
     for path in waiting[1 : 1 + max(KILLS // 2, 1)]:
         shutil.copy(path, source)
-        killed(begin("audit", source, "--engine", "spark", "--out", out), draw.uniform(3, 15))
+        process = begin("audit", source, "--engine", "spark", "--out", out)
+        until = time.monotonic() + 120
+        old = set(out.glob("work-*"))
+        while process.poll() is None and set(out.glob("work-*")) <= old:
+            assert time.monotonic() < until, "no work was begun"
+            time.sleep(0.02)
+        killed(process, draw.uniform(0, 4))
         now = chunks.read_manifest(out)
         assert all((out / p).exists() for p in now.paths())
         planned = plan([source]).runs[0].recorders[0]
