@@ -14,7 +14,7 @@ from operator import ge, gt, le, lt, sub
 
 import z3
 
-from seriatim_models.formal.theory import Action, Claim, System, Term, load
+from seriatim_models.formal.theory import Action, System, Term, load
 
 Value = str | int | bool
 Bound = tuple[Value, ...]
@@ -75,10 +75,12 @@ class Concrete:
             }
         self.tables.update(changed)
 
-    def broken(self, claims: dict[str, Claim]) -> list[str]:
-        """The claims that do not hold in this state."""
+    def broken(self) -> list[str]:
+        """The invariants that do not hold in this state."""
         return [
-            name for name, c in claims.items() if not _closed(self.system.name, c)(self, {}, ())
+            name
+            for name in self.system.invariants
+            if not _invariant(self.system.name, name)(self, {}, ())
         ]
 
 
@@ -104,8 +106,8 @@ def _compiled(system: str, action: str) -> Step:
 
 
 @cache
-def _closed(system: str, claim: Claim) -> Evaluate:
-    return compiled(claim.closed(load(system).state()), {})
+def _invariant(system: str, name: str) -> Evaluate:
+    return compiled(load(system).invariants[name].closed(load(system).state()), {})
 
 
 def _compile_action(system: System, action: Action) -> Step:

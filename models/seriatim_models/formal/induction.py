@@ -56,7 +56,8 @@ class Obligation:
     system: str
     kind: str
     name: str
-    property: str
+    about: str
+    """The property that it is about; '' if it is about all."""
     says: str
     decide: Callable[[], Decided]
 
@@ -208,7 +209,7 @@ def table(outcomes: list[Outcome]) -> Table:
     for o in outcomes:
         said = f"[red]{o.verdict}, must be {MUST[o.obligation.kind]}[/]" if o.wrong else o.verdict
         first = o.obligation.says.split(". ")[0]
-        rows.add_row(o.obligation.property, o.obligation.id, first, said, f"{o.seconds:.2f}")
+        rows.add_row(o.obligation.about, o.obligation.id, first, said, f"{o.seconds:.2f}")
     return rows
 
 

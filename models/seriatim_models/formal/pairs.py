@@ -90,8 +90,8 @@ HOLDERS = {0: "nobody", 3: "A", 4: "B"}
 
 def holders_words(code: int) -> str:
     """Behind a 1 a digit for each entry, and whether B's pointer is past one that is available."""
-    _, *held, missed = str(code)
-    return _held([HOLDERS[int(digit)] for digit in held], missed == "1")
+    digits = str(code)
+    return _held([HOLDERS[int(digit)] for digit in digits[1:-1]], digits[-1] == "1")
 
 
 def holders(records: Records) -> str:
@@ -189,8 +189,8 @@ ITEMS = {1: "a:1", 2: "a:2", 3: "a:3", 4: "b:1", 5: "b:2", 6: "b:3"}
 
 def order_words(code: int) -> str:
     text = str(code)
-    pairs = [text[i : i + 2] for i in range(0, len(text), 2)]
-    return ", ".join(f"{ITEMS[int(item)]} on pool{worker}" for worker, item in pairs)
+    where = range(0, len(text), 2)
+    return ", ".join(f"{ITEMS[int(text[i + 1])]} on pool{text[i]}" for i in where)
 
 
 def order(records: Records) -> str:

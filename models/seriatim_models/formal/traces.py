@@ -125,7 +125,10 @@ def follow(case: Case) -> Outcome:
 
         def conform() -> str | None:
             counted[0] += watch.follower.steps
-            return f"{case.system}: {watch.rejected}" if watch.rejected else None
+            broken = watch.follower.state.broken()
+            if broken and not watch.rejected:
+                rejections.append(f"at its end {', '.join(broken)} does not hold")
+            return f"{case.system}: {rejections[-1]}" if watch.rejected or broken else None
 
         world.at_end(conform)
 
