@@ -367,17 +367,24 @@ class Topic:
         host.record("topic", tail=list(tail), segment_size=self.segment_size)
 
     def publish(self, message: bytes) -> Position:
-        """Return, once it will survive a crash, where the message lies. Waits for other publishers and the disk."""
+        """Return, once it will survive a crash, where the message lies. Waits for other publishers and the disk.
+
+        Raises `Misuse` if it is too large or the topic is closed; or what the disk raises: then it may be there or not.
+        """
         data = record_bytes(message)
         self.host.record("publish", ph="invoke", size=len(data))
         if len(data) > self.segment_size:
             self.host.record("publish", ph="fail")
             room = self.segment_size - HEADER.size
             raise Misuse(f"a message of {len(message)} bytes; a segment has room for {room}")
-        with self._writing:
-            place = self._append(data)
-            self.tail.set(Position(place.segment, place.offset + len(data)))
-            self.host.record("append", place=list(place), body=message.decode("latin-1"))
+        try:
+            with self._writing:
+                place = self._append(data)
+                self.tail.set(Position(place.segment, place.offset + len(data)))
+                self.host.record("append", place=list(place), body=message.decode("latin-1"))
+        except Exception as error:
+            self.host.record("publish", ph="info", why=repr(error))
+            raise
         for channel in self._connected.get():
             channel.notify()
         self.host.record("publish", ph="ok", place=list(place))

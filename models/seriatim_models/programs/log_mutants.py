@@ -392,9 +392,9 @@ mutant(
     "rule 3 turned round",
     "the publisher signals first and moves the tail then",
     (
-        """            self.tail.set(Position(place.segment, place.offset + len(data)))
-            self.host.record("append\"""",
-        '            self.host.record("append"',
+        """                self.tail.set(Position(place.segment, place.offset + len(data)))
+                self.host.record("append\"""",
+        '                self.host.record("append"',
     ),
     (
         """            channel.notify()

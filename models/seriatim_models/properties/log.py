@@ -316,6 +316,8 @@ class Lc7(OfChannels):
                 room = e.args["segment_size"]
             elif e.ph == "invoke":
                 going[e.proc] = e
+            elif e.ph == "info":  # closed, or the disk failed
+                going.pop(e.proc)
             else:
                 tested += 1
                 asked = going.pop(e.proc)
