@@ -2,7 +2,7 @@
 # Everything is installed into .venv, from the pinned versions in .lock/constraints.txt, by the rule for $(STAMP) below.
 
 .DEFAULT_GOAL := help
-.PHONY: help run test demo-fair soak prove prove-induction spec mutants reach lint format setup lock clean bench profile bench-explorer crosscheck conform
+.PHONY: help run test demo-fair soak prove prove-induction spec mutants reach lint format setup lock clean bench profile bench-explorer bench-spark test-kill test-cluster test-planted crosscheck conform
 
 VENV  := .venv
 BIN   := $(VENV)/bin
@@ -17,6 +17,10 @@ SAMPLE  ?=
 # How many generated programs must agree in `crosscheck`, and the file that remembers how far it got.
 PROGRAMS   ?= 20000
 CROSSCHECK := build/crosscheck/$(PROGRAMS).json
+
+# How often `test-kill` kills, and how many events `test-planted` makes.
+KILLS  ?= 20
+EVENTS ?= 5000000
 
 # The interpreter that makes .venv. Say `make test PYTHON=python3.13` for another one.
 PYTHON ?= $(shell for p in python3 python3.14 python3.13 python3.12 python3.11; do \
@@ -51,6 +55,11 @@ seriatim: how a message queue's threads must behave, as code you can run, break 
   make bench            us and our peers side by side, in rounds: numbers and a page in build/bench;
                         a peer that cannot be had is skipped with the reason
   make profile          where the time goes on the three hot paths
+  make bench-spark      one check by plain Python, DuckDB, Polars and our Spark pipeline; ARGS="--sizes 20000000"
+  make test-kill        a stream and an ingest killed with SIGKILL at random moments, KILLS (20) times, then compared
+                        with a batch audit; SEED=n replays the moments' seed
+  make test-cluster     the pipeline through spark-submit on Spark's own master and two workers, on this machine
+  make test-planted     EVENTS (5,000,000) synthetic events with known violations: all found, and nothing else
   make bench-explorer   only the explorer: frontrun, interleave-test, loom, shuttle, Lincheck, Spin
 
 A fresh machine needs Python 3.11 or newer, make and a network. Each target installs what it needs, once.
@@ -114,6 +123,18 @@ profile: $(STAMP)
 
 bench-explorer: $(STAMP)
 	@$(BIN)/python -m seriatim_models.bench explorer $(ARGS)
+
+bench-spark: $(STAMP)
+	@$(BIN)/python -m seriatim_models.pipeline.bench $(ARGS)
+
+test-kill: $(STAMP)
+	@KILLS=$(KILLS) $(BIN)/python -m pytest tests/pipeline/test_kill.py -m slow -s $(ARGS)
+
+test-cluster: $(STAMP)
+	@$(BIN)/python -m pytest tests/pipeline/test_cluster.py -m slow $(ARGS)
+
+test-planted: $(STAMP)
+	@$(BIN)/python -m seriatim_models.pipeline.recall --events $(EVENTS) $(ARGS)
 
 format: $(STAMP)
 	@$(BIN)/ruff check --fix .
