@@ -15,7 +15,8 @@ from seriatim_models.cli.screen import Outputs, Work
 from seriatim_models.conformance.profiles import PROFILES, SYSTEMS, Profile, ProfileError, load
 from seriatim_models.conformance.standing import forms, standings
 from seriatim_models.history import HistoryError
-from seriatim_models.properties.base import Finding
+from seriatim_models.properties.base import Finding, Verdict
+from seriatim_models.properties.intervals import drawn, intervals
 from seriatim_models.report import AuditRun, Quarantined
 from seriatim_models.report.text import write
 
@@ -32,6 +33,7 @@ QUARANTINE_SHOWN = 20  # enough to see what is wrong with a file; the count says
         seriatim audit day.jsonl.zst --json - | jq .results
         seriatim audit day.jsonl --profile strict-qpid     held to a stricter word
         seriatim audit day.jsonl --profile mine.toml       held to one's own (spec/HISTORY.md)
+        seriatim audit day.jsonl --shrink small.jsonl      the smallest part that still convicts
 
         Files are JSON lines (also .gz and .zst) or Parquet; a folder stands for those in it.
         A line that cannot be read is left out and counted; the rest still gets its verdict.
@@ -69,6 +71,11 @@ QUARANTINE_SHOWN = 20  # enough to see what is wrong with a file; the count says
     metavar="URL",
     help="Spark: the cluster [dim](SERIATIM_SPARK_MASTER, else this machine)[/].",
 )
+@click.option(
+    "--shrink",
+    metavar="FILE",
+    help="If one recording is convicted, write the smallest part of it that still is.",
+)
 @outputs
 @click.rich_config(help_config=HELP)
 def audit(
@@ -77,6 +84,7 @@ def audit(
     engine: str,
     out: str | None,
     master: str | None,
+    shrink: str | None,
     json: str | None,
     html: str | None,
     junit: str | None,
@@ -96,8 +104,36 @@ def audit(
             picture(report.audits[0], chosen)
     report.seconds = time.monotonic() - begun
     write(outputs.console, report)
+    if shrink is not None:
+        outputs.console.print(shrunk_to(paths, chosen, shrink), markup=False, soft_wrap=True)
     outputs.write(report)
     return report.exit_code
+
+
+def shrunk_to(paths: tuple[str, ...], profile: Profile, target: str) -> str:
+    """Write the smallest part of a recording that still convicts; what is in it, in words."""
+    from seriatim_models.history import read_history, write_history
+    from seriatim_models.history.complete import complete
+    from seriatim_models.properties.shrink import shrunk
+
+    if len(paths) != 1:
+        raise Mistake("--shrink needs one recording, not several")
+    try:
+        history = read_history(paths[0])
+        events = list(complete(history.events))
+        guilty = {p: p.check(events) for p in profile.properties}
+        convicted = [p for p, f in guilty.items() if f.verdict is Verdict.VIOLATED]
+        if not convicted:
+            return "nothing convicts, so there is nothing to shrink"
+        first = min(convicted, key=lambda p: len(guilty[p].witness))
+        small = shrunk(first, history.events)
+        write_history(target, small.events, history.header)
+    except HistoryError as error:
+        raise Mistake(str(error)) from error
+    return (
+        f"{target}: {len(small.events)} of {len(events):,} events still convict ({small.judged} tries): "
+        f"{first.id}: {small.finding.explanation}\n{drawn(intervals(small.finding))}"
+    )
 
 
 def find_profile(name: str) -> Profile:

@@ -250,6 +250,10 @@ class Ch4(Client):
                 gone.add(k)
                 for dropped in e.args["dropped"]:  # what is in a block by now still runs
                     todo[k].pop(dropped, None)
+            elif e.ev == "cli_rest":
+                ready, runnables = e.args["ready"], e.args["runnables"]
+                if len(ready) > runnables:
+                    bad.append((f"{', '.join(ready)} ready, and {runnables} runnables", [e]))
             elif e.ev == "srv_close":
                 closed.add(k)
                 read.pop(k, None)

@@ -2,6 +2,7 @@
 
 `results` holds one object per finding, whatever was judged: `property`, `verdict`, `n_tested`, `n_untestable`,
 `subject`, `witness` and `explanation`; `kind` says where it comes from and `expected` what a mutant must get.
+A finding on a recording that convicts also has `intervals`: who had what when, as bars (`properties.intervals`).
 Fields may be added under this schema tag; none changes its meaning.
 """
 
@@ -13,6 +14,7 @@ from typing import Any, Literal
 import msgspec
 
 from seriatim_models.properties.base import Finding, Verdict
+from seriatim_models.properties.intervals import intervals
 from seriatim_models.report.model import AuditRun, MutantRun, ProgramRun, Report
 
 SCHEMA = "seriatim-verdicts/1"
@@ -83,7 +85,9 @@ def _results(report: Report) -> Iterator[Json]:
             )
     for audit in report.audits:
         for finding in audit.findings:
-            yield _finding(report, finding, ", ".join(audit.paths), kind="audit")
+            bars = msgspec.to_builtins(intervals(finding))
+            drawn = {"intervals": bars} if bars else {}
+            yield _finding(report, finding, ", ".join(audit.paths), kind="audit") | drawn
 
 
 def _finding(report: Report, finding: Finding, subject: str, **more: str | None) -> Json:

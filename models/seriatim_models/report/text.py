@@ -11,7 +11,10 @@ from rich.table import Table
 from rich.text import Text
 
 from seriatim_models.properties.base import Finding, Verdict
+from seriatim_models.properties.intervals import drawn, intervals
 from seriatim_models.report.model import AuditRun, Counterexample, MutantRun, ProgramRun, Report
+
+BARS_MAX = 16  # bars of one finding; what convicts is a handful
 
 STYLES = {Verdict.OK: "green", Verdict.VIOLATED: "bold red", Verdict.INCONCLUSIVE: "yellow"}
 
@@ -128,6 +131,7 @@ def _explanation(finding: Finding) -> Text:
         f" {finding.n_violations:,} times" if finding.n_violations > 1 else "",
         f" in {finding.subject}" if finding.subject else "",
         f": {finding.explanation}" if finding.explanation else "",
+        f"\n{drawn(intervals(finding)[:BARS_MAX])}\n" if finding.witness else "",
     )
 
 
