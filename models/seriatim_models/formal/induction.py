@@ -11,7 +11,7 @@ initiation   the invariants hold in every initial state
 consecution  from any state in which all invariants hold, the action leads to one in which they hold,
              and the step is one that the claims about steps allow
 safety       what is promised follows from the invariants
-possible     the invariants are not empty: such a state satisfies them
+possible     the invariants are not empty: such a state satisfies them, and there is an initial one
 enabled      the action can be taken in a state in which they hold; so its consecution says something
 twin         a broken action in the place of a right one leads out: the check can fail
 """
@@ -153,6 +153,11 @@ def possible(system: System, claim: Claim) -> Decided:
     return exists(system, [claim.body(system.state(), *symbols)], None)
 
 
+def begins(system: System) -> Decided:
+    """There is an initial state; else initiation would say nothing."""
+    return exists(system, [system.start(system.state())], None)
+
+
 def refuted(system: System, twin: theory.Twin) -> Decided:
     """The claim that it must break, and it alone: a twin that breaks another is another twin."""
     claim = {**system.invariants, **system.steps}[twin.breaks]
@@ -176,6 +181,7 @@ def obligations(system: System) -> Iterator[Obligation]:
         yield make("consecution", a.name, "", a.says, partial(consecution, system, a))
     for c in system.safety.values():
         yield make("safety", c.name, c.property, c.says, partial(safety, system, c))
+    yield make("possible", "start", "", "There is an initial state.", partial(begins, system))
     for c in system.witnesses.values():
         yield make("possible", c.name, "", c.says, partial(possible, system, c))
     for a in system.actions.values():
