@@ -1,4 +1,4 @@
-"""`make test-planted`: a large synthetic history with known violations, audited on Spark; recall and false convictions."""
+"""`make test-planted`: a large synthetic history with known violations, audited on Spark: recall, false convictions."""
 
 from __future__ import annotations
 
