@@ -77,7 +77,7 @@ class Broker:
                 "close",
             ),
             *("multiple", "drop", "channel-qos", "autoack", "redelivered"),
-            *("exclusive", "priority", "mandatory", "immediate", "recover"),
+            *("exclusive", "priority", "mandatory", "immediate", "recover", "prefetch-size"),
         }
     )
 
@@ -104,7 +104,7 @@ class Broker:
         self._confirms = True
         self._connect()
         self.name, self.version = self._introduction()
-        if self.name == "qpid":
+        if "Qpid" in self.name:
             # AMQP 0-9-1's own meaning: a prefetch is the channel's. RabbitMQ made it the consumer's.
             self.can = self.can - {"channel-qos"} | {"whole-qos"}
         self._counts_held = self._asks_for_counts()

@@ -39,6 +39,8 @@ GRACE = 0.3
 """Seconds between asking a child to end and killing it."""
 HASTE = 0.5
 """Seconds that are always waited for an answer."""
+DYING = 2.0
+"""Seconds that what was killed may take to be gone."""
 STDERR_KEPT = 2000  # bytes, the last ones, shown when the child fails
 HALF_LINE = "; what came was half a line"
 
@@ -259,9 +261,12 @@ def reap(process: subprocess.Popen[bytes], mark: str) -> None:
     # as long as one of them does, and if none does there is nobody to hit.
     _signal_group(process.pid, signal.SIGKILL)
     process.wait()
-    for pid in marked(mark):
-        with contextlib.suppress(OSError):
-            os.kill(pid, signal.SIGKILL)
+    until = time.monotonic() + DYING
+    while (left := marked(mark)) and time.monotonic() < until:
+        for pid in left:
+            with contextlib.suppress(OSError):
+                os.kill(pid, signal.SIGKILL)
+        time.sleep(0.005)
 
 
 def _signal_group(group: int, number: int) -> None:

@@ -34,6 +34,7 @@ FEATURES = (
     "drop",
     "channel-qos",
     "whole-qos",
+    "prefetch-size",
     "exclusive",
     "no-local",
     "priority",

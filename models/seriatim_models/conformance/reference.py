@@ -7,7 +7,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from functools import partial
+from functools import lru_cache, partial
 
 from seriatim.client import Closed, Delivery, Frame, Message, Server, ServerChannel, Wire
 from seriatim.fair import FairConsumer, Slot
@@ -122,11 +122,7 @@ class Reference:
         """How many of each are served when the broker pushes one at a time, in virtual time."""
         weight, _, prefetch = slots[0]
         quanta = tuple(quantum for _, quantum, _ in slots)
-        return list(
-            simulate(
-                cost, quanta=quanta, weight=weight, prefetch=prefetch, total=total, push=push
-            ).served
-        )
+        return list(_served(cost, quanta, weight, prefetch, total, push))
 
     # ---- the server
 
@@ -168,6 +164,15 @@ class Reference:
         for line in self._lines.values():
             frames, line.frames = line.frames, []
             yield from frames
+
+
+@lru_cache
+def _served(
+    cost: float, quanta: tuple[int, ...], weight: int, prefetch: int, total: int, push: float
+) -> tuple[int, ...]:
+    return simulate(
+        cost, quanta=quanta, weight=weight, prefetch=prefetch, total=total, push=push
+    ).served
 
 
 def _weight(weight: int, delivery: int) -> int:

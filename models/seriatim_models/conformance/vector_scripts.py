@@ -73,6 +73,7 @@ def rows() -> Iterator[Asked]:
         id="03-prefetch-size",
         title="a prefetch in bytes",
         requests=[*_open(1), Request(op="qos", ch=1, prefetch_size=1)],
+        needs=["prefetch-size"],
     )
     yield Asked(
         id="04-recover-without-requeue",

@@ -136,7 +136,7 @@ def fill(observed: Path) -> Iterator[Vector]:
     seen = {path.stem: read_observed(path) for path in sorted(observed.glob("*.json"))}
     for asked in all_asked():
         accepted: list[Accepted] = []
-        if not set(needs(asked)) - reference.can and asked.id != "03-prefetch-size":
+        if not set(needs(asked)) - reference.can:
             accepted.append(Accepted(by=[REFERENCE], see=outcomes(reference, asked.requests)))
         for name, by_id in seen.items():
             if asked.id in by_id:

@@ -1,0 +1,61 @@
+"""The pytest base class, as somebody else's repository would use it."""
+
+from __future__ import annotations
+
+import queue
+from typing import Any
+
+import pytest
+
+from seriatim_models.conformance.reference import Reference
+from seriatim_models.conformance.search import Bounds
+from seriatim_models.conformance.testing import Conformance
+
+FEW = Bounds(seconds=10.0, scripts=40)
+
+
+class TestReference(Conformance):
+    profile = "strict-qpid"
+    bounds = FEW
+
+    def implementation(self) -> Any:
+        return Reference()
+
+
+class TestStandardLibrary(Conformance):
+    bounds = FEW
+
+    def implementation(self) -> Any:
+        return queue.Queue()
+
+
+class Newest(Conformance):
+    bounds = FEW
+
+    def implementation(self) -> Any:
+        return queue.LifoQueue()
+
+
+def test_a_failure_shows_the_shortest_script_and_the_seed() -> None:
+    with pytest.raises(
+        AssertionError, match=r"(?s)seed 1.*P5.*the shortest way:.*publish q=q m=m1"
+    ):
+        Newest().test_it_keeps_its_profile()
+
+
+def test_a_call_that_never_returns_is_a_failure() -> None:
+    class Hangs:
+        def publish(self, q: str, m: str) -> None:
+            while True:
+                pass
+
+        def get(self, q: str) -> None: ...
+
+    class Hanging(Conformance):
+        bounds = Bounds(seconds=0.5, scripts=5)
+
+        def implementation(self) -> Any:
+            return Hangs()
+
+    with pytest.raises(AssertionError, match="within"):
+        Hanging().test_it_keeps_its_profile()

@@ -1,0 +1,275 @@
+"""The drive: each mistake is convicted by its property, with a short script that replays; what is right stays free."""
+
+from __future__ import annotations
+
+import runpy
+import shutil
+from pathlib import Path
+
+import pytest
+
+from seriatim_models.cli import run
+from seriatim_models.conformance.child import Child
+from seriatim_models.conformance.driving import drive
+from seriatim_models.conformance.judging import ANSWERS, black_box_profiles, judged
+from seriatim_models.conformance.local import Local, load
+from seriatim_models.conformance.profiles import PROFILES
+from seriatim_models.conformance.protocol import Fault
+from seriatim_models.conformance.reference import Reference
+from seriatim_models.conformance.script import Script, ScriptError, Step, read_script, write_script
+from seriatim_models.conformance.search import Bounds, Outcome, search
+from seriatim_models.conformance.selftest import self_test
+from seriatim_models.history import read_history
+from seriatim_models.properties.base import Verdict
+
+from .conftest import SPEC, example, faulty
+
+MISTAKES = runpy.run_path(str(SPEC / "faulty.py"))["MISTAKES"]
+BOUNDS = Bounds(seconds=20.0, scripts=120)
+
+
+def searched(command: str, profile: str = "strict-qpid") -> Outcome:
+    return search(Child(command), PROFILES[profile], BOUNDS, seed=1)
+
+
+@pytest.mark.parametrize(
+    "mistake", [m for m, (breaks, _) in MISTAKES.items() if breaks.startswith("P")]
+)
+def test_each_mistake_is_convicted_by_its_property(mistake: str) -> None:
+    outcome = searched(faulty(mistake))
+    shortest = {w.property: w for w in outcome.witnesses}
+    assert MISTAKES[mistake][0] in shortest
+    assert all(len(w.run.steps) <= 8 for w in shortest.values())
+
+
+@pytest.mark.parametrize(
+    "command", [example(), f"node {SPEC / 'example.js'}"], ids=["python", "node"]
+)
+def test_the_examples_are_right(command: str) -> None:
+    if not shutil.which(command.split()[0]):
+        pytest.skip(f"{command.split()[0]} is not installed")
+    system = Child(command)
+    assert [c for c in self_test(system) if c.why] == []
+    outcome = search(system, PROFILES["strict-qpid"], BOUNDS, seed=1)
+    assert outcome.witnesses == []
+    # Of what a client can see of them, every property was tested.
+    findings = {f.property: f.verdict for f in outcome.findings}
+    assert {findings[p] for p in ("P1", "P2", "P3", "P4", "P5", "P6", "P7", "P8", "P9")} == {
+        Verdict.OK
+    }
+
+
+def test_the_reference_keeps_every_property_that_it_promises() -> None:
+    outcome = search(Local(Reference), PROFILES["strict-qpid"], BOUNDS, seed=1)
+    assert outcome.witnesses == []
+    assert all(
+        f.n_tested for f in outcome.findings if f.property in ("P1", "P5", "P6", "P7", "P8", "P9")
+    )
+
+
+def test_a_requeue_to_the_tail_is_told_apart_by_profile() -> None:
+    outcome = searched(faulty("requeues-to-the-tail"))
+    assert "P5" in outcome.profiles["strict-qpid"]
+    assert outcome.profiles["amqp-0-9-1-4.7"] == []
+
+
+def test_the_shortest_script_of_a_requeue_to_the_tail_cannot_be_shorter() -> None:
+    (witness,) = [
+        w for w in searched(faulty("requeues-to-the-tail")).witnesses if w.property == "P5"
+    ]
+    # Two messages, and one of them taken and given back, by closing at the end.
+    assert [step.op for step in witness.run.steps] == ["publish", "publish", "get"]
+    assert witness.again == 3
+
+
+def test_the_same_seed_draws_the_same() -> None:
+    first, second = searched(example()), searched(example())
+    assert (first.steps, first.events) == (second.steps, second.events)
+
+
+def test_steps_that_make_no_sense_are_left_out() -> None:
+    steps = [
+        Step(op="ack"),
+        Step(op="cancel", ctag="c1"),
+        Step(op="close"),
+        Step(op="publish", q="q"),
+        Step(op="get", q="q"),
+        Step(op="ack", which=5),
+        Step(op="ack", which=0),
+    ]
+    done = drive(Local(Reference), steps)
+    assert [(s.op, s.m) for s in done.steps] == [("publish", "m0"), ("get", ""), ("ack", "m0")]
+    assert not done.fault
+
+
+def test_a_fault_counts_against_whoever_made_it() -> None:
+    class Broken:
+        def publish(self, q: str, m: str) -> None: ...
+
+        def get(self, q: str) -> None:
+            raise KeyError("oh")
+
+    done = drive(Local(Broken), [Step(op="get", q="q")])
+    finding = judged(done, ())[0]
+    assert (finding.property, finding.verdict) == (ANSWERS, Verdict.VIOLATED)
+    assert "KeyError" in finding.explanation
+
+
+def test_the_profiles_of_clients_leave_out_the_white_box() -> None:
+    assert {"strict-qpid", "amqp-0-9-1-4.7"} <= set(black_box_profiles())
+    assert "reference" not in black_box_profiles()
+
+
+# ---- files
+
+
+def test_a_script_is_kept_as_it_was(tmp_path: Path) -> None:
+    path = tmp_path / "s.json"
+    script = Script(steps=[Step(op="nack", ch=2, m="m1", requeue=False)], seed=3, violates="P1")
+    write_script(path, script)
+    assert read_script(path) == script
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("", "no script"),
+        ("[]", "no script"),
+        ('{"schema": "other/1"}', "field schema"),
+        (
+            '{"schema": "seriatim-script/1", "steps": [{"op": "fly"}]}',
+            r"steps\[0\].op: 'fly' is none of",
+        ),
+        (
+            '{"schema": "seriatim-script/1", "steps": [{"op": "get", "wings": 2}]}',
+            r"wings.*steps\[0\]|steps",
+        ),
+        (
+            '{"schema": "seriatim-script/1", "steps": [{"op": "get", "ch": "1"}]}',
+            r"\$.steps\[0\].ch",
+        ),
+        ('{"schema": "seriatim-script/1", "steps": [{"op": "qos", "scope": "world"}]}', "scope"),
+        (
+            '{"schema": "seriatim-script/1", "steps": ['
+            + ",".join(['{"op": "get"}'] * 10001)
+            + "]}",
+            "more than",
+        ),
+        (
+            '{"schema": "seriatim-script/1", "steps": [{"op": "get", "q": "' + "q" * 300 + '"}]}',
+            "longer than",
+        ),
+    ],
+)
+def test_rejects_a_bad_script(tmp_path: Path, text: str, says: str) -> None:
+    path = tmp_path / "s.json"
+    path.write_text(text, encoding="utf-8")
+    with pytest.raises(ScriptError, match=says):
+        read_script(path)
+
+
+# ---- the command
+
+
+def test_what_convicts_is_kept_and_replays(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    command = faulty("loses-on-close")
+    arguments = [
+        "conform",
+        "--exec",
+        command,
+        "--scripts",
+        "30",
+        "--seed",
+        "1",
+        "--out",
+        str(tmp_path),
+    ]
+    assert run(arguments) == 1
+    said = capsys.readouterr().out
+    assert "The shortest way to violate P1" in said
+    assert f"--replay {tmp_path / 'P1.json'}" in said
+    assert "seed 1" in said
+    kept = read_history(tmp_path / "P1.jsonl")
+    assert not kept.quarantine
+    assert kept.events
+    assert run(["conform", "--exec", command, "--replay", str(tmp_path / "P1.json")]) == 1
+    assert run(["conform", "--exec", example(), "--replay", str(tmp_path / "P1.json")]) == 0
+
+
+def test_a_right_one_ends_well_and_its_history_is_kept(tmp_path: Path) -> None:
+    arguments = [
+        "conform",
+        "--exec",
+        example(),
+        "--scripts",
+        "30",
+        "--seed",
+        "1",
+        "--out",
+        str(tmp_path),
+    ]
+    assert run(arguments) == 0
+    assert read_history(tmp_path / "well.jsonl").events
+
+
+def test_a_queue_of_the_standard_library_needs_no_adapter(tmp_path: Path) -> None:
+    arguments = [
+        "conform",
+        "--python",
+        "queue:Queue",
+        "--scripts",
+        "20",
+        "--seed",
+        "1",
+        "--out",
+        str(tmp_path),
+    ]
+    assert run(arguments) == 0
+    wrong = [
+        "conform",
+        "--python",
+        "queue:LifoQueue",
+        "--scripts",
+        "20",
+        "--seed",
+        "1",
+        "--out",
+        str(tmp_path),
+    ]
+    assert run(wrong) == 1
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        [],
+        ["--exec", "true", "--python", "queue:Queue"],
+        ["--exec", "true"],
+        ["--python", "queue"],
+        ["--python", "no.such.module:x"],
+        ["--python", "queue:Nothing"],
+        ["--python", "json:dumps"],
+        ["--amqp", "nonsense"],
+        ["--amqp", "amqp://guest:guest@127.0.0.1:1/"],
+        ["--exec", "true", "--queue-argument", "x"],
+        ["--amqp", "amqp://127.0.0.1:1/", "--queue-argument", "x"],
+        ["--exec", "true", "--profile", "no-such"],
+        ["--exec", "true", "--replay", "no-such.json"],
+    ],
+)
+def test_rejects_bad_usage(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["conform", *arguments]) == 2
+    assert len(capsys.readouterr().err.strip().splitlines()) == 1
+
+
+def test_the_self_test_says_what_is_wrong(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["conform", "--exec", example(), "--self-test"]) == 0
+    assert run(["conform", "--exec", faulty("loses-on-close"), "--self-test"]) == 1
+    assert "close gives back what the channel held" in capsys.readouterr().out
+
+
+def test_rejects_what_is_no_factory() -> None:
+    with pytest.raises(Fault, match="MODULE:FACTORY"):
+        load("queue")

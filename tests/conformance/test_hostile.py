@@ -1,0 +1,193 @@
+"""Implementations that are broken or mean no good: a verdict or one sentence, in time, and nobody left behind."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from seriatim_models.cli import run
+from seriatim_models.conformance.child import Child, marked
+from seriatim_models.conformance.driving import Run, drive
+from seriatim_models.conformance.protocol import Fault
+from seriatim_models.conformance.script import Step
+
+from .conftest import example, faulty
+
+PATIENCE = 1.0
+IN_TIME = 15.0
+"""Seconds: many times what is needed, and far below what a hang takes."""
+
+TAKE_AND_GIVE_BACK = [
+    Step(op="publish", q="q", m="m0"),
+    Step(op="get", q="q"),
+    Step(op="nack", m="m0"),
+]
+
+Program = Callable[[str], str]
+
+
+def hello(then: str) -> str:
+    """A program that introduces itself and then does something else."""
+    return f"""
+import json, os, signal, sys, time
+print(json.dumps({{"id": json.loads(sys.stdin.readline())["id"], "ok": True, "protocol": "seriatim-conform/1",
+                  "can": ["publish", "get"]}}), flush=True)
+{then}
+"""
+
+
+@pytest.mark.parametrize(
+    ("source", "kind", "says"),
+    [
+        ("import time; time.sleep(60)", "silent", "no answer to hello within 1 s"),
+        (
+            "print('{\"id\": 1', end='', flush=True); import time; time.sleep(60)",
+            "silent",
+            "half a line",
+        ),
+        ("print('Hello!')", "garbage", "no JSON object"),
+        ("print([1, 2])", "garbage", "no JSON object"),
+        ("import sys; sys.stdout.buffer.write(b'\\xff\\xfe\\n')", "garbage", "no JSON object"),
+        (
+            "import sys\nwhile True: sys.stdout.write('x' * 4096)",
+            "flood",
+            "line longer than 65,536 bytes",
+        ),
+        ('while True: print(\'{"ev": "deliver", "m": "m", "dtag": 1}\')', "flood", "more than"),
+        ("raise SystemExit('no luck')", "died", "exit code 1 .* no luck"),
+        ("import os, signal; os.kill(os.getpid(), signal.SIGKILL)", "died", "killed by signal 9"),
+        ('print(\'{"id": 1, "ok": true}\')', "start", "speaks 'no protocol'"),
+        ('print(\'{"id": 1, "ok": false, "why": "closed today"}\')', "start", "closed today"),
+        ("print('{\"id\": 7}')", "garbage", "answered 7 when 1 was asked"),
+        (
+            'print(\'{"id": 1, "protocol": "seriatim-conform/1", "can": ["fly"]}\')',
+            "start",
+            "fly is none of",
+        ),
+    ],
+)
+def test_rejects_a_bad_beginning(program: Program, source: str, kind: str, says: str) -> None:
+    begun = time.monotonic()
+    with pytest.raises(Fault, match=says) as caught:
+        Child(program(source), patience=PATIENCE)
+    assert caught.value.kind == kind
+    assert time.monotonic() - begun < IN_TIME
+
+
+@pytest.mark.parametrize("command", ["/nowhere/at/all", "", "'unclosed"])
+def test_rejects_what_cannot_be_started(command: str) -> None:
+    with pytest.raises((Fault, ValueError), match=r"cannot be started|No closing quotation"):
+        Child(command)
+
+
+def driven(command: str) -> tuple[Run, Child]:
+    child = Child(command, patience=PATIENCE)
+    return drive(child, TAKE_AND_GIVE_BACK), child
+
+
+@pytest.mark.parametrize(
+    ("mistake", "kind"),
+    [
+        ("says-nothing", "silent"),
+        ("says-half-a-line", "silent"),
+        ("says-garbage", "garbage"),
+        ("says-gigabytes", "flood"),
+        ("dies", "died"),
+        ("does-not-listen", "silent"),
+    ],
+)
+def test_what_breaks_in_the_middle_ends_the_run_with_the_step_at_fault(
+    mistake: str, kind: str
+) -> None:
+    begun = time.monotonic()
+    run, child = driven(faulty(mistake))
+    assert (run.fault, run.steps[-1].op) == (kind, "nack"), run.why
+    assert time.monotonic() - begun < IN_TIME
+    assert not marked(child._mark)
+
+
+def test_one_that_does_not_read_does_not_stop_us_from_writing(program: Program) -> None:
+    child = Child(program(hello("time.sleep(60)")), patience=PATIENCE)
+    run = drive(child, [Step(op="publish", q="q" * 2**20, m="m0")])
+    assert run.fault in ("silent", "deaf")
+    assert not marked(child._mark)
+
+
+def test_who_ignores_signals_and_forks_is_killed_with_all_offspring() -> None:
+    child = Child(faulty("will-not-end"), patience=PATIENCE)
+    mark = child._mark
+    run = drive(child, TAKE_AND_GIVE_BACK)
+    assert not run.fault
+    if Path("/proc/self/environ").exists():
+        assert len(marked(mark)) == 3  # itself, a child, and one in a session of its own
+    begun = time.monotonic()
+    child.end()
+    assert not marked(mark)
+    assert time.monotonic() - begun < IN_TIME
+
+
+def test_the_child_leaves_no_zombie() -> None:
+    child = Child(example(), patience=PATIENCE)
+    process = child._process
+    assert process is not None
+    child.end()
+    child.end()
+    assert process.returncode is not None
+    with pytest.raises(ChildProcessError):
+        os.waitpid(process.pid, 0)
+
+
+def test_a_child_that_died_is_started_again_for_the_next_script() -> None:
+    child = Child(faulty("dies"), patience=PATIENCE)
+    assert drive(child, TAKE_AND_GIVE_BACK).fault == "died"
+    assert drive(child, TAKE_AND_GIVE_BACK[:2]).fault == ""
+    child.end()
+
+
+def test_names_that_look_like_paths_write_nothing_outside_the_output_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, program: Program
+) -> None:
+    source = """
+import json, sys
+for line in sys.stdin:
+    r = json.loads(line)
+    answer = {"id": r["id"], "ok": True}
+    if r["op"] == "hello":
+        answer |= {"protocol": "seriatim-conform/1", "name": "../../escaped", "can": ["publish", "get"]}
+    if r["op"] == "get":
+        answer["m"] = "../../escaped"
+    print(json.dumps(answer), flush=True)
+"""
+    command = program(source)
+    work = tmp_path / "deep" / "work"
+    work.mkdir(parents=True)
+    monkeypatch.chdir(work)
+    assert (
+        run(["conform", "--exec", command, "--scripts", "3", "--seed", "1", "--out", "kept"]) == 1
+    )
+    written = {p.relative_to(tmp_path).parts[:3] for p in tmp_path.rglob("*") if p.is_file()}
+    assert {parts[:1] for parts in written} == {("program",), ("deep",)}
+    assert {parts for parts in written if parts[0] == "deep"} == {("deep", "work", "kept")}
+
+
+def test_a_search_among_faults_ends_in_time() -> None:
+    begun = time.monotonic()
+    code = run(
+        [
+            "conform",
+            "--exec",
+            faulty("says-nothing"),
+            "--patience",
+            "0.5",
+            "--seconds",
+            "2",
+            "--seed",
+            "1",
+        ]
+    )
+    assert code == 1
+    assert time.monotonic() - begun < IN_TIME
