@@ -679,8 +679,6 @@ class WorkPool:
             "queued": {k: [w.label for w in q] for k, q in self._pool.items()},
             "ready": list(self._ready),
             "in_progress": sorted(self._in_progress),
-            "capacity": self.capacity,
-            "unlimited": sorted(self._unlimited),
         }
 
 
@@ -829,12 +827,6 @@ class Connection:
             channel.shut_down(error)
         if tell:
             self.server.disconnect(self.wire, error)
-
-    def snapshot(self) -> dict[str, object]:
-        return {
-            **self.work.snapshot(),
-            "open": [c.key for c in self._channels.values() if c.closed is None],
-        }
 
 
 Callback = Callable[["Channel", Delivery], None]

@@ -72,7 +72,7 @@ class World:
             assert not thread.is_alive(), f"{thread.name} did not end"
         self.host.record("srv_rest", **self.server.snapshot())
         for connection in self._connections:
-            self.host.record("cli_rest", **connection.snapshot())
+            self.host.record("cli_rest", **connection.work.snapshot())
 
 
 @pytest.fixture

@@ -53,7 +53,7 @@ class Scene:
             capacity or self.lib.CAPACITY,
             block or self.lib.BLOCK,
         )
-        self._rest += [("srv_rest", self.server.snapshot), ("cli_rest", connection.snapshot)]
+        self._rest += [("srv_rest", self.server.snapshot), ("cli_rest", connection.work.snapshot)]
         return connection
 
     def client(
