@@ -210,25 +210,14 @@ def read_chunk(file: str, columns: list[str] | None = None) -> pa.RecordBatch:
     return batch
 
 
-def shelved(batch: pa.RecordBatch) -> dict[str, pa.RecordBatch]:
-    """The rows of each shelf of a chunk, in the order of the run."""
-    out = {}
-    at = 0
-    for count in pc.value_counts(batch["shelf"]).to_pylist():
-        out[count["values"]] = batch.slice(at, count["counts"])
-        at += count["counts"]
-    return out
-
-
 def in_order(batch: pa.RecordBatch) -> pa.RecordBatch:
     """The rows of a chunk in the order of the run."""
     return batch.take(pc.array_sort_indices(batch["n"]))
 
 
 def events(batch: pa.RecordBatch) -> Iterator[tuple[str, Event]]:
-    """The events of a chunk in the order of the run, each with its shelf."""
-    sorted_rows = in_order(batch)
-    return zip(sorted_rows["shelf"].to_pylist(), table.events(sorted_rows), strict=True)
+    """The events of some rows, each with its shelf."""
+    return zip(batch["shelf"].to_pylist(), table.events(batch), strict=True)
 
 
 def read_quarantine(folder: Path, manifest: Manifest, most: int) -> list[Rejected]:

@@ -52,6 +52,8 @@ WORK_SCHEMA = T.StructType([T.StructField("work", T.StringType(), False)])
 MADE_SCHEMA = T.StructType([T.StructField("made", T.StringType(), False)])
 """A `Made` as JSON."""
 _MADE = pa.schema([("made", pa.string())])
+COLUMNS = 4
+"""How many times as long a chunk is that is made of columns, since nothing of it is ever an object."""
 _REJECTED = 4096  # rejected lines held before they are written
 
 
@@ -195,7 +197,7 @@ def _decode_piece(work: Work, piece: tuple[int, int, int]) -> Made:
     writer = _Writer(work, {})
     rows = 0
     last = -(2**63)
-    for batch in columns.batches(source.path, begin, end, work.slice):
+    for batch in columns.batches(source.path, begin, end, COLUMNS * work.slice):
         held = columns.checked(batch, head, work.run, last)
         if writer.made.first is None:
             writer.made.first = held["i"][0].as_py()

@@ -1,7 +1,6 @@
 """`map` over the columns of a chunk, for the properties that have such a form: the same summary, in less time.
 
-A form is for properties that judge queues and read only events that lie with their queue. It is given the rows of one
-shelf in the run's order, and makes `Event` objects only of the few rows that the summary keeps.
+A form is given the rows of a chunk in order, and makes `Event` objects only of the few that the summary keeps.
 """
 
 from __future__ import annotations

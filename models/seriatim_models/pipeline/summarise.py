@@ -2,6 +2,7 @@
 
 A property that judges the run is one *chain* of summaries, in the run's order; one that judges queues is a chain for
 each bucket of queues, which also gets the events that name no queue.
+One that has a form over columns (`quickmap`) is a single chain too.
 """
 
 from __future__ import annotations
@@ -22,6 +23,9 @@ RUN = "run"
 """The chain of the whole run."""
 MEASURED = -1
 """Stands for the statistics where a property's number stands."""
+
+PORTION = 50_000
+"""Events of a chunk that are objects at a time."""
 
 Key = tuple[int, str]
 """Which of the properties, and which chain."""
@@ -63,29 +67,26 @@ class Fold:
     def _open(self, shelf: str) -> None:
         """The chains of a shelf."""
         for n, prop in enumerate(self.properties):
-            chain = RUN if prop.scope == "run" else shelf
+            chain = RUN if prop.scope == "run" or quickmap.fits(prop) else shelf
             if (n, chain) not in self.summaries:
                 self.summaries[n, chain] = prop.begin() if self._first else prop.map(())
 
     def file(self, path: str) -> None:
         """Add a chunk."""
-        quick = {n: quickmap.QUICK[p.id] for n, p in enumerate(self.properties) if quickmap.fits(p)}
-        slow = {n for n in range(len(self.properties)) if n not in quick}
+        slow = {n for n, p in enumerate(self.properties) if not quickmap.fits(p)}
+        quick = {n: quickmap.QUICK[p.id] for n, p in enumerate(self.properties) if n not in slow}
         # All columns, unless those that are looked at are known.
         wanted = None
         if not slow and self.measures is None:
             wanted = sorted({"n", "shelf"}.union(*(q.columns for q in quick.values())))
-        batch = chunks.read_chunk(path, wanted)
+        batch = chunks.in_order(chunks.read_chunk(path, wanted))
         if self.measures is not None:
-            self.measures.add(chunks.in_order(batch))
-        for shelf, of in chunks.shelved(batch).items() if quick else ():
-            for n, form in quick.items():
-                if (n, shelf) in self.summaries:
-                    summary = form.map(of, quickmap.Rows(path, of["n"]))
-                    before = self.summaries[n, shelf]
-                    self.summaries[n, shelf] = self.properties[n].combine(before, summary)
-        if slow:
-            self.events(list(chunks.events(batch)), slow)
+            self.measures.add(batch)
+        for n, form in quick.items():
+            summary = form.map(batch, quickmap.Rows(path, batch["n"]))
+            self.summaries[n, RUN] = self.properties[n].combine(self.summaries[n, RUN], summary)
+        for begin in range(0, len(batch) if slow else 0, PORTION):
+            self.events(list(chunks.events(batch.slice(begin, PORTION))), slow)
 
     def events(self, placed: Sequence[tuple[str, Event]], only: set[int] | None = None) -> None:
         """Add events, each with its shelf, that follow those before, for all properties or only some."""
