@@ -734,6 +734,27 @@ def _(world: World, lib: ModuleType) -> None:
     s.spawn(run, "A")
 
 
+@program(
+    "crash-anywhere",
+    "A client crashes at any point of its delivery, callback and acknowledgement, and another one takes what is there.",
+    "QS-1 QS-2 CH-1 CH-2 CH-4 RPC-1",
+    "Two messages, prefetch one, one consumer that acknowledges, one crash, one get, one thread in the pool.",
+    48,
+)
+def _(world: World, lib: ModuleType) -> None:
+    s = Scene(world, lib)
+    (ch,) = s.client(messages=2)
+    (again,) = s.client("d")
+    s.at(ch, lambda x: s.server.qos(x, 1, False))
+    s.consuming(ch, "q", acking)
+
+    def crash() -> None:
+        s.crash(ch.connection)
+        again.basic_get("q")
+
+    s.spawn(crash, "crash")
+
+
 # ---- exclusive, no-local, routing
 
 
