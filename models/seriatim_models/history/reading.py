@@ -7,6 +7,9 @@ The first line may be a header (`header.py`), every other line is one event (`ev
     {"schema": "qh/1", "run": "r1", "clk": "host-a", "lvl": "api", "broker": "rabbitmq 3.10.8"}
     {"i": 1, "t": 105, "ev": "publish", "ph": "invoke", "conn": "c1", "ch": 1, "q": "q1", "m": "a:0", "pub": "a"}
 
+Files in other formats are known by their beginning or their name and imported (`importers`): qh/0, Jepsen operations
+(EDN, JSON), OpenTelemetry messaging spans (OTLP JSON). `header.params["lint"]` says what they cannot tell.
+
 What happens to lines that are not as they should be:
 
 - A line that is no event is left out and kept as a `Rejected`. An empty line is counted and nothing else.
@@ -32,12 +35,13 @@ from seriatim_models.history.decode import BadLine, Decode, decoder, parse_objec
 from seriatim_models.history.event import Event
 from seriatim_models.history.faults import HistoryError, Rejected, excerpt
 from seriatim_models.history.header import Header, header_of
+from seriatim_models.history.importers import Importer, foreign
 from seriatim_models.history.indices import Indices
 from seriatim_models.history.lines import PARQUET, Line, first_bytes, lines
 
 Item = Event | Rejected
 
-SUFFIXES = (".jsonl", ".jsonl.gz", ".jsonl.zst", ".parquet")
+SUFFIXES = (".jsonl", ".jsonl.gz", ".jsonl.zst", ".parquet", ".edn", ".edn.gz", ".otlp.json")
 
 
 class History(msgspec.Struct, frozen=True, kw_only=True):
@@ -84,6 +88,7 @@ class Reader:
         if self.path.is_dir():
             raise HistoryError(f"{path}: is a folder, not a history")
         self._rows: Iterator[Line] = iter(())
+        self._foreign: Importer | None = None
         self._parquet = first_bytes(self.path) == PARQUET
         if self._parquet:
             from seriatim_models.history import table
@@ -112,7 +117,11 @@ class Reader:
                 return header_of(obj, f"{self.source}: line {line.number}")
             self.n_lines -= 1
             self._rows = _chain(line, self._rows)
-            return Header()
+            found = foreign(line.raw, self.path.name)
+            if found is None:
+                return Header()
+            self._foreign, header = found
+            return msgspec.convert(header, Header)
         raise HistoryError(f"{self.source}: line 1: the file is empty")
 
     def __iter__(self) -> Iterator[Item]:
@@ -121,6 +130,8 @@ class Reader:
             from seriatim_models.history import table
 
             yield from self._place(table.read_events(self.path, self.header))
+        elif self._foreign is not None:
+            yield from self._place(self._imported(self._foreign))
         else:
             yield from self._place(self._decoded(decoder(self.header)))
         if self.n_rejected and not self._decodable:
@@ -139,6 +150,19 @@ class Reader:
                 yield line, decode(line.raw)
             except BadLine as fault:
                 yield line, str(fault)
+
+    def _imported(self, importer: Importer) -> Iterator[tuple[Line, Event | str]]:
+        """Of a file in another format a line is a record: an event, a line without one, or one that is left out."""
+        defaults = {k: v for k in ("run", "rec", "lvl", "clk") if (v := getattr(self.header, k))}
+        for line, found in importer.read(self._rows):
+            if isinstance(found, str):
+                yield line, found
+                continue
+            if not found:
+                self.n_lines += 1
+                self.n_blank += 1
+            for event in found:
+                yield line, msgspec.structs.replace(event, **defaults)
 
     def _place(self, rows: Iterator[tuple[Line, Event | str]]) -> Iterator[Item]:
         """Reject what is no event or stands in the wrong place, and count."""

@@ -1,1 +1,31 @@
-"""Recordings in other formats, as qh/1 events."""
+"""Recordings in other formats, as qh/1 events.
+
+`foreign` says by a file's beginning, or its name, which importer reads it; qh/0 names itself in its header line.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Any, Protocol
+
+from seriatim_models.history.event import Event
+from seriatim_models.history.lines import Line
+
+
+class Importer(Protocol):
+    """Reads the lines of one file."""
+
+    def read(self, rows: Iterable[Line]) -> Iterator[tuple[Line, list[Event] | str]]:
+        """Each line with its events (none, one or several), or in words why it has none."""
+        ...
+
+
+def foreign(first: bytes, name: str) -> tuple[Importer, dict[str, Any]] | None:
+    """The importer for a file that begins with this line and is called so, and the header it gives; or None."""
+    from seriatim_models.history.importers import jepsen, otel
+
+    if otel.fits(first, name):
+        return otel.Importer(), otel.header()
+    if jepsen.fits(first, name):
+        return jepsen.Importer(), jepsen.header()
+    return None

@@ -103,6 +103,8 @@ class Queues(msgspec.Struct):
     queues: dict[str, Inside] = {}
     held: dict[str, dict[str, int]] = {}
     """Of each holder, how many it holds and has not settled, by queue."""
+    lost: bool = False
+    """Lines were lost: what was in any queue is not known."""
     why: str = ""
     witness: list[Event] = []
 
@@ -135,6 +137,7 @@ class _Pass:
                 if began(event):
                     self._settle(event)
             elif ev == GAP:
+                self.s.lost = True
                 for inside in self.s.queues.values():
                     inside.out = True
             elif ev in ENDS:
@@ -148,7 +151,10 @@ class _Pass:
                     self._at(q).out = True
 
     def _at(self, q: str) -> Inside:
-        return self.s.queues.setdefault(q, Inside())
+        inside = self.s.queues.get(q)
+        if inside is None:
+            inside = self.s.queues[q] = Inside(out=self.s.lost)
+        return inside
 
     def _enqueue(self, event: Event) -> None:
         inside = self._at(event.q)

@@ -140,19 +140,19 @@ class Columns:
                     for m in e.ms or ():
                         if not q:
                             self.odd = self.odd or "a settlement that spans queues"
-                        row = (pos, self._key(q, m), by, final, lanes(q))
-                        for append, value in zip(done, row, strict=True):
+                        settled = (pos, self._key(q, m), by, final, lanes(q))
+                        for append, value in zip(done, settled, strict=True):
                             append(value)
             elif ev == "publish":
                 self._strange(e)
                 refused = e.ph == "fail"
                 known = e.pseq is not None and bool(e.pub)
-                row = (
-                    pos, self._key(e.q, e.m), e.t or 0, e.t if e.t_lo is None else e.t_lo, int(e.ph == "ok"),
+                sent = (
+                    pos, self._key(e.q, e.m), e.t or 0, (e.t or 0) if e.t_lo is None else e.t_lo, int(e.ph == "ok"),
                     streams(f"{e.q}\n{e.pub}") if known else -1,
                     e.pseq if e.pseq is not None else UNKNOWN, lanes(e.q), int(refused),
                 )  # fmt: skip
-                for append, value in zip(put, row, strict=True):
+                for append, value in zip(put, sent, strict=True):
                     append(value)
             else:
                 if ev in (GAP, "return", "expire", "recover"):

@@ -1,0 +1,255 @@
+"""Jepsen operations and OpenTelemetry spans: what they become, what they leave open, and what is refused."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from seriatim_models.history import Event, HistoryError, read_history
+from seriatim_models.history.complete import complete
+from seriatim_models.history.event import GAP
+from seriatim_models.history.importers import edn
+from seriatim_models.properties.base import Finding, Verdict
+from seriatim_models.properties.blackbox import BLACKBOX
+
+BY_ID = {p.id: p for p in BLACKBOX}
+
+
+def judged(path: Path) -> dict[str, Finding]:
+    events = list(complete(read_history(path).events))
+    return {id: p.check(events) for id, p in BY_ID.items()}
+
+
+def short(e: Event) -> tuple[object, ...]:
+    return e.ev, e.ph, e.m, e.t
+
+
+# EDN
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ("{:a 1, :b [nil true -2N 1.5 \\c sym]}", {"a": 1, "b": [None, True, -2, 1.5, "c", "sym"]}),
+        ('#jepsen.history.Op{:value "a\\n\\"b" ; a comment\n}', {"value": 'a\n"b'}),
+        ("(1 #_ 2 #{3})", [1, [3]]),
+        ("{[1 2] 3}", {"[1, 2]": 3}),
+    ],
+)
+def test_edn(text: str, value: object) -> None:
+    assert edn.loads(text) == value
+
+
+@pytest.mark.parametrize(
+    "text", ["", "{:a", "{:a 1 :b}", "]", '"open', "1 2", "[" * 100 + "]" * 100, "#"]
+)
+def test_rejects_what_is_no_edn(text: str) -> None:
+    with pytest.raises(edn.BadEdn):
+        edn.loads(text)
+
+
+@given(st.text(max_size=40))
+def test_any_text_is_edn_or_refused(text: str) -> None:
+    with contextlib.suppress(edn.BadEdn):
+        edn.loads(text)
+
+
+# Jepsen
+
+GOOD = """\
+{:type :invoke, :f :enqueue, :value 1, :process 0, :time 10, :index 0}
+{:type :info, :f :start-partition, :process :nemesis, :time 11, :index 1}
+{:type :ok, :f :enqueue, :value 1, :process 0, :time 20, :index 2}
+{:type :invoke, :f :enqueue, :value 2, :process 0, :time 30, :index 3}
+{:type :ok, :f :enqueue, :value 2, :process 0, :time 40, :index 4}
+{:type :invoke, :f :dequeue, :value nil, :process 1, :time 50, :index 5}
+{:type :ok, :f :dequeue, :value 1, :process 1, :time 60, :index 6}
+{:type :invoke, :f :drain, :process 1, :time 70, :index 7}
+{:type :ok, :f :drain, :value [2], :process 1, :time 80, :index 8}
+{:type :invoke, :f :dequeue, :process 1, :time 90, :index 9}
+{:type :fail, :f :dequeue, :error :empty, :process 1, :time 95, :index 10}
+"""
+
+
+def test_jepsen_edn(tmp_path: Path) -> None:
+    path = tmp_path / "history.edn"
+    path.write_text(GOOD)
+    history = read_history(path)
+    assert history.quarantine == []
+    assert history.header.rec == "jepsen"
+    assert history.header.params["lint"]
+    assert [short(e) for e in history.events] == [
+        ("publish", "invoke", "1", 10), ("publish", "ok", "1", 20),
+        ("publish", "invoke", "2", 30), ("publish", "ok", "2", 40),
+        ("get", "invoke", "", 50), ("get", "ok", "1", 60),
+        ("get", "ok", "2", 80), ("note", "info", "", 80),
+        ("get", "invoke", "", 90), ("get", "ok", "", 95),
+    ]  # fmt: skip
+    assert history.n_lines == history.n_blank + len(history.events)
+    found = judged(path)
+    assert (found["P20"].verdict, found["P20"].n_tested) == (Verdict.OK, 3)
+    assert found["P1"].verdict is Verdict.OK
+
+
+def test_jepsen_json_and_vectors_are_the_same(tmp_path: Path) -> None:
+    keep = [line for line in GOOD.splitlines() if "nemesis" not in line]
+    ops = [edn.loads(line) for line in keep]
+    as_json = tmp_path / "a.json"
+    as_json.write_text("\n".join(json.dumps(op) for op in ops))
+    vector = tmp_path / "b.edn"
+    vector.write_text("[" + "\n ".join(keep) + "]\n")
+    lines = tmp_path / "c.edn"
+    lines.write_text(GOOD)
+    events = [[short(e) for e in read_history(p).events] for p in (as_json, vector, lines)]
+    assert events[0] == events[1] == events[2]
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "id", "why"),
+    [
+        (
+            "[2]",
+            "[]",
+            "P1",
+            "2 was confirmed for jepsen, which was drained, but nobody ever got it",
+        ),
+        (":value 1, :process 1", ":value 2, :process 1", "P20", "1 was enqueued by 20, before 2"),
+        ("[2]", "[2 9]", "P1", "9 was given to 1 at event 7, but nobody sent it"),
+        ("[2]", "[2 1]", "P20", "1 was taken at event 7, but it was not there"),
+    ],
+)
+def test_a_fault_in_a_jepsen_history_convicts(
+    old: str, new: str, id: str, why: str, tmp_path: Path
+) -> None:
+    path = tmp_path / "history.edn"
+    text = GOOD.replace(old, new)
+    if id == "P20" and "process 1" in old:
+        text = text.replace("[2]", "[1]")
+    path.write_text(text)
+    found = judged(path)[id]
+    assert found.verdict is Verdict.VIOLATED
+    assert why in found.explanation
+
+
+@pytest.mark.parametrize(
+    ("line", "why"),
+    [
+        ("{:type :ok", "not EDN: character 10: { is not closed"),
+        ("{:type :odd, :f :enqueue, :process 3}", "field type: 'odd' is none of"),
+        (
+            "{:type :invoke, :f :txn, :process 3}",
+            "field f: 'txn' is none of enqueue, dequeue, drain",
+        ),
+        ("{:type :invoke, :f :dequeue}", "field process: missing"),
+        ("{:type :invoke, :f :enqueue, :process 3}", "field value: missing from enqueue"),
+        (
+            "{:type :invoke, :f :dequeue, :process 3, :time 1.5}",
+            "field time: 1.5 is no whole number",
+        ),
+        ("{:type :ok, :f :drain, :process 3, :value 7}", "field value: a drain gives a list"),
+        ('{"type": "ok", "f": }', "not JSON"),
+    ],
+)
+def test_rejects_a_line_that_is_no_operation_and_reads_on(
+    line: str, why: str, tmp_path: Path
+) -> None:
+    path = tmp_path / "history.edn"
+    path.write_text(GOOD + line + "\n")
+    history = read_history(path)
+    assert len(history.events) == 10
+    [rejected] = history.quarantine
+    assert rejected.line == 12
+    assert why in rejected.reason
+
+
+# OpenTelemetry
+
+
+def span(kind: str, m: str, start: int, end: int, name: str = "", **more: Any) -> dict[str, Any]:
+    has = {
+        "messaging.system": "rabbitmq",
+        "messaging.destination.name": "q",
+        "messaging.operation.type": kind,
+        "messaging.operation.name": name or kind,
+        "messaging.message.id": m,
+        **{k.replace("_", "."): v for k, v in more.items()},
+    }
+    return {
+        "spanId": "ab",
+        "startTimeUnixNano": str(start),
+        "endTimeUnixNano": str(end),
+        "attributes": [
+            {"key": k, "value": {"intValue": str(v)} if isinstance(v, int) else {"stringValue": v}}
+            for k, v in has.items()
+        ],
+    }
+
+
+def otlp(*spans: dict[str, Any], service: str = "shop") -> dict[str, Any]:
+    about = {"attributes": [{"key": "service.name", "value": {"stringValue": service}}]}
+    return {"resourceSpans": [{"resource": about, "scopeSpans": [{"spans": list(spans)}]}]}
+
+
+def test_spans_become_events_in_the_order_of_time(tmp_path: Path) -> None:
+    path = tmp_path / "traces.jsonl"
+    consumer = otlp(
+        span("receive", "m1", 15, 30), span("process", "m1", 31, 40), span("settle", "m1", 41, 42, "ack"),
+        span("process", "m2", 50, 60),
+        service="worker",
+    )  # fmt: skip
+    producer = otlp(span("send", "m1", 10, 20), span("send", "m2", 21, 25))
+    path.write_text(json.dumps(consumer) + "\n" + json.dumps(producer) + "\n")
+    history = read_history(path)
+    assert history.header.rec == "otel"
+    assert [(e.ev, e.ph, e.m or e.ms, e.t, e.t_lo) for e in history.events] == [
+        (GAP, "", None, 10, None),
+        ("publish", "invoke", "m1", 10, None), ("publish", "ok", "m1", 20, None),
+        ("publish", "invoke", "m2", 21, None), ("publish", "ok", "m2", 25, None),
+        ("deliver", "", "m1", 30, 15), ("ack", "invoke", ["m1"], 41, None),
+        ("deliver", "", "m2", 50, None),
+    ]  # fmt: skip
+    assert {e.proc for e in history.events if e.ev == "deliver"} == {"worker"}
+    pretty = tmp_path / "traces.otlp.json"
+    pretty.write_text(json.dumps(otlp(span("send", "m1", 10, 20)), indent=2))
+    assert [e.ev for e in read_history(pretty).events] == [GAP, "publish", "publish"]
+
+
+def test_what_spans_do_not_say_does_not_convict(tmp_path: Path) -> None:
+    """A publish that was not sampled, a holder whose end left no span, a message that came again after its ack."""
+    path = tmp_path / "traces.jsonl"
+    spans = [
+        span("send", "m1", 1, 2), span("process", "m0", 3, 4), span("process", "m1", 5, 6),
+        span("settle", "m0", 7, 8, "ack"), span("process", "m0", 9, 10),
+    ]  # fmt: skip
+    other = otlp(span("process", "m1", 20, 30), service="second")
+    path.write_text(json.dumps(otlp(*spans)) + "\n" + json.dumps(other) + "\n")
+    found = judged(path)
+    assert {f.verdict for f in found.values()} <= {Verdict.OK, Verdict.INCONCLUSIVE}
+    assert found["P2"].n_untestable == 2
+    assert found["P1"].n_untestable > 0
+
+
+def test_rejects_a_line_that_is_no_otlp_and_reads_on(tmp_path: Path) -> None:
+    path = tmp_path / "traces.jsonl"
+    bad = otlp(span("send", "m2", 1, 2))
+    bad["resourceSpans"][0]["scopeSpans"][0]["spans"][0]["startTimeUnixNano"] = "soon"
+    path.write_text(json.dumps(otlp(span("send", "m1", 1, 2))) + "\n" + json.dumps(bad) + "\n{}\n")
+    history = read_history(path)
+    assert [e.ev for e in history.events] == [GAP, "publish", "publish"]
+    assert [(r.line, r.reason) for r in history.quarantine] == [
+        (2, "no OTLP: field startTimeUnixNano: 'soon' is no number of nanoseconds"),
+        (3, "no OTLP: field resourceSpans: missing"),
+    ]
+
+
+def test_rejects_a_file_of_which_nothing_can_be_made(tmp_path: Path) -> None:
+    path = tmp_path / "history.edn"
+    path.write_text("what is this\n")
+    with pytest.raises(HistoryError, match=r"history\.edn: line 1: not a history"):
+        read_history(path)
