@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import signal
 from collections import Counter
@@ -19,6 +20,7 @@ from seriatim_models.explorer import (
     explore,
 )
 from seriatim_models.explorer.dpor import Search
+from seriatim_models.explorer.execution import Execution, Space, Thread
 from seriatim_models.explorer.frontier import add_counts
 from seriatim_models.explorer.generated import generate
 from seriatim_models.explorer.litmus import MISTAKES, lastzero, peterson, racy_counter
@@ -169,3 +171,15 @@ def test_however_it_is_split_the_traces_are_the_same(portion: int) -> None:
         assert split.seen.kept == whole.seen.kept, program
         assert split.outcomes == whole.outcomes, program
         assert (split.redundant, split.blocked) == (0, 0), program
+
+
+def test_an_exploration_that_is_over_leaves_nothing_behind() -> None:
+    def living() -> list[int]:
+        gc.collect()
+        objects = gc.get_objects()
+        return [sum(isinstance(o, kind) for o in objects) for kind in (Execution, Thread, Space)]
+
+    before = living()
+    for program in (racy_counter(3), MISTAKES["crossed_locks"][0]):
+        explore(program)
+    assert living() == before

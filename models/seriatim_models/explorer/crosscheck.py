@@ -29,6 +29,9 @@ from seriatim_models.explorer.runner import Limits, Program, Runner, Setting
 BRUTE_MAX = 1500
 """Programs with more interleavings are left out, and counted: they take too long, not too much thought."""
 
+WALKS = 20
+"""Random walks to guess whether a program is one of these."""
+
 JUDGED = (
     "brute", "crosscheck", "dpor", "ends", "execution", "foata", "generated", "operations", "runner",
     "world",
@@ -60,8 +63,8 @@ def compare(
     """Explore `program` both ways."""
     setting = Setting(real_time, timeouts, spurious, stuck_ok=True)
     runner = Runner(program, setting, Limits(keep_going=True))
-    guess = sum(guesses(runner.fresh, 6)) / 6
-    if guess > 2 * most:
+    guess = sum(guesses(runner.fresh, WALKS)) / WALKS
+    if guess > 1.5 * most:
         return Comparison(0, 0, too_large=True)
     outcomes: dict[bytes, tuple[str, tuple[str, ...]]] = {}
     count = 0

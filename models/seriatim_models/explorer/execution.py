@@ -166,9 +166,13 @@ class Thread:
         return f"<thread {self.name}>"
 
 
-def _work(thread: Thread | None) -> None:
-    """What a greenlet does: run one thread after another. To make a greenlet costs more than to run a small thread."""
+def _work(switch: Callable[[], Any]) -> None:
+    """What a greenlet does: run one thread after another. To make a greenlet costs more than to run a small thread.
+
+    What a greenlet is started with it holds for life, out of sight of the garbage collector: so no thread.
+    """
     while True:
+        thread: Thread | None = switch()
         assert thread is not None
         ex = thread.ex
         try:
@@ -188,10 +192,8 @@ def _work(thread: Thread | None) -> None:
         thread.op = thread.code = None
         ex.space.idle.append(thread.greenlet)
         thread.greenlet = None
-        switch = ex.switch
         del ex
         thread = None  # an idle greenlet keeps nothing alive
-        thread = switch()
 
 
 class Failure:
@@ -294,7 +296,12 @@ class Execution:
 
     def _give_greenlet(self, thread: Thread) -> Callable[[Thread], object]:
         idle = self.space.idle
-        given = thread.greenlet = idle.pop() if idle else ControlledGreenlet(_work, self.hub)
+        if idle:
+            given = idle.pop()
+        else:
+            given = ControlledGreenlet(_work, self.hub)
+            given.switch(self.switch)
+        thread.greenlet = given
         thread.resume = given.switch
         return given.switch  # type: ignore[no-any-return]
 
