@@ -25,6 +25,7 @@ from seriatim_models.cli.learn import learn
 from seriatim_models.cli.listing import listing
 from seriatim_models.cli.manual import manual
 from seriatim_models.cli.options import HELP, lines
+from seriatim_models.cli.record import lint, record
 from seriatim_models.cli.show import show
 from seriatim_models.cli.stream import stream
 from seriatim_models.cli.tour import tour
@@ -80,6 +81,8 @@ for command in (
     tour,
     manual,
     vectors,
+    record,
+    lint,
 ):
     app.add_command(command)
 

@@ -1,0 +1,192 @@
+"""`seriatim record` and `seriatim lint`: recordings of a broker, and what they leave open."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+
+import msgspec
+import rich_click as click
+from rich.console import Console
+
+from seriatim_models.cli.mistakes import Mistake
+from seriatim_models.cli.options import HELP, lines
+from seriatim_models.cli.recordings import read
+from seriatim_models.cli.screen import Outputs, put
+from seriatim_models.conformance.lint import Hint
+from seriatim_models.conformance.lint import lint as hints
+from seriatim_models.conformance.protocol import Fault
+from seriatim_models.history import Header, HistoryError, write_history
+from seriatim_models.report.text import table, titled
+
+
+@click.command(
+    epilog=lines(
+        """
+        [bold]Examples[/]
+        seriatim record --amqp amqp://guest:guest@127.0.0.1/ --out run.jsonl.gz
+        seriatim audit run.jsonl.gz --profile rabbit-classic
+        seriatim record --amqp amqp://127.0.0.1/ --out mine.jsonl --listen 5673
+
+        With --listen nothing is done to the broker: let your own clients connect to that port instead of the
+        broker's, and stop with Ctrl-C. Encrypted connections cannot be listened to.
+        """
+    )
+)
+@click.option(
+    "--amqp", "url", required=True, metavar="URL", help="The broker [dim](needs the extra amqp)[/]."
+)
+@click.option(
+    "--out",
+    required=True,
+    metavar="FILE",
+    help="The recording: .jsonl, .jsonl.gz, .jsonl.zst, .parquet.",
+)
+@click.option(
+    "--listen",
+    type=click.IntRange(1, 65535),
+    metavar="PORT",
+    help="Only listen in on your own clients.",
+)
+@click.option(
+    "--seconds",
+    type=click.FloatRange(min=0, min_open=True),
+    metavar="N",
+    help="How long [dim](5 by default; with --listen until Ctrl-C)[/].",
+)
+@click.option("--publishers", type=click.IntRange(1, 64), default=2, show_default=True, metavar="N")
+@click.option("--consumers", type=click.IntRange(1, 64), default=3, show_default=True, metavar="N")
+@click.option("--prefetch", type=click.IntRange(1, 1000), default=8, show_default=True, metavar="N")
+@click.option(
+    "--messages",
+    type=click.IntRange(min=1),
+    default=2000,
+    show_default=True,
+    metavar="N",
+    help="Of each publisher, at most.",
+)
+@click.option(
+    "--seed", type=int, default=1, show_default=True, metavar="N", help="What the clients do."
+)
+@click.option(
+    "--queue-argument",
+    "arguments",
+    metavar="NAME=VALUE",
+    multiple=True,
+    help="Such as x-queue-type=quorum.",
+)
+@click.rich_config(help_config=HELP)
+def record(
+    url: str,
+    out: str,
+    listen: int | None,
+    seconds: float | None,
+    publishers: int,
+    consumers: int,
+    prefetch: int,
+    messages: int,
+    seed: int,
+    arguments: tuple[str, ...],
+) -> int:
+    """Record what a broker and its clients say to each other, frame by frame."""
+    from seriatim_models.cli.conform import queue_arguments
+    from seriatim_models.conformance.proxy import Recorder
+    from seriatim_models.conformance.recording import Plan
+    from seriatim_models.conformance.recording import record as made
+
+    console = Outputs().console
+    if not Path(out).absolute().parent.is_dir():
+        raise Mistake(f"cannot write {out}: there is no such folder")
+    recorder = Recorder()
+    plan = Plan(
+        seconds=seconds or 5.0,
+        messages=messages,
+        publishers=publishers,
+        consumers=consumers,
+        prefetch=prefetch,
+        seed=seed,
+    )
+    try:
+        if listen is not None:
+            _listen(url, listen, seconds, recorder, console)
+        else:
+            made(url, queue_arguments(arguments), plan, recorder)
+    except (Fault, OSError) as error:
+        raise Mistake(f"{url}: {error}") from error
+    params = {} if listen is not None else {"seed": seed, "arguments": list(arguments)}
+    header = Header(rec="seriatim record", lvl="wire", clk="proxy", params=params)
+    try:
+        count = write_history(out, recorder.events, header)
+    except HistoryError as error:
+        raise Mistake(str(error)) from error
+    console.print(f"{count:,} events in {out}", soft_wrap=True)
+    if recorder.unreadable:
+        console.print(f"{recorder.unreadable} connections could not be read to their end")
+    if recorder.full:
+        console.print("the recording is full: what came later is not in it")
+    show(console, out, hints(recorder.events))
+    return 0
+
+
+def _listen(url: str, port: int, seconds: float | None, recorder: object, console: Console) -> None:
+    from seriatim_models.conformance.proxy import Proxy, Recorder
+    from seriatim_models.conformance.recording import address
+
+    assert isinstance(recorder, Recorder)
+    host, there = address(url)
+    until = time.monotonic() + (seconds or float("inf"))
+    with Proxy(host, there, recorder, port):
+        console.print(f"listening on 127.0.0.1:{port} for {host}:{there}; Ctrl-C ends it")
+        try:
+            while time.monotonic() < until and not recorder.full:
+                time.sleep(0.1)
+        except KeyboardInterrupt:
+            console.print("")
+
+
+@click.command(
+    epilog=lines(
+        """
+        [bold]Examples[/]
+        seriatim lint recording.jsonl.gz
+        seriatim lint recording.jsonl --json -
+
+        A hint is no fault of the broker: it says what the recording leaves open, so that no property can tell.
+        """
+    )
+)
+@click.argument("file", metavar="FILE")
+@click.option(
+    "--json", "json", metavar="FILE", help="Write the hints. [dim]-[/] for standard output."
+)
+@click.rich_config(help_config=HELP)
+def lint(file: str, json: str | None) -> int:
+    """Say what a recording leaves open: unobserved acquisitions, clocks, what was never closed."""
+    out = Outputs(json)
+    history = read(Path(file))
+    found = hints(history.events)
+    if history.quarantine:
+        first = history.quarantine[0]
+        found.append(
+            Hint(
+                id="left-out",
+                count=len(history.quarantine),
+                sentence="lines that are no events",
+                example=f"line {first.line}: {first.reason}",
+            )
+        )
+    show(out.console, file, found)
+    if json is not None:
+        put(json, msgspec.json.format(msgspec.json.encode(found), indent=2) + b"\n")
+    return 0
+
+
+def show(console: Console, file: str, found: list[Hint]) -> None:
+    """The hints as a table."""
+    if not found:
+        console.print(f"{file} leaves nothing open")
+        return
+    shown = table("hint", "count", "what is left open", "the first", right=("count",))
+    for hint in found:
+        shown.add_row(hint.id, f"{hint.count:,}", hint.sentence, hint.example)
+    console.print(titled(f"What {file} leaves open", shown))

@@ -1,0 +1,159 @@
+"""What a recording cannot tell, and why: to be read before its verdicts, and mended in its recorder."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+
+import msgspec
+
+from seriatim_models.history.complete import EXACT, SETTLES, complete
+from seriatim_models.history.event import GAP, Event
+from seriatim_models.properties.blackbox.lives import acquires, holder
+
+
+class Hint(msgspec.Struct, frozen=True, kw_only=True):
+    """One thing that a recording leaves open."""
+
+    id: str
+    count: int
+    sentence: str
+    example: str = ""
+    """The first event of the kind."""
+
+
+class _Lint:
+    def __init__(self) -> None:
+        self.counts: Counter[str] = Counter()
+        self.examples: dict[str, str] = {}
+        self._clocks: dict[str, Event] = {}
+        self._open_channels: dict[str, Event] = {}
+        self._open_connections: dict[str, Event] = {}
+        self._begun: dict[str, Event] = {}
+        self._published: set[str] = set()
+        self._seen: set[str] = set()
+        self._tags: dict[str, int] = {}
+        self._last: dict[tuple[str, str, str], int] = {}
+        self._depth: dict[str, Event] = {}
+        self._queues: dict[str, Event] = {}
+
+    def found(self, id: str, event: Event) -> None:
+        self.counts[id] += 1
+        self.examples.setdefault(
+            id, f"event {event.i}: {event.ev} {event.m or event.q or event.conn}".strip()
+        )
+
+    def take(self, event: Event) -> None:
+        ev = event.ev
+        clock = self._clocks.setdefault(event.clk, event)
+        if len(self._clocks) > 1 and clock is event:
+            self.found("clocks", event)
+        if event.t is None:
+            self.found("timeless", event)
+        else:
+            line = (event.run, event.rec, event.clk)
+            if event.t < self._last.get(line, event.t):
+                self.found("backwards", event)
+            self._last[line] = event.t
+        if ev == GAP:
+            self.found("gaps", event)
+        elif ev == "conn_open":
+            self._open_connections[event.conn] = event
+        elif ev in ("conn_close", "conn_drop"):
+            self._open_connections.pop(event.conn, None)
+            for name in [n for n in self._open_channels if n.startswith(f"{event.conn}/")]:
+                del self._open_channels[name]
+            if ev == "conn_drop":
+                self.found("drops", event)
+        elif ev == "ch_open" and event.ph in ("", "ok"):
+            self._open_channels[holder(event)] = event
+        elif ev == "ch_close":
+            self._open_channels.pop(holder(event), None)
+        elif ev == "publish":
+            self._publish(event)
+        elif ev in SETTLES:
+            if event.ms is None:
+                self.found("unknown-tag", event)
+        elif ev == "note" and isinstance(event.args.get("depth"), int):
+            self._depth[event.q] = event
+        elif acquires(event):
+            self._acquire(event)
+
+    def _publish(self, event: Event) -> None:
+        self._published.add(event.m)
+        self._queues.setdefault(event.q, event)
+        if event.m.startswith("body:"):
+            self.found("unnamed", event)
+        if event.ph == "invoke":
+            self._begun[event.m] = event
+        elif event.ph in ("ok", "fail"):
+            self._begun.pop(event.m, None)
+        elif event.lvl not in EXACT:
+            self.found("unconfirmed", event)
+
+    def _acquire(self, event: Event) -> None:
+        self._queues.setdefault(event.q, event)
+        by = holder(event)
+        if event.m not in self._published:
+            self.found("unpublished", event)
+        if event.redelivered is None:
+            self.found("no-flag", event)
+        elif event.redelivered and event.m not in self._seen:
+            self.found("unobserved", event)
+        if event.dtag is not None:
+            if event.dtag > self._tags.get(by, 0) + 1:
+                self.found("tag-gaps", event)
+            self._tags[by] = event.dtag
+        if event.ev == "deliver" and not event.prefetch and not event.autoack:
+            self.found("no-prefetch", event)
+        if not event.q:
+            self.found("no-queue", event)
+        self._seen.add(event.m)
+
+    def end(self) -> None:
+        for kind, left in (
+            ("open-connections", self._open_connections),
+            ("open-channels", self._open_channels),
+            ("unanswered", self._begun),
+        ):
+            for event in left.values():
+                self.found(kind, event)
+        for q, event in self._queues.items():
+            look = self._depth.get(q)
+            if q and (look is None or look.args.get("depth")):
+                self.found("not-drained", event)
+
+
+SENTENCES = {
+    "unobserved": "acquisitions that nobody recorded: messages marked redelivered on first sight",
+    "tag-gaps": "gaps in delivery tags: deliveries that the recorder did not see",
+    "clocks": "further clock domains: times are compared within one only",
+    "backwards": "times that fall while the index rises",
+    "timeless": "events without a time: their order of recording stands for it",
+    "gaps": "places where lines were lost: nothing is known across them",
+    "drops": "connections cut off: when the broker noticed is not known",
+    "open-connections": "connections that never end: what they held at the end is open",
+    "open-channels": "channels that never close, nor their connection",
+    "unanswered": "publishes begun and never answered: whether the broker had them is not known",
+    "unconfirmed": "publishes without confirms: none of them can be called lost",
+    "unpublished": "deliveries of messages whose publish is not in the recording",
+    "unnamed": "messages known by a hash of their body: two with the same body are taken for one",
+    "unknown-tag": "settlements of tags that the recording does not know",
+    "no-flag": "deliveries that do not say whether they are redelivered",
+    "no-prefetch": "deliveries without a prefetch: nothing bounds when they were acquired",
+    "no-queue": "deliveries of which no consume says the queue",
+    "not-drained": "queues not seen empty at the end: nothing can be called lost",
+}
+"""What each hint means."""
+
+
+def lint(events: Iterable[Event]) -> list[Hint]:
+    """What the recording leaves open, most frequent first. The events may be completed already."""
+    at_work = _Lint()
+    for event in complete(events):
+        at_work.take(event)
+    at_work.end()
+    return [
+        Hint(id=id, count=count, sentence=SENTENCES[id], example=at_work.examples[id])
+        for id, count in at_work.counts.most_common()
+    ]

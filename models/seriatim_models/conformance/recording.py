@@ -1,0 +1,194 @@
+"""A recording made on purpose: publishers and consumers around a broker, through the proxy that listens in.
+
+The consumers acknowledge, give back, reject, keep for a while, close their channels and have their connections cut,
+as a seed says. At the end what is left is taken out, so that loss can be told.
+"""
+
+from __future__ import annotations
+
+import random
+import threading
+import time
+import uuid
+from dataclasses import dataclass
+from urllib.parse import urlparse
+
+import pika
+import pika.exceptions
+from pika.adapters.blocking_connection import BlockingChannel
+
+from seriatim_models.conformance.protocol import Fault
+from seriatim_models.conformance.proxy import Proxy, Recorder
+
+GRACE = 20.0
+"""Seconds that the end may take beyond those asked for."""
+AMQP_PORT = 5672
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What is done, and for how long."""
+
+    seconds: float = 5.0
+    messages: int = 2_000
+    """Of each publisher, at most."""
+    publishers: int = 2
+    consumers: int = 3
+    prefetch: int = 8
+    seed: int = 1
+
+
+def address(url: str) -> tuple[str, int]:
+    """Host and port. Raises `Fault`."""
+    try:
+        found = urlparse(url)
+        host, port = found.hostname, found.port or AMQP_PORT
+    except ValueError as error:
+        raise Fault("start", f"not a URL of a broker: {error}") from None
+    if found.scheme != "amqp" or not host:
+        raise Fault("start", "not a URL of a broker: amqp://USER:PASSWORD@HOST:PORT/ is one")
+    return host, port
+
+
+def through(url: str, port: int) -> str:
+    """The URL of a broker as its proxy has it."""
+    found = urlparse(url)
+    user, at, _ = found.netloc.rpartition("@")
+    return found._replace(netloc=f"{user}{at}127.0.0.1:{port}").geturl()
+
+
+def record(url: str, arguments: dict[str, str | int], plan: Plan, recorder: Recorder) -> str:
+    """Do the plan and record it; the queue's name. Raises `Fault` if there is no broker."""
+    host, port = address(url)
+    q = f"seriatim-record-{uuid.uuid4().hex[:8]}"
+    durable = arguments.get("x-queue-type") == "quorum"
+    with Proxy(host, port, recorder) as proxy:
+        near = pika.URLParameters(through(url, proxy.port))
+        near.socket_timeout = near.blocked_connection_timeout = GRACE
+        try:
+            setup = pika.BlockingConnection(near)
+        except pika.exceptions.AMQPError as error:
+            why = f"cannot be connected: {error or type(error).__name__}"
+            raise Fault("start", why) from None
+        channel = setup.channel()
+        channel.queue_declare(q, durable=durable, arguments=arguments)
+        until = time.monotonic() + plan.seconds
+        crew = [_Publisher(near, q, plan, n, until) for n in range(plan.publishers)]
+        hands = [_Consumer(near, q, plan, n, until, proxy) for n in range(plan.consumers)]
+        for each in (*crew, *hands):
+            each.start()
+        for each in (*crew, *hands):
+            each.join(plan.seconds + GRACE)
+        _drain(channel, q)
+        channel.queue_delete(q)
+        setup.close()
+    failed = [str(each.failed) for each in (*crew, *hands) if each.failed is not None]
+    if failed:
+        raise Fault("died", failed[0])
+    return q
+
+
+class _Worker(threading.Thread):
+    def __init__(self, near: pika.URLParameters, q: str, plan: Plan, n: int, until: float) -> None:
+        super().__init__(daemon=True)
+        self.near, self.q, self.plan, self.number, self.until = near, q, plan, n, until
+        self.chance = random.Random(f"{plan.seed}/{type(self).__name__}/{n}")
+        self.failed: Exception | None = None
+
+    def run(self) -> None:
+        try:
+            self.work()
+        except Exception as error:  # told by who started it
+            self.failed = error
+
+    def work(self) -> None:
+        raise NotImplementedError
+
+
+class _Publisher(_Worker):
+    def work(self) -> None:
+        connection = pika.BlockingConnection(self.near)
+        channel = connection.channel()
+        confirms = True
+        try:
+            channel.confirm_delivery()
+        except pika.exceptions.AMQPError:
+            confirms = False
+            channel.tx_select()
+        for n in range(self.plan.messages):
+            if time.monotonic() > self.until:
+                break
+            m = f"p{self.number}:{n}"
+            properties = pika.BasicProperties(message_id=m)
+            channel.basic_publish("", self.q, m.encode(), properties)
+            if not confirms:
+                channel.tx_commit()
+        connection.close()
+
+
+class _Consumer(_Worker):
+    def __init__(
+        self, near: pika.URLParameters, q: str, plan: Plan, n: int, until: float, proxy: Proxy
+    ) -> None:
+        super().__init__(near, q, plan, n, until)
+        self.proxy = proxy
+
+    def work(self) -> None:
+        while time.monotonic() < self.until:
+            connection = pika.BlockingConnection(self.near)
+            try:
+                self.live(connection)
+                connection.close()
+            except pika.exceptions.AMQPConnectionError:
+                continue  # the one that was cut
+
+    def live(self, connection: pika.BlockingConnection) -> None:
+        """One connection, of several channels one after another."""
+        for _ in range(self.chance.randint(1, 4)):
+            channel = connection.channel()
+            channel.basic_qos(prefetch_count=self.plan.prefetch)
+            for _ in range(self.chance.randint(10, 200)):
+                if time.monotonic() > self.until:
+                    break
+                self.act(channel)
+            if self.chance.random() < 0.1:
+                self.cut(connection)
+            channel.close()  # with whatever it holds, and what is in flight to it
+
+    def act(self, channel: BlockingChannel) -> None:
+        method, _, _ = next(channel.consume(self.q, inactivity_timeout=0.05))
+        if method is None:
+            return
+        tag, what = method.delivery_tag, self.chance.random()
+        if what < 0.65:
+            channel.basic_ack(tag)
+        elif what < 0.70:
+            channel.basic_ack(tag, multiple=True)
+        elif what < 0.85:
+            channel.basic_nack(tag, requeue=True)
+        elif what < 0.92:
+            channel.basic_reject(tag, requeue=True)
+        # else it is kept until something covers it or the channel closes
+
+    def cut(self, connection: pika.BlockingConnection) -> None:
+        """By the proxy, which knows the connection by the client's port."""
+        transport = getattr(getattr(connection, "_impl", None), "_transport", None)
+        sock = getattr(transport, "_sock", None)
+        if sock is not None:
+            self.proxy.drop(self.proxy.name_of(sock.getsockname()[1]))
+
+
+def _drain(channel: BlockingChannel, q: str) -> None:
+    """Take out what is left; the broker's answer that there is nothing is recorded."""
+    until = time.monotonic() + GRACE
+    empty = 0
+    # A connection that was cut may be noticed late: several empty answers, a moment apart.
+    while time.monotonic() < until and empty < 3:
+        method, _, _ = channel.basic_get(q)
+        if method is None:
+            empty += 1
+            time.sleep(0.1)
+        else:
+            empty = 0
+            channel.basic_ack(method.delivery_tag)
+    channel.queue_declare(q, passive=True)
