@@ -15,7 +15,7 @@ from types import SimpleNamespace
 import pytest
 
 from seriatim_models import cli, explorer, pipeline, programs, properties
-from seriatim_models.cli import fates
+from seriatim_models.cli import fates, lab
 from seriatim_models.conformance import profiles
 from seriatim_models.explorer.counterexample import Step
 from seriatim_models.history import Event, HistoryError
@@ -164,6 +164,7 @@ def world(monkeypatch: pytest.MonkeyPatch) -> World:
         (programs, "MUTANTS", mutants),
         (programs, "check_program", check_program),
         (programs, "replay", replay),
+        (lab, "stories", lambda lesson: {}),  # chapters run real programs
         (fates, "decided", lambda run: run),  # the fakes cannot be explored
         (pipeline, "audit_paths", _audit(made)),
         (

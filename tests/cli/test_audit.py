@@ -46,7 +46,7 @@ def test_lines_left_out_are_counted_and_some_shown(world: Any, run: Any, recordi
     assert found["quarantined"] == 1000
     assert len(found["audits"][0]["quarantine"]) == 20
     assert found["audits"][0]["events"] == 1234
-    assert "h.jsonl:0: no JSON" in ran.err
+    assert "h.jsonl:1: no JSON" in ran.err
 
 
 @pytest.mark.parametrize(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -97,7 +98,7 @@ def test_rejects_a_list_that_there_is_not(run: Any) -> None:
 
 
 def test_the_tour_tells_all_and_writes_the_page(world: Any, run: Any, tmp_path: Path) -> None:
-    world.violated.add("published-immediate")
+    world.violated |= {"published-immediate", "skip-lock"}
     (tmp_path / "data").mkdir()
     ran = run(
         "tour",
@@ -113,7 +114,12 @@ def test_the_tour_tells_all_and_writes_the_page(world: Any, run: Any, tmp_path: 
     assert "With the repair: ok in all of 12 traces" in ran.out
     page = tmp_path / "report" / "index.html"
     assert f"The report: {page}" in ran.out
-    assert "x.set(&lt;b&gt;1&lt;/b&gt;)" in page.read_text()
+    source = page.read_text()
+    assert "x.set(&lt;b&gt;1&lt;/b&gt;)" in source
+    for link in re.findall(r'href="([^#"]+)"', source):
+        assert (page.parent / link).is_file(), link
+    assert "mutants/published-immediate.html" in source
+    assert "lessons/01-two-threads-one-entry.html" in source
 
 
 def test_rejects_a_tour_without_recordings(run: Any) -> None:

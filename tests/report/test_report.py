@@ -13,7 +13,7 @@ from rich.console import Console
 from seriatim_models.properties.base import Finding, Verdict
 from seriatim_models.report import MutantRun, Report, figures, worst
 from seriatim_models.report.document import SCHEMA, decode, document, encode
-from seriatim_models.report.html import html
+from seriatim_models.report.html import Beside, Chapter, html, mutant_page
 from seriatim_models.report.text import property_table, write
 
 OK, VIOLATED, INCONCLUSIVE = Verdict.OK, Verdict.VIOLATED, Verdict.INCONCLUSIVE
@@ -139,7 +139,7 @@ class Page(HTMLParser):
 
 @pytest.fixture
 def page(report: Report, race: MutantRun) -> str:
-    return html(report, race, report.programs[1])
+    return html(report, Beside(race, report.programs[1]))
 
 
 def test_the_page_is_well_formed_and_its_links_lead_somewhere(page: str) -> None:
@@ -192,3 +192,40 @@ def test_the_page_does_without_pictures(report: Report, monkeypatch: pytest.Monk
 def test_pictures_are_the_same_every_time() -> None:
     traces = {"a": 1, "b": 20_000}
     assert figures.traces_per_program(traces) == figures.traces_per_program(traces)
+
+
+def test_the_page_of_a_tour_has_what_is_beside_the_verdicts(
+    report: Report, race: MutantRun
+) -> None:
+    page = html(
+        report,
+        Beside(
+            race,
+            report.programs[1],
+            {"published-immediate": "mutants/published-immediate.html"},
+            "# What was found\n\n## Article\n\n### F-1 A race\n\n<b>told</b>\n\n| a |\n|---|\n| b |\n",
+            [Chapter("Two threads", "Who gets it?", "lessons/1.html")],
+            [figures.Fairness("1 us", (4, 8), (1000, 2100), (990, 1980))],
+        ),
+    )
+    read = Page(page)
+    assert read.open == []
+    assert {"mutants/published-immediate.html", "lessons/1.html"} <= set(read.targets)
+    for fact in ("F-1 A race", "Who gets it?", "2,100", "1,980", "1 of 1 did"):
+        assert fact in read.text
+    assert "<h4>F-1 A race</h4>" in page
+    assert "&lt;b&gt;told" in page  # no markup comes from a text
+    assert len(re.findall(r"<svg.*?</svg>", page, re.DOTALL)) == 3
+
+
+def test_a_mutant_has_a_page(race: MutantRun) -> None:
+    page = mutant_page(race, "What IM-1 says.", "../index.html#mutants")
+    read = Page(page)
+    assert read.open == []
+    for fact in (
+        "published-immediate",
+        "What IM-1 says.",
+        "if entry.available:",
+        "if entry.acquire():",
+    ):
+        assert fact in read.text

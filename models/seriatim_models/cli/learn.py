@@ -89,13 +89,14 @@ def contents(chapters: list[Lesson], console: Console) -> int:
     return 0
 
 
-def write_all(chapters: list[Lesson], into: Path, console: Console) -> int:
+def write_all(chapters: list[Lesson], into: Path, console: Console | None = None) -> int:
     from seriatim_models.cli import lab
 
     for lesson in chapters:
         file = into / f"{lesson.name}.html"
         put(str(file), lessons.page(lesson, lab.stories(lesson), chapters).encode())
-        console.print(Text(str(file)), soft_wrap=True)
+        if console is not None:
+            console.print(Text(str(file)), soft_wrap=True)
     return 0
 
 

@@ -12,15 +12,17 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 import msgspec
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
 from seriatim_models.cli.mistakes import Mistake
-from seriatim_models.report import ProgramRun, Report
-from seriatim_models.report.model import MutantRun
+from seriatim_models.report import Report
+
+if TYPE_CHECKING:
+    from seriatim_models.report.html import Beside
 
 PIPE_WIDTH = 140  # a pipe has no width; tables need some
 
@@ -41,9 +43,7 @@ class Outputs:
             raise Mistake("only one of --json, --html and --junit can go to standard output")
         self.console = _console(stderr=bool(to_stdout))
 
-    def write(
-        self, report: Report, race: MutantRun | None = None, repaired: ProgramRun | None = None
-    ) -> None:
+    def write(self, report: Report, beside: Beside | None = None) -> None:
         """Draw what was asked for."""
         if self.json is not None:
             from seriatim_models.report.document import encode
@@ -55,8 +55,9 @@ class Outputs:
 
             programs = [fates.decided(run) for run in report.programs]
             drawn = msgspec.structs.replace(report, programs=programs)
-            race = fates.decided_race(race) if race else None
-            put(self.html, html(drawn, race, repaired).encode())
+            if beside is not None and beside.race is not None:
+                beside = beside._replace(race=fates.decided_race(beside.race))
+            put(self.html, html(drawn, beside).encode())
         if self.junit is not None:
             from seriatim_models.report.junit import junit
 

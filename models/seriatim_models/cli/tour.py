@@ -9,15 +9,18 @@ import rich_click as click
 from rich.console import Console
 from rich.text import Text
 
+from seriatim_models.cli import fates
 from seriatim_models.cli.audit import find_profile, run_audit
-from seriatim_models.cli.check import check_programs, find_mutant, find_programs
+from seriatim_models.cli.check import check_mutants, check_programs, find_mutant, find_programs
 from seriatim_models.cli.gather import mutant_run, new_report
 from seriatim_models.cli.jobs import Job, Search, run_jobs
 from seriatim_models.cli.mistakes import Mistake
 from seriatim_models.cli.options import ENGINES, HELP, lines
 from seriatim_models.cli.recordings import picture
-from seriatim_models.cli.screen import Outputs, Work
-from seriatim_models.report import MutantRun, ProgramRun
+from seriatim_models.cli.screen import Outputs, Work, put
+from seriatim_models.report import MutantRun, ProgramRun, Report
+from seriatim_models.report.figures import Fairness
+from seriatim_models.report.html import Beside, Chapter, mutant_page
 from seriatim_models.report.text import STYLES, counterexample, failures, property_table, summary
 
 RACE = "published-immediate"
@@ -30,6 +33,7 @@ RACE = "published-immediate"
         [bold]Examples[/]
         seriatim tour                            programs, the race, recordings
         seriatim tour --engine local             the same without Spark
+        seriatim tour --no-mutants               a minute less
         seriatim tour --data recordings          others than tests/data
         """
     )
@@ -51,11 +55,17 @@ RACE = "published-immediate"
     help="Stop each program after so long [dim](never by default)[/].",
 )
 @click.option(
+    "--mutants/--no-mutants",
+    default=True,
+    show_default=True,
+    help="Run every known mistake, and write a page for each that was published.",
+)
+@click.option(
     "--out", default="build/report", show_default=True, metavar="DIR", help="Where the page goes."
 )
 @click.rich_config(help_config=HELP)
-def tour(data: str, engine: str, budget: float | None, out: str) -> int:
-    """Check every program, show the published race and its repair, audit real recordings, write a report."""
+def tour(data: str, engine: str, budget: float | None, mutants: bool, out: str) -> int:
+    """Check every program and every known mistake, audit real recordings, write a report."""
     if not Path(data).is_dir():
         raise Mistake(
             f"no folder {data!r} with recordings here; run it in a checkout or name one with --data"
@@ -74,6 +84,10 @@ def tour(data: str, engine: str, budget: float | None, out: str) -> int:
     race = _race()
     repaired = next((run for run in report.programs if run.program == race.run.program), None)
     report.mutants.append(race)
+    pages = {}
+    if mutants:
+        report.mutants = check_mutants(Search(budget=budget))
+        pages = write_pages(report, Path(out))
     console.rule("[bold]2. The race that was published", align="left")
     _tell_race(console, race, repaired, report.sentences)
     console.rule(f"[bold]3. What a real broker did, judged on {engine}", align="left")
@@ -84,9 +98,56 @@ def tour(data: str, engine: str, budget: float | None, out: str) -> int:
 
     console.print(property_table(report))
     console.print(summary(report), soft_wrap=True)
-    outputs.write(report, race, repaired)
+    outputs.write(
+        report,
+        Beside(race, repaired, pages, _findings(), _lessons(Path(out)), _fairness()),
+    )
     console.print(Text(f"The report: {page.resolve()}", style="bold"), soft_wrap=True)
     return report.exit_code
+
+
+def write_pages(report: Report, out: Path) -> dict[str, str]:
+    """A page for each mutant that was published, and where they are, seen from the report."""
+    pages = {}
+    published = [m for m in report.mutants if m.mutant.startswith("published-") and m.run.story]
+    with Work(len(published), "pages").running() as work:
+        for mutant in published:
+            with work.item(f"page of {mutant.mutant}"):
+                link = f"mutants/{mutant.mutant}.html"
+                said = report.sentences.get(mutant.expected, "")
+                page = mutant_page(fates.decided_race(mutant), said, "../index.html#mutants")
+                put(str(out / link), page.encode())
+                pages[mutant.mutant] = link
+    return pages
+
+
+def _findings() -> str:
+    """What was found, if this is a checkout."""
+    from seriatim_models.cli.lab import CHECKOUT
+
+    file = CHECKOUT.parent / "FINDINGS.md"
+    return file.read_text(encoding="utf-8") if file.is_file() else ""
+
+
+def _lessons(out: Path) -> list[Chapter]:
+    """The chapters' pages, and where they are."""
+    from seriatim_models.cli.lab import folder
+    from seriatim_models.cli.learn import write_all
+    from seriatim_models.report import lessons
+
+    chapters = lessons.all_in(folder())
+    write_all(chapters, out / "lessons")
+    return [Chapter(c.title, c.question, f"lessons/{c.name}.html") for c in chapters]
+
+
+FAIR_TOTAL = 20_000  # a tenth of what was published, for the picture: the demonstration takes all
+
+
+def _fairness() -> list[Fairness]:
+    from seriatim_models.programs.fair_simulation import QUANTA, TABLES, compare
+
+    tables = [compare(name, total=FAIR_TOTAL) for name in TABLES]
+    return [Fairness(t.name, QUANTA, t.published, t.outcome.served) for t in tables]
 
 
 def _race() -> MutantRun:

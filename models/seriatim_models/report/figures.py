@@ -8,7 +8,7 @@ from __future__ import annotations
 import io
 import logging
 from collections.abc import Collection, Mapping, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -22,6 +22,15 @@ PAGE_COLOURS = {INK: "var(--ink)", FAINT: "var(--line)"} | {
     colour: f"var(--series-{n})" for n, colour in enumerate(SERIES, 1)
 }
 BINS = 40
+
+
+class Fairness(NamedTuple):
+    """One published table of a fair consumer beside its simulation: for each queue, how many were served."""
+
+    name: str
+    quanta: Sequence[int]
+    published: Sequence[int]
+    simulated: Sequence[int]
 
 
 def available() -> bool:
@@ -75,6 +84,29 @@ def latency(milliseconds: Mapping[str, Sequence[float]]) -> str:
     return _svg(figure, "latency")
 
 
+def fairness(tables: Sequence[Fairness]) -> str:
+    """For each table the published share of each queue as a bar, and the simulated one as a mark on it."""
+    figure, _ = _canvas(height=2.8)
+    figure.clear()
+    for n, table in enumerate(tables, 1):
+        axes = figure.add_subplot(1, len(tables), n)
+        _bare(axes)
+        for numbers, how in ((table.published, "bars"), (table.simulated, "marks")):
+            share = [100 * k / sum(numbers) for k in numbers]
+            places = range(len(share))
+            if how == "bars":
+                axes.bar(places, share, color=SERIES[0], width=0.62, alpha=0.55, label="published")
+            else:
+                axes.plot(places, share, "_", color=SERIES[1], markersize=13, label="simulated")
+        axes.set_xticks(range(len(table.quanta)), [str(q) for q in table.quanta])
+        axes.set_xlabel(f"quantum; {table.name} a message")
+        axes.set_ylim(bottom=0)
+        if n == 1:
+            axes.set_ylabel("% of messages")
+            axes.legend(frameon=False, labelcolor=INK, fontsize=9)
+    return _svg(figure, "fairness")
+
+
 def _canvas(height: float) -> tuple[Figure, Axes]:
     # Building the font cache is said once on the very first use; it is nobody's concern here.
     logging.getLogger("matplotlib.font_manager").setLevel(logging.ERROR)
@@ -82,8 +114,13 @@ def _canvas(height: float) -> tuple[Figure, Axes]:
 
     figure = Figure(figsize=(7.2, height), layout="constrained")
     axes = figure.add_subplot()
-    axes.patch.set_visible(False)
     figure.patch.set_visible(False)
+    _bare(axes)
+    return figure, axes
+
+
+def _bare(axes: Axes) -> None:
+    axes.patch.set_visible(False)
     for side in ("top", "right"):
         axes.spines[side].set_visible(False)
     for side in ("left", "bottom"):
@@ -91,7 +128,6 @@ def _canvas(height: float) -> tuple[Figure, Axes]:
     axes.tick_params(which="both", color=FAINT, labelcolor=INK, labelsize=9)
     axes.xaxis.label.set(color=INK, fontsize=9)
     axes.yaxis.label.set(color=INK, fontsize=9)
-    return figure, axes
 
 
 def _svg(figure: Figure, salt: str) -> str:

@@ -5,9 +5,12 @@ It is light or dark as the reader's system is, and can be read on a telephone.
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from functools import cache
+from typing import NamedTuple
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
+from markdown_it import MarkdownIt
 from markupsafe import Markup
 
 from seriatim_models.report import figures
@@ -16,22 +19,68 @@ from seriatim_models.report.stepper import data
 from seriatim_models.report.text import covered
 
 
-def html(report: Report, race: MutantRun | None = None, repaired: ProgramRun | None = None) -> str:
-    """The page. `race` and `repaired` are shown side by side above all else, if given."""
-    shown = [*report.programs, *([race.run] if race else [])]
+class Chapter(NamedTuple):
+    """A lesson, and where its page is."""
+
+    title: str
+    question: str
+    link: str
+
+
+class Beside(NamedTuple):
+    """What the page of a tour has beside the verdicts."""
+
+    race: MutantRun | None = None
+    """Shown above all else, side by side with what repairs it."""
+    repaired: ProgramRun | None = None
+    pages: Mapping[str, str] = {}
+    """Mutants that have a page of their own, and where it is."""
+    findings: str = ""
+    """What was found in published designs, as Markdown."""
+    lessons: Sequence[Chapter] = ()
+    fairness: Sequence[figures.Fairness] = ()
+
+
+def html(report: Report, beside: Beside | None = None) -> str:
+    """The page."""
+    more = beside or Beside()
+    shown = [*report.programs, *([more.race.run] if more.race else [])]
     return (
         environment()
         .get_template("report.html.j2")
         .render(
             report=report,
-            race=race,
-            repaired=repaired,
+            more=more,
+            race=more.race,
+            repaired=more.repaired,
             rows=report.rows(),
+            findings=Markup(_markdown(more.findings)),
             stories=any(run.story for run in shown) or any(a.stories for a in report.audits),
             traces_figure=_traces_figure(report),
             latency_figure=_latency_figure(report),
+            fairness_figure=_fairness_figure(more.fairness),
         )
     )
+
+
+def mutant_page(mutant: MutantRun, sentence: str, back: str) -> str:
+    """What a mutant changes, what happens then, and how the reference does it. `back` is a link to the report."""
+    return (
+        environment()
+        .get_template("mutant.html.j2")
+        .render(mutant=mutant, sentence=sentence, back=back, story=mutant.run.story)
+    )
+
+
+def _markdown(text: str) -> str:
+    """Without its title, its headings one step smaller."""
+    body = text.partition("\n")[2] if text.startswith("# ") else text
+    made = MarkdownIt("commonmark", {"html": False}).enable("table").render(body)
+    for level in (3, 2):
+        made = made.replace(f"<h{level}>", f"<h{level + 1}>").replace(
+            f"</h{level}>", f"</h{level + 1}>"
+        )
+    return str(made)
 
 
 @cache
@@ -66,3 +115,9 @@ def _latency_figure(report: Report) -> Markup | None:
     if not any(latencies.values()) or not figures.available():
         return None
     return Markup(figures.latency(latencies))
+
+
+def _fairness_figure(tables: Sequence[figures.Fairness]) -> Markup | None:
+    if not tables or not figures.available():
+        return None
+    return Markup(figures.fairness(tables))
