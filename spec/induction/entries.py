@@ -638,3 +638,10 @@ def advance_by_value(s: State, t: Term, k: Term) -> tuple[Term, State]:
         Not(s.used(k)),
     )
     return guard, advance(s, t, k)[1]
+
+
+@SYSTEM.twin("finish", "legal", "ES-1", "two steps in one", t=Thread, e=Entry, c=Consumer)
+def finish_for_good(s: State, t: Term, e: Term, c: Term) -> tuple[Term, State]:
+    """Its holder deletes it at once, and is not DEQUEUED first."""
+    guard, after = finish(s, t, e, c)
+    return guard, after.but(status=at(s.status, e, DELETED))

@@ -7,6 +7,8 @@
  *   -DWISH_TOLD_FIRST  the queue is told of a wish that is over before the flag says so (F-8)
  *   -DRANK_IGNORED     Interested is walked from the lowest priority, and nobody is held back by a higher one
  *   -DOUTCOMES -DALONE LOW alone, which pulls once before it waits; one message: the program `enqueue-rest`
+ *   -DOUTCOMES -DONE_THERE   message 1 is there and HIGH is notified of it, pulls once, and is not served again;
+ *                      message 2 arrives: the program `consumer-priorities`
  *   -DOUTCOMES -DPAUSE HIGH does nothing but lose its interest; one message: the program `priority-pause`
  *
  * Beyond these bounds: a third consumer, credit that comes back, consumers that come and go.
@@ -16,7 +18,11 @@
 #define NOTIFIED       2
 #define NOT_YET   0
 #define AVAILABLE 1
+#ifdef OUTCOMES
+#define TAKEN     (2 + c)    /* by whom */
+#else
 #define TAKEN     2
+#endif
 #define HIGH 0
 #define LOW  1
 
@@ -30,7 +36,7 @@ bool published, outranked, taken_by_low;
 
 #define anything_available (state[1] == AVAILABLE || state[2] == AVAILABLE)
 #define resting(c) (permits[c] == 0 && !busy[c])
-#if defined(ALONE) || defined(PAUSE)
+#if defined(ALONE) || defined(PAUSE) || defined(ONE_THERE)
 bool begun;                  /* the other thread has done what it does before it waits */
 #define quiet (published && begun && resting(LOW))
 #else
@@ -184,6 +190,15 @@ proctype Pause(byte c) {
 }
 #endif
 
+#ifdef ONE_THERE
+proctype High(byte c) {
+  byte e, got;
+  bool yes;
+  pull();
+  begun = true
+}
+#endif
+
 /* A new message: wake one consumer, the highest that will take it. */
 inline enqueue(m) {
   state[m] = AVAILABLE;                               /* links the message */
@@ -210,7 +225,9 @@ inline enqueue(m) {
 proctype Publisher() {
   byte e, c, turn;
   bool yes;
+#ifndef ONE_THERE
   enqueue(1);
+#endif
 #if !defined(ALONE) && !defined(PAUSE)
   enqueue(2);
 #endif
@@ -224,13 +241,16 @@ init {
     listed[HIGH] = NOT_INTERESTED; wants[HIGH] = false;
 #elif defined(PAUSE)
     run Pause(HIGH);
+#elif defined(ONE_THERE)
+    state[1] = AVAILABLE; listed[HIGH] = NOTIFIED;
+    run High(HIGH);
 #else
     run Consumer(HIGH);
 #endif
     run Consumer(LOW)
   }
 #ifdef OUTCOMES
-#define OUTCOME (state[1] * 100 + listed[HIGH] * 10 + listed[LOW])
+#define OUTCOME (state[1] * 1000 + state[2] * 100 + listed[HIGH] * 10 + listed[LOW])
   atomic { quiet -> assert(OUTCOME != AVOID); printf("outcome %d\n", OUTCOME) }
 #endif
 }

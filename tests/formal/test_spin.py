@@ -1,8 +1,12 @@
 """What is said when a run is not as pinned: a wrong verdict counts always, a number with the version it belongs to."""
 
+import os
+import shutil
 from dataclasses import replace
 
-from seriatim_models.formal import manifest, spin
+import pytest
+
+from seriatim_models.formal import manifest, spin, tools
 
 PINNED = manifest.read()
 RUN = PINNED.runs[0]
@@ -34,3 +38,16 @@ def test_a_wrong_verdict_fails_with_any_version() -> None:
         said, failed = spin.conclusion([outcome(wrong=True)], version, PINNED.spin)
         assert failed == 1
         assert "and must not" in said
+
+
+def test_rejects_to_run_without_spin_and_says_how_to_get_it(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(shutil, "which", lambda name: None)
+    monkeypatch.setattr(os, "geteuid", lambda: 1000)
+    assert spin.main([]) == 2
+    assert (
+        "spin and gcc not found: install with `apt-get install spin gcc" in capsys.readouterr().err
+    )
+    with pytest.raises(tools.Missing):
+        tools.ensure()

@@ -56,7 +56,9 @@ def compare(pair: Pair, folder: Path) -> Compared:
     """Compute both sets. Raises `Incomplete` if the explorer did not come to an end."""
     began = time.perf_counter()
     spin = {pair.words(code): code for code in pan.outcomes(pair.file, pair.flags, folder)}
-    found = explore(pair.python(), Dpor(), name=pair.name, keep_going=True, shrink=0)
+    found = explore(
+        pair.python(), Dpor(), name=pair.name, keep_going=True, shrink=0, count_traces=False
+    )
     if not found.exhausted:
         raise Incomplete(f"{pair.name}: {found.why}")
     return Compared(pair, spin, frozenset(found.outcomes), time.perf_counter() - began)
@@ -120,7 +122,7 @@ def main(args: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(
         prog="python -m seriatim_models.formal.outcomes",
         description="Compare the sets of final outcomes of each small program that exists in Promela and in Python. "
-        "Exit code 1: they differ; 2: Spin or gcc is missing.",
+        "Exit code 1: they differ; 2: Spin or gcc is missing; 3: one side did not come to an end.",
     )
     parser.add_argument("names", nargs="*", metavar="NAME", help="a pair, or how its name begins")
     asked = parser.parse_args(args)
@@ -137,7 +139,11 @@ def main(args: list[str] | None = None) -> int:
     compared, differences = [], []
     with tempfile.TemporaryDirectory(prefix="seriatim-outcomes-") as name:
         for n, pair in enumerate(pairs, 1):
-            found = compare(pair, Path(name))
+            try:
+                found = compare(pair, Path(name))
+            except (Incomplete, pan.SpinFailed) as why:
+                print(why, file=sys.stderr)
+                return 3
             compared.append(found)
             mark = " " if found.agree else "!"
             console.print(

@@ -107,23 +107,29 @@ def _held(by: list[str], missed: bool) -> str:
 
 # ---- wakeups.pml
 
+TAKERS = {1: "waits", 2: "to high", 3: "to low"}
 LISTED = ("NotInterested", "Interested", "Notified")
 
 
 def resting_words(code: int) -> str:
-    taken = "taken" if code // 100 == 2 else "waiting"
-    return f"{taken}; the consumer is {LISTED[code % 10]}"
+    first, second, high, low = (int(digit) for digit in f"{code:04}")
+    taken = [TAKERS[state] for state in (first, second) if state]
+    return f"{', '.join(taken)}; high {LISTED[high]}, low {LISTED[low]}"
 
 
 def resting(records: Records) -> str:
+    """A consumer that is alone counts as the low one; there is then none of high priority, so it wants nothing."""
+    where = {"high": "NotInterested"}
     end = snapshot(records)
-    where = [
-        name.split(".")[1]
-        for name, (members, _) in end["lists"].items()
-        if not name.endswith(".All") and {"A", "low"} & set(members)
-    ]
-    waiting = any(state == "AVAILABLE" for state, *_ in entries(records))
-    return f"{'waiting' if waiting else 'taken'}; the consumer is {', '.join(where)}"
+    left = end["entries"]
+    waits = {m for m, _, state, _ in left if state == "AVAILABLE"}
+    for name, (members, _) in end["lists"].items():
+        if not name.endswith(".All"):
+            where |= {"low" if m == "A" else m: name.split(".")[1] for m in members}
+    by_high = {m for m, _, _, holder in left if holder == "high"}
+    messages = sorted({str(r.args["m"]) for r in records if r.ev == "enqueue"})
+    taken = ["waits" if m in waits else "to high" if m in by_high else "to low" for m in messages]
+    return f"{', '.join(taken)}; high {where['high']}, low {where['low']}"
 
 
 # ---- handover.pml
@@ -249,7 +255,7 @@ def _fair(*numbers: int) -> list[str]:
 
 FATES = ("the entry's state, and how often it was delivered", fate_words, fate)
 HOLD = ("who holds each entry, and whether a pointer misses one", holders_words, holders)
-RESTS = ("whether the message was taken, and in which list its consumer is", resting_words, resting)
+RESTS = ("who took each message, and in which list each consumer is", resting_words, resting)
 SLEEPS = ("how often the consumer slept", slept_words, slept)
 ORDER = ("which callback ran where, in which order", order_words, order)
 ROUNDS = ("how many rounds the loop made", rounds_words, rounds)
@@ -264,6 +270,7 @@ PAIRS = [
     Pair("release-again", "two_pointers.pml", [], *HOLD),
     Pair("enqueue-rest", "wakeups.pml", ["-DALONE"], *RESTS),
     Pair("priority-pause", "wakeups.pml", ["-DPAUSE"], *RESTS),
+    Pair("consumer-priorities", "wakeups.pml", ["-DONE_THERE"], *RESTS),
     Pair("two-sessions", "handover.pml", [], "how often the connection ran", runs_words, runs, run=two_sessions),
     Pair("log-rest", "log.pml", ["-DBACKLOG=0", "-DNEWS=1"], *SLEEPS),
     Pair("log-two-messages", "log.pml", ["-DBACKLOG=0", "-DNEWS=2"], *SLEEPS),
@@ -283,4 +290,4 @@ PAIRS = [
     Pair("release-again", "two_pointers.pml", ["-DPUBLISHED"], *HOLD, "published-two-pointers"),
     Pair("enqueue-rest", "wakeups.pml", ["-DALONE", "-DLOOK_THEN_REST"], *RESTS, "published-look-then-rest"),
 ]  # fmt: skip
-"""Not here: `consumer-priorities`, which pulls where the model is woken; programs that have no model."""
+"""Programs that have no model of their own are not here."""

@@ -131,7 +131,8 @@ def main(args: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(
         prog="python -m seriatim_models.formal.spin",
         description="Run the Promela models under Spin and compare with what is pinned. "
-        "Exit code 1: a verdict or a number is not as pinned; 2: Spin or gcc is missing.",
+        "Exit code 1: a verdict or a number is not as pinned; 2: Spin or gcc is missing; "
+        "3: a search did not come to an end.",
     )
     parser.add_argument("names", nargs="*", metavar="NAME", help="a run, or how its name begins")
     parser.add_argument("--show", action="store_true", help="print counterexamples too")
@@ -156,7 +157,11 @@ def main(args: list[str] | None = None) -> int:
         console.print(f"{mark} {count:3}/{len(runs)} {outcome.pinned.name}", highlight=False)
 
     with tempfile.TemporaryDirectory(prefix="seriatim-spin-") as folder:
-        found = carry_out(runs, Path(folder), ended, asked.show)
+        try:
+            found = carry_out(runs, Path(folder), ended, asked.show)
+        except pan.SpinFailed as why:
+            print(why, file=sys.stderr)
+            return 3
         found.sort(key=lambda o: runs.index(o.pinned))
     console.print(table(found))
     for o in found:
