@@ -34,7 +34,7 @@ from seriatim_models.pipeline import chunks
 from seriatim_models.pipeline.generate import generate
 from seriatim_models.pipeline.runs import plan
 from seriatim_models.pipeline.session import session
-from seriatim_models.pipeline.summarise import Fold
+from seriatim_models.pipeline.summarise import Fold, finished
 from seriatim_models.properties.blackbox.order import FirstDeliveryOrder
 
 PEERS = ("duckdb>=1,<2", "polars>=1,<2", "pyarrow")
@@ -129,7 +129,8 @@ def one_process(folder: Path) -> tuple[int, int]:
     fold = Fold([FirstDeliveryOrder()], task.shelves, first=True, measure=False)
     for file in task.files:
         fold.file(file)
-    found = [f for _, f in fold.finish()]
+    prop = fold.properties[0]
+    found = [finished(prop, s, task.files) for s in fold.summaries.values()]
     return sum(f.n_tested for f in found), sum(f.n_violations for f in found)
 
 

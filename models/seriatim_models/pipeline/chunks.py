@@ -17,7 +17,7 @@ name no queue and so concern all). Its rows are sorted by shelf, then by `n`; th
 from __future__ import annotations
 
 import zlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
 import msgspec
@@ -36,6 +36,8 @@ SCHEMA = "seriatim-chunks/2"
 SLICE = 100_000  # events: about 100 MB as Python objects, and a few seconds of work
 BUCKETS = 16
 CONTROL = "control"
+CODED = ("ev", "ph", "rec", "pub", "q", "conn", "ctag", "proc")
+"""Columns of few different texts."""
 
 QUARANTINE = pa.schema(
     [
@@ -188,14 +190,16 @@ def write_chunk(folder: Path, name: str, columns: Mapping[str, pa.Array]) -> Chu
 def read_chunk(file: str, columns: list[str] | None = None) -> pa.RecordBatch:
     """A chunk's rows, sorted by shelf and `n`. Raises `PipelineError` if they are not: the verdicts rest on it."""
     try:
-        with pq.ParquetFile(file) as held:
-            names = held.schema_arrow.names
-            chosen = None if columns is None else [c for c in columns if c in names]
+        names = pq.read_schema(file).names
+        if not {"n", "shelf"} <= set(names):
+            raise PipelineError(f"{file}: columns n and shelf are missing")
+        chosen = None if columns is None else [c for c in columns if c in names]
+        # What repeats is read as codes where nobody wants objects of it.
+        coded = [] if columns is None else [c for c in CODED if c in names]
+        with pq.ParquetFile(file, read_dictionary=[*coded, "shelf"]) as held:
             rows = held.read(chosen, use_threads=False).combine_chunks()
     except (pa.ArrowException, OSError) as error:
         raise PipelineError(f"{file}: not readable as a chunk: {error}") from error
-    if not {"n", "shelf"} <= set(rows.column_names):
-        raise PipelineError(f"{file}: columns n and shelf are missing")
     batch = rows.to_batches()[0]
     shelves = batch["shelf"].dictionary_encode()
     codes = np.asarray(shelves.indices)
@@ -213,6 +217,27 @@ def read_chunk(file: str, columns: list[str] | None = None) -> pa.RecordBatch:
 def in_order(batch: pa.RecordBatch) -> pa.RecordBatch:
     """The rows of a chunk in the order of the run."""
     return batch.take(pc.array_sort_indices(batch["n"]))
+
+
+def find(files: Iterable[str], wanted: Iterable[tuple[str, int]]) -> dict[tuple[str, int], Event]:
+    """Events of one run by recorder and index, from its chunks."""
+    left = set(wanted)
+    out: dict[tuple[str, int], Event] = {}
+    for file in files:
+        if not left:
+            break
+        indices = pa.array(sorted({i for _, i in left}), pa.int64())
+        with pq.ParquetFile(file) as held:
+            i = held.read(["i"], use_threads=False)["i"].combine_chunks()
+            at = np.flatnonzero(np.asarray(pc.is_in(i, indices)))
+            if not len(at):
+                continue
+            rows = held.read(use_threads=False).take(pa.array(at)).combine_chunks()
+        for event in table.events(rows.to_batches()[0]):
+            if (event.rec, event.i) in left:
+                out[event.rec, event.i] = event
+                left.discard((event.rec, event.i))
+    return out
 
 
 def events(batch: pa.RecordBatch) -> Iterator[tuple[str, Event]]:

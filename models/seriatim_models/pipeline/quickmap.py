@@ -1,108 +1,103 @@
 """`map` over the columns of a chunk, for the properties that have such a form: the same summary, in less time.
 
-A form is given the rows of a chunk in order, and makes `Event` objects only of the few that the summary keeps.
+The events that such a summary keeps have only the fields that `combine` and `finish` decide by.
+Before `finish` tells of a violation, `whole` puts the recorded events in the place of those that it will show.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
 
-from seriatim_models.history import Event, table
+from seriatim_models.history import Event
 from seriatim_models.properties.base import AnyProperty
+from seriatim_models.properties.blackbox.lives import holder
 from seriatim_models.properties.blackbox.order import FirstDeliveryOrder, Line, Lines, Low
 
 Ints = npt.NDArray[np.int64]
 
+Name = tuple[str, int]
+"""Of an event in its run: recorder and index."""
 
-class Rows:
-    """Makes events of rows of a chunk file, by their place in the run; reads the whole file only if asked."""
-
-    def __init__(self, path: str, n: pa.Array) -> None:
-        self._path, self._n = path, n
-
-    def events(self, rows: Ints) -> dict[int, Event]:
-        """Events by row of the batch."""
-        if not len(rows):
-            return {}
-        wanted = self._n.take(pa.array(rows))
-        with pq.ParquetFile(self._path) as file:
-            whole = file.read(use_threads=False)
-        at = pc.index_in(wanted, whole["n"].combine_chunks())
-        batch = whole.take(at).combine_chunks().to_batches()[0]
-        return dict(zip(rows.tolist(), table.events(batch), strict=True))
+Find = Callable[[Iterable[Name]], Mapping[Name, Event]]
 
 
 class Quick(NamedTuple):
-    """A property's form over columns."""
+    """A property's form over columns. The summary is the property's own."""
 
     of: type[AnyProperty]
     columns: tuple[str, ...]
-    # Any: the summary is the property's own
-    map: Callable[[pa.RecordBatch, Rows], Any]
+    # Any: see above
+    map: Callable[[pa.RecordBatch], Any]
+    whole: Callable[[Any, Find], Any]
+    needs_more: Callable[[pa.RecordBatch], bool]
+    """Whether these rows cannot be judged by `columns` alone."""
 
 
-def _text(batch: pa.RecordBatch, name: str) -> pa.Array:
+def _coded(batch: pa.RecordBatch, name: str) -> tuple[Ints, list[Any]]:
+    """A column as codes of a vocabulary; null is the empty text, or None where values are numbers."""
     if name not in batch.schema.names:
-        return pa.array([""]).take(pa.array(np.zeros(len(batch), np.int32)))
-    return pc.fill_null(pc.cast(batch[name], pa.string()), "")
+        return np.zeros(len(batch), np.int64), [""]
+    column = batch[name]
+    encoded = column if pa.types.is_dictionary(column.type) else column.dictionary_encode()
+    values = encoded.dictionary.to_pylist()
+    nothing = "" if pa.types.is_string(encoded.dictionary.type) else None
+    codes: Ints = np.asarray(pc.fill_null(encoded.indices, len(values))).astype(np.int64)
+    if nothing in values:
+        codes[codes == len(values)] = values.index(nothing)
+    return codes, [*values, nothing]
 
 
-def _codes(texts: Iterable[pa.Array]) -> Ints:
-    """One number for each combination of texts."""
-    out: Ints | None = None
-    for text in texts:
-        encoded = text.dictionary_encode()
-        codes = np.asarray(encoded.indices).astype(np.int64)
-        if out is None:
-            out = codes
-        elif len(encoded.dictionary) > 1:
-            out = np.unique(out * len(encoded.dictionary) + codes, return_inverse=True)[1]
-    assert out is not None
-    return out
+def _is(batch: pa.RecordBatch, name: str, *among: object) -> npt.NDArray[np.bool_]:
+    codes, values = _coded(batch, name)
+    return np.array([v in among for v in values], bool)[codes]
 
 
-def first_delivery_order(batch: pa.RecordBatch, rows: Rows) -> Lines:
+def _valid(batch: pa.RecordBatch, name: str) -> npt.NDArray[np.bool_]:
+    if name not in batch.schema.names:
+        return np.zeros(len(batch), bool)
+    return np.asarray(pc.is_valid(batch[name]))
+
+
+NAMES = ("rec", "pub", "q", "prio", "conn", "ch", "gen", "ctag", "proc")
+"""What says whose line a delivery is in."""
+
+
+def first_delivery_order(batch: pa.RecordBatch) -> Lines:
     """P4: see `FirstDeliveryOrder.map`."""
-    ph = _text(batch, "ph")
-    wanted = pc.and_(
-        pc.is_in(batch["ev"], pa.array(["deliver", "get"])), pc.not_equal(_text(batch, "m"), "")
-    )
-    wanted = pc.and_(wanted, pc.invert(pc.is_in(ph, pa.array(["invoke", "fail"]))))
-    if "redelivered" in batch.schema.names:
-        wanted = pc.and_(wanted, pc.invert(pc.fill_null(batch["redelivered"], False)))
-        known = pc.is_valid(batch["redelivered"])
-    else:
-        known = pa.array(np.zeros(len(batch), bool))
-    if "pseq" in batch.schema.names:
-        known = pc.and_(known, pc.is_valid(batch["pseq"]))
-    else:
-        known = pa.array(np.zeros(len(batch), bool))
-    known = pc.and_(known, pc.not_equal(_text(batch, "pub"), ""))
-    mask = np.asarray(wanted)
-    out = Lines(unknown=int(np.count_nonzero(mask & ~np.asarray(known))))
-    at: Ints = np.flatnonzero(mask & np.asarray(known))
+    wanted = _is(batch, "ev", "deliver", "get") & ~_is(batch, "ph", "invoke", "fail")
+    wanted &= ~_is(batch, "redelivered", True)
+    if _gets(batch):  # one that came back empty carries no message; a delivery always does
+        wanted &= _is(batch, "ev", "deliver") | ~_is(batch, "m", "")
+    known = _valid(batch, "redelivered") & _valid(batch, "pseq") & ~_is(batch, "pub", "")
+    out = Lines(unknown=int(np.count_nonzero(wanted & ~known)))
+    at = np.flatnonzero(wanted & known)
     if not len(at):
         return out
     taken = batch.take(pa.array(at))
-    if pc.min(taken["pseq"]).as_py() < 0:  # below every sequence there is: where "none yet" stands
-        whole = rows.events(np.arange(len(batch)))
-        return FirstDeliveryOrder().map(whole.values())
-    # Columns that name the receiving channel, or whatever stands for it.
-    names = ("pub", "q", "prio", "conn", "ch", "gen", "ctag", "proc")
-    lone = pc.equal(_text(taken, "ch"), "")
-    texts = [_text(taken, n) for n in names[:6]]
-    texts += [pc.if_else(lone, _text(taken, n), "") for n in names[6:]]
-    code = _codes(texts)
-    seq = np.asarray(taken["pseq"]).astype(np.int64)
-    order = np.argsort(code, kind="stable")
-    at, code, seq = at[order], code[order], seq[order]
+    seq: Ints = np.asarray(taken["pseq"]).astype(np.int64)
+    columns = {name: _coded(taken, name) for name in NAMES}
+    lone = ~_valid(taken, "ch")
+    code = np.zeros(len(at), np.int64)
+    for name in NAMES[1:]:
+        codes, values = columns[name]
+        # Consumer and worker tell lines apart only where there is no channel; a connection only where there is one.
+        counts = lone if name in ("ctag", "proc") else ~lone if name in ("conn", "gen") else None
+        codes = codes if counts is None else np.where(counts, codes, 0)
+        if len(values) > 1:
+            code = np.unique(code * len(values) + codes, return_inverse=True)[1]
+    if lone.any() and not _is(taken.filter(pa.array(lone)), "ctag", "").all():
+        # A worker counts only where there is no consumer tag either.
+        return _row_by_row(taken, columns, seq, out)
+    if seq.min() < 0:  # below every sequence there is: where "none yet" stands
+        return _row_by_row(taken, columns, seq, out)
+    order = np.lexsort((np.asarray(taken["n"]), code))
+    code, seq = code[order], seq[order]
     begins = np.append(True, code[1:] != code[:-1])
     group = np.cumsum(begins) - 1
     starts = np.flatnonzero(begins)
@@ -126,8 +121,10 @@ def first_delivery_order(batch: pa.RecordBatch, rows: Rows) -> Lines:
     kept = np.unique(
         np.concatenate([peak[ends], lows, before[lows], fell[first], before[fell[first]]])
     )
-    made = rows.events(at[kept])
-    event = {k: made[r] for k, r in zip(kept.tolist(), at[kept].tolist(), strict=True)}
+    made = _events(
+        taken.take(pa.array(order[kept])), {n: (c[order[kept]], v) for n, (c, v) in columns.items()}
+    )
+    event = dict(zip(kept.tolist(), made, strict=True))
 
     def low(k: int, start: int) -> Low:
         return Low(k - start, event[k], None if k == start else event[int(before[k])])
@@ -146,31 +143,59 @@ def first_delivery_order(batch: pa.RecordBatch, rows: Rows) -> Lines:
     return out
 
 
-def _key(event: Event) -> str:
-    from seriatim_models.properties.blackbox.lives import holder
+def _gets(batch: pa.RecordBatch) -> bool:
+    return bool(_is(batch, "ev", "get").any())
 
+
+def _events(taken: pa.RecordBatch, columns: Mapping[str, tuple[Ints, list[Any]]]) -> list[Event]:
+    """Deliveries with what the order is decided by."""
+    fields = {n: [v[c] for c in codes.tolist()] for n, (codes, v) in columns.items()}
+    rows = zip(taken["i"].to_pylist(), taken["pseq"].to_pylist(), *fields.values(), strict=True)
+    out = []
+    for i, pseq, *values in rows:
+        named = {n: v for n, v in zip(fields, values, strict=True) if v not in ("", None)}
+        out.append(Event(i=i, ev="deliver", m="?", redelivered=False, pseq=pseq, **named))
+    return out
+
+
+def _row_by_row(
+    taken: pa.RecordBatch, columns: Mapping[str, tuple[Ints, list[Any]]], seq: Ints, out: Lines
+) -> Lines:
+    order = np.argsort(np.asarray(taken["n"]))
+    events = _events(taken, columns)
+    found = FirstDeliveryOrder().map(events[k] for k in order.tolist())
+    found.unknown += out.unknown
+    return found
+
+
+def _key(event: Event) -> str:
     return f"{event.pub}\n{event.q}\n{event.prio}\n{holder(event)}"
+
+
+def _with_witnesses(lines: Lines, find: Find) -> Lines:
+    """The recorded events in place of those that convict."""
+    shown = [
+        e
+        for line in lines.lines.values()
+        if line.worst
+        for e in (line.worst.event, line.worst.above)
+        if e
+    ]
+    known = find({(e.rec, e.i) for e in shown})
+    for line in lines.lines.values():
+        if line.worst and line.worst.above:
+            late, above = (known[e.rec, e.i] for e in (line.worst.event, line.worst.above))
+            line.worst = Low(line.worst.n, late, above)
+    return lines
 
 
 QUICK: dict[str, Quick] = {
     "P4": Quick(
         FirstDeliveryOrder,
-        (
-            "ev",
-            "ph",
-            "m",
-            "redelivered",
-            "pseq",
-            "pub",
-            "q",
-            "prio",
-            "conn",
-            "ch",
-            "gen",
-            "ctag",
-            "proc",
-        ),
+        ("i", "ev", "ph", "redelivered", "pseq", *NAMES),
         first_delivery_order,
+        _with_witnesses,
+        _gets,
     )
 }
 

@@ -13,7 +13,7 @@ holds half of all events is cut like all others.
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import groupby
 from pathlib import Path
 
@@ -35,6 +35,7 @@ from seriatim_models.pipeline.summarise import (
     Fold,
     Part,
     findings_of,
+    finished,
     joined,
     packed,
 )
@@ -149,8 +150,10 @@ def _joined(properties: Sequence[AnyProperty], parts: list[Part]) -> bytes:
     return packed(properties[parts[0].property], joined(properties, parts))
 
 
-def judged(parts: DataFrame, properties: Sequence[AnyProperty]) -> DataFrame:
-    """`PART_SCHEMA` to `FINDING_SCHEMA`: what each chain comes to."""
+def judged(
+    parts: DataFrame, properties: Sequence[AnyProperty], files: Mapping[str, Sequence[str]]
+) -> DataFrame:
+    """`PART_SCHEMA` to `FINDING_SCHEMA`: what each chain comes to. `files` are the chunks of each run."""
 
     def mapped(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for chain in _chains(batches):
@@ -159,7 +162,8 @@ def judged(parts: DataFrame, properties: Sequence[AnyProperty]) -> DataFrame:
                 said = _joined(properties, chain)
             else:
                 prop = properties[first.property]
-                said = msgspec.msgpack.encode(prop.finish(joined(properties, chain)))
+                finding = finished(prop, joined(properties, chain), files[first.run])
+                said = msgspec.msgpack.encode(finding)
             yield _batch([(first.run, first.property, first.chain, said)], _FINDINGS)
 
     return _together(parts).mapInArrow(mapped, FINDING_SCHEMA)
@@ -193,7 +197,10 @@ def audit_chunks(
         while left > FAN:
             parts = combined(parts, properties)
             left = -(-left // FAN)
-        for row in judged(parts, properties).collect():
+        files: dict[str, list[str]] = {}
+        for task in tasks:
+            files.setdefault(task.run, []).extend(task.files)
+        for row in judged(parts, properties, files).collect():
             if row["property"] == MEASURED:
                 measured[row["run"]] = Measures.unpacked(bytes(row["finding"]))
             else:

@@ -79,12 +79,17 @@ class Fold:
         wanted = None
         if not slow and self.measures is None:
             wanted = sorted({"n", "shelf"}.union(*(q.columns for q in quick.values())))
-        batch = chunks.in_order(chunks.read_chunk(path, wanted))
+        batch = chunks.read_chunk(path, wanted)
+        if wanted is not None and any(form.needs_more(batch) for form in quick.values()):
+            batch = chunks.read_chunk(path)
+        for n, form in quick.items():
+            self.summaries[n, RUN] = self.properties[n].combine(
+                self.summaries[n, RUN], form.map(batch)
+            )
+        if slow or self.measures is not None:
+            batch = chunks.in_order(batch)
         if self.measures is not None:
             self.measures.add(batch)
-        for n, form in quick.items():
-            summary = form.map(batch, quickmap.Rows(path, batch["n"]))
-            self.summaries[n, RUN] = self.properties[n].combine(self.summaries[n, RUN], summary)
         for begin in range(0, len(batch) if slow else 0, PORTION):
             self.events(list(chunks.events(batch.slice(begin, PORTION))), slow)
 
@@ -138,6 +143,13 @@ def joined(properties: Sequence[AnyProperty], parts: Iterable[Part]) -> Any:
         summary = unpacked(prop, part.summary)
         out = summary if out is None else prop.combine(out, summary)
     return out
+
+
+def finished(prop: AnyProperty, summary: Any, files: Sequence[str]) -> Finding:
+    """What a property says of a run whose chunks are `files`."""
+    if quickmap.fits(prop):
+        summary = quickmap.QUICK[prop.id].whole(summary, lambda names: chunks.find(files, names))
+    return prop.finish(summary)
 
 
 def findings_of(
