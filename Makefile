@@ -80,6 +80,8 @@ run: $(STAMP)
 	@$(BIN)/seriatim tour $(ARGS)
 
 test: $(STAMP)
+	@command -v chromium chromium-browser google-chrome >/dev/null || \
+	  echo "No chromium on this machine: pages are not tested in a browser (Debian: apt install chromium)" >&2
 	@$(BIN)/python -m pytest $(ARGS)
 
 demo-fair: $(STAMP)
