@@ -53,7 +53,12 @@ def _programs() -> Iterator[Row]:
     from seriatim_models.programs import PROGRAMS
 
     for p in PROGRAMS.values():
-        yield {"program": p.id, "what meets what": p.title, "properties": ", ".join(p.properties)}
+        yield {
+            "program": p.id,
+            "what meets what": p.title,
+            "properties": ", ".join(p.properties),
+            "bounds, and what lies beyond": p.beyond,
+        }
 
 
 def _mutants() -> Iterator[Row]:

@@ -108,7 +108,7 @@ def run(
         console.print(table)
     console.print(
         "runs: executions until everything was seen, or (with +) until the time was over. x: how many times slower "
-        "than we are, from one round to another.\nPeers search without a bound, between lines or bytecodes of plain "
+        "than we are, from one round to another; to the end: how many times longer until everything was seen.\nPeers search without a bound, between lines or bytecodes of plain "
         "Python; we, between operations of a controlled host."
     )
     for name, why in skipped.items():
@@ -143,9 +143,21 @@ def speeds(rows: dict[str, list[dict[str, Any]]]) -> Table:
                     for a, b in zip(rows[US], mine, strict=True)
                 )
                 text += f"\nx {median(ratios):,.0f} ({ratios[0]:,.0f} to {ratios[-1]:,.0f})"
+                text += to_the_end([s["speed"][program] for s in rows[US]], mine)
             cells.append(text)
         table.add_row(program, *cells, end_section=True)
     return table
+
+
+def to_the_end(ours: list[dict[str, Any]], theirs: list[dict[str, Any]]) -> str:
+    """How many times longer they take until everything was seen; at least how many, if they did not get there."""
+    if any(m["seconds"] is None for m in ours):
+        return ""
+    best = median(m["seconds"] for m in ours)
+    if all(m["seconds"] is not None for m in theirs):
+        return f"\nto the end x {median(m['seconds'] for m in theirs) / best:,.0f}"
+    spent = median(m["executions"] / m["speed"] for m in theirs)
+    return f"\nto the end x {spent / best:,.0f} or more"
 
 
 def mistakes(rows: dict[str, list[dict[str, Any]]]) -> Table:
