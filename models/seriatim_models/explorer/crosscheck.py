@@ -169,6 +169,13 @@ def main(argv: list[str] | None = None) -> int:
         default=2000,
         help="how many programs must agree; those too large for brute force come on top",
     )
+    parser.add_argument(
+        "--largest",
+        type=int,
+        default=BRUTE_MAX,
+        metavar="N",
+        help=f"leave out programs with more interleavings ({BRUTE_MAX}); fewer is quicker",
+    )
     parser.add_argument("--first", type=int, default=0, help="number of the first one")
     parser.add_argument("--resume", type=Path, help="file that remembers how far it got")
     parser.add_argument("--seconds", type=float, help="stop after so long")
@@ -180,7 +187,7 @@ def main(argv: list[str] | None = None) -> int:
     out_of_time = False
     while tally.agreed < options.programs and not out_of_time:
         program = generate(tally.at)
-        found = compare_generated(program)
+        found = compare_generated(program, options.largest)
         if found.wrong:
             print(f"{program}\nWRONG: {found.wrong}")
             return 1

@@ -108,7 +108,8 @@ def run(
         console.print(table)
     console.print(
         "runs: executions until everything was seen, or (with +) until the time was over. x: how many times slower "
-        "than we are, from one round to another; to the end: how many times longer until everything was seen.\nPeers search without a bound, between lines or bytecodes of plain "
+        "than we are, from one round to another; to the end: how many times longer until everything was seen.\n"
+        "Peers search without a bound, between lines or bytecodes of plain "
         "Python; we, between operations of a controlled host."
     )
     for name, why in skipped.items():
