@@ -157,9 +157,9 @@ class _Search:
             if target is None or target not in convicted:
                 return
             if not best:
-                # What was found shall also be made short: half the time again for it, twice the time in all.
+                # What was found shall also be made short: as much time again, and not more than twice in all.
                 now = time.monotonic()
-                self.until = min(self._latest, max(self.until, now + self.bounds.seconds / 2))
+                self.until = min(self._latest, max(self.until, now + self.bounds.seconds))
             witness = Witness(property=target, finding=convicted[target], run=run)
             if not best or len(run.steps) <= len(best[0].run.steps):
                 best[:] = [witness]

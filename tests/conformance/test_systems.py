@@ -1,0 +1,74 @@
+"""The list of real systems; those that need no server are driven here, the others by `make conform`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from seriatim_models.conformance.search import Bounds
+from seriatim_models.conformance.systems import run, servers
+from seriatim_models.conformance.systems.registry import SYSTEMS, Listed
+
+from .conftest import ROOT
+
+FEW = Bounds(seconds=20.0, scripts=20)
+
+
+@pytest.mark.parametrize("id", ["queue.Queue", "asyncio.Queue", "litequeue", "persist-queue"])
+def test_queues_in_process_violate_nothing_that_they_promise(id: str) -> None:
+    row = run.run_system(SYSTEMS[id], FEW)
+    if row.not_run:
+        pytest.skip(row.not_run)
+    assert row.violates == []
+    assert "fifo-adt" in row.keeps
+
+
+def test_kombu_in_memory_loses_what_a_closed_channel_held() -> None:
+    row = run.run_system(SYSTEMS["kombu-memory"], FEW)
+    if row.not_run:
+        pytest.skip(row.not_run)
+    lost = next(s for s in row.shortest if s.property == "P1")
+    assert lost.steps == ["publish q=q m=m0", "get ch=1 q=q"]
+
+
+def test_what_cannot_be_run_is_said_and_shown(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    absent = Listed("absent", "An absent system", "", "nothing", "no.such.module:x")
+    row = run.run_system(absent, FEW)
+    assert "no.such.module" in row.not_run
+    assert "NOT RUN" in run.said(row, 0.0)
+    assert "not run: " in run.table([row])
+
+
+def test_a_program_that_is_missing_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("os.geteuid", lambda: 1000)
+    with pytest.raises(servers.NotHere, match="apt-get install no-such-package"):
+        servers.needed("no-such-package", "no-such-program")
+
+
+def test_a_server_that_ends_at_once_is_not_here() -> None:
+    command = ["sh", "-c", "echo oh no; exit 3"]
+    with (
+        servers.folder("test") as home,
+        pytest.raises(servers.NotHere, match="exit code 3: oh no"),
+        servers.running(command, home, servers.free_port()),
+    ):
+        raise AssertionError("it never listened")
+
+
+def test_rejects_an_unknown_system() -> None:
+    with pytest.raises(SystemExit) as caught:
+        run.main(["no-such-system"])
+    assert caught.value.code == 2
+
+
+def test_a_name_stands_for_all_that_begin_with_it() -> None:
+    assert [s.id for s in run.chosen(["rabbitmq"])] == ["rabbitmq-classic", "rabbitmq-quorum"]
+    assert len(run.chosen([])) == len(SYSTEMS)
+
+
+def test_the_page_has_a_row_for_each_system() -> None:
+    page = (ROOT / "spec" / "SYSTEMS.md").read_text(encoding="utf-8")
+    assert [id for id in SYSTEMS if f"`make conform SYSTEM={id}`" not in page] == []
