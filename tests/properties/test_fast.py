@@ -8,6 +8,8 @@ from pathlib import Path
 import pytest
 from hypothesis import given, settings
 
+from seriatim_models.conformance.profiles import PROFILES
+from seriatim_models.conformance.standing import forms
 from seriatim_models.history import Event, Header, read_history, write_history
 from seriatim_models.history.complete import complete
 from seriatim_models.properties.base import Finding
@@ -60,10 +62,20 @@ def test_the_fast_form_agrees_on_the_recordings(name: str, tmp_path: Path) -> No
     for suffix in (".jsonl", ".jsonl.gz", ".jsonl.zst"):
         path = tmp_path / f"{name}{suffix}"
         write_history(path, recorded.events, recorded.header)
-        findings, n, nbytes = judge_file(path)
-        assert findings == readable(events)
-        assert n == len(events)
-        assert nbytes < 120 * n
+        found = judge_file(path)
+        assert found.findings == readable(events)
+        assert found.events == len(events)
+        assert found.nbytes < 120 * len(events)
+        assert {"P1", "P2", "P3", "P4", "P5"} <= set(found.screened)
+
+
+@pytest.mark.parametrize("fault", ["", *FAULTS])
+def test_the_fast_form_agrees_on_every_form_of_every_profile(fault: str) -> None:
+    judges = forms(PROFILES[id] for id in PROFILES if id != "reference")
+    assert len(judges) > len(BLACKBOX) + 4
+    for seed in range(3):
+        events = list(complete(Broker(seed, 150, fault=fault).run()))
+        assert judge(events, judges) == [p.check(events) for p in judges]
 
 
 @pytest.mark.parametrize("fault", FAULTS)
@@ -73,7 +85,7 @@ def test_a_file_with_a_fault_is_told_as_the_readable_form_tells_it(
     path = tmp_path / "h.jsonl"
     write_history(path, Broker(5, 200, fault=fault).run(), Header(run="r", lvl="api"))
     events = list(complete(read_history(path).events))
-    assert judge_file(path)[0] == readable(events)
+    assert judge_file(path).findings == readable(events)
 
 
 @pytest.mark.parametrize(

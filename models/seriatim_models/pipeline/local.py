@@ -1,6 +1,6 @@
 """The local engine: one process, memory that grows with the summaries and not with the history.
 
-A clean file is judged by columns (`seriatim_models.properties.fast`), all else event by event; the findings are the same.
+A clean file is judged by columns (`seriatim_models.properties.fast`), all else event by event, with the same findings.
 """
 
 from __future__ import annotations

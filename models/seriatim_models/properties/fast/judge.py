@@ -14,6 +14,7 @@ Nothing of the history is held but the columns, about a hundred bytes an event.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import islice
 from pathlib import Path
@@ -31,7 +32,7 @@ from seriatim_models.properties.base import AnyProperty, Finding
 from seriatim_models.properties.blackbox import BLACKBOX
 from seriatim_models.properties.blackbox.lives import ACQUIRES, acquires
 from seriatim_models.properties.fast.columns import Columns
-from seriatim_models.properties.fast.screens import Screen
+from seriatim_models.properties.fast.screens import SCREENED, Screen
 
 BLOCK = 2**20  # bytes of lines decoded at a time
 CHUNK = 8192  # events of an iterable taken at a time
@@ -43,10 +44,10 @@ class NotFast(ValueError):
     """The fast form does not read this file; the message says why. The readable form does."""
 
 
-def blocks(path: str | Path) -> Iterator[list[Event]]:
+def blocks(path: str | Path, run: str = "") -> Iterator[list[Event]]:
     """The events of a clean qh/1 file, completed, in blocks. Raises `NotFast` for anything out of the ordinary."""
     path = Path(path)
-    reader = Reader(path)
+    reader = Reader(path, run=run)
     header = reader.header
     if header.schema != "qh/1" or path.suffix == ".parquet":
         raise NotFast(f"{path}: only JSON lines of qh/1 are read by columns")
@@ -84,6 +85,8 @@ def _checked(raw: bytes, header: Header, path: Path) -> list[Event]:
         events = _decoder.decode_lines(raw)
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
         raise NotFast(f"{path}: a line is no event: {error}") from None
+    if len(events) != raw.count(b"\n") + 1:
+        raise NotFast(f"{path}: a line is empty")
     out = []
     for e in events:
         if e.run not in ("", header.run) or e.rec not in ("", header.rec):
@@ -145,78 +148,108 @@ class _Linear:
         return msgspec.structs.replace(found, n_untestable=found.n_untestable + self.more)
 
 
-def _pass(
-    source: Iterator[list[Event]], properties: Sequence[AnyProperty]
-) -> tuple[dict[str, Finding], Columns]:
-    """Findings by property, of those that the fast form can give; the others are missing."""
-    columns = Columns()
-    by_id = {p.id: p for p in properties}
-    absent = {id: test for id, test in _NOTHING.items() if id in by_id}
-    screened = {"P1", "P2", "P3", "P4", "P5"} & set(by_id)
-    linear = _Linear(by_id["P20"]) if "P20" in by_id else None
-    folded = [
-        p for p in properties if p.id not in screened and p.id not in _NOTHING and p.id != "P20"
-    ]
-    # Any: each property knows the type of its own summary
-    summaries: list[Any] = [p.begin() for p in folded]
-    common = ACQUIRES | SETTLES | {"publish"}
-    for block in source:
-        columns.feed(block)
-        few = [e for e in block if e.ev not in common]
-        for id in [
-            id for id, test in absent.items() if any(map(test, block if id == "P15" else few))
-        ]:
-            del absent[id]
-        for n, p in enumerate(folded):
-            summaries[n] = p.combine(summaries[n], p.map(e for e in block if e.ev in p.reads))
-        if linear is not None:
+class Judged(msgspec.Struct):
+    """Findings in the order of the properties, and what was read."""
+
+    findings: list[Finding]
+    events: int
+    header: int
+    """Lines of header: none or one."""
+    nbytes: int
+    """Bytes of the columns."""
+    by_event: dict[str, int]
+    screened: list[str]
+    """Ids that a screen or the absence of any case decided."""
+
+
+class _Pass:
+    """One pass over a history for some properties; `found` has those that the fast form can decide."""
+
+    def __init__(self, properties: Sequence[AnyProperty]) -> None:
+        self.found: dict[int, Finding] = {}
+        self.columns = Columns()
+        self.by_event: Counter[str] = Counter()
+        numbered = list(enumerate(properties))
+        self._screened = [(n, p) for n, p in numbered if p.id in SCREENED]
+        self._absent = {n: p.id for n, p in numbered if p.id in _NOTHING}
+        self._linear = {n: _Linear(p) for n, p in numbered if p.id == "P20"}
+        taken = {n for n, _ in self._screened} | set(self._absent) | set(self._linear)
+        self._folded = [(n, p) for n, p in numbered if n not in taken]
+        # Any: each property knows the type of its own summary
+        self._summaries: dict[int, Any] = {n: p.begin() for n, p in self._folded}
+
+    def run(self, source: Iterable[list[Event]]) -> None:
+        for block in source:
+            self._take(block)
+        self.found |= {n: Finding.of(id, 0) for n, id in self._absent.items()}
+        self.found |= {n: p.finish(self._summaries[n]) for n, p in self._folded}
+        self.found |= {n: linear.finish() for n, linear in self._linear.items()}
+        if self._screened and not self.columns.odd:
+            screen = Screen(self.columns)
+            for n, p in self._screened:
+                finding = screen.judge(p)
+                if finding is not None:
+                    self.found[n] = finding
+
+    def _take(self, block: list[Event]) -> None:
+        self.by_event.update(e.ev for e in block)
+        self.columns.feed(block)
+        few = [e for e in block if e.ev not in _COMMON]
+        for n, id in list(self._absent.items()):
+            if any(map(_NOTHING[id], block if id == "P15" else few)):
+                del self._absent[n]
+        for n, p in self._folded:
+            # A property without `reads` reads all.
+            part = (e for e in block if e.ev in p.reads) if p.reads else iter(block)
+            self._summaries[n] = p.combine(self._summaries[n], p.map(part))
+        for n, linear in list(self._linear.items()):
             try:
                 linear.take([e for e in block if e.ev in linear.prop.reads])
             except NotFast:
-                linear = None
-    findings = {id: Finding.of(id, 0) for id in absent}
-    findings |= {p.id: p.finish(s) for p, s in zip(folded, summaries, strict=True)}
-    if linear is not None:
-        findings["P20"] = linear.finish()
-    if not columns.odd:
-        screen = Screen(columns)
-        for id, judge in (
-            ("P1", screen.p1), ("P2", screen.p2), ("P3", screen.p3), ("P4", screen.p4), ("P5", screen.p5),
-        ):  # fmt: skip
-            if id in screened and (finding := judge()) is not None:
-                findings[id] = finding
-    return findings, columns
+                del self._linear[n]
+
+
+_COMMON = ACQUIRES | SETTLES | {"publish"}
 
 
 def judge(events: Sequence[Event], properties: Sequence[AnyProperty] = BLACKBOX) -> list[Finding]:
     """Every property's finding on completed events held in memory, in the order given."""
-    findings, _ = _pass(_prepared(events), properties)
-    return [findings[p.id] if p.id in findings else p.check(events) for p in properties]
+    fast = _Pass(properties)
+    fast.run(_prepared(events))
+    return [fast.found[n] if n in fast.found else p.check(events) for n, p in enumerate(properties)]
 
 
 def judge_file(
-    path: str | Path, properties: Sequence[AnyProperty] = BLACKBOX
-) -> tuple[list[Finding], int, int]:
-    """Every property's finding on a file, the number of events, and the bytes of its columns.
+    path: str | Path, properties: Sequence[AnyProperty] = BLACKBOX, run: str = ""
+) -> Judged:
+    """Every property's finding on a file; `run` is its name if it gives none.
 
     Raises `NotFast` for a file that is not clean qh/1 JSON lines of one run and recorder, `HistoryError` for one that
     cannot be read.
     """
     try:
-        findings, columns = _pass(blocks(path), properties)
-        left = [p for p in properties if p.id not in findings]
+        fast = _Pass(properties)
+        fast.run(blocks(path, run))
+        screened = [p.id for n, p in enumerate(properties) if n in fast.found]
+        left = {n: p for n, p in enumerate(properties) if n not in fast.found}
         if left:
-            summaries: list[Any] = [p.begin() for p in left]
-            for block in blocks(path):
-                for n, p in enumerate(left):
-                    summaries[n] = p.combine(
-                        summaries[n], p.map(e for e in block if e.ev in p.reads)
-                    )
-            findings |= {p.id: p.finish(s) for p, s in zip(left, summaries, strict=True)}
+            summaries: dict[int, Any] = {n: p.begin() for n, p in left.items()}
+            for block in blocks(path, run):
+                for n, p in left.items():
+                    part = p.map(e for e in block if e.ev in p.reads)
+                    summaries[n] = p.combine(summaries[n], part)
+            fast.found |= {n: p.finish(summaries[n]) for n, p in left.items()}
     except (OSError, EOFError) as error:
         raise HistoryError(f"{path}: cannot be read: {error}") from error
-    header = Reader(path).header
-    return [_named(findings[p.id], header) for p in properties], columns.n, columns.nbytes
+    reader = Reader(path, run=run)
+    return Judged(
+        findings=[_named(fast.found[n], reader.header) for n in range(len(properties))],
+        events=fast.columns.n,
+        header=reader.n_header,
+        nbytes=fast.columns.nbytes,
+        by_event=dict(fast.by_event),
+        screened=screened,
+    )
 
 
 def _named(finding: Finding, header: Header) -> Finding:

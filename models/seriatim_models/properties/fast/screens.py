@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from seriatim_models.properties.base import Finding
+from seriatim_models.properties.base import AnyProperty, Finding
 from seriatim_models.properties.blackbox.conservation import Conservation, Kept, Traffic
 from seriatim_models.properties.blackbox.holding import Endings
 from seriatim_models.properties.blackbox.lives import ENDS, Lives, connection
@@ -18,6 +18,7 @@ from seriatim_models.properties.fast.columns import UNKNOWN, Columns, Ints
 
 Bools = npt.NDArray[np.bool_]
 FAR = 2**62
+SCREENED = frozenset({"P1", "P2", "P3", "P4", "P5"})
 
 
 def _first_of_groups(sorted_keys: Ints) -> Bools:
@@ -76,7 +77,15 @@ class Screen:
         there[there] = self.s_key[at[there]] == key[there]
         return at, there
 
-    def p1(self) -> Finding | None:
+    def judge(self, prop: AnyProperty) -> Finding | None:
+        """The finding of one of `SCREENED`, in any of its forms, if it acquits."""
+        if isinstance(prop, Conservation):
+            return self.p1(prop.again)
+        # P5 in its other form leaves out what came back at a known instant, and such a history is odd.
+        screens = {"P2": self.p2, "P3": self.p3, "P4": self.p4, "P5": self.p5}
+        return screens[prop.id]()
+
+    def p1(self, again: bool = False) -> Finding | None:
         """Conservation."""
         c, kept = self.c, self.kept
         before = self.again - 1
@@ -94,7 +103,7 @@ class Screen:
         plain[np.flatnonzero(several)[more]] = False
         odd = np.flatnonzero(~plain)
         untestable = 0
-        for n in odd:
+        for n in odd if not again else ():
             # A settlement for good by the holder that ended since may have died with it; else the readable form judges.
             who = self.by[before[n]]
             if self.end[who] >= self.pos[self.again[n]]:
