@@ -6,6 +6,7 @@ import shlex
 import sys
 import time
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import msgspec
 import rich_click as click
@@ -18,7 +19,6 @@ from seriatim_models.cli.gather import new_report
 from seriatim_models.cli.mistakes import Mistake
 from seriatim_models.cli.options import HELP, completing, lines, outputs
 from seriatim_models.cli.screen import Outputs, Work
-from seriatim_models.conformance import search as searching
 from seriatim_models.conformance.child import Child
 from seriatim_models.conformance.driving import Run, drive
 from seriatim_models.conformance.judging import judged
@@ -31,6 +31,9 @@ from seriatim_models.history import Header, HistoryError, write_history
 from seriatim_models.properties.base import Verdict
 from seriatim_models.report import AuditRun
 from seriatim_models.report.text import STYLES, table, titled, verdict_text, write
+
+if TYPE_CHECKING:
+    from seriatim_models.conformance import search as searching
 
 
 @click.command(
@@ -136,6 +139,8 @@ def conform(
     junit: str | None,
 ) -> int:
     """Drive a queue of yours with drawn commands, and say what it promises and breaks."""
+    from seriatim_models.conformance import search as searching
+
     targets = Outputs(json, html, junit)
     script = _script(replay) if replay is not None else None
     chosen = find_profile(profile or (script.profile if script else "") or "any")
@@ -262,6 +267,8 @@ def tell_outcome(
     console: Console, outcome: searching.Outcome, kept: dict[str, Path], target: list[str]
 ) -> None:
     """Which profiles it keeps, and the shortest way to break each property that it breaks."""
+    from seriatim_models.conformance import search as searching
+
     shown = table("profile", "consistent", "violated", "no case of")
     for name, violated in outcome.profiles.items():
         untested = outcome.untested[name]
@@ -315,6 +322,8 @@ def _script(path: str) -> Script:
 def _replayed(
     system: System, profile: Profile, script: Script, bounds: searching.Bounds
 ) -> searching.Outcome:
+    from seriatim_models.conformance import search as searching
+
     run = drive(system, script.steps, until=time.monotonic() + bounds.seconds)
     findings = [
         msgspec.structs.replace(f, subject=system.name) for f in judged(run, profile.properties)
