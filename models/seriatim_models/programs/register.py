@@ -11,6 +11,14 @@ from pathlib import Path
 
 from seriatim_models.programs import MUTANTS, PROGRAMS
 from seriatim_models.properties import PROPERTIES
+from seriatim_models.properties.blackbox import BLACKBOX
+from seriatim_models.properties.inside import INSIDE
+
+ORACLE = (
+    "What the oracle judges other systems by. P1 to P15 and P20 read what clients see; P16 to P19 what a recorder\n"
+    "inside shows, and are made of the properties above. `HISTORY.md` says how histories are written and who promises what."
+)
+"""Between the two tables."""
 
 BEGIN, END = "<!-- register:", "<!-- end of register -->"
 
@@ -29,12 +37,24 @@ def table() -> str:
     return "\n".join(rows)
 
 
+def oracle() -> str:
+    """One row a property of the oracle: what it reads, and whether queues may be judged apart."""
+    rows = [
+        "| id | statement | source | kind | judged by | events read |",
+        "|---|---|---|---|---|---|",
+    ]
+    for p in sorted((*BLACKBOX, *INSIDE), key=lambda p: int(p.id.removeprefix("P"))):
+        reads = ", ".join(sorted(p.reads)) if p in BLACKBOX else "those of its parts"
+        rows.append(f"| {p.id} | {p.sentence} | {p.source} | {p.kind} | {p.scope} | {reads} |")
+    return "\n".join(rows)
+
+
 def renewed(text: str) -> str:
     """The register's text with its table made anew."""
     head, _, rest = text.partition(BEGIN)
     comment, _, rest = rest.partition("\n")
     _, _, tail = rest.partition(END)
-    return f"{head}{BEGIN}{comment}\n\n{table()}\n\n{END}{tail}"
+    return f"{head}{BEGIN}{comment}\n\n{table()}\n\n{ORACLE}\n\n{oracle()}\n\n{END}{tail}"
 
 
 def main(args: list[str]) -> int:
