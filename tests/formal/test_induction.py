@@ -9,6 +9,9 @@ from seriatim_models.formal.theory import State, System, Term, at, every
 SYSTEMS = [theory.load(name) for name in theory.SYSTEMS]
 
 
+@pytest.mark.timeout(
+    600
+)  # five seconds of processor, but many in one test on a machine that may be busy
 @pytest.mark.parametrize("system", SYSTEMS, ids=lambda s: s.name)
 def test_every_obligation_of_a_system_comes_out_as_it_must(system: System) -> None:
     outcomes = [induction.decide(o) for o in induction.obligations(system)]

@@ -16,7 +16,7 @@ from seriatim_models.formal.theory import Action, System, Term
 
 SIZES = (1, 2, 3)
 """What needs more than three of a kind would not be found, and would be called open."""
-SECONDS_MAX = 30
+SECONDS_MAX = 120
 NUMBERS = range(4)
 """Places are made as small as one of these, if they can be."""
 
