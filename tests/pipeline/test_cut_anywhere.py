@@ -85,7 +85,7 @@ class TestOnSpark:
         from seriatim_models.pipeline import ingest
         from seriatim_models.pipeline import spark as engine
 
-        monkeypatch.setattr(ingest.ingest, "__defaults__", (199,))
-        monkeypatch.setattr(engine, "TASKS_EACH", 30)
+        monkeypatch.setattr(ingest.ingest, "__defaults__", (499,))
+        monkeypatch.setattr(engine, "TASKS_EACH", 5)
         monkeypatch.setattr(engine, "FAN", 3)
         same(audit_paths([tmp_path], engine="spark"), local)

@@ -108,7 +108,7 @@ def test_a_stream_killed_again_and_again_comes_to_what_a_batch_does(tmp_path: Pa
             process = begin(*stream, "--idle", 3600)
             if draw.random() < 0.75:
                 _at_work(tmp_path / "out", process)
-            kills += killed(process, draw.uniform(0, 5))
+            kills += killed(process, draw.uniform(0, 30))
             state = tmp_path / "out" / "stream.json"
             if state.exists():
                 now = _batch(state)

@@ -106,8 +106,8 @@ def summaries(
                 fold = Fold(properties, task.shelves, row["first"], measure)
                 for file in task.files:
                     fold.file(file)
-                for n, chain, summary in fold.made():
-                    yield _batch([(task.run, n, chain, row["number"], summary)], _PARTS)
+                made = [(task.run, n, c, row["number"], summary) for n, c, summary in fold.made()]
+                yield _batch(made, _PARTS)
 
     return tasks.mapInArrow(mapped, PART_SCHEMA)
 
@@ -129,12 +129,15 @@ def combined(parts: DataFrame, properties: Sequence[AnyProperty]) -> DataFrame:
     """`PART_SCHEMA` to itself: each `FAN` neighbours of a chain become one."""
 
     def mapped(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        made = []
         for chain in _chains(batches):
             for group, of in groupby(chain, key=lambda p: p.number // FAN):
                 held = list(of)
                 first = held[0]
                 summary = _joined(properties, held)
-                yield _batch([(first.run, first.property, first.chain, group, summary)], _PARTS)
+                made.append((first.run, first.property, first.chain, group, summary))
+        if made:
+            yield _batch(made, _PARTS)
 
     return _together(parts, F.floor(F.col("number") / FAN)).mapInArrow(mapped, PART_SCHEMA)
 
@@ -156,6 +159,7 @@ def judged(
     """`PART_SCHEMA` to `FINDING_SCHEMA`: what each chain comes to. `files` are the chunks of each run."""
 
     def mapped(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        made = []
         for chain in _chains(batches):
             first = chain[0]
             if first.property == MEASURED:
@@ -164,7 +168,9 @@ def judged(
                 prop = properties[first.property]
                 finding = finished(prop, joined(properties, chain), files[first.run])
                 said = msgspec.msgpack.encode(finding)
-            yield _batch([(first.run, first.property, first.chain, said)], _FINDINGS)
+            made.append((first.run, first.property, first.chain, said))
+        if made:
+            yield _batch(made, _FINDINGS)
 
     return _together(parts).mapInArrow(mapped, FINDING_SCHEMA)
 

@@ -87,6 +87,8 @@ def _checked(raw: bytes, header: Header, path: Path) -> list[Event]:
         raise NotFast(f"{path}: a line is no event: {error}") from None
     if len(events) != raw.count(b"\n") + 1:
         raise NotFast(f"{path}: a line is empty")
+    if len({header.clk, *(e.clk for e in events)} - {""}) > 1:
+        raise NotFast(f"{path}: times of several clocks")
     out = []
     for e in events:
         if e.run not in ("", header.run) or e.rec not in ("", header.rec):
