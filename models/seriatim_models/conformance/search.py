@@ -1,6 +1,6 @@
 """Look for scripts that convict an implementation, and make each as short as can be.
 
-Hypothesis draws scripts and shrinks the first that convicts; then single steps are left out as long as it still does.
+Hypothesis draws scripts and shrinks the first that convicts; then steps are left out as long as it still does.
 Then the search goes on for properties not yet violated, until the time or the number of scripts is over.
 """
 
@@ -21,6 +21,8 @@ from seriatim_models.conformance.system import System
 from seriatim_models.conformance.workloads import scripts
 from seriatim_models.properties.base import AnyProperty, Finding, Verdict
 
+QUICK = 0.05
+"""Seconds of a script, above which Hypothesis does not shrink."""
 CONFIRM = 3
 """How often a shortest script is run again, to say how often it convicts."""
 
@@ -82,7 +84,8 @@ class _Search:
         self, system: System, profile: Profile, bounds: Bounds, chance: int, tell: Tell
     ) -> None:
         self.system, self.profile, self.bounds, self.tell = system, profile, bounds, tell
-        self.until = time.monotonic() + bounds.seconds
+        self.begun = time.monotonic()
+        self.until = self.begun + bounds.seconds
         self._latest = self.until + bounds.seconds
         self.seed = chance
         self.forms: dict[int, AnyProperty] = {}
@@ -115,10 +118,16 @@ class _Search:
         self.tell("searching", out.scripts)
         return run, convicted
 
+    def quick(self) -> bool:
+        """Whether Hypothesis may shrink first, which takes hundreds of runs. Others are shortened by halves alone."""
+        spent = time.monotonic() - self.begun
+        return self.outcome.scripts > 0 and spent / self.outcome.scripts < QUICK
+
     def run(self) -> Outcome:
         begun = time.monotonic()
         round = 0
         try:
+            self.execute([])  # how long the least script takes
             while self.outcome.scripts < self.bounds.scripts:
                 found = self.one(self.seed + round)
                 if found is None:
@@ -145,7 +154,7 @@ class _Search:
             database=None,
             deadline=None,
             report_multiple_bugs=False,
-            phases=[Phase.generate, Phase.shrink],
+            phases=[Phase.generate, Phase.shrink] if self.quick() else [Phase.generate],
             suppress_health_check=list(HealthCheck),
         )
         @given(scripts(self.system.can, steps=self.bounds.steps, exact=self.system.exact))
@@ -177,22 +186,24 @@ class _Search:
         return best[0] if best else None
 
     def shortened(self, witness: Witness) -> Witness:
-        """Leave out single steps as long as it convicts; then see how often it does."""
+        """Leave out halves, quarters, single steps as long as it convicts; then see how often it does."""
         self.witnesses[witness.property] = witness
         steps = list(witness.run.steps)
-        at = len(steps) - 1
-        while at >= 0:
-            self.tell(f"shortening for {witness.property}", self.outcome.scripts)
-            fewer = steps[:at] + steps[at + 1 :]
-            run, convicted = self.execute(fewer)
-            if witness.property in convicted:
-                witness = Witness(
-                    property=witness.property, finding=convicted[witness.property], run=run
-                )
-                self.witnesses[witness.property] = witness
-                steps = list(run.steps)
-                at = min(at, len(steps))
-            at -= 1
+        size = max(1, len(steps) // 2)
+        while size:
+            at = len(steps) - size
+            while at >= 0:
+                self.tell(f"shortening for {witness.property}", self.outcome.scripts)
+                run, convicted = self.execute(steps[:at] + steps[at + size :])
+                if witness.property in convicted:
+                    witness = Witness(
+                        property=witness.property, finding=convicted[witness.property], run=run
+                    )
+                    self.witnesses[witness.property] = witness
+                    steps = list(run.steps)
+                    at = min(at, len(steps))
+                at -= size
+            size //= 2
         for at, step in enumerate(steps):
             for plainer in _plainer(step):
                 run, convicted = self.execute([*steps[:at], plainer, *steps[at + 1 :]])
