@@ -140,13 +140,10 @@ def _lessons(out: Path) -> list[Chapter]:
     return [Chapter(c.title, c.question, f"lessons/{c.name}.html") for c in chapters]
 
 
-FAIR_TOTAL = 20_000  # a tenth of what was published, for the picture: the demonstration takes all
-
-
 def _fairness() -> list[Fairness]:
     from seriatim_models.programs.fair_simulation import QUANTA, TABLES, compare
 
-    tables = [compare(name, total=FAIR_TOTAL) for name in TABLES]
+    tables = [compare(name) for name in TABLES]
     return [Fairness(t.name, QUANTA, t.published, t.outcome.served) for t in tables]
 
 
