@@ -141,6 +141,7 @@ def build(choose: Choose, max_size: int = 24) -> list[Event]:
             case "ends":
                 ev = choose.one(["ch_close", "conn_close", "conn_drop", "cancel"])
                 fields = chan | {"ev": ev, "ph": choose.one(["invoke", "ok", "info"])}
+                fields["t_hi"] = choose.one([None, None, None, choose.number(t, t + 4)])
                 if ev == "cancel":
                     fields |= {"q": q, "ctag": choose.one(["c1", "c2"])}
             case "other":

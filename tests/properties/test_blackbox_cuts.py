@@ -159,7 +159,7 @@ def test_p5_window_bounds_what_is_carried_and_still_convicts(
     assert [e.m for e in found.witness] == ["m0", "m16", "m16", "m0"]
 
 
-SEEDS = 1500
+SEEDS = 2200
 
 
 @pytest.fixture(scope="module")

@@ -339,7 +339,7 @@ class Wk8(OnReplay):
         pulls: dict[str, list[Op]] = {}
         for op in h.of("pull"):
             pulls.setdefault(op.args["sub"], []).append(op)
-        offers = [op for op in h.of(*MAKES_AVAILABLE) if op.end != inf]
+        offers = [op for op in h.of(*MAKES_AVAILABLE, "work_desired") if op.end != inf]
         woken: dict[str, list[Event]] = {}
         for e in h.notifies:
             woken.setdefault(e.args["sub"], []).append(e)

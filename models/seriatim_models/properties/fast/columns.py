@@ -157,6 +157,8 @@ class Columns:
             else:
                 if ev in (GAP, "return", "expire", "recover"):
                     self.odd = self.odd or f"a {ev}"
+                elif e.t_hi is not None:
+                    self.odd = self.odd or "an upper bound"
                 self.few.append((pos, e))
             pos += 1
         self.n = pos
