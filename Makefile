@@ -91,6 +91,9 @@ demo-fair: $(STAMP)
 soak: $(STAMP)
 	@$(BIN)/python -m seriatim_models.machines.soak $(SECONDS) $(ARGS)
 
+conform: $(STAMP)
+	@$(BIN)/python -m seriatim_models.conformance.systems.run $(SYSTEM) $(ARGS)
+
 spec: $(STAMP)
 	@$(BIN)/python -m seriatim_models.formal.spin $(ARGS)
 	@$(if $(ARGS),,$(BIN)/python -m seriatim_models.formal.outcomes)
