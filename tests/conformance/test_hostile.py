@@ -174,20 +174,9 @@ for line in sys.stdin:
     assert {parts for parts in written if parts[0] == "deep"} == {("deep", "work", "kept")}
 
 
-def test_a_search_among_faults_ends_in_time() -> None:
+def test_a_search_among_faults_ends_in_time(program: Program, tmp_path: Path) -> None:
     begun = time.monotonic()
-    code = run(
-        [
-            "conform",
-            "--exec",
-            faulty("says-nothing"),
-            "--patience",
-            "1",
-            "--seconds",
-            "20",
-            "--seed",
-            "1",
-        ]
-    )
-    assert code == 1
+    command = program(hello("time.sleep(1e6)"))
+    bounds = ["--patience", "1", "--scripts", "4", "--seed", "1", "--out", str(tmp_path)]
+    assert run(["conform", "--exec", command, *bounds]) == 1
     assert time.monotonic() - begun < IN_TIME
