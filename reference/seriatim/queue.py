@@ -502,7 +502,7 @@ class Queue:
         )
         self.depth = host.cell(0, f"{name}.depth")
         self.all = ConsumerList(host, f"{name}.All")
-        self.exclusive: Consumer | None = None  # changes only while consumers are configured
+        self.exclusive: Cell[Consumer | None] = host.cell(None, f"{name}.exclusive")
         self._groups: Cell[Mapping[str, tuple[str, int]]] = host.cell({}, f"{name}.groups")
         host.record("queue", q=name, levels=levels, kind=self.kind)
 
@@ -747,7 +747,7 @@ class Queue:
         Raises `QueueMisuse` if it, or a consumer that is there already, wants to be the only one.
         """
         others = list(self.all)
-        if self.exclusive is not None or (exclusive and others):
+        if self.exclusive.get() is not None or (exclusive and others):
             raise QueueMisuse(f"queue {self.name} has a consumer, and one of the two is exclusive")
         consumer = Consumer(self, name, target, acquires, priority, keys, credit)
         self.host.record(
@@ -761,7 +761,7 @@ class Queue:
             exclusive=exclusive,
         )
         if exclusive:
-            self.exclusive = consumer
+            self.exclusive.set(consumer)
         self.all.add(consumer.in_all)
         self._registered(consumer)
         return consumer
@@ -771,8 +771,8 @@ class Queue:
         self.host.record("close", ph="invoke", sub=consumer.name)
         self._unregister(consumer)
         self.all.delete(consumer.in_all)
-        if self.exclusive is consumer:
-            self.exclusive = None
+        if self.exclusive.get() is consumer:
+            self.exclusive.set(None)
         for entry in self.entries:
             if entry.state.get() is consumer.acquired:
                 self.release(entry, consumer)
@@ -847,8 +847,9 @@ class PushQueue(Queue):
         self._last_delivered: Cell[Node] = host.cell(self.all.head, f"{name}.last_delivered")
 
     def _arrived(self, entry: QueueEntry) -> None:
-        path = "general" if self.exclusive is None else "shortcut"
-        for consumer in self._in_turn():
+        alone = self.exclusive.get()
+        path = "general" if alone is None else "shortcut"
+        for consumer in self._in_turn() if alone is None else (alone,):
             if self._deliver_to(consumer, path, entry) and consumer.acquires:
                 return
         if not entry.message.immediate and entry.available():
@@ -858,10 +859,7 @@ class PushQueue(Queue):
         self.deliver_async()  # not here and now: the caller may hold a send lock
 
     def _in_turn(self) -> Iterator[Consumer]:
-        """All consumers, beginning behind the one that was served last; just the one on an exclusive queue."""
-        if self.exclusive is not None:
-            yield self.exclusive
-            return
+        """All consumers, beginning behind the one that was served last."""
         last = self._last_delivered.get()
         node = self.all.next(last)
         while node is not None:
@@ -965,6 +963,7 @@ class QueueConsumerManager:
             if consumer.in_list is not None:
                 self._list(origin, consumer.priority).delete(consumer.in_list)
             consumer.listed = to
+            consumer.in_list = None
             if to != REMOVED:
                 members = self._list(to, consumer.priority)
                 consumer.in_list = ListEntry(self.host, members.name, consumer)

@@ -67,6 +67,20 @@ def test_wrong_queue_is_caught(mutant: str) -> None:
     assert "violated" in seen
 
 
+@pytest.mark.parametrize(
+    "mutant",
+    [
+        "connection-not-looked-at-again",
+        "connection-on-two-threads",
+        "connection-looks-then-clears",
+    ],
+)
+def test_wrong_hand_over_is_caught(mutant: str) -> None:
+    wrong = load("queue", MUTANTS[mutant])
+    (plan,) = (plan for plan in CORNERS.values() if plan.io)
+    assert concurrent.run(plan, wrong, executions=300, shrink=0).verdict == "violated"
+
+
 def test_an_immediate_message_given_back_at_once_is_not_discarded() -> None:
     result = concurrent.run(IMMEDIATE_GIVEN_BACK, reference, executions=3000)
     assert result.verdict == "ok", result.why

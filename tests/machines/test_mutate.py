@@ -4,9 +4,10 @@ import ast
 
 import pytest
 
+from seriatim_models.machines.equivalent import EQUIVALENT
 from seriatim_models.machines.mutate import judge
-from seriatim_models.machines.mutations import mutations
-from seriatim_models.machines.reach import Reach
+from seriatim_models.machines.mutations import FILES, mutations
+from seriatim_models.machines.reach import EXPLAINED, Reach
 from seriatim_models.programs import PROGRAMS
 
 
@@ -19,12 +20,21 @@ def test_each_mutation_is_another_module_that_compiles() -> None:
     assert len({m.key for m in every}) == len(every)
 
 
+def test_what_is_said_to_be_equivalent_is_a_mutation_still() -> None:
+    gone = set(EQUIVALENT) - {m.name for file in FILES for m in mutations(file)}
+    assert not gone, f"the reference has changed: read again, or take out of EQUIVALENT, {gone}"
+
+
 def test_what_only_tells_is_left_alone() -> None:
     assert not [m for m in mutations("queue") if "record(" in m.what]
 
 
 @pytest.mark.parametrize(
-    "what", ["dropped: self._announce(entry)", "self.host.now() >= held -> self.host.now() < held"]
+    "what",
+    [
+        "dropped: self._announce(entry)",
+        "self.host.now() >= entry.message.not_before -> self.host.now() < entry.message.not_before",
+    ],
 )
 def test_a_wrong_reference_is_caught(what: str) -> None:
     found = [m for m in mutations("queue") if m.what == what]
@@ -46,5 +56,9 @@ def test_probes_see_what_is_run_and_only_that() -> None:
     reach.explore(PROGRAMS["two-takers"].build, None, 10_000)
     missed = {name for _, name in reach.missed()}
     assert len(missed) < before
-    assert "entry.change(AVAILABLE, consumer.acquired) -> False" not in missed
-    assert "def close" in missed
+    assert "Queue._take: entry.change_available(consumer.acquired) -> False" not in missed
+    assert "Queue.close: called" in missed
+
+
+def test_what_is_explained_stands_in_the_reference() -> None:
+    assert set(EXPLAINED) <= {name for _, name in Reach().missed()}

@@ -20,8 +20,8 @@ QUICK = settings(
 # A mutant is only to be found, not to be shown at its smallest.
 FINDING = settings(
     QUICK,
-    max_examples=300,
-    stateful_step_count=40,
+    max_examples=600,
+    stateful_step_count=50,
     phases=[Phase.generate],
     report_multiple_bugs=False,
 )

@@ -24,6 +24,7 @@ from seriatim_models.cli.generate import generate
 from seriatim_models.cli.learn import learn
 from seriatim_models.cli.listing import listing
 from seriatim_models.cli.manual import manual
+from seriatim_models.cli.museum import museum
 from seriatim_models.cli.options import HELP, lines
 from seriatim_models.cli.record import lint, record
 from seriatim_models.cli.show import show
@@ -80,6 +81,7 @@ for command in (
     demo,
     tour,
     manual,
+    museum,
     vectors,
     record,
     lint,

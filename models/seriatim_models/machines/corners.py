@@ -23,4 +23,7 @@ CORNERS: dict[str, Plan] = {
     "two consumers are the first of their priorities": Plan(
         takers=(Taker(credit=0, script=("grant",)), Taker(credit=0, priority=1, script=("grant",)))
     ),
+    "a request comes in while an IO thread is about to leave the connection": Plan(
+        takers=(Taker(credit=0, script=("grant",)),), publishers=((Told(),),), io=2
+    ),
 }

@@ -6,4 +6,22 @@ mutation: when the code is changed, its reason is read again or goes.
 
 from __future__ import annotations
 
-EQUIVALENT: dict[str, str] = {}
+NOT_LOOKED_AT = "only whether it is true is looked at, and None is not"
+FOR_THE_TYPES = "said for the type checker: the rest of the condition implies it"
+REST_LOOKS = (
+    "whoever left Interested in this moment looks once more, or wakes somebody else (rules 6 and 7), "
+    "so the thread that came too late may stop here or go on"
+)
+
+EQUIVALENT: dict[str, str] = {
+    "queue.Consumer.take_credit: return False -> dropped": NOT_LOOKED_AT,
+    "queue.Queue.attempt: without `pointer is not None`: pointer is not None and (not blocked)": FOR_THE_TYPES,
+    "queue.Queue._group_allows: without `not group`: not group or self._groups.get().get(group, (consumer.name, 0": (
+        "nobody owns the group ''; asking first saves a look at a shared cell, and with it schedules to explore"
+    ),
+    "queue.Queue._group_allows: 0 -> 1": "the count of a group that nobody owns is not looked at",
+    "queue.QueueConsumerManager._move: dropped: consumer.in_list = None": (
+        "only a consumer that was removed and is moved once more would notice, and none is"
+    ),
+    "queue.PullQueue._notify: False -> True (2)": REST_LOOKS,
+}

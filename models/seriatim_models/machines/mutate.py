@@ -109,7 +109,7 @@ def judge_all(
 ) -> Iterator[tuple[int, Fate]]:
     """The fate of each (file, text of the module), with its number, as they become known."""
     context = multiprocessing.get_context("forkserver")
-    context.set_forkserver_preload([judged.__module__])
+    context.set_forkserver_preload(["seriatim_models.machines.mutate"])
     waiting = enumerate(todo)
     trials: dict[int, _Trial] = {}
     with tempfile.TemporaryDirectory() as folder:

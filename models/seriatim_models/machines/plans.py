@@ -1,6 +1,7 @@
 """Small concurrent programs over a queue, as plain data: drawn by Hypothesis, printed when they fail, run again.
 
 A plan says which consumers there are, which messages are there at the beginning, and what each thread does.
+Consumers of a pull queue have a thread each, or (`Plan.io`) share sessions and connections, which IO threads serve.
 It keeps to the reference's rules of use: what concerns a consumer's wishes and credit happens on its own thread,
 a consumer without credit does not say that it wants work, and who was woken pulls until there is nothing.
 """
@@ -9,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from types import ModuleType
 from typing import Any, Protocol
 
@@ -46,6 +48,8 @@ class Taker(msgspec.Struct, frozen=True, omit_defaults=True):
     """How many of the messages that are there at the beginning it holds."""
     script: tuple[str, ...] = ()
     """Of pull, attempt, release, dequeue, grant, pause, resume, close."""
+    target: int = 0
+    """With IO threads: consumers of one number share a target, 0 and 1 share a session, 0 to 2 a connection."""
 
 
 class Plan(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -58,6 +62,8 @@ class Plan(msgspec.Struct, frozen=True, omit_defaults=True):
     publishers: tuple[tuple[Told, ...], ...] = ()
     housekeeping: bool = False
     """A thread lets time pass, and cleans up."""
+    io: int = 0
+    """How many IO threads serve all consumers; if none, each consumer has a thread of its own."""
 
     def text(self) -> str:
         return msgspec.json.encode(self).decode()
@@ -86,12 +92,13 @@ def plans(draw: st.DrawFn, threads: int = 3, operations: int = 3, kind: str = ""
     takers = [draw(taker(kind, operations, alone)) for _ in range(consumers)]
     rest = at_work - consumers
     housekeeping = rest > 0 and any(t.special for t in first)
-    later = st.sampled_from(["", "", "", "immediate"])
+    io = draw(st.sampled_from([0, 0, 0, 1, 2])) if kind == "pull" else 0
+    later = st.sampled_from(["", "", "immediate", "immediate", "held", "expiring"])
     publishers = [
         tuple(draw(st.lists(told(levels, later), min_size=1, max_size=min(2, operations))))
         for _ in range(rest - housekeeping)
     ]
-    return Plan(kind, levels, tuple(first), tuple(takers), tuple(publishers), housekeeping)
+    return Plan(kind, levels, tuple(first), tuple(takers), tuple(publishers), housekeeping, io)
 
 
 def told(levels: int, special: st.SearchStrategy[str]) -> st.SearchStrategy[Told]:
@@ -118,6 +125,7 @@ def taker(kind: str, operations: int, alone: bool) -> st.SearchStrategy[Taker]:
         keeps=st.sampled_from(["keep", "dequeue", "return"]),
         held=st.integers(0, 2),
         script=script.map(tuple),
+        target=st.integers(0, 3) if kind == "pull" else st.just(0),
     )
 
 
@@ -161,17 +169,21 @@ class _Client:
         credit = self.consumer.credit
         return credit is None or credit.get() != 0
 
+    def step(self, what: str) -> None:
+        if not self.closed:
+            getattr(self, what)()
+
     def run(self) -> None:
-        for step in self.plan.script:
-            if not self.closed:
-                getattr(self, step)()
+        """On a thread of its own."""
+        for what in self.plan.script:
+            self.step(what)
         if self.queue.kind == "pull":
             while not self.closed:
                 while (entry := self.queue.deliver_single_message(self.consumer)) is not None:
-                    self._answer(entry)
+                    self.answer(entry)
                 self.wake.acquire()
 
-    def _answer(self, entry: reference.QueueEntry) -> None:
+    def answer(self, entry: reference.QueueEntry) -> None:
         if not self.plan.acquires or self.plan.keeps == "keep":
             return
         if self.plan.keeps == "dequeue":
@@ -185,7 +197,7 @@ class _Client:
     def pull(self) -> None:
         entry = self.queue.deliver_single_message(self.consumer)
         if entry is not None:
-            self._answer(entry)
+            self.answer(entry)
 
     def attempt(self) -> None:
         entry = self.queue.attempt(self.consumer, "job")
@@ -213,6 +225,65 @@ class _Client:
     def close(self) -> None:
         self.closed = True
         self.queue.close(self.consumer)
+
+
+class _Connected:
+    """The client's end of a target of the hand-over: its clients' requests come in, and are done on the IO thread.
+
+    A request is a permit, and the connection is told as if a message had come for it.
+    """
+
+    def __init__(self, lib: ModuleType, session: Any, name: str, host: Host) -> None:
+        end = self
+
+        class Target(lib.ConsumerTarget):  # type: ignore[misc, name-defined]  # the class of the reference under test
+            def process(self) -> bool:
+                end.serve_requests()
+                sent = len(self.sent)
+                more: bool = super().process()
+                for consumer, entry in self.sent[sent:]:
+                    end.clients[consumer.name].answer(entry)
+                return more
+
+            def send(self, consumer: reference.Consumer, entry: reference.QueueEntry) -> None:
+                end.clients[consumer.name].has.append(entry)
+                self.sent.append((consumer, entry))
+
+        self.target: Any = Target(session, name)
+        self.clients: dict[str, _Client] = {}
+        self.asked: dict[str, Any] = {}
+        self.done: dict[str, int] = {}
+        self.host = host
+
+    def connect(self, client: _Client) -> None:
+        name = client.consumer.name
+        self.clients[name] = client
+        self.asked[name] = self.host.semaphore(0, f"{name}.asked")
+        self.done[name] = 0
+        self.target.consumers.append(client.consumer)
+
+    def ask(self, name: str) -> None:
+        """A client's thread: its requests, one after the other."""
+        for _ in self.clients[name].plan.script:
+            self.asked[name].release()
+            self.target.notify_work(self.clients[name].consumer)
+
+    def serve_requests(self) -> None:
+        for name, client in self.clients.items():
+            while self.asked[name].try_acquire():
+                client.step(client.plan.script[self.done[name]])
+                self.done[name] += 1
+                if client.closed and client.consumer in self.target.consumers:
+                    self.target.consumers.remove(client.consumer)
+
+
+def _connections(lib: ModuleType, host: Host) -> tuple[Any, list[_Connected]]:
+    """A scheduler, and four targets: two in one session, three on one connection, and one on another."""
+    scheduler = lib.Scheduler(host)
+    first, second = (lib.Connection(scheduler, f"conn{n}") for n in (1, 2))
+    sessions = [lib.Session(first, "s1"), lib.Session(first, "s2"), lib.Session(second, "s3")]
+    at = [sessions[0], sessions[0], sessions[1], sessions[2]]
+    return scheduler, [_Connected(lib, at[n], f"target{n}", host) for n in range(4)]
 
 
 def start(plan: Plan, lib: ModuleType, stage: Stage) -> Any:
@@ -250,12 +321,16 @@ def start(plan: Plan, lib: ModuleType, stage: Stage) -> Any:
     for n, told in enumerate(plan.there, 1):
         queue.enqueue(message(f"m{n}", told))
     clients = []
+    scheduler: Any = None
+    connected: list[_Connected] = []
+    if plan.io:
+        scheduler, connected = _connections(lib, host)
     for n, taker in enumerate(plan.takers, 1):
         name = f"C{n}"
         client = _Client(taker, queue, host.semaphore(0, f"{name}.wake"))
         client.consumer = queue.subscribe(
             name,
-            client,
+            connected[taker.target].target if plan.io else client,
             acquires=taker.acquires,
             priority=taker.priority,
             keys=None if taker.keys is None else frozenset(taker.keys),
@@ -263,6 +338,8 @@ def start(plan: Plan, lib: ModuleType, stage: Stage) -> Any:
             exclusive=taker.exclusive,
         )
         clients.append(client)
+        if plan.io:
+            connected[taker.target].connect(client)
     for client in clients:
         for _ in range(client.plan.held if client.plan.acquires else 0):
             if plan.kind == "pull":
@@ -270,7 +347,19 @@ def start(plan: Plan, lib: ModuleType, stage: Stage) -> Any:
             elif client.able() and (entry := queue.attempt(client.consumer, "job")) is not None:
                 client.has.append(entry)
     for client in clients:
-        stage.spawn(client.run, name=client.consumer.name, daemon=plan.kind == "pull")
+        name = client.consumer.name
+        if plan.io:
+            ask = connected[client.plan.target].ask
+            stage.spawn(partial(ask, name), name=name, daemon=False)
+        else:
+            stage.spawn(client.run, name=name, daemon=plan.kind == "pull")
+
+    def io_thread() -> None:
+        while True:
+            scheduler.run_one()
+
+    for n in range(1, plan.io + 1):
+        stage.spawn(io_thread, name=f"io{n}", daemon=True)
     if plan.kind == "push":
         stage.spawn(executor, name="job", daemon=True)
     for p, publications in enumerate(plan.publishers, 1):

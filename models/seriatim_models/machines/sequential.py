@@ -32,6 +32,14 @@ CLIENTS = 4
 some = st.integers(0, 7)
 """Picks one of what there is, by its number."""
 
+COMERS: dict[str, st.SearchStrategy[Any]] = {
+    "acquires": st.sampled_from([True, True, True, False]),
+    "priority": st.integers(0, 2),
+    "keys": st.sampled_from([None, None, None, frozenset(["x"])]),
+    "credit": st.sampled_from([None, None, 0, 1, 2]),
+}
+"""What a consumer may be like."""
+
 
 class Machine(RuleBasedStateMachine):
     """What the two kinds of queues have in common. `lib` is the reference, or a mutant of it."""
@@ -66,8 +74,12 @@ class Machine(RuleBasedStateMachine):
 
     # ---- rules: beginning and time
 
-    @initialize(levels=st.sampled_from(LEVELS))
-    def begin(self, levels: int) -> None:
+    @initialize(
+        levels=st.sampled_from(LEVELS),
+        comers=st.lists(st.fixed_dictionaries(COMERS), max_size=3),
+        exclusive=st.sampled_from([False] * 3 + [True]),
+    )
+    def begin(self, levels: int, comers: list[dict[str, Any]], exclusive: bool) -> None:
         self.model = Model(levels, self.pull)
         self.queue: Any = (
             self.lib.PullQueue(self.host, "q", levels)
@@ -75,6 +87,8 @@ class Machine(RuleBasedStateMachine):
             else self.lib.PushQueue(self.host, self.jobs.append, "q", levels)
         )
         self.host.pass_time(0)
+        for comer in comers:
+            self.subscribe(**comer, exclusive=exclusive)
 
     @rule(by=st.integers(0, 3), clean=st.booleans())
     def pass_time(self, by: int, clean: bool) -> None:
@@ -128,13 +142,7 @@ class Machine(RuleBasedStateMachine):
     # ---- rules: consumers
 
     @precondition(lambda self: len(self.consumers) < CLIENTS)
-    @rule(
-        acquires=st.sampled_from([True, True, True, False]),
-        priority=st.integers(0, 2),
-        keys=st.sampled_from([None, None, None, frozenset(["x"])]),
-        credit=st.sampled_from([None, None, 0, 1, 2]),
-        exclusive=st.sampled_from([False] * 5 + [True]),
-    )
+    @rule(**COMERS, exclusive=st.sampled_from([False] * 3 + [True]))
     def subscribe(
         self,
         acquires: bool,
@@ -182,16 +190,15 @@ class Machine(RuleBasedStateMachine):
         self.queue.grant(consumer, messages)
 
     @precondition(lambda self: self.consumers)
-    @rule(number=some, what=st.sampled_from(["pause", "go_on", "go_on", "close"]))
-    def change_mind(self, number: int, what: str) -> None:
-        getattr(self, what)(number)
-
+    @rule(number=some)
     def pause(self, number: int) -> None:
         client, consumer = self.client(number)
         client.wants = False
         self._rests(client.name)
         self.queue.set_notify_work_desired(consumer, False)
 
+    @precondition(lambda self: self.consumers)
+    @rule(number=some)
     def go_on(self, number: int) -> None:
         """A consumer that has no credit does not say that it wants work."""
         client, consumer = self.client(number)
@@ -199,6 +206,8 @@ class Machine(RuleBasedStateMachine):
             client.wants = True
             self.queue.set_notify_work_desired(consumer, True)
 
+    @precondition(lambda self: self.consumers)
+    @rule(number=some)
     def close(self, number: int) -> None:
         client, consumer = self.client(number)
         name = client.name
@@ -211,19 +220,29 @@ class Machine(RuleBasedStateMachine):
 
     # ---- rules: messages that somebody holds, or not
 
+    @precondition(lambda self: self._held())
+    @rule(which=some)
+    def release(self, which: int) -> None:
+        """The holder of a message gives it back."""
+        item = self._held()[which % len(self._held())]
+        self._settle(item, self.consumers[item.holder], back=True)
+
+    @precondition(lambda self: self._held())
+    @rule(which=some)
+    def dequeue(self, which: int) -> None:
+        """The holder of a message is done with it."""
+        item = self._held()[which % len(self._held())]
+        self._settle(item, self.consumers[item.holder], back=False)
+
     @precondition(lambda self: self.entries and self.consumers)
-    @rule(
-        which=some, number=some, back=st.booleans(), stranger=st.sampled_from([False] * 3 + [True])
-    )
-    def settle(self, which: int, number: int, back: bool, stranger: bool) -> None:
-        """The holder of a message gives it back, or is done with it; or anybody tries that with any message."""
-        held = [i for i in self.model.items if i.holder]
-        if stranger:
-            tried = held or self.model.items
-            self._settle(tried[which % len(tried)], self.client(number)[1], back)
-        elif held:
-            item = held[which % len(held)]
-            self._settle(item, self.consumers[item.holder], back)
+    @rule(which=some, number=some, back=st.booleans())
+    def settle_what_is_not_mine(self, which: int, number: int, back: bool) -> None:
+        """Anybody tries to give back any message, or says that he is done with it."""
+        tried = self._held() or self.model.items
+        self._settle(tried[which % len(tried)], self.client(number)[1], back)
+
+    def _held(self) -> list[Item]:
+        return [i for i in self.model.items if i.holder]
 
     def _settle(self, item: Item, consumer: reference.Consumer, back: bool) -> None:
         entry = self.entries[item.id]

@@ -452,6 +452,28 @@ def _(world: World, lib: ModuleType) -> None:
 
 
 @program(
+    "grant-while-busy",
+    "A consumer that is taking messages is granted more.",
+    "WK-1 WK-8 QL-1",
+    "One consumer, two messages, one grant between two pulls; nobody else.",
+    1,
+)
+def _(world: World, lib: ModuleType) -> None:
+    s = Scene(world, lib)
+    q = s.pull()
+    a, _ = s.subscribe(q, "A")
+    for m in ("m1", "m2"):
+        q.enqueue(s.message(m))
+
+    def take_and_grant() -> None:
+        q.deliver_single_message(a)
+        q.grant(a, 1)
+        drain(q, a)
+
+    s.spawn(take_and_grant, name="A")
+
+
+@program(
     "interest",
     "A consumer loses its interest and finds it again while a message arrives.",
     "ES-5 WK-1 WK-5 QL-1 QL-2 QL-3 QL-4",
@@ -788,6 +810,22 @@ def _(world: World, lib: ModuleType) -> None:
     s = Scene(world, lib)
     q, executor = s.push()
     a, _ = s.subscribe(q, "A")
+    s.spawn(executor, name="job", daemon=True)
+    s.spawn(lambda: q.enqueue(s.message("m1")), name="P")
+    s.spawn(lambda: q.close(a), name="A")
+
+
+@program(
+    "exclusive-close",
+    "An exclusive consumer closes while a message is pushed to it.",
+    "ES-2 ES-5 IM-3",
+    "One exclusive consumer, which closes, and one message.",
+    62,
+)
+def _(world: World, lib: ModuleType) -> None:
+    s = Scene(world, lib)
+    q, executor = s.push()
+    a, _ = s.subscribe(q, "A", exclusive=True)
     s.spawn(executor, name="job", daemon=True)
     s.spawn(lambda: q.enqueue(s.message("m1")), name="P")
     s.spawn(lambda: q.close(a), name="A")

@@ -357,7 +357,7 @@ mutant(
     "shortcut-skips-the-pointer",
     "SO-6",
     "exclusive",
-    61,
+    63,
     ORDERING,
     "the exclusive consumer is given the new entry without a look at what it has not had yet",
     (
@@ -438,7 +438,7 @@ mutant(
     "close-keeps-messages",
     "ES-5",
     "close",
-    27,
+    28,
     "QPID-6817",
     "a consumer closes and takes what it holds with it",
     ("                self.release(entry, consumer)\n", "                pass\n"),
@@ -487,7 +487,7 @@ mutant(
     "no-job",
     "IM-3",
     "push",
-    49,
+    50,
     ORDERING,
     "what could not be delivered on enqueue is left to nobody",
     (
@@ -502,7 +502,7 @@ mutant(
     "job-clears-flag-last",
     "WK-5",
     "push",
-    26,
+    27,
     "QPID-3821 in kind",
     "the job clears its flag after it has looked",
     (
@@ -744,7 +744,7 @@ mutant(
     "closed-before-disinterest",
     "QL-1",
     "close",
-    120,
+    121,
     "QPID-7971",
     "a closing consumer leaves the lists first and says afterwards that it is not interested",
     (
@@ -796,7 +796,7 @@ mutant(
     "registers-without-a-look",
     "WK-1",
     "subscribe",
-    21,
+    22,
     INTERACTIONS + ", Consumer becomes Interested",
     "a new consumer is put among the Interested and does not look at what is there",
     (
@@ -811,7 +811,7 @@ mutant(
     "delivers-to-the-closed",
     "ES-5",
     "push-close",
-    31,
+    33,
     "QPID-6817 in kind",
     "a publisher that waited for the send lock does not look whether the consumer has closed meanwhile",
     (
@@ -924,6 +924,23 @@ mutant(
 """,
         """        else:
             consumer.pointer.compare_and_set(pointer, Pointer(entry, "browse", passed=True))
+""",
+    ),
+)
+
+mutant(
+    "moved-or-not",
+    "WK-8",
+    "grant-while-busy",
+    95,
+    "89eb67804d in kind",
+    "a move between lists says that it was done, whether it was or not",
+    (
+        """            if origin not in origins:
+                return False
+""",
+        """            if origin not in origins:
+                return True
 """,
     ),
 )

@@ -1,0 +1,210 @@
+"""The museum: bugs that a broker really had, told as what happened and how it was repaired, each with its mutant.
+
+The bugs are those of Apache Qpid Broker-J that its public history names; numbers such as QPID-2900 are its tracker's.
+A bug that the reference can express is an `Exhibit`; one that it cannot is in `NOT_SHOWN`, with the reason.
+Why an interleaving went wrong is often ours to say: commit messages rarely do.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Exhibit:
+    """One bug, as a mutant of the reference queue."""
+
+    bug: str
+    """As its tracker names it; more than one where they are the same mistake."""
+    mutant: str
+    """Id of the mutant; its program, property and counterexample go with it."""
+    happened: str
+    repair: str
+    alike: bool = False
+    """The mutant makes the same mistake in another place, because the reference has not that place."""
+
+
+EXHIBITS = (
+    Exhibit(
+        "QPID-2900",
+        "pointer-moved-after-sending",
+        "The pointer was moved to a message after the message had been sent. A client that gave it back at once was "
+        "faster: the rewind came first, and the late move wiped it out. The message was never offered again.",
+        "Move the pointer before the message leaves; here it stands at the message until it is seen to be taken.",
+    ),
+    Exhibit(
+        "QPID-3622",
+        "rewind-test-reversed",
+        "When a released message was compared with the one a pointer was to go back to, the test was the wrong way "
+        "round: the later of the two won, and the earlier message lay behind the pointer.",
+        "Go back to the earlier of the two.",
+    ),
+    Exhibit(
+        "QPID-3927",
+        "place-ignores-sub-queue",
+        "Places in a priority queue were compared by number alone. Numbers are drawn in each sub-queue, so a message "
+        "of high priority could look as if it stood behind one of low priority, and no pointer was moved back to it.",
+        "Compare by sub-queue first, then by number.",
+    ),
+    Exhibit(
+        "QPID-3888",
+        "iteration-returns-deleted",
+        "The last node of a list stays linked when it is deleted. The iteration stepped on it without asking whether "
+        "it was still alive, and handed it out.",
+        "An iteration that ends at a deleted tail ends.",
+    ),
+    Exhibit(
+        "QPID-3064, QPID-3157",
+        "unlink-at-the-head-only",
+        "Removal unlinked only at the head of the list. What was deleted in the middle stayed, and with it all that "
+        "it referred to.",
+        "Every iteration unlinks what is deleted wherever it meets it, but for the tail.",
+    ),
+    Exhibit(
+        "article 'Strict Ordering', repaired in 48fab14af9",
+        "published-immediate",
+        "An immediate message was seen to be undelivered, and then dequeued whatever had become of it meanwhile. "
+        "A delivery that came between gave a consumer a message that was dropped at the same time.",
+        "One compare-and-set from the state in which the message was born.",
+    ),
+    Exhibit(
+        "QPID-7154",
+        "release-without-owner",
+        "Rejecting a message released it without asking who held it. It could take the message from a consumer that "
+        "had acquired it since, and two had it.",
+        "The compare-and-set starts from 'acquired by me'.",
+    ),
+    Exhibit(
+        "QPID-6268",
+        "published-size-late",
+        "The number of unacknowledged messages went up after delivery. The acknowledgement was faster, and the "
+        "counter read minus one.",
+        "Count up before, and down after.",
+        alike=True,
+    ),
+    Exhibit(
+        "QPID-6817",
+        "close-keeps-messages",
+        "A closing consumer dropped what it had acquired and not yet sent. The messages stayed acquired for ever, by "
+        "nobody.",
+        "Closing gives back everything that the consumer holds.",
+    ),
+    Exhibit(
+        "QPID-6817",
+        "delivers-to-the-closed",
+        "The same from the publisher's side: it waited for the send lock, got it when the consumer had closed, and "
+        "delivered.",
+        "Look whether the consumer is closed once the lock is held.",
+        alike=True,
+    ),
+    Exhibit(
+        "QPID-6848",
+        "housekeeping-leaves-it",
+        "Purging and expiry passed over messages that were locked at that moment, and never came back to them.",
+        "Here a message that is held is not housekeeping's; what is available and has expired when a pass begins "
+        "is gone when it ends.",
+        alike=True,
+    ),
+    Exhibit(
+        "QPID-7971",
+        "closed-before-disinterest",
+        "A closing consumer left the lists before it said that it was not interested any more. The wish was then moved "
+        "for a consumer that was not there: a ghost in a list, and nobody was told to do its work.",
+        "Say so first, then leave.",
+    ),
+    Exhibit(
+        "89eb67804d",
+        "moved-or-not",
+        "Whether a consumer was really moved to the Interested was not asked: a wish that it had expressed before "
+        "counted as new, counters drifted, and a consumer that was at work was woken by itself.",
+        "Go on only if the move was made.",
+        alike=True,
+    ),
+    Exhibit(
+        "QPID-5450",
+        "group-not-owned",
+        "Whose a message group was, was looked up in one critical section, and the message acquired in another. In "
+        "between the group went to somebody else: two consumers held messages of one group.",
+        "Own the group before touching the message, and give it back if the message was gone.",
+    ),
+    Exhibit(
+        "QPID-5450",
+        "group-given-up-in-silence",
+        "The same repair done by halves: a group that was owned in vain is free again, and nobody says so to those who "
+        "had passed over its messages.",
+        "Announce what the group still holds.",
+        alike=True,
+    ),
+    Exhibit(
+        "QPID-3861",
+        "group-freed-by-the-last-only",
+        "A test on a pointer that was not set answered the wrong way, and a group was stuck.",
+        "Here: setting a group free announces all of it, not only the message that was given back.",
+        alike=True,
+    ),
+    Exhibit(
+        "QPID-3821",
+        "job-clears-flag-last",
+        "The flag 'running' of a delivery job was cleared on one way out only. Once it stuck, "
+        "no job was started again.",
+        "Clear the flag before looking for work; then it cannot outlive the work.",
+        alike=True,
+    ),
+    Exhibit(
+        "QPID-1187",
+        "wants-without-credit",
+        "A consumer without credit went on wanting messages. It was woken for each, took none, "
+        "and kept them from others.",
+        "Who cannot pay does not want.",
+    ),
+    Exhibit(
+        "QPID-6794",
+        "connection-looks-then-clears",
+        "A flag was read before it was set that one is about to sleep. What came between the two woke nobody.",
+        "Show that you rest, then look once more.",
+    ),
+    Exhibit(
+        "QPID-56",
+        "shortcut-skips-the-pointer",
+        "A counter that was not atomic said that nothing was queued. The new message was handed out directly, past an "
+        "older one.",
+        "The direct way asks for the next message like any other, and goes on only if that is the new one.",
+        alike=True,
+    ),
+    Exhibit(
+        "repaired in 81a5cd612f",
+        "published-look-then-rest",
+        "A consumer looked for messages, found none, and only then was moved to those who may be woken. A message that "
+        "came between woke nobody.",
+        "Move first, then look.",
+    ),
+)
+
+NOT_SHOWN = {
+    "QPID-4012": "compared by a header of a message already freed; here memory is the garbage collector's",
+    "QPID-3780": "a mark for scavenging, which the reference does not do: every iteration unlinks",
+    "QPID-6528": "a suspended consumer's pointer kept deleted entries in memory; memory is not modelled",
+    "QPID-6841": "sending again what a consumer holds; the reference only gives back",
+    "QPID-1286": "the pointers of closed consumers were moved; here nobody ever reads one",
+    "QPID-7417": "listeners on states; the reference has none, groups are counted where the state changes",
+    "QPID-6578": "reference counts of messages; the garbage collector's here",
+    "QPID-7591": "the same",
+    "QPID-8378": "the same",
+    "QPID-3387": "rejecting for good by one consumer; the reference knows only giving back to all",
+    "QPID-3064 (marker)": "a marker node of its own for who was served last; here that is the consumer's node, which "
+    "stays linked to what follows",
+    "QPID-7593": "a deleted tail kept its consumer in memory; memory is not modelled",
+    "f2fb107f7c": "hasNext asked again within next; a Python iterator has no hasNext",
+    "QPID-3855": "a count of active consumers; the reference keeps none",
+    "QPID-3980, QPID-3979, QPID-8384, QPID-8433": "last-value queues, which the reference is not",
+    "QPID-7489": "asking whether a consumer stands at the end of the list; nobody asks that here",
+    "QPID-6794 (selector)": "IO threads with selectors of their own; the reference's share one set of connections",
+    "QPID-7508": "timers of connections",
+    "QPID-7514": "tasks of a closing connection",
+    "QPID-8273": "the end of a connection's stream",
+    "QPID-6541": "recovery of a stored queue; nothing is stored",
+    "QPID-3697": "the queue's public monitor; the reference has no lock that callers could hold",
+    "QPID-6393": "telling a browser that the queue is empty; the reference tells nobody",
+    "QPID-7962": "the answer to a drain; the reference has no drain",
+}
+"""Bug -> why no mutant of the reference shows it."""

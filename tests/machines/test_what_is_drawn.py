@@ -1,0 +1,122 @@
+"""Drawing is not vacuous: every word of what the machines are for is drawn, and the things really happen."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import pytest
+from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis.stateful import run_state_machine_as_test
+
+import seriatim.queue as reference
+from seriatim_models.history.event import Event
+from seriatim_models.machines.plans import Plan, plans
+from seriatim_models.machines.sequential import KINDS, machine
+
+DRAWN = settings(
+    max_examples=150,
+    stateful_step_count=50,
+    derandomize=True,
+    database=None,
+    deadline=None,
+    phases=[Phase.generate],
+    suppress_health_check=list(HealthCheck),
+)
+
+
+def words(plan: Plan) -> set[str]:
+    """What a plan is about."""
+    messages = [*plan.there, *(m for publications in plan.publishers for m in publications)]
+    said = {plan.kind, *(step for t in plan.takers for step in t.script)}
+    said |= {m.special for m in messages} | {t.keeps for t in plan.takers}
+    facts = {
+        "acquiring": any(t.acquires for t in plan.takers),
+        "browsing": any(not t.acquires for t in plan.takers),
+        "exclusive": any(t.exclusive for t in plan.takers),
+        "priorities of consumers": len({t.priority for t in plan.takers}) > 1,
+        "priorities of messages": len({m.priority for m in messages}) > 1,
+        "selectors": any(t.keys for t in plan.takers),
+        "credit": any(t.credit for t in plan.takers),
+        "no credit": any(t.credit == 0 for t in plan.takers),
+        "groups": len([m for m in messages if m.group]) > 1,
+        "housekeeping": plan.housekeeping,
+        "something is held by a consumer": any(t.held for t in plan.takers),
+        "hand-over on one IO thread": plan.io == 1,
+        "hand-over on two": plan.io == 2,
+        "targets shared": bool(plan.io) and len({t.target for t in plan.takers}) < len(plan.takers),
+    }
+    return said | {word for word, so in facts.items() if so}
+
+
+DUE = {
+    *("pull", "push", "attempt", "release", "dequeue", "grant", "pause", "resume", "close"),
+    *("immediate", "held", "expiring", "keep", "return"),
+    *("acquiring", "browsing", "exclusive", "priorities of consumers", "priorities of messages"),
+    *("selectors", "credit", "no credit", "groups", "housekeeping"),
+    *("something is held by a consumer", "hand-over on one IO thread", "hand-over on two"),
+    "targets shared",
+}
+
+
+def test_every_word_is_drawn_often() -> None:
+    seen: Counter[str] = Counter()
+
+    @settings(DRAWN, max_examples=300)
+    @given(plan=plans())
+    def look(plan: Plan) -> None:
+        seen.update(words(plan))
+
+    look()
+    assert {w: seen[w] for w in DUE if not seen[w]} == {}
+
+
+def happened(events: list[Event]) -> set[str]:
+    """What came about in a history."""
+    things = set()
+    calls: list[str] = []
+    for e in events:
+        if e.ph == "invoke":
+            calls.append(e.ev)
+        things.add(e.ev)
+        if e.ev == "entry_cas" and e.args["ok"]:
+            things.add(f"{e.args['old']} to {e.args['new']} by {'/'.join(calls)}")
+        elif e.ev == "attempt":
+            things.add(f"path {e.args['path']}")
+        elif e.ev == "consumer":
+            things.add("exclusive" if e.exclusive else "selector" if e.args["keys"] else "consumer")
+        elif e.ev == "ptr_cas":
+            things.add(f"pointer: {e.args['cause']}")
+        if e.ph == "ok":
+            calls.pop()
+    return things
+
+
+BOTH = {
+    *("browse", "deliver", "exclusive", "selector", "pointer: rewind", "pointer: advance"),
+    "HELD to AVAILABLE by check_status",
+    "AVAILABLE to DEQUEUED by check_status",
+    "AVAILABLE to DEQUEUED by enqueue",
+    "ACQUIRED to AVAILABLE by release",
+    "ACQUIRED to AVAILABLE by close/release",
+    "ACQUIRED to DEQUEUED by dequeue",
+    "DEQUEUED to DELETED by dequeue",
+}
+OF = {
+    "pull": BOTH | {"notify", "AVAILABLE to ACQUIRED by pull/attempt", "path pull"},
+    "push": BOTH
+    | {"AVAILABLE to ACQUIRED by enqueue/attempt", "AVAILABLE to ACQUIRED by attempt"}
+    | {"path general", "path shortcut", "path job"},
+}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_everything_happens_call_by_call(kind: str) -> None:
+    seen: set[str] = set()
+
+    def look(self: object) -> None:
+        KINDS[kind].check_end(self)  # type: ignore[arg-type]  # a method, put into a class made below
+        seen.update(happened(self.host.events))  # type: ignore[attr-defined]
+
+    watched = machine(kind, reference, check_end=look)
+    run_state_machine_as_test(watched, settings=DRAWN)
+    assert OF[kind] - seen == set()
