@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import gc
+import json
 import os
 import signal
+import subprocess
+import sys
+import time
 from collections import Counter
 from pathlib import Path
 
@@ -183,3 +187,29 @@ def test_an_exploration_that_is_over_leaves_nothing_behind() -> None:
     for program in (racy_counter(3), MISTAKES["crossed_locks"][0]):
         explore(program)
     assert living() == before
+
+
+KILLED = """
+import sys
+from seriatim_models.explorer import explore, search
+from seriatim_models.explorer.litmus import racy_counter
+search.SAVE_EVERY = 0.0
+explore(racy_counter(4), checkpoint=sys.argv[1])
+"""
+
+
+@pytest.mark.timeout(120)
+def test_a_search_that_was_killed_goes_on_where_it_was(tmp_path: Path) -> None:
+    file = tmp_path / "checkpoint"
+    process = subprocess.Popen([sys.executable, "-c", KILLED, str(file)])
+    try:
+        while not file.exists():
+            assert process.poll() is None
+            time.sleep(0.01)
+    finally:
+        process.kill()
+        process.wait()
+    begun = json.loads(file.read_text())["counts"]["complete"]
+    assert 0 < begun < 576
+    result = explore(racy_counter(4), checkpoint=file)
+    assert (result.complete, result.traces, result.redundant) == (576, 576, 0)
