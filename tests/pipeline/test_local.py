@@ -167,3 +167,38 @@ def test_the_package_costs_nothing_until_spark_is_asked_for() -> None:
     )
     said = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert said.stdout.strip() == "[]"
+
+
+def test_a_file_that_changes_while_it_is_read_stands_as_far_as_it_was_read(tmp_path: Path) -> None:
+    from seriatim_models.history import Rejected
+    from seriatim_models.pipeline.runs import Placed, plan, read
+
+    path = events(tmp_path / "h.jsonl", *({"i": i, "t": i, "ev": "note"} for i in range(9000)))
+    for paths, named in (([tmp_path], False), ([path], True)):
+        (run,) = plan(paths).runs
+        reading = read(run)
+        first = next(reading)
+        with path.open("a") as file:
+            file.write('{"i": 99999, "t": 99999, "ev": "note"}\n')
+        if named:
+            with pytest.raises(HistoryError, match="changed while it was read"):
+                list(reading)
+            continue
+        items = [first, *reading]
+        (rejected,) = [item for item in items if isinstance(item, Rejected)]
+        assert (rejected.line, rejected.reason) == (0, "changed while it was read")
+        placed = [item.event.ev for item in items if isinstance(item, Placed)]
+        assert placed == ["note"] * 9001 + ["gap"]
+
+
+def test_an_event_of_another_clock_keeps_its_place_and_loses_its_times(tmp_path: Path) -> None:
+    from seriatim_models.pipeline.runs import Placed, plan, read
+
+    def note(i: int, **more: object) -> dict[str, object]:
+        return {"i": i, "t": 10 + i, "t_lo": i, "ev": "note", **more}
+
+    path = events(tmp_path / "h.jsonl", note(0, clk="a"), note(1, clk="b"), note(2, clk="a"))
+    (run,) = plan([path]).runs
+    seen = [item.event for item in read(run) if isinstance(item, Placed)]
+    assert [(e.i, e.t, e.t_lo) for e in seen] == [(0, 10, 0), (1, None, None), (2, 12, 2)]
+    assert audit_paths([path]).statistics["events"] == 3

@@ -25,6 +25,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 
 from rich.console import Console
@@ -229,10 +230,10 @@ def measure(
                 )
 
             sides: dict[str, Callable[[], tuple[float, int, tuple[int, int]]]] = {
-                "plain": lambda files=files: apart(sys.executable, PLAIN, files),
-                "duckdb": lambda files=files: apart(python, DUCKDB, files),
-                "polars": lambda files=files: apart(python, POLARS, files),
-                "chunks": lambda folder=folder: apart(sys.executable, CHUNKS, [str(folder)]),
+                "plain": partial(apart, sys.executable, PLAIN, files),
+                "duckdb": partial(apart, python, DUCKDB, files),
+                "polars": partial(apart, python, POLARS, files),
+                "chunks": partial(apart, sys.executable, CHUNKS, [str(folder)]),
                 "spark": warm,
             }
             warm()  # the first job of a session is not what is measured
