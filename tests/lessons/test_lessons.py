@@ -60,6 +60,12 @@ def test_a_chapter_has_something_to_step_through(lesson: Lesson, checkout: Path)
 
 
 @pytest.mark.parametrize("lesson", CHAPTERS, ids=named)
+def test_a_chapter_says_how_to_step_through_it(lesson: Lesson) -> None:
+    drawn = f"`seriatim learn {lesson.number} --html lesson.html`"
+    assert drawn in lesson.text or "`seriatim show shop.jsonl --html shop.html`" in lesson.text
+
+
+@pytest.mark.parametrize("lesson", CHAPTERS, ids=named)
 def test_a_chapter_names_its_source(lesson: Lesson) -> None:
     assert "“" in lesson.text.partition("\n## Source\n")[2]
 

@@ -17,6 +17,8 @@ from typing import Any, Protocol
 
 import msgspec
 
+from seriatim_models.report.systems import Client, Fair, Log
+
 
 class Recorded(Protocol):
     """What was recorded in a step (0: before the first)."""
@@ -117,6 +119,7 @@ class Reconstruction:
         self.calls: dict[str, list[str]] = {}
         self.objects: dict[str, str] = {}
         self.clock = ""
+        self.others = (Client(), Log(), Fair())
 
     # ---- what the reference recorded
 
@@ -127,6 +130,9 @@ class Reconstruction:
             # It may be a record of somebody else's, under a name that the reference uses too.
             with suppress(KeyError, TypeError, ValueError, AttributeError, IndexError):
                 handler(args)
+        for system in self.others:
+            with suppress(KeyError, TypeError, ValueError, AttributeError, IndexError):
+                system.see(r.ev, args)
         stack = self.calls.setdefault(r.thread, [])
         if args.get("ph") == "invoke":
             stack.append(" ".join([r.ev, *(str(args[k]) for k in ("m", "sub") if args.get(k))]))
@@ -246,6 +252,7 @@ class Reconstruction:
                 ("list", "members", "size"),
                 tuple((name, m.shown, m.size) for name, m in sorted(self.lists.items())),
             ),
+            *(Section(*table) for system in self.others for table in system.tables()),
             Section(
                 "Calls under way",
                 ("thread", "call"),
