@@ -142,7 +142,10 @@ class Machine(RuleBasedStateMachine):
     # ---- rules: consumers
 
     @precondition(lambda self: len(self.consumers) < CLIENTS)
-    @rule(**COMERS, exclusive=st.sampled_from([False] * 3 + [True]))
+    @rule(comer=st.fixed_dictionaries(COMERS), exclusive=st.sampled_from([False] * 3 + [True]))
+    def somebody_comes(self, comer: dict[str, Any], exclusive: bool) -> None:
+        self.subscribe(**comer, exclusive=exclusive)
+
     def subscribe(
         self,
         acquires: bool,

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from functools import cache
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markdown_it import MarkdownIt
@@ -63,12 +63,25 @@ def html(report: Report, beside: Beside | None = None) -> str:
     )
 
 
-def mutant_page(mutant: MutantRun, sentence: str, back: str) -> str:
+class Told(Protocol):
+    """A bug that somebody really had, of which a mutant is the likeness."""
+
+    @property
+    def bug(self) -> str: ...
+
+    @property
+    def happened(self) -> str: ...
+
+    @property
+    def repair(self) -> str: ...
+
+
+def mutant_page(mutant: MutantRun, sentence: str, back: str, told: Told | None = None) -> str:
     """What a mutant changes, what happens then, and how the reference does it. `back` is a link to the report."""
     return (
         environment()
         .get_template("mutant.html.j2")
-        .render(mutant=mutant, sentence=sentence, back=back, story=mutant.run.story)
+        .render(mutant=mutant, sentence=sentence, back=back, told=told, story=mutant.run.story)
     )
 
 
