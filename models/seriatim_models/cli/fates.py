@@ -41,8 +41,9 @@ def decided(run: ProgramRun) -> ProgramRun:
 def told(story: Story, lost: int, says: str) -> Story:
     """A story with its first bad step. 0 is no step: then what convicts stays the first bad one."""
     if lost == 0 or lost > len(story.steps):
-        return msgspec.structs.replace(story, fate=says)
-    return msgspec.structs.replace(story, good=lost - 1, bad=lost, fate=says)
+        return msgspec.structs.replace(story, fate=f"{says} The first bad step is where it shows.")
+    fate = f"{says} That is the first bad step."
+    return msgspec.structs.replace(story, good=lost - 1, bad=lost, fate=fate)
 
 
 def decided_race(race: MutantRun) -> MutantRun:
