@@ -15,29 +15,23 @@ from __future__ import annotations
 import argparse
 import json
 import multiprocessing
-import os
 import random
 import signal
 import sys
 import tempfile
 import time
-import types
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from multiprocessing import connection
 from multiprocessing.process import BaseProcess
 from pathlib import Path
 
-# Loaded here, which is in the server, so that no process that judges has to: none of them knows a reference.
-import hypothesis.stateful  # noqa: F401
-import pytest  # noqa: F401
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
-import seriatim_models.explorer
-import seriatim_models.properties  # noqa: F401
 from seriatim_models.machines.equivalent import EQUIVALENT
 from seriatim_models.machines.mutations import FILES, ROOT, Mutation, mutations
+from seriatim_models.machines.trial import judged
 
 LIMIT = 120.0
 """Seconds after which a process is ended that sleeps: what runs in circles is ended by its judge (`quick.allow`)."""
@@ -53,29 +47,6 @@ class Fate:
 
 
 # ---- judging, in a process of its own
-
-
-def judged(file: str, source: str, said: str) -> None:
-    """In the process that judges: put the mutant in the reference's place and run what judges it."""
-    out = os.open(said, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
-    os.dup2(out, 1)
-    os.dup2(out, 2)
-    import seriatim
-
-    name = f"seriatim.{file}"
-    module = types.ModuleType(name)
-    module.__file__ = f"<mutant of {name}>"
-    sys.modules[name] = module
-    try:
-        exec(compile(source, module.__file__, "exec"), module.__dict__)
-        setattr(seriatim, file, module)
-        from seriatim_models.machines import quick  # and with it all that knows the references
-    except Exception as error:
-        print(f"does not load: {type(error).__name__}: {error}", flush=True)
-        os._exit(1)
-    code = quick.main([file])
-    sys.stdout.flush()
-    os._exit(code)
 
 
 @dataclass
@@ -109,7 +80,7 @@ def judge_all(
 ) -> Iterator[tuple[int, Fate]]:
     """The fate of each (file, text of the module), with its number, as they become known."""
     context = multiprocessing.get_context("forkserver")
-    context.set_forkserver_preload(["seriatim_models.machines.mutate"])
+    context.set_forkserver_preload([judged.__module__])
     waiting = enumerate(todo)
     trials: dict[int, _Trial] = {}
     with tempfile.TemporaryDirectory() as folder:
