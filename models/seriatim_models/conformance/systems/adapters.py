@@ -416,6 +416,7 @@ class JetStream:
         self._loop = asyncio.new_event_loop()
         self._mark = uuid.uuid4().hex
         self._subscriptions: dict[str, Handle] = {}
+        self._held: dict[str, int] = {}
         self._tags = Tags()
         self._run(self._connect())
 
@@ -462,18 +463,35 @@ class JetStream:
         async def fetch() -> Handle:
             return await (await self._subscription(q)).fetch(1, timeout=self.EMPTY)
 
-        try:
-            (message,) = self._run(fetch())
-        except (nats.errors.TimeoutError, TimeoutError):
-            return None
+        async def empty() -> bool:
+            """A fetch that is late is not a fetch that finds nothing: the consumer's own count decides."""
+            info = await (await self._subscription(q)).consumer_info()
+            return bool(not info.num_pending and info.num_ack_pending <= self._held.get(q, 0))
+
+        until = time.monotonic() + PATIENCE
+        while True:
+            try:
+                (message,) = self._run(fetch())
+                break
+            except (nats.errors.TimeoutError, TimeoutError):
+                if self._run(empty()):
+                    return None
+                if time.monotonic() > until:
+                    raise RuntimeError("messages are there, and no fetch gets them") from None
+        self._held[q] = self._held.get(q, 0) + 1
         again = message.metadata.num_delivered > 1
-        return message.data.decode(), self._tags.give(ch, message), again
+        return message.data.decode(), self._tags.give(ch, (q, message)), again
+
+    def _taken(self, ch: int, dtag: int) -> Handle:
+        q, message = self._tags.take(ch, dtag)
+        self._held[q] -= 1
+        return message
 
     def ack(self, ch: int, dtag: int) -> None:
-        self._run(self._tags.take(ch, dtag).ack_sync())
+        self._run(self._taken(ch, dtag).ack_sync())
 
     def nack(self, ch: int, dtag: int, requeue: bool = True) -> None:
-        message = self._tags.take(ch, dtag)
+        message = self._taken(ch, dtag)
 
         async def give_back() -> None:
             await (message.nak() if requeue else message.term())
