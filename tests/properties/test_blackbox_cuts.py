@@ -159,12 +159,25 @@ def test_p5_window_bounds_what_is_carried_and_still_convicts(
     assert [e.m for e in found.witness] == ["m0", "m16", "m16", "m0"]
 
 
-SEEDS = 2200
+SEEDS = 900
+
+
+def ranked(room: bool) -> list[Event]:
+    """A consumer above another, which is given a message although (or only because) there is room above."""
+    r = Recording("broker")
+    for by, cprio in (("a", 1), ("b", 0)):
+        r.add("qos", prefetch=1, scope="consumer", conn=by, ch=1, gen=1)
+        r.add("consume", q="q", ctag=f"tag-{by}", cprio=cprio, conn=by, ch=1, gen=1)
+    if not room:
+        r.deliver("m0", "a")
+    r.deliver("m1", "b")
+    return r.events
 
 
 @pytest.fixture(scope="module")
 def many() -> list[list[Event]]:
     any_kind = [build(Seeded(seed), 60 if seed % 3 == 0 else 24) for seed in range(SEEDS)]
+    any_kind += [ranked(True), ranked(False)]
     return any_kind + [
         list(complete(Broker(seed, 40, fault=fault).run())) for fault in FAULTS for seed in range(4)
     ]

@@ -28,7 +28,7 @@ def readable(events: list[Event]) -> list[Finding]:
     return [p.check(events) for p in BLACKBOX]
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(events=any_history())
 def test_the_fast_form_agrees_on_any_history(events: list[Event]) -> None:
     assert judge(events) == readable(events)
@@ -37,10 +37,10 @@ def test_the_fast_form_agrees_on_any_history(events: list[Event]) -> None:
 def test_the_fast_form_agrees_on_many_histories_and_screens_often() -> None:
     """Those of the made broker are as real ones are; random events are odd in every way."""
     screened: Counter[str] = Counter()
-    for seed in range(400):
+    for seed in range(200):
         events = build(Seeded(seed), 40)
         assert judge(events) == readable(events), seed
-    for seed in range(60):
+    for seed in range(33):
         fault = ("", *FAULTS)[seed % 11]
         events = list(complete(Broker(seed, 60 + seed, prefetch=1 + seed % 5, fault=fault).run()))
         assert judge(events) == readable(events), (seed, fault)
@@ -51,7 +51,7 @@ def test_the_fast_form_agrees_on_many_histories_and_screens_often() -> None:
             assert not columns.odd
             for name in ("p1", "p2", "p3", "p4", "p5"):
                 screened[name] += getattr(screen, name)() is not None
-    assert set(screened.values()) == {6}
+    assert set(screened.values()) == {3}
 
 
 @pytest.mark.parametrize("name", ["lockstep", "competing"])
