@@ -7,7 +7,9 @@ from __future__ import annotations
 
 import deal
 
+from seriatim.client import settled_by
 from seriatim.queue import State, legal, sub_queue
+from seriatim_models.properties.entries import LEGAL
 from seriatim_models.properties.order import amqp_0_10_level
 
 
@@ -56,3 +58,22 @@ def dequeued_is_only_deleted(n: int) -> bool:
 @deal.pure
 def acquired_from_available(n: int) -> bool:
     return not legal(State(STATES[n]), State("ACQUIRED", "A")) or STATES[n] == "AVAILABLE"
+
+
+@deal.pre(lambda n, m: 0 <= n < len(STATES) and 0 <= m < len(STATES))
+@deal.post(lambda result: result, message="ES-1: what is legal is what the property calls legal")
+@deal.pure
+def legal_is_the_propertys_table(n: int, m: int) -> bool:
+    return legal(State(STATES[n]), State(STATES[m])) == ((STATES[n], STATES[m]) in LEGAL)
+
+
+@deal.pre(lambda first, second, tag, multiple: first < second)
+@deal.post(
+    lambda result: result,
+    message="QS-1: what is settled was outstanding, and is what the tag means",
+)
+@deal.pure
+def two_outstanding_are_settled_right(first: int, second: int, tag: int, multiple: bool) -> bool:
+    settled = settled_by([first, second], tag, multiple)
+    due = [t for t in (first, second) if t == tag or (multiple and (t < tag or tag == 0))]
+    return settled == due
