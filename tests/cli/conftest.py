@@ -133,7 +133,9 @@ def _audit(world: World) -> Callable[..., SimpleNamespace]:
             SimpleNamespace(source="h.jsonl", line=n + 1, reason="no JSON")
             for n in range(world.quarantine)
         ]
-        return SimpleNamespace(findings=findings, quarantine=lines, statistics={"events": 1234, "rejected": len(lines)})
+        return SimpleNamespace(
+            findings=findings, quarantine=lines, statistics={"events": 1234, "rejected": len(lines)}
+        )
 
     return audit_paths
 
