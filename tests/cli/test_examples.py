@@ -58,7 +58,13 @@ def test_what_is_told_can_be_typed(
     for folder in ("tests", "recordings"):
         (tmp_path / folder).mkdir()
     (tmp_path / "tests" / "data").symlink_to(ROOT / "tests" / "data")
-    for file in ("recording.jsonl", "day.jsonl", "day.jsonl.zst", "recording.jsonl.gz"):
+    for file in (
+        "recording.jsonl",
+        "day.jsonl",
+        "day.jsonl.zst",
+        "recording.jsonl.gz",
+        "run.jsonl.gz",
+    ):
         (tmp_path / file).write_text(RECORDING)
     if not REAL.match(command):
         run("check", "--json", "verdicts.json")
