@@ -33,7 +33,7 @@ from seriatim_models.machines.equivalent import EQUIVALENT
 from seriatim_models.machines.mutations import FILES, ROOT, Mutation, mutations
 from seriatim_models.machines.trial import judged
 
-LIMIT = 120.0
+LIMIT = 300.0
 """Seconds after which a process is ended that sleeps: what runs in circles is ended by its judge (`quick.allow`)."""
 
 
