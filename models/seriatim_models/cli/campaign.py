@@ -135,9 +135,9 @@ def campaign(
     console = Outputs().console
     try:
         require()
-        spark = session(master)
         if exhaustive:
-            return _exhaustive(spark, programs, mutants)
+            return _exhaustive(master, programs, mutants)
+        spark = session(master)
         from seriatim_models.pipeline.campaign import campaign as run
         from seriatim_models.pipeline.items import items
 
@@ -206,13 +206,12 @@ class _Bar:
         )
 
 
-def _exhaustive(spark: object, programs: list[str], mutants: list[str]) -> int:
-    from pyspark.sql import SparkSession
-
+def _exhaustive(master: str | None, programs: list[str], mutants: list[str]) -> int:
     from seriatim_models.pipeline import subtrees
+    from seriatim_models.pipeline.session import session
     from seriatim_models.programs import MUTANTS, PROGRAMS
 
-    assert isinstance(spark, SparkSession)
+    spark = session(master)
     console = Outputs().console
     worst = 0
     for name in programs:
