@@ -8,12 +8,13 @@ from collections.abc import Callable, Sequence
 
 from rich.console import Console
 
-from seriatim_models.bench import exploring, growing, oracle, show
+from seriatim_models.bench import exploring, growing, oracle, overhead, show
 from seriatim_models.bench.measure import Measured, measured
 
 Part = Callable[[int, float, Callable[[str], None], int], Measured]
 PARTS: dict[str, Part] = {
     exploring.PART: exploring.measure,
+    overhead.PART: overhead.measure,
     oracle.PART: oracle.measure,
     growing.PART: growing.measure,
 }

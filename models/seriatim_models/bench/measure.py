@@ -77,6 +77,8 @@ class Measured(msgspec.Struct, kw_only=True):
     versions: dict[str, str]
     skipped: dict[str, str] = {}
     notes: list[str] = []
+    us: str = "seriatim"
+    """Who the others are compared with."""
     date: str = msgspec.field(default_factory=lambda: datetime.date.today().isoformat())
     machine: str = msgspec.field(default_factory=lambda: machine())
     schema: str = "seriatim-bench/1"

@@ -13,8 +13,6 @@ from rich.table import Table
 from seriatim_models.bench.growth import fit
 from seriatim_models.bench.measure import OUT, Measured, Row, Series
 
-US = "seriatim"
-
 
 def number(value: float) -> str:
     return f"{value:,.0f}" if value >= 100 else f"{value:.3g}"
@@ -56,16 +54,16 @@ def factor(ours: Sequence[float], theirs: Sequence[float]) -> str:
 
 def faster(part: Measured, row: Row) -> str:
     """How many times our rate is theirs, if both count the same thing."""
-    ours = part.row(row.task, US)
-    if ours is None or row.who == US or row.unit != ours.unit:
+    ours = part.row(row.task, part.us)
+    if ours is None or row.who == part.us or row.unit != ours.unit:
         return ""
     return factor(ours.rate, row.rate)
 
 
 def sooner(part: Measured, row: Row) -> str:
     """How many times as long they took to the end as we did."""
-    ours = part.row(row.task, US)
-    return "" if ours is None or row.who == US else factor(row.seconds, ours.seconds)
+    ours = part.row(row.task, part.us)
+    return "" if ours is None or row.who == part.us else factor(row.seconds, ours.seconds)
 
 
 COLUMNS = (
