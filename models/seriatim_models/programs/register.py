@@ -16,7 +16,8 @@ from seriatim_models.properties.inside import INSIDE
 
 ORACLE = (
     "What the oracle judges other systems by. P1 to P15 and P20 read what clients see; P16 to P19 what a recorder\n"
-    "inside shows, and are made of the properties above. `HISTORY.md` says how histories are written and who promises what."
+    "inside shows, and are made of the properties above. "
+    "`HISTORY.md` says how histories are written and who promises what."
 )
 """Between the two tables."""
 
