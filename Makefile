@@ -55,7 +55,7 @@ seriatim: how a message queue's threads must behave, as code you can run, break 
   make bench            us and our peers side by side, in rounds: numbers and a page in build/bench;
                         a peer that cannot be had is skipped with the reason
   make profile          where the time goes on the three hot paths
-  make bench-spark      one check by plain Python, DuckDB, Polars and our Spark pipeline; ARGS="--sizes 20000000"
+  make bench-spark      one check by plain Python, DuckDB, Polars and our Spark pipeline; ARGS="--largest 20000000"
   make test-kill        a stream and an ingest killed with SIGKILL at random moments, KILLS (20) times, then compared
                         with a batch audit; SEED=n replays the moments' seed
   make test-cluster     the pipeline through spark-submit on Spark's own master and two workers, on this machine
@@ -130,7 +130,7 @@ bench-explorer: $(STAMP)
 	@$(BIN)/python -m seriatim_models.bench explorer $(ARGS)
 
 bench-spark: $(STAMP)
-	@$(BIN)/python -m seriatim_models.pipeline.bench $(ARGS)
+	@$(BIN)/python -m seriatim_models.bench pipeline $(ARGS)
 
 test-kill: $(STAMP)
 	@KILLS=$(KILLS) $(BIN)/python -m pytest tests/pipeline/test_kill.py -m slow -s $(ARGS)

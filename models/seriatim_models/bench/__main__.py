@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 
 from rich.console import Console
 
-from seriatim_models.bench import exploring, growing, oracle, overhead, show
+from seriatim_models.bench import exploring, growing, oracle, overhead, pipelines, show
 from seriatim_models.bench.measure import Measured, measured
 
 Part = Callable[[int, float, Callable[[str], None], int], Measured]
@@ -16,6 +16,7 @@ PARTS: dict[str, Part] = {
     exploring.PART: exploring.measure,
     overhead.PART: overhead.measure,
     oracle.PART: oracle.measure,
+    pipelines.PART: pipelines.measure,
     growing.PART: growing.measure,
 }
 
@@ -42,7 +43,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         parser.error(f"no part {unknown[0]!r}; there are {', '.join(PARTS)}")
     if options.rounds < 1 or options.seconds <= 0:
         parser.error("--rounds and --seconds must be positive")
-    console = Console()
+    console = Console(width=None if sys.stdout.isatty() else 150)
     for name in options.parts or PARTS:
         with console.status(name) as status:
             part = PARTS[name](options.rounds, options.seconds, status.update, options.largest)
