@@ -6,7 +6,9 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from seriatim_models.cli.museum import museum
+from seriatim_models.cli.gather import new_report
+from seriatim_models.cli.museum import convicted, museum
+from seriatim_models.cli.tour import write_pages
 from seriatim_models.programs import MUTANTS
 from seriatim_models.programs import museum as rooms
 
@@ -50,3 +52,13 @@ def test_a_page_for_each_tells_what_happened_how_and_the_repair(
         ):
             assert part in page
         assert f"{exhibit.mutant}.html" in index
+
+
+def test_the_tour_has_a_page_for_an_exhibit_though_nobody_published_it(tmp_path: Path) -> None:
+    exhibit = next(e for e in rooms.EXHIBITS if not e.mutant.startswith("published-"))
+    report = new_report(None, None, "greenlet", "pyspark")
+    report.mutants.append(convicted(exhibit.mutant))
+    pages = write_pages(report, tmp_path)
+    page = (tmp_path / pages[exhibit.mutant]).read_text(encoding="utf-8")
+    for part in ("What happened", exhibit.bug, "The interleaving", "the repair"):
+        assert part in page

@@ -34,7 +34,7 @@ def museum(out: str) -> None:
 
     folder = Path(out)
     folder.mkdir(parents=True, exist_ok=True)
-    shown = [(e, _convicted(e.mutant)) for e in track(EXHIBITS, "exhibits", transient=True)]
+    shown = [(e, convicted(e.mutant)) for e in track(EXHIBITS, "exhibits", transient=True)]
     for exhibit, run in shown:
         page = mutant_page(run, PROPERTIES[run.expected].sentence, "index.html", exhibit)
         (folder / f"{run.mutant}.html").write_text(page, encoding="utf-8")
@@ -42,7 +42,8 @@ def museum(out: str) -> None:
     click.echo(f"{len(shown)} exhibits: {folder / 'index.html'}")
 
 
-def _convicted(id: str) -> MutantRun:
+def convicted(id: str) -> MutantRun:
+    """The counterexample of an exhibit, with all that its page needs."""
     from seriatim_models.programs import MUTANTS, PROGRAMS, check_program
 
     mutant = MUTANTS[id]

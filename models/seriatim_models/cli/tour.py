@@ -58,7 +58,7 @@ RACE = "published-immediate"
     "--mutants/--no-mutants",
     default=True,
     show_default=True,
-    help="Run every known mistake, and write a page for each that was published.",
+    help="Run every known mistake, and write a page for each that was published or that a broker really had.",
 )
 @click.option(
     "--out", default="build/report", show_default=True, metavar="DIR", help="Where the page goes."
@@ -107,15 +107,23 @@ def tour(data: str, engine: str, budget: float | None, mutants: bool, out: str) 
 
 
 def write_pages(report: Report, out: Path) -> dict[str, str]:
-    """A page for each mutant that was published, and where they are, seen from the report."""
+    """A page for each mutant that was published or is in the museum, and where they are, seen from the report."""
+    from seriatim_models.programs.museum import EXHIBITS
+
+    told = {exhibit.mutant: exhibit for exhibit in EXHIBITS}
     pages = {}
-    published = [m for m in report.mutants if m.mutant.startswith("published-") and m.run.story]
-    with Work(len(published), "pages").running() as work:
-        for mutant in published:
+    shown = [
+        m
+        for m in report.mutants
+        if m.run.story and (m.mutant in told or m.mutant.startswith("published-"))
+    ]
+    with Work(len(shown), "pages").running() as work:
+        for mutant in shown:
             with work.item(f"page of {mutant.mutant}"):
                 link = f"mutants/{mutant.mutant}.html"
                 said = report.sentences.get(mutant.expected, "")
-                page = mutant_page(fates.decided_race(mutant), said, "../index.html#mutants")
+                run = fates.decided_race(mutant)
+                page = mutant_page(run, said, "../index.html#mutants", told.get(mutant.mutant))
                 put(str(out / link), page.encode())
                 pages[mutant.mutant] = link
     return pages
