@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 
 import pytest
-from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import HealthCheck, Phase, core, given, settings
 from hypothesis.stateful import run_state_machine_as_test
 
 import seriatim.queue as reference
@@ -16,7 +16,7 @@ from seriatim_models.machines.sequential import KINDS, machine
 DRAWN = settings(
     max_examples=150,
     stateful_step_count=50,
-    derandomize=True,
+    derandomize=core.global_force_seed is None,  # --hypothesis-seed=N draws others
     database=None,
     deadline=None,
     phases=[Phase.generate],

@@ -8,6 +8,14 @@ CORNERS: dict[str, Plan] = {
     "a push consumer closes while a message arrives": Plan(
         kind="push", takers=(Taker(script=("close",)),), publishers=((Told(),),)
     ),
+    "a push consumer gives back while the job serves it": Plan(
+        kind="push",
+        there=(Told(),),
+        takers=(
+            Taker(acquires=False, keys=("x",), credit=0, script=("release", "resume", "release")),
+            Taker(held=2, script=("release", "resume", "release")),
+        ),
+    ),
     "credit comes while credit is paid": Plan(
         kind="push",
         there=(Told(), Told()),

@@ -9,7 +9,7 @@ a consumer without credit does not say that it wants work, and who was woken pul
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from types import ModuleType
 from typing import Any, Protocol
@@ -79,51 +79,118 @@ PULLS = ("pull", "pull", "release", "dequeue", "grant", "pause", "resume", "clos
 PUSHES = ("attempt", "release", "dequeue", "grant", "pause", "resume", "close")
 
 
+@dataclass(frozen=True)
+class About:
+    """What plans choose from: a value that stands twice is drawn twice as often."""
+
+    kinds: tuple[str, ...] = ("pull", "pull", "push")
+    levels: tuple[int, ...] = (1, 1, 2)
+    keys: tuple[str, ...] = ("", "", "x")
+    groups: tuple[str, ...] = ("", "", "g")
+    there: tuple[str, ...] = ("", "", "", "held", "expiring")
+    """How messages that are there at the beginning are special, and those that come."""
+    coming: tuple[str, ...] = ("", "", "immediate", "immediate", "held", "expiring")
+    number: tuple[int, ...] = (0, 1, 2, 3)
+    """How many there are at the beginning, and how many a publisher sends."""
+    coming_at_once: tuple[int, ...] = (1, 2)
+    consumers: tuple[int, ...] = (1, 2, 3)
+    acquires: tuple[bool, ...] = (True, True, True, False)
+    selectors: tuple[tuple[str, ...] | None, ...] = (None, None, ("x",))
+    credit: tuple[int | None, ...] = (None, None, 0, 1, 2)
+    alone: tuple[bool, ...] = (False, False, True)
+    keeps: tuple[str, ...] = ("keep", "dequeue", "return")
+    held: tuple[int, ...] = (0, 1, 2)
+    pulls: tuple[str, ...] = PULLS
+    pushes: tuple[str, ...] = PUSHES
+    io: tuple[int, ...] = (0, 0, 0, 1, 2)
+
+
+PLAIN = About(
+    kinds=("pull",),
+    levels=(1,),
+    keys=("",),
+    groups=("",),
+    there=("",),
+    coming=("",),
+    acquires=(True,),
+    selectors=(None,),
+    alone=(False,),
+    io=(0,),
+)
+ABOUT = {
+    "anything": About(),
+    "giving back": replace(
+        PLAIN,
+        number=(2,),
+        consumers=(2,),
+        credit=(0, 1),
+        held=(1,),
+        pulls=("release", "grant"),
+    ),
+    "arriving": replace(PLAIN, kinds=("pull", "push"), number=(0, 1), consumers=(1,)),
+    "waking": replace(
+        PLAIN,
+        number=(0, 1),
+        coming_at_once=(2,),
+        consumers=(1,),
+        credit=(None, None, 2),
+        pulls=("pull", "grant", "pause", "resume"),
+    ),
+    "first come": replace(
+        PLAIN, number=(0,), coming_at_once=(1,), consumers=(2,), credit=(None,), pulls=("resume",)
+    ),
+    "handing over": replace(PLAIN, io=(1, 2)),
+}
+"""Drawn from everything at once, what takes three things to go wrong goes wrong too rarely: so most are about one."""
+
+
 @st.composite
-def plans(draw: st.DrawFn, threads: int = 3, operations: int = 3, kind: str = "") -> Plan:
-    """Two to `threads` threads of one to `operations` operations each."""
-    kind = kind or draw(st.sampled_from(["pull", "pull", "push"]))
-    levels = draw(st.sampled_from([1, 1, 2]))
-    special = st.sampled_from(["", "", "", "held", "expiring"])
-    first = draw(st.lists(told(levels, special), max_size=3))
+def plans(
+    draw: st.DrawFn, threads: int = 3, operations: int = 3, kind: str = "", about: str = ""
+) -> Plan:
+    """Two to `threads` threads of one to `operations` operations each; `about` is one of `ABOUT`, else any."""
+    of = ABOUT[about or draw(st.sampled_from(["anything", *ABOUT]))]
+    kind = kind or draw(st.sampled_from(of.kinds))
+    levels = draw(st.sampled_from(of.levels))
+    first = [draw(told(of, levels, of.there)) for _ in range(draw(st.sampled_from(of.number)))]
     at_work = draw(st.integers(2, threads))
-    consumers = draw(st.integers(1, at_work))
-    alone = consumers == 1 and draw(st.sampled_from([False, False, True]))
-    takers = [draw(taker(kind, operations, alone)) for _ in range(consumers)]
+    consumers = draw(st.sampled_from([n for n in of.consumers if n <= at_work]))
+    alone = consumers == 1 and draw(st.sampled_from(of.alone))
+    takers = [draw(taker(of, kind, operations, alone)) for _ in range(consumers)]
     rest = at_work - consumers
     housekeeping = rest > 0 and any(t.special for t in first)
-    io = draw(st.sampled_from([0, 0, 0, 1, 2])) if kind == "pull" else 0
-    later = st.sampled_from(["", "", "immediate", "immediate", "held", "expiring"])
-    publishers = [
-        tuple(draw(st.lists(told(levels, later), min_size=1, max_size=min(2, operations))))
-        for _ in range(rest - housekeeping)
-    ]
+    io = draw(st.sampled_from(of.io)) if kind == "pull" else 0
+    later = told(of, levels, of.coming)
+    many = min(draw(st.sampled_from(of.coming_at_once)), operations)
+    publishers = [tuple(draw(later) for _ in range(many)) for _ in range(rest - housekeeping)]
     return Plan(kind, levels, tuple(first), tuple(takers), tuple(publishers), housekeeping, io)
 
 
-def told(levels: int, special: st.SearchStrategy[str]) -> st.SearchStrategy[Told]:
+def told(of: About, levels: int, special: tuple[str, ...]) -> st.SearchStrategy[Told]:
     return st.builds(
         Told,
         priority=st.sampled_from([4, 9]) if levels > 1 else st.just(4),
-        key=st.sampled_from(["", "", "x"]),
-        group=st.sampled_from(["", "", "g"]),
-        special=special,
+        key=st.sampled_from(of.keys),
+        group=st.sampled_from(of.groups),
+        special=st.sampled_from(special),
     )
 
 
-def taker(kind: str, operations: int, alone: bool) -> st.SearchStrategy[Taker]:
+def taker(of: About, kind: str, operations: int, alone: bool) -> st.SearchStrategy[Taker]:
     script = st.lists(
-        st.sampled_from(PULLS if kind == "pull" else PUSHES), min_size=1, max_size=operations
+        st.sampled_from(of.pulls if kind == "pull" else of.pushes),
+        min_size=1,
+        max_size=operations,
     )
     return st.builds(
         Taker,
-        acquires=st.sampled_from([True, True, True, False]),
+        acquires=st.sampled_from(of.acquires),
         priority=st.integers(0, 1) if kind == "pull" else st.just(0),
-        keys=st.sampled_from([None, None, ("x",)]),
-        credit=st.sampled_from([None, None, 0, 1, 2]),
+        keys=st.sampled_from(of.selectors),
+        credit=st.sampled_from(of.credit),
         exclusive=st.just(alone),
-        keeps=st.sampled_from(["keep", "dequeue", "return"]),
-        held=st.integers(0, 2),
+        keeps=st.sampled_from(of.keeps),
+        held=st.sampled_from(of.held),
         script=script.map(tuple),
         target=st.integers(0, 3) if kind == "pull" else st.just(0),
     )
@@ -150,12 +217,14 @@ class _Client:
     """A taker at work."""
 
     plan: Taker
+    name: str
     queue: Any
-    wake: Any
+    host: Host
     consumer: Any = None
 
     def __post_init__(self) -> None:
-        self.has: list[reference.QueueEntry] = []
+        self.wake = self.host.semaphore(0, f"{self.name}.wake")
+        self.has: Any = self.host.cell((), f"{self.name}.has")
         self.returned: set[str] = set()
         self.closed = False
 
@@ -163,7 +232,20 @@ class _Client:
         self.wake.release()
 
     def send(self, consumer: reference.Consumer, entry: reference.QueueEntry) -> None:
-        self.has.append(entry)
+        self.keep(entry)
+
+    def keep(self, entry: reference.QueueEntry) -> None:
+        """Of a push queue whoever delivers does this, while the client's own thread may give something back."""
+        while not self.has.compare_and_set(has := self.has.get(), (*has, entry)):
+            pass
+
+    def give(self, entry: reference.QueueEntry | None = None) -> reference.QueueEntry | None:
+        """Let go of `entry`, or of what it has had the longest, if it has anything."""
+        while has := self.has.get():
+            gone: reference.QueueEntry = entry or has[0]
+            if self.has.compare_and_set(has, tuple(e for e in has if e is not gone)):
+                return gone
+        return None
 
     def able(self) -> bool:
         credit = self.consumer.credit
@@ -187,11 +269,11 @@ class _Client:
         if not self.plan.acquires or self.plan.keeps == "keep":
             return
         if self.plan.keeps == "dequeue":
-            self.has.remove(entry)
+            self.give(entry)
             self.queue.dequeue(entry, self.consumer)
         elif entry.message.id not in self.returned:
             self.returned.add(entry.message.id)
-            self.has.remove(entry)
+            self.give(entry)
             self.queue.release(entry, self.consumer)
 
     def pull(self) -> None:
@@ -202,15 +284,15 @@ class _Client:
     def attempt(self) -> None:
         entry = self.queue.attempt(self.consumer, "job")
         if entry is not None:
-            self.has.append(entry)
+            self.keep(entry)
 
     def release(self) -> None:
-        if self.has:
-            self.queue.release(self.has.pop(0), self.consumer)
+        if (entry := self.give()) is not None:
+            self.queue.release(entry, self.consumer)
 
     def dequeue(self) -> None:
-        if self.has:
-            self.queue.dequeue(self.has.pop(0), self.consumer)
+        if (entry := self.give()) is not None:
+            self.queue.dequeue(entry, self.consumer)
 
     def grant(self) -> None:
         self.queue.grant(self.consumer, 1)
@@ -246,7 +328,7 @@ class _Connected:
                 return more
 
             def send(self, consumer: reference.Consumer, entry: reference.QueueEntry) -> None:
-                end.clients[consumer.name].has.append(entry)
+                end.clients[consumer.name].keep(entry)
                 self.sent.append((consumer, entry))
 
         self.target: Any = Target(session, name)
@@ -327,7 +409,7 @@ def start(plan: Plan, lib: ModuleType, stage: Stage) -> Any:
         scheduler, connected = _connections(lib, host)
     for n, taker in enumerate(plan.takers, 1):
         name = f"C{n}"
-        client = _Client(taker, queue, host.semaphore(0, f"{name}.wake"))
+        client = _Client(taker, name, queue, host)
         client.consumer = queue.subscribe(
             name,
             connected[taker.target].target if plan.io else client,
@@ -345,7 +427,7 @@ def start(plan: Plan, lib: ModuleType, stage: Stage) -> Any:
             if plan.kind == "pull":
                 queue.deliver_single_message(client.consumer)
             elif client.able() and (entry := queue.attempt(client.consumer, "job")) is not None:
-                client.has.append(entry)
+                client.keep(entry)
     for client in clients:
         name = client.consumer.name
         if plan.io:

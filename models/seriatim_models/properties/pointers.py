@@ -70,12 +70,13 @@ class Sp2(OnReplay):
                     tested += 1
                     if state == "AVAILABLE" and ahead(consumer["pointer"], entry):
                         moved = [e for e in sub.pointer if ahead(e.args["new"], entry)]
-                        since = next(e for e in h.events if e.i == entry.state.when[-1])
+                        since = [e for e in h.events if e.i in entry.state.when[-1:]]
+                        evidence = sorted([*since, *moved[-1:]], key=lambda e: e.i)
                         bad.append(
                             (
                                 f"{m} is available and {name} wants it, but its pointer is past it, "
                                 f"at {consumer['pointer']}",
-                                sorted([since, *moved[-1:]], key=lambda e: e.i),
+                                evidence or [shot],  # an entry that was overwritten has no past
                             )
                         )
         return Finding.of(self.id, tested, bad)
