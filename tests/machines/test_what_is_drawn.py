@@ -14,7 +14,7 @@ from seriatim_models.machines.plans import Plan, plans
 from seriatim_models.machines.sequential import KINDS, machine
 
 DRAWN = settings(
-    max_examples=150,
+    max_examples=300,
     stateful_step_count=50,
     derandomize=core.global_force_seed is None,  # --hypothesis-seed=N draws others
     database=None,

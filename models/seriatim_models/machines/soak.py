@@ -61,7 +61,13 @@ class Soak:
             if self.over():
                 return
             result = concurrent.run(plan, executions=300, seed=self.seed)
-            self.done.update(programs=1, schedules=result.executions, traces=result.traces or 0)
+            self.done.update(
+                {
+                    "programs": 1,
+                    "schedules": result.executions,
+                    "distinct traces": result.traces or 0,
+                }
+            )
             if result.counterexample is not None:
                 raise AssertionError(concurrent.report(plan, result, self.seed))
 
@@ -112,7 +118,9 @@ class Soak:
         return f"python -m seriatim_models.machines.soak 600 {self.seed}"
 
     def so_far(self) -> str:
-        parts = [f"{self.done[k]} {k}" for k in ("machines", "programs", "schedules", "traces")]
+        parts = [
+            f"{self.done[k]} {k}" for k in ("machines", "programs", "schedules", "distinct traces")
+        ]
         return (
             f"{', '.join(parts)} (a lower bound), {self.done['runs on threads']} runs on threads, "
             f"seeds {self.first} to {self.seed}"
