@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 
 from rich.console import Console
 
-from seriatim_models.bench import exploring, growing, oracle, overhead, pipelines, show
+from seriatim_models.bench import campaigns, exploring, growing, oracle, overhead, pipelines, show
 from seriatim_models.bench.measure import Measured, measured
 
 Part = Callable[[int, float, Callable[[str], None], int], Measured]
@@ -17,6 +17,7 @@ PARTS: dict[str, Part] = {
     overhead.PART: overhead.measure,
     oracle.PART: oracle.measure,
     pipelines.PART: pipelines.measure,
+    campaigns.PART: campaigns.measure,
     growing.PART: growing.measure,
 }
 

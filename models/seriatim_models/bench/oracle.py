@@ -111,13 +111,12 @@ def porcupine() -> Path:
 
 @dataclass(frozen=True)
 class Knossos:
-    """Jepsen's linearizability checker; it is had through Leiningen."""
+    """Jepsen's linearizability checker."""
 
     name: str = "Knossos"
 
     def prepare(self) -> str:
-        need("lein")
-        raise Absent("how to drive it is not written yet")
+        raise Absent("it is had from Clojars through Leiningen, which this bench does not install")
 
     def check(self, folder: Path, seconds: float) -> Judged:
         raise Absent("not driven")
