@@ -1,4 +1,4 @@
-"""Small plans that drawing comes upon too rarely: each reaches something of the reference that nothing else did."""
+"""Small plans that drawing comes upon too rarely: each reaches what nothing else did, or showed a fault of ours."""
 
 from __future__ import annotations
 
