@@ -8,7 +8,16 @@ from collections.abc import Callable, Sequence
 
 from rich.console import Console
 
-from seriatim_models.bench import campaigns, exploring, growing, oracle, overhead, pipelines, show
+from seriatim_models.bench import (
+    campaigns,
+    exploring,
+    growing,
+    oracle,
+    overhead,
+    pipelines,
+    show,
+    streams,
+)
 from seriatim_models.bench.measure import Measured, measured
 
 Part = Callable[[int, float, Callable[[str], None], int], Measured]
@@ -17,6 +26,7 @@ PARTS: dict[str, Part] = {
     overhead.PART: overhead.measure,
     oracle.PART: oracle.measure,
     pipelines.PART: pipelines.measure,
+    streams.PART: streams.measure,
     campaigns.PART: campaigns.measure,
     growing.PART: growing.measure,
 }
