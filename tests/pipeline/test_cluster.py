@@ -19,7 +19,8 @@ from urllib.request import urlopen
 import pytest
 
 import seriatim_models
-from seriatim_models.conformance.profiles import PROFILES
+from seriatim_models.conformance.profiles import PROFILES, SYSTEMS
+from seriatim_models.conformance.standing import forms
 from seriatim_models.pipeline import audit_paths, java, tables
 from seriatim_models.pipeline.generate import generate
 
@@ -120,7 +121,9 @@ def test_an_audit_through_spark_submit_says_what_the_local_engine_says(
         (tmp_path / "in" / path.name).write_bytes(path.read_bytes())
     said = submit(cluster, "audit", tmp_path / "in", "--engine", "spark", "--out", tmp_path / "out")
     assert said.returncode == 1, said.stderr
-    local = audit_paths([tmp_path / "in"], properties=PROFILES["any"].properties)
+    # What the command judges: what it was asked for, and the promises of the systems that it compares with.
+    judges = forms((PROFILES["any"], *SYSTEMS.values()))
+    local = audit_paths([tmp_path / "in"], properties=judges)
     verdicts = tables.read(tmp_path / "out")["verdicts"].to_pylist()
     assert [(v["run"], v["property"], v["n_tested"], v["n_violations"]) for v in verdicts] == [
         (f.subject, f.property, f.n_tested, f.n_violations) for f in local.findings
