@@ -121,6 +121,9 @@ def host() -> None:
         assert not lock.try_acquire(), "with holds the lock"
     assert lock.try_acquire(), "and lets it go"
     lock.release()
+    lock.acquire()
+    assert not lock.try_acquire(), "acquire holds the lock"
+    lock.release()
     permits = h.semaphore(1)
     assert permits.try_acquire(), "a permit that is there is taken"
     assert not permits.try_acquire(), "one that is not there is not"
@@ -164,6 +167,8 @@ def host() -> None:
     one, other = h.cell(0), h.cell(list[int]())
     assert other.compare_and_set([], [1]), "values are compared by =="
     assert one.compare_and_set(0, 1), "a cell without a watcher can be set"
+    odd = h.cell(float("nan"))
+    assert odd.compare_and_set(odd.get(), 0.0), "what is the same object is the same value"
     told: list[tuple[int, str, str, dict[str, object]]] = []
     before = h.now()
     Threads(lambda *said: told.append(said)).record("x", a=1)
