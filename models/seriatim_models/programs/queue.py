@@ -618,6 +618,26 @@ def _(world: World, lib: ModuleType) -> None:
 
 
 @program(
+    "browser-selects",
+    "Messages arrive for a browser that looks for one of them only.",
+    "SO-4 WK-1",
+    "One browser with a selector, about to rest; two messages, the second of which it wants.",
+    43,
+)
+def _(world: World, lib: ModuleType) -> None:
+    s = Scene(world, lib)
+    q = s.pull()
+    browser, inbox = s.subscribe(q, "browser", acquires=False, keys=frozenset({"b"}))
+    s.serve(browser, inbox, first=lambda: q.deliver_single_message(browser))
+
+    def publish() -> None:
+        q.enqueue(s.message("m1", key="a"))
+        q.enqueue(s.message("m2", key="b"))
+
+    s.spawn(publish, name="P")
+
+
+@program(
     "priority-pause",
     "The consumer of high priority loses interest while a message arrives that a lower one would take.",
     "WK-1 WK-3 WK-4 WK-5 WK-7 QL-1",
