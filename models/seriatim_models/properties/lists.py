@@ -208,7 +208,7 @@ class Ql5(OnReplay):
             entry = h.entries.get(op.args["m"]) if op is not None else None
             if op is None or entry is None or not woken.acquires or entry.group:
                 continue
-            since = self._waiting_since(h, woken.name, e.i)
+            since = self._waiting_since(h, woken.name, op.start, e.i)
             for rival in h.subs.values():
                 if rival is woken or rival.cprio != woken.cprio or rival.q != woken.q:
                     continue
@@ -232,13 +232,19 @@ class Ql5(OnReplay):
         return Finding.of(self.id, tested, bad)
 
     @staticmethod
-    def _waiting_since(h: Replay, name: str, until: int) -> float | None:
-        """When the consumer's last stay in Interested before `until` began."""
-        enters = [
-            m.i
-            for m in h.subs[name].moves
-            if m.i < until and m.args["at"] == "enter" and m.args["new"] == "Interested"
-        ]
+    def _waiting_since(h: Replay, name: str, start: int, until: int) -> float | None:
+        """Since when the consumer stood where who notifies it may have met it.
+
+        Who walks the list may still have the place in hand at which the consumer stood when the walk began, although
+        somebody else woke it since and it went to the back: that is no overtaking. So the place at `start` counts,
+        and only for one who was not there then the last stay before `until`.
+        """
+        arrivals = [m for m in h.subs[name].moves if m.args["at"] == "enter"]
+        # A move is recorded where it leaves and where it enters; in between it may still be met at the old place.
+        before = [m for m in arrivals if m.i <= start]
+        if before and before[-1].args["new"] == "Interested":
+            return before[-1].i
+        enters = [m.i for m in arrivals if m.i < until and m.args["new"] == "Interested"]
         return enters[-1] if enters else inf
 
 
