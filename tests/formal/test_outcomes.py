@@ -9,6 +9,8 @@ import pytest
 from seriatim_models.formal import outcomes, pairs
 from seriatim_models.programs import PROGRAMS
 
+# Programs of the machine, not of .venv. `make spec`, which runs before the tests in .ci/run, installs them and makes
+# the same comparison over all pairs, without a skip.
 spin = pytest.mark.skipif(
     shutil.which("spin") is None or shutil.which("gcc") is None,
     reason="spin and gcc are not installed; make spec installs them, or says how",

@@ -80,6 +80,7 @@ def test_crash_anywhere_loses_nothing(kept: int | None, zeros: bool) -> None:
         assert reader.read(100)[-1].message == b"goes on"
 
 
+# Windows has no fork; crashes at every byte are tested there too, above, over a made disk.
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="processes are forked to be killed")
 def test_process_killed_at_every_change_of_real_files_loses_nothing(tmp_path: Path) -> None:
     """Each open for writing, half of each write, each fsync, rename and truncation: also those of the state files."""
