@@ -146,8 +146,8 @@ def one_process(folder: Path) -> tuple[int, int]:
     from seriatim_models.pipeline.summarise import Fold, finished
 
     manifest = chunks.read_manifest(folder)
-    (task,) = chunks.tasks(folder, manifest, 1)
-    fold = Fold([FirstDeliveryOrder()], task.shelves, first=True, measure=False)
+    (task,) = chunks.stretches(folder, manifest, 1)
+    fold = Fold([FirstDeliveryOrder()], [], first=True, measure=False)
     for file in task.files:
         fold.file(file)
     prop = fold.properties[0]

@@ -11,13 +11,15 @@ and the next one deletes it.
 
 A chunk has the columns of qh/1 (`history.table`; those that are empty throughout are left out) and two more:
 `n`, the event's place in the run, and `shelf`, a bucket of queues (``q000`` and so on, or ``control`` for events that
-name no queue and so concern all). Its rows are sorted by shelf, then by `n`; the manifest says how many each shelf has.
+name no queue and so concern all). Its rows are sorted by shelf, then by `n`; each shelf is a row group of its own, and
+the manifest says how long.
 """
 
 from __future__ import annotations
 
 import zlib
-from collections.abc import Iterable, Iterator, Mapping
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from pathlib import Path
 
 import msgspec
@@ -30,9 +32,10 @@ from seriatim_models.history import Event, Rejected, table
 from seriatim_models.pipeline.errors import PipelineError
 from seriatim_models.pipeline.findings import RunStatistics
 from seriatim_models.pipeline.runs import FileCount
+from seriatim_models.properties.base import Scope
 from seriatim_models.properties.blackbox.lives import ACQUIRES
 
-SCHEMA = "seriatim-chunks/2"
+SCHEMA = "seriatim-chunks/3"
 SLICE = 100_000  # events: about 100 MB as Python objects, and a few seconds of work
 BUCKETS = 16
 CONTROL = "control"
@@ -51,9 +54,14 @@ QUARANTINE = pa.schema(
 )
 
 
+def bucket(name: str, of: int) -> int:
+    """One of so many, the same in every process."""
+    return zlib.crc32(name.encode()) % of
+
+
 def shelf(q: str) -> str:
     """Where the events of a queue lie."""
-    return f"q{zlib.crc32(q.encode()) % BUCKETS:03d}"
+    return f"q{bucket(q, BUCKETS):03d}"
 
 
 def shelf_of(event: Event) -> str:
@@ -68,6 +76,8 @@ class Chunk(msgspec.Struct, frozen=True):
     path: str
     rows: int
     shelves: dict[str, int]
+    lone: bool = False
+    """Somebody acts on a connection without a channel, so that connections do not tell apart who acts."""
 
 
 class Stamp(msgspec.Struct, frozen=True):
@@ -117,13 +127,24 @@ class Manifest(msgspec.Struct):
         return out
 
 
-class Task(msgspec.Struct, frozen=True):
-    """What one map task summarises: chunks of one run that follow each other."""
+class Stretch(msgspec.Struct, frozen=True):
+    """What one task summarises of a run that is cut by time: chunks that follow each other."""
 
     run: str
-    shelves: list[str]
-    """All buckets of the run."""
     files: list[str]
+
+
+class Share(msgspec.Struct, frozen=True):
+    """What one task judges of a run from its beginning to its end: all of some queues, connections or messages."""
+
+    run: str
+    scope: Scope
+    files: list[str]
+    shelves: list[str] = []
+    """Of scope ``queue``: which."""
+    part: int = 0
+    parts: int = 1
+    """Of the other scopes: which of so many by hash."""
 
 
 def write_manifest(folder: Path, manifest: Manifest) -> None:
@@ -145,8 +166,8 @@ def read_manifest(folder: Path) -> Manifest:
     return manifest
 
 
-def tasks(folder: Path, manifest: Manifest, pieces: int) -> list[Task]:
-    """Every run cut into tasks, about `pieces` in all and of like size.
+def stretches(folder: Path, manifest: Manifest, pieces: int) -> list[Stretch]:
+    """Every run cut by time, about `pieces` in all and of like size.
 
     A chunk is a range of the run's order and not a queue, so a queue that holds most events is cut like all others.
     """
@@ -155,18 +176,54 @@ def tasks(folder: Path, manifest: Manifest, pieces: int) -> list[Task]:
     share = max(total / max(pieces, 1), 1)
     out = []
     for run, of in runs:
-        shelves = sorted({s for c in of for s in c.shelves} - {CONTROL}) or [CONTROL]
         files: list[str] = []
         rows = 0
         for chunk in of:
             files.append(str(folder / chunk.path))
             rows += chunk.rows
             if rows >= share:
-                out.append(Task(run, shelves, files))
+                out.append(Stretch(run, files))
                 files, rows = [], 0
         if files:
-            out.append(Task(run, shelves, files))
+            out.append(Stretch(run, files))
     return out
+
+
+def shares(folder: Path, manifest: Manifest, scopes: Iterable[Scope], parts: int) -> list[Share]:
+    """Every run divided by each of some scopes into at most so many parts, the longest first.
+
+    Whoever is given the next one when he is done with his last then ends about when the others do.
+    """
+    out: list[tuple[float, Share]] = []
+    for run, of in sorted(manifest.runs().items()):
+        files = [str(folder / c.path) for c in of]
+        rows = sum(c.rows for c in of)
+        if not rows:
+            continue
+        # A run of a few chunks is not worth many tasks.
+        n_parts = max(1, min(parts, -(-rows // SLICE)))
+        for scope in scopes:
+            if scope == "queue":
+                for shelves, held in _divided(of, n_parts):
+                    out.append((held, Share(run, scope, files, shelves)))
+                continue
+            apart = 1 if scope == "connection" and any(c.lone for c in of) else n_parts
+            out += [(rows / apart, Share(run, scope, files, [], k, apart)) for k in range(apart)]
+    return [share for _, share in sorted(out, key=lambda sized: -sized[0])]
+
+
+def _divided(of: Iterable[Chunk], parts: int) -> list[tuple[list[str], int]]:
+    """The buckets of queues in parts of like size, and how many rows each has."""
+    rows: Counter[str] = Counter()
+    for chunk in of:
+        rows.update(chunk.shelves)
+    control = rows.pop(CONTROL, 0)
+    made: list[tuple[list[str], int]] = [([], control) for _ in range(min(parts, len(rows)) or 1)]
+    for name, n in sorted(rows.items(), key=lambda counted: (-counted[1], counted[0])):
+        # The longest bucket to the shortest part.
+        at = min(range(len(made)), key=lambda k: made[k][1])
+        made[at] = ([*made[at][0], name], made[at][1] + n)
+    return [(names or [CONTROL], held) for names, held in made]
 
 
 def order(shelves: pa.Array, n: pa.Array) -> pa.Array:
@@ -180,15 +237,35 @@ def write_chunk(folder: Path, name: str, columns: Mapping[str, pa.Array]) -> Chu
     full = {c: a for c, a in columns.items() if a.null_count < len(a)}
     rows = pa.table(full)
     rows = rows.take(order(rows["shelf"], rows["n"]))
-    pq.write_table(
-        rows, folder / name, compression="zstd", compression_level=1, row_group_size=len(rows)
-    )
-    counts = pc.value_counts(rows["shelf"]).to_pylist()
-    return Chunk(name, len(rows), {c["values"]: c["counts"] for c in counts})
+    counts = {c["values"]: c["counts"] for c in pc.value_counts(rows["shelf"]).to_pylist()}
+    counts = dict(sorted(counts.items()))
+    with pq.ParquetWriter(
+        folder / name, rows.schema, compression="zstd", compression_level=1
+    ) as file:
+        begin = 0
+        for n in counts.values():
+            file.write_table(rows.slice(begin, n), row_group_size=n)
+            begin += n
+    return Chunk(name, len(rows), counts, _lone(rows))
 
 
-def read_chunk(file: str, columns: list[str] | None = None) -> pa.RecordBatch:
-    """A chunk's rows, sorted by shelf and `n`. Raises `PipelineError` if they are not: the verdicts rest on it."""
+def _lone(rows: pa.Table) -> bool:
+    """See `Chunk.lone`."""
+    if "conn" not in rows.schema.names:
+        return False
+    some = pc.and_(pc.not_equal(rows["conn"], ""), pc.invert(pc.starts_with(rows["ev"], "conn_")))
+    if "ch" in rows.schema.names:
+        some = pc.and_(some, pc.is_null(rows["ch"]))
+    return bool(pc.any(some).as_py())
+
+
+def read_chunk(
+    file: str, columns: Iterable[str] | None = None, shelves: Collection[str] | None = None
+) -> pa.RecordBatch:
+    """A chunk's rows, or those of some of its shelves, sorted by shelf and `n`.
+
+    Raises `PipelineError` if they are not: the verdicts rest on it.
+    """
     try:
         names = pq.read_schema(file).names
         if not {"n", "shelf"} <= set(names):
@@ -197,21 +274,40 @@ def read_chunk(file: str, columns: list[str] | None = None) -> pa.RecordBatch:
         # What repeats is read as codes where nobody wants objects of it.
         coded = [] if columns is None else [c for c in CODED if c in names]
         with pq.ParquetFile(file, read_dictionary=[*coded, "shelf"]) as held:
-            rows = held.read(chosen, use_threads=False).combine_chunks()
+            groups = [
+                g
+                for g in range(held.num_row_groups)
+                if shelves is None or _shelf_of_group(held, g) in shelves
+            ]
+            rows = held.read_row_groups(groups, chosen, use_threads=False).combine_chunks()
     except (pa.ArrowException, OSError) as error:
         raise PipelineError(f"{file}: not readable as a chunk: {error}") from error
+    if not len(rows):
+        return pa.RecordBatch.from_arrays(
+            [pa.nulls(0, f.type) for f in rows.schema], schema=rows.schema
+        )
     batch = rows.to_batches()[0]
-    shelves = batch["shelf"].dictionary_encode()
-    codes = np.asarray(shelves.indices)
+    encoded = batch["shelf"].dictionary_encode()
+    codes = np.asarray(encoded.indices)
     n = np.asarray(batch["n"])
     same = codes[1:] == codes[:-1]
     if (
-        len(shelves.dictionary) != 1 + np.count_nonzero(~same)
+        len(encoded.dictionary) != 1 + np.count_nonzero(~same)
         or np.any(n[1:][same] <= n[:-1][same])
-        or shelves.dictionary.to_pylist() != sorted(shelves.dictionary.to_pylist())
+        or encoded.dictionary.to_pylist() != sorted(encoded.dictionary.to_pylist())
     ):
         raise PipelineError(f"{file}: its rows are not sorted by shelf and n")
     return batch
+
+
+def _shelf_of_group(file: pq.ParquetFile, group: int) -> str:
+    """The shelf that a row group has, by the file's own statistics."""
+    of = file.metadata.row_group(group)
+    columns = [of.column(c) for c in range(of.num_columns)]
+    (found,) = [c.statistics for c in columns if c.path_in_schema == "shelf"]
+    if found is None or found.min != found.max:
+        raise PipelineError(f"row group {group} is not of one shelf")
+    return str(found.min)
 
 
 def in_order(batch: pa.RecordBatch) -> pa.RecordBatch:

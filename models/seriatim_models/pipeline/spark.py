@@ -1,13 +1,16 @@
-"""The Spark engine: chunk files to summaries in tasks, summaries to findings in a tree. No event is shuffled.
+"""The Spark engine: chunk files to findings, each stage from DataFrame to DataFrame. No event is shuffled.
 
-Three stages, each from DataFrame to DataFrame:
+What judges queues, connections or messages is divided by them, since its state is small if it begins at the beginning:
+
+- `apart`: a task reads its share of a run from beginning to end and gives findings (`shares`).
+
+What judges a run as a whole, has a form over columns, or is counted, is divided by time:
 
 - `summaries`: a task folds the chunks of a stretch of one run, as the local engine would, and gives the summaries.
 - `combined`: neighbouring summaries of a chain are joined, `FAN` at a time, until so few are left.
 - `judged`: the rest of each chain is joined and `finish` is asked.
 
-The driver sees findings and statistics only. A task is a stretch of a run, whatever queues are in it, so a queue that
-holds half of all events is cut like all others.
+The driver sees findings and statistics only.
 """
 
 from __future__ import annotations
@@ -23,7 +26,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
-from seriatim_models.pipeline import chunks, tables
+from seriatim_models.pipeline import chunks, shares, tables
 from seriatim_models.pipeline import findings as found
 from seriatim_models.pipeline.ingest import ingest
 from seriatim_models.pipeline.measures import Measures
@@ -45,9 +48,11 @@ TASK_SCHEMA = T.StructType(
     [
         T.StructField("number", T.LongType(), False),
         T.StructField("first", T.BooleanType(), False),  # whether a run begins here
-        T.StructField("task", T.StringType(), False),  # a `chunks.Task` as JSON
+        T.StructField("task", T.StringType(), False),  # a `chunks.Stretch` as JSON
     ]
 )
+SHARE_SCHEMA = T.StructType([T.StructField("share", T.StringType(), False)])
+"""A `chunks.Share` as JSON."""
 PART_SCHEMA = T.StructType(
     [
         T.StructField("run", T.StringType(), False),
@@ -85,6 +90,8 @@ FAN = 8
 """Summaries joined at a time."""
 TASKS_EACH = 3
 """Tasks to each core: enough that a slow one does not hold up the rest, few enough that combining costs little."""
+PARTS_EACH = 2
+"""Parts of a run to each core, for each scope. Each part reads also what belongs to none."""
 
 
 def _batch(rows: Sequence[Sequence[object]], schema: pa.Schema) -> pa.RecordBatch:
@@ -94,19 +101,39 @@ def _batch(rows: Sequence[Sequence[object]], schema: pa.Schema) -> pa.RecordBatc
     )
 
 
+def apart(tasks: DataFrame, properties: Sequence[AnyProperty]) -> DataFrame:
+    """`SHARE_SCHEMA` to `FINDING_SCHEMA`: what the properties say of each share."""
+
+    def mapped(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            for row in batch["share"].to_pylist():
+                share = msgspec.json.decode(row, type=chunks.Share)
+                said = [
+                    (share.run, n, chain, msgspec.msgpack.encode(finding))
+                    for n, chain, finding in shares.judged(share, properties)
+                ]
+                yield _batch(said, _FINDINGS)
+
+    return tasks.mapInArrow(mapped, FINDING_SCHEMA)
+
+
 def summaries(
     tasks: DataFrame, properties: Sequence[AnyProperty], measure: bool = True
 ) -> DataFrame:
-    """`TASK_SCHEMA` to `PART_SCHEMA`: every property's summaries of every task."""
+    """`TASK_SCHEMA` to `PART_SCHEMA`: the summaries of every task, for the properties that are divided by time only."""
+    mine = [n for n, p in enumerate(properties) if shares.scope(p) == "run"]
 
     def mapped(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
             for row in batch.to_pylist():
-                task = msgspec.json.decode(row["task"], type=chunks.Task)
-                fold = Fold(properties, task.shelves, row["first"], measure)
+                task = msgspec.json.decode(row["task"], type=chunks.Stretch)
+                fold = Fold([properties[n] for n in mine], [], row["first"], measure)
                 for file in task.files:
                     fold.file(file)
-                made = [(task.run, n, c, row["number"], summary) for n, c, summary in fold.made()]
+                made = [
+                    (task.run, n if n == MEASURED else mine[n], chain, row["number"], summary)
+                    for n, chain, summary in fold.made()
+                ]
                 yield _batch(made, _PARTS)
 
     return tasks.mapInArrow(mapped, PART_SCHEMA)
@@ -188,25 +215,14 @@ def audit_chunks(
 ) -> Audited:
     """Judge the chunk files of a folder. Raises `PipelineError` if they are not of this version."""
     manifest = chunks.read_manifest(folder)
-    cores = spark.sparkContext.defaultParallelism
-    tasks = chunks.tasks(folder, manifest, TASKS_EACH * cores)
+    properties = tuple(properties)
     said: dict[str, list[tuple[int, Finding]]] = {}
     measured: dict[str, Measures] = {}
-    if tasks:
-        rows, begun = [], set[str]()
-        for number, task in enumerate(tasks):
-            rows.append((number, task.run not in begun, msgspec.json.encode(task).decode()))
-            begun.add(task.run)
-        properties = tuple(properties)
-        parts = summaries(frame(spark, rows, TASK_SCHEMA, len(rows)), properties, measure)
-        left = len(tasks)
-        while left > FAN:
-            parts = combined(parts, properties)
-            left = -(-left // FAN)
-        files: dict[str, list[str]] = {}
-        for task in tasks:
-            files.setdefault(task.run, []).extend(task.files)
-        for row in judged(parts, properties, files).collect():
+    for stage in (
+        _by_time(spark, folder, manifest, properties, measure),
+        _apart(spark, folder, manifest, properties),
+    ):
+        for row in stage.collect() if stage is not None else ():
             if row["property"] == MEASURED:
                 measured[row["run"]] = Measures.unpacked(bytes(row["finding"]))
             else:
@@ -222,6 +238,50 @@ def audit_chunks(
         for f in findings_of(properties, said.get(run, []), run, counted.gaps)
     ]
     return Audited(findings, list(statistics.values()), measured)
+
+
+def _apart(
+    spark: SparkSession,
+    folder: Path,
+    manifest: chunks.Manifest,
+    properties: Sequence[AnyProperty],
+) -> DataFrame | None:
+    """The findings on what can be judged apart; None if there is nothing."""
+    scopes = sorted({shares.scope(p) for p in properties} - {"run"})
+    parts = PARTS_EACH * spark.sparkContext.defaultParallelism
+    tasks = chunks.shares(folder, manifest, scopes, parts)
+    if not tasks:
+        return None
+    rows = [(msgspec.json.encode(share).decode(),) for share in tasks]
+    return apart(frame(spark, rows, SHARE_SCHEMA, len(rows)), properties)
+
+
+def _by_time(
+    spark: SparkSession,
+    folder: Path,
+    manifest: chunks.Manifest,
+    properties: Sequence[AnyProperty],
+    measure: bool,
+) -> DataFrame | None:
+    """The findings, and the statistics, on runs as a whole; None if nothing is asked for."""
+    if not measure and all(shares.scope(p) != "run" for p in properties):
+        return None
+    cores = spark.sparkContext.defaultParallelism
+    tasks = chunks.stretches(folder, manifest, TASKS_EACH * cores)
+    if not tasks:
+        return None
+    rows, begun = [], set[str]()
+    files: dict[str, list[str]] = {}
+    for number, task in enumerate(tasks):
+        rows.append((number, task.run not in begun, msgspec.json.encode(task).decode()))
+        begun.add(task.run)
+        files.setdefault(task.run, []).extend(task.files)
+    parts = summaries(frame(spark, rows, TASK_SCHEMA, len(rows)), properties, measure)
+    left = len(tasks)
+    while left > FAN:
+        parts = combined(parts, properties)
+        left = -(-left // FAN)
+    return judged(parts, properties, files)
 
 
 def audit(
@@ -248,4 +308,4 @@ def audit(
     return report
 
 
-__all__ = ["RUN", "audit", "audit_chunks", "combined", "judged", "summaries"]
+__all__ = ["RUN", "apart", "audit", "audit_chunks", "combined", "judged", "summaries"]

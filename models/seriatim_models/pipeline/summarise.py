@@ -60,16 +60,10 @@ class Fold:
         self.measures = Measures(first) if measure else None
         # Any: each property knows the type of its own summary
         self.summaries: dict[Key, Any] = {}
-        self._first = first
-        for shelf in shelves:
-            self._open(shelf)
-
-    def _open(self, shelf: str) -> None:
-        """The chains of a shelf."""
-        for n, prop in enumerate(self.properties):
-            chain = RUN if prop.scope == "run" or quickmap.fits(prop) else shelf
-            if (n, chain) not in self.summaries:
-                self.summaries[n, chain] = prop.begin() if self._first else prop.map(())
+        apart = list(shelves)
+        for n, prop in enumerate(properties):
+            for chain in apart if prop.scope == "queue" and not quickmap.fits(prop) else [RUN]:
+                self.summaries[n, chain] = prop.begin() if first else prop.map(())
 
     def file(self, path: str) -> None:
         """Add a chunk."""

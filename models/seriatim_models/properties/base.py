@@ -20,6 +20,10 @@ from seriatim_models.history.event import Event
 
 S = TypeVar("S")
 
+Scope = Literal["run", "queue", "connection", "message"]
+"""The largest part of a run that can be judged on its own: judging each such part, given also the events that belong to
+none, judges the run."""
+
 
 class Verdict(StrEnum):
     """Silence is not proof: a property that found nothing to test is `INCONCLUSIVE`, not `OK`."""
@@ -94,8 +98,7 @@ class Property(Generic[S]):
     """safety, liveness or reachability."""
     reads: ClassVar[frozenset[str]]
     """The event names it looks at; all others may be left out of what `map` is given."""
-    scope: ClassVar[Literal["run", "queue"]] = "run"
-    """``queue`` if judging each queue on its own, given also the events that name no queue, judges the run."""
+    scope: ClassVar[Scope] = "run"
     # Any: a type as msgspec takes it, which may be a union or a parametrised container
     summary_type: ClassVar[Any] = None
     """The type of the summary, by which it is written and read between processes; None if it must stay in one."""

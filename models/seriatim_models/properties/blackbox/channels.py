@@ -64,6 +64,7 @@ class Tracks(msgspec.Struct, Generic[S]):
 class ChannelProperty(Property[Tracks[S]]):
     """Base: a subclass gives the state's start and what an event does to it."""
 
+    scope = "connection"
     opens = "ch_open"
     """The event with which a state begins anew."""
 
