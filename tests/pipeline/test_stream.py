@@ -11,6 +11,7 @@ import pytest
 from seriatim_models.history import read_history, write_history
 from seriatim_models.history.header import Header
 from seriatim_models.pipeline import PipelineError, audit_paths, tables
+from seriatim_models.properties.base import Verdict
 from seriatim_models.properties.blackbox import BLACKBOX
 
 from .conftest import DATA
@@ -65,3 +66,121 @@ def test_rejects_an_output_inside_what_is_watched(spark: Any, tmp_path: Path) ->
         Stream(spark, tmp_path, tmp_path / "out", BLACKBOX)
     with pytest.raises(PipelineError, match="no folder to watch"):
         Stream(spark, tmp_path / "nowhere", tmp_path / "out", BLACKBOX)
+
+
+NOTE = '{{"i":{0},"t":{0},"ev":"note"}}\n'
+
+
+def test_a_file_that_changes_after_it_was_read_is_in_quarantine(spark: Any, tmp_path: Path) -> None:
+    """Also across a restart, also if it was read long ago, and said once however often it changes."""
+    from seriatim_models.pipeline.stream import Stream
+
+    (tmp_path / "in").mkdir()
+    first, other, half = (tmp_path / "in" / f"{n}.jsonl" for n in ("a1", "other", "half"))
+    head = '{"schema":"qh/1","run":"r"}\n'
+    first.write_text(head + NOTE.format(0) + NOTE.format(1))
+    other.write_text(NOTE.format(0))
+    half.touch()  # a recorder has opened it and written nothing
+    seen: list[Any] = []
+
+    def go_on() -> Stream:
+        """A new process, as far as the state is concerned."""
+        stream = Stream(spark, tmp_path / "in", tmp_path / "out", BLACKBOX, on_progress=seen.append)
+        stream.run(once=True)
+        return stream
+
+    go_on()
+    assert (seen[-1].changed, seen[-1].refused, seen[-1].events) == (0, 1, 3)
+    was = first.stat().st_size
+    with first.open("a") as file:
+        file.write(NOTE.format(2))
+    half.write_text(NOTE.format(0))
+    stream = go_on()
+    assert (seen[-1].changed, seen[-1].refused, seen[-1].events) == (1, 0, 4)
+    (told,) = stream.report().quarantine
+    assert (told.source, told.line) == (str(first), 0)
+    now = first.stat().st_size
+    assert told.reason.startswith(
+        f"changed after it was read (it had {was:,} bytes and has {now:,})"
+    )
+    # What comes after it is read, beyond a gap; and nothing is doubled.
+    with first.open("a") as file:
+        file.write(NOTE.format(3))
+    (tmp_path / "in" / "a2.jsonl").write_text(head + NOTE.format(4))
+    other.unlink()
+    report = go_on().report()
+    assert [(r.run, r.events, r.gaps) for r in report.runs] == [
+        ("half", 1, 0), ("other", 1, 0), ("r", 3, 2),
+    ]  # fmt: skip
+    assert report.quarantine == [told]
+    kept = tables.read(tmp_path / "out")["quarantine"].to_pylist()
+    assert [(r["source"], r["line"], r["reason"]) for r in kept] == [(str(first), 0, told.reason)]
+    before = (tmp_path / "out" / "stream.json").read_bytes()
+    go_on()
+    assert (tmp_path / "out" / "stream.json").read_bytes() == before, "nothing changed any more"
+
+
+def test_what_was_appended_convicts_nobody(spark: Any, tmp_path: Path) -> None:
+    """The publish of a message is appended to a file that was read, its delivery comes in the next part."""
+    from seriatim_models.pipeline.stream import Stream
+
+    (tmp_path / "in").mkdir()
+    head = '{"schema":"qh/1","run":"r"}\n'
+    sent = '{{"i":{0},"t":{0},"ev":"publish","m":"m{0}","q":"q"}}\n'
+    got = '{{"i":{0},"t":{0},"ev":"deliver","m":"m{1}","q":"q","ctag":"c"}}\n'
+    first = tmp_path / "in" / "1.jsonl"
+    first.write_text(head + sent.format(0))
+    verdicts = []
+    for append in (False, True):
+        stream = Stream(spark, tmp_path / "in", tmp_path / f"out{append}", BLACKBOX)
+        stream.run(once=True)
+        if append:
+            with first.open("a") as file:
+                file.write(sent.format(1))
+        (tmp_path / "in" / "2.jsonl").write_text(head + got.format(2, 0) + got.format(3, 1))
+        stream.run(once=True)
+        verdicts.append({f.property: f.verdict for f in stream.report().findings}["P1"])
+        (tmp_path / "in" / "2.jsonl").unlink()
+    assert verdicts == [Verdict.VIOLATED, Verdict.OK]
+
+
+def test_rejects_a_file_of_another_clock_and_goes_on(spark: Any, tmp_path: Path) -> None:
+    from seriatim_models.pipeline.stream import Stream
+
+    (tmp_path / "in").mkdir()
+    seen: list[Any] = []
+    stream = Stream(spark, tmp_path / "in", tmp_path / "out", BLACKBOX, on_progress=seen.append)
+    for name, clk in (("a", "one"), ("b", "two"), ("c", "one")):
+        head = f'{{"schema":"qh/1","run":"r","rec":"{name}","clk":"{clk}"}}\n'
+        (tmp_path / "in" / f"{name}.jsonl").write_text(head + NOTE.format(1))
+        stream.run(once=True)
+    report = stream.report()
+    assert [(r.run, r.events) for r in report.runs] == [("r", 2)]
+    (told,) = report.quarantine
+    assert (Path(told.source).name, told.line) == ("b.jsonl", 0)
+    assert "times of two clocks do not compare" in told.reason
+    assert seen[-1].refused == 1
+
+
+def test_progress_says_how_far_it_is(spark: Any, tmp_path: Path) -> None:
+    from seriatim_models.pipeline.stream import Stream
+
+    (tmp_path / "in").mkdir()
+    lines = ['{"schema":"qh/1","run":"r"}']
+    for i, q in enumerate("aab"):
+        lines.append(f'{{"i":{i},"t":{i},"ev":"publish","m":"m{i}","q":"{q}"}}')
+    lines.append('{"i":3,"t":3,"ev":"deliver","m":"m0","q":"a","ctag":"c"}')
+    lines.append('{"i":4,"t":4,"ev":"deliver","m":"never","q":"a","ctag":"c"}')
+    path = tmp_path / "in" / "h.jsonl"
+    path.write_text("\n".join(lines) + "\n")
+    os.utime(path, (path.stat().st_mtime - 1000,) * 2)
+    seen: list[Any] = []
+    Stream(spark, tmp_path / "in", tmp_path / "out", BLACKBOX, on_progress=seen.append).run(
+        once=True
+    )
+    (told,) = seen
+    assert (told.batch, told.files, told.events, told.new) == (0, 1, 5, 5)
+    assert told.backlog == {("r", "a"): 1, ("r", "b"): 1}
+    assert (told.violated, told.violations) == (["r P1", "r P20"], 2)
+    assert 1000 < told.lag < 1100
+    assert 0 < told.seconds < 100

@@ -9,6 +9,8 @@
   in quarantine. The verdicts stand on what came in time.
 - *Several recorders of one run* are merged by time, up to the least of their latest times. One that is
   first heard of later and tells of earlier times is taken in the order of arrival, and these events count as late.
+- *Changed after it was read*: what is new in such a file is not read. Where its recorder has come to stands a gap, so
+  that nothing is concluded from the lines that are missing.
 - *Idle*: a run without new files is not touched and costs nothing; its verdict stands. When nothing at all has come
   for so long as the caller says, nobody waits any more (`final`).
 
@@ -20,7 +22,7 @@ from __future__ import annotations
 import heapq
 import pickle
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import msgspec
@@ -33,9 +35,20 @@ from seriatim_models.history.indices import Indices
 from seriatim_models.pipeline import chunks
 from seriatim_models.pipeline import findings as found
 from seriatim_models.pipeline.measures import Measures
-from seriatim_models.pipeline.runs import Carry, FileCount, RunItem, Source, recorder
+from seriatim_models.pipeline.runs import (
+    CHANGED,
+    Carry,
+    FileCount,
+    Fingerprint,
+    RunItem,
+    Source,
+    fingerprint,
+    lose,
+    recorder,
+)
 from seriatim_models.pipeline.summarise import Fold, findings_of
 from seriatim_models.properties.base import AnyProperty, Finding
+from seriatim_models.properties.blackbox.lives import acquires, began
 
 PORTION = 20_000  # events summarised at a time
 _SHELVES = [f"q{n:03d}" for n in range(chunks.BUCKETS)]
@@ -65,6 +78,12 @@ class Told(msgspec.Struct):
     waiting: int = 0
     """Files and events held back."""
     measures: bytes = b""
+    stamps: dict[str, Fingerprint] = {}
+    """Of each file that was read."""
+    held: list[str] = []
+    """Files that were not read yet."""
+    backlog: dict[str, int] = {}
+    """By queue: messages that were published to it and not yet handed out, as far as the recording says."""
 
 
 class _Recorder:
@@ -85,12 +104,28 @@ class Live:
         self._properties = tuple(properties)
         self._seen = Carry(run).seen
         self._recorders: dict[str, _Recorder] = {}
+        self._wrote: dict[str, str] = {}  # by file that was read: its recorder
+        self._waiting: dict[str, str] = {}  # by message that nobody got yet: its queue
         self._folds: dict[str, Fold] = {}  # by the run that events name
         self._passed = -1
         self._rejected: list[Rejected] = []
 
-    def take(self, arrived: Sequence[Arrived], newest: int, lateness: int, final: bool) -> None:
-        """Read what may be read now. `newest` is the latest change of any file of the stream."""
+    def take(
+        self,
+        arrived: Sequence[Arrived],
+        newest: int,
+        lateness: int,
+        final: bool,
+        changed: Mapping[str, Fingerprint] | None = None,
+    ) -> None:
+        """Read what may be read now. `newest` is the latest change of any file of the stream.
+
+        `changed` are files that were read and are no longer what they were, and what they are now.
+        """
+        for path, stamp in (changed or {}).items():
+            known = self._recorders[self._wrote[path]]
+            known.items += lose(known.carry)
+            self.told.stamps[path] = stamp
         for part in arrived:
             if part.recorder not in self._recorders:
                 self._recorders[part.recorder] = _Recorder(Carry(self.run, self._seen))
@@ -99,12 +134,14 @@ class Live:
             self._read(known, newest - lateness, final)
         self._release(final)
         self.told.waiting = sum(len(r.parts) + len(r.items) for r in self._recorders.values())
+        self.told.held = [p.path for r in self._recorders.values() for p in r.parts]
         gaps = {s.run: s.gaps for s in self.told.statistics}
         self.told.findings = [
             f
             for name, fold in sorted(self._folds.items())
             for f in findings_of(self._properties, fold.finish(), name, gaps.get(name, 0))
         ] or findings_of(self._properties, [], self.run, 0)
+        self.told.backlog = dict(Counter(self._waiting.values()))
 
     def _read(self, known: _Recorder, watermark: int, final: bool) -> None:
         known.parts.sort(key=lambda p: (p.first, p.path))
@@ -115,7 +152,14 @@ class Live:
                 return
             known.parts.pop(0)
             source = Source(part.path, named=False)
-            known.items += recorder(known.carry, [source])
+            items = list(recorder(known.carry, [source]))
+            told = any(
+                isinstance(i, Rejected) and not i.line and i.reason == CHANGED for _, i in items
+            )
+            # What changed meanwhile has been said, and shall not be said again.
+            self.told.stamps[part.path] = fingerprint(part.path) if told else known.carry.stamp
+            self._wrote[part.path] = part.recorder
+            known.items += items
 
     def _last(self, known: _Recorder) -> list[Indices]:
         """The indices read from this recorder."""
@@ -156,10 +200,24 @@ class Live:
             self.told.statistics.append(found.RunStatistics(run))
         fold = self._folds[run]
         fold.events([(chunks.shelf_of(e), e) for e in events])
+        for event in events:
+            self._wait(event)
         assert fold.measures is not None
         fold.measures.add(table.batch(events))
         counted = next(s for s in self.told.statistics if s.run == run)
         found.count(counted, Counter(e.ev for e in events), GAP)
+
+    def _wait(self, event: Event) -> None:
+        """Which messages are still to be handed out."""
+        if event.ev == "publish":
+            if event.ph == "fail":
+                self._waiting.pop(event.m, None)
+            elif began(event):
+                self._waiting[event.m] = event.q
+        elif event.m in self._waiting and (acquires(event) or event.ev in ("return", "expire")):
+            del self._waiting[event.m]
+        elif event.ev in ("delete", "purge"):
+            self._waiting = {m: q for m, q in self._waiting.items() if q != event.q}
 
     def measured(self) -> dict[str, Measures]:
         """The statistics by run."""

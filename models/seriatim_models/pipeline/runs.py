@@ -88,6 +88,14 @@ class Placed(msgspec.Struct, frozen=True):
 
 RunItem = Placed | Rejected | FileCount
 
+Fingerprint = tuple[int, int]
+"""By which a file that changed is known: its length in bytes, and the time of its last change in ns."""
+
+GONE: Fingerprint = (-1, -1)
+"""Of a file that is not there."""
+
+CHANGED = "changed while it was read"
+
 
 def find(paths: Iterable[str | Path]) -> list[Source]:
     """The files that the caller named, and the histories in the folders that he named, each once.
@@ -123,7 +131,7 @@ def plan(paths: Iterable[str | Path]) -> Plan:
         except HistoryError as error:
             if source.named:
                 raise
-            refused.append(_whole(source, error))
+            refused.append(whole(source.path, error))
             continue
         headers.append((source, header, header.run))
     runs: dict[str, dict[str, list[Source]]] = defaultdict(lambda: defaultdict(list))
@@ -133,10 +141,7 @@ def plan(paths: Iterable[str | Path]) -> Plan:
         if header.clk:
             clk, other = clocks.setdefault(run, (header.clk, source.path))
             if clk != header.clk:
-                raise HistoryError(
-                    f"{source.path}: line 1: field clk: run {run} has clock {header.clk!r} here "
-                    f"and {clk!r} in {other}, and times of two clocks do not compare"
-                )
+                raise HistoryError(f"{source.path}: {two_clocks(header, clk, other)}")
     plans = [
         RunPlan(run, [_in_order(parts) for _, parts in sorted(recorders.items())])
         for run, recorders in sorted(runs.items())
@@ -144,6 +149,14 @@ def plan(paths: Iterable[str | Path]) -> Plan:
     if not plans:
         raise HistoryError(f"{refused[0].source}: {refused[0].reason}")
     return Plan(plans, refused)
+
+
+def two_clocks(header: Header, clk: str, other: str) -> str:
+    """Why a file of that header is refused, if `other` of the same run has the clock `clk`."""
+    return (
+        f"line 1: field clk: run {header.run} has clock {header.clk!r} here "
+        f"and {clk!r} in {other}, and times of two clocks do not compare"
+    )
 
 
 def _own_names(sources: Sequence[Source]) -> dict[str, str]:
@@ -168,14 +181,17 @@ def _in_order(parts: list[Source]) -> list[Source]:
     return sorted(parts, key=first)
 
 
-def _whole(source: Source, error: HistoryError) -> Rejected:
+def whole(path: str, why: HistoryError | str) -> Rejected:
     """A file, or what is left of it, in quarantine."""
-    reason = str(error).removeprefix(f"{source.path}: ")
-    return Rejected(source=source.path, line=0, offset=0, reason=reason, text="")
+    reason = str(why).removeprefix(f"{path}: ")
+    return Rejected(source=path, line=0, offset=0, reason=reason, text="")
 
 
 class Carry:
     """What reading a recorder's parts leaves behind, so that its next part can be read without them. Can be pickled."""
+
+    stamp: Fingerprint = GONE
+    """Of the part read last, as it was when its reading began."""
 
     def __init__(self, run: str, seen: dict[tuple[str, str], Indices] | None = None) -> None:
         self.run = run
@@ -209,30 +225,30 @@ def recorder(carry: Carry, parts: Iterable[Source]) -> Iterator[tuple[int, RunIt
     Raises `HistoryError` for a file that the caller named.
     """
     for part in parts:
-        stamp = fingerprint(part.path)
+        stamp = carry.stamp = fingerprint(part.path)
         reader = None
         try:
             reader = Reader(part.path, run=carry.run, seen=carry.seen)
             yield from _part(carry, reader)
             if fingerprint(part.path) != stamp:
-                raise HistoryError(f"{part.path}: changed while it was read")
+                raise HistoryError(f"{part.path}: {CHANGED}")
         except HistoryError as error:
             if part.named:
                 raise
             if reader is not None and reader.n_events:
                 for gap in _gaps(carry):
                     yield carry.at, gap
-            yield carry.at, _whole(part, error)
+            yield carry.at, whole(part.path, error)
         if reader is not None:
             yield carry.at, _counted(reader)
 
 
-def fingerprint(path: str) -> tuple[int, int]:
-    """By which a file that changed is known: its length and the time of its last change."""
+def fingerprint(path: str) -> Fingerprint:
+    """That of the file now; `GONE` if it is not there."""
     try:
         found = os.stat(path)
     except OSError:
-        return (-1, -1)
+        return GONE
     return found.st_size, found.st_mtime_ns
 
 
@@ -243,9 +259,7 @@ def _part(carry: Carry, reader: Reader) -> Iterator[tuple[int, RunItem]]:
         if isinstance(item, Rejected):
             yield carry.at, item
             if not item.duplicate and not carry.in_gap:
-                carry.lost = carry.in_gap = True
-                for gap in _gaps(carry):
-                    yield carry.at, gap
+                yield from lose(carry)
             continue
         carry.in_gap = False
         key = (item.run, item.rec)
@@ -259,6 +273,13 @@ def _part(carry: Carry, reader: Reader) -> Iterator[tuple[int, RunItem]]:
                 yield carry.at, Placed(item.run, Event(i=item.i, ev=GAP, run=item.run, t=item.t))
         carry.last[item.run] = item
         yield carry.at, Placed(item.run, item if complete else carry.completions[key](item))
+
+
+def lose(carry: Carry) -> Iterator[tuple[int, RunItem]]:
+    """Lines of this recorder that follow what was read so far will never be read: the gap in their place."""
+    carry.lost = carry.in_gap = True
+    for gap in _gaps(carry):
+        yield carry.at, gap
 
 
 def _counted(reader: Reader) -> FileCount:

@@ -11,6 +11,12 @@ be run again:
 `stream.json` is put in place by one rename. A batch of a number that is in it already has been done and is left out;
 files that it does not name are left over from a batch that was killed.
 What files do to a run, and what becomes of late ones, is in `live`.
+
+A file is read once, and may be deleted then. Whether those that were read are still what they were is looked at before
+every batch, while nothing comes, and at the end: one that is not is in quarantine (line 0), once, and its run has a gap
+from there on.
+A file that could not even be opened is tried again when it has changed: nothing of it was read, so nothing is doubled.
+Spark leaves out files that are empty when it first sees them, and never comes back to them; those are found here.
 """
 
 from __future__ import annotations
@@ -37,13 +43,23 @@ from seriatim_models.pipeline.errors import PipelineError
 from seriatim_models.pipeline.ingest import locked
 from seriatim_models.pipeline.live import Arrived, Live, Told
 from seriatim_models.pipeline.measures import Measures
-from seriatim_models.pipeline.runs import FileCount, Plan
+from seriatim_models.pipeline.runs import (
+    GONE,
+    FileCount,
+    Fingerprint,
+    Plan,
+    fingerprint,
+    two_clocks,
+    whole,
+)
 from seriatim_models.pipeline.session import frame
 from seriatim_models.properties.base import AnyProperty
 
-SCHEMA = "seriatim-stream/1"
+SCHEMA = "seriatim-stream/2"
 LATENESS = 10.0  # seconds
 IDLE = 30.0  # seconds
+LOOK = 20
+"""Looking whether files changed takes at most one part in so many of the time."""
 FILES = 64
 """Files of one batch at most."""
 
@@ -74,6 +90,12 @@ class State(msgspec.Struct):
     """Of runs named after a file: the file."""
     refused: list[Rejected] = []
     """Files that could not even be opened."""
+    unread: dict[str, Fingerprint] = {}
+    """What those were then."""
+    changed: list[Rejected] = []
+    """Files that are not any more what they were when they were read."""
+    clocks: dict[str, tuple[str, str]] = {}
+    """Of each run: its clock, and the first file that named it."""
     schema: str = SCHEMA
 
 
@@ -88,20 +110,35 @@ class Step(msgspec.Struct, frozen=True):
     newest: int
     lateness: int
     final: bool
+    changed: dict[str, Fingerprint]
 
 
 class Progress(msgspec.Struct, frozen=True):
-    """Told after each batch."""
+    """Told after each batch: what everything so far comes to, and of the batch what says so."""
 
     batch: int
     files: int
     events: int
     rejected: int
+    """Lines."""
+    refused: int
+    """Files that could not be opened."""
+    changed: int
+    """Files that changed after they were read."""
     late: int
     waiting: int
     violated: list[str]
     """``run property`` of each conviction."""
+    violations: int
+    """How often, in all."""
+    backlog: dict[tuple[str, str], int]
+    """By run and queue: messages that were published and not yet handed out."""
+    new: int
+    """Events of the batch."""
     seconds: float
+    """That the batch took."""
+    lag: float | None
+    """Seconds from the change of the batch's oldest file until its verdicts stood; None without a file."""
 
 
 def steps(works: DataFrame, properties: Sequence[AnyProperty]) -> DataFrame:
@@ -122,7 +159,7 @@ def _moved(step: Step, properties: Sequence[AnyProperty]) -> Told:
     folder = Path(step.folder)
     before = step.before
     live = Live.load(folder, before.state) if before.state else Live(before.run, properties)
-    live.take(step.arrived, step.newest, step.lateness, step.final)
+    live.take(step.arrived, step.newest, step.lateness, step.final, step.changed)
     live.save(folder, step.into)
     return live.told
 
@@ -152,6 +189,7 @@ class Stream:
         self.on_progress = on_progress
         self._busy = threading.Lock()
         self._moved_at = time.monotonic()
+        self._strange: dict[str, Fingerprint] = {}  # files that nobody brought, at the last look
         self.out.mkdir(parents=True, exist_ok=True)
         self.state = self._read()
 
@@ -200,13 +238,21 @@ class Stream:
                 if once
                 else writer.trigger(processingTime=f"{int(every * 1000)} milliseconds")
             )
+            if stopping():
+                return
             self._moved_at = time.monotonic()
+            look_at = 0.0
             query = writer.start()
             try:
                 while query.isActive and not stopping():
                     time.sleep(0.1)
                     if not once and time.monotonic() - self._moved_at > idle:
                         self._final()
+                    if not once and time.monotonic() > look_at:
+                        began = time.monotonic()
+                        self._look()
+                        took = time.monotonic() - began
+                        look_at = began + took + max(every, LOOK * took)
                 if not query.isActive and query.exception() is not None:
                     said = str(query.exception()).strip().splitlines()[0]
                     raise PipelineError(f"the stream broke off: {said}")
@@ -215,6 +261,7 @@ class Stream:
                     query.stop()
             if once and not stopping():
                 self._final()
+                self._look(patient=False)
 
     def _batch(self, frame_: DataFrame, number: int) -> None:
         """Spark's `foreachBatch`; may come a second time with the same number and the same files."""
@@ -222,7 +269,8 @@ class Stream:
             if number <= self.state.batch:
                 return
             rows = [(_local(r["path"]), r["changed"] * 1000) for r in frame_.collect()]
-            self._move(number, sorted(rows), final=False)
+            known = self._known()
+            self._move(number, sorted(r for r in rows if r[0] not in known), final=False)
 
     def _final(self) -> None:
         """Nobody waits any more."""
@@ -231,21 +279,72 @@ class Stream:
             if any(t.waiting for t in self.state.runs.values()):
                 self._move(self.state.batch, [], final=True)
 
+    def _known(self) -> set[str]:
+        """Files that were opened."""
+        return {p for t in self.state.runs.values() for p in (*t.stamps, *t.held)}
+
+    def _look(self, patient: bool = True) -> None:
+        """Has a file changed that was read, or is there one that Spark left out?
+
+        Who is patient takes only what was there, as it is, at the last look: Spark may be about to bring it.
+        """
+        with self._busy:
+            known = self._known() | set(self.state.unread)
+            strange = {
+                path: fingerprint(path)
+                for path in map(str, sorted(self.source.rglob("*")))
+                if path.endswith(SUFFIXES) and path not in known and not self._hidden(path)
+            }
+            left = [
+                (path, stamp[1])
+                for path, stamp in strange.items()
+                if stamp != GONE and (not patient or self._strange.get(path) == stamp)
+            ]
+            self._strange = strange
+            if left or any(self._changed()):
+                self._move(self.state.batch, left, final=False)
+
+    def _hidden(self, path: str) -> bool:
+        """Whether Spark never takes it: so a file may be written here under such a name, and renamed."""
+        inner = Path(path).relative_to(self.source)
+        return any(name.startswith((".", "_")) for name in inner.parts)
+
+    def _changed(self) -> Iterator[tuple[str, str, Fingerprint, Fingerprint]]:
+        """Files that are not what they were: run ('' if they could not be opened), path, what they were and are."""
+        known = [("", self.state.unread), *((r, t.stamps) for r, t in self.state.runs.items())]
+        for run, stamps in known:
+            for path, stamp in stamps.items():
+                now = fingerprint(path)
+                if now not in (stamp, GONE):
+                    yield run, path, stamp, now
+
     def _move(self, number: int, files: list[tuple[str, int]], final: bool) -> None:
         begun = time.monotonic()
+        before = self.state
         state = msgspec.structs.replace(
-            self.state,
-            runs=dict(self.state.runs),
-            names=dict(self.state.names),
-            refused=list(self.state.refused),
+            before,
+            runs=dict(before.runs),
+            names=dict(before.names),
+            refused=list(before.refused),
+            unread=dict(before.unread),
+            changed=list(before.changed),
+            clocks=dict(before.clocks),
             batch=number,
         )
-        state.newest = max([state.newest, *(changed for _, changed in files)])
+        changed: dict[str, dict[str, Fingerprint]] = defaultdict(dict)
+        for run, path, stamp, now in self._changed():
+            if run:
+                changed[run][path] = now
+                if all(r.source != path for r in state.changed):
+                    state.changed.append(whole(path, _how(stamp, now)))
+            elif all(path != new for new, _ in files):
+                files = [*files, (path, now[1])]
+        state.newest = max([state.newest, *(at for _, at in files)])
         arrived: dict[str, list[Arrived]] = defaultdict(list)
-        for path, changed in files:
-            self._arrive(state, path, changed, arrived)
+        for path, at in files:
+            self._arrive(state, path, at, arrived)
         # Those who wait may go on because others arrived.
-        touched = set(arrived) | {r for r, t in state.runs.items() if t.waiting}
+        touched = {*arrived, *changed, *(r for r, t in state.runs.items() if t.waiting)}
         into = f"batch-{number:08d}-{uuid.uuid4().hex[:8]}"
         (self.out / into).mkdir()
         works = [
@@ -257,6 +356,7 @@ class Stream:
                 state.newest,
                 self.lateness,
                 final,
+                changed.get(run, {}),
             )
             for n, run in enumerate(sorted(touched))
         ]
@@ -274,19 +374,29 @@ class Stream:
         self._publish()
         self._sweep()
         if self.on_progress is not None:
-            self.on_progress(self._progress(time.monotonic() - begun))
+            oldest = min((at for _, at in files), default=None)
+            lag = None if oldest is None else max(time.time() - oldest / 1e9, 0.0)
+            new = _events(state) - _events(before)
+            self.on_progress(self._progress(new, time.monotonic() - begun, lag))
 
     def _arrive(
         self, state: State, path: str, changed: int, arrived: dict[str, list[Arrived]]
     ) -> None:
         name = stem(Path(path))
         own = name if state.names.setdefault(name, path) == path else path
+        stamp = fingerprint(path)
+        if state.unread.pop(path, None) is not None:
+            state.refused = [r for r in state.refused if r.source != path]
         try:
             header = Reader(path, run=own).header
             first = next((e.i for e in Reader(path, run=own) if isinstance(e, Event)), 0)
+            if header.clk:
+                clk, other = state.clocks.setdefault(header.run, (header.clk, path))
+                if clk != header.clk:
+                    raise HistoryError(two_clocks(header, clk, other))
         except HistoryError as error:
-            reason = str(error).removeprefix(f"{path}: ")
-            state.refused.append(Rejected(source=path, line=0, offset=0, reason=reason, text=""))
+            state.refused.append(whole(path, error))
+            state.unread[path] = stamp
             return
         arrived[header.run].append(Arrived(path, header.rec, first, changed))
 
@@ -300,8 +410,12 @@ class Stream:
         files: list[FileCount] = [f for t in told for f in t.files]
         findings = [f for t in told for f in t.findings]
         return found.report(
-            "spark", Plan([], []), findings, self.state.refused, runs.values(), files
+            "spark", Plan([], []), findings, self._whole_files(), runs.values(), files
         )
+
+    def _whole_files(self) -> list[Rejected]:
+        """What is in quarantine as a whole, or from where it ended when it was read."""
+        return [*self.state.refused, *self.state.changed]
 
     def _publish(self) -> None:
         """The tables, a function of the state."""
@@ -313,7 +427,7 @@ class Stream:
                 measured |= {run: Measures.unpacked(raw) for run, raw in packed.items()}
         names = [n for t in self.state.runs.values() for n in t.quarantine]
         rows = tables.rows_of(report) | tables.rows_measured(measured)
-        tables.write(self.out, rows, tables.quarantine(self.out, names, self.state.refused))
+        tables.write(self.out, rows, tables.quarantine(self.out, names, self._whole_files()))
 
     def _sweep(self) -> None:
         """Delete what the state does not name."""
@@ -324,7 +438,7 @@ class Stream:
             if folder.name not in named:
                 shutil.rmtree(folder, ignore_errors=True)
 
-    def _progress(self, seconds: float) -> Progress:
+    def _progress(self, new: int, seconds: float, lag: float | None) -> Progress:
         report = self.report()
         return Progress(
             batch=self.state.batch,
@@ -333,9 +447,27 @@ class Stream:
             rejected=report.statistics["rejected"],
             late=sum(t.late for t in self.state.runs.values()),
             waiting=sum(t.waiting for t in self.state.runs.values()),
+            refused=len(self.state.refused),
+            changed=len(self.state.changed),
             violated=[f"{f.subject} {f.property}" for f in report.findings if f.n_violations],
+            violations=sum(f.n_violations for f in report.findings),
+            backlog={(t.run, q): n for t in self.state.runs.values() for q, n in t.backlog.items()},
+            new=new,
             seconds=seconds,
+            lag=lag,
         )
+
+
+def _events(state: State) -> int:
+    return sum(f.events for told in state.runs.values() for f in told.files)
+
+
+def _how(was: Fingerprint, now: Fingerprint) -> str:
+    """A file changed: how, and what that means."""
+    length = (
+        f"it had {was[0]:,} bytes and has {now[0]:,}" if was[0] != now[0] else "as long as before"
+    )
+    return f"changed after it was read ({length}); what is new in it is not read"
 
 
 def _local(uri: str) -> str:
