@@ -9,7 +9,7 @@ import msgspec
 
 from seriatim_models.history import Rejected
 from seriatim_models.pipeline.runs import FileCount, Plan
-from seriatim_models.properties.base import AnyProperty, Finding, Verdict
+from seriatim_models.properties.base import AnyProperty, Finding, Property, Verdict
 
 
 class RunStatistics(msgspec.Struct):
@@ -62,6 +62,19 @@ class AuditReport(msgspec.Struct, kw_only=True):
 def relevant(prop: AnyProperty) -> frozenset[str] | None:
     """The names of the events a property reads; None for all."""
     return prop.reads or None
+
+
+def form(prop: AnyProperty) -> str:
+    """In which form a property was judged, as ``key=value``; empty for one that has no other form.
+
+    The keys are those of a profile (spec/HISTORY.md). ``within=null`` is P6 by the prefetch; P14's is in ns.
+    """
+    keys = sorted(
+        k
+        for k, v in vars(prop).items()
+        if k not in Property.__annotations__ and (v is None or isinstance(v, int | float | str))
+    )
+    return ", ".join(f"{k}={msgspec.json.encode(vars(prop)[k]).decode()}" for k in keys)
 
 
 def told(finding: Finding, run: str, gaps: int) -> Finding:

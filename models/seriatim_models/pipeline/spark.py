@@ -302,7 +302,7 @@ def audit(
             "spark", plan, audited.findings, [*plan.refused, *kept], audited.runs, files
         )
         if out is not None:
-            rows = tables.rows_of(report) | tables.rows_measured(audited.measured)
+            rows = tables.rows_of(report, properties) | tables.rows_measured(audited.measured)
             names = [n for unit in manifest.units for n in unit.quarantine]
             tables.write(folder, rows, tables.quarantine(folder, names, plan.refused))
     return report

@@ -426,7 +426,7 @@ class Stream:
                 packed = msgspec.msgpack.decode(told.measures, type=dict[str, bytes])
                 measured |= {run: Measures.unpacked(raw) for run, raw in packed.items()}
         names = [n for t in self.state.runs.values() for n in t.quarantine]
-        rows = tables.rows_of(report) | tables.rows_measured(measured)
+        rows = tables.rows_of(report, self.properties) | tables.rows_measured(measured)
         tables.write(self.out, rows, tables.quarantine(self.out, names, self._whole_files()))
 
     def _sweep(self) -> None:

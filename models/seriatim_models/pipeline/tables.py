@@ -1,6 +1,9 @@
 """What an audit leaves behind as Parquet: one file a table, all of schema version `SCHEMA`.
 
 `SCHEMAS` is the documentation of the columns; every file carries the version in its key-value metadata.
+    seriatim-audit/2   a property may be judged in several forms: column `form` in verdicts and witnesses
+    seriatim-audit/1   one row for each run and property
+
 ``<folder>/tables`` is a link to the folder of the latest audit, put in place by one rename: who opens it sees all of
 the old tables or all of the new ones.
 """
@@ -11,6 +14,7 @@ import os
 import shutil
 import uuid
 from collections.abc import Iterable, Mapping, Sequence
+from itertools import cycle
 from pathlib import Path
 
 import pyarrow as pa
@@ -19,10 +23,11 @@ import pyarrow.parquet as pq
 from seriatim_models.history import table
 from seriatim_models.pipeline import chunks
 from seriatim_models.pipeline.errors import PipelineError
-from seriatim_models.pipeline.findings import AuditReport
+from seriatim_models.pipeline.findings import AuditReport, form
 from seriatim_models.pipeline.measures import Measures
+from seriatim_models.properties.base import AnyProperty
 
-SCHEMA = "seriatim-audit/1"
+SCHEMA = "seriatim-audit/2"
 _KEY = b"seriatim"
 
 
@@ -33,14 +38,14 @@ def _columns(**types: pa.DataType) -> pa.Schema:
 _TEXT, _INT, _REAL = pa.string(), pa.int64(), pa.float64()
 
 SCHEMAS: Mapping[str, pa.Schema] = {
-    # One row for each run and property. `verdict` is ok, violated or inconclusive.
+    # One row for each run, property and form of it (`findings.form`). `verdict` is ok, violated or inconclusive.
     "verdicts": _columns(
-        run=_TEXT, property=_TEXT, verdict=_TEXT, n_tested=_INT, n_untestable=_INT,
+        run=_TEXT, property=_TEXT, form=_TEXT, verdict=_TEXT, n_tested=_INT, n_untestable=_INT,
         n_violations=_INT, explanation=_TEXT,
     ),
     # The events of each smallest witness, `place` from 0, with all columns of qh/1.
     "witnesses": pa.schema(
-        [*_columns(subject=_TEXT, property=_TEXT, place=_INT), *table.SCHEMA]
+        [*_columns(subject=_TEXT, property=_TEXT, form=_TEXT, place=_INT), *table.SCHEMA]
     ),
     # ns from one event to another (`measures`), by metric, window and queue; quantiles are at most 9.1 % too high.
     "latency": _columns(
@@ -64,13 +69,17 @@ SCHEMAS: Mapping[str, pa.Schema] = {
 }  # fmt: skip
 
 
-def rows_of(report: AuditReport) -> dict[str, pa.Table]:
-    """The tables that an audit's report fills."""
+def rows_of(report: AuditReport, properties: Sequence[AnyProperty]) -> dict[str, pa.Table]:
+    """The tables that an audit's report fills. `properties` are those that were judged, in their order."""
     verdicts, witnesses = [], [SCHEMAS["witnesses"].empty_table()]
-    for f in report.findings:
+    for f, prop in zip(
+        report.findings, cycle(properties), strict=False
+    ):  # of each run, all of them
+        assert f.property == prop.id, f"{f.subject}: {f.property} stands where {prop.id} should"
+        of = form(prop)
         verdicts.append(
             {
-                "run": f.subject, "property": f.property, "verdict": str(f.verdict),
+                "run": f.subject, "property": f.property, "form": of, "verdict": str(f.verdict),
                 "n_tested": f.n_tested, "n_untestable": f.n_untestable,
                 "n_violations": f.n_violations, "explanation": f.explanation,
             }
@@ -81,6 +90,7 @@ def rows_of(report: AuditReport) -> dict[str, pa.Table]:
             first = {
                 "subject": pa.array([f.subject] * n),
                 "property": pa.array([f.property] * n),
+                "form": pa.array([of] * n),
                 "place": pa.array(range(n), _INT),
             }
             witnesses.append(
