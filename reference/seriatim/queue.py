@@ -1161,7 +1161,6 @@ class Session:
 
     def __init__(self, connection: Connection, name: str) -> None:
         self.connection = connection
-        self.name = name
         self._targets: WorkSet[ConsumerTarget] = WorkSet(connection.host, f"{name}.targets")
 
     def notify_work(self, target: ConsumerTarget) -> None:

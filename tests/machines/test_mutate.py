@@ -6,7 +6,7 @@ import pytest
 
 from seriatim_models.machines.equivalent import EQUIVALENT
 from seriatim_models.machines.mutate import judge
-from seriatim_models.machines.mutations import FILES, mutations
+from seriatim_models.machines.mutations import FILES, ROOT, mutations
 from seriatim_models.machines.reach import EXPLAINED, Reach
 from seriatim_models.programs import PROGRAMS
 
@@ -44,6 +44,20 @@ def test_a_wrong_reference_is_caught(what: str) -> None:
 
 def test_what_does_not_load_is_caught() -> None:
     assert judge("queue", "raise ValueError('no')").fate == "caught"
+
+
+def test_the_reference_in_other_words_survives() -> None:
+    """Nothing that judges it hangs on its text: the known mutants, whose text this has not, are left out."""
+    text = (ROOT / "reference" / "seriatim" / "fair.py").read_text(encoding="utf-8")
+    assert judge("fair", ast.unparse(ast.parse(text))).fate == "survived"
+
+
+def test_processes_that_a_test_starts_see_the_mutant() -> None:
+    """Nothing else is killed at every change of real files."""
+    (mutant,) = [
+        m for m in mutations("log") if m.name == "log.Files.replace: dropped: file.write(data)"
+    ]
+    assert "killed_at_every_change" in judge("log", mutant.source).by
 
 
 def test_going_round_in_circles_is_caught() -> None:

@@ -6,6 +6,7 @@ import pytest
 
 import seriatim.queue as reference
 from seriatim.host import Cell, Threads
+from seriatim_models.explorer import World, explore
 from seriatim_models.machines.host import Calm
 
 
@@ -127,3 +128,57 @@ def test_im3_one_job_is_pending_however_often_it_is_asked_for() -> None:
     for _ in range(3):
         queue.deliver_async()
     assert len(jobs) == 1
+
+
+# ---- the hand-over, step by step
+
+
+def handover(
+    host: object,
+) -> tuple[reference.Scheduler, reference.ConsumerTarget, reference.PullQueue]:
+    """One connection with one session and one target, which consumes from one queue."""
+    scheduler = reference.Scheduler(host)  # type: ignore[arg-type]  # a world's host is one
+    session = reference.Session(reference.Connection(scheduler, "conn"), "session")
+    target = reference.ConsumerTarget(session, "target")
+    queue = reference.PullQueue(scheduler.host, "q")
+    target.consumers = [queue.subscribe("A", target)]
+    return scheduler, target, queue
+
+
+def test_one_run_sends_all_there_is_and_each_later_message_brings_another_run() -> None:
+    """A target that found a message is asked again: its consumer stays in Notified and is not woken meanwhile."""
+
+    def program(world: World) -> None:
+        scheduler, target, queue = handover(world.host)
+
+        def life() -> None:
+            queue.enqueue(reference.Message("m1"))
+            queue.enqueue(reference.Message("m2"))
+            scheduler.run_one()
+            assert [e.message.id for e in target.sent] == ["m1", "m2"]
+            queue.enqueue(reference.Message("m3"))
+            scheduler.run_one()  # a world in which this waits for ever is not well
+            assert [e.message.id for e in target.sent] == ["m1", "m2", "m3"]
+
+        world.spawn(life, name="life")
+
+    explored = explore(program)
+    assert explored.verdict == "ok", explored.why
+
+
+def test_an_io_thread_waits_until_there_is_a_connection_to_serve() -> None:
+    def program(world: World) -> None:
+        scheduler = handover(world.host)[0]
+        served = 0
+
+        def io_thread() -> None:
+            nonlocal served
+            while True:
+                scheduler.run_one()
+                served += 1
+
+        world.spawn(io_thread, name="io", daemon=True)
+        world.at_end(lambda: world.result(served))
+
+    explored = explore(program)
+    assert set(explored.outcomes) == {0}

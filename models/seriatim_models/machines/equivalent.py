@@ -24,4 +24,5 @@ EQUIVALENT: dict[str, str] = {
         "only a consumer that was removed and is moved once more would notice, and none is"
     ),
     "queue.PullQueue._notify: False -> True (2)": REST_LOOKS,
+    "queue.ConsumerTarget.process: return False -> dropped": NOT_LOOKED_AT,
 }

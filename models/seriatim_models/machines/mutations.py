@@ -32,7 +32,7 @@ COMPARISONS: dict[type[ast.cmpop], tuple[type[ast.cmpop], ...]] = {
     ast.Gt: (ast.GtE, ast.LtE),
     ast.GtE: (ast.Gt, ast.Lt),
 }
-TOLD = ("record",)
+TOLD = ("record", "_say", "_record_call")
 """Calls whose arguments only tell."""
 
 

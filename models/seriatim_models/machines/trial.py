@@ -5,9 +5,10 @@ The server that those processes are forked from loads this module, so that none 
 
 from __future__ import annotations
 
+import importlib
 import os
 import sys
-import types
+from pathlib import Path
 
 import hypothesis.stateful  # noqa: F401
 import pytest  # noqa: F401
@@ -21,15 +22,9 @@ def judged(file: str, source: str, said: str) -> None:
     out = os.open(said, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
     os.dup2(out, 1)
     os.dup2(out, 2)
-    import seriatim
-
-    name = f"seriatim.{file}"
-    module = types.ModuleType(name)
-    module.__file__ = f"<mutant of {name}>"
-    sys.modules[name] = module
+    put_in_place(file, source, Path(f"{said}.tree"))
     try:
-        exec(compile(source, module.__file__, "exec"), module.__dict__)
-        setattr(seriatim, file, module)
+        importlib.import_module(f"seriatim.{file}")
         from seriatim_models.machines import quick  # and with it all that knows the references
     except Exception as error:
         print(f"does not load: {type(error).__name__}: {error}", flush=True)
@@ -37,3 +32,21 @@ def judged(file: str, source: str, said: str) -> None:
     code = quick.main([file])
     sys.stdout.flush()
     os._exit(code)
+
+
+def put_in_place(file: str, source: str, tree: Path) -> None:
+    """The package as a folder in which one file is the mutant: for this process, and for those that a test starts."""
+    import seriatim
+
+    (package,) = seriatim.__path__
+    mine = tree / "seriatim"
+    mine.mkdir(parents=True)
+    for there in Path(package).glob("*.py"):
+        if there.stem != file:
+            (mine / there.name).symlink_to(there)
+    (mine / f"{file}.py").write_text(source, encoding="utf-8")
+    seriatim.__path__ = [str(mine)]
+    sys.modules.pop(f"seriatim.{file}", None)
+    os.environ["PYTHONPATH"] = os.pathsep.join(
+        [str(tree), *filter(None, [os.environ.get("PYTHONPATH")])]
+    )
