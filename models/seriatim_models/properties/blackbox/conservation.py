@@ -61,6 +61,8 @@ class Kept(Lives):
     """Lives, and the traffic of their queues."""
 
     traffic: Traffic = msgspec.field(default_factory=Traffic)
+    published: bool = False
+    """Whether the history is known to record publishes besides those summarised here."""
 
 
 class Conservation(LivesProperty):
@@ -117,12 +119,16 @@ class Conservation(LivesProperty):
     def map(self, events: Iterable[Event]) -> Kept:
         out = Kept()
         for event in events:
-            self._add(out, event)
-            self._traffic(out, event)
+            self.add(out, event)
             out.n += 1
         for key, steps in out.lives.items():
             out.lives[key] = self._compact(out, steps)
         return out
+
+    def add(self, out: Kept, event: Event) -> None:
+        """Take in the event at position `out.n`, without judging it yet."""
+        self._add(out, event)
+        self._traffic(out, event)
 
     def _traffic(self, out: Kept, event: Event) -> None:
         traffic, pos = out.traffic, out.n
@@ -155,6 +161,7 @@ class Conservation(LivesProperty):
                 Uptake(u.pos + shift, u.by, u.ctag, u.autoack) for u in uptakes
             )
         mine.leaky += [q for q in more.leaky if q not in mine.leaky]
+        left.published |= right.published
         return super().combine(left, right)
 
     def finish(self, summary: Lives) -> Finding:
@@ -206,7 +213,7 @@ class Conservation(LivesProperty):
         begun = sent.get(m)
         if begun and begun.pos < first.pos:
             return "", []
-        if not sent or summary.gap_between(-1, first.pos):
+        if not (sent or summary.published) or summary.gap_between(-1, first.pos):
             return None, []
         if begun:
             why = f"{m} was given to {first.by} at event {i}, before it was sent at event {begun.event.i}"
