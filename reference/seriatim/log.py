@@ -279,8 +279,9 @@ def recover(storage: Storage, name: str) -> int:
             if not _torn(tail):
                 raise
             storage.replace(f"{name}.torn", tail)
-            storage.truncate(name, offset)
-            storage.sync(name)
+            storage.truncate(
+                name, offset
+            )  # durable with the next append; until then it is cut off again
             break
     return offset
 

@@ -18,6 +18,7 @@ from seriatim.log import (
     PastTheEnd,
     Position,
     Topic,
+    record_bytes,
 )
 
 
@@ -111,6 +112,30 @@ def test_threads_over_files_stop_and_go_on(tmp_path: Path) -> None:
     assert len(again) == 120
 
 
+class Told(Channel):
+    """A channel that counts how often it was signalled."""
+
+    signals = 0
+
+    def notify(self) -> None:
+        self.signals += 1
+        super().notify()
+
+
+def test_who_left_is_not_signalled_and_who_stayed_is() -> None:
+    topic = topic_of(Memory())
+    left, stayed = Told(topic, "left"), Told(topic, "stayed")
+    for channel in (left, stayed):
+        channel.connect()
+    topic.publish(b"m1")
+    left.consume(lambda message: left.disconnect())
+    topic.publish(b"m2")
+    assert (left.signals, stayed.signals) == (1, 2)
+    left.connect()
+    topic.publish(b"m3")
+    assert (left.signals, stayed.signals) == (2, 3)
+
+
 # ---- bad input
 
 
@@ -145,6 +170,54 @@ def test_rejects_damage_in_the_last_segment_that_no_crash_leaves() -> None:
         topic_of(Memory(files), 200)
 
 
+@pytest.mark.parametrize(
+    ("tail", "why"),
+    [
+        (b"\xff" * HEADER.size, "the header's checksum is wrong"),  # as long as a header, and none
+        (record_bytes(b"four")[:-1] + b"x", "the record's checksum is wrong"),  # all is there
+        (record_bytes(b"four")[:-1] + b"xy", "the record's checksum is wrong"),
+    ],
+)
+def test_rejects_what_is_behind_the_last_record_and_is_no_beginning_of_one(
+    tail: bytes, why: str
+) -> None:
+    disk = Memory()
+    topic_of(disk, 200).publish(b"one")
+    files = disk.survivors()
+    files["00000000.log"] += tail
+    with pytest.raises(Damaged, match=f"offset 15: {why}"):
+        topic_of(Memory(files), 200)
+
+
+@pytest.mark.parametrize(
+    "tail",
+    [
+        b"\xff" * (HEADER.size - 1),  # less than a header may be anything
+        record_bytes(b"four")[:-1],
+        record_bytes(b"four")[:-1] + b"\0",
+        record_bytes(b"four")[: HEADER.size],
+    ],
+)
+def test_beginning_of_a_record_is_cut_off(tail: bytes) -> None:
+    disk = Memory()
+    topic_of(disk, 200).publish(b"one")
+    files = disk.survivors()
+    files["00000000.log"] += tail
+    disk = Memory(files)
+    topic = topic_of(disk, 200)
+    topic.publish(b"two")
+    assert bytes(disk.files["00000000.log.torn"]) == tail
+    assert [d.message for d in Channel(topic_of(disk, 200), "c").read(9)] == [b"one", b"two"]
+
+
+def test_a_segment_is_filled_to_its_last_byte() -> None:
+    """And `publish` says where each message lies."""
+    topic = topic_of(Memory(), 40)
+    places = [topic.publish(b"x" * (20 - HEADER.size)) for _ in range(3)]
+    assert places == [Position(0, 0), Position(0, 20), Position(1, 0)]
+    assert [d.place for d in Channel(topic, "c").read(9)] == places
+
+
 def test_torn_tail_is_kept_beside_the_segment() -> None:
     disk = filled()
     files = disk.survivors()
@@ -174,11 +247,12 @@ def test_rejects_a_missing_segment() -> None:
 
 
 @pytest.mark.parametrize("name", ["topic.json", "c.channel"])
-def test_rejects_a_state_file_from_a_newer_version(name: str) -> None:
+@pytest.mark.parametrize("version", [2, "next"])
+def test_rejects_a_state_file_from_a_newer_version(name: str, version: object) -> None:
     files = filled().survivors()
-    files[name] = json.dumps({"format": 2}).encode()
+    files[name] = json.dumps({"format": version}).encode()
     with pytest.raises(
-        NewerFormat, match=f"{name}, offset 0: format 2; this version reads up to 1"
+        NewerFormat, match=f"{name}, offset 0: format {version!r}; this version reads up to 1"
     ):
         Channel(topic_of(Memory(files)), "c")
 
@@ -259,7 +333,8 @@ class FullDisk(Memory):
         super().append(name, data)
 
 
-def test_a_disk_that_fails_once_costs_only_that_message() -> None:
+@pytest.mark.parametrize("kept", [b"kept", b"kept in the next segment"])
+def test_a_disk_that_fails_once_costs_only_that_message(kept: bytes) -> None:
     for before in range(1, 4):
         disk = FullDisk()
         topic = topic_of(disk)
@@ -268,9 +343,9 @@ def test_a_disk_that_fails_once_costs_only_that_message() -> None:
         disk.full = True
         with pytest.raises(OSError, match="no space"):
             topic.publish(b"lost")
-        topic.publish(b"kept")
+        topic.publish(kept)
         messages = [d.message for d in Channel(topic_of(disk), "c").read(10)]
-        assert messages == [b"m" * 8] * before + [b"kept"]
+        assert messages == [b"m" * 8] * before + [kept]
 
 
 def test_a_disk_that_fails_while_parking_costs_nothing_that_was_parked() -> None:
