@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import signal
 import time
-from collections.abc import Callable
 from pathlib import Path
 from types import FrameType
-from typing import TYPE_CHECKING
 
 import rich_click as click
 
@@ -16,24 +14,43 @@ from seriatim_models.cli.gather import new_report
 from seriatim_models.cli.mistakes import Mistake
 from seriatim_models.cli.options import HELP, completing, lines, outputs
 from seriatim_models.cli.screen import Outputs
+from seriatim_models.cli.watching import Watch, watch
 from seriatim_models.report import AuditRun, Quarantined
 from seriatim_models.report.text import write
-
-if TYPE_CHECKING:
-    from seriatim_models.pipeline.stream import Progress
 
 
 @click.command(
     epilog=lines(
         """
         [bold]Examples[/]
-        seriatim stream recordings --out verdicts          until Ctrl-C; go on with the same command
-        seriatim stream recordings --out verdicts --once   what is there now, and no waiting
-        seriatim stream recordings --out v --lateness 60   parts may come a minute out of order
+        seriatim stream recordings --out v             until Ctrl-C; again, it goes on
+        seriatim stream recordings --out v --once      what is there now, no waiting
+        seriatim stream recordings --out v --lateness 60   parts may be a minute late
+        seriatim stream recordings --out v --quiet     a line a batch, for a service
+        seriatim stream recordings --out v --once --json - | jq .results
 
-        A file must be whole when it appears: write it elsewhere and rename it.
-        The tables in DIR/tables are those of seriatim audit --out, after the latest batch.
-        Killed at any moment, it goes on where it was: nothing lost, nothing doubled.
+        [bold]What to put into the folder[/]
+        Recordings as seriatim audit takes them, also in folders inside it.
+        A run may come in many files: each has the run's header, and its index i goes
+        on where the file before it ended.
+        A file must be whole when it appears: write it elsewhere, or under a name that
+        begins with a dot, and rename it. It is read once, and may be deleted then.
+        One that changes after it was read is in quarantine, and what is new in it is
+        not read: begin a new file instead.
+
+        [bold]What is shown[/]
+        events/s     those of the last batch, by how long it took
+        lag          from the change of its oldest file until its verdicts stood
+        open queues  those with messages published and not yet handed out
+        violations   of what has come so far; what comes later may excuse one
+        left out     lines rejected or late, files refused or changed, parts that wait
+        On a terminal a panel, otherwise a line a batch, on standard error.
+
+        [bold]To stop[/]
+        Ctrl-C, or SIGTERM, lets the batch under way end, shows the verdicts and exits
+        with their code. A second one stops at once. Killed at any moment, it goes on
+        where it was: nothing lost, nothing doubled.
+        DIR/tables has the tables of seriatim audit --out, after the last batch.
         """
     )
 )
@@ -73,6 +90,9 @@ if TYPE_CHECKING:
 )
 @click.option("--once", is_flag=True, help="Read all that is there, then stop.")
 @click.option(
+    "--quiet", is_flag=True, help="A line for each batch also on a terminal; so it is with --json."
+)
+@click.option(
     "--master",
     metavar="URL",
     help="Spark's cluster [dim](SERIATIM_SPARK_MASTER, else this machine)[/].",
@@ -87,18 +107,23 @@ def stream(
     idle: float,
     every: float,
     once: bool,
+    quiet: bool,
     master: str | None,
     json: str | None,
     html: str | None,
     junit: str | None,
 ) -> int:
-    """Judge a folder of recordings while it grows."""
+    """Judge a folder of recordings while it grows.
+
+    New files are found as they appear; each batch moves the runs that its files belong to, and their verdicts.
+    """
     outputs = Outputs(json, html, junit)
     chosen = find_profile(profile)
     from seriatim_models import pipeline
 
     begun = time.monotonic()
     stop = _Stop()
+    shown = watch(quiet or json is not None, folder, out)
     try:
         from seriatim_models.pipeline.session import require, session
 
@@ -107,10 +132,11 @@ def stream(
 
         properties = pipeline.chosen_of(chosen.properties)
         watching = Stream(
-            session(master), folder, out, properties, lateness=lateness, on_progress=_tell()
+            session(master), folder, out, properties, lateness=lateness, on_progress=shown.tell
         )
-        with stop:
-            watching.run(once=once, idle=idle, every=every, stopping=lambda: stop.asked)
+        # Only now: Spark's session sets a handler of its own.
+        with stop, shown:
+            watching.run(once=once, idle=idle, every=every, stopping=lambda: stop.told(shown))
     except (OSError, pipeline.PipelineError) as error:
         raise Mistake(str(error)) from error
     found = watching.report()
@@ -144,6 +170,14 @@ class _Stop:
 
     def __init__(self) -> None:
         self.asked = False
+        self._told = False
+
+    def told(self, shown: Watch) -> bool:
+        """Whether somebody asked, which is then shown."""
+        if self.asked and not self._told:
+            self._told = True
+            shown.stopping()
+        return self.asked
 
     def __enter__(self) -> None:
         self._before = [(s, signal.getsignal(s)) for s in (signal.SIGINT, signal.SIGTERM)]
@@ -158,24 +192,3 @@ class _Stop:
         if self.asked:
             raise KeyboardInterrupt
         self.asked = True
-
-
-def _tell() -> Callable[[Progress], None]:
-    """A line for each batch on standard error."""
-    from rich.console import Console
-
-    console = Console(stderr=True, highlight=False)
-
-    def tell(p: Progress) -> None:
-        wrong = f", violated: {', '.join(p.violated)}" if p.violated else ""
-        more = "".join(
-            f", {n:,} {what}"
-            for n, what in ((p.rejected, "rejected"), (p.late, "late"), (p.waiting, "waiting"))
-            if n
-        )
-        console.print(
-            f"batch {p.batch}: {p.files:,} files, {p.events:,} events{more}{wrong} ({p.seconds:.1f} s)",
-            markup=False, soft_wrap=True,
-        )  # fmt: skip
-
-    return tell
