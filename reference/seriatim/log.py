@@ -279,9 +279,7 @@ def recover(storage: Storage, name: str) -> int:
             if not _torn(tail):
                 raise
             storage.replace(f"{name}.torn", tail)
-            storage.truncate(
-                name, offset
-            )  # durable with the next append; until then it is cut off again
+            storage.truncate(name, offset)  # not synced: the next append does both once more
             break
     return offset
 
