@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from seriatim_models.history import Event, write_history
 from seriatim_models.history.complete import complete
 from seriatim_models.history.header import Header
-from seriatim_models.pipeline import audit_paths, chunks
-from seriatim_models.pipeline.summarise import RUN, Fold, Part, joined
+from seriatim_models.pipeline import audit_paths
+from seriatim_models.pipeline.summarise import Fold, Part, joined
 from seriatim_models.properties.base import Finding
 from seriatim_models.properties.blackbox import BLACKBOX
 from seriatim_models.properties.fast.made import FAULTS, Broker
@@ -41,19 +41,16 @@ def test_summaries_of_tasks_join_to_that_of_the_whole(
     seed: int, fault: str, cuts: list[int]
 ) -> None:
     events = list(complete(made(seed, fault)))
-    placed = [(chunks.shelf_of(e), e) for e in events]
-    shelves = sorted({s for s, _ in placed} - {chunks.CONTROL})
     bounds = [0, *sorted(min(c, len(events)) for c in cuts), len(events)]
-    parts: dict[tuple[int, str], list[Part]] = {}
+    parts: dict[int, list[Part]] = {}
     for number, (a, b) in enumerate(pairwise(bounds)):
-        fold = Fold(BLACKBOX, shelves, first=number == 0, measure=False)
-        fold.events(placed[a:b])
-        for n, chain, summary in fold.made():
-            parts.setdefault((n, chain), []).append(Part("", n, chain, number, summary))
-    for (n, chain), of in parts.items():
+        fold = Fold(BLACKBOX, first=number == 0, measure=False)
+        fold.events(events[a:b])
+        for n, summary in fold.made():
+            parts.setdefault(n, []).append(Part("", n, number, summary))
+    for n, of in parts.items():
         prop = BLACKBOX[n]
         whole = prop.combine(prop.begin(), prop.map(e for e in events if e.ev in prop.reads))
-        assert chain == RUN or len(shelves) == 1
         assert finding(n, of) == prop.finish(whole)
 
 

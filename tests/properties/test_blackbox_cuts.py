@@ -53,25 +53,6 @@ def test_cut_anywhere_and_combined_equals_the_whole(
     assert prop.finish(summarised(prop, events, cuts, left_first)) == whole
 
 
-@pytest.mark.parametrize(
-    "prop",
-    [p for p in PROPERTIES if p.scope == "queue"],
-    ids=lambda p: f"{p.id}-{getattr(p, 'within', '')}",
-)
-@settings(max_examples=40, deadline=None)
-@given(events=any_history())
-def test_queues_judged_apart_give_what_the_run_gives(
-    prop: AnyProperty, events: list[Event]
-) -> None:
-    from seriatim_models.pipeline.findings import merged
-
-    names = sorted({e.q for e in events if e.q}) or [""]
-    apart = [prop.check([e for e in events if e.q in (q, "")]) for q in names]
-    if any(e.ev in ("deliver", "get") and not e.q for e in events):
-        return  # a delivery from no queue is everybody's and nobody's; completion names the queue
-    assert merged(apart) == prop.check(events)
-
-
 class Sentence(strict._Order):
     """P5 as its sentence says it: every waiting acquisition against every availability, with nothing sorted."""
 

@@ -147,11 +147,11 @@ def one_process(folder: Path) -> tuple[int, int]:
 
     manifest = chunks.read_manifest(folder)
     (task,) = chunks.stretches(folder, manifest, 1)
-    fold = Fold([FirstDeliveryOrder()], [], first=True, measure=False)
+    fold = Fold([FirstDeliveryOrder()], first=True, measure=False)
     for file in task.files:
         fold.file(file)
     prop = fold.properties[0]
-    found = [finished(prop, s, task.files) for s in fold.summaries.values()]
+    found = [finished(prop, s, task.files) for s in fold.summaries]
     return sum(f.n_tested for f in found), sum(f.n_violations for f in found)
 
 

@@ -19,7 +19,7 @@ from __future__ import annotations
 
 import zlib
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from pathlib import Path
 
 import msgspec
@@ -64,20 +64,18 @@ def shelf(q: str) -> str:
     return f"q{bucket(q, BUCKETS):03d}"
 
 
-def shelf_of(event: Event) -> str:
-    """Where an event lies: with its queue; with all of them, if it names none. Only a delivery is always one queue's,
-    so those of no known queue count as of a queue without a name."""
-    return shelf(event.q) if event.q or (event.m and event.ev in ACQUIRES) else CONTROL
-
-
 class Chunk(msgspec.Struct, frozen=True):
     """One file, its path relative to the manifest, and how many rows each of its shelves has."""
 
     path: str
     rows: int
     shelves: dict[str, int]
+    latest: int | None = None
+    """The latest time in it, in ns."""
     lone: bool = False
     """Somebody acts on a connection without a channel, so that connections do not tell apart who acts."""
+    nameless: bool = False
+    """Something is published to, or delivered from, a queue without a name: it may be any."""
 
 
 class Stamp(msgspec.Struct, frozen=True):
@@ -145,6 +143,8 @@ class Share(msgspec.Struct, frozen=True):
     part: int = 0
     parts: int = 1
     """Of the other scopes: which of so many by hash."""
+    ended: int | None = None
+    """The latest time in the run, which for some queues is over when the last event of another one is."""
 
 
 def write_manifest(folder: Path, manifest: Manifest) -> None:
@@ -196,19 +196,30 @@ def shares(folder: Path, manifest: Manifest, scopes: Iterable[Scope], parts: int
     """
     out: list[tuple[float, Share]] = []
     for run, of in sorted(manifest.runs().items()):
-        files = [str(folder / c.path) for c in of]
         rows = sum(c.rows for c in of)
         if not rows:
             continue
+        whole = Share(
+            run,
+            "run",
+            [str(folder / c.path) for c in of],
+            ended=max((c.latest for c in of if c.latest is not None), default=None),
+        )
         # A run of a few chunks is not worth many tasks.
         n_parts = max(1, min(parts, -(-rows // SLICE)))
         for scope in scopes:
             if scope == "queue":
-                for shelves, held in _divided(of, n_parts):
-                    out.append((held, Share(run, scope, files, shelves)))
-                continue
-            apart = 1 if scope == "connection" and any(c.lone for c in of) else n_parts
-            out += [(rows / apart, Share(run, scope, files, [], k, apart)) for k in range(apart)]
+                apart = 1 if any(c.nameless for c in of) else n_parts
+                out += [
+                    (held, msgspec.structs.replace(whole, scope=scope, shelves=shelves))
+                    for shelves, held in _divided(of, apart)
+                ]
+            else:
+                apart = 1 if scope == "connection" and any(c.lone for c in of) else n_parts
+                out += [
+                    (rows / apart, msgspec.structs.replace(whole, scope=scope, part=k, parts=apart))
+                    for k in range(apart)
+                ]
     return [share for _, share in sorted(out, key=lambda sized: -sized[0])]
 
 
@@ -223,7 +234,7 @@ def _divided(of: Iterable[Chunk], parts: int) -> list[tuple[list[str], int]]:
         # The longest bucket to the shortest part.
         at = min(range(len(made)), key=lambda k: made[k][1])
         made[at] = ([*made[at][0], name], made[at][1] + n)
-    return [(names or [CONTROL], held) for names, held in made]
+    return made
 
 
 def order(shelves: pa.Array, n: pa.Array) -> pa.Array:
@@ -246,17 +257,29 @@ def write_chunk(folder: Path, name: str, columns: Mapping[str, pa.Array]) -> Chu
         for n in counts.values():
             file.write_table(rows.slice(begin, n), row_group_size=n)
             begin += n
-    return Chunk(name, len(rows), counts, _lone(rows))
+    latest = pc.max(rows["t"]).as_py() if "t" in full else None
+    return Chunk(name, len(rows), counts, latest, _lone(rows), _nameless(rows))
+
+
+def _named(rows: pa.Table, column: str) -> pa.ChunkedArray:
+    """Where a column of texts has one."""
+    if column not in rows.schema.names:
+        return pa.chunked_array([pa.array(np.zeros(len(rows), bool))])
+    return pc.not_equal(pc.fill_null(rows[column], ""), "")
 
 
 def _lone(rows: pa.Table) -> bool:
     """See `Chunk.lone`."""
-    if "conn" not in rows.schema.names:
-        return False
-    some = pc.and_(pc.not_equal(rows["conn"], ""), pc.invert(pc.starts_with(rows["ev"], "conn_")))
+    acts = pc.invert(pc.starts_with(rows["ev"], "conn_"))
     if "ch" in rows.schema.names:
-        some = pc.and_(some, pc.is_null(rows["ch"]))
-    return bool(pc.any(some).as_py())
+        acts = pc.and_(acts, pc.is_null(rows["ch"]))
+    return bool(pc.any(pc.and_(acts, _named(rows, "conn"))).as_py())
+
+
+def _nameless(rows: pa.Table) -> bool:
+    """See `Chunk.nameless`."""
+    moved = pc.is_in(rows["ev"], pa.array(["publish", *sorted(ACQUIRES)]))
+    return bool(pc.any(pc.and_(moved, pc.invert(_named(rows, "q")))).as_py())
 
 
 def read_chunk(
@@ -334,11 +357,6 @@ def find(files: Iterable[str], wanted: Iterable[tuple[str, int]]) -> dict[tuple[
                 out[event.rec, event.i] = event
                 left.discard((event.rec, event.i))
     return out
-
-
-def events(batch: pa.RecordBatch) -> Iterator[tuple[str, Event]]:
-    """The events of some rows, each with its shelf."""
-    return zip(batch["shelf"].to_pylist(), table.events(batch), strict=True)
 
 
 def read_quarantine(folder: Path, manifest: Manifest, most: int) -> list[Rejected]:

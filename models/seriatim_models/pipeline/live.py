@@ -51,7 +51,6 @@ from seriatim_models.properties.base import AnyProperty, Finding
 from seriatim_models.properties.blackbox.lives import acquires, began
 
 PORTION = 20_000  # events summarised at a time
-_SHELVES = [f"q{n:03d}" for n in range(chunks.BUCKETS)]
 
 
 class Arrived(msgspec.Struct, frozen=True):
@@ -196,10 +195,10 @@ class Live:
 
     def _judge(self, run: str, events: list[Event]) -> None:
         if run not in self._folds:
-            self._folds[run] = Fold(self._properties, _SHELVES, first=True, measure=True)
+            self._folds[run] = Fold(self._properties, first=True, measure=True)
             self.told.statistics.append(found.RunStatistics(run))
         fold = self._folds[run]
-        fold.events([(chunks.shelf_of(e), e) for e in events])
+        fold.events(events)
         for event in events:
             self._wait(event)
         assert fold.measures is not None

@@ -14,33 +14,32 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from seriatim_models.history.event import GAP
+from seriatim_models.history.event import GAP, Event
 from seriatim_models.pipeline import chunks, quickmap
 from seriatim_models.pipeline import findings as found
-from seriatim_models.pipeline.summarise import PORTION, Fold
+from seriatim_models.pipeline.summarise import Fold
 from seriatim_models.properties.base import AnyProperty, Finding, Scope
 
-Said = tuple[int, str, Finding]
-"""Which of the properties, of which part of the run, and what it comes to there."""
+Said = tuple[int, Finding]
+"""Which of the properties, and what it comes to."""
 
 
 def scope(prop: AnyProperty) -> Scope:
     """By what a property's work is divided among tasks; ``run``: by time only."""
-    return "run" if quickmap.fits(prop) else prop.scope
+    return "run" if quickmap.fits(prop) or prop.scope == "message" else prop.scope
 
 
 def judged(share: chunks.Share, properties: Sequence[AnyProperty]) -> Iterator[Said]:
     """What those of the properties that have the share's scope say of it."""
     mine = [n for n, p in enumerate(properties) if scope(p) == share.scope]
-    of = [properties[n] for n in mine]
-    fold = Fold(of, share.shelves, first=True, measure=False)
+    fold = Fold([properties[n] for n in mine], first=True, measure=False)
     for file in share.files:
         batch = _of_queues(share, file) if share.scope == "queue" else _of_connections(share, file)
-        batch = chunks.in_order(_read_by(batch, of))
-        for begin in range(0, len(batch), PORTION):
-            fold.events(list(chunks.events(batch.slice(begin, PORTION))))
-    for (n, chain), summary in fold.summaries.items():
-        yield mine[n], f"{chain} {share.part}", of[n].finish(summary)
+        fold.rows(chunks.in_order(_read_by(batch, fold.properties)))
+    if share.ended is not None:
+        fold.events([Event(i=-1, ev="note", t=share.ended)])
+    for n, finding in fold.finish():
+        yield mine[n], finding
 
 
 def _of_queues(share: chunks.Share, file: str) -> pa.RecordBatch:

@@ -7,8 +7,8 @@ What judges queues, connections or messages is divided by them, since its state 
 What judges a run as a whole, has a form over columns, or is counted, is divided by time:
 
 - `summaries`: a task folds the chunks of a stretch of one run, as the local engine would, and gives the summaries.
-- `combined`: neighbouring summaries of a chain are joined, `FAN` at a time, until so few are left.
-- `judged`: the rest of each chain is joined and `finish` is asked.
+- `combined`: neighbouring summaries are joined, `FAN` at a time, until so few are left.
+- `judged`: the rest are joined and `finish` is asked.
 
 The driver sees findings and statistics only.
 """
@@ -34,7 +34,6 @@ from seriatim_models.pipeline.runs import Plan
 from seriatim_models.pipeline.session import frame, session
 from seriatim_models.pipeline.summarise import (
     MEASURED,
-    RUN,
     Fold,
     Part,
     findings_of,
@@ -57,8 +56,7 @@ PART_SCHEMA = T.StructType(
     [
         T.StructField("run", T.StringType(), False),
         T.StructField("property", T.LongType(), False),  # which; `MEASURED` for the statistics
-        T.StructField("chain", T.StringType(), False),
-        T.StructField("number", T.LongType(), False),  # place in the chain
+        T.StructField("number", T.LongType(), False),  # place in the run
         T.StructField("summary", T.BinaryType(), False),
     ]
 )
@@ -66,26 +64,18 @@ FINDING_SCHEMA = T.StructType(
     [
         T.StructField("run", T.StringType(), False),
         T.StructField("property", T.LongType(), False),
-        T.StructField("chain", T.StringType(), False),
         # A `Finding` as msgpack, or the statistics.
         T.StructField("finding", T.BinaryType(), False),
     ]
 )
 _PARTS = pa.schema(
     [
-        ("run", pa.string()), ("property", pa.int64()), ("chain", pa.string()),
+        ("run", pa.string()), ("property", pa.int64()),
         ("number", pa.int64()), ("summary", pa.binary()),
     ]
 )  # fmt: skip
-_FINDINGS = pa.schema(
-    [
-        ("run", pa.string()),
-        ("property", pa.int64()),
-        ("chain", pa.string()),
-        ("finding", pa.binary()),
-    ]
-)
-_KEYS = ("run", "property", "chain")
+_FINDINGS = pa.schema([("run", pa.string()), ("property", pa.int64()), ("finding", pa.binary())])
+_KEYS = ("run", "property")
 FAN = 8
 """Summaries joined at a time."""
 TASKS_EACH = 3
@@ -109,8 +99,8 @@ def apart(tasks: DataFrame, properties: Sequence[AnyProperty]) -> DataFrame:
             for row in batch["share"].to_pylist():
                 share = msgspec.json.decode(row, type=chunks.Share)
                 said = [
-                    (share.run, n, chain, msgspec.msgpack.encode(finding))
-                    for n, chain, finding in shares.judged(share, properties)
+                    (share.run, n, msgspec.msgpack.encode(finding))
+                    for n, finding in shares.judged(share, properties)
                 ]
                 yield _batch(said, _FINDINGS)
 
@@ -127,42 +117,42 @@ def summaries(
         for batch in batches:
             for row in batch.to_pylist():
                 task = msgspec.json.decode(row["task"], type=chunks.Stretch)
-                fold = Fold([properties[n] for n in mine], [], row["first"], measure)
+                fold = Fold([properties[n] for n in mine], row["first"], measure)
                 for file in task.files:
                     fold.file(file)
                 made = [
-                    (task.run, n if n == MEASURED else mine[n], chain, row["number"], summary)
-                    for n, chain, summary in fold.made()
+                    (task.run, n if n == MEASURED else mine[n], row["number"], summary)
+                    for n, summary in fold.made()
                 ]
                 yield _batch(made, _PARTS)
 
     return tasks.mapInArrow(mapped, PART_SCHEMA)
 
 
-def _chains(batches: Iterable[pa.RecordBatch]) -> Iterator[list[Part]]:
-    """Parts of one chain that follow each other in the input."""
+def _of_one(batches: Iterable[pa.RecordBatch]) -> Iterator[list[Part]]:
+    """Parts of one property and run, which follow each other in the input."""
     parts = (Part(**row) for batch in batches for row in batch.to_pylist())
-    for _, of in groupby(parts, key=lambda p: p[:3]):
+    for _, of in groupby(parts, key=lambda p: p[:2]):
         yield list(of)
 
 
 def _together(parts: DataFrame, *more: object) -> DataFrame:
-    """The parts of a chain (and of whatever more) in one partition and in order."""
+    """The parts of one property and run (and of whatever more) in one partition and in order."""
     keys = [F.col(k) for k in _KEYS]
     return parts.repartition(*keys, *more).sortWithinPartitions(*keys, "number")  # type: ignore[arg-type]  # columns
 
 
 def combined(parts: DataFrame, properties: Sequence[AnyProperty]) -> DataFrame:
-    """`PART_SCHEMA` to itself: each `FAN` neighbours of a chain become one."""
+    """`PART_SCHEMA` to itself: each `FAN` neighbours become one."""
 
     def mapped(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         made = []
-        for chain in _chains(batches):
-            for group, of in groupby(chain, key=lambda p: p.number // FAN):
+        for parts in _of_one(batches):
+            for group, of in groupby(parts, key=lambda p: p.number // FAN):
                 held = list(of)
                 first = held[0]
                 summary = _joined(properties, held)
-                made.append((first.run, first.property, first.chain, group, summary))
+                made.append((first.run, first.property, group, summary))
         if made:
             yield _batch(made, _PARTS)
 
@@ -183,19 +173,19 @@ def _joined(properties: Sequence[AnyProperty], parts: list[Part]) -> bytes:
 def judged(
     parts: DataFrame, properties: Sequence[AnyProperty], files: Mapping[str, Sequence[str]]
 ) -> DataFrame:
-    """`PART_SCHEMA` to `FINDING_SCHEMA`: what each chain comes to. `files` are the chunks of each run."""
+    """`PART_SCHEMA` to `FINDING_SCHEMA`: what each property comes to. `files` are the chunks of each run."""
 
     def mapped(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         made = []
-        for chain in _chains(batches):
-            first = chain[0]
+        for of in _of_one(batches):
+            first = of[0]
             if first.property == MEASURED:
-                said = _joined(properties, chain)
+                said = _joined(properties, of)
             else:
                 prop = properties[first.property]
-                finding = finished(prop, joined(properties, chain), files[first.run])
+                finding = finished(prop, joined(properties, of), files[first.run])
                 said = msgspec.msgpack.encode(finding)
-            made.append((first.run, first.property, first.chain, said))
+            made.append((first.run, first.property, said))
         if made:
             yield _batch(made, _FINDINGS)
 
@@ -308,4 +298,4 @@ def audit(
     return report
 
 
-__all__ = ["RUN", "apart", "audit", "audit_chunks", "combined", "judged", "summaries"]
+__all__ = ["apart", "audit", "audit_chunks", "combined", "judged", "summaries"]

@@ -1,34 +1,25 @@
-"""The summaries of a task and how they are joined: what a worker of the Spark engine does, without Spark.
-
-A property that judges the run is one *chain* of summaries, in the run's order; one that judges queues is a chain for
-each bucket of queues, which also gets the events that name no queue.
-One that has a form over columns (`quickmap`) is a single chain too.
-"""
+"""The summaries of a stretch of a run, one for each property, and how they are joined: no Spark in it."""
 
 from __future__ import annotations
 
 import pickle
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 import msgspec
+import pyarrow as pa
 
-from seriatim_models.history import Event
+from seriatim_models.history import Event, table
 from seriatim_models.pipeline import chunks, quickmap
 from seriatim_models.pipeline import findings as found
 from seriatim_models.pipeline.measures import Measures
 from seriatim_models.properties.base import AnyProperty, Finding
 
-RUN = "run"
-"""The chain of the whole run."""
 MEASURED = -1
 """Stands for the statistics where a property's number stands."""
 
 PORTION = 50_000
 """Events of a chunk that are objects at a time."""
-
-Key = tuple[int, str]
-"""Which of the properties, and which chain."""
 
 
 # Any: each property knows the type of its own summary
@@ -50,20 +41,14 @@ def unpacked(prop: AnyProperty, raw: bytes) -> Any:
 
 
 class Fold:
-    """The summaries of one run so far: of every property in its chains, and of the statistics."""
+    """The summaries of one run so far: of every property, and of the statistics."""
 
-    def __init__(
-        self, properties: Sequence[AnyProperty], shelves: Iterable[str], first: bool, measure: bool
-    ) -> None:
+    def __init__(self, properties: Sequence[AnyProperty], first: bool, measure: bool) -> None:
         """`first` says that the run begins here."""
         self.properties = properties
         self.measures = Measures(first) if measure else None
         # Any: each property knows the type of its own summary
-        self.summaries: dict[Key, Any] = {}
-        apart = list(shelves)
-        for n, prop in enumerate(properties):
-            for chain in apart if prop.scope == "queue" and not quickmap.fits(prop) else [RUN]:
-                self.summaries[n, chain] = prop.begin() if first else prop.map(())
+        self.summaries: list[Any] = [p.begin() if first else p.map(()) for p in properties]
 
     def file(self, path: str) -> None:
         """Add a chunk."""
@@ -77,60 +62,56 @@ class Fold:
         if wanted is not None and any(form.needs_more(batch) for form in quick.values()):
             batch = chunks.read_chunk(path)
         for n, form in quick.items():
-            self.summaries[n, RUN] = self.properties[n].combine(
-                self.summaries[n, RUN], form.map(batch)
-            )
+            self._join(n, form.map(batch))
         if slow or self.measures is not None:
             batch = chunks.in_order(batch)
         if self.measures is not None:
             self.measures.add(batch)
-        for begin in range(0, len(batch) if slow else 0, PORTION):
-            self.events(list(chunks.events(batch.slice(begin, PORTION))), slow)
+        if slow:
+            self.rows(batch, slow)
 
-    def events(self, placed: Sequence[tuple[str, Event]], only: set[int] | None = None) -> None:
-        """Add events, each with its shelf, that follow those before, for all properties or only some."""
-        chains: dict[str, list[Event]] = {chain: [] for _, chain in self.summaries if chain != RUN}
-        control: list[list[Event]] = list(chains.values())
-        for shelf, event in placed:
-            if shelf == chunks.CONTROL:
-                for of in control:
-                    of.append(event)
-            elif shelf in chains:
-                chains[shelf].append(event)
-        whole = [event for _, event in placed]
-        for (n, chain), before in self.summaries.items():
-            if only is not None and n not in only:
-                continue
-            prop = self.properties[n]
-            reads = found.relevant(prop)
-            given = whole if chain == RUN else chains[chain]
-            summary = prop.map(e for e in given if reads is None or e.ev in reads)
-            self.summaries[n, chain] = prop.combine(before, summary)
+    def rows(self, batch: pa.RecordBatch, only: Collection[int] | None = None) -> None:
+        """Add rows of chunks, in the run's order, for all properties or only some: a portion at a time as objects."""
+        for begin in range(0, len(batch), PORTION):
+            self.events(list(table.events(batch.slice(begin, PORTION))), only)
 
-    def made(self) -> Iterator[tuple[int, str, bytes]]:
-        """Property, chain and summary, ready to be sent."""
-        for (n, chain), summary in self.summaries.items():
-            yield n, chain, packed(self.properties[n], summary)
+    def events(self, events: Sequence[Event], only: Collection[int] | None = None) -> None:
+        """Add events that follow those before, for all properties or only some."""
+        for n, prop in enumerate(self.properties):
+            if only is None or n in only:
+                reads = found.relevant(prop)
+                self._join(n, prop.map(e for e in events if reads is None or e.ev in reads))
+
+    # Any: see above
+    def _join(self, n: int, summary: Any) -> None:
+        self.summaries[n] = self.properties[n].combine(self.summaries[n], summary)
+
+    def made(self) -> Iterator[tuple[int, bytes]]:
+        """Property and summary, ready to be sent."""
+        for n, (prop, summary) in enumerate(zip(self.properties, self.summaries, strict=True)):
+            yield n, packed(prop, summary)
         if self.measures is not None:
-            yield MEASURED, RUN, self.measures.packed()
+            yield MEASURED, self.measures.packed()
 
     def finish(self) -> list[tuple[int, Finding]]:
-        """What the properties say of it, chain by chain."""
-        return [(n, self.properties[n].finish(s)) for (n, _), s in self.summaries.items()]
+        """What the properties say of it."""
+        return [
+            (n, prop.finish(summary))
+            for n, (prop, summary) in enumerate(zip(self.properties, self.summaries, strict=True))
+        ]
 
 
 class Part(NamedTuple):
-    """A summary on its way: `number` is its place in its chain."""
+    """A summary on its way: `number` is its place in the run."""
 
     run: str
     property: int
-    chain: str
     number: int
     summary: bytes
 
 
 def joined(properties: Sequence[AnyProperty], parts: Iterable[Part]) -> Any:
-    """The summary of one chain from those of its parts, in their order. Not for the statistics."""
+    """A property's summary of a run from those of its parts, in their order. Not for the statistics."""
     out: Any = None
     for part in parts:
         prop = properties[part.property]
@@ -152,7 +133,7 @@ def findings_of(
     run: str,
     gaps: int,
 ) -> list[Finding]:
-    """One finding a property, in their order, from those of its chains."""
+    """One finding a property, in their order, from those of the parts that were judged apart."""
     by_property: dict[int, list[Finding]] = {}
     for n, finding in judged:
         by_property.setdefault(n, []).append(finding)

@@ -407,6 +407,8 @@ class Idle(msgspec.Struct):
     consumers: dict[str, Waiter] = {}
     since: int | None = None
     """Since when something is unread, somebody waits, and nothing was handed out."""
+    now: int = 0
+    """The latest time that an event of the queue told."""
     blind: bool = False
     """Messages may leave by themselves, or not every consumer may be given one: nothing is definite."""
 
@@ -418,7 +420,11 @@ class Wakeups(msgspec.Struct):
     qos: dict[str, int | None] = {}
     held: dict[str, dict[str, str]] = {}
     """Of each holder, which of its consumers holds a message, by life key."""
-    now: int = 0
+    common: int = 0
+    """The latest time that an event told which names no queue. What other queues' events tell is left out, so that
+    queues can be judged apart; where times fall it would make a difference."""
+    end: int = 0
+    """The latest time of all."""
     tally: Tally = msgspec.field(default_factory=Tally)
 
 
@@ -460,7 +466,12 @@ class NoLostWakeup(CarriedProperty[Wakeups]):
         for event in events:
             if event.lvl == "model" or event.t is None:
                 continue
-            state.now = max(state.now, event.t)
+            state.end = max(state.end, event.t)
+            if event.q:
+                told = state.queues.setdefault(event.q, Idle())
+                told.now = max(told.now, event.t)
+            else:
+                state.common = max(state.common, event.t)
             if event.ev == GAP:
                 for idle in state.queues.values():
                     idle.unread.clear()
@@ -484,7 +495,7 @@ class NoLostWakeup(CarriedProperty[Wakeups]):
                 if began(event):
                     self._settle(state, event)
             elif event.q:
-                self._on_queue(state, state.queues.setdefault(event.q, Idle()), event)
+                self._on_queue(state, state.queues[event.q], event)
 
     def _on_queue(self, state: Wakeups, idle: Idle, event: Event) -> None:
         if event.ev == "declare":
@@ -541,13 +552,16 @@ class NoLostWakeup(CarriedProperty[Wakeups]):
         if idle.since is not None:
             return
         if not idle.blind and self._waits(idle):
-            idle.since = state.now
+            idle.since = self._now(state, idle)
+
+    def _now(self, state: Wakeups, idle: Idle) -> int:
+        return max(state.common, idle.now)
 
     def _pause(self, state: Wakeups, idle: Idle) -> None:
         """A time of waiting ends; to be called before what ends it."""
         since, idle.since = idle.since, None
         if since is not None and not idle.blind:
-            self._judge(state.tally, idle, since, state.now)
+            self._judge(state.tally, idle, since, self._now(state, idle))
 
     def _judge(self, tally: Tally, idle: Idle, since: int, now: int) -> None:
         tally.tested += 1
@@ -568,8 +582,8 @@ class NoLostWakeup(CarriedProperty[Wakeups]):
         for idle in state.queues.values():
             if idle.since is None or idle.blind:
                 continue
-            if state.now - idle.since > self.within and self._waits(idle):
-                self._judge(tally, idle, idle.since, state.now)
+            if state.end - idle.since > self.within and self._waits(idle):
+                self._judge(tally, idle, idle.since, state.end)
             else:
                 tally.untestable += 1
         return _told(self.id, tally)

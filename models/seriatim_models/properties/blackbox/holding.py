@@ -34,7 +34,7 @@ class OneHolder(LivesProperty):
         "https://www.rabbitmq.com/docs/confirms#acknowledgement-modes; Qpid's entry state ACQUIRED"
     )
     kind = "safety"
-    scope = "queue"
+    scope = "message"
 
     def judge(self, lives: Lives, before: Step, between: Sequence[Step], after: Step) -> None:
         if lives.gap_between(before.pos, after.pos):
@@ -104,7 +104,7 @@ class RedeliveredFlag(LivesProperty):
         "https://www.rabbitmq.com/docs/consumers#message-properties"
     )
     kind = "safety"
-    scope = "queue"
+    scope = "message"
 
     def judge(self, lives: Lives, before: Step, between: Sequence[Step], after: Step) -> None:
         flag = after.event.redelivered

@@ -1,0 +1,125 @@
+"""A run divided by queues, connections or messages, each judged on its own, is judged as a whole run is."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from seriatim_models.history import Event, table
+from seriatim_models.pipeline import chunks, columns, shares
+from seriatim_models.pipeline.findings import merged
+from seriatim_models.properties.base import AnyProperty, Finding
+from seriatim_models.properties.blackbox import BLACKBOX
+from seriatim_models.properties.blackbox.consumers import NoLostWakeup
+from seriatim_models.properties.blackbox.requeue import RequeueLateness
+
+from ..properties.blackbox_histories import Seeded, build
+
+PROPERTIES = [*BLACKBOX, RequeueLateness(within=0), NoLostWakeup(within=4)]
+APART = [p for p in PROPERTIES if shares.scope(p) != "run"]
+
+
+def written(folder: Path, events: Sequence[Event], cut: int) -> chunks.Manifest:
+    """The events as two chunk files."""
+    made = [
+        chunks.write_chunk(folder, f"{a}.parquet", columns.placed(table.columns(events[a:b]), a))
+        for a, b in ((0, cut), (cut, len(events)))
+        if b > a
+    ]
+    return chunks.Manifest([chunks.Unit("run", [], {"run": made}, [], [], [])])
+
+
+def by_shares(
+    folder: Path, manifest: chunks.Manifest, properties: Sequence[AnyProperty]
+) -> list[tuple[Finding, int]]:
+    """The findings, and in how many parts each was judged."""
+    scopes = sorted({shares.scope(p) for p in properties})
+    said: dict[int, list[Finding]] = {}
+    for share in chunks.shares(folder, manifest, scopes, parts=3):
+        for n, finding in shares.judged(share, properties):
+            said.setdefault(n, []).append(finding)
+    return [(merged(of), len(of)) for _, of in sorted(said.items())]
+
+
+def test_any_history_divided_is_judged_as_the_whole(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(chunks, "SLICE", 10)  # so that a few events are worth a task
+    parts: Counter[str] = Counter()
+    verdicts: Counter[str] = Counter()
+    for seed in range(250):
+        choose = Seeded(seed)
+        events = build(choose, 60)
+        if not events:
+            continue
+        if seed % 4:  # where all that is moved names its queue, queues are judged apart
+            events = [
+                msgspec.structs.replace(e, q=e.q or choose.one(["q", "r"]))
+                if e.ev in ("publish", "deliver", "get")
+                else e
+                for e in events
+            ]
+        manifest = written(tmp_path, events, choose.number(0, len(events)))
+        for prop, (found, of) in zip(APART, by_shares(tmp_path, manifest, APART), strict=True):
+            assert found == prop.check(events), (seed, prop.id)
+            parts[prop.scope] += of > 1
+            verdicts[found.verdict] += of > 1
+    assert min(parts[scope] for scope in {p.scope for p in APART}) > 50
+    assert min(verdicts.values()) > 50
+
+
+def waiting_beside_another_queue() -> list[Event]:
+    """In `q` somebody waits beside a message, and nothing more happens there; in `r` things go on for a minute."""
+    on = {"conn": "a", "ch": 1, "gen": 1, "ctag": "c"}
+    rows = [
+        {"ev": "consume", "ph": "ok", "q": "q", **on},
+        {"ev": "publish", "ph": "ok", "q": "q", "m": "m", "pub": "p", "pseq": 1, "conn": "p", "ch": 1, "gen": 1},
+    ]  # fmt: skip
+    rows += [
+        {"ev": "publish", "ph": "ok", "q": "r", "m": f"r{n}", "pub": "p", "pseq": n, "conn": "p", "ch": 1, "gen": 1}
+        for n in range(60)
+    ]  # fmt: skip
+    return [Event(i=i, t=i * 10**9, lvl="api", **row) for i, row in enumerate(rows)]  # type: ignore[arg-type]  # fields
+
+
+def test_a_queue_in_which_nothing_more_happens_ends_when_the_run_does(tmp_path: Path) -> None:
+    """Found: judged apart, the lost wake-up of such a queue was left open."""
+    events = waiting_beside_another_queue()
+    whole = NoLostWakeup().check(events)
+    assert whole.n_violations == 1
+    assert chunks.shelf("q") != chunks.shelf("r")
+    manifest = written(tmp_path, events, 3)
+    share = next(s for s in chunks.shares(tmp_path, manifest, ["queue"], 1))
+    apart = [
+        finding
+        for shelf in (chunks.shelf("q"), chunks.shelf("r"))
+        for _, finding in shares.judged(
+            chunks.Share("run", "queue", share.files, [shelf], ended=share.ended), [NoLostWakeup()]
+        )
+    ]
+    assert merged(apart) == whole
+
+
+@pytest.mark.parametrize(
+    "lone",
+    [
+        {"ev": "deliver", "conn": "a", "ctag": "c", "m": "m", "q": "q"},
+        {"ev": "rpc", "conn": "a", "proc": "w"},
+    ],
+)
+def test_whoever_acts_without_a_channel_keeps_connections_together(
+    tmp_path: Path, lone: dict[str, str]
+) -> None:
+    manifest = written(tmp_path, [Event(i=0, **lone)], 0)  # type: ignore[arg-type]  # fields
+    assert manifest.units[0].chunks["run"][0].lone
+    manifest = written(tmp_path, [Event(i=0, ev="conn_open", conn="a")], 0)
+    assert not manifest.units[0].chunks["run"][0].lone
+
+
+def test_a_hot_queue_goes_first_and_alone() -> None:
+    of = [chunks.Chunk("", 100, {"q001": 60, "q002": 10, "q003": 20, "control": 5, "q004": 5})]
+    assert chunks._divided(of, 2) == [(["q001"], 65), (["q003", "q002", "q004"], 40)]
