@@ -514,7 +514,8 @@ class Channel:
         self._news = self.host.condition(self._lock, f"{name}.news")
         self._asked = self.host.condition(self._lock, f"{name}.asked")
         self._state = self.host.cell(AWAY, f"{name}.state")
-        self._stopping = False
+        self._stopping: bool
+        """Whether the consumer was asked to end; `connect` says no."""
         self._say("channel", place=list(position), max_attempts=max_attempts)
 
     def _say(self, ev: str, /, **args: object) -> None:

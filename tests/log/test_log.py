@@ -76,6 +76,26 @@ def test_handler_that_fails_is_parked_listed_and_replayed() -> None:
     assert channel.parked() == []
 
 
+def test_failures_are_counted_over_a_restart() -> None:
+    """Else a message whose handler fails would be tried for ever by a program that is restarted as often."""
+    disk = Memory()
+    topic_of(disk).publish(b"bad")
+    calls = 0
+    for parked in (0, 0, 1):
+        channel = Channel(topic_of(disk), "c", max_attempts=3)
+
+        def fails(message: bytes, channel: Channel = channel) -> None:
+            nonlocal calls
+            calls += 1
+            channel.disconnect()
+            raise ValueError("no")
+
+        channel.connect()
+        channel.consume(fails)
+        assert len(channel.parked()) == parked
+    assert calls == 3
+
+
 def test_threads_over_files_stop_and_go_on(tmp_path: Path) -> None:
     """Two publishers, two channels, one of which is disconnected and comes back."""
     topic = topic_of(Files(tmp_path), 2000)

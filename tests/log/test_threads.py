@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from seriatim.log import Channel, Files, Memory, Storage
+from seriatim.host import Condition, Lock, Threads
+from seriatim.log import Channel, Files, Memory, Storage, Topic
 
 from .conftest import PATIENCE, Judged
 
@@ -121,3 +122,50 @@ def test_operator_replays_while_the_consumer_parks(judged: Judged) -> None:
     consumer.join(PATIENCE)
     assert sorted(replayed, key=int) == [b"%d" % k for k in range(total)]
     assert c.parked() == []
+
+
+class Sleeping(Threads):
+    """Says when somebody sleeps on the condition of that name, or of any that ends so."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__()
+        self.name = name
+        self.asleep = threading.Event()
+
+    def condition(self, lock: Lock, name: str = "") -> Condition:
+        inner = super().condition(lock, name)
+        return _Seen(inner, self.asleep) if name.endswith(self.name) else inner
+
+
+class _Seen:
+    """Told while the lock is held: whoever gets the lock after that finds the other asleep."""
+
+    def __init__(self, inner: Condition, asleep: threading.Event) -> None:
+        self.notify, self.notify_all = inner.notify, inner.notify_all
+        self._inner, self._asleep = inner, asleep
+
+    def wait(self, timeout: float | None = None) -> bool:
+        self._asleep.set()
+        return self._inner.wait(timeout)
+
+
+@pytest.mark.parametrize(("message", "where"), [(b"", ".news"), (b"bad", ".asked")])
+def test_who_is_asked_to_end_need_not_wait_for_news_nor_to_the_end_of_a_pause(
+    message: bytes, where: str
+) -> None:
+    host = Sleeping(where)
+    topic = Topic(host, Memory())
+    channel = Channel(topic, "c", pause=1e6)
+    topic.publish(message)
+
+    def handler(message: bytes) -> None:
+        if message:
+            raise ValueError(message)
+
+    channel.connect()
+    consumer = threading.Thread(target=channel.consume, args=(handler,), daemon=True)
+    consumer.start()
+    assert host.asleep.wait(PATIENCE)
+    channel.disconnect()
+    consumer.join(PATIENCE)
+    assert not consumer.is_alive()

@@ -28,11 +28,9 @@ COUNTING = (
     def _unread""",
     ),
     (
-        """        self._stopping = False
-        self._say(""",
-        """        self._stopping = False
-        self.waiting = 0
-        self._say(""",
+        """        self._say("channel",""",
+        """        self.waiting = 0
+        self._say("channel",""",
     ),
     (
         """            while (delivery := self._next()) is not None:
@@ -165,12 +163,10 @@ mutant(
 """,
     ),
     (
-        """        self._stopping = False
-        self._say(""",
-        """        self._stopping = False
-        self.buffer: list[bytes] = []
+        """        self._say("channel",""",
+        """        self.buffer: list[bytes] = []
         topic.all.append(self)
-        self._say(""",
+        self._say("channel",""",
     ),
 )
 mutant(
