@@ -579,34 +579,30 @@ class Channel:
     # ---- handling
 
     def _handle(self, handler: Handler, delivery: Delivery) -> None:
-        """Until it has been handled or parked, or the consumer must end."""
-        while True:
-            at = {"place": list(delivery.place), "body": delivery.message.decode("latin-1")}
-            self._say("handle", ph="invoke", **at)
-            try:
-                handler(delivery.message)
-            except Exception as error:
-                self._say("handle", ph="fail", **at)
-                self.attempts += 1
-                if self.attempts >= self.max_attempts:
-                    self._park(delivery, error)
-                    break
+        """Once. If it was neither handled nor parked, the next one is this one again."""
+        at = {"place": list(delivery.place), "body": delivery.message.decode("latin-1")}
+        self._say("handle", ph="invoke", **at)
+        try:
+            handler(delivery.message)
+        except Exception as error:
+            self._say("handle", ph="fail", **at)
+            self.attempts += 1
+            if self.attempts < self.max_attempts:
                 self._save()
-                if not self._back_off():
-                    return
-            else:
-                self._say("handle", ph="ok", **at)
-                break
+                self._back_off()
+                return
+            self._park(delivery, error)
+        else:
+            self._say("handle", ph="ok", **at)
         self.commit(delivery.following)
 
-    def _back_off(self) -> bool:
-        """Pause; False if the consumer must end."""
+    def _back_off(self) -> None:
+        """Pause, but no longer than until asked to end."""
         self._say("back_off", attempts=self.attempts)
         with self._lock:
             while not self._stopping:
                 if not self._asked.wait(self.pause * 2 ** (self.attempts - 1)):
-                    return True
-        return False
+                    return
 
     def read(self, limit: int = 1) -> list[Delivery]:
         """The next messages, at most `limit`; the position stays. What a batch is made of, and a peek."""

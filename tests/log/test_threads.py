@@ -169,3 +169,43 @@ def test_who_is_asked_to_end_need_not_wait_for_news_nor_to_the_end_of_a_pause(
     channel.disconnect()
     consumer.join(PATIENCE)
     assert not consumer.is_alive()
+
+
+def test_pauses_double() -> None:
+    """In a time of its own: a sleep ends when its time is over, and nobody waits."""
+    pauses: list[float | None] = []
+
+    class Quick(Threads):
+        def condition(self, lock: Lock, name: str = "") -> Condition:
+            return _NoTime(pauses)
+
+    topic = Topic(Quick(), Memory())
+    channel = Channel(topic, "c", max_attempts=4, pause=0.5)
+    topic.publish(b"bad")
+
+    def fails(message: bytes) -> None:
+        if len(pauses) == 3:
+            channel.disconnect()
+        raise ValueError("no")
+
+    channel.connect()
+    channel.consume(fails)
+    assert pauses == [0.5, 1.0, 2.0]
+    assert len(channel.parked()) == 1
+
+
+class _NoTime:
+    """A condition on which time passes at once."""
+
+    def __init__(self, slept: list[float | None]) -> None:
+        self._slept = slept
+
+    def wait(self, timeout: float | None = None) -> bool:
+        self._slept.append(timeout)
+        return False
+
+    def notify(self, n: int = 1) -> None:
+        pass
+
+    def notify_all(self) -> None:
+        pass

@@ -228,7 +228,7 @@ def _(world: World, lib: ModuleType) -> None:
     "A message that always fails lies before one that does not.",
     "LC-1 LC-2 LC-5 LC-6",
     "Two attempts, so one pause; two messages there, one arriving.",
-    33,
+    44,
 )
 def _(world: World, lib: ModuleType) -> None:
     s = LogScene(world, lib)

@@ -99,12 +99,11 @@ mutant(
     "published-retry",
     "LC-6",
     "log-poison",
-    43,
+    49,
     f"{ARTICLE}, handle",
     "a message whose handler failed is handed to it again at once",
     (
-        """                if not self._back_off():
-                    return
+        """                self._back_off()
 """,
         "",
     ),
@@ -349,11 +348,11 @@ mutant(
     "the lock that `handle` takes, one line too early",
     "the handler runs under the lock that the publisher needs in order to signal",
     (
-        """                handler(delivery.message)
-            except""",
-        """                with self._lock:
-                    handler(delivery.message)
-            except""",
+        """            handler(delivery.message)
+        except""",
+        """            with self._lock:
+                handler(delivery.message)
+        except""",
     ),
 )
 mutant(
@@ -436,11 +435,9 @@ mutant(
     "at most once",
     "the position moves before the handler has run",
     (
-        """        while True:
-            at = {"place\"""",
+        """        at = {"place\"""",
         """        self.commit(delivery.following)
-        while True:
-            at = {"place\"""",
+        at = {"place\"""",
     ),
 )
 mutant(
@@ -462,11 +459,11 @@ mutant(
     "poison-dropped",
     "LC-2",
     "log-poison",
-    46,
+    52,
     "what most consumers do",
     "a message that failed too often is skipped without being parked",
     (
-        """                    self._park(delivery, error)
+        """            self._park(delivery, error)
 """,
         "",
     ),
@@ -476,13 +473,13 @@ mutant(
     "poison-for-ever",
     "LC-6",
     "log-poison-once",
-    39,
+    45,
     f"{ARTICLE}, handle",
     "a message that fails is never parked; only the pause was added",
     (
-        """                if self.attempts >= self.max_attempts:
+        """            if self.attempts < self.max_attempts:
 """,
-        """                if self.attempts > self.max_attempts:
+        """            if self.attempts <= self.max_attempts:
 """,
     ),
 )
