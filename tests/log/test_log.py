@@ -76,6 +76,25 @@ def test_handler_that_fails_is_parked_listed_and_replayed() -> None:
     assert channel.parked() == []
 
 
+def test_each_message_has_all_its_attempts() -> None:
+    topic = topic_of(Memory())
+    channel = Channel(topic, "c", max_attempts=2, pause=0)
+    for message in (b"bad", b"worse", b"end"):
+        topic.publish(message)
+    calls: list[bytes] = []
+
+    def handler(message: bytes) -> None:
+        calls.append(message)
+        if message == b"end":
+            channel.disconnect()
+        else:
+            raise ValueError("no")
+
+    channel.connect()
+    channel.consume(handler)
+    assert calls == [b"bad", b"bad", b"worse", b"worse", b"end"]
+
+
 def test_failures_are_counted_over_a_restart() -> None:
     """Else a message whose handler fails would be tried for ever by a program that is restarted as often."""
     disk = Memory()
@@ -297,6 +316,13 @@ def test_rejects_a_position_past_the_end(at: tuple[int, int]) -> None:
     assert files == {n: bytes(d) for n, d in topic.storage.files.items()}  # type: ignore[attr-defined]  # a Memory
     topic.storage.files.pop("c.channel")  # type: ignore[attr-defined]  # as the module's docstring says
     assert len(Channel(topic, "c").read(10)) == 6
+
+
+def test_rejects_to_commit_past_the_end_and_stays() -> None:
+    channel = Channel(topic_of(filled()), "c")
+    with pytest.raises(PastTheEnd, match="lies past the end"):
+        channel.commit(Position(6, 0))
+    assert len(channel.read(10)) == 6
 
 
 def test_rejects_a_message_too_large_and_goes_on() -> None:
