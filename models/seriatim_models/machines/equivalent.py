@@ -24,5 +24,8 @@ EQUIVALENT: dict[str, str] = {
         "only a consumer that was removed and is moved once more would notice, and none is"
     ),
     "queue.PullQueue._notify: False -> True (2)": REST_LOOKS,
+    "log.recover: +/- swapped: size - offset": (
+        "more is asked for than there is, and what there is comes: to the end of the file both ways"
+    ),
     "queue.ConsumerTarget.process: return False -> dropped": NOT_LOOKED_AT,
 }

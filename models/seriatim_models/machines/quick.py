@@ -84,10 +84,17 @@ def programs(file: str, executions: int) -> None:
                 assert drawn.verdict is not Verdict.VIOLATED, why
 
 
+SLOW = ("test_drawn", "test_law", "test_threads")
+"""Files of tests that take their time: they come last, for the first test to fail ends it."""
+
+
 class _Failed:
     """A plugin that remembers the first test to fail, and why."""
 
     first = ""
+
+    def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
+        items.sort(key=lambda item: item.path.stem in SLOW)
 
     def pytest_exception_interact(
         self, node: pytest.Item | pytest.Collector, call: pytest.CallInfo[object]
