@@ -142,7 +142,8 @@ def stream(
     found = watching.report()
     report = new_report(None, None, "pyspark")
     report.seconds = time.monotonic() - begun
-    rejected = found.statistics["rejected"] + len(found.quarantine)
+    left_out = watching.left_out(QUARANTINE_SHOWN)
+    rejected = found.statistics["rejected"] + sum(line.line == 0 for line in left_out)
     report.audits.append(
         AuditRun(
             paths=[folder],
@@ -153,7 +154,7 @@ def stream(
             quarantined=rejected,
             quarantine=[
                 Quarantined(file=line.source, line=line.line, reason=line.reason)
-                for line in found.quarantine[:QUARANTINE_SHOWN]
+                for line in left_out[:QUARANTINE_SHOWN]
             ],
             statistics=found.statistics,
             seconds=report.seconds,

@@ -10,6 +10,7 @@ from __future__ import annotations
 import msgspec
 
 TEXT_MAX = 200  # characters of a rejected line that are kept: enough to recognise it, bounded for a million bad lines
+REASON_MAX = 300  # characters of a reason, which may quote what the line says
 
 
 class HistoryError(ValueError):
@@ -30,6 +31,11 @@ class Rejected(msgspec.Struct, frozen=True, kw_only=True):
     reason: str
     text: str
     duplicate: bool = False
+
+
+def bounded(reason: str) -> str:
+    """A reason that is not longer than `REASON_MAX`: the line may be 16 MB, and the reason may quote it."""
+    return reason if len(reason) <= REASON_MAX else reason[: REASON_MAX - 3] + "..."
 
 
 def excerpt(raw: bytes) -> str:

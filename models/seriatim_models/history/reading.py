@@ -33,7 +33,7 @@ import msgspec
 
 from seriatim_models.history.decode import BadLine, Decode, decoder, parse_object
 from seriatim_models.history.event import Event
-from seriatim_models.history.faults import HistoryError, Rejected, excerpt
+from seriatim_models.history.faults import HistoryError, Rejected, bounded, excerpt
 from seriatim_models.history.header import Header, header_of
 from seriatim_models.history.importers import Importer, foreign
 from seriatim_models.history.indices import Indices
@@ -191,7 +191,7 @@ class Reader:
             source=self.source,
             line=line.number,
             offset=line.offset,
-            reason=why,
+            reason=bounded(why),
             text=excerpt(line.raw),
             duplicate=duplicate,
         )

@@ -401,7 +401,7 @@ class Stream:
         arrived[header.run].append(Arrived(path, header.rec, first, changed))
 
     def report(self) -> found.AuditReport:
-        """What the stream comes to so far, as an audit says it; without the rejected lines."""
+        """What the stream comes to so far, as an audit says it; single lines are in `left_out`."""
         told = [t for _, t in sorted(self.state.runs.items())]
         runs: dict[str, found.RunStatistics] = {}
         for t in told:
@@ -412,6 +412,14 @@ class Stream:
         return found.report(
             "spark", Plan([], []), findings, self._whole_files(), runs.values(), files
         )
+
+    def left_out(self, most: int) -> list[Rejected]:
+        """The first rejected lines of each file, at most so many, and with line 0 whole files."""
+        return tables.first_of_each(self._rejected(), most)
+
+    def _rejected(self) -> Iterable[pa.RecordBatch]:
+        names = [n for t in self.state.runs.values() for n in t.quarantine]
+        return tables.quarantine(self.out, names, self._whole_files())
 
     def _whole_files(self) -> list[Rejected]:
         """What is in quarantine as a whole, or from where it ended when it was read."""
@@ -425,9 +433,8 @@ class Stream:
             if told.measures:
                 packed = msgspec.msgpack.decode(told.measures, type=dict[str, bytes])
                 measured |= {run: Measures.unpacked(raw) for run, raw in packed.items()}
-        names = [n for t in self.state.runs.values() for n in t.quarantine]
         rows = tables.rows_of(report, self.properties) | tables.rows_measured(measured)
-        tables.write(self.out, rows, tables.quarantine(self.out, names, self._whole_files()))
+        tables.write(self.out, rows, self._rejected())
 
     def _sweep(self) -> None:
         """Delete what the state does not name."""

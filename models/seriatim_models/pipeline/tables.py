@@ -13,14 +13,16 @@ from __future__ import annotations
 import os
 import shutil
 import uuid
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import cycle
 from pathlib import Path
 
+import msgspec
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from seriatim_models.history import table
+from seriatim_models.history import Rejected, table
 from seriatim_models.pipeline import chunks
 from seriatim_models.pipeline.errors import PipelineError
 from seriatim_models.pipeline.findings import AuditReport, form
@@ -120,13 +122,23 @@ def quarantine(
 ) -> Iterable[pa.RecordBatch]:
     """The rejected lines in files of that schema under `folder`, after whole files that were refused."""
     if refused:
-        import msgspec
-
         rows = [msgspec.to_builtins(r) for r in refused]
         yield from pa.Table.from_pylist(rows, chunks.QUARANTINE).to_batches()
     for name in files:
         with pq.ParquetFile(folder / name) as file:
             yield from file.iter_batches()
+
+
+def first_of_each(rejected: Iterable[pa.RecordBatch], most: int) -> list[Rejected]:
+    """The first rejected lines of each source, at most so many."""
+    taken: Counter[str] = Counter()
+    out = []
+    for batch in rejected:
+        for row in batch.to_pylist():
+            taken[row["source"]] += 1
+            if taken[row["source"]] <= most:
+                out.append(msgspec.convert(row, Rejected))
+    return out
 
 
 def write(folder: Path, tables: Mapping[str, pa.Table], rejected: Iterable[pa.RecordBatch]) -> Path:
