@@ -4,35 +4,15 @@ from itertools import pairwise
 
 import pytest
 
-from seriatim_models.explorer import Random, World, explore
 from seriatim_models.history import Event
-from seriatim_models.programs import MUTANTS, PROGRAMS
-from seriatim_models.programs.check import history, runnable
 from seriatim_models.properties import WHITEBOX, Verdict
 from seriatim_models.properties.base import AnyProperty, audit
 from seriatim_models.properties.whitebox import judge
 
+from .whitebox_histories import histories
+
 PLACES = (0, 1, 7, 19, 40, 41, 90, 10_000)
 """Where histories are cut: before everything, in the set-up, amid the race, behind the end."""
-
-
-def histories() -> list[list[Event]]:
-    """A few histories of each program, and of each mutant with the program in which its property is broken."""
-    found: list[list[Event]] = []
-
-    def keep(world: World) -> None:
-        if not world.rehearsal:
-            found.append(history(world))
-
-    for program, mutant in [
-        *((p, None) for p in PROGRAMS.values()),
-        *((PROGRAMS[m.program], m) for m in MUTANTS.values()),
-    ]:
-        samples = 2 if mutant else 8
-        explore(
-            runnable(program, mutant), Random(seed=3), max_executions=samples, on_execution=keep
-        )
-    return found
 
 
 HISTORIES = histories()

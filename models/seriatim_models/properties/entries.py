@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left, bisect_right, insort
+from collections import Counter
 from collections.abc import Iterable
+from operator import itemgetter
 
 import msgspec
 
 from seriatim_models.history.event import Event
 from seriatim_models.properties.base import Finding, Property
-from seriatim_models.properties.replay import GONE, OnReplay, Replay
+from seriatim_models.properties.replay import GONE, Entry, OnReplay, Replay
 
 Violations = list[tuple[str, list[Event]]]
 SOURCE = "Strict Ordering"
@@ -78,18 +81,17 @@ class PerKey(Property[Chains]):
         return s
 
     def combine(self, left: Chains, right: Chains) -> Chains:
-        s = Chains(dict(left.by_key), [*left.bad])
         for why, events in right.bad:
-            self._convict(s, why, events)
+            self._convict(left, why, events)
         for k, later in right.by_key.items():
-            earlier = s.by_key.get(k)
+            earlier = left.by_key.get(k)
             if earlier is None:
-                s.by_key[k] = later
+                left.by_key[k] = later
                 continue
             if (why := self.pair(earlier.last, later.first)) is not None:  # type: ignore[assignment]
-                self._convict(s, why, [earlier.last, later.first])
-            s.by_key[k] = Chain(earlier.first, later.last, earlier.n + later.n)
-        return s
+                self._convict(left, why, [earlier.last, later.first])
+            left.by_key[k] = Chain(earlier.first, later.last, earlier.n + later.n)
+        return left
 
     def finish(self, summary: Chains) -> Finding:
         return Finding.of(self.id, sum(c.n for c in summary.by_key.values()), summary.bad)
@@ -190,22 +192,22 @@ class Es4(OnReplay):
             state = entry.state.at(op.start)
             if state is not None and state != ("ACQUIRED", op.args["sub"]):
                 tested += 1  # somebody who does not hold it tries
-            for e in entry.changes:
-                if e.args["ok"] and e.args["old"] == "ACQUIRED" and h.op_at(e.i) is op:
-                    tested += 1
-                    if e.args["sub"] != op.args["sub"]:
-                        bad.append(
-                            (
-                                f"{op.ev}({entry.m}) by {op.args['sub']} ended what {e.args['sub']} held",
-                                [op.first, e],
-                            )
-                        )
         for entry in h.entries.values():
             for e in entry.changes:
+                if not e.args["ok"] or e.args["old"] != "ACQUIRED":
+                    continue
                 by = h.op_at(e.i)
-                by_holder = by is not None and by.ev in ("release", "dequeue")
-                if e.args["ok"] and e.args["old"] == "ACQUIRED" and not by_holder:
+                if by is None or by.ev not in ("release", "dequeue"):
                     bad.append((f"{entry.m} was taken from {e.args['sub']}", [e]))
+                elif by.args["m"] == entry.m:
+                    tested += 1
+                    if e.args["sub"] != by.args["sub"]:
+                        bad.append(
+                            (
+                                f"{by.ev}({entry.m}) by {by.args['sub']} ended what {e.args['sub']} held",
+                                [by.first, e],
+                            )
+                        )
         return Finding.of(self.id, tested, bad)
 
 
@@ -351,8 +353,9 @@ class Im3(OnReplay):
     def judge(self, h: Replay) -> Finding:
         bad: Violations = []
         tested = 0
-        submits = [e for e in h.events if e.ev == "job" and e.args["at"] == "submit"]
-        begins = [e for e in h.events if e.ev == "job" and e.args["at"] == "begin"]
+        jobs = [e for e in h.events if e.ev == "job"]
+        submits = [e.i for e in jobs if e.args["at"] == "submit"]
+        begins = [e.i for e in jobs if e.args["at"] == "begin"]
         for entry in h.entries.values():
             op = entry.enqueued
             if (
@@ -367,10 +370,8 @@ class Im3(OnReplay):
             if not entry.available_through(linked, op.last.i):
                 continue
             tested += 1
-            pending = len([e for e in submits if e.i < op.end]) - len(
-                [e for e in begins if e.i < op.end]
-            )
-            if not pending and not [e for e in begins if linked < e.i < op.end]:
+            submitted, begun = bisect_left(submits, op.end), bisect_left(begins, op.end)
+            if submitted == begun and begun <= bisect_right(begins, linked):
                 bad.append(
                     (
                         f"enqueue({entry.m}) returned, {entry.m} is available, and no delivery will begin",
@@ -389,21 +390,41 @@ class Mg1(OnReplay):
     def judge(self, h: Replay) -> Finding:
         bad: Violations = []
         tested = 0
-        for _, at, taken, sub in h.acquisitions():
-            for other in h.entries.values():
-                if not taken.group or other is taken or other.group != taken.group:
+        size = Counter(e.group for e in h.entries.values() if e.group)
+        takings = {at.i: (at, sub) for _, at, _, sub in h.acquisitions()}
+        changes = (
+            (i, entry, state, holder)
+            for entry in h.entries.values()
+            if entry.group
+            for i, (state, holder) in zip(entry.state.when, entry.state.values, strict=True)
+        )
+        holder_of: dict[str, str] = {}
+        held: dict[str, dict[str, dict[str, int]]] = {}
+        """Group -> who holds messages of it -> which, and since when."""
+        for i, entry, state, holder in sorted(changes, key=itemgetter(0)):
+            holders = held.setdefault(entry.group, {})
+            if (before := holder_of.pop(entry.m, None)) is not None:
+                del holders[before][entry.m]
+                if not holders[before]:
+                    del holders[before]
+            if state == "ACQUIRED":
+                holder_of[entry.m] = holder
+                holders.setdefault(holder, {})[entry.m] = i
+            if i not in takings:
+                continue
+            at, sub = takings[i]
+            tested += size[entry.group] - 1
+            for other, ms in holders.items():
+                if other == sub.name:
                     continue
-                tested += 1
-                state = other.state.at(at.i)
-                if state is not None and state[0] == "ACQUIRED" and state[1] != sub.name:
-                    earlier = next(e for e in h.events if e.i == other.state.since(at.i))
-                    bad.append(
-                        (
-                            f"{sub.name} took {taken.m} while {state[1]} held {other.m} "
-                            f"of the same group {taken.group}",
-                            [earlier, at],
-                        )
+                bad += (
+                    (
+                        f"{sub.name} took {entry.m} while {other} held {m} "
+                        f"of the same group {entry.group}",
+                        [h.event(since), at],
                     )
+                    for m, since in ms.items()
+                )
         return Finding.of(self.id, tested, bad)
 
 
@@ -451,19 +472,37 @@ class Tm2(OnReplay):
     def judge(self, h: Replay) -> Finding:
         bad: Violations = []
         tested = 0
-        timed = [e for e in h.entries.values() if e.links and (e.expires or e.not_before)]
+        changes = sorted(
+            (
+                (i, entry, state)
+                for entry in h.entries.values()
+                if entry.links and (entry.expires or entry.not_before)
+                for i, (state, _) in zip(entry.state.when, entry.state.values, strict=True)
+            ),
+            key=itemgetter(0),
+        )
+        played = 0
+        waiting: list[tuple[int, int, Entry]] = []
+        """From when on a pass must end a state, the event that began the state, and whose it is."""
         for op in h.of("check_status"):
             began = h.clock.at(op.start)
+            upto = bisect_right(changes, op.start, key=itemgetter(0))
+            for i, entry, state in changes[played:upto]:
+                if state == "AVAILABLE" and entry.expires:
+                    insort(waiting, (entry.expires + 1, i, entry))
+                elif state == "HELD":
+                    insort(waiting, (entry.not_before, i, entry))
+            played = upto
             if op.last is None or began is None:
                 continue
-            for entry in timed:
-                over = entry.expires and began > entry.expires
-                for state, due in (("AVAILABLE", over), ("HELD", began >= entry.not_before)):
-                    if due and entry.state.at(op.start) == (state, ""):
-                        tested += 1
-                        if entry.state.held((state, ""), op.start, op.last.i):
-                            why = f"{entry.m} was {state} all through a pass that should have ended that"
-                            bad.append((why, [op.first, op.last]))
+            due = bisect_right(waiting, began, key=itemgetter(0))
+            waiting[:due] = [w for w in waiting[:due] if w[2].state.since(op.start) == w[1]]
+            for _, _, entry in waiting[: bisect_right(waiting, began, key=itemgetter(0))]:
+                tested += 1
+                now = entry.state.at(op.start)
+                if now is not None and entry.state.held(now, op.start, op.last.i):
+                    why = f"{entry.m} was {now[0]} all through a pass that should have ended that"
+                    bad.append((why, [op.first, op.last]))
         return Finding.of(self.id, tested, bad)
 
 

@@ -7,7 +7,8 @@ from math import inf
 from seriatim_models.history.event import Event
 from seriatim_models.properties.base import Finding
 from seriatim_models.properties.entries import Violations
-from seriatim_models.properties.replay import OnReplay, Replay
+from seriatim_models.properties.replay import OnReplay, Replay, Sub
+from seriatim_models.properties.sweep import last_before
 
 SOURCE = "Consumer-Queue Interactions"
 
@@ -108,19 +109,20 @@ class Ql3(OnReplay):
     def judge(self, h: Replay) -> Finding:
         bad: Violations = []
         tested = 0
-        linked: dict[str, dict[str, Event]] = {}
+        members: dict[str, dict[str, Event]] = {}  # linked, and not marked
         marked: dict[str, dict[str, Event]] = {}
-        walks: dict[str, list[tuple[Event, list[str]]]] = {}
+        walks: dict[str, list[tuple[Event, set[str]]]] = {}
         for e in h.events:
             name = e.args.get("list", "")
-            if e.ev == "link":
-                linked.setdefault(name, {})[e.args["node"]] = e
+            if e.ev == "link" and e.args["node"] not in marked.get(name, {}):
+                members.setdefault(name, {})[e.args["node"]] = e
             elif e.ev == "mark":
                 marked.setdefault(name, {})[e.args["node"]] = e
+                members.get(name, {}).pop(e.args["node"], None)
             elif e.ev == "walk":
                 stack = walks.setdefault(e.proc, [])
                 if e.args["at"] == "begin":
-                    stack.append((e, []))
+                    stack.append((e, set()))
                     continue
                 # A walk that was given up half-way never says "end": close what began inside this one.
                 while stack and stack[-1][0].args["list"] != name:
@@ -131,7 +133,7 @@ class Ql3(OnReplay):
                 if e.args["at"] == "node":
                     tested += 1
                     node = e.args["node"]
-                    seen.append(node)
+                    seen.add(node)
                     gone = marked.get(name, {}).get(node)
                     if gone is not None and gone.i < begin.i:
                         bad.append(
@@ -139,9 +141,8 @@ class Ql3(OnReplay):
                         )
                     continue
                 stack.pop()
-                for node, link in linked.get(name, {}).items():
-                    gone = marked.get(name, {}).get(node)
-                    if link.i < begin.i and (gone is None or gone.i > e.i) and node not in seen:
+                for node, link in members.get(name, {}).items():
+                    if link.i < begin.i and node not in seen:
                         bad.append(
                             (f"{node} was in {name} all the while, and missed", [link, begin, e])
                         )
@@ -163,6 +164,7 @@ class Ql4(OnReplay):
         last: dict[str, Event] = {}
         marks: dict[str, Event] = {}
         unlinked: set[str] = set()
+        dead: dict[str, dict[str, Event]] = {}  # by list: marked, and not unlinked
         begun: dict[str, Event] = {}  # the walk of a list that nobody else has touched since
         for e in h.events:
             name = e.args.get("list", "")
@@ -172,17 +174,19 @@ class Ql4(OnReplay):
                 begun[name] = e
             elif e.ev == "walk" and e.args["at"] == "end" and name in begun:
                 tested += 1
-                for node, mark in marks.items():
-                    dead = node not in unlinked and mark.args["list"] == name
-                    if dead and mark.i < begun[name].i and last[name].args["node"] != node:
+                for node, mark in dead.get(name, {}).items():
+                    if mark.i < begun[name].i and last[name].args["node"] != node:
                         bad.append((f"{node} was marked, and a walk left it linked", [mark, e]))
             if e.ev == "link":
                 last[e.args["list"]] = e
             elif e.ev == "mark":
                 marks[e.args["node"]] = e
+                if e.args["node"] not in unlinked:
+                    dead.setdefault(name, {})[e.args["node"]] = e
             elif e.ev == "unlink":
                 node, tail = e.args["node"], last.get(e.args["list"])
                 unlinked.add(node)
+                dead.get(name, {}).pop(node, None)
                 tested += 1
                 if "@" in node and node not in marks:
                     bad.append((f"{node} was unlinked and not marked", [e]))
@@ -203,12 +207,13 @@ class Ql5(OnReplay):
     def judge(self, h: Replay) -> Finding:
         bad: Violations = []
         tested = 0
+        places = {name: self._places(sub) for name, sub in h.subs.items()}
         for e in h.notifies:
             op, woken = h.op_at(e.i), h.subs[e.args["sub"]]
             entry = h.entries.get(op.args["m"]) if op is not None else None
             if op is None or entry is None or not woken.acquires or entry.group:
                 continue
-            since = self._waiting_since(h, woken.name, op.start, e.i)
+            since = self._waiting_since(*places[woken.name], op.start, e.i)
             for rival in h.subs.values():
                 if rival is woken or rival.cprio != woken.cprio or rival.q != woken.q:
                     continue
@@ -232,20 +237,27 @@ class Ql5(OnReplay):
         return Finding.of(self.id, tested, bad)
 
     @staticmethod
-    def _waiting_since(h: Replay, name: str, start: int, until: int) -> float | None:
+    def _places(sub: Sub) -> tuple[list[Event], list[Event]]:
+        """Where a consumer came to stand, and when that was among the Interested."""
+        arrivals = [m for m in sub.moves if m.args["at"] == "enter"]
+        return arrivals, [m for m in arrivals if m.args["new"] == "Interested"]
+
+    @staticmethod
+    def _waiting_since(
+        arrivals: list[Event], interested: list[Event], start: int, until: int
+    ) -> float | None:
         """Since when the consumer stood where who notifies it may have met it.
 
         Who walks the list may still have the place in hand at which the consumer stood when the walk began, although
         somebody else woke it since and it went to the back: that is no overtaking. So the place at `start` counts,
         and only for one who was not there then the last stay before `until`.
         """
-        arrivals = [m for m in h.subs[name].moves if m.args["at"] == "enter"]
         # A move is recorded where it leaves and where it enters; in between it may still be met at the old place.
-        before = [m for m in arrivals if m.i <= start]
-        if before and before[-1].args["new"] == "Interested":
-            return before[-1].i
-        enters = [m.i for m in arrivals if m.i < until and m.args["new"] == "Interested"]
-        return enters[-1] if enters else inf
+        met = last_before(arrivals, start + 1)
+        if met is not None and met.args["new"] == "Interested":
+            return met.i
+        entered = last_before(interested, until)
+        return entered.i if entered is not None else inf
 
 
 LISTS = (Ql1(), Ql2(), Ql3(), Ql4(), Ql5())

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from bisect import bisect_right
+from itertools import islice
 
 from seriatim_models.history.event import Event
 from seriatim_models.properties.base import Finding
-from seriatim_models.properties.replay import GONE, Entry, OnReplay, Op, Replay, Sub
+from seriatim_models.properties.replay import GONE, Entry, OnReplay, Op, Place, Replay, Sub
+from seriatim_models.properties.sweep import Ended, Offers
 
 Violations = list[tuple[str, list[Event]]]
 SOURCE = "Strict Ordering"
@@ -40,28 +42,42 @@ class So1(OnReplay):
     def judge(self, h: Replay) -> Finding:
         bad: Violations = []
         tested = 0
-        linked = [e for e in h.entries.values() if e.links]
-        places: dict[tuple[str, tuple[int, int]], Entry] = {}
-        for entry in linked:
+        places: dict[tuple[str, Place], Entry] = {}
+        lanes: dict[tuple[str, int], list[tuple[Op, Entry]]] = {}
+        for entry in h.entries.values():
+            if not entry.links:
+                continue
             twin = places.setdefault((entry.q, entry.place), entry)
             if twin is not entry:
                 bad.append(
                     (f"{entry.m} and {twin.m} have one place", [twin.links[0], entry.links[0]])
                 )
-        for x in linked:
-            for y in linked:
-                if x is y or x.q != y.q or x.place[0] != y.place[0]:
-                    continue
-                if x.enqueued and y.enqueued and x.enqueued.end < y.enqueued.start:
-                    tested += 1
-                    if x.place > y.place and x.enqueued.last:
-                        bad.append(
-                            (
-                                f"{x.m} was enqueued before enqueue({y.m}) began, yet stands behind it",
-                                [x.enqueued.last, y.enqueued.first, y.links[0]],
-                            )
-                        )
-        return Finding.of(self.id, tested + len(places) * (len(places) > 1), bad)
+            if entry.enqueued:
+                lanes.setdefault((entry.q, entry.place[0]), []).append((entry.enqueued, entry))
+        violations = len(bad)
+        first: tuple[int, Op, Entry, list[tuple[Op, Entry]]] | None = None
+        for lane in lanes.values():
+            ended = Ended((op.end, x.place) for op, x in lane)
+            for op, y in sorted(lane, key=lambda call: call[0].start):
+                before = ended.before(op.start)
+                tested += len(before)
+                behind = len(before) - bisect_right(before, y.place)
+                violations += behind
+                if behind and (first is None or y.links[0].i < first[0]):
+                    first = (y.links[0].i, op, y, lane)
+        if first is not None:
+            _, op, y, lane = first
+            bad += (
+                (
+                    f"{x.m} was enqueued before enqueue({y.m}) began, yet stands behind it",
+                    [earlier.last, op.first, y.links[0]],
+                )
+                for earlier, x in lane
+                if earlier.end < op.start and earlier.last and x.place > y.place
+            )
+        return Finding.of(
+            self.id, tested + len(places) * (len(places) > 1), bad, n_violations=violations
+        )
 
 
 class So2(OnReplay):
@@ -94,61 +110,54 @@ class So2(OnReplay):
         return Finding.of(self.id, len(came_back), bad)
 
 
-def overtaken(
-    h: Replay,
-    attempt: Op,
-    at: Event,
-    taken: Entry,
-    sub: Sub,
-    skips: Callable[[Entry], bool] = lambda e: False,
-) -> tuple[list[Entry], int]:
-    """Entries before `taken` that were `sub`'s to take through the whole attempt, and how many cannot be told."""
-    passed: list[Entry] = []
-    unknown = 0
-    for entry in h.entries.values():
-        if entry is taken or not entry.links or skips(entry) or not sub.selects(entry):
-            continue
-        if entry.place < taken.place and entry.offered_before(attempt.start, at.i):
-            if entry.expires or not h.group_free(entry, sub, attempt.start, at.i):
-                unknown += 1
-            else:
-                passed.append(entry)
-    return passed, unknown
+def _order(prop: OnReplay, h: Replay, path: str = "", higher_only: bool = False) -> Finding:
+    """No entry before the one taken was the taker's to take through the whole attempt.
 
-
-def _order(
-    prop: OnReplay,
-    h: Replay,
-    path: str = "",
-    skips: Callable[[Entry, Entry], bool] = lambda taken, other: False,
-) -> Finding:
+    With `higher_only` those of higher sub-queues alone count.
+    """
     bad: Violations = []
     tested = untestable = 0
-    for attempt, at, taken, sub in h.acquisitions():
+    # Of what never expires and is of no group it is known to whom it is on offer, and one of them convicts.
+    plain = Offers(e for e in h.entries.values() if not e.expires and not e.group)
+    others = Offers(e for e in h.entries.values() if e.expires or e.group)
+    for attempt, at, taken, sub in sorted(h.acquisitions(), key=lambda a: a[1].i):
         if path and attempt.args["path"] != path:
             continue
-        rivals = [
-            e
-            for e in h.entries.values()
-            if e is not taken and e.links and sub.selects(e) and not skips(taken, e)
-        ]
-        if not rivals and not path:
+        if not path and not _rivals(h, sub, taken, higher_only):
             continue
         tested += 1
-        passed, unknown = overtaken(h, attempt, at, taken, sub, lambda e: skips(taken, e))  # noqa: B023  # called at once
-        untestable += unknown
+        before = (taken.place[0], -1) if higher_only else taken.place
+        offered = (
+            e for e in plain.selected(sub, at.i, before) if e.offered_before(attempt.start, at.i)
+        )
+        passed = list(islice(offered, 1))
+        for entry in others.selected(sub, at.i, before):
+            if entry.offered_before(attempt.start, at.i):
+                if entry.expires or not h.group_free(entry, sub, attempt.start, at.i):
+                    untestable += 1  # it may not have been his
+                else:
+                    passed.append(entry)
         if passed:
-            first = min(passed, key=lambda e: e.place)
+            first = min(passed, key=lambda e: (e.place, e.number))
             since = first.state.since(attempt.start)
-            offer = next(e for e in h.events if e.i == since)
+            assert since is not None
             bad.append(
                 (
                     f"{first.m} was available to {sub.name} from {since} on, "
                     f"yet {sub.name}, which looked from {attempt.start}, took {taken.m} at {at.i}",
-                    [offer, attempt.first, at],
+                    [h.event(since), attempt.first, at],
                 )
             )
     return Finding.of(prop.id, tested, bad, n_untestable=untestable)
+
+
+def _rivals(h: Replay, sub: Sub, taken: Entry, higher_only: bool) -> int:
+    """How many entries there ever were that `sub` could have taken in place of `taken`."""
+    levels = h.choice(sub)
+    mine = bool(taken.links) and sub.selects(taken)
+    if not higher_only:
+        return levels.total() - mine
+    return levels.total() - levels[taken.place[0]] if taken.q == sub.q else 0
 
 
 class So3(OnReplay):
@@ -173,17 +182,21 @@ class So4(OnReplay):
     def judge(self, h: Replay) -> Finding:
         bad: Violations = []
         tested = 0
+        changes: dict[str, list[tuple[Entry, Event]]] = {}
+        for entry in h.entries.values():
+            for e in entry.changes:
+                if e.args["ok"]:
+                    changes.setdefault(e.args["sub"], []).append((entry, e))
         for sub in h.subs.values():
             if sub.acquires:
                 continue
+            moved: dict[tuple[str, tuple[int, ...]], int] = {}
+            for e in sub.pointer:
+                moved.setdefault((e.proc, tuple(e.args["new"])), e.i)
             for before, now in zip([None, *sub.delivers], sub.delivers, strict=False):
                 tested += 1
                 entry = h.entries[now.m]
-                past = [*entry.place, 1]
-                if not any(
-                    e.proc == now.proc and e.i < now.i and e.args["new"] == past
-                    for e in reversed(sub.pointer)
-                ):
+                if moved.get((now.proc, (*entry.place, 1)), now.i) >= now.i:
                     bad.append((f"{sub.name} was shown {now.m}, and not moved past it", [now]))
                 if not sub.selects(entry):
                     bad.append((f"{sub.name} was shown {now.m}, which it does not select", [now]))
@@ -194,10 +207,8 @@ class So4(OnReplay):
                             [before, now],
                         )
                     )
-            for entry in h.entries.values():
-                for e in entry.changes:
-                    if e.args["ok"] and e.args["sub"] == sub.name:
-                        bad.append((f"browser {sub.name} changed the state of {entry.m}", [e]))
+            for entry, e in changes.get(sub.name, ()):
+                bad.append((f"browser {sub.name} changed the state of {entry.m}", [e]))
         return Finding.of(self.id, tested, bad)
 
 
@@ -227,7 +238,7 @@ class So5(OnReplay):
         order = _order(
             self,
             h,
-            skips=lambda taken, other: other.q != taken.q or other.place[0] == taken.place[0],
+            higher_only=True,
         )
         if order.witness:
             bad.append((order.explanation, list(order.witness)))

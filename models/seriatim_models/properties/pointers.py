@@ -6,6 +6,7 @@ from seriatim_models.history.event import Event
 from seriatim_models.properties.base import Finding
 from seriatim_models.properties.entries import PerKey, Violations
 from seriatim_models.properties.replay import Entry, OnReplay, Replay
+from seriatim_models.properties.sweep import Offers
 
 SOURCE = "Strict Ordering"
 
@@ -70,7 +71,7 @@ class Sp2(OnReplay):
                     tested += 1
                     if state == "AVAILABLE" and ahead(consumer["pointer"], entry):
                         moved = [e for e in sub.pointer if ahead(e.args["new"], entry)]
-                        since = [e for e in h.events if e.i in entry.state.when[-1:]]
+                        since = [h.event(i) for i in entry.state.when[-1:]]
                         evidence = sorted([*since, *moved[-1:]], key=lambda e: e.i)
                         bad.append(
                             (
@@ -91,29 +92,28 @@ class Sp3(OnReplay):
     def judge(self, h: Replay) -> Finding:
         bad: Violations = []
         tested = 0
-        for sub in h.subs.values():
-            for e in sub.pointer:
-                if e.args["cause"] == "rewind":
-                    continue
-                began = h.scan_start(e)
-                tested += 1
-                for entry in h.entries.values():
-                    if (
-                        entry.links
-                        and sub.selects(entry)
-                        and not entry.expires
-                        and not ahead(e.args["old"], entry)
-                        and ahead([*e.args["new"][:2], 0], entry)
-                        and entry.available_through(began, e.i)
-                        and (not sub.acquires or h.group_free(entry, sub, began, e.i))
-                    ):
-                        since = next(x for x in h.events if x.i == entry.state.since(began))
-                        bad.append(
-                            (
-                                f"{sub.name} was moved past {entry.m}, available since {since.i}",
-                                [since, e],
-                            )
+        offers = Offers(e for e in h.entries.values() if not e.expires)
+        moves = [(e, sub) for sub in h.subs.values() for e in sub.pointer]
+        for e, sub in sorted(moves, key=lambda move: move[0].i):
+            if e.args["cause"] == "rewind":
+                continue
+            began = h.scan_start(e)
+            tested += 1
+            old, new = e.args["old"], e.args["new"]
+            for entry in offers.selected(sub, e.i, (new[0], new[1]), (old[0], old[1])):
+                since = entry.state.since(began)
+                if (
+                    since is not None
+                    and not ahead(old, entry)
+                    and entry.available_through(began, e.i)
+                    and (not sub.acquires or h.group_free(entry, sub, began, e.i))
+                ):
+                    bad.append(
+                        (
+                            f"{sub.name} was moved past {entry.m}, available since {since}",
+                            [h.event(since), e],
                         )
+                    )
         return Finding.of(self.id, tested, bad)
 
 

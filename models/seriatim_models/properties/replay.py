@@ -9,13 +9,16 @@ An interval is always taken as short as the history allows, so that what is said
 from __future__ import annotations
 
 from bisect import bisect_right
+from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from functools import cached_property
 from math import inf
 from typing import Any, Generic, TypeVar
 
 from seriatim_models.history.event import Event
 from seriatim_models.properties.base import Finding, Property
+from seriatim_models.properties.sweep import Spans
 
 V = TypeVar("V")
 Place = tuple[int, int]
@@ -70,6 +73,8 @@ class Op:
 @dataclass
 class Entry:
     m: str
+    number: int = 0
+    """In the order in which the history first names them."""
     q: str = ""
     place: Place = (-1, -1)
     links: list[Event] = field(default_factory=list)
@@ -137,6 +142,8 @@ class Replay:
         self.queues: dict[str, dict[str, Any]] = {}
         self.ops: list[Op] = []
         self.notifies: list[Event] = []
+        self.woken: dict[str, list[Event]] = {}
+        """The same, by who was woken."""
         self.snapshots: dict[str, Event] = {}
         self.clock: Timeline[int] = Timeline()
         self._open: dict[str, list[Op]] = {}
@@ -144,6 +151,7 @@ class Replay:
         """Event index -> the innermost call of its thread at that moment."""
         self._before: dict[int, int] = {}
         """Index of a pointer move -> an index after which its thread certainly read what it moved on."""
+        self._choices: dict[tuple[str, frozenset[str] | None], Counter[int]] = {}
         scan_began: dict[str, int] = {}
         for e in self.events:
             stack = self._open.setdefault(e.proc, [])
@@ -183,7 +191,9 @@ class Replay:
         return [op for op in self.ops if op.ev in evs]
 
     def entry(self, m: str) -> Entry:
-        return self.entries.setdefault(m, Entry(m))
+        if m not in self.entries:
+            self.entries[m] = Entry(m, len(self.entries))
+        return self.entries[m]
 
     # ---- one method per event
 
@@ -267,6 +277,7 @@ class Replay:
 
     def _on_notify(self, e: Event) -> None:
         self.notifies.append(e)
+        self.woken.setdefault(e.args["sub"], []).append(e)
 
     def _on_clock(self, e: Event) -> None:
         self.clock.put(e.i, e.args["now"])
@@ -287,20 +298,50 @@ class Replay:
                         yield attempt, e, entry, sub
 
     def group_free(self, entry: Entry, sub: Sub, lo: int, hi: int) -> bool:
-        """Whether certainly nobody but `sub` owned the entry's group between the two indexes."""
+        """Whether certainly nobody but `sub` owned the entry's group between the two indexes.
+
+        Somebody who holds a message of the group owns it, and so may anybody who is about to take.
+        """
         if not entry.group:
             return True
-        for other in self.entries.values():
-            if other.group == entry.group:
-                for i, (state, holder) in zip(other.state.when, other.state.values, strict=True):
-                    if state == "ACQUIRED" and holder != sub.name and i <= hi:
-                        until = next((w for w in other.state.when if w > i), inf)
-                        if until >= lo:
-                            return False
-        return not any(
-            op.start <= hi and op.end >= lo and op.args["sub"] != sub.name
-            for op in self.of("attempt")
+        return not (
+            self._holdings[entry.group].of_others(sub.name, lo, hi)
+            or self._attempts.of_others(sub.name, lo, hi)
         )
+
+    @cached_property
+    def _holdings(self) -> dict[str, Spans]:
+        spans: dict[str, list[tuple[int, float, str]]] = {}
+        for entry in self.entries.values():
+            held = spans.setdefault(entry.group, [])
+            ends = [*entry.state.when[1:], inf]
+            for i, until, (state, holder) in zip(
+                entry.state.when, ends, entry.state.values, strict=False
+            ):
+                if state == "ACQUIRED":
+                    held.append((i, until, holder))
+        return {group: Spans(held) for group, held in spans.items() if group}
+
+    @cached_property
+    def _attempts(self) -> Spans:
+        return Spans((op.start, op.end, op.args["sub"]) for op in self.of("attempt"))
+
+    def event(self, i: int) -> Event:
+        """The event with this index."""
+        return self._by_index[i]
+
+    @cached_property
+    def _by_index(self) -> dict[int, Event]:
+        return {e.i: e for e in self.events}
+
+    def choice(self, sub: Sub) -> Counter[int]:
+        """How many of the entries that were ever linked `sub` selects, by sub-queue."""
+        alike = (sub.q, sub.keys)
+        if alike not in self._choices:
+            self._choices[alike] = Counter(
+                e.place[0] for e in self.entries.values() if e.links and sub.selects(e)
+            )
+        return self._choices[alike]
 
 
 class OnReplay(Property[list[Event]]):
@@ -313,7 +354,8 @@ class OnReplay(Property[list[Event]]):
         return list(events)
 
     def combine(self, left: list[Event], right: list[Event]) -> list[Event]:
-        return left + right
+        left.extend(right)
+        return left
 
     def finish(self, summary: list[Event]) -> Finding:
         return self.judge(Replay(summary))

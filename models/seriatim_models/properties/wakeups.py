@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterator
+from itertools import accumulate
 from math import inf
 from typing import Any
 
@@ -10,7 +12,8 @@ from seriatim_models.history.event import Event
 from seriatim_models.properties.base import Finding
 from seriatim_models.properties.entries import Violations
 from seriatim_models.properties.pointers import ahead
-from seriatim_models.properties.replay import Entry, OnReplay, Op, Replay, Sub
+from seriatim_models.properties.replay import OnReplay, Op, Replay, Sub
+from seriatim_models.properties.sweep import Ended, Offers, between, how_many_before, last_before
 
 SOURCE = "Consumer-Queue Interactions"
 
@@ -42,9 +45,7 @@ class Wk1(OnReplay):
             groups = shot.args["groups"]
             now = h.clock.at(shot.i)
             for sub, state in ready_at_rest(h, shot):
-                tested += sum(
-                    1 for e in h.entries.values() if e.q == q and e.links and sub.selects(e)
-                )
+                tested += h.choice(sub).total() if sub.q == q else 0
                 for m, _, name, _ in shot.args["entries"]:
                     entry = h.entries[m]
                     if name != "AVAILABLE" or not sub.selects(entry):
@@ -56,15 +57,13 @@ class Wk1(OnReplay):
                     if entry.expires and (now is None or now > entry.expires):
                         untestable += 1
                         continue
-                    since = next(e for e in h.events if e.i == entry.state.when[-1])
-                    woken = [e for e in h.notifies if e.args["sub"] == sub.name]
+                    since = h.event(entry.state.when[-1])
+                    woken = h.woken.get(sub.name, [])[-1:]
                     bad.append(
                         (
                             f"{sub.name} rests and is ready, {m} is available since {since.i}, and nothing moves"
-                            + (f"; {sub.name} was last woken at {woken[-1].i}" if woken else ""),
-                            [*woken[-1:], since]
-                            if woken and woken[-1].i < since.i
-                            else [since, *woken[-1:]],
+                            + (f"; {sub.name} was last woken at {woken[0].i}" if woken else ""),
+                            sorted([since, *woken], key=lambda e: e.i),
                         )
                     )
         return Finding.of(self.id, tested, bad, n_untestable=untestable)
@@ -82,11 +81,19 @@ class Wk2(OnReplay):
     def judge(self, h: Replay) -> Finding:
         bad: Violations = []
         tested = 0
+        by_thread: dict[str, list[Event]] = {}
+        for e in h.notifies:
+            by_thread.setdefault(e.proc, []).append(e)
+        furthest = {
+            s.name: list(accumulate((e.args["new"] for e in s.pointer), max))
+            for s in h.subs.values()
+            if not s.acquires
+        }
         for op in h.of("enqueue"):
             entry = h.entries[op.args["m"]]
             if op.end == inf or not entry.links or h.queues.get(entry.q, {}).get("kind") != "pull":
                 continue
-            woken = [e for e in h.notifies if e.proc == op.proc and op.start < e.i < op.end]
+            woken = between(by_thread.get(op.proc, ()), op.start, op.end)
             acquiring = [e for e in woken if h.subs[e.args["sub"]].acquires]
             waiting = [
                 s for s in h.subs.values() if s.acquires and s.listed.at(op.start) == "Interested"
@@ -98,10 +105,11 @@ class Wk2(OnReplay):
             for sub in h.subs.values():
                 if sub.acquires or not sub.selects(entry):
                     continue
+                moves = how_many_before(sub.pointer, op.end)
                 if (
                     sub.listed.held("NonAcquiring", op.start, int(op.end))
                     and entry.available_through(entry.links[0].i, int(op.end))
-                    and not any(ahead(e.args["new"], entry) for e in sub.pointer if e.i < op.end)
+                    and not (moves and ahead(furthest[sub.name][moves - 1], entry))
                 ):
                     tested += 1
                     if sub.name not in [e.args["sub"] for e in woken]:
@@ -127,12 +135,11 @@ class Wk3(OnReplay):
             began = op.start if op is not None else e.i
             # An acquiring consumer is moved just before it is woken: look at where it was until then.
             # A browser is not; if it was moved in this call, then because it said that it wants work again.
-            moved = [
-                m for m in sub.moves if sub.acquires and m.proc == e.proc and began < m.i < e.i
-            ]
+            moved = [m for m in between(sub.moves, began, e.i) if sub.acquires and m.proc == e.proc]
             until = next((m.i for m in reversed(moved) if m.args["at"] == "leave"), e.i)
             if sub.listed.held("NotInterested", began, until - 1):
-                since = next(m for m in reversed(sub.moves) if m.i < until)
+                since = last_before(sub.moves, until)
+                assert since is not None
                 bad.append((f"{sub.name} was notified, NotInterested since {since.i}", [since, e]))
         return Finding.of(self.id, tested, bad)
 
@@ -271,7 +278,8 @@ class Wk7(OnReplay):
         """
         bad: Violations = []
         tested = 0
-        for op, sub in self._failures(h):
+        offers = Offers(e for e in h.entries.values() if not e.expires and not e.group)
+        for op, sub in sorted(self._failures(h), key=lambda f: f[0].end):
             tested += 1
             end = int(op.end)
             others = [s for s in h.subs.values() if s is not sub and s.acquires and s.q == sub.q]
@@ -281,11 +289,12 @@ class Wk7(OnReplay):
                 idle = other.listed.held("Interested", op.start, end) and other.wants.held(
                     True, op.start, end
                 )
-                for entry in h.entries.values():
-                    if not idle or not other.selects(entry) or entry.expires or entry.group:
-                        continue
-                    if not entry.offered_before(op.start, end) or self._held_back(
-                        h, other, entry, op
+                rivals = self._held_back_by(h, other, op)
+                if not idle or any(r.keys is None for r in rivals):
+                    continue
+                for entry in offers.selected(other, end):
+                    if not entry.offered_before(op.start, end) or any(
+                        r.selects(entry) for r in rivals
                     ):
                         continue
                     bad.append(
@@ -312,15 +321,16 @@ class Wk7(OnReplay):
                     yield op, sub
 
     @staticmethod
-    def _held_back(h: Replay, sub: Sub, entry: Entry, op: Op) -> bool:
-        """Whether somebody of higher priority may have been waiting for the entry at some time of the call."""
-        return any(
-            s.cprio > sub.cprio
-            and s.acquires
-            and s.selects(entry)
-            and not s.wants.held(False, op.start, int(op.end))
+    def _held_back_by(h: Replay, sub: Sub, op: Op) -> list[Sub]:
+        """Those of higher priority who may have wanted work at some time of the call."""
+        return [
+            s
             for s in h.subs.values()
-        )
+            if s.cprio > sub.cprio
+            and s.acquires
+            and s.q == sub.q
+            and not s.wants.held(False, op.start, int(op.end))
+        ]
 
 
 class Wk8(OnReplay):
@@ -339,27 +349,30 @@ class Wk8(OnReplay):
         pulls: dict[str, list[Op]] = {}
         for op in h.of("pull"):
             pulls.setdefault(op.args["sub"], []).append(op)
-        offers = [op for op in h.of(*MAKES_AVAILABLE, "work_desired") if op.end != inf]
-        woken: dict[str, list[Event]] = {}
-        for e in h.notifies:
-            woken.setdefault(e.args["sub"], []).append(e)
+        looks: list[tuple[Event, float, Sub]] = []
+        """The end of each pull that found something, and until when its consumer was about to look again."""
         for name, ops in pulls.items():
             sub = h.subs[name]
+            rests = [m.i for m in sub.moves if m.args["new"] in RESTING]
             for op, following in zip(ops, [*ops[1:], None], strict=True):
-                if not sub.acquires or not op.result.get("m"):
+                if not sub.acquires or not op.result.get("m") or op.last is None:
                     continue
-                until = min(following.start if following else inf, sub.until)
-                rested = (m.i for m in sub.moves if m.i > op.start and m.args["new"] in RESTING)
-                until = min(until, next(rested, inf))
-                tested += sum(1 for o in offers if o.start < until and o.end > op.end)
-                again = next((e for e in woken.get(name, []) if op.end < e.i < until), None)
-                if again is not None and op.last is not None:
-                    bad.append(
-                        (
-                            f"{name} had taken {op.result['m']}, was about to look for more, and was woken",
-                            [op.last, again],
-                        )
+                rested = rests[bisect_right(rests, op.start) :][:1]
+                until = min([following.start if following else inf, sub.until, *rested])
+                looks.append((op.last, until, sub))
+        offers = [op for op in h.of(*MAKES_AVAILABLE, "work_desired") if op.end != inf]
+        starts = [o.start for o in offers]
+        over = Ended((o.end, o.start) for o in offers)
+        for found, until, sub in sorted(looks, key=lambda look: look[0].i):
+            # Begun before the next look, but for those that were over before this one ended.
+            tested += bisect_left(starts, until) - bisect_left(over.before(found.i), until)
+            for again in between(h.woken.get(sub.name, ()), found.i, until)[:1]:
+                bad.append(
+                    (
+                        f"{sub.name} had taken {found.m}, was about to look for more, and was woken",
+                        [found, again],
                     )
+                )
         return Finding.of(self.id, tested, bad)
 
 

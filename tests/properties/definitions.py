@@ -1,0 +1,644 @@
+"""What the properties say, read literally: every event against every other, as their sentences have it.
+
+The properties that the package has give the same verdicts, counts and witnesses, and cost a search where these scan:
+`test_definitions.py` compares the two. Whoever doubts a sweep reads here what it must come to.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from math import inf
+
+from seriatim_models.history import Event
+from seriatim_models.properties import entries, lists, order, pointers, wakeups
+from seriatim_models.properties.base import Finding
+from seriatim_models.properties.entries import Violations
+from seriatim_models.properties.order import amqp_0_10_level
+from seriatim_models.properties.pointers import ahead
+from seriatim_models.properties.replay import Entry, OnReplay, Op, Replay, Sub
+from seriatim_models.properties.wakeups import MAKES_AVAILABLE, RESTING, ready_at_rest
+
+
+class Literal(Replay):
+    """A replay that looks through all entries and all attempts to know who owned a group."""
+
+    def group_free(self, entry: Entry, sub: Sub, lo: int, hi: int) -> bool:
+        """Whether certainly nobody but `sub` owned the entry's group between the two indexes."""
+        if not entry.group:
+            return True
+        for other in self.entries.values():
+            if other.group == entry.group:
+                for i, (state, holder) in zip(other.state.when, other.state.values, strict=True):
+                    if state == "ACQUIRED" and holder != sub.name and i <= hi:
+                        until = next((w for w in other.state.when if w > i), inf)
+                        if until >= lo:
+                            return False
+        return not any(
+            op.start <= hi and op.end >= lo and op.args["sub"] != sub.name
+            for op in self.of("attempt")
+        )
+
+
+class So1(order.So1):
+    def judge(self, h: Replay) -> Finding:
+        bad: Violations = []
+        tested = 0
+        linked = [e for e in h.entries.values() if e.links]
+        places: dict[tuple[str, tuple[int, int]], Entry] = {}
+        for entry in linked:
+            twin = places.setdefault((entry.q, entry.place), entry)
+            if twin is not entry:
+                bad.append(
+                    (f"{entry.m} and {twin.m} have one place", [twin.links[0], entry.links[0]])
+                )
+        for x in linked:
+            for y in linked:
+                if x is y or x.q != y.q or x.place[0] != y.place[0]:
+                    continue
+                if x.enqueued and y.enqueued and x.enqueued.end < y.enqueued.start:
+                    tested += 1
+                    if x.place > y.place and x.enqueued.last:
+                        bad.append(
+                            (
+                                f"{x.m} was enqueued before enqueue({y.m}) began, yet stands behind it",
+                                [x.enqueued.last, y.enqueued.first, y.links[0]],
+                            )
+                        )
+        return Finding.of(self.id, tested + len(places) * (len(places) > 1), bad)
+
+
+def overtaken(
+    h: Replay,
+    attempt: Op,
+    at: Event,
+    taken: Entry,
+    sub: Sub,
+    skips: Callable[[Entry], bool] = lambda e: False,
+) -> tuple[list[Entry], int]:
+    """Entries before `taken` that were `sub`'s to take through the whole attempt, and how many cannot be told."""
+    passed: list[Entry] = []
+    unknown = 0
+    for entry in h.entries.values():
+        if entry is taken or not entry.links or skips(entry) or not sub.selects(entry):
+            continue
+        if entry.place < taken.place and entry.offered_before(attempt.start, at.i):
+            if entry.expires or not h.group_free(entry, sub, attempt.start, at.i):
+                unknown += 1
+            else:
+                passed.append(entry)
+    return passed, unknown
+
+
+def _order(
+    prop: OnReplay,
+    h: Replay,
+    path: str = "",
+    skips: Callable[[Entry, Entry], bool] = lambda taken, other: False,
+) -> Finding:
+    bad: Violations = []
+    tested = untestable = 0
+    for attempt, at, taken, sub in h.acquisitions():
+        if path and attempt.args["path"] != path:
+            continue
+        rivals = [
+            e
+            for e in h.entries.values()
+            if e is not taken and e.links and sub.selects(e) and not skips(taken, e)
+        ]
+        if not rivals and not path:
+            continue
+        tested += 1
+        passed, unknown = overtaken(h, attempt, at, taken, sub, lambda e: skips(taken, e))  # noqa: B023  # called at once
+        untestable += unknown
+        if passed:
+            first = min(passed, key=lambda e: e.place)
+            since = first.state.since(attempt.start)
+            offer = next(e for e in h.events if e.i == since)
+            bad.append(
+                (
+                    f"{first.m} was available to {sub.name} from {since} on, "
+                    f"yet {sub.name}, which looked from {attempt.start}, took {taken.m} at {at.i}",
+                    [offer, attempt.first, at],
+                )
+            )
+    return Finding.of(prop.id, tested, bad, n_untestable=untestable)
+
+
+class So3(order.So3):
+    def judge(self, h: Replay) -> Finding:
+        return _order(self, h)
+
+
+class So4(order.So4):
+    def judge(self, h: Replay) -> Finding:
+        bad: Violations = []
+        tested = 0
+        for sub in h.subs.values():
+            if sub.acquires:
+                continue
+            for before, now in zip([None, *sub.delivers], sub.delivers, strict=False):
+                tested += 1
+                entry = h.entries[now.m]
+                past = [*entry.place, 1]
+                if not any(
+                    e.proc == now.proc and e.i < now.i and e.args["new"] == past
+                    for e in reversed(sub.pointer)
+                ):
+                    bad.append((f"{sub.name} was shown {now.m}, and not moved past it", [now]))
+                if not sub.selects(entry):
+                    bad.append((f"{sub.name} was shown {now.m}, which it does not select", [now]))
+                if before is not None and entry.place <= h.entries[before.m].place:
+                    bad.append(
+                        (
+                            f"{sub.name} was shown {now.m} after {before.m}: not forward",
+                            [before, now],
+                        )
+                    )
+            for entry in h.entries.values():
+                for e in entry.changes:
+                    if e.args["ok"] and e.args["sub"] == sub.name:
+                        bad.append((f"browser {sub.name} changed the state of {entry.m}", [e]))
+        return Finding.of(self.id, tested, bad)
+
+
+class So5(order.So5):
+    def judge(self, h: Replay) -> Finding:
+        bad: Violations = []
+        for entry in h.entries.values():
+            levels = h.queues.get(entry.q, {}).get("levels", 1)
+            if levels > 1 and entry.links:
+                level = levels - 1 - entry.place[0]
+                due = amqp_0_10_level(entry.prio, levels)
+                if level != due:
+                    bad.append(
+                        (
+                            f"{entry.m} of priority {entry.prio} is on level {level} of {levels}, not {due}",
+                            entry.links[:1],
+                        )
+                    )
+        order = _order(
+            self,
+            h,
+            skips=lambda taken, other: other.q != taken.q or other.place[0] == taken.place[0],
+        )
+        if order.witness:
+            bad.append((order.explanation, list(order.witness)))
+        return Finding.of(self.id, order.n_tested, bad, n_untestable=order.n_untestable)
+
+
+class So6(order.So6):
+    def judge(self, h: Replay) -> Finding:
+        bad: Violations = []
+        order = _order(self, h, path="shortcut")
+        if order.witness:
+            bad.append((order.explanation, list(order.witness)))
+        for attempt, at, taken, sub in h.acquisitions():
+            if attempt.args["path"] != "shortcut":
+                continue
+            rivals = [
+                s.name
+                for s in h.subs.values()
+                if s is not sub and s.q == sub.q and s.since < attempt.start < s.until
+            ]
+            if rivals or not sub.selects(taken):
+                bad.append((f"shortcut gave {taken.m} to {sub.name}; others were {rivals}", [at]))
+        return Finding.of(self.id, order.n_tested, bad, n_untestable=order.n_untestable)
+
+
+class Es4(entries.Es4):
+    def judge(self, h: Replay) -> Finding:
+        bad: Violations = []
+        tested = 0
+        for op in h.of("release", "dequeue"):
+            entry = h.entry(op.args["m"])
+            state = entry.state.at(op.start)
+            if state is not None and state != ("ACQUIRED", op.args["sub"]):
+                tested += 1  # somebody who does not hold it tries
+            for e in entry.changes:
+                if e.args["ok"] and e.args["old"] == "ACQUIRED" and h.op_at(e.i) is op:
+                    tested += 1
+                    if e.args["sub"] != op.args["sub"]:
+                        bad.append(
+                            (
+                                f"{op.ev}({entry.m}) by {op.args['sub']} ended what {e.args['sub']} held",
+                                [op.first, e],
+                            )
+                        )
+        for entry in h.entries.values():
+            for e in entry.changes:
+                by = h.op_at(e.i)
+                by_holder = by is not None and by.ev in ("release", "dequeue")
+                if e.args["ok"] and e.args["old"] == "ACQUIRED" and not by_holder:
+                    bad.append((f"{entry.m} was taken from {e.args['sub']}", [e]))
+        return Finding.of(self.id, tested, bad)
+
+
+class Im3(entries.Im3):
+    def judge(self, h: Replay) -> Finding:
+        bad: Violations = []
+        tested = 0
+        submits = [e for e in h.events if e.ev == "job" and e.args["at"] == "submit"]
+        begins = [e for e in h.events if e.ev == "job" and e.args["at"] == "begin"]
+        for entry in h.entries.values():
+            op = entry.enqueued
+            if (
+                op is None
+                or op.last is None
+                or entry.immediate
+                or not entry.links
+                or h.queues.get(entry.q, {}).get("kind") != "push"
+            ):
+                continue
+            linked = entry.links[0].i
+            if not entry.available_through(linked, op.last.i):
+                continue
+            tested += 1
+            pending = len([e for e in submits if e.i < op.end]) - len(
+                [e for e in begins if e.i < op.end]
+            )
+            if not pending and not [e for e in begins if linked < e.i < op.end]:
+                bad.append(
+                    (
+                        f"enqueue({entry.m}) returned, {entry.m} is available, and no delivery will begin",
+                        [entry.links[0], op.last],
+                    )
+                )
+        return Finding.of(self.id, tested, bad)
+
+
+class Mg1(entries.Mg1):
+    def judge(self, h: Replay) -> Finding:
+        bad: Violations = []
+        tested = 0
+        for _, at, taken, sub in h.acquisitions():
+            for other in h.entries.values():
+                if not taken.group or other is taken or other.group != taken.group:
+                    continue
+                tested += 1
+                state = other.state.at(at.i)
+                if state is not None and state[0] == "ACQUIRED" and state[1] != sub.name:
+                    earlier = next(e for e in h.events if e.i == other.state.since(at.i))
+                    bad.append(
+                        (
+                            f"{sub.name} took {taken.m} while {state[1]} held {other.m} "
+                            f"of the same group {taken.group}",
+                            [earlier, at],
+                        )
+                    )
+        return Finding.of(self.id, tested, bad)
+
+
+class Tm2(entries.Tm2):
+    def judge(self, h: Replay) -> Finding:
+        bad: Violations = []
+        tested = 0
+        timed = [e for e in h.entries.values() if e.links and (e.expires or e.not_before)]
+        for op in h.of("check_status"):
+            began = h.clock.at(op.start)
+            if op.last is None or began is None:
+                continue
+            for entry in timed:
+                over = entry.expires and began > entry.expires
+                for state, due in (("AVAILABLE", over), ("HELD", began >= entry.not_before)):
+                    if due and entry.state.at(op.start) == (state, ""):
+                        tested += 1
+                        if entry.state.held((state, ""), op.start, op.last.i):
+                            why = f"{entry.m} was {state} all through a pass that should have ended that"
+                            bad.append((why, [op.first, op.last]))
+        return Finding.of(self.id, tested, bad)
+
+
+class Sp3(pointers.Sp3):
+    def judge(self, h: Replay) -> Finding:
+        bad: Violations = []
+        tested = 0
+        for sub in h.subs.values():
+            for e in sub.pointer:
+                if e.args["cause"] == "rewind":
+                    continue
+                began = h.scan_start(e)
+                tested += 1
+                for entry in h.entries.values():
+                    if (
+                        entry.links
+                        and sub.selects(entry)
+                        and not entry.expires
+                        and not ahead(e.args["old"], entry)
+                        and ahead([*e.args["new"][:2], 0], entry)
+                        and entry.available_through(began, e.i)
+                        and (not sub.acquires or h.group_free(entry, sub, began, e.i))
+                    ):
+                        since = next(x for x in h.events if x.i == entry.state.since(began))
+                        bad.append(
+                            (
+                                f"{sub.name} was moved past {entry.m}, available since {since.i}",
+                                [since, e],
+                            )
+                        )
+        return Finding.of(self.id, tested, bad)
+
+
+class Wk1(wakeups.Wk1):
+    def judge(self, h: Replay) -> Finding:
+        bad: Violations = []
+        tested = untestable = 0
+        for q, shot in h.snapshots.items():
+            groups = shot.args["groups"]
+            now = h.clock.at(shot.i)
+            for sub, state in ready_at_rest(h, shot):
+                tested += sum(
+                    1 for e in h.entries.values() if e.q == q and e.links and sub.selects(e)
+                )
+                for m, _, name, _ in shot.args["entries"]:
+                    entry = h.entries[m]
+                    if name != "AVAILABLE" or not sub.selects(entry):
+                        continue
+                    if sub.acquires and groups.get(entry.group, sub.name) != sub.name:
+                        continue
+                    if not sub.acquires and ahead(state["pointer"], entry):
+                        continue
+                    if entry.expires and (now is None or now > entry.expires):
+                        untestable += 1
+                        continue
+                    since = next(e for e in h.events if e.i == entry.state.when[-1])
+                    woken = [e for e in h.notifies if e.args["sub"] == sub.name]
+                    bad.append(
+                        (
+                            f"{sub.name} rests and is ready, {m} is available since {since.i}, and nothing moves"
+                            + (f"; {sub.name} was last woken at {woken[-1].i}" if woken else ""),
+                            [*woken[-1:], since]
+                            if woken and woken[-1].i < since.i
+                            else [since, *woken[-1:]],
+                        )
+                    )
+        return Finding.of(self.id, tested, bad, n_untestable=untestable)
+
+
+class Wk2(wakeups.Wk2):
+    def judge(self, h: Replay) -> Finding:
+        bad: Violations = []
+        tested = 0
+        for op in h.of("enqueue"):
+            entry = h.entries[op.args["m"]]
+            if op.end == inf or not entry.links or h.queues.get(entry.q, {}).get("kind") != "pull":
+                continue
+            woken = [e for e in h.notifies if e.proc == op.proc and op.start < e.i < op.end]
+            acquiring = [e for e in woken if h.subs[e.args["sub"]].acquires]
+            waiting = [
+                s for s in h.subs.values() if s.acquires and s.listed.at(op.start) == "Interested"
+            ]
+            tested += len(waiting) > 1
+            if len(acquiring) > 1:
+                names = [e.args["sub"] for e in acquiring]
+                bad.append((f"enqueue({entry.m}) woke {names}", acquiring))
+            for sub in h.subs.values():
+                if sub.acquires or not sub.selects(entry):
+                    continue
+                if (
+                    sub.listed.held("NonAcquiring", op.start, int(op.end))
+                    and entry.available_through(entry.links[0].i, int(op.end))
+                    and not any(ahead(e.args["new"], entry) for e in sub.pointer if e.i < op.end)
+                ):
+                    tested += 1
+                    if sub.name not in [e.args["sub"] for e in woken]:
+                        bad.append(
+                            (f"enqueue({entry.m}) did not wake browser {sub.name}", [op.first])
+                        )
+        return Finding.of(self.id, tested, bad)
+
+
+class Wk3(wakeups.Wk3):
+    def judge(self, h: Replay) -> Finding:
+        bad: Violations = []
+        tested = 0
+        for e in h.notifies:
+            sub = h.subs[e.args["sub"]]
+            op = h.op_at(e.i)
+            tested += sum(s.listed.at(e.i) == "NotInterested" for s in h.subs.values())
+            began = op.start if op is not None else e.i
+            # An acquiring consumer is moved just before it is woken: look at where it was until then.
+            # A browser is not; if it was moved in this call, then because it said that it wants work again.
+            moved = [
+                m for m in sub.moves if sub.acquires and m.proc == e.proc and began < m.i < e.i
+            ]
+            until = next((m.i for m in reversed(moved) if m.args["at"] == "leave"), e.i)
+            if sub.listed.held("NotInterested", began, until - 1):
+                since = next(m for m in reversed(sub.moves) if m.i < until)
+                bad.append((f"{sub.name} was notified, NotInterested since {since.i}", [since, e]))
+        return Finding.of(self.id, tested, bad)
+
+
+class Wk7(wakeups.Wk7):
+    def judge(self, h: Replay) -> Finding:
+        """A call in which a consumer leaves Notified without taking anything must wake another for whom work waits.
+
+        Definite only: the work and the other's readiness must have been there from before the call to its end,
+        and nobody may be on the way (Notified) at its end.
+        """
+        bad: Violations = []
+        tested = 0
+        for op, sub in self._failures(h):
+            tested += 1
+            end = int(op.end)
+            others = [s for s in h.subs.values() if s is not sub and s.acquires and s.q == sub.q]
+            if any(s.listed.at(end) in ("Notified", "") for s in others):
+                continue
+            for other in others:
+                idle = other.listed.held("Interested", op.start, end) and other.wants.held(
+                    True, op.start, end
+                )
+                for entry in h.entries.values():
+                    if not idle or not other.selects(entry) or entry.expires or entry.group:
+                        continue
+                    if not entry.offered_before(op.start, end) or self._held_back(
+                        h, other, entry, op
+                    ):
+                        continue
+                    bad.append(
+                        (
+                            f"{sub.name} was notified and took nothing; {entry.m} is there, "
+                            f"{other.name} waits for it, and was not woken",
+                            [op.first, *([op.last] if op.last else [])],
+                        )
+                    )
+        return Finding.of(self.id, tested, bad)
+
+    @staticmethod
+    def _held_back(h: Replay, sub: Sub, entry: Entry, op: Op) -> bool:
+        """Whether somebody of higher priority may have been waiting for the entry at some time of the call."""
+        return any(
+            s.cprio > sub.cprio
+            and s.acquires
+            and s.selects(entry)
+            and not s.wants.held(False, op.start, int(op.end))
+            for s in h.subs.values()
+        )
+
+
+class Wk8(wakeups.Wk8):
+    def judge(self, h: Replay) -> Finding:
+        """Looks at the time between a pull that found something and the consumer's next pull."""
+        bad: Violations = []
+        tested = 0
+        pulls: dict[str, list[Op]] = {}
+        for op in h.of("pull"):
+            pulls.setdefault(op.args["sub"], []).append(op)
+        offers = [op for op in h.of(*MAKES_AVAILABLE, "work_desired") if op.end != inf]
+        woken: dict[str, list[Event]] = {}
+        for e in h.notifies:
+            woken.setdefault(e.args["sub"], []).append(e)
+        for name, ops in pulls.items():
+            sub = h.subs[name]
+            for op, following in zip(ops, [*ops[1:], None], strict=True):
+                if not sub.acquires or not op.result.get("m"):
+                    continue
+                until = min(following.start if following else inf, sub.until)
+                rested = (m.i for m in sub.moves if m.i > op.start and m.args["new"] in RESTING)
+                until = min(until, next(rested, inf))
+                tested += sum(1 for o in offers if o.start < until and o.end > op.end)
+                again = next((e for e in woken.get(name, []) if op.end < e.i < until), None)
+                if again is not None and op.last is not None:
+                    bad.append(
+                        (
+                            f"{name} had taken {op.result['m']}, was about to look for more, and was woken",
+                            [op.last, again],
+                        )
+                    )
+        return Finding.of(self.id, tested, bad)
+
+
+class Ql3(lists.Ql3):
+    def judge(self, h: Replay) -> Finding:
+        bad: Violations = []
+        tested = 0
+        linked: dict[str, dict[str, Event]] = {}
+        marked: dict[str, dict[str, Event]] = {}
+        walks: dict[str, list[tuple[Event, list[str]]]] = {}
+        for e in h.events:
+            name = e.args.get("list", "")
+            if e.ev == "link":
+                linked.setdefault(name, {})[e.args["node"]] = e
+            elif e.ev == "mark":
+                marked.setdefault(name, {})[e.args["node"]] = e
+            elif e.ev == "walk":
+                stack = walks.setdefault(e.proc, [])
+                if e.args["at"] == "begin":
+                    stack.append((e, []))
+                    continue
+                # A walk that was given up half-way never says "end": close what began inside this one.
+                while stack and stack[-1][0].args["list"] != name:
+                    stack.pop()
+                if not stack:
+                    continue
+                begin, seen = stack[-1]
+                if e.args["at"] == "node":
+                    tested += 1
+                    node = e.args["node"]
+                    seen.append(node)
+                    gone = marked.get(name, {}).get(node)
+                    if gone is not None and gone.i < begin.i:
+                        bad.append(
+                            (f"{node} was deleted at {gone.i}, and returned", [gone, begin, e])
+                        )
+                    continue
+                stack.pop()
+                for node, link in linked.get(name, {}).items():
+                    gone = marked.get(name, {}).get(node)
+                    if link.i < begin.i and (gone is None or gone.i > e.i) and node not in seen:
+                        bad.append(
+                            (f"{node} was in {name} all the while, and missed", [link, begin, e])
+                        )
+        return Finding.of(self.id, tested, bad)
+
+
+class Ql4(lists.Ql4):
+    def judge(self, h: Replay) -> Finding:
+        bad: Violations = []
+        tested = 0
+        last: dict[str, Event] = {}
+        marks: dict[str, Event] = {}
+        unlinked: set[str] = set()
+        begun: dict[str, Event] = {}  # the walk of a list that nobody else has touched since
+        for e in h.events:
+            name = e.args.get("list", "")
+            if name in begun and begun[name].proc != e.proc:
+                del begun[name]
+            if e.ev == "walk" and e.args["at"] == "begin":
+                begun[name] = e
+            elif e.ev == "walk" and e.args["at"] == "end" and name in begun:
+                tested += 1
+                for node, mark in marks.items():
+                    dead = node not in unlinked and mark.args["list"] == name
+                    if dead and mark.i < begun[name].i and last[name].args["node"] != node:
+                        bad.append((f"{node} was marked, and a walk left it linked", [mark, e]))
+            if e.ev == "link":
+                last[e.args["list"]] = e
+            elif e.ev == "mark":
+                marks[e.args["node"]] = e
+            elif e.ev == "unlink":
+                node, tail = e.args["node"], last.get(e.args["list"])
+                unlinked.add(node)
+                tested += 1
+                if "@" in node and node not in marks:
+                    bad.append((f"{node} was unlinked and not marked", [e]))
+                if tail is not None and tail.args["node"] == node:
+                    bad.append((f"{node} was unlinked though it was the tail", [tail, e]))
+        return Finding.of(self.id, tested, bad)
+
+
+class Ql5(lists.Ql5):
+    def judge(self, h: Replay) -> Finding:
+        bad: Violations = []
+        tested = 0
+        for e in h.notifies:
+            op, woken = h.op_at(e.i), h.subs[e.args["sub"]]
+            entry = h.entries.get(op.args["m"]) if op is not None else None
+            if op is None or entry is None or not woken.acquires or entry.group:
+                continue
+            since = self._waiting_since(h, woken.name, op.start, e.i)
+            for rival in h.subs.values():
+                if rival is woken or rival.cprio != woken.cprio or rival.q != woken.q:
+                    continue
+                if (
+                    rival.acquires
+                    and rival.selects(entry)
+                    and rival.listed.held("Interested", op.start, e.i)
+                    and rival.wants.held(True, op.start, e.i)
+                    and entry.available_through(entry.state.when[0], e.i)
+                ):
+                    tested += 1
+                    waits = rival.listed.since(op.start)
+                    if since is not None and waits is not None and waits < since:
+                        bad.append(
+                            (
+                                f"{woken.name}, Interested since {since}, was notified before {rival.name}, "
+                                f"who waited since {waits}",
+                                [op.first, e],
+                            )
+                        )
+        return Finding.of(self.id, tested, bad)
+
+    @staticmethod
+    def _waiting_since(h: Replay, name: str, start: int, until: int) -> float | None:
+        """Since when the consumer stood where who notifies it may have met it.
+
+        Who walks the list may still have the place in hand at which the consumer stood when the walk began, although
+        somebody else woke it since and it went to the back: that is no overtaking. So the place at `start` counts,
+        and only for one who was not there then the last stay before `until`.
+        """
+        arrivals = [m for m in h.subs[name].moves if m.args["at"] == "enter"]
+        # A move is recorded where it leaves and where it enters; in between it may still be met at the old place.
+        before = [m for m in arrivals if m.i <= start]
+        if before and before[-1].args["new"] == "Interested":
+            return before[-1].i
+        enters = [m.i for m in arrivals if m.i < until and m.args["new"] == "Interested"]
+        return enters[-1] if enters else inf
+
+
+LITERALLY: dict[str, OnReplay] = {
+    p.id: p
+    for p in (
+        So1(), So3(), So4(), So5(), So6(), Es4(), Im3(), Mg1(), Tm2(), Sp3(),
+        Wk1(), Wk2(), Wk3(), Wk7(), Wk8(), Ql3(), Ql4(), Ql5(),
+    )
+}  # fmt: skip

@@ -1,0 +1,144 @@
+"""The sweeps against the literal readings: on any history, right, wrong or spoilt, they find the same."""
+
+from __future__ import annotations
+
+import random
+import sys
+from collections import Counter
+from types import FrameType
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from seriatim_models.history import Event
+from seriatim_models.machines.plans import Plan, Taker, Told
+from seriatim_models.machines.threads import run
+from seriatim_models.properties import PROPERTIES
+from seriatim_models.properties.base import Finding
+from seriatim_models.properties.replay import OnReplay, Replay
+
+from .definitions import LITERALLY, Literal
+from .whitebox_histories import queue_histories, spoilt
+
+
+def said(p: OnReplay, h: Replay) -> Finding | str:
+    try:
+        return p.judge(h)
+    except (LookupError, StopIteration, AssertionError) as error:
+        return type(error).__name__  # what no recorder writes: a consumer nobody has heard of
+
+
+def agree(events: list[Event], seen: Counter[tuple[str, str]]) -> None:
+    try:
+        h, literal = Replay(events), Literal(events)
+    except LookupError:  # the same: a pointer of somebody who is not there
+        return
+    for id, definition in LITERALLY.items():
+        p = PROPERTIES[id]
+        assert isinstance(p, OnReplay)
+        found, due = said(p, h), said(definition, literal)
+        if isinstance(found, Finding) and isinstance(due, Finding):
+            assert found == due
+            seen[id, found.verdict.value] += 1
+
+
+def at_random(choose: random.Random) -> list[Event]:
+    return spoilt(choose, choose.choice(queue_histories()))
+
+
+@settings(max_examples=200, deadline=None)
+@given(seed=st.integers(0, 2**32))
+def test_a_sweep_finds_what_its_definition_does(seed: int) -> None:
+    agree(at_random(random.Random(seed)), Counter())
+
+
+def test_sweeps_find_what_their_definitions_do_on_many() -> None:
+    """With each property convicting on some and not on others."""
+    seen: Counter[tuple[str, str]] = Counter()
+    for events in queue_histories():
+        agree(events, seen)
+    for seed in range(4000):
+        agree(at_random(random.Random(seed)), seen)
+    for id in LITERALLY:
+        assert seen[id, "ok"] > 20, seen
+        assert seen[id, "violated"] > 1, seen
+
+
+# ---- what they cost
+
+FEW, MANY = 40, 320
+"""Messages; what costs a scan for each is eight times as dear for an event of the longer history."""
+
+
+def recorded(messages: int) -> dict[str, list[Event]]:
+    """Histories from real threads: one that wakes, one with groups, priorities and time, one that pushes."""
+    choose = random.Random(messages)
+
+    def told() -> Told:
+        return Told(
+            priority=choose.choice([4, 9]),
+            key=choose.choice(["", "x"]),
+            group=choose.choice(["", "", f"g{choose.randrange(messages // 4)}"]),
+            special=choose.choice(["", "", "expiring", "held"]),
+        )
+
+    half = (Told(),) * (messages // 2)
+    mixed = tuple(told() for _ in half)
+    takers = Taker(keeps="return"), Taker(keeps="dequeue"), Taker(acquires=False)
+    busy = Taker(script=("dequeue",) * messages)
+    plans = {
+        "pull": Plan(publishers=(half, half), takers=takers),
+        "mixed": Plan(levels=2, there=mixed, publishers=(mixed,), takers=takers, housekeeping=True),
+        "push": Plan(kind="push", publishers=(half, half), takers=(busy, busy)),
+    }
+    return {name: run(plan)[0] for name, plan in plans.items()}
+
+
+def cost(p: OnReplay, events: list[Event]) -> float:
+    """How many lines of Python are run to judge, for each event of the history."""
+    lines = 0
+
+    # Any: what a trace function is given besides the frame means something else for each kind of event
+    def count(frame: FrameType, kind: str, arg: Any) -> Any:
+        nonlocal lines
+        lines += 1
+        return count
+
+    h = Literal(events) if p is LITERALLY.get(p.id) else Replay(events)
+    before = sys.gettrace()
+    sys.settrace(count)
+    try:
+        p.judge(h)
+    finally:
+        sys.settrace(before)
+    return lines / len(events)
+
+
+@pytest.fixture(scope="module")
+def recordings() -> list[tuple[list[Event], list[Event]]]:
+    few, many = recorded(FEW), recorded(MANY)
+    return [(few[name], many[name]) for name in few]
+
+
+def dearer(p: OnReplay, recordings: list[tuple[list[Event], list[Event]]]) -> float:
+    """By how much an event of the longer history is dearer than one of the shorter, where that is worst."""
+    return max(cost(p, many) / max(cost(p, few), 1) for few, many in recordings)
+
+
+@pytest.mark.parametrize("id", [p for p in PROPERTIES if isinstance(PROPERTIES[p], OnReplay)])
+def test_judging_costs_what_the_history_is_long(
+    id: str, recordings: list[tuple[list[Event], list[Event]]]
+) -> None:
+    p = PROPERTIES[id]
+    assert isinstance(p, OnReplay)
+    assert dearer(p, recordings) < 3
+
+
+def test_judging_by_the_definitions_costs_more(
+    recordings: list[tuple[list[Event], list[Event]]],
+) -> None:
+    """So the test above would notice."""
+    for id in ("SO-1", "SO-3", "SP-3"):
+        assert dearer(LITERALLY[id], recordings) > 4, id
