@@ -310,7 +310,6 @@ class Server:
     def close_channel(self, channel: ServerChannel) -> None:
         for consumer in channel.consumers.values():
             consumer.queue.consumers.remove(consumer)
-        channel.consumers.clear()
         self._say("srv_close", channel)
         self._requeue(channel, list(channel.unacked))
         self._channels.pop((channel.wire.name, channel.number), None)
@@ -353,8 +352,7 @@ class Server:
         return queue
 
     def _delete(self, queue: ServerQueue) -> None:
-        for consumer in queue.consumers:
-            consumer.channel.consumers.pop(consumer.tag)
+        """An exclusive queue, whose consumers are its owner's and gone with the owner's channels."""
         del self._queues[queue.name]
         self.host.record("srv_delete", q=queue.name)
 
@@ -376,7 +374,7 @@ class Server:
         auto_ack: bool = False,
         exclusive: bool = False,
         no_local: bool = False,
-    ) -> str:
+    ) -> None:
         queue = self._reachable(channel, name)
         if tag in channel.consumers:
             raise Closed(530, f"NOT_ALLOWED - consumer tag {tag!r} is in use")
@@ -400,15 +398,13 @@ class Server:
         )
         queue.consumers.append(consumer)
         channel.consumers[tag] = consumer
-        return tag
 
-    def cancel(self, channel: ServerChannel, tag: str) -> str:
+    def cancel(self, channel: ServerChannel, tag: str) -> None:
         """What it has not acknowledged stays with the channel. To cancel what is not there is no error (RabbitMQ)."""
         consumer = channel.consumers.pop(tag, None)
         if consumer is not None:
             consumer.queue.consumers.remove(consumer)
             self._say("srv_cancel", channel, ctag=tag)
-        return tag
 
     def get(self, channel: ServerChannel, name: str, auto_ack: bool) -> Delivery | None:
         """The first ready message, or None at once. An exclusive consumer does not stand in its way (RabbitMQ)."""
@@ -932,7 +928,7 @@ class Channel:
             self._calls += 1
             call = Call(self._calls, on_reply)
             self._record_call("invoke", call, op=op)
-            while self._active is not None and self.closed is None:
+            while self._active is not None:
                 self._wait(call, timeout)
             self._ensure_open(call)
             self._active = call
@@ -1044,5 +1040,4 @@ class Channel:
             if self._active is not None:
                 self._active.error = error
                 self._finish(self._active)
-            self._changed.notify_all()
         self.connection.work.pool.unregister_key(self.key)

@@ -15,6 +15,7 @@ from seriatim.client import (
     Connection,
     Delivery,
     Executor,
+    Frame,
     Message,
     Misuse,
     NotPut,
@@ -103,7 +104,7 @@ def test_closed_channel_stays_closed(world: World) -> None:
     ch = world.connect().open_channel()
     ch.close()
     ch.close()
-    with pytest.raises(Closed):
+    with pytest.raises(Closed, match="200 the channel was closed by the application"):
         ch.basic_qos(1)
 
 
@@ -124,6 +125,11 @@ def test_rejects_finishing_what_was_not_begun() -> None:
     assert pool.next_work_block() is None
 
 
+def test_frame_that_answers_nobody_names_nobody() -> None:
+    frame = Frame("gone")
+    assert (frame.channel, frame.call) == (0, 0), "numbers of channels and calls start at 1"
+
+
 def test_put_without_room_ends_in_time_or_when_interrupted() -> None:
     pool = WorkPool(Threads(), capacity=1)
     pool.register_key("a")
@@ -135,6 +141,28 @@ def test_put_without_room_ends_in_time_or_when_interrupted() -> None:
         pool.add_work_item("a", Work("3", nothing))
     pool.unlimit("a")
     assert pool.add_work_item("a", Work("4", nothing)) is False
+
+
+def test_a_channel_that_went_with_its_call_out_lifts_no_limit() -> None:
+    pool = WorkPool(Threads(), capacity=1)
+    for key in "ab":
+        pool.register_key(key)
+        pool.add_work_item(key, Work(key, nothing))
+    pool.unlimit("a")
+    pool.unregister_key("a")
+    pool.unlimit("a")  # and one that is not there has no call
+    with pytest.raises(NotPut, match="no room in time"):
+        pool.add_work_item("b", Work("more", nothing), timeout=0.01)
+
+
+def test_an_interrupt_is_of_one_put() -> None:
+    pool = WorkPool(Threads(), capacity=1)
+    pool.register_key("a")
+    pool.add_work_item("a", Work("1", nothing))
+    pool.interrupt()
+    for why in ("interrupted", "no room in time"):
+        with pytest.raises(NotPut, match=why):
+            pool.add_work_item("a", Work("2", nothing), timeout=0.01)
 
 
 def test_put_without_room_in_time_fails_the_service() -> None:
@@ -163,8 +191,9 @@ def test_executor_that_is_shut_down_closes_the_connection(world: World) -> None:
         c.work.executor.execute(nothing)
     with suppress(Closed):  # the delivery behind the reply may close it first
         ch.basic_consume("q", Inbox(), tag="t")
-    with pytest.raises(Closed, match="shut down"):
+    with pytest.raises(Closed, match="541 INTERNAL_ERROR - the executor is shut down") as caught:
         call_until_closed(ch)
+    assert caught.value.code == 541
     assert world.ready() == ["0", "1"]
 
 

@@ -53,6 +53,18 @@ def test_rejects_an_unknown_tag(c: Connection) -> None:
     assert closed_with(ch) == 406
 
 
+@pytest.mark.parametrize(("tag", "multiple"), [(0, False), (1, True), (7, True)])
+def test_rejects_an_ack_of_nothing_but_for_all_there_is(
+    c: Connection, tag: int, multiple: bool
+) -> None:
+    """0 with `multiple` is all, which may be none."""
+    ch = c.open_channel()
+    ch.basic_ack(0, multiple=True)
+    ch.basic_qos(0)
+    ch.basic_ack(tag, multiple=multiple)
+    assert closed_with(ch) == 406
+
+
 @pytest.mark.parametrize("first_is_exclusive", [True, False])
 def test_rejects_a_consumer_beside_an_exclusive_one(
     c: Connection, first_is_exclusive: bool
@@ -143,6 +155,45 @@ def test_ack_of_nothing_multiple_is_all(world: World, c: Connection) -> None:
     assert world.ready() == []
 
 
+def test_reject_is_of_one(world: World, c: Connection) -> None:
+    ch = c.open_channel()
+    fill(ch, 3)
+    ids(ch, 3)
+    ch.basic_reject(2)
+    assert world.ready() == ["1"]
+    ch.basic_reject(3, requeue=False)
+    ch.close()
+    assert world.ready() == ["0", "1"]
+
+
+def test_cancelled_consumer_gets_nothing_more_and_its_tag_is_free(
+    world: World, c: Connection
+) -> None:
+    ch = c.open_channel()
+    fill(ch, 1)
+    before, after = Inbox(), Inbox()
+    ch.basic_consume("q", before, tag="t")
+    ch.basic_cancel("t")
+    ch.basic_cancel("t")  # to cancel what is not there is no error
+    fill(ch, 1, start=1)
+    flush(ch)
+    assert (before.ids, world.ready()) == (["0"], ["1"])
+    ch.basic_consume("q", after, tag="t")
+    flush(ch)
+    assert after.ids == ["1"]
+
+
+def test_consumers_take_turns(c: Connection) -> None:
+    ch = c.open_channel()
+    fill(ch, 0)
+    inboxes = [Inbox() for _ in range(3)]
+    for n, inbox in enumerate(inboxes):
+        ch.basic_consume("q", inbox, tag=f"t{n}")
+    fill(ch, 7)
+    flush(ch)
+    assert [i.ids for i in inboxes] == [["0", "3", "6"], ["1", "4"], ["2", "5"]]
+
+
 def test_what_is_put_back_keeps_its_position(c: Connection) -> None:
     ch, other = c.open_channel(), c.open_channel()
     fill(ch, 8)
@@ -185,6 +236,8 @@ def test_exclusive_queue_is_locked_and_dies(world: World, c: Connection) -> None
     c.open_channel().queue_declare("q", exclusive=True)
     with pytest.raises(Closed, match="405"):
         d.open_channel().basic_get("q")
+    with pytest.raises(Closed, match="405"):
+        d.open_channel().queue_declare("q")
     c.close()
     with pytest.raises(Closed, match="404"):
         d.open_channel().basic_get("q")

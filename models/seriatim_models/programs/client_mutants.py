@@ -154,11 +154,11 @@ mutant(
     "published-turn-after-close",
     "RPC-1",
     "rpc-refused",
-    28,
+    27,
     f"{JAVA}, AMQChannel.doEnqueueRpc: isOpen is asked before the wait for the slot, not after it",
     "who waits for its turn while the channel closes gets its turn, sends its request on a closed channel, and waits",
     (
-        """            while self._active is not None and self.closed is None:
+        """            while self._active is not None:
                 self._wait(call, timeout)
             self._ensure_open(call)
 """,
@@ -244,14 +244,14 @@ mutant(
     "published-put-in-the-channels-lock",
     "CH-3",
     "refused-while-full",
-    22,
+    21,
     f"{JAVA}, ChannelN.asyncShutdown: the consumers' shutdown is put into the pool with the channel's lock held",
     "the reader waits for room with the lock that the running callback needs in order to acknowledge",
     (
-        """            self._changed.notify_all()
+        """                self._finish(self._active)
         self.connection.work.pool.unregister_key(self.key)
 """,
-        """            self._changed.notify_all()
+        """                self._finish(self._active)
             pool = self.connection.work.pool
             last = Work(f"{self.key}:shutdown", partial(pool.unregister_key, self.key))
             self.connection.work.add(self.key, last)
@@ -354,7 +354,7 @@ mutant(
     "close-tells-nobody",
     "RPC-1",
     "rpc-crash",
-    28,
+    23,
     "java-client before 74066327c and 98cfd3be4 (issue 194)",
     "the end of a connection does not end the calls that are out on it",
     (
@@ -520,7 +520,7 @@ mutant(
     MISTAKE,
     "a call is sent while another is out",
     (
-        "            while self._active is not None and self.closed is None:\n",
+        "            while self._active is not None:\n",
         "            while False:\n",
     ),
 )
@@ -569,7 +569,7 @@ mutant(
     "close-keeps-deliveries",
     "QS-2",
     "return",
-    44,
+    43,
     MISTAKE,
     "a channel that closes does not give back what it holds",
     ("        self._requeue(channel, list(channel.unacked))\n", ""),
@@ -579,7 +579,7 @@ mutant(
     "auto-ack-waits",
     "QS-3",
     "crash",
-    65,
+    64,
     MISTAKE,
     "what was pushed with auto-ack counts as unacknowledged and comes back after a crash",
     ("        if not auto_ack:\n", "        if True:\n"),
@@ -609,7 +609,7 @@ mutant(
     "exclusive-queue-stays",
     "EX-1",
     "exclusive-queue",
-    43,
+    41,
     MISTAKE,
     "an exclusive queue outlives its connection",
     ("                self._delete(queue)\n", "                pass\n"),
