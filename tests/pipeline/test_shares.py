@@ -37,9 +37,9 @@ def by_shares(
     folder: Path, manifest: chunks.Manifest, properties: Sequence[AnyProperty]
 ) -> list[tuple[Finding, int]]:
     """The findings, and in how many parts each was judged."""
-    scopes = sorted({shares.scope(p) for p in properties})
+    parts = {shares.scope(p): 3 for p in properties}
     said: dict[int, list[Finding]] = {}
-    for share in chunks.shares(folder, manifest, scopes, parts=3):
+    for share in chunks.shares(folder, manifest, parts):
         for n, finding in shares.judged(share, properties):
             said.setdefault(n, []).append(finding)
     return [(merged(of), len(of)) for _, of in sorted(said.items())]
@@ -93,7 +93,7 @@ def test_a_queue_in_which_nothing_more_happens_ends_when_the_run_does(tmp_path: 
     assert whole.n_violations == 1
     assert chunks.shelf("q") != chunks.shelf("r")
     manifest = written(tmp_path, events, 3)
-    share = next(s for s in chunks.shares(tmp_path, manifest, ["queue"], 1))
+    share = next(s for s in chunks.shares(tmp_path, manifest, {"queue": 1}))
     apart = [
         finding
         for shelf in (chunks.shelf("q"), chunks.shelf("r"))

@@ -189,8 +189,8 @@ def stretches(folder: Path, manifest: Manifest, pieces: int) -> list[Stretch]:
     return out
 
 
-def shares(folder: Path, manifest: Manifest, scopes: Iterable[Scope], parts: int) -> list[Share]:
-    """Every run divided by each of some scopes into at most so many parts, the longest first.
+def shares(folder: Path, manifest: Manifest, parts: Mapping[Scope, int]) -> list[Share]:
+    """Every run divided by each of some scopes, into at most so many parts; the longest first.
 
     Whoever is given the next one when he is done with his last then ends about when the others do.
     """
@@ -205,9 +205,9 @@ def shares(folder: Path, manifest: Manifest, scopes: Iterable[Scope], parts: int
             [str(folder / c.path) for c in of],
             ended=max((c.latest for c in of if c.latest is not None), default=None),
         )
-        # A run of a few chunks is not worth many tasks.
-        n_parts = max(1, min(parts, -(-rows // SLICE)))
-        for scope in scopes:
+        for scope, most in sorted(parts.items()):
+            # A run of a few chunks is not worth many tasks.
+            n_parts = max(1, min(most, -(-rows // SLICE)))
             if scope == "queue":
                 apart = 1 if any(c.nameless for c in of) else n_parts
                 out += [

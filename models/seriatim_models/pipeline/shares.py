@@ -1,24 +1,32 @@
 """What one task judges of a run from its beginning to its end, so that no summary has to travel or to be joined.
 
 A property's state is small where it starts from the beginning: what is open, and a window of what was just seen.
-So what can be judged apart (some queues, the channels of some connections, some messages) is read in the run's order,
-chunk after chunk, `PORTION` events at a time, and the state is all that is held.
+So what can be judged apart (some queues, the channels of some connections) is read in the run's order, chunk after
+chunk, a portion at a time, and the state is all that is held.
+Messages are sifted by columns first (`properties.fast.sieve`), which keeps some bytes of each.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from itertools import islice
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from seriatim_models.history import table
 from seriatim_models.history.event import GAP, Event
 from seriatim_models.pipeline import chunks, quickmap
 from seriatim_models.pipeline import findings as found
-from seriatim_models.pipeline.summarise import Fold
+from seriatim_models.pipeline.summarise import PORTION, Fold
 from seriatim_models.properties.base import AnyProperty, Finding, Scope
+from seriatim_models.properties.blackbox.lives import LivesProperty
+from seriatim_models.properties.fast import rows, sieve
+from seriatim_models.properties.fast.batches import COLUMNS, rows_of_batch
+from seriatim_models.properties.fast.columns import Names
 
 Said = tuple[int, Finding]
 """Which of the properties, and what it comes to."""
@@ -26,20 +34,29 @@ Said = tuple[int, Finding]
 
 def scope(prop: AnyProperty) -> Scope:
     """By what a property's work is divided among tasks; ``run``: by time only."""
-    return "run" if quickmap.fits(prop) or prop.scope == "message" else prop.scope
+    if quickmap.fits(prop) or (prop.scope == "message" and not sieve.fits(prop)):
+        return "run"
+    return prop.scope
 
 
 def judged(share: chunks.Share, properties: Sequence[AnyProperty]) -> Iterator[Said]:
     """What those of the properties that have the share's scope say of it."""
     mine = [n for n, p in enumerate(properties) if scope(p) == share.scope]
-    fold = Fold([properties[n] for n in mine], first=True, measure=False)
+    of = [properties[n] for n in mine]
+    found = _messages(share, of) if share.scope == "message" else _folded(share, of)
+    yield from zip(mine, found, strict=True)
+
+
+def _folded(share: chunks.Share, properties: Sequence[AnyProperty]) -> Iterator[Finding]:
+    """The findings on some queues or connections."""
+    fold = Fold(properties, first=True, measure=False)
+    select = _of_queues if share.scope == "queue" else _of_connections
     for file in share.files:
-        batch = _of_queues(share, file) if share.scope == "queue" else _of_connections(share, file)
-        fold.rows(chunks.in_order(_read_by(batch, fold.properties)))
+        fold.rows(chunks.in_order(_read_by(select(share, file), properties)))
     if share.ended is not None:
         fold.events([Event(i=-1, ev="note", t=share.ended)])
-    for n, finding in fold.finish():
-        yield mine[n], finding
+    for _, finding in fold.finish():
+        yield finding
 
 
 def _of_queues(share: chunks.Share, file: str) -> pa.RecordBatch:
@@ -67,3 +84,44 @@ def _read_by(batch: pa.RecordBatch, properties: Sequence[AnyProperty]) -> pa.Rec
         return batch
     names = sorted(frozenset[str]().union(*(r for r in reads if r is not None)))
     return batch.filter(pc.is_in(batch["ev"], pa.array(names)))
+
+
+def _messages(share: chunks.Share, properties: Sequence[AnyProperty]) -> Iterator[Finding]:
+    """The findings on some messages: the plain ones by columns, and the odd ones in a second reading."""
+    sifting = sieve.Sieve()
+    published = False
+    for file in share.files:
+        given, mine = _given(share, file, sifting.holders)
+        published = published or bool((given.rows.kind <= rows.BORN).any())
+        sifting.take(mine, given.few, given.queues)
+    # Whether anything is published is a question of the run, and so is the last traffic of a queue.
+    sifted = replace(sifting.finish(), published=published)
+    again = _odd(share, sifted)
+    held = list(islice(again, PORTION))
+    for prop in properties:
+        assert isinstance(prop, LivesProperty)
+        # More than can be held is read anew for each.
+        yield sifted.judge(prop, held if len(held) < PORTION else _odd(share, sifted))
+
+
+def _given(share: chunks.Share, file: str, holders: Names) -> tuple[rows.Given, rows.Rows]:
+    """What the events of a chunk say of messages: of all, and of those of this share."""
+    given = rows_of_batch(chunks.in_order(chunks.read_chunk(file, (*COLUMNS, "shelf"))), holders)
+    if share.parts == 1:
+        return given, given.rows
+    return given, given.rows.only(given.rows.message % np.uint64(share.parts) == share.part)
+
+
+def _odd(share: chunks.Share, sifted: sieve.Sieved) -> Iterator[tuple[int, Event]]:
+    """The events about odd messages, and the few about none."""
+    for file in share.files:
+        given, mine = _given(share, file, Names())
+        if not len(places := sifted.about_odd(mine)):
+            yield from given.few
+            continue
+        batch = chunks.read_chunk(file)
+        wanted = np.union1d(places, np.array([place for place, _ in given.few], np.int64))
+        odd = chunks.in_order(batch.filter(pa.array(np.isin(np.asarray(batch["n"]), wanted))))
+        for begin in range(0, len(odd), PORTION):
+            some = odd.slice(begin, PORTION)
+            yield from zip(some["n"].to_pylist(), table.events(some), strict=True)

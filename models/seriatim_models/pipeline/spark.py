@@ -41,7 +41,7 @@ from seriatim_models.pipeline.summarise import (
     joined,
     packed,
 )
-from seriatim_models.properties.base import AnyProperty, Finding
+from seriatim_models.properties.base import AnyProperty, Finding, Scope
 
 TASK_SCHEMA = T.StructType(
     [
@@ -80,8 +80,8 @@ FAN = 8
 """Summaries joined at a time."""
 TASKS_EACH = 3
 """Tasks to each core: enough that a slow one does not hold up the rest, few enough that combining costs little."""
-PARTS_EACH = 2
-"""Parts of a run to each core, for each scope. Each part reads also what belongs to none."""
+PARTS_EACH: dict[Scope, int] = {"queue": 2, "connection": 2, "message": 1}
+"""Parts of a run to each core. Those of queues differ in size; those of messages are the same work but for its end."""
 
 
 def _batch(rows: Sequence[Sequence[object]], schema: pa.Schema) -> pa.RecordBatch:
@@ -237,9 +237,10 @@ def _apart(
     properties: Sequence[AnyProperty],
 ) -> DataFrame | None:
     """The findings on what can be judged apart; None if there is nothing."""
-    scopes = sorted({shares.scope(p) for p in properties} - {"run"})
-    parts = PARTS_EACH * spark.sparkContext.defaultParallelism
-    tasks = chunks.shares(folder, manifest, scopes, parts)
+    scopes = {shares.scope(p) for p in properties}
+    cores = spark.sparkContext.defaultParallelism
+    parts = {scope: each * cores for scope, each in PARTS_EACH.items() if scope in scopes}
+    tasks = chunks.shares(folder, manifest, parts)
     if not tasks:
         return None
     rows = [(msgspec.json.encode(share).decode(),) for share in tasks]

@@ -85,6 +85,7 @@ class Conservation(LivesProperty):
         "the conservation of Qpid's queue counters"
     )
     kind = "safety"
+    scope = "message"
     reads = LivesProperty.reads | {"note", "consume", "declare", "delete", "purge"}
     summary_type = Kept
 
