@@ -49,7 +49,7 @@ def test_the_fast_form_agrees_on_many_histories_and_screens_often() -> None:
             columns.feed(events)
             screen = Screen(columns)
             assert not columns.odd
-            for name in ("p1", "p2", "p3", "p4", "p5"):
+            for name in ("p4", "p5"):
                 screened[name] += getattr(screen, name)() is not None
     assert set(screened.values()) == {3}
 

@@ -185,12 +185,25 @@ def nearly_plain(choose: Choose, size: int, strange: int) -> list[Event]:
                 add(ev, q=q, args={"x-max-length": 3} if ev == "declare" else {})
             case 13:
                 add("deliver", m=f"a line\n{m}", q=q, redelivered=flag, **who)
-            case _:  # given out again too early, and all is well from there on
-                if state.get(m) in ("held", "settled"):
-                    holder[m] = who
-                    again = True if flags else None
-                    add("deliver", m=m, q=home[m], redelivered=again, autoack=autoack, **who)
-                    state[m] = "held"
+            case 14 if state.get(m) in ("held", "settled"):
+                # Given out again too early, and all is well from there on.
+                holder[m] = who
+                again = True if flags else None
+                add("deliver", m=m, q=home[m], redelivered=again, autoack=autoack, **who)
+                state[m] = "held"
+            case 15 if state.get(m) == "held":  # by somebody else than its holder
+                requeue = choose.one([None, True])
+                add(
+                    "nack" if requeue else "ack",
+                    "invoke",
+                    ms=[m],
+                    q=home[m],
+                    requeue=requeue,
+                    **who,
+                )
+                state[m] = "back" if requeue else "settled"
+            case _:
+                pass
 
     for _ in range(size):
         m = f"m{choose.number(0, 5)}"
@@ -302,8 +315,7 @@ def test_a_brokers_faults_are_found_and_most_messages_are_plain(fault: str, clos
         for make in MAKES:
             assert judged(events, cuts, make) == readable(events)
         found, left = sieved(events, cuts)
-        # A message that was on its way to a channel that closed comes first marked redelivered, which is odd.
-        assert len(found.odd) <= (0 if harmless and not closes else 12 if harmless else 75)
+        assert len(found.odd) <= (0 if harmless else 75)
         assert {e.ev for _, e in left if e.ev not in FEW} <= {
             "publish",
             "deliver",
@@ -314,9 +326,9 @@ def test_a_brokers_faults_are_found_and_most_messages_are_plain(fault: str, clos
         assert (not len(found.odd)) == all(e.ev in FEW for _, e in left)
 
 
-@pytest.mark.parametrize(("name", "odd"), [("lockstep", 0), ("competing", 55)])
+@pytest.mark.parametrize(("name", "odd"), [("lockstep", 0), ("competing", 4)])
 def test_of_a_real_brokers_messages_hardly_any_are_odd(name: str, odd: int) -> None:
-    """55 were on their way to a channel that closed (`RedeliveredFlag`)."""
+    """Four were on their way to a consumer that was cancelled; the sieve knows of channels and connections only."""
     events = list(complete(read_history(DATA / f"rabbit-classic-{name}.jsonl.gz").events))
     for make in MAKES:
         found, left = sieved(events, range(0, len(events), 2000), make)

@@ -25,6 +25,7 @@ from seriatim_models.properties.fast.rows import (
     RELEASED,
     SENT,
     SETTLED,
+    SURELY,
     TRAFFIC,
     Bools,
     Given,
@@ -119,14 +120,16 @@ def _flags(column: pa.Array, nothing: bool) -> Bools:
     return np.asarray(pc.fill_null(column, nothing))
 
 
-def _kinds(batch: pa.RecordBatch, ev: tuple[Ints, list[Any]], q_some: Bools, m_some: Bools) -> Ints:
+def _kinds(
+    batch: pa.RecordBatch, ev: tuple[Ints, list[Any]], exact: Bools, q_some: Bools, m_some: Bools
+) -> Ints:
     """Of each event what it says of the messages that it names; -1 for nothing."""
     ph = _coded(_column(batch, "ph"), "")
     kind = np.full(len(batch), -1, np.int64)
     publish = _among(ev, "publish")
     kind[publish] = SENT
     kind[publish & _among(ph, "ok")] = CONFIRMED
-    kind[publish & _among(_coded(_column(batch, "lvl"), ""), *EXACT)] = BORN
+    kind[publish & exact] = BORN
     kind[publish & _among(ph, "fail")] = REFUSED
     kind[_among(ev, *ACQUIRES) & m_some & ~_among(ph, "invoke", "fail")] = ACQUIRED
     lone = np.asarray(_column(batch, "op").is_null())
@@ -178,7 +181,8 @@ def rows_of_batch(batch: pa.RecordBatch, holders: Names) -> Given:
     q = _coded(_column(batch, "q"), "")
     named = _texts(_column(batch, "m"))
     q_some = ~_among(q, "")
-    kind = _kinds(batch, ev, q_some, named.some)
+    exact = _among(_coded(_column(batch, "lvl"), ""), *EXACT)
+    kind = _kinds(batch, ev, exact, q_some, named.some)
     settles = _among(ev, *SETTLES)
     ms = _column(batch, "ms")
     listed: Ints = np.asarray(pc.fill_null(pc.list_value_length(ms), 0)).astype(np.int64)
@@ -203,6 +207,7 @@ def rows_of_batch(batch: pa.RecordBatch, holders: Names) -> Given:
     by[acts] = _numbers(of_holders.take(pa.array(acts)), holders)
     flag = _column(batch, "redelivered")
     redelivered = np.where(np.asarray(flag.is_null()), -1, _flags(flag, False))
+    redelivered[(redelivered == 1) & exact] = SURELY
     of_queue = text_hashes(q[1])[0]
     rows = Rows(
         places[of],

@@ -1,7 +1,7 @@
 """A history as columns: what the fast form keeps of each event, in arrays.
 
-Names are numbered when first seen. An event becomes one row of one table (publishes, acquisitions, settled messages);
-events of other kinds are few and are kept whole. ``pos`` is the event's place among all.
+Names are numbered when first seen. A publish or an acquisition becomes one row of one table; ``pos`` is the event's
+place among all. Of other events the screens need only to know whether they make the history odd.
 """
 
 from __future__ import annotations
@@ -26,16 +26,13 @@ ACQUISITIONS = (
     "pos",
     "key",
     "lane",
-    "by",
     "t",
     "lo",
     "stream",
     "number",
     "line",
     "redelivered",
-    "autoack",
 )
-SETTLED = ("pos", "key", "by", "final", "lane")
 
 
 class Table:
@@ -71,14 +68,9 @@ class Columns:
     def __init__(self) -> None:
         self.publishes = Table(PUBLISHES)
         self.acquisitions = Table(ACQUISITIONS)
-        self.settled = Table(SETTLED)
-        self.few: list[tuple[int, Event]] = []
         self.n = 0
         self.keys, self.holders, self.streams = Names(), Names(), Names()
         self.lines, self.lanes = Names(), Names()
-        self.message_of: list[int] = []
-        """By life key: the message's number, so that lives of one message in two queues are found."""
-        self.messages = Names()
         self.clipped = 0
         """Acquisitions without publisher, sequence or flag: P4 cannot test them."""
         self.odd = ""
@@ -86,12 +78,7 @@ class Columns:
         self._holder: dict[tuple[str, int | None, int | None, str, str], int] = {}
 
     def _key(self, q: str, m: str) -> int:
-        name = f"{q}\n{m}"
-        code = self.keys.code.get(name)
-        if code is None:
-            code = self.keys(name)
-            self.message_of.append(self.messages(m))
-        return code
+        return self.keys(f"{q}\n{m}")
 
     def _by(self, e: Event) -> int:
         name = (
@@ -106,7 +93,6 @@ class Columns:
         """Take in more events."""
         acq = [c.append for c in self.acquisitions.columns.values()]
         put = [c.append for c in self.publishes.columns.values()]
-        done = [c.append for c in self.settled.columns.values()]
         pos = self.n
         streams, lines, lanes = self.streams, self.lines, self.lanes
         for e in events:
@@ -125,24 +111,18 @@ class Columns:
                     elif not e.redelivered:
                         line = lines.code.setdefault(f"{stream} {by}", len(lines.code))
                     row = (
-                        pos, self._key(e.q, e.m), lanes(e.q), by, e.t or 0,
+                        pos, self._key(e.q, e.m), lanes(e.q), e.t or 0,
                         UNKNOWN if e.t_lo is None else e.t_lo, stream,
                         e.pseq if e.pseq is not None else UNKNOWN, line,
-                        -1 if e.redelivered is None else int(e.redelivered), int(bool(e.autoack)),
+                        -1 if e.redelivered is None else int(e.redelivered),
                     )  # fmt: skip
                     for append, value in zip(acq, row, strict=True):
                         append(value)
             elif ev in SETTLES:
                 if began(e):
                     self._strange(e)
-                    by, q = self._by(e), e.q
-                    final = int(ev == "ack" or e.requeue is False)
-                    for m in e.ms or ():
-                        if not q:
-                            self.odd = self.odd or "a settlement that spans queues"
-                        settled = (pos, self._key(q, m), by, final, lanes(q))
-                        for append, value in zip(done, settled, strict=True):
-                            append(value)
+                    if e.ms and not e.q:
+                        self.odd = self.odd or "a settlement that spans queues"
             elif ev == "publish":
                 self._strange(e)
                 refused = e.ph == "fail"
@@ -159,7 +139,6 @@ class Columns:
                     self.odd = self.odd or f"a {ev}"
                 elif e.t_hi is not None:
                     self.odd = self.odd or "an upper bound"
-                self.few.append((pos, e))
             pos += 1
         self.n = pos
 
@@ -170,5 +149,5 @@ class Columns:
 
     @property
     def nbytes(self) -> int:
-        """Bytes in the tables; names and the few events come on top."""
-        return self.publishes.nbytes + self.acquisitions.nbytes + self.settled.nbytes
+        """Bytes in the tables; names come on top."""
+        return self.publishes.nbytes + self.acquisitions.nbytes

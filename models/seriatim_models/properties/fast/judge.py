@@ -2,14 +2,15 @@
 
 One pass reads the lines in blocks, completes the events and takes what each judge needs:
 
-- P1 to P5 get columns (`columns`) and are screened at the end (`screens`);
+- P1 to P3 give rows to a sieve (`sieve`), which acquits plain messages and says which are odd;
+- P4 and P5 get columns (`columns`) and are screened at the end (`screens`);
 - P10 to P13 and P15 are asked whether there is anything that they judge at all;
 - P20 is folded until every queue has seen a message come back: from there on it only counts;
 - the others are cheap automata already and are folded in the readable form.
 
-What a screen cannot acquit is judged by the readable form in a second pass over the file.
+Odd messages, and what a screen cannot acquit, are judged by the readable form in a second pass over the file.
 Findings are those of the readable form in every field; a test compares them on random histories.
-Nothing of the history is held but the columns, about a hundred bytes an event.
+Nothing of the history is held but the columns, some sixty bytes an event, and the sieve's, sixteen a message.
 """
 
 from __future__ import annotations
@@ -30,9 +31,11 @@ from seriatim_models.history.lines import opened
 from seriatim_models.history.reading import Reader
 from seriatim_models.properties.base import AnyProperty, Finding
 from seriatim_models.properties.blackbox import BLACKBOX
-from seriatim_models.properties.blackbox.lives import ACQUIRES, acquires
-from seriatim_models.properties.fast.columns import Columns
+from seriatim_models.properties.blackbox.lives import ACQUIRES, LivesProperty, acquires
+from seriatim_models.properties.fast.columns import Columns, Names
+from seriatim_models.properties.fast.rows import FEW, rows_of_events
 from seriatim_models.properties.fast.screens import SCREENED, Screen
+from seriatim_models.properties.fast.sieve import Rest, Sieve, Sieved, fits
 
 BLOCK = 2**20  # bytes of lines decoded at a time
 CHUNK = 8192  # events of an iterable taken at a time
@@ -158,29 +161,36 @@ class Judged(msgspec.Struct):
     header: int
     """Lines of header: none or one."""
     nbytes: int
-    """Bytes of the columns."""
+    """Bytes of the columns and of the sieve."""
     by_event: dict[str, int]
     screened: list[str]
-    """Ids that a screen or the absence of any case decided."""
+    """Ids that were not judged event by event throughout: a sieve, a screen or the absence of any case decided."""
 
 
 class _Pass:
     """One pass over a history for some properties; `found` has those that the fast form can decide."""
 
     def __init__(self, properties: Sequence[AnyProperty]) -> None:
+        self.properties = properties
         self.found: dict[int, Finding] = {}
         self.columns = Columns()
+        self.sieve = Sieve()
         self.by_event: Counter[str] = Counter()
         numbered = list(enumerate(properties))
+        self._sifted: dict[int, LivesProperty] = {
+            n: p for n, p in numbered if isinstance(p, LivesProperty) and fits(p)
+        }
         self._screened = [(n, p) for n, p in numbered if p.id in SCREENED]
         self._absent = {n: p.id for n, p in numbered if p.id in _NOTHING}
         self._linear = {n: _Linear(p) for n, p in numbered if p.id == "P20"}
         taken = {n for n, _ in self._screened} | set(self._absent) | set(self._linear)
+        taken |= set(self._sifted)
         self._folded = [(n, p) for n, p in numbered if n not in taken]
         # Any: each property knows the type of its own summary
         self._summaries: dict[int, Any] = {n: p.begin() for n, p in self._folded}
 
-    def run(self, source: Iterable[list[Event]]) -> None:
+    def run(self, source: Iterable[list[Event]]) -> list[str]:
+        """The first reading. Says which properties need not be judged event by event throughout."""
         for block in source:
             self._take(block)
         self.found |= {n: Finding.of(id, 0) for n, id in self._absent.items()}
@@ -192,9 +202,49 @@ class _Pass:
                 finding = screen.judge(p)
                 if finding is not None:
                     self.found[n] = finding
+        decided = {*self.found, *self._sifted}
+        return [p.id for n, p in enumerate(self.properties) if n in decided]
+
+    def findings(self, again: Callable[[], Iterable[list[Event]]]) -> list[Finding]:
+        """Every property's finding; `again` begins a second reading, if one is needed."""
+        sieved = self.sieve.finish()
+        rests = {n: Rest(sieved, p) for n, p in self._sifted.items()}
+        left = {
+            n: p for n, p in enumerate(self.properties) if n not in self.found and n not in rests
+        }
+        if left or (rests and len(sieved.odd)):
+            self._second(again(), sieved, rests, left)
+        self.found |= {n: rest.finish() for n, rest in rests.items()}
+        return [self.found[n] for n in range(len(self.properties))]
+
+    def _second(
+        self,
+        source: Iterable[list[Event]],
+        sieved: Sieved,
+        rests: dict[int, Rest],
+        left: dict[int, AnyProperty],
+    ) -> None:
+        # Any: each property knows the type of its own summary
+        summaries: dict[int, Any] = {n: p.begin() for n, p in left.items()}
+        read = 0
+        for block in source:
+            for n, p in left.items():
+                part = p.map(e for e in block if e.ev in p.reads)
+                summaries[n] = p.combine(summaries[n], part)
+            if rests and len(sieved.odd):
+                placed = list(enumerate(block, read))
+                odd = set(sieved.about_odd(rows_of_events(placed, Names()).rows).tolist())
+                chosen = [(at, e) for at, e in placed if at in odd or e.ev in FEW]
+                for rest in rests.values():
+                    rest.take(chosen)
+            read += len(block)
+        self.found |= {n: p.finish(summaries[n]) for n, p in left.items()}
 
     def _take(self, block: list[Event]) -> None:
         self.by_event.update(e.ev for e in block)
+        if self._sifted:
+            placed = enumerate(block, self.columns.n)
+            self.sieve.take(*rows_of_events(placed, self.sieve.holders))
         self.columns.feed(block)
         few = [e for e in block if e.ev not in _COMMON]
         for n, id in list(self._absent.items()):
@@ -218,7 +268,7 @@ def judge(events: Sequence[Event], properties: Sequence[AnyProperty] = BLACKBOX)
     """Every property's finding on completed events held in memory, in the order given."""
     fast = _Pass(properties)
     fast.run(_prepared(events))
-    return [fast.found[n] if n in fast.found else p.check(events) for n, p in enumerate(properties)]
+    return fast.findings(lambda: _prepared(events))
 
 
 def judge_file(
@@ -231,24 +281,16 @@ def judge_file(
     """
     try:
         fast = _Pass(properties)
-        fast.run(blocks(path, run))
-        screened = [p.id for n, p in enumerate(properties) if n in fast.found]
-        left = {n: p for n, p in enumerate(properties) if n not in fast.found}
-        if left:
-            summaries: dict[int, Any] = {n: p.begin() for n, p in left.items()}
-            for block in blocks(path, run):
-                for n, p in left.items():
-                    part = p.map(e for e in block if e.ev in p.reads)
-                    summaries[n] = p.combine(summaries[n], part)
-            fast.found |= {n: p.finish(summaries[n]) for n, p in left.items()}
+        screened = fast.run(blocks(path, run))
+        findings = fast.findings(lambda: blocks(path, run))
     except (OSError, EOFError) as error:
         raise HistoryError(f"{path}: cannot be read: {error}") from error
     reader = Reader(path, run=run)
     return Judged(
-        findings=[_named(fast.found[n], reader.header) for n in range(len(properties))],
+        findings=[_named(finding, reader.header) for finding in findings],
         events=fast.columns.n,
         header=reader.n_header,
-        nbytes=fast.columns.nbytes,
+        nbytes=fast.columns.nbytes + fast.sieve.nbytes,
         by_event=dict(fast.by_event),
         screened=screened,
     )

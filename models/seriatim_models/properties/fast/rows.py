@@ -32,6 +32,9 @@ Smalls = npt.NDArray[np.int8]
 SENT, CONFIRMED, BORN, REFUSED, ACQUIRED, RELEASED, SETTLED, OTHER = range(8)
 """Kinds of rows. `BORN` is sent and confirmed at once; `OTHER` any other event that names the message."""
 
+SURELY = 2
+"""Marked redelivered, and recorded where nothing is missed: all that was handed out before was seen."""
+
 TRAFFIC = ACQUIRES | SETTLES | {"publish", "return", "expire"}
 """Events about messages; a get that came back empty is about none."""
 FEW = Conservation.reads - TRAFFIC
@@ -50,7 +53,7 @@ class Rows(NamedTuple):
     by: Ints
     """The number of the holder, in the table that made the rows; means nothing but for the three steps of a life."""
     redelivered: Smalls
-    """Of an acquisition: -1 unknown, 0, 1."""
+    """Of an acquisition: -1 unknown, 0, 1 or `SURELY`."""
     autoack: Bools
     """Of an acquisition."""
 
@@ -194,6 +197,8 @@ def rows_of_events(placed: Iterable[tuple[int, Event]], holders: Names) -> Given
         settles = event.ev in SETTLES
         who = holders(holder(event)) if settles or kind == ACQUIRED else 0
         flag = -1 if event.redelivered is None else int(event.redelivered)
+        if event.redelivered and event.lvl in EXACT:
+            flag = SURELY
         for m in (event.ms or ()) if settles else (event.m,):
             # A name of several lines goes by its last one, as `lives.message_of` has it, and is odd.
             n.append(place)

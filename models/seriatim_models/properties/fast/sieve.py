@@ -6,7 +6,8 @@ often without a flag, and whether it was confirmed. Exactly then a message is pl
 
 - all that is said of it is said of one queue, and names the queue;
 - it begins with its publish, and nothing else is a beginning; it was not refused, returned or expired;
-- its first delivery is not marked redelivered, every later one is, or it is not known;
+- its first delivery is not marked redelivered, every later one is, or it is not known; a first one may be marked if a
+  channel or connection was ending since the publish, which may have had the message unseen;
 - before every later delivery its holder gave it back, or needed not settle it, or was seen to end; and no lines were
   lost between the two deliveries;
 - only its holder gives it back or settles it, once, and nothing follows the settlement but the publish's confirmation.
@@ -27,6 +28,7 @@ from bisect import bisect_left
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from typing import Any
 
 import numpy as np
@@ -46,6 +48,7 @@ from seriatim_models.properties.fast.rows import (
     REFUSED,
     SENT,
     SETTLED,
+    SURELY,
     Bools,
     Hashes,
     Rows,
@@ -65,10 +68,10 @@ Entries = npt.NDArray[Any]
 OPEN = np.dtype(
     [
         ("life", np.uint64),
-        ("since", np.int64),  # the place of the last acquisition
+        ("since", np.int64),  # the place of the last acquisition, or else of the publish
         ("by", np.int32),
         ("count", np.uint16),
-        ("unknown", np.uint16),
+        ("unknown", np.uint16),  # acquisitions whose flag says nothing
         ("state", np.int8),  # the last of SENT, ACQUIRED, RELEASED, SETTLED
         ("confirmed", np.bool_),
         ("autoack", np.bool_),
@@ -185,30 +188,50 @@ class Sieved:
         found: Ints = np.unique(rows.n[self.odd[at] == rows.message])
         return found
 
-    # Any: each property knows the type of its own summary
     def judge(self, prop: LivesProperty, placed: Iterable[tuple[int, Event]]) -> Finding:
         """The finding of P1, P2 or P3. `placed`: the events that name an odd message, and the few that concern none
-        (`rows.FEW`), in the run's order with their places."""
+        (`rows.FEW`), in the run's order with their places. Without odd messages none are needed."""
+        rest = Rest(self, prop)
+        rest.take(placed)
+        return rest.finish()
+
+
+class Rest:
+    """`Sieved.judge`, given its events in parts."""
+
+    def __init__(self, sieved: Sieved, prop: LivesProperty) -> None:
         assert fits(prop)
-        summary: Lives = prop.begin()
-        places = array("q")
-        portion: list[Event] = []
+        self._sieved = sieved
+        self._prop = prop
+        self._summary: Lives = prop.begin()
+        self._places = array("q")
+        self._waiting: list[Event] = []
+
+    def take(self, placed: Iterable[tuple[int, Event]]) -> None:
+        """The next events."""
         for place, event in placed:
-            if event.ev not in prop.reads:
-                continue
-            places.append(place)
-            portion.append(event)
-            if len(portion) == PORTION:
-                summary = prop.combine(summary, prop.map(portion))
-                portion = []
-        summary = prop.combine(summary, prop.map(portion))
+            if event.ev in self._prop.reads:
+                self._places.append(place)
+                self._waiting.append(event)
+                if len(self._waiting) == PORTION:
+                    self._fold()
+
+    def _fold(self) -> None:
+        self._summary = self._prop.combine(self._summary, self._prop.map(self._waiting))
+        self._waiting = []
+
+    def finish(self) -> Finding:
+        """The finding on the whole run."""
+        self._fold()
+        summary, sieved, id = self._summary, self._sieved, self._prop.id
         if isinstance(summary, Kept):
-            # The traffic of plain messages counts too. `last` is compared with positions of the events given.
-            summary.traffic.last = {q: bisect_left(places, p) for q, p in self.last.items()}
-            summary.published = self.published
-        summary.tested += self.tested[prop.id]
-        summary.untestable += self.untestable[prop.id]
-        return prop.finish(summary)
+            # The traffic of plain messages counts too. It is compared with positions of the events given.
+            last = {q: bisect_left(self._places, p) for q, p in sieved.last.items()}
+            summary.traffic.last = last
+            summary.published = sieved.published
+        summary.tested += sieved.tested[id]
+        summary.untestable += sieved.untestable[id]
+        return self._prop.finish(summary)
 
 
 def fits(prop: object) -> bool:
@@ -254,15 +277,15 @@ class Sieve:
         for place, event in few:
             self._kept.n = place
             self._judge.add(self._kept, event)
-        fresh = list(self.holders.code)[len(self._end) :]
         begin = len(self._end)
+        fresh = list(islice(self.holders.code, begin, None))
         self._end = np.append(self._end, np.full(len(fresh), FAR, np.int64))
         for number, name in enumerate(fresh, begin):
             self._of_connection[connection(name)].append(number)
             for ended in (name, connection(name)):
                 if ended in ends:
                     self._end[number] = min(self._end[number], ends[ended].pos)
-        for name in list(ends)[known:]:
+        for name in islice(ends, known, None):
             numbers = self._of_connection.get(name, [])
             lone = self.holders.code.get(name)
             at = np.array(numbers if lone is None else [*numbers, lone], np.int64)
@@ -276,7 +299,7 @@ class Sieve:
         message = rows.message[begins]
         now = np.zeros(len(message), OPEN)
         now["state"] = SENT
-        now["life"] = rows.life[begins]
+        now["life"], now["since"] = rows.life[begins], rows.n[begins]
         # What of the life's hash must agree; all of it, but for what is done with.
         agrees = np.full(len(message), _WHOLE)
         new = np.ones(len(message), np.bool_)
@@ -347,7 +370,9 @@ class Sieve:
         earlier = before(since, now["since"])
         again = acquired & (was != SENT)
         held = again & (was == ACQUIRED)
-        wrong = np.where(again, flag == 0, acquired & (flag == 1))
+        marked = acquired & ~again & (flag > 0)
+        wrong = again & (flag == 0)
+        wrong |= marked & ((flag == SURELY) | ~self._ending(earlier, n, marked))
         wrong |= acquired & (was == SETTLED)
         wrong |= held & ~before(autoack, now["autoack"]) & (self._end[who] >= n)
         wrong |= ~acquired & ((was != ACQUIRED) | (who != by))
@@ -361,11 +386,24 @@ class Sieve:
         now["state"][at], now["by"][at], now["since"][at] = kind[last], by[last], since[last]
         now["autoack"][at] = autoack[last]
         count = now["count"] + np.bincount(of[acquired], minlength=len(now))
-        unknown = np.bincount(of[acquired & (flag == -1)], minlength=len(now))
+        unknown = np.bincount(of[acquired & ((flag == -1) | marked)], minlength=len(now))
         bad |= count > MOST
         now["count"] = np.minimum(count, MOST)
         now["unknown"] += np.minimum(unknown, MOST).astype(np.uint16)
         return bad
+
+    def _ending(self, after: Ints, before: Ints, wanted: Bools) -> Bools:
+        """Of the wanted: whether a channel or connection was ending between two places, as `holding.Endings` has it.
+        Ends of single consumers would excuse as well, but only in their queue; they are left to it."""
+        out = np.zeros(len(wanted), np.bool_)
+        if wanted.any():
+            ends = self._kept.ends.values()
+            begun = np.sort(np.array([end.pos for end in ends], np.int64))
+            done = np.sort(np.array([end.done for end in ends if end.done is not None], np.int64))
+            out[wanted] = np.searchsorted(begun, before[wanted], "right") > np.searchsorted(
+                done, after[wanted], "right"
+            )
+        return out
 
     def finish(self) -> Sieved:
         """The run is over."""
