@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import itertools
+import subprocess
+import sys
 import threading
 import time
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -11,9 +15,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from seriatim_models.pipeline import PipelineError
-from seriatim_models.pipeline.guarded import outcomes
+from seriatim_models.pipeline.guarded import Guard
 from seriatim_models.pipeline.items import Item, items, run
-from seriatim_models.programs import PROGRAMS
 
 from .test_spark import pytestmark as spark_marks
 
@@ -21,27 +24,94 @@ KILLERS = ("die", "eat", "raise boom")
 
 
 # Forking while Hypothesis or PySpark have threads: the children only run items.
-@pytest.mark.filterwarnings("ignore:This process:DeprecationWarning")
-def test_an_item_that_goes_wrong_is_a_result_and_the_next_goes_on() -> None:
+forks = pytest.mark.filterwarnings("ignore:This process:DeprecationWarning")
+
+
+@pytest.fixture
+def guard() -> Iterator[Guard]:
+    with Guard(2**28) as guard:
+        yield guard
+
+
+def never() -> bool:
+    return False
+
+
+@forks
+def test_an_item_that_goes_wrong_is_a_result_and_the_next_goes_on(guard: Guard) -> None:
     batch = [Item("x", test=t) for what in KILLERS for t in (what, f"work 0.0{len(what)}")]
-    found = list(outcomes(batch, timeout=60, memory=2**28, stopped=lambda: False))
+    found = list(guard.outcomes(batch, 60, never))
     assert [o.verdict for o in found] == ["died", "ok", "memory", "ok", "error", "ok"]
     assert [o.why for o in found][::2] == [
         "signal SIGKILL", "more than 256 MiB", "ValueError: boom",
     ]  # fmt: skip
     assert [o.id for o in found] == [i.id for i in batch]
     hanging = [Item("x", test="hang"), Item("x", test="hang", seed=1)]
-    found = list(outcomes(hanging, timeout=0.5, memory=0, stopped=lambda: False))
+    found = list(guard.outcomes(hanging, 0.5, never))
     assert [(o.verdict, o.why) for o in found] == [("timeout", "it had not ended after 0.5 s")] * 2
 
 
-@pytest.mark.filterwarnings("ignore:This process:DeprecationWarning")
-def test_stopping_is_quick_even_in_the_middle_of_an_item() -> None:
+@forks
+def test_one_child_does_batch_after_batch_until_something_dies_of_it(guard: Guard) -> None:
+    def child(test: str) -> str:
+        list(guard.outcomes([Item("x", test=test)], 60, never))
+        return next(guard.outcomes([Item("x", test="who")], 60, never)).why
+
+    first = child("work 0.01")
+    assert child("raise boom") == child("work 0.02") == first
+    assert child("die") != first
+
+
+@forks
+def test_what_an_item_may_take_does_not_depend_on_those_before_it(guard: Guard) -> None:
+    # 150 of 256 MiB each, and the child keeps them: the second has its own 256 as well.
+    batch = [Item("x", seed=n, test="keep 150") for n in range(3)]
+    assert [o.verdict for o in guard.outcomes(batch, 60, never)] == ["ok"] * 3
+
+
+@forks
+def test_stopping_is_quick_even_in_the_middle_of_an_item(guard: Guard) -> None:
     stop = threading.Event()
     threading.Timer(0.3, stop.set).start()
     begun = time.monotonic()
-    assert not list(outcomes([Item("x", test="hang")], 60, 0, stop.is_set))
+    assert not list(guard.outcomes([Item("x", test="hang")], 60, stop.is_set))
     assert time.monotonic() - begun < 2
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="prctl is Linux's")
+def test_a_child_dies_with_its_parent_even_in_the_middle_of_an_item() -> None:
+    script = """
+import threading
+from seriatim_models.pipeline.guarded import Guard
+from seriatim_models.pipeline.items import Item
+guard = Guard(0)
+print(next(guard.outcomes([Item("x", test="who")], 60, lambda: False)).why, flush=True)
+list(guard.outcomes([Item("x", test="hang")], 3600, lambda: False))
+"""
+    parent = subprocess.Popen([sys.executable, "-c", script], stdout=subprocess.PIPE, text=True)
+    assert parent.stdout is not None
+    child = Path("/proc", parent.stdout.readline().strip())
+    time.sleep(0.3)  # it hangs by now
+    assert child.exists()
+    parent.kill()
+    parent.communicate()
+    until = time.monotonic() + 10
+    while child.exists() and "State:\tZ" not in (child / "status").read_text():
+        assert time.monotonic() < until, "an orphan goes on"
+        time.sleep(0.05)
+
+
+def test_batches_begin_large_and_end_with_single_items() -> None:
+    from seriatim_models.pipeline.campaign import batches
+
+    work = [Item("x", seed=n) for n in range(1000)]
+    dealt = batches(work, 2)
+    assert sorted(i.seed for b in dealt for i in b) == list(range(1000))
+    sizes = [len(b) for b in dealt]
+    assert sizes == sorted(sizes, reverse=True)
+    assert sizes[0] == 125
+    assert sizes[-7:] == [1] * 7
+    assert 40 <= len(sizes) <= 64
 
 
 def test_items_are_every_combination_that_makes_sense() -> None:
@@ -56,32 +126,34 @@ def test_two_schedules_of_one_trace_are_one_bug() -> None:
     found = [
         run(i) for i in items(["immediate"], ["published-immediate"], ["dpor", "pct"], range(4))
     ]
-    convicted = [o for o in found if o.bug]
+    convicted = [b for o in found for b in o.bugs]
     assert len(convicted) >= 2
-    assert {o.bug for o in convicted} == {"IM-1"}
-    assert len({o.trace for o in convicted}) < len(convicted)
+    assert {b.bug for b in convicted} == {"IM-1"}
+    assert len({b.trace for b in convicted}) < len(convicted)
 
 
 class TestOnSpark:
     pytestmark = spark_marks
 
     def test_a_campaign_goes_on_where_it_was(self, spark: Any, tmp_path: Path) -> None:
-        from seriatim_models.pipeline.campaign import SCHEMA, campaign, journal
+        from seriatim_models.pipeline.campaign import SCHEMA, Progress, campaign
+        from seriatim_models.pipeline.journal import Journal
 
         work = items(
-            ["immediate"], ["", "published-immediate"], ["pct", "random"], range(2), executions=40
+            ["immediate"], ["", "published-immediate"], ["pct", "random"], range(2), executions=200
         )
         work += [Item("x", test="die"), Item("x", test="work 0.1")]
-        told = []
-        first = campaign(spark, work[:6], tmp_path, partitions=2, on_progress=told.append)
+        told: list[Progress] = []
+        first = campaign(spark, work[:6], tmp_path, on_progress=told.append)
         assert first.finished
-        assert told[-1].total == 6
+        assert (told[-1].done, told[-1].total) == (6, 6)
+        assert told[-1].rate > 0
         lines = sorted((tmp_path / "journal").glob("*.jsonl"))
         torn = lines[0].read_bytes()
         lines[0].write_bytes(torn[: torn.rindex(b"\n", 0, -1) + 20])
-        left = len(journal(tmp_path))
+        left = len(list(Journal(tmp_path).news()))
         assert left == 5
-        done = campaign(spark, work, tmp_path, partitions=2)
+        done = campaign(spark, work, tmp_path)
         assert done.finished
         assert len(done.outcomes) == len(work)
         kept = {
@@ -90,39 +162,29 @@ class TestOnSpark:
         assert {t.schema.metadata[b"seriatim"] for t in kept.values()} == {SCHEMA.encode()}
         assert len(kept["results"]) == len(work)
         assert sum(v == "died" for v in kept["results"]["verdict"].to_pylist()) == 1
+        coverage = kept["coverage"].to_pylist()
+        assert [c["verdict"] for c in coverage] == ["inconclusive", "violated", "inconclusive"]
+        assert [c["exhausted"] for c in coverage[:2]] == [False] * 2, "samples"
         alone = {o.id: o for o in map(run, work[:8])}
         for o in done.outcomes:
             if o.id in alone:
                 mine = alone[o.id]
-                assert (o.verdict, o.traces, o.names, o.trace) == (
-                    mine.verdict, mine.traces, mine.names, mine.trace,
+                assert (o.verdict, o.traces, o.names, o.bugs) == (
+                    mine.verdict, mine.traces, mine.names, mine.bugs,
                 )  # fmt: skip
+        before = sum(1 for _ in Journal(tmp_path).news())
+        assert campaign(spark, work, tmp_path).outcomes == done.outcomes
+        assert sum(1 for _ in Journal(tmp_path).news()) == before, "something was done again"
 
     def test_the_first_bug_ends_it_within_a_second(self, spark: Any, tmp_path: Path) -> None:
-        from seriatim_models.pipeline.campaign import campaign
+        from seriatim_models.pipeline.campaign import Bounds, campaign
 
-        work = [Item("x", seed=n, test="hang") for n in range(3)]
-        work.insert(1, Item("x", test="find 0.5"))
-        begun = time.monotonic()
-        done = campaign(spark, work, tmp_path, partitions=4, first_bug=True)
+        found = Item("x", test="find 0.5")
+        # It goes first, whatever the number of cores; the others last an hour each.
+        hanging = (Item("x", seed=n, test="hang") for n in itertools.count())
+        work = [found, *itertools.islice((i for i in hanging if i.id > found.id), 3)]
+        done = campaign(spark, work, tmp_path, bounds=Bounds(first_bug=True))
+        ended = time.time()
         assert not done.finished
-        assert [o.bug for o in done.outcomes] == ["P1"]
-        assert time.monotonic() - begun < 60, "hanging items last an hour"
-
-    def test_one_search_over_executors_finds_the_traces_of_one_process(self, spark: Any) -> None:
-        from seriatim_models.explorer.dpor import Search
-        from seriatim_models.explorer.guard import guarded
-        from seriatim_models.pipeline import subtrees
-
-        name = "immediate"
-        shared = subtrees.explore(spark, name, portion=5)
-        alone = subtrees.runner_of(name, "", False)
-        with guarded():
-            Search(alone).run()
-        assert shared.exhausted
-        assert shared.complete == alone.complete == PROGRAMS[name].traces
-        assert shared.seen is not None
-        assert alone.seen is not None
-        assert shared.seen.kept == alone.seen.kept
-        found = subtrees.explore(spark, "immediate", "published-immediate", portion=1)
-        assert found.found
+        assert [b.bug for o in done.outcomes for b in o.bugs] == ["P1"]
+        assert ended - (tmp_path / "stop").stat().st_mtime < 1

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
-import time
+from typing import TYPE_CHECKING
 
 import rich_click as click
+from rich.console import Console
 
 from seriatim_models.cli.mistakes import Mistake, unknown
 from seriatim_models.cli.options import HELP, STRATEGIES, completing, lines
 from seriatim_models.cli.screen import Outputs
 from seriatim_models.cli.stream import _Stop
 from seriatim_models.report.text import table, titled
+
+if TYPE_CHECKING:
+    from seriatim_models.pipeline.campaign import Campaign, Found, Progress
+    from seriatim_models.pipeline.subtrees import Exhaustive
 
 TIMEOUT = 300.0
 MEMORY = 2048
@@ -25,7 +30,7 @@ MEMORY = 2048
         seriatim campaign PROGRAM --out c --exhaustive             one search, shared by all executors
 
         Run again with the same DIR, it goes on where it was. Results are Parquet: results, bugs, coverage.
-        An item that hangs, dies or eats all memory is a result.
+        An item (or a part of an exhaustive search) that hangs, dies or eats all memory is a result.
         Exit code: 1 if a bug was found, 3 if items are left or ended badly or nothing was exhausted, else 0.
         """
     )
@@ -86,7 +91,7 @@ MEMORY = 2048
     default=TIMEOUT,
     show_default=True,
     metavar="SECONDS",
-    help="For one item.",
+    help="For one item, or one part of an exhaustive search.",
 )
 @click.option(
     "--memory",
@@ -94,7 +99,7 @@ MEMORY = 2048
     default=MEMORY,
     show_default=True,
     metavar="MIB",
-    help="For one item; 0 for no limit.",
+    help="For each of these; 0 for no limit.",
 )
 @click.option("--first-bug", is_flag=True, help="Stop when something is found.")
 @click.option(
@@ -135,59 +140,96 @@ def campaign(
     console = Outputs().console
     try:
         require()
-        if exhaustive:
-            return _exhaustive(master, programs, mutants)
-        spark = session(master)
+        from seriatim_models.pipeline import subtrees
+        from seriatim_models.pipeline.campaign import Bounds
         from seriatim_models.pipeline.campaign import campaign as run
         from seriatim_models.pipeline.items import items
 
-        wanted = items(
-            programs, mutants, strategies or ("pct",), range(first_seed, first_seed + seeds),
-            executions=executions, preemptions=bounds or (None,),
-        )  # fmt: skip
-        with _Bar(len(wanted)) as bar, (stop := _Stop()):
-            done = run(
-                spark, wanted, out, timeout=timeout, memory=memory << 20, first_bug=first_bug,
-                on_progress=bar.tell, stopping=lambda: stop.asked,
-            )  # fmt: skip
+        spark = session(master)
+        within = Bounds(timeout=timeout, memory=memory << 20, first_bug=first_bug)
+        with _Bar() as bar, (stop := _Stop()):
+            if exhaustive:
+                asked = subtrees.searches(programs, mutants)
+                whole = subtrees.explore(
+                    spark, asked, out, bounds=within, on_progress=bar.tell, stopping=lambda: stop.asked,
+                )  # fmt: skip
+            else:
+                wanted = items(
+                    programs, mutants, strategies or ("pct",), range(first_seed, first_seed + seeds),
+                    executions=executions, preemptions=bounds or (None,),
+                )  # fmt: skip
+                done = run(
+                    spark, wanted, out, bounds=within, on_progress=bar.tell, stopping=lambda: stop.asked,
+                )  # fmt: skip
     except (OSError, pipeline.PipelineError) as error:
         raise Mistake(str(error)) from error
-    bugs = done.bugs()
-    if bugs:
-        shown = table("program", "mutant", "violates", "trace", "found", "replay", right=("found",))
-        for (program, mutant, bug, trace), of in sorted(bugs.items()):
-            token = min((o.token for o in of), key=len)
-            shown.add_row(
-                program, mutant, bug, trace[:8], str(len(of)), f"seriatim check --replay {token}"
-            )
-        console.print(titled(f"{len(bugs)} distinct bugs", shown))
-    ended: dict[str, int] = {}
-    for o in done.outcomes:
-        ended[o.verdict] = ended.get(o.verdict, 0) + 1
-    traces = sum(map(len, done.coverage().values()))
+    return _said_whole(console, whole, out) if exhaustive else _said(console, done, out)
+
+
+def _said(console: Console, done: Campaign, out: str) -> int:
+    found = done.bugs()
+    _show(console, found)
+    traces = sum(c.traces for c in done.coverage().values())
+    ended = _ended([o.verdict for o in done.outcomes])
     console.print(
-        f"{len(done.outcomes):,} of {done.total:,} items "
-        f"({', '.join(f'{n:,} {v}' for v, n in sorted(ended.items()))}), "
+        f"{len(done.outcomes):,} of {done.total:,} items ({ended}), "
         f"{traces:,} distinct traces, {done.seconds:.1f} s; tables in {out}",
         markup=False, soft_wrap=True,
     )  # fmt: skip
-    if bugs:
+    if found:
         return 1
-    return 0 if done.finished and set(ended) == {"ok"} else 3
+    return 0 if done.finished and all(o.verdict == "ok" for o in done.outcomes) else 3
+
+
+def _said_whole(console: Console, done: Exhaustive, out: str) -> int:
+    found = done.bugs()
+    _show(console, found)
+    for tree in done.trees:
+        name = f"{tree.program}+{tree.mutant}" if tree.mutant else tree.program
+        all_of_it = "all" if tree.exhausted else "not all"
+        why = f" ({tree.why})" if tree.why else ""
+        console.print(
+            f"{name}: {tree.verdict}, {all_of_it} traces{why}: {tree.traces:,} in {len(tree.outcomes):,} parts",
+            markup=False, soft_wrap=True,
+        )  # fmt: skip
+    ended = _ended([o.verdict for o in done.outcomes])
+    console.print(
+        f"{len(done.outcomes):,} parts ({ended}), {sum(t.traces for t in done.trees):,} distinct traces, "
+        f"{done.seconds:.1f} s; tables in {out}",
+        markup=False, soft_wrap=True,
+    )  # fmt: skip
+    if found:
+        return 1
+    return 0 if all(t.exhausted for t in done.trees) else 3
+
+
+def _show(console: Console, found: Found) -> None:
+    from seriatim_models.pipeline.campaign import shortest
+
+    if not found:
+        return
+    shown = table("program", "mutant", "violates", "trace", "found", "replay", right=("found",))
+    for (program, mutant, bug, trace), tokens in sorted(found.items()):
+        replay = f"seriatim check --replay {shortest(tokens)}"
+        shown.add_row(program, mutant, bug, trace[:8], str(len(tokens)), replay)
+    console.print(titled(f"{len(found)} distinct bugs", shown))
+
+
+def _ended(verdicts: list[str]) -> str:
+    return ", ".join(f"{verdicts.count(v):,} {v}" for v in sorted(set(verdicts)))
 
 
 class _Bar:
     """Progress with rate and estimate, on standard error."""
 
-    def __init__(self, total: int) -> None:
-        from rich.console import Console
+    def __init__(self) -> None:
         from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 
         self._progress = Progress(
-            BarColumn(bar_width=24), MofNCompleteColumn(), TextColumn("items"), TextColumn("{task.fields[note]}"),
+            BarColumn(bar_width=24), MofNCompleteColumn(), TextColumn("{task.fields[note]}"),
             console=Console(stderr=True, highlight=False), transient=True,
         )  # fmt: skip
-        self._task = self._progress.add_task("", total=total, note="")
+        self._task = self._progress.add_task("", total=None, note="")
 
     def __enter__(self) -> _Bar:
         self._progress.start()
@@ -196,35 +238,7 @@ class _Bar:
     def __exit__(self, *_: object) -> None:
         self._progress.stop()
 
-    def tell(self, p: object) -> None:
-        from seriatim_models.pipeline.campaign import Progress
-
-        assert isinstance(p, Progress)
-        left = f", {p.left:.0f} s left" if p.left is not None else ""
-        self._progress.update(
-            self._task, completed=p.done, note=f"{p.rate:.1f}/s{left}, {p.bugs} bugs"
-        )
-
-
-def _exhaustive(master: str | None, programs: list[str], mutants: list[str]) -> int:
-    from seriatim_models.pipeline import subtrees
-    from seriatim_models.pipeline.session import session
-    from seriatim_models.programs import MUTANTS, PROGRAMS
-
-    spark = session(master)
-    console = Outputs().console
-    worst = 0
-    for name in programs:
-        for mutant in mutants:
-            if mutant and MUTANTS[mutant].reference != PROGRAMS[name].reference:
-                continue
-            begun = time.monotonic()
-            runner = subtrees.explore(spark, name, mutant)
-            said = "violated" if runner.found else "ok" if runner.exhausted else "inconclusive"
-            worst = max(worst, {"ok": 0, "violated": 2, "inconclusive": 1}[said])
-            console.print(
-                f"{name}{'+' + mutant if mutant else ''}: {said}, {runner.complete:,} traces, "
-                f"{time.monotonic() - begun:.1f} s",
-                markup=False,
-            )
-    return {0: 0, 1: 3, 2: 1}[worst]
+    def tell(self, p: Progress) -> None:
+        left = f", about {p.left:.0f} s left" if p.left is not None else ""
+        note = f"{p.noun}, {p.rate:,.1f}/s{left}, {p.bugs} bugs"
+        self._progress.update(self._task, completed=p.done, total=p.total, note=note)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -13,7 +13,7 @@ import msgspec
 from seriatim_models.pipeline.errors import PipelineError
 
 if TYPE_CHECKING:
-    from seriatim_models.explorer.runner import Runner
+    from seriatim_models.explorer.runner import Runner, Violation
 
 STRATEGIES = ("dpor", "random", "pct", "pos")
 NAMES_MOST = 4096
@@ -34,13 +34,36 @@ class Item(msgspec.Struct, frozen=True):
     preemptions: int | None = None
     test: str = ""
     """For the campaign's own tests: what the item does instead of a search."""
+    part: str = ""
+    """Not a search but a part of one: where it begins, as JSON (see `subtrees.Part`)."""
+    first_bug: bool = False
+    """Of a part: whether it ends at the first bug."""
 
     @property
     def id(self) -> str:
         """The same for the same search, whenever and wherever."""
         words = [self.program, self.mutant, self.strategy, str(self.seed), str(self.executions)]
-        words += [str(self.seconds), str(self.max_steps), str(self.preemptions), self.test]
+        if not self.part:
+            words += [str(self.seconds), str(self.max_steps), str(self.preemptions), self.test]
+        else:
+            # When a part ends early it hands back what is left: any answer to it is right, however long it took.
+            words += ["part", str(self.max_steps), self.part]
         return hashlib.blake2b("\0".join(words).encode(), digest_size=8).hexdigest()
+
+    def told(self) -> Item:
+        """As it stands in an outcome: without where a part begins, which may be long."""
+        return msgspec.structs.replace(self, part="") if self.part else self
+
+
+class Bug(msgspec.Struct, frozen=True, array_like=True):
+    """What went wrong under a schedule."""
+
+    bug: str
+    """Property, or kind of end."""
+    trace: str
+    """The canonical name of the counterexample's trace (Foata normal form): two schedules of one trace are one bug."""
+    token: str
+    """Replays it."""
 
 
 class Outcome(msgspec.Struct, kw_only=True):
@@ -61,13 +84,25 @@ class Outcome(msgspec.Struct, kw_only=True):
     traces: int | None = None
     """Distinct ones."""
     seconds: float = 0.0
-    bug: str = ""
-    """What went wrong: kind and property."""
-    token: str = ""
-    trace: str = ""
-    """The canonical name of the counterexample's trace (Foata normal form): two schedules of one trace are one bug."""
+    processor: float = 0.0
+    """Seconds of processor time."""
+    bugs: list[Bug] = []
+    """One at most, but a part of a search has one for each property that is violated in it."""
     names: str = ""
     """Names of the traces seen, 16 bytes each, in base64."""
+    prefix: str = ""
+    """The steps with which all schedules of a part begin."""
+    depth: int = 0
+    """How many these are."""
+    answer: str = ""
+    """What a part of a search says to the master, as JSON."""
+    reached: int = 0
+    """How many executions a part had behind it when it ended, in whatever way."""
+
+    @property
+    def executions(self) -> int:
+        """How many were made."""
+        return self.complete + self.blocked + self.cut
 
 
 def items(
@@ -108,11 +143,22 @@ def items(
     return list(out.values())
 
 
-def run(item: Item) -> Outcome:
-    """Do the search, in this process."""
+def preload(items: Iterable[Item]) -> None:
+    """Import what the items need, so that the processes that are forked for them have it."""
+    if not all(i.test for i in items):
+        import seriatim_models.pipeline.subtrees
+        import seriatim_models.programs.check  # noqa: F401
+
+
+def run(item: Item, reached: Callable[[int], None] = lambda _: None) -> Outcome:
+    """Do the search, in this process. `reached` is told after each execution of a part how many it was."""
     begun = time.perf_counter()
     if item.test:
         return _test(item)
+    if item.part:
+        from seriatim_models.pipeline.subtrees import run_part
+
+        return run_part(item, reached)
     from seriatim_models import explorer
     from seriatim_models.programs import MUTANTS, PROGRAMS
     from seriatim_models.programs.check import check_program
@@ -161,14 +207,23 @@ def run(item: Item) -> Outcome:
         out.names = base64.b64encode(b"".join(names)).decode()
     case = explored.counterexample
     if case is not None:
-        out.token = case.token
-        out.trace = canonical(item, case.token)
         convicted = [
             f.property for f in result.findings if f.n_violations or f.verdict == "violated"
         ]
-        out.bug = ", ".join(convicted) or explored.why
+        said = ", ".join(convicted) or kind(case.violations[0])
+        out.bugs = [Bug(said, canonical(item, case.token), case.token)]
     out.seconds = time.perf_counter() - begun
     return out
+
+
+def kind(wrong: Violation) -> str:
+    """What went wrong, in a word that does not depend on the schedule.
+
+    Raises MemoryError if it is that a thread of the program had none left: that is no mistake of the program.
+    """
+    if wrong.kind == "error" and "raised MemoryError" in str(wrong.what):
+        raise MemoryError
+    return wrong.key.removeprefix("property ")
 
 
 def canonical(item: Item, tok: str) -> str:
@@ -199,8 +254,12 @@ def _runnable(item: Item) -> Any:
     return runnable(PROGRAMS[item.program], MUTANTS[item.mutant] if item.mutant else None)
 
 
+_KEPT: list[bytearray] = []
+
+
 def _test(item: Item) -> Outcome:
-    """What can go wrong with an item, for the tests: ``hang``, ``die``, ``eat``, ``raise``, or to work some seconds."""
+    """What can become of an item, for the tests: ``hang``, ``die``, ``eat``, ``raise``, to ``keep`` so many MiB, to say
+    ``who`` did it, or to work some seconds."""
     import os
     import signal
 
@@ -216,9 +275,14 @@ def _test(item: Item) -> Outcome:
                 eaten.append(bytearray(2**24))
         case "raise":
             raise ValueError(amount)
+        case "keep":
+            _KEPT.append(bytearray(int(amount) << 20))
+            amount = ""
+        case "who":
+            return Outcome(id=item.id, item=item, verdict="ok", why=str(os.getpid()))
     until = time.process_time() + float(amount or 0)
     while time.process_time() < until:
         pass
-    found = "P1" if what == "find" else ""
-    verdict = "violated" if found else "ok"
-    return Outcome(id=item.id, item=item, verdict=verdict, bug=found, trace=found)
+    if what == "find":
+        return Outcome(id=item.id, item=item, verdict="violated", bugs=[Bug("P1", "P1", "")])
+    return Outcome(id=item.id, item=item, verdict="ok")
