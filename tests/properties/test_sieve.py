@@ -28,7 +28,7 @@ from seriatim_models.properties.fast.made import FAULTS, Broker
 from seriatim_models.properties.fast.rows import FEW, Given, Rows, rows_of_events, text_hashes
 from seriatim_models.properties.fast.sieve import Sieve, Sieved, fits
 
-from .blackbox_histories import Choose, Drawn, Seeded, any_history, build
+from .blackbox_histories import Choose, Drawn, Recording, Seeded, any_history, build
 
 DATA = Path(__file__).parent.parent / "data"
 
@@ -306,7 +306,10 @@ def test_many_histories_of_every_kind() -> None:
 
 @pytest.mark.parametrize("fault", ["", *FAULTS])
 @pytest.mark.parametrize("closes", [False, True])
-def test_a_brokers_faults_are_found_and_most_messages_are_plain(fault: str, closes: bool) -> None:
+def test_a_brokers_faults_are_found_and_most_messages_are_plain(
+    fault: str, closes: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sieve_module, "PORTION", 11)
     harmless = fault in ("", "tail", "late", "skips", "overruns")  # to what P1 to P3 promise
     for seed in range(4):
         broker = Broker(seed, 150, prefetch=1 + seed, fault=fault, closes=closes)
@@ -388,6 +391,26 @@ def test_who_comes_back_is_odd_and_no_longer_counted(ev: str) -> None:
         assert judged([*events, more], cuts) == readable([*events, more])
 
 
+@pytest.mark.parametrize("traffic", [False, True])
+def test_traffic_of_plain_messages_says_whether_a_queue_was_drained(traffic: bool) -> None:
+    r = Recording()
+    r.publish("m0")  # and nobody ever gets it
+    r.publish("m1")
+    r.deliver("m1")
+    if not traffic:
+        r.settle("ack", "m1")
+    r.add("note", q="q", args={"depth": 0})
+    if traffic:
+        r.settle("ack", "m1")
+    r.add("note", q="another", args={"depth": 0})
+    r.end("conn_close", "a")
+    found, _ = sieved(r.events)
+    assert found.odd.tolist() == text_hashes(["m0"])[0].tolist()
+    assert judged(r.events) == readable(r.events)
+    lost = judged(r.events)[0].verdict
+    assert lost is (Verdict.OK if traffic else Verdict.VIOLATED)
+
+
 def test_only_what_is_counted_in_the_same_way_fits() -> None:
     class Other(OneHolder):
         pass
@@ -420,6 +443,14 @@ def test_both_makers_of_rows_make_the_same(events: list[Event]) -> None:
         assert given.queues == wanted.queues
         assert [n for n, _ in given.few] == [n for n, _ in wanted.few]
         assert [e.ev for _, e in given.few] == [e.ev for _, e in wanted.few]
+
+
+def test_a_batch_may_be_empty_or_without_most_columns() -> None:
+    whole = batch(places([Event(i=0, ev="publish", m="a", q="q"), Event(i=1, ev="note")]))
+    for rows, few in ((whole, 1), (whole.select(["n", "i", "ev"]), 1), (whole.slice(0, 0), 0)):
+        given = rows_of_batch(rows, Names())
+        assert len(given.rows.n) == len(rows) - len(given.few)
+        assert len(given.few) == few
 
 
 TEXTS = st.text(max_size=40) | st.text(alphabet="ab", min_size=200, max_size=300)

@@ -175,7 +175,11 @@ def _dense(code: Ints) -> Ints:
 
 
 def rows_of_batch(batch: pa.RecordBatch, holders: Names) -> Given:
-    """Rows of some events; `n` is their place in the run; `holders` numbers who acts, and is kept between batches."""
+    """Rows of some events; `n` is their place in the run; `holders` numbers who acts, and is kept between batches.
+
+    The few have the fields that the batch has columns of: enough for `Sieve.take`, but `Sieved.judge` shows them, and
+    wants them whole.
+    """
     places: Ints = np.asarray(batch["n"]).astype(np.int64)
     ev = _coded(batch["ev"], "")
     q = _coded(_column(batch, "q"), "")
