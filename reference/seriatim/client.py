@@ -851,7 +851,6 @@ class Channel:
         self.number = number
         self.key = f"{connection.name}.{number}"
         self.closed: Closed | None = None
-        self._closing = False
         self._lock = self.host.lock(self.key)
         self._changed = self.host.condition(self._lock, f"{self.key}.changed")
         self._active: Call | None = None
@@ -908,11 +907,7 @@ class Channel:
 
     def close(self) -> None:
         """What is not acknowledged goes back, and deliveries that have not begun to run are thrown away."""
-        with self._lock:
-            if self.closed is not None:
-                return
-            self._closing = True
-        with suppress(Closed):  # by somebody else, meanwhile
+        with suppress(Closed):  # by somebody else, before or meanwhile
             self._call("close", self.server.close_channel)
         self.shut_down(Closed(200, "the channel was closed by the application"))
 
@@ -1010,7 +1005,7 @@ class Channel:
     def _on_delivery(self, delivery: Delivery) -> None:
         with self._lock:
             callback = self._consumers.get(delivery.consumer_tag)
-            if callback is None or self.closed is not None or self._closing:
+            if callback is None or self.closed is not None:
                 return
         work = Work(f"{self.key}:{delivery.delivery_tag}", partial(callback, self, delivery))
         self.connection.work.add(self.key, work)

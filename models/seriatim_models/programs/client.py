@@ -408,7 +408,7 @@ def _(world: World, lib: ModuleType) -> None:
     "A thread calls on a channel that another closes.",
     "RPC-1",
     "One caller, one end.",
-    32,
+    16,
 )
 def _(world: World, lib: ModuleType) -> None:
     s = Scene(world, lib)
@@ -629,7 +629,7 @@ def _(world: World, lib: ModuleType) -> None:
     "A channel that is being sent messages closes.",
     "CH-1 CH-4 QS-2 RPC-1",
     "One message, one consumer that acknowledges, one thread in the pool.",
-    210,
+    252,
 )
 def _(world: World, lib: ModuleType) -> None:
     s = Scene(world, lib)

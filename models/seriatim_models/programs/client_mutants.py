@@ -569,7 +569,7 @@ mutant(
     "close-keeps-deliveries",
     "QS-2",
     "return",
-    43,
+    41,
     MISTAKE,
     "a channel that closes does not give back what it holds",
     ("        self._requeue(channel, list(channel.unacked))\n", ""),
