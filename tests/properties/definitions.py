@@ -30,8 +30,9 @@ class Literal(Replay):
             if other.group == entry.group:
                 for i, (state, holder) in zip(other.state.when, other.state.values, strict=True):
                     if state == "ACQUIRED" and holder != sub.name and i <= hi:
-                        until = next((w for w in other.state.when if w > i), inf)
-                        if until >= lo:
+                        until = next((w for w in other.state.when if w > i), None)
+                        ended = None if until is None else self.op_at(until)
+                        if until is None or until >= lo or (ended and ended.end >= lo):
                             return False
         return not any(
             op.start <= hi and op.end >= lo and op.args["sub"] != sub.name
@@ -392,7 +393,7 @@ class Wk2(wakeups.Wk2):
                 names = [e.args["sub"] for e in acquiring]
                 bad.append((f"enqueue({entry.m}) woke {names}", acquiring))
             for sub in h.subs.values():
-                if sub.acquires or not sub.selects(entry):
+                if sub.acquires or entry.expires or not sub.selects(entry):
                     continue
                 if (
                     sub.listed.held("NonAcquiring", op.start, int(op.end))
@@ -496,7 +497,8 @@ class Wk8(wakeups.Wk8):
                 rested = (m.i for m in sub.moves if m.i > op.start and m.args["new"] in RESTING)
                 until = min(until, next(rested, inf))
                 tested += sum(1 for o in offers if o.start < until and o.end > op.end)
-                again = next((e for e in woken.get(name, []) if op.end < e.i < until), None)
+                told = (e for e in woken.get(name, []) if op.end < e.i < until)
+                again = next((e for e in told if h.decided(e) > op.end), None)
                 if again is not None and op.last is not None:
                     bad.append(
                         (
@@ -595,7 +597,7 @@ class Ql5(lists.Ql5):
             entry = h.entries.get(op.args["m"]) if op is not None else None
             if op is None or entry is None or not woken.acquires or entry.group:
                 continue
-            since = self._waiting_since(h, woken.name, op.start, e.i)
+            since = self._literally_since(h, woken.name, op.start, h.decided(e))
             for rival in h.subs.values():
                 if rival is woken or rival.cprio != woken.cprio or rival.q != woken.q:
                     continue
@@ -619,7 +621,7 @@ class Ql5(lists.Ql5):
         return Finding.of(self.id, tested, bad)
 
     @staticmethod
-    def _waiting_since(h: Replay, name: str, start: int, until: int) -> float | None:
+    def _literally_since(h: Replay, name: str, start: int, until: int) -> float | None:
         """Since when the consumer stood where who notifies it may have met it.
 
         Who walks the list may still have the place in hand at which the consumer stood when the walk began, although
@@ -630,9 +632,17 @@ class Ql5(lists.Ql5):
         # A move is recorded where it leaves and where it enters; in between it may still be met at the old place.
         before = [m for m in arrivals if m.i <= start]
         if before and before[-1].args["new"] == "Interested":
-            return before[-1].i
-        enters = [m.i for m in arrivals if m.i < until and m.args["new"] == "Interested"]
-        return enters[-1] if enters else inf
+            entered: Event | None = before[-1]
+        else:
+            entered = next(
+                (m for m in reversed(arrivals) if m.i < until and m.args["new"] == "Interested"),
+                None,
+            )
+        if entered is None:
+            return inf
+        moves = h.subs[name].moves
+        at = moves.index(entered)
+        return moves[at - 1].i if at else entered.i
 
 
 LITERALLY: dict[str, OnReplay] = {

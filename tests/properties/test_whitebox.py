@@ -2,14 +2,18 @@
 
 from itertools import pairwise
 
+import msgspec
 import pytest
 
+import seriatim.queue as reference
 from seriatim_models.history import Event
-from seriatim_models.properties import WHITEBOX, Verdict
+from seriatim_models.machines.plans import Plan, Taker, start
+from seriatim_models.machines.threads import ThreadStage
+from seriatim_models.properties import PROPERTIES, WHITEBOX, Verdict
 from seriatim_models.properties.base import AnyProperty, audit
 from seriatim_models.properties.whitebox import judge
 
-from .whitebox_histories import histories
+from .whitebox_histories import histories, numbered
 
 PLACES = (0, 1, 7, 19, 40, 41, 90, 10_000)
 """Where histories are cut: before everything, in the set-up, amid the race, behind the end."""
@@ -49,3 +53,60 @@ def test_nothing_is_not_proof(p: AnyProperty) -> None:
 def test_what_a_broker_showed_is_not_read_as_what_the_reference_did() -> None:
     seen = [Event(i=0, ev="deliver", m="m1", lvl="api"), Event(i=1, ev="close", lvl="api")]
     assert {f.verdict for f in audit(seen, WHITEBOX)} == {Verdict.INCONCLUSIVE}
+
+
+def test_a_browser_need_not_be_woken_for_what_had_expired_when_it_came() -> None:
+    """Found in a long recording of drawn messages: WK-2 convicted the reference of it."""
+    stage = ThreadStage()
+    queue = start(Plan(takers=(Taker(acquires=False),)), reference, stage)
+    stage.pass_time(2)
+    for id, expires in (("late", 1), ("good", 0)):
+        queue.enqueue(reference.Message(id, expires=expires))
+    stage.record("snapshot", **queue.snapshot())
+    events = stage.history()
+    assert [e.ev for e in events].count("notify") == 1
+    (found,) = audit(events, [PROPERTIES["WK-2"]])
+    assert (found.verdict, found.n_tested) == (Verdict.OK, 1)
+
+
+def later(events: list[Event], moved: slice, to: int) -> list[Event]:
+    """The same, but some of it was recorded only then: between a step and its record a thread may be stopped."""
+    rest = [e for e in events if e not in events[moved]]
+    at = rest.index(events[to])
+    return numbered([*rest[: at + 1], *events[moved], *rest[at + 1 :]])
+
+
+def test_who_took_up_its_place_first_may_be_woken_first_though_it_was_recorded_last() -> None:
+    """Found in recordings of real threads: QL-5 went by the record of having arrived, which is not the arrival."""
+    stage = ThreadStage()
+    queue = start(Plan(takers=(Taker(), Taker())), reference, stage)
+    queue.enqueue(reference.Message("m"))
+    events = stage.history()
+    first, last = (
+        max(
+            e.i
+            for e in events
+            if e.ev == "qcm_move" and e.args["sub"] == sub and e.proc and e.i < m.i
+        )
+        for m in (e for e in events if e.ev == "enqueue" and e.ph == "invoke")
+        for sub in ("C1", "C2")
+    )
+    told = later(events, slice(first, first + 1), last)
+    (found,) = audit(told, [PROPERTIES["QL-5"]])
+    assert (found.verdict, found.n_tested) == (Verdict.OK, 1)
+
+
+def test_a_wake_up_is_as_old_as_the_move_though_it_was_recorded_later() -> None:
+    """Found in recordings of real threads: WK-8 took a wake-up for a second one."""
+    stage = ThreadStage()
+    queue = start(Plan(takers=(Taker(),)), reference, stage)
+    (consumer,) = queue.all.consumers()
+    queue.enqueue(reference.Message("m"))
+    enqueued = len(stage.events)
+    queue.deliver_single_message(consumer)
+    events = stage.history()
+    (woken,) = (e.i for e in events if e.ev == "notify")
+    mine = [msgspec.structs.replace(e, proc="P" if e.i < enqueued else "C1") for e in events]
+    told = later(mine, slice(woken, enqueued), len(events) - 1)
+    (found,) = audit(told, [PROPERTIES["WK-8"]])
+    assert (found.verdict, found.n_tested) == (Verdict.OK, 1)

@@ -319,6 +319,25 @@ def _(world: World, lib: ModuleType) -> None:
 
 
 @program(
+    "group-passed",
+    "The holder of a group is done with its first message while another consumer looks for anything that it may take.",
+    "SO-3 ES-5 SP-3 MG-1",
+    "One group of two and one message of none behind it, two consumers, one attempt; nobody is woken.",
+    116,
+)
+def _(world: World, lib: ModuleType) -> None:
+    s = Scene(world, lib)
+    q = s.pull()
+    a, b = s.taker(q, "A"), s.taker(q, "B")
+    q.enqueue(s.message("g1", group="g"))
+    q.enqueue(s.message("g2", group="g"))
+    q.enqueue(s.message("m3"))
+    held = got(q.attempt(a, "pull"))
+    s.spawn(lambda: q.dequeue(held, a), name="A")
+    s.spawn(lambda: q.attempt(b, "pull"), name="B")
+
+
+@program(
     "group-given-up",
     "A consumer owns a group for a message that expires under its hands, while another passes over the rest of it.",
     "ES-5 SP-2 MG-1",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from math import inf
 
 from seriatim_models.history.event import Event
@@ -213,7 +214,7 @@ class Ql5(OnReplay):
             entry = h.entries.get(op.args["m"]) if op is not None else None
             if op is None or entry is None or not woken.acquires or entry.group:
                 continue
-            since = self._waiting_since(*places[woken.name], op.start, e.i)
+            since = self._waiting_since(*places[woken.name], op.start, h.decided(e))
             for rival in h.subs.values():
                 if rival is woken or rival.cprio != woken.cprio or rival.q != woken.q:
                     continue
@@ -226,7 +227,7 @@ class Ql5(OnReplay):
                 ):
                     tested += 1
                     waits = rival.listed.since(op.start)
-                    if since is not None and waits is not None and waits < since:
+                    if waits is not None and waits < since:
                         bad.append(
                             (
                                 f"{woken.name}, Interested since {since}, was notified before {rival.name}, "
@@ -237,15 +238,23 @@ class Ql5(OnReplay):
         return Finding.of(self.id, tested, bad)
 
     @staticmethod
-    def _places(sub: Sub) -> tuple[list[Event], list[Event]]:
-        """Where a consumer came to stand, and when that was among the Interested."""
+    def _places(sub: Sub) -> tuple[list[Event], list[Event], dict[int, int]]:
+        """Where a consumer came to stand, when that was among the Interested, and when it set out for there.
+
+        It is linked some time between the two records of a move, so its place is at least as old as the first.
+        """
         arrivals = [m for m in sub.moves if m.args["at"] == "enter"]
-        return arrivals, [m for m in arrivals if m.args["new"] == "Interested"]
+        left = {m.i: before.i for before, m in pairwise(sub.moves)}
+        return arrivals, [m for m in arrivals if m.args["new"] == "Interested"], left
 
     @staticmethod
     def _waiting_since(
-        arrivals: list[Event], interested: list[Event], start: int, until: int
-    ) -> float | None:
+        arrivals: list[Event],
+        interested: list[Event],
+        left: dict[int, int],
+        start: int,
+        until: int,
+    ) -> float:
         """Since when the consumer stood where who notifies it may have met it.
 
         Who walks the list may still have the place in hand at which the consumer stood when the walk began, although
@@ -255,9 +264,9 @@ class Ql5(OnReplay):
         # A move is recorded where it leaves and where it enters; in between it may still be met at the old place.
         met = last_before(arrivals, start + 1)
         if met is not None and met.args["new"] == "Interested":
-            return met.i
+            return left.get(met.i, met.i)
         entered = last_before(interested, until)
-        return entered.i if entered is not None else inf
+        return left.get(entered.i, entered.i) if entered is not None else inf
 
 
 LISTS = (Ql1(), Ql2(), Ql3(), Ql4(), Ql5())

@@ -151,6 +151,9 @@ class Replay:
         """Event index -> the innermost call of its thread at that moment."""
         self._before: dict[int, int] = {}
         """Index of a pointer move -> an index after which its thread certainly read what it moved on."""
+        self._waking: dict[tuple[str, str], int] = {}
+        """(thread, consumer) -> where the one began to move the other to Notified."""
+        self._decided: dict[int, int] = {}
         self._choices: dict[tuple[str, frozenset[str] | None], Counter[int]] = {}
         scan_began: dict[str, int] = {}
         for e in self.events:
@@ -183,6 +186,13 @@ class Replay:
 
     def op_at(self, i: int) -> Op | None:
         return self._op_at.get(i)
+
+    def decided(self, notify: Event) -> int:
+        """When it was settled that the consumer is woken: by the move, before the wake-up itself is on record.
+
+        Threads leave time between the two, in which the consumer may have looked, found and looked again.
+        """
+        return self._decided.get(notify.i, notify.i)
 
     def scan_start(self, pointer_move: Event) -> int:
         return self._before[pointer_move.i]
@@ -263,6 +273,8 @@ class Replay:
     def _on_qcm_move(self, e: Event) -> None:
         sub = self.subs[e.args["sub"]]
         sub.moves.append(e)
+        if e.args["new"] == "Notified" and e.args["at"] == "leave":
+            self._waking[e.proc, sub.name] = e.i
         sub.listed.put(e.i, e.args["new"] if e.args["at"] == "enter" else "")
 
     def _on_grant(self, e: Event) -> None:
@@ -277,6 +289,9 @@ class Replay:
 
     def _on_notify(self, e: Event) -> None:
         self.notifies.append(e)
+        move = self._waking.pop((e.proc, e.args["sub"]), None)
+        if move is not None and self.op_at(move) is self.op_at(e.i):
+            self._decided[e.i] = move
         self.woken.setdefault(e.args["sub"], []).append(e)
 
     def _on_clock(self, e: Event) -> None:
@@ -300,7 +315,8 @@ class Replay:
     def group_free(self, entry: Entry, sub: Sub, lo: int, hi: int) -> bool:
         """Whether certainly nobody but `sub` owned the entry's group between the two indexes.
 
-        Somebody who holds a message of the group owns it, and so may anybody who is about to take.
+        Somebody who holds a message of the group owns it, until the call that ended that has returned;
+        and so may anybody who is about to take.
         """
         if not entry.group:
             return True
@@ -319,8 +335,13 @@ class Replay:
                 entry.state.when, ends, entry.state.values, strict=False
             ):
                 if state == "ACQUIRED":
-                    held.append((i, until, holder))
+                    held.append((i, self._over(until), holder))
         return {group: Spans(held) for group, held in spans.items() if group}
+
+    def _over(self, i: float) -> float:
+        """When the call in which event `i` happened had returned."""
+        by = None if i == inf else self._op_at.get(int(i))
+        return i if by is None else by.end
 
     @cached_property
     def _attempts(self) -> Spans:

@@ -103,7 +103,8 @@ class Wk2(OnReplay):
                 names = [e.args["sub"] for e in acquiring]
                 bad.append((f"enqueue({entry.m}) woke {names}", acquiring))
             for sub in h.subs.values():
-                if sub.acquires or not sub.selects(entry):
+                # Nobody is woken for what has expired, and when it did one cannot tell from outside.
+                if sub.acquires or entry.expires or not sub.selects(entry):
                     continue
                 moves = how_many_before(sub.pointer, op.end)
                 if (
@@ -366,7 +367,9 @@ class Wk8(OnReplay):
         for found, until, sub in sorted(looks, key=lambda look: look[0].i):
             # Begun before the next look, but for those that were over before this one ended.
             tested += bisect_left(starts, until) - bisect_left(over.before(found.i), until)
-            for again in between(h.woken.get(sub.name, ()), found.i, until)[:1]:
+            woken = between(h.woken.get(sub.name, ()), found.i, until)
+            again = next((e for e in woken if h.decided(e) > found.i), None)
+            if again is not None:
                 bad.append(
                     (
                         f"{sub.name} had taken {found.m}, was about to look for more, and was woken",
