@@ -1,4 +1,5 @@
-"""The pipeline beside plain Python, DuckDB and Polars: one check (P4, first deliveries in order) by everybody.
+"""The pipeline beside plain Python, DuckDB and Polars: one check (P4, first deliveries in order) by everybody;
+and every black-box property, by the pipeline on Spark and in one process.
 
 All run in turn in every round over the same synthetic history, each in a process of its own but for the warm Spark
 session, and must come to the same two numbers. DuckDB and Polars get an environment of their own.
@@ -14,19 +15,21 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 
 from seriatim_models.bench.explorers import PLACE, Absent, run
 from seriatim_models.bench.measure import Measured, Row
-from seriatim_models.properties.blackbox.order import FirstDeliveryOrder
+from seriatim_models.properties.base import Finding
 
 PART = "pipeline"
 US = "seriatim, Spark"
 PEERS = ("duckdb>=1,<2", "polars>=1,<2", "pyarrow")
 SIZES = (10**6, 3 * 10**6, 10**7, 2 * 10**7, 5 * 10**7)
+ALL = 3 * 10**6
+"""The largest history that is judged by every property here: it takes half a minute a million."""
 HOT = 0.5
 """What one queue holds of all events in the uneven history."""
 
@@ -140,18 +143,29 @@ def versions(python: str) -> dict[str, str]:
     return {"DuckDB": duckdb, "Polars": polars}
 
 
-def one_process(folder: Path) -> tuple[int, int]:
-    """The pipeline's own work in one process."""
-    from seriatim_models.pipeline import chunks
+def one_process(folder: Path, ids: Sequence[str] | None) -> tuple[int, int]:
+    """The pipeline's own work in one process, for some properties or all."""
+    from seriatim_models.pipeline import chosen_of, chunks, shares
     from seriatim_models.pipeline.summarise import Fold, finished
 
+    properties = chosen_of(ids)
     manifest = chunks.read_manifest(folder)
-    (task,) = chunks.stretches(folder, manifest, 1)
-    fold = Fold([FirstDeliveryOrder()], first=True, measure=False)
-    for file in task.files:
-        fold.file(file)
-    prop = fold.properties[0]
-    found = [finished(prop, s, task.files) for s in fold.summaries]
+    by_time = [p for p in properties if shares.scope(p) == "run"]
+    found = []
+    for stretch in chunks.stretches(folder, manifest, 1) if by_time else ():
+        fold = Fold(by_time, first=True, measure=False)
+        for file in stretch.files:
+            fold.file(file)
+        found += [
+            finished(p, s, stretch.files) for p, s in zip(by_time, fold.summaries, strict=True)
+        ]
+    whole = dict.fromkeys({shares.scope(p) for p in properties} - {"run"}, 1)
+    for share in chunks.shares(folder, manifest, whole):
+        found += [finding for _, finding in shares.judged(share, properties)]
+    return _numbers(found)
+
+
+def _numbers(found: Sequence[Finding]) -> tuple[int, int]:
     return sum(f.n_tested for f in found), sum(f.n_violations for f in found)
 
 
@@ -159,7 +173,17 @@ CHUNKS = """
 from pathlib import Path
 from seriatim_models.bench.pipelines import one_process
 begun = time.perf_counter()
-said = one_process(Path(files[0]))
+said = one_process(Path(files[0]), {ids})
+"""
+
+BUCKETED = """
+from pathlib import Path
+from seriatim_models.bench.pipelines import bucketed
+from seriatim_models.pipeline.session import session
+session().range(1).count()
+begun = time.perf_counter()
+bucketed(files[1:], Path(files[0]))
+said = 0, 0
 """
 
 
@@ -242,6 +266,7 @@ def _folder() -> Iterator[Path]:
 
 
 def _one(folder: Path, size: int, hot: float, python: str, rounds: int, tell: Tell) -> list[Row]:
+    from seriatim_models.pipeline import chosen_of
     from seriatim_models.pipeline.generate import generate
     from seriatim_models.pipeline.ingest import ingest
     from seriatim_models.pipeline.runs import plan
@@ -258,42 +283,39 @@ def _one(folder: Path, size: int, hot: float, python: str, rounds: int, tell: Te
     begun = time.perf_counter()
     ingest(spark, plan([data]), kept)
     ingested = time.perf_counter() - begun
-    begun = time.perf_counter()
-    bucketed(files, folder / "bucketed")
-    bare = time.perf_counter() - begun
+    # In a process of its own: the memory that its shuffle takes is not given back.
+    bare, _, _ = apart(sys.executable, BUCKETED, [str(folder / "bucketed"), *files])
     shutil.rmtree(folder / "bucketed", ignore_errors=True)
 
-    def warm() -> tuple[float, int, tuple[int, int]]:
+    def warm(ids: Sequence[str] | None) -> tuple[float, int, tuple[int, int]]:
         peaks: list[int] = []
         begun = time.perf_counter()
         with peak_of_children(peaks):
-            audited = audit_chunks(spark, kept, [FirstDeliveryOrder()], measure=False)
-        (finding,) = audited.findings
-        return time.perf_counter() - begun, peaks[0], (finding.n_tested, finding.n_violations)
+            audited = audit_chunks(spark, kept, chosen_of(ids), measure=False)
+        return time.perf_counter() - begun, peaks[0], _numbers(audited.findings)
 
-    sides: dict[str, Side] = {
-        US: warm,
-        "seriatim, one process": partial(apart, sys.executable, CHUNKS, [str(kept)]),
-        "plain Python": partial(apart, sys.executable, PLAIN, files),
-        "DuckDB": partial(apart, python, DUCKDB, files),
-        "Polars": partial(apart, python, POLARS, files),
-    }
-    warm()  # the first job of a session is not what is measured
-    rows = {
-        who: Row(task=task, who=who, verdict="ok", unit="events", size=None if hot else size)
-        for who in sides
-    }
-    said: set[tuple[int, int]] = set()
-    for n in range(rounds):
-        for who, side in sides.items():
-            tell(f"round {n + 1} of {rounds}: {task}, {who}")
-            took, peak, found = side()
-            rows[who].seconds.append(took)
-            rows[who].rate.append(size / took)
-            rows[who].memory.append(peak)
-            said.add(found)
-    if len(said) != 1:
-        raise AssertionError(f"they do not agree: {said}")
+    warm(["P4"])  # the first job of a session is not what is measured
+    one = "seriatim, one process"
+    rows = _rounds(
+        task,
+        size,
+        not hot,
+        {
+            US: partial(warm, ["P4"]),
+            one: partial(apart, sys.executable, CHUNKS.format(ids=["P4"]), [str(kept)]),
+            "plain Python": partial(apart, sys.executable, PLAIN, files),
+            "DuckDB": partial(apart, python, DUCKDB, files),
+            "Polars": partial(apart, python, POLARS, files),
+        },
+        rounds,
+        tell,
+    )
+    if size <= ALL:
+        every = partial(apart, sys.executable, CHUNKS.format(ids=None), [str(kept)])
+        task_of_all = f"{task}, every property"
+        rows += _rounds(
+            task_of_all, size, not hot, {US: partial(warm, None), one: every}, rounds, tell
+        )
     shutil.rmtree(data)
     shutil.rmtree(kept)
     ingests = [
@@ -307,7 +329,29 @@ def _one(folder: Path, size: int, hot: float, python: str, rounds: int, tell: Te
         )
         for who, s in ((US, ingested), ("bare bucketing", bare))
     ]
-    return [*rows.values(), *ingests]
+    return [*rows, *ingests]
+
+
+def _rounds(
+    task: str, size: int, even: bool, sides: Mapping[str, Side], rounds: int, tell: Tell
+) -> list[Row]:
+    """Everybody in turn, so many times. Raises AssertionError if they do not come to the same."""
+    rows = {
+        who: Row(task=task, who=who, verdict="ok", unit="events", size=size if even else None)
+        for who in sides
+    }
+    said: set[tuple[int, int]] = set()
+    for n in range(rounds):
+        for who, side in sides.items():
+            tell(f"round {n + 1} of {rounds}: {task}, {who}")
+            took, peak, found = side()
+            rows[who].seconds.append(took)
+            rows[who].rate.append(size / took)
+            rows[who].memory.append(peak)
+            said.add(found)
+    if len(said) != 1:
+        raise AssertionError(f"they do not agree: {said}")
+    return list(rows.values())
 
 
 def bucketed(files: Sequence[str], into: Path) -> None:
