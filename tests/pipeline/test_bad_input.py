@@ -9,15 +9,18 @@ import ast
 import json
 import shutil
 import threading
+import tracemalloc
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
+import zstandard
 
 from seriatim_models.history import Event, HistoryError, Rejected, write_history
 from seriatim_models.history.faults import REASON_MAX, TEXT_MAX
 from seriatim_models.history.header import Header
+from seriatim_models.history.lines import LINE_MAX, lines
 from seriatim_models.pipeline import AuditReport, PipelineError, audit_paths, java
 from seriatim_models.pipeline.runs import Placed, plan, read
 from seriatim_models.properties.blackbox import BLACKBOX
@@ -70,8 +73,8 @@ def make(top: Path) -> None:
     """Much that is wrong, each in a run of its own."""
     for inner in ("twice", "several"):
         (top / inner).mkdir(parents=True)
-    lines = [note(0), "no json\n", '{"i":"x","ev":"note"}\n', note(3), "\n", note(2), note(4)]
-    (top / "lines.jsonl").write_text(head("lines") + "".join(lines))
+    rows = [note(0), "no json\n", '{"i":"x","ev":"note"}\n', note(3), "\n", note(2), note(4)]
+    (top / "lines.jsonl").write_text(head("lines") + "".join(rows))
     long = [note(0), "x" * 10**6 + "\n", note(1, ph="y" * 10**6), note(2)]
     (top / "long.jsonl").write_text(head("long") + "".join(long))
     whole = head("half") + "".join(map(note, range(100)))
@@ -161,14 +164,29 @@ def test_long_lines(said: Said) -> None:
     assert len(second.reason) == REASON_MAX
 
 
+def test_lines_that_packing_makes_small(tmp_path: Path) -> None:
+    """a file packed a thousandfold: what is unpacked at a time is bounded, in memory and so in time."""
+    path = tmp_path / "h.jsonl.zst"
+    text = b"[]" * 2500 + b"\n"
+    path.write_bytes(zstandard.compress(text * 10_000))
+    assert path.stat().st_size < 10_000
+    tracemalloc.start()
+    try:
+        assert sum(len(line.raw) for line in lines(path)) == 10_000 * 5000
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert peak < LINE_MAX + 2**20 < 10_000 * 5000
+
+
 def test_half_written(said: Said) -> None:
     """a half-written file: it counts as far as it goes."""
     assert said.file("half.jsonl") == [101, 1, 0, 99, 1]
     for suffix in (".jsonl.gz", ".jsonl.zst"):
         (rest,) = [r for r in said.left_out(f"cut{suffix}") if not r.line]
         assert "cut off" in rest.reason
-        lines, header, _, counted, rejected = said.file(f"cut{suffix}")
-        assert 6_000 > lines == header + counted + rejected > 1_000
+        n, header, _, counted, rejected = said.file(f"cut{suffix}")
+        assert 6_000 > n == header + counted + rejected > 1_000
     (rest,) = said.left_out("cut.parquet")
     assert rest.line == 0
 

@@ -23,6 +23,9 @@ LINE_MAX = (
     16 * 2**20
 )  # bytes; a longer "line" is a binary file, and must not be held in memory whole
 _BLOCK = 2**18
+_FED = 2**9
+"""Bytes of zstd decompressed at a time. All that comes of them is held, and four may stand for a block of 128 KiB: so that
+is no more than `LINE_MAX`, whatever is packed."""
 _GZIP = b"\x1f\x8b"
 _ZSTD = b"\x28\xb5\x2f\xfd"
 PARQUET = b"PAR1"
@@ -52,9 +55,9 @@ class _Zstd(io.RawIOBase):
     def readinto(self, into: object) -> int:
         view = memoryview(into)  # type: ignore[arg-type]  # see above
         while not self._ready:
-            block = self._frame.unused_data if self._frame.eof else self._file.read(_BLOCK)
+            block = self._frame.unused_data if self._frame.eof else self._file.read(_FED)
             if self._frame.eof:
-                block = block or self._file.read(_BLOCK)
+                block = block or self._file.read(_FED)
                 self._frame = zstandard.ZstdDecompressor().decompressobj()
                 self._begun = False
             if not block:

@@ -19,13 +19,10 @@ SHUFFLE_PARTITIONS = 4  # the default of 200 is for clusters; on one machine eac
 _FAST_START = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -Xshare:auto"
 """Flags that halve the time to the first result. They cost the JVM's peak speed, but here Python does the work."""
 
-_QUIET = f"-Dlog4j2.configurationFile={Path(__file__).with_name('log4j2.properties').as_uri()}"
-
 _CONF = {
     "spark.log.level": "ERROR",
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
-    "spark.driver.extraJavaOptions": f"{_FAST_START} {_QUIET}",
     "spark.sql.shuffle.partitions": str(SHUFFLE_PARTITIONS),
     "spark.sql.session.timeZone": "UTC",
     "spark.sql.execution.arrow.pyspark.enabled": "true",
@@ -68,7 +65,11 @@ def session(master: str | None = None) -> SparkSession:
     if "SPARK_ENV_LOADED" not in os.environ:
         chosen = master or os.environ.get("SERIATIM_SPARK_MASTER", "local[*]")
         builder = builder.master(chosen)
-        conf = dict(_CONF)
+        # Not at the top: executors import this module, maybe from a zip, in which no file has an address.
+        quiet = Path(__file__).resolve().with_name("log4j2.properties").as_uri()
+        conf = _CONF | {
+            "spark.driver.extraJavaOptions": f"{_FAST_START} -Dlog4j2.configurationFile={quiet}"
+        }
         if chosen.startswith("local"):
             conf |= _LOOPBACK
             # Otherwise Spark warns where the host's name is that of the loopback.
