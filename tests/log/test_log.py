@@ -42,6 +42,25 @@ def test_segments_roll_over_and_are_read_as_one() -> None:
     assert [d.message for d in deliveries] == [b"message %d" % k for k in range(6)]
 
 
+def test_what_a_topic_and_a_channel_began_with_they_keep() -> None:
+    """A topic its segments' size; a channel made at the tail the messages that came after it was made."""
+    disk = Memory()
+    topic = topic_of(disk, 40)
+    topic.publish(b"before")
+    Channel(topic, "late", at_tail=True)
+    topic.publish(b"after")
+    again = topic_of(disk, 1000)
+    assert again.segment_size == 40
+    assert [d.message for d in Channel(again, "late", at_tail=True).read(9)] == [b"after"]
+
+
+def test_opening_what_is_whole_changes_nothing() -> None:
+    files = filled().survivors()
+    disk = Memory(files)
+    Channel(topic_of(disk), "c")
+    assert (disk.survivors(), disk.spent) == (files, 0)
+
+
 def test_peek_and_batch_leave_the_position_until_committed() -> None:
     channel = Channel(topic_of(filled()), "c")
     assert channel.read() == channel.read(1)
