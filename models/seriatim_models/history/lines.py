@@ -24,8 +24,8 @@ LINE_MAX = (
 )  # bytes; a longer "line" is a binary file, and must not be held in memory whole
 _BLOCK = 2**18
 _FED = 2**9
-"""Bytes of zstd decompressed at a time. All that comes of them is held, and four may stand for a block of 128 KiB: then it
-is as much as `LINE_MAX`."""
+"""Bytes of zstd decompressed at a time. All that comes of them is held, and four may stand for a block of 128 KiB:
+so that is as much as `LINE_MAX`."""
 _GZIP = b"\x1f\x8b"
 _ZSTD = b"\x28\xb5\x2f\xfd"
 PARQUET = b"PAR1"
