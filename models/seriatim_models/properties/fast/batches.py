@@ -220,7 +220,6 @@ def rows_of_batch(batch: pa.RecordBatch, holders: Names) -> Given:
         lives(second, of_queue[q[0][of]]),
         by[of],
         redelivered[of].astype(np.int8),
-        _flags(_column(batch, "autoack"), False)[of],
     )
     if (places[1:] <= places[:-1]).any():
         rows = rows.only(np.argsort(rows.n, kind="stable"))

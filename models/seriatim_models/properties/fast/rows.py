@@ -54,8 +54,6 @@ class Rows(NamedTuple):
     """The number of the holder, in the table that made the rows; means nothing but for the three steps of a life."""
     redelivered: Smalls
     """Of an acquisition: -1 unknown, 0, 1 or `SURELY`."""
-    autoack: Bools
-    """Of an acquisition."""
 
     def only(self, which: Bools | Ints) -> Rows:
         """Some of the rows, or all in another order."""
@@ -66,7 +64,6 @@ class Rows(NamedTuple):
             self.life[which],
             self.by[which],
             self.redelivered[which],
-            self.autoack[which],
         )
 
 
@@ -183,7 +180,7 @@ def rows_of_events(placed: Iterable[tuple[int, Event]], holders: Names) -> Given
     """Rows of completed events, each with its place; `holders` numbers who acts, and is kept between batches."""
     few: list[tuple[int, Event]] = []
     queues: dict[str, int] = {}
-    n, kinds, messages, names, by, redelivered, autoack = [], [], [], [], [], [], []
+    n, kinds, messages, names, by, redelivered = [], [], [], [], [], []
     for place, event in placed:
         if event.ev not in TRAFFIC:
             if event.ev in FEW:
@@ -207,7 +204,6 @@ def rows_of_events(placed: Iterable[tuple[int, Event]], holders: Names) -> Given
             names.append(event.q)
             by.append(who)
             redelivered.append(flag)
-            autoack.append(bool(event.autoack))
     vocabulary = {q: k for k, q in enumerate(dict.fromkeys(names))}
     first, second = text_hashes(messages)
     of_queue = text_hashes(list(vocabulary))[0]
@@ -219,6 +215,5 @@ def rows_of_events(placed: Iterable[tuple[int, Event]], holders: Names) -> Given
         lives(second, of_queue[codes]),
         np.array(by, np.int64),
         np.array(redelivered, np.int8),
-        np.array(autoack, np.bool_),
     )
     return Given(rows, few, queues)

@@ -8,8 +8,7 @@ often without a flag, and whether it was confirmed. Exactly then a message is pl
 - it begins with its publish, and nothing else is a beginning; it was not refused, returned or expired;
 - its first delivery is not marked redelivered, every later one is, or it is not known; a first one may be marked if a
   channel or connection was ending since the publish, which may have had the message unseen;
-- before every later delivery its holder gave it back, or needed not settle it, or was seen to end; and no lines were
-  lost between the two deliveries;
+- before every later delivery its holder gave it back or was seen to end, and no lines were lost between the two;
 - only its holder gives it back or settles it, once, and nothing follows the settlement but the publish's confirmation.
 
 One that is not yet settled at the end is plain too, unless it was confirmed and some queue was drained: it might be
@@ -74,7 +73,6 @@ OPEN = np.dtype(
         ("unknown", np.uint16),  # acquisitions whose flag says nothing
         ("state", np.int8),  # the last of SENT, ACQUIRED, RELEASED, SETTLED
         ("confirmed", np.bool_),
-        ("autoack", np.bool_),
     ],
     align=True,
 )
@@ -351,7 +349,7 @@ class Sieve:
 
         steps = np.flatnonzero((kind >= ACQUIRED) & (kind <= SETTLED))
         of, kind, n, by = of[steps], kind[steps], rows.n[steps], rows.by[steps]
-        flag, autoack = rows.redelivered[steps], rows.autoack[steps]
+        flag = rows.redelivered[steps]
         first = np.append(True, of[1:] != of[:-1])[: len(of)]
         begin = of[first]
         acquired = kind == ACQUIRED
@@ -374,7 +372,7 @@ class Sieve:
         wrong = again & (flag == 0)
         wrong |= marked & ((flag == SURELY) | ~self._ending(earlier, n, marked))
         wrong |= acquired & (was == SETTLED)
-        wrong |= held & ~before(autoack, now["autoack"]) & (self._end[who] >= n)
+        wrong |= held & (self._end[who] >= n)
         wrong |= ~acquired & ((was != ACQUIRED) | (who != by))
         if self._kept.gaps:
             gaps = np.array(self._kept.gaps)
@@ -384,7 +382,6 @@ class Sieve:
         last = np.append(first[1:], True)[: len(of)]
         at = of[last]
         now["state"][at], now["by"][at], now["since"][at] = kind[last], by[last], since[last]
-        now["autoack"][at] = autoack[last]
         count = now["count"] + np.bincount(of[acquired], minlength=len(now))
         unknown = np.bincount(of[acquired & ((flag == -1) | marked)], minlength=len(now))
         bad |= count > MOST
