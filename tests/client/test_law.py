@@ -1,4 +1,7 @@
-"""Callbacks in flight: min(channels, pool size), reached and never exceeded. No test here depends on time."""
+"""Laws: callbacks in flight, min(channels, pool size), reached and never exceeded; what is closed is read to its end.
+
+No test here depends on time.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +9,7 @@ import threading
 
 import pytest
 
-from seriatim.client import Channel, Delivery, Executor, Work, WorkService
+from seriatim.client import Channel, Connection, Delivery, Executor, Server, Work, WorkService
 from seriatim_models.explorer import World as ExplorerWorld
 from seriatim_models.explorer import explore
 
@@ -78,3 +81,21 @@ def test_parallelism_over_all_schedules(channels: int, threads: int, seen: set[i
     explored = explore(program)
     assert explored.exhausted, explored.why
     assert set(explored.outcomes) == seen
+
+
+def test_a_connection_that_is_closed_has_been_read_to_its_end() -> None:
+    """Rule 10, over every schedule: `close` returns when the reader has taken the server's last word."""
+
+    def program(world: ExplorerWorld) -> None:
+        c = Connection(world.host, Server(world.host), "c", Executor(world.host, 1))
+        world.spawn(c.reader, name="reader")
+
+        def close() -> None:
+            c.close()
+            world.result(len(c.wire._frames))
+
+        world.spawn(close, name="A")
+
+    explored = explore(program)
+    assert explored.exhausted, explored.why
+    assert set(explored.outcomes) == {0}
