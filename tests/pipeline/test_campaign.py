@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import itertools
+import os
+import signal
 import subprocess
 import sys
 import threading
@@ -60,6 +62,16 @@ def test_one_child_does_batch_after_batch_until_something_dies_of_it(guard: Guar
     first = child("work 0.01")
     assert child("raise boom") == child("work 0.02") == first
     assert child("die") != first
+
+
+@forks
+def test_a_child_that_was_killed_between_batches_is_replaced(guard: Guard) -> None:
+    who = next(guard.outcomes([Item("x", test="who")], 60, never)).why
+    os.kill(int(who), signal.SIGKILL)
+    while Path("/proc", who).exists() and "Z" not in Path("/proc", who, "stat").read_text():
+        time.sleep(0.01)
+    [again] = guard.outcomes([Item("x", test="who")], 60, never)
+    assert (again.verdict, again.why != who) == ("ok", True)
 
 
 @forks

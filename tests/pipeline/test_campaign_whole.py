@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import signal
 from collections.abc import Callable, Sequence
@@ -152,6 +153,32 @@ def test_after_the_first_bug_it_goes_on_to_the_end_if_asked(here: Here, tmp_path
     assert rest.trees[0].exhausted
     assert rest.trees[0].traces == alone(*asked).complete
     assert len(set(here.tried)) == len(here.tried)
+
+
+@forks
+def test_a_part_ends_at_the_first_bug_if_asked(here: Here, tmp_path: Path) -> None:
+    asked = ("immediate", "published-immediate")
+    first = explored(tmp_path, asked, portion=1000, bounds=Bounds(first_bug=True))
+    assert len(first.outcomes) == 1
+    assert first.outcomes[0].complete < alone(*asked).complete
+
+
+@forks
+def test_chance_outside_the_model_is_told(
+    here: Here, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    runs = itertools.count()
+
+    def build(world: World, _: ModuleType) -> None:
+        cell, n = world.cell(0, name="cell"), next(runs)
+        world.spawn(lambda: cell.set(n), name="a")
+
+    monkeypatch.setitem(PROGRAMS, "chance", Program("chance", "", "queue", (), build, "", 1))
+    done = explored(tmp_path, ("chance", ""))
+    assert done.trees[0].verdict == "inconclusive"
+    [row] = table(tmp_path, "results")
+    assert row["verdict"] == "error"
+    assert row["why"].startswith("NondeterministicProgram: two runs of one schedule differ")
 
 
 @forks
