@@ -9,7 +9,17 @@ import threading
 
 import pytest
 
-from seriatim.client import Channel, Connection, Delivery, Executor, Server, Work, WorkService
+from seriatim.client import (
+    Channel,
+    Connection,
+    Delivery,
+    Executor,
+    NotPut,
+    Server,
+    Work,
+    WorkPool,
+    WorkService,
+)
 from seriatim_models.explorer import World as ExplorerWorld
 from seriatim_models.explorer import explore
 
@@ -99,3 +109,20 @@ def test_a_connection_that_is_closed_has_been_read_to_its_end() -> None:
     explored = explore(program)
     assert explored.exhausted, explored.why
     assert set(explored.outcomes) == {0}
+
+
+def test_who_waits_for_room_is_woken_by_an_interrupt() -> None:
+    def program(world: ExplorerWorld) -> None:
+        pool = WorkPool(world.host, capacity=1)
+        pool.register_key("a")
+        pool.add_work_item("a", Work("1", lambda: None))
+
+        def put() -> None:
+            with pytest.raises(NotPut, match="interrupted"):
+                pool.add_work_item("a", Work("2", lambda: None))
+
+        world.spawn(put, name="put")
+        world.spawn(pool.interrupt, name="interrupt")
+
+    explored = explore(program)
+    assert explored.verdict == "ok", explored.why

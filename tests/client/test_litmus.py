@@ -212,6 +212,24 @@ def test_closed_channel_gives_back_to_the_old_places(c: Connection) -> None:
     assert drained(other) == list("0123467")
 
 
+@pytest.mark.parametrize("gone", ["channel", "connection"])
+def test_what_comes_back_is_pushed_to_whoever_is_left_at_once(
+    world: World, c: Connection, gone: str
+) -> None:
+    ch, theirs = c.open_channel(), world.connect("d").open_channel()
+    fill(ch, 2)
+    ids(ch, 2)
+    inbox = Inbox()
+    theirs.basic_consume("q", inbox, tag="t")
+    if gone == "channel":
+        ch.close()
+    else:
+        world.crash(c)
+    assert world.ready() == []
+    flush(theirs)
+    assert [(d.message.id, d.redelivered) for d in inbox.got] == [("0", True), ("1", True)]
+
+
 def test_single_consumer_gets_back_at_once_what_it_puts_back(c: Connection) -> None:
     ch = c.open_channel()
     fill(ch, 2)
