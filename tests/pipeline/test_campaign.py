@@ -11,14 +11,19 @@ import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import pyarrow.parquet as pq
 import pytest
 
+from seriatim_models.explorer import World
+from seriatim_models.explorer.world import Lock
 from seriatim_models.pipeline import PipelineError
 from seriatim_models.pipeline.guarded import Guard
 from seriatim_models.pipeline.items import Item, items, run
+from seriatim_models.programs import PROGRAMS
+from seriatim_models.programs.base import Program
 
 from .test_spark import pytestmark as spark_marks
 
@@ -142,6 +147,24 @@ def test_two_schedules_of_one_trace_are_one_bug() -> None:
     assert len(convicted) >= 2
     assert {b.bug for b in convicted} == {"IM-1"}
     assert len({b.trace for b in convicted}) < len(convicted)
+
+
+def test_what_is_no_property_has_one_name_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    def build(world: World, _: ModuleType) -> None:
+        first, second = world.lock("first"), world.lock("second")
+
+        def both(a: Lock, b: Lock) -> None:
+            with a, b:
+                pass
+
+        world.spawn(lambda: both(first, second), name="a")
+        world.spawn(lambda: both(second, first), name="b")
+
+    monkeypatch.setitem(PROGRAMS, "locks", Program("locks", "", "queue", (), build, "", 4))
+    found = [b for i in items(["locks"], [""], ["random"], range(9)) for b in run(i).bugs]
+    assert len(found) == 9
+    assert {b.bug for b in found} == {"deadlock"}
+    assert len({b.trace for b in found}) == 1
 
 
 class TestOnSpark:
