@@ -4,6 +4,7 @@ import ast
 
 import pytest
 
+from seriatim_models.machines import mutate
 from seriatim_models.machines.equivalent import EQUIVALENT
 from seriatim_models.machines.mutate import judge
 from seriatim_models.machines.mutations import FILES, ROOT, mutations
@@ -62,6 +63,13 @@ def test_processes_that_a_test_starts_see_the_mutant() -> None:
 
 def test_going_round_in_circles_is_caught() -> None:
     assert judge("queue", "while True: pass", limit=2).fate == "out of time"
+
+
+def test_who_sleeps_is_in_nobodys_way(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(mutate, "NAP", 1)
+    sleeps, wrong = "import time; time.sleep(60)", "raise ValueError('no')"
+    fates = mutate.judge_all([("queue", sleeps), ("queue", wrong)], jobs=1, limit=5)
+    assert [(n, fate.fate) for n, fate in fates] == [(1, "caught"), (0, "out of time")]
 
 
 def test_probes_see_what_is_run_and_only_that() -> None:

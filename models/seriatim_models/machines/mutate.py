@@ -37,6 +37,12 @@ LIMIT = 300.0
 """Seconds after which a process is ended that sleeps: what runs in circles is ended by its judge (`quick.allow`)."""
 
 
+NAP = 5.0
+"""Seconds without a tick after which a process is asleep: on a busy machine one that is awake waits for its turn."""
+SLEEPERS = 4
+"""How many may sleep beside those that work."""
+
+
 @dataclass(frozen=True)
 class Fate:
     """What became of a mutant: caught, out of time (which is caught too), or survived."""
@@ -56,6 +62,16 @@ class _Trial:
     process: BaseProcess
     said: Path
     began: float
+    used: int = 0
+    """Of the processor, in ticks, when that was last more than before."""
+    used_at: float = 0.0
+
+    def awake(self) -> bool:
+        """Whether it used the processor of late. Who sleeps until the time of its test is over is in nobody's way."""
+        now = time.monotonic()
+        if (used := _ticks(self.process.pid)) != self.used or not used:
+            self.used, self.used_at = used, now
+        return now - self.used_at < NAP
 
     def fate(self, limit: float) -> Fate | None:
         """None while it is not decided."""
@@ -75,6 +91,16 @@ class _Trial:
         return Fate("caught", words[-1][:160] if words else f"exit code {code}", seconds)
 
 
+def _ticks(pid: int | None) -> int:
+    """What a process has used of the processor; 0 where the system does not say."""
+    try:
+        stat = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8")
+    except OSError:
+        return 0
+    user, system = stat.rpartition(")")[2].split()[11:13]
+    return int(user) + int(system)
+
+
 def judge_all(
     todo: Iterable[tuple[str, str]], jobs: int = 1, limit: float = LIMIT
 ) -> Iterator[tuple[int, Fate]]:
@@ -86,7 +112,11 @@ def judge_all(
     with tempfile.TemporaryDirectory() as folder:
         try:
             while True:
-                while len(trials) < jobs and (next_one := next(waiting, None)) is not None:
+                while (
+                    sum(t.awake() for t in trials.values()) < jobs
+                    and len(trials) < jobs + SLEEPERS
+                    and (next_one := next(waiting, None)) is not None
+                ):
                     n, (file, source) = next_one
                     said = Path(folder) / str(n)
                     process = context.Process(target=judged, args=(file, source, str(said)))
