@@ -67,9 +67,10 @@ def test_going_round_in_circles_is_caught() -> None:
 
 def test_who_sleeps_is_in_nobodys_way(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(mutate, "NAP", 1)
-    sleeps, wrong = "import time; time.sleep(60)", "raise ValueError('no')"
-    fates = mutate.judge_all([("queue", sleeps), ("queue", wrong)], jobs=1, limit=5)
-    assert [(n, fate.fate) for n, fate in fates] == [(1, "caught"), (0, "out of time")]
+    wrong = "raise ValueError('no')"
+    sleeps = f"import time; time.sleep(15); {wrong}"
+    fates = mutate.judge_all([("queue", sleeps), ("queue", wrong)], jobs=1)
+    assert [n for n, _ in fates] == [1, 0]
 
 
 def test_probes_see_what_is_run_and_only_that() -> None:
