@@ -62,14 +62,14 @@ class _Trial:
     process: BaseProcess
     said: Path
     began: float
-    used: int = 0
+    used: int | None = None
     """Of the processor, in ticks, when that was last more than before."""
     used_at: float = 0.0
 
     def awake(self) -> bool:
         """Whether it used the processor of late. Who sleeps until the time of its test is over is in nobody's way."""
         now = time.monotonic()
-        if (used := _ticks(self.process.pid)) != self.used or not used:
+        if (used := _ticks(self.process.pid)) != self.used or used is None:
             self.used, self.used_at = used, now
         return now - self.used_at < NAP
 
@@ -91,12 +91,12 @@ class _Trial:
         return Fate("caught", words[-1][:160] if words else f"exit code {code}", seconds)
 
 
-def _ticks(pid: int | None) -> int:
-    """What a process has used of the processor; 0 where the system does not say."""
+def _ticks(pid: int | None) -> int | None:
+    """What a process has used of the processor; None where the system does not say."""
     try:
         stat = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8")
     except OSError:
-        return 0
+        return None
     user, system = stat.rpartition(")")[2].split()[11:13]
     return int(user) + int(system)
 
