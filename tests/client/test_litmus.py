@@ -106,6 +106,18 @@ def test_prefetch_does_not_hold_back_auto_ack(world: World, c: Connection) -> No
     assert inbox.ids == [str(i) for i in range(50)]
 
 
+def test_what_others_hold_does_not_hold_back_auto_ack(c: Connection) -> None:
+    """Not even under a limit of the whole channel."""
+    ch = c.open_channel()
+    fill(ch, 3)
+    ch.basic_qos(1, whole_channel=True)
+    holds, settles = Inbox(), Inbox()
+    ch.basic_consume("q", holds, tag="t")
+    ch.basic_consume("q", settles, tag="u", auto_ack=True)
+    flush(ch)
+    assert (holds.ids, settles.ids) == (["0"], ["1", "2"])
+
+
 @pytest.mark.parametrize(("whole_channel", "expected"), [(False, (3, 3)), (True, (3, 0))])
 def test_prefetch_is_each_consumers_or_the_channels(
     world: World, c: Connection, whole_channel: bool, expected: tuple[int, int]
