@@ -1005,8 +1005,8 @@ class Channel:
     def _on_delivery(self, delivery: Delivery) -> None:
         with self._lock:
             callback = self._consumers.get(delivery.consumer_tag)
-            if callback is None or self.closed is not None:
-                return
+        if callback is None:
+            return
         work = Work(f"{self.key}:{delivery.delivery_tag}", partial(callback, self, delivery))
         self.connection.work.add(self.key, work)
 

@@ -511,7 +511,7 @@ def _(world: World, lib: ModuleType) -> None:
     "A callback closes the connection while the reader waits for room in that very channel.",
     "RPC-1 CH-1 CH-4",
     "Three deliveries, room for one, one thread in the pool.",
-    45,
+    60,
 )
 def _(world: World, lib: ModuleType) -> None:
     s = Scene(world, lib)
@@ -524,7 +524,7 @@ def _(world: World, lib: ModuleType) -> None:
     "The reader is interrupted where it may wait for room, and the connection fails.",
     "CH-1 CH-4 QS-2",
     "Three deliveries, room for one, one interrupt, one thread in the pool.",
-    275,
+    281,
 )
 def _(world: World, lib: ModuleType) -> None:
     s = Scene(world, lib)
