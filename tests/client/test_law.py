@@ -6,6 +6,7 @@ No test here depends on time.
 from __future__ import annotations
 
 import threading
+from functools import partial
 
 import pytest
 
@@ -20,6 +21,7 @@ from seriatim.client import (
     WorkPool,
     WorkService,
 )
+from seriatim.host import Threads
 from seriatim_models.explorer import World as ExplorerWorld
 from seriatim_models.explorer import explore
 
@@ -109,6 +111,18 @@ def test_a_connection_that_is_closed_has_been_read_to_its_end() -> None:
     explored = explore(program)
     assert explored.exhausted, explored.why
     assert set(explored.outcomes) == {0}
+
+
+def test_an_executor_knows_how_many_tasks_have_not_begun() -> None:
+    """Who is told to end is no task."""
+    executor = Executor(Threads(), 2)
+    done: list[int] = []
+    for n in range(3):
+        executor.execute(partial(done.append, n))
+    executor.shutdown()
+    assert (executor.waiting, done) == (3, [])
+    executor.worker()
+    assert (executor.waiting, done) == (0, [0, 1, 2])
 
 
 def test_who_waits_for_room_is_woken_by_an_interrupt() -> None:

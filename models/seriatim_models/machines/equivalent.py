@@ -17,6 +17,7 @@ ONLY_TOLD = "a number for the record: that calls have different ones is asked, a
 
 EQUIVALENT: dict[str, str] = {
     "client.Channel.__init__: 0 -> 1": ONLY_TOLD,
+    "client.Channel._call: 1 -> 2": ONLY_TOLD,
     "queue.Consumer.take_credit: return False -> dropped": NOT_LOOKED_AT,
     "queue.Queue.attempt: without `pointer is not None`: pointer is not None and (not blocked)": FOR_THE_TYPES,
     "queue.Queue._group_allows: without `not group`: not group or self._groups.get().get(group, (consumer.name, 0": (
