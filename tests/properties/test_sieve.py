@@ -108,6 +108,7 @@ def sieved(
             sieve.take(rows, given.few, given.queues)
         out = sieve.finish() if out is None else out + sieve.finish()
     assert out is not None
+    assert out.odd.tolist() == sorted(set(out.odd.tolist()))
     left: Placed = []
     for part in parts(events, cuts):
         odd = set(out.about_odd(change(rows_of_events(part, Names()).rows)).tolist())
@@ -409,6 +410,21 @@ def test_traffic_of_plain_messages_says_whether_a_queue_was_drained(traffic: boo
     assert judged(r.events) == readable(r.events)
     lost = judged(r.events)[0].verdict
     assert lost is (Verdict.OK if traffic else Verdict.VIOLATED)
+
+
+@pytest.mark.parametrize("end", ["ch_close", "conn_close"])
+def test_what_a_client_held_that_comes_and_goes_is_plain(end: str) -> None:
+    r = Recording()
+    r.publish("m0")
+    for gen in (1, 1, 2, 2):  # recorders differ in whether they count a connection's channels on
+        r.deliver("m0", gen=gen, redelivered=len(r.events) > 2)
+        r.add(end, "invoke", conn="a", **({"ch": 1, "gen": gen} if end == "ch_close" else {}))
+    r.deliver("m0", "b", redelivered=True)
+    r.settle("ack", "m0", by="b")
+    for cuts in ((), (4, 6), range(len(r.events))):
+        found, _ = sieved(r.events, cuts)
+        assert not len(found.odd)
+        assert judged(r.events, cuts) == readable(r.events)
 
 
 def test_only_what_is_counted_in_the_same_way_fits() -> None:
