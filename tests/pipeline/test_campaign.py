@@ -80,6 +80,17 @@ def test_a_child_that_was_killed_between_batches_is_replaced(guard: Guard) -> No
 
 
 @forks
+@pytest.mark.parametrize("sent", [signal.SIGHUP, signal.SIGINT])
+def test_what_is_sent_to_a_whole_group_is_not_taken_for_the_items_end(
+    guard: Guard, sent: signal.Signals
+) -> None:
+    who = next(guard.outcomes([Item("x", test="who")], 60, never)).why
+    threading.Timer(0.2, os.kill, (int(who), sent)).start()
+    [outcome] = guard.outcomes([Item("x", test="work 0.5")], 60, never)
+    assert outcome.verdict == "ok"
+
+
+@forks
 def test_what_an_item_may_take_does_not_depend_on_those_before_it(guard: Guard) -> None:
     # 150 of 256 MiB each, and the child keeps them: the second has its own 256 as well.
     batch = [Item("x", seed=n, test="keep 150") for n in range(3)]

@@ -141,7 +141,10 @@ def _work(
     """A child: one item after another until the pipe is closed."""
     gc.freeze()  # else it copies the parent's pages when it first collects
     others.close()
+    # Sent to all processes of a group, when Ctrl-C is typed or Spark ends its workers: our end would be taken for the
+    # item's. We end with our parent.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    signal.signal(signal.SIGHUP, signal.SIG_IGN)
     _end_with(parent)
     while True:
         try:
