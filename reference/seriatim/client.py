@@ -623,7 +623,7 @@ class WorkPool:
                 if self._interrupted:
                     self._interrupted = False
                     raise NotPut("interrupted")
-                if not self._room.wait(timeout) and self._full(key):
+                if not self._room.wait(timeout):
                     raise NotPut("no room in time")
             if key not in self._pool:
                 raise Unregistered(f"{key} is not registered")

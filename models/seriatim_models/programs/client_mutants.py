@@ -294,7 +294,7 @@ mutant(
     "java-client before 09a1fdf91 (2014)",
     "a put waits for room while it holds the pool's lock, so nobody can make any",
     (
-        """                if not self._room.wait(timeout) and self._full(key):
+        """                if not self._room.wait(timeout):
 """,
         """                self.host.semaphore(0, "room in the locked pool").acquire()
                 if self._full(key):
