@@ -86,6 +86,8 @@ def make(top: Path) -> None:
     shutil.copy(DATA / "rabbit-classic-competing.jsonl.gz", top / "qh0.jsonl.gz")
     (top / "future.jsonl").write_text('{"schema":"qh/7"}\n' + note(0))
     (top / "empty.jsonl").touch()
+    (top / "parts.jsonl").mkdir()  # a folder that is called like a file
+    (top / "parts.jsonl" / "inside.jsonl").write_text(note(0))
     for name in "ab":
         (top / "twice" / f"{name}.jsonl").write_text(head("twice") + note(0) + note(1))
     for name, times in (("a", (1, 5)), ("b", (2, 6))):

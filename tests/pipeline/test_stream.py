@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import time
 from pathlib import Path
 from typing import Any
 
@@ -81,6 +82,7 @@ def test_a_file_that_changes_after_it_was_read_is_in_quarantine(spark: Any, tmp_
     first.write_text(head + NOTE.format(0) + NOTE.format(1))
     other.write_text(NOTE.format(0))
     half.touch()  # a recorder has opened it and written nothing
+    (tmp_path / "in" / ".a2.jsonl").write_text("is being written")
     seen: list[Any] = []
 
     def go_on() -> Stream:
@@ -118,6 +120,36 @@ def test_a_file_that_changes_after_it_was_read_is_in_quarantine(spark: Any, tmp_
     before = (tmp_path / "out" / "stream.json").read_bytes()
     go_on()
     assert (tmp_path / "out" / "stream.json").read_bytes() == before, "nothing changed any more"
+
+
+def test_files_that_were_empty_are_found_without_being_told(spark: Any, tmp_path: Path) -> None:
+    """While the stream runs: more than one batch takes, and none that Spark is about to bring is taken twice."""
+    from seriatim_models.pipeline.stream import FILES, Stream
+
+    (tmp_path / "in").mkdir()
+    paths = [tmp_path / "in" / f"{n:03d}.jsonl" for n in range(FILES + 6)]
+    for path in paths:
+        path.touch()
+    seen: list[Any] = []
+    until = time.monotonic() + 200
+
+    def stopping() -> bool:
+        if seen and seen[-1].refused == len(paths):
+            for path in (*paths, tmp_path / "in" / "new.jsonl"):
+                if not path.exists() or not path.stat().st_size:
+                    (tmp_path / path.name).write_text(NOTE.format(0))
+                    (tmp_path / path.name).rename(path)
+        assert time.monotonic() < until, seen[-1:]
+        return bool(seen) and seen[-1].events == len(paths) + 1
+
+    stream = Stream(
+        spark, tmp_path / "in", tmp_path / "out", [BLACKBOX[0]], on_progress=seen.append
+    )
+    stream.run(every=0.2, stopping=stopping)
+    assert [p.refused for p in seen][:2] == [FILES, len(paths)]
+    report = stream.report()
+    assert report.statistics["lines"] == report.statistics["events"] == len(report.files)
+    assert not report.quarantine
 
 
 def test_what_was_appended_convicts_nobody(spark: Any, tmp_path: Path) -> None:

@@ -189,7 +189,8 @@ class Stream:
         self.on_progress = on_progress
         self._busy = threading.Lock()
         self._moved_at = time.monotonic()
-        self._strange: dict[str, Fingerprint] = {}  # files that nobody brought, at the last look
+        self._strange: dict[str, Fingerprint] = {}  # files that nobody brought, at the last look,
+        self._looked_after = -1  # which was after this batch
         self.out.mkdir(parents=True, exist_ok=True)
         self.state = self._read()
 
@@ -261,7 +262,8 @@ class Stream:
                     query.stop()
             if once and not stopping():
                 self._final()
-                self._look(patient=False)
+                while self._look(patient=False):
+                    pass
 
     def _batch(self, frame_: DataFrame, number: int) -> None:
         """Spark's `foreachBatch`; may come a second time with the same number and the same files."""
@@ -283,26 +285,32 @@ class Stream:
         """Files that were opened."""
         return {p for t in self.state.runs.values() for p in (*t.stamps, *t.held)}
 
-    def _look(self, patient: bool = True) -> None:
-        """Has a file changed that was read, or is there one that Spark left out?
+    def _look(self, patient: bool = True) -> bool:
+        """Has a file changed that was read, or is there one that Spark left out? Whether some such file was taken.
 
-        Who is patient takes only what was there, as it is, at the last look: Spark may be about to bring it.
+        Who is patient takes only what was there, as it is, at the last look, if Spark brought nothing since: it may be
+        about to bring it.
         """
         with self._busy:
             known = self._known() | set(self.state.unread)
             strange = {
                 path: fingerprint(path)
                 for path in map(str, sorted(self.source.rglob("*")))
-                if path.endswith(SUFFIXES) and path not in known and not self._hidden(path)
+                if path.endswith(SUFFIXES)
+                and path not in known
+                and not self._hidden(path)
+                and Path(path).is_file()
             }
+            old = {} if self._looked_after != self.state.batch else self._strange
             left = [
                 (path, stamp[1])
                 for path, stamp in strange.items()
-                if stamp != GONE and (not patient or self._strange.get(path) == stamp)
-            ]
-            self._strange = strange
+                if stamp != GONE and (not patient or old.get(path) == stamp)
+            ][:FILES]
+            self._strange, self._looked_after = strange, self.state.batch
             if left or any(self._changed()):
                 self._move(self.state.batch, left, final=False)
+            return bool(left)
 
     def _hidden(self, path: str) -> bool:
         """Whether Spark never takes it: so a file may be written here under such a name, and renamed."""
