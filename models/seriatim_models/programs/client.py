@@ -643,6 +643,34 @@ def _(world: World, lib: ModuleType) -> None:
 
 
 @program(
+    "close-while-delivering",
+    "A channel is closed while the reader takes deliveries for it and its first callback is at work.",
+    "CH-1 CH-2 CH-4 QS-2 RPC-1",
+    "Two messages, a consumer that acknowledges, one thread in the pool, one closing; nobody else has the queue.",
+    1913,
+)
+def _(world: World, lib: ModuleType) -> None:
+    s = Scene(world, lib)
+    (ch,) = s.client(block=1, messages=2)
+    s.consuming(ch, "q", acking)
+    s.spawn(ch.close, "closer")
+
+
+@program(
+    "connection-closed-while-delivering",
+    "A connection is closed while its reader takes deliveries and a callback is at work.",
+    "CH-1 CH-2 CH-4 QS-2 RPC-1",
+    "Two messages, a consumer that acknowledges, two threads in the pool, one closing; nobody else has the queue.",
+    1227,
+)
+def _(world: World, lib: ModuleType) -> None:
+    s = Scene(world, lib, threads=2)
+    (ch,) = s.client(block=1, messages=2)
+    s.consuming(ch, "q", acking)
+    s.spawn(ch.connection.close, "closer")
+
+
+@program(
     "settle",
     "Several messages are acknowledged and put back, one by one and many at once.",
     "QS-1 QS-2 RPC-1 RT-1",

@@ -627,3 +627,30 @@ mutant(
         """for name in [q for k, q in bound if k in ("*", key)] or sorted(names & self._queues.keys()):""",
     ),
 )
+
+mutant(
+    "revived-by-a-delivery",
+    "CH-1",
+    "connection-closed-while-delivering",
+    52,
+    "what `Unregistered` is for",
+    "a delivery that comes as its channel ends registers the channel anew, while its callback is still at work",
+    (
+        """            if key not in self._pool:
+                raise Unregistered(f"{key} is not registered")
+            queue = self._pool[key]
+""",
+        """            queue = self._pool.setdefault(key, deque())
+""",
+    ),
+    (
+        """            if key not in self._pool:
+                return False
+            if key not in self._in_progress:
+                raise Misuse(f"{key} is not in progress")
+""",
+        """            if key not in self._in_progress:
+                return False
+""",
+    ),
+)

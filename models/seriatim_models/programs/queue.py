@@ -892,6 +892,32 @@ def _(world: World, lib: ModuleType) -> None:
     s.spawn(publish, name="P")
 
 
+@program(
+    "push-group",
+    "A push finds that its message expired under its hands, while it owns the group of the next one.",
+    "ES-2 ES-5 ES-6 SP-2 MG-1 WK-1",
+    "One group of two, of which the first expires; one consumer, which gets credit, and one pass of housekeeping. "
+    "What two consumers do to a group is the same in a queue that is pulled from (`group-race`, `group-freed`).",
+    147,
+)
+def _(world: World, lib: ModuleType) -> None:
+    s = Scene(world, lib)
+    q, executor = s.push()
+    s.clock_starts()
+    q.enqueue(s.message("g1", group="g", expires=5))
+    q.enqueue(s.message("g2", group="g"))
+    a, _ = s.subscribe(q, "A", credit=0)
+    # Daemons: whether somebody is stuck is for the properties to say.
+    s.spawn(executor, name="job", daemon=True)
+    s.spawn(lambda: q.grant(a, 3), name="A")
+
+    def housekeeping() -> None:
+        s.pass_time(6)
+        q.check_message_status()
+
+    s.spawn(housekeeping, name="housekeeping", daemon=True)
+
+
 # ---- the hand-over
 
 
@@ -922,3 +948,31 @@ def _(world: World, lib: ModuleType) -> None:
             q.enqueue(s.message(f"m-{q.name}"))
 
     s.spawn(publish, name="P")
+
+
+@program(
+    "handover-suspend",
+    "One of a target's consumers is suspended, by another thread, while the IO thread is about to serve them.",
+    "ES-2 ES-5 SP-3 WK-1 WK-3 WK-5 WK-6 QL-1",
+    "One target with three consumers on two queues, a message on each, one connection, one IO thread, "
+    "one suspension that does not end, no arrivals. "
+    "That a consumer stops another thread may say; that it wants more is said on the IO thread, as the reference asks.",
+    4094,
+)
+def _(world: World, lib: ModuleType) -> None:
+    s = Scene(world, lib)
+    scheduler = lib.Scheduler(s.host)
+    session = lib.Session(lib.Connection(scheduler, "conn"), "session")
+    target = lib.ConsumerTarget(session, "target")
+    q1, q2 = s.pull("q1"), s.pull("q2")
+    suspended = q1.subscribe("A", target)
+    target.consumers = [suspended, q2.subscribe("B", target), q1.subscribe("C", target)]
+    q1.enqueue(s.message("m1"))
+    q2.enqueue(s.message("m2"))
+
+    def io_thread() -> None:
+        while True:
+            scheduler.run_one()
+
+    s.spawn(io_thread, name="io", daemon=True)
+    s.spawn(lambda: q1.set_notify_work_desired(suspended, False), name="suspend")

@@ -944,3 +944,39 @@ mutant(
 """,
     ),
 )
+
+mutant(
+    "pushed-under-the-send-lock",
+    "WK-1",
+    "push-group",
+    54,
+    "QPID-3697 in kind",
+    "who sets a group free delivers what that frees here and now, under the send lock that it then needs itself",
+    (
+        """        self.deliver_async()  # not here and now: the caller may hold a send lock
+""",
+        """        self._job()
+""",
+    ),
+    also=("ES-6",),
+)
+
+mutant(
+    "suspended-with-its-target",
+    "WK-1",
+    "handover-suspend",
+    49,
+    INTERACTIONS + ", steps 10 and 11",
+    "a target whose next consumer is suspended is taken for one without work, and its other consumers wait",
+    (
+        """            queue = consumer.queue
+            assert isinstance(queue, PullQueue)
+""",
+        """            if not consumer.wants_work.get():
+                return False
+            queue = consumer.queue
+            assert isinstance(queue, PullQueue)
+""",
+    ),
+    also=("WK-5",),
+)
