@@ -8,6 +8,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import numpy as np
 import pyarrow as pa
 import pytest
@@ -425,6 +426,23 @@ def test_what_a_client_held_that_comes_and_goes_is_plain(end: str) -> None:
         found, _ = sieved(r.events, cuts)
         assert not len(found.odd)
         assert judged(r.events, cuts) == readable(r.events)
+
+
+@pytest.mark.parametrize("make", MAKES)
+def test_odd_is_what_is_settled_in_no_queue_and_who_has_a_name_of_lines(make: Make) -> None:
+    r = Recording()
+    r.publish("m0", q="")
+    r.deliver("m0", q="")
+    r.settle("ack", "m0")
+    nowhere = [msgspec.structs.replace(e, q="") for e in r.events]
+    r = Recording()
+    r.publish("m0")
+    r.deliver("a line\nm0")
+    for events in (nowhere, r.events):
+        found, _ = sieved(events, (), make)
+        assert found.odd.tolist() == text_hashes(["m0"])[0].tolist()
+        assert judged(events, (), make) == readable(events)
+    assert judged(r.events, (), make)[0].verdict is Verdict.VIOLATED
 
 
 def test_only_what_is_counted_in_the_same_way_fits() -> None:
