@@ -177,7 +177,8 @@ def _(world: World, lib: ModuleType) -> None:
     "pool-two-channels",
     "Two channels' work arrives while one thread runs it in blocks.",
     "CH-1 CH-2 CH-3 CH-4 CH-6",
-    "Two items for one channel, one for the other, one thread.",
+    "Two items for one channel, one for the other, one thread. "
+    "With one thread no two callbacks can overlap; that is `pool-one-channel`.",
     18,
 )
 def _(world: World, lib: ModuleType) -> None:
@@ -189,7 +190,8 @@ def _(world: World, lib: ModuleType) -> None:
     "pool-raises",
     "The first callback of a block raises.",
     "CH-1 CH-2 CH-4",
-    "Three items of one channel, one thread; the block holds from one to three of them.",
+    "Three items of one channel, one thread; the block holds from one to three of them. "
+    "Two channels, both of which raise, are not here.",
     10,
 )
 def _(world: World, lib: ModuleType) -> None:
@@ -243,7 +245,8 @@ def _(world: World, lib: ModuleType) -> None:
     "pool-bounded",
     "A reader waits for room while a thread makes some.",
     "CH-1 CH-2 CH-4 CH-5 CH-6",
-    "Three items, room for one, one thread.",
+    "Three items, room for one, one thread. "
+    "A second reader does not wait for room: a connection has one.",
     20,
 )
 def _(world: World, lib: ModuleType) -> None:
@@ -255,7 +258,8 @@ def _(world: World, lib: ModuleType) -> None:
     "pool-unlimited-again",
     "A channel with a call out is closed while a reader fills another channel.",
     "CH-4 CH-5",
-    "Two channels, three items, room for one, one thread.",
+    "Two channels, three items, room for one, one thread. "
+    "The channel closes before the reader begins; a close meanwhile is `pool-unregister`.",
     20,
 )
 def _(world: World, lib: ModuleType) -> None:
@@ -271,7 +275,8 @@ def _(world: World, lib: ModuleType) -> None:
     "pool-unregister",
     "A channel is unregistered while a reader may wait for room in it.",
     "CH-1 CH-4",
-    "Three items, room for one, one thread, one unregistration.",
+    "Three items, room for one, one thread, one unregistration. "
+    "It is not registered anew, as numbers of channels are not used twice.",
     143,
 )
 def _(world: World, lib: ModuleType) -> None:
@@ -285,7 +290,8 @@ def _(world: World, lib: ModuleType) -> None:
     "pool-unregister-one",
     "A channel that is ready is unregistered while another has work.",
     "CH-1 CH-4",
-    "Two channels with one item each, one thread, one unregistration.",
+    "Two channels with one item each, one thread, one unregistration. "
+    "The other channel stays; all at once is the end of a connection.",
     24,
 )
 def _(world: World, lib: ModuleType) -> None:
@@ -299,7 +305,8 @@ def _(world: World, lib: ModuleType) -> None:
     "pool-interrupt",
     "A reader that may wait for room is interrupted.",
     "CH-2 CH-4",
-    "Three items, room for one, one thread, one interrupt.",
+    "Three items, room for one, one thread, one interrupt. "
+    "What the connection does then is `interrupted-while-full`.",
     425,
 )
 def _(world: World, lib: ModuleType) -> None:
@@ -313,7 +320,8 @@ def _(world: World, lib: ModuleType) -> None:
     "pool-rejected",
     "The executor is shut down while there is work.",
     "CH-1 CH-4",
-    "Two items taken one at a time, one thread, one shutdown.",
+    "Two items taken one at a time, one thread, one shutdown. "
+    "What the connection does then is `executor-gone`.",
     17,
 )
 def _(world: World, lib: ModuleType) -> None:
@@ -343,7 +351,8 @@ def _(world: World, lib: ModuleType) -> None:
     "rpc-late",
     "A caller's patience ends, and the reply comes when the next call is made.",
     "RPC-1",
-    "One caller, two gets, one of them with a time limit.",
+    "One caller, two gets, one of them with a time limit. "
+    "A second caller who waits for the slot is in `rpc-impatient`.",
     4,
 )
 def _(world: World, lib: ModuleType) -> None:
@@ -363,7 +372,8 @@ def _(world: World, lib: ModuleType) -> None:
     "rpc-impatient",
     "A caller's patience ends while another waits for its turn.",
     "RPC-1",
-    "Two callers on one channel, one of them with a time limit.",
+    "Two callers on one channel, one of them with a time limit. "
+    "Both being impatient is not here, nor a reply that never comes.",
     51,
 )
 def _(world: World, lib: ModuleType) -> None:
@@ -378,7 +388,7 @@ def _(world: World, lib: ModuleType) -> None:
     "rpc-crash",
     "The connection goes while two threads call on one channel.",
     "RPC-1",
-    "Two callers, one end.",
+    "Two callers, one end. Deliveries under way are in `crash-anywhere`.",
     146,
 )
 def _(world: World, lib: ModuleType) -> None:
@@ -393,7 +403,8 @@ def _(world: World, lib: ModuleType) -> None:
     "rpc-close",
     "A thread calls on a channel while another closes the connection.",
     "RPC-1",
-    "One caller, one end.",
+    "One caller, one end. "
+    "Two who close are not here, nor deliveries (`connection-closed-while-delivering`).",
     21,
 )
 def _(world: World, lib: ModuleType) -> None:
@@ -407,7 +418,7 @@ def _(world: World, lib: ModuleType) -> None:
     "rpc-close-channel",
     "A thread calls on a channel that another closes.",
     "RPC-1",
-    "One caller, one end.",
+    "One caller, one end. Two who close are not here, nor deliveries (`close-while-delivering`).",
     16,
 )
 def _(world: World, lib: ModuleType) -> None:
@@ -421,7 +432,7 @@ def _(world: World, lib: ModuleType) -> None:
     "rpc-refused",
     "A call is refused, which closes the channel, while another thread waits for its turn.",
     "RPC-1",
-    "Two callers, one refusal.",
+    "Two callers, one refusal. A third caller is told as the second is.",
     12,
 )
 def _(world: World, lib: ModuleType) -> None:
@@ -435,7 +446,7 @@ def _(world: World, lib: ModuleType) -> None:
     "rpc-in-callback",
     "A callback calls on its own channel.",
     "RPC-1 CH-1 CH-2 CH-4 QS-1",
-    "Two deliveries, one thread in the pool.",
+    "Two deliveries, one thread in the pool. Nothing is full; that is `rpc-while-full`.",
     165,
 )
 def _(world: World, lib: ModuleType) -> None:
@@ -453,7 +464,8 @@ def _(world: World, lib: ModuleType) -> None:
     "rpc-while-full",
     "A callback calls while the reader waits for room in that very channel, before the reply.",
     "RPC-1 CH-1 CH-2 CH-4 CH-5",
-    "Four deliveries, room for one, one call, one thread in the pool.",
+    "Four deliveries, room for one, one call, one thread in the pool. "
+    "Time limits, and two callbacks that call, are not here.",
     392,
 )
 def _(world: World, lib: ModuleType) -> None:
@@ -471,7 +483,8 @@ def _(world: World, lib: ModuleType) -> None:
     "rpc-while-another-is-full",
     "A callback calls on another channel while the reader waits for room in its own.",
     "RPC-1 CH-1 CH-2 CH-4 CH-5",
-    "Three deliveries, room for one, one call, one thread in the pool.",
+    "Three deliveries, room for one, one call, one thread in the pool. "
+    "Only one call is out; two, one of which ends first, are not here.",
     176,
 )
 def _(world: World, lib: ModuleType) -> None:
@@ -489,7 +502,8 @@ def _(world: World, lib: ModuleType) -> None:
     "rpc-beside-consume",
     "A callback calls while a thread, on the same channel, begins to consume more than there is room for.",
     "RPC-1 CH-4 CH-5",
-    "One delivery there and two to come, room for one, two calls, one thread in the pool.",
+    "One delivery there and two to come, room for one, two calls, one thread in the pool. "
+    "More room, which puts off when the reader waits, is not here.",
     2192,
 )
 def _(world: World, lib: ModuleType) -> None:
@@ -510,7 +524,8 @@ def _(world: World, lib: ModuleType) -> None:
     "close-in-callback",
     "A callback closes the connection while the reader waits for room in that very channel.",
     "RPC-1 CH-1 CH-4",
-    "Three deliveries, room for one, one thread in the pool.",
+    "Three deliveries, room for one, one thread in the pool. "
+    "A thread of the application that closes is in `connection-closed-while-delivering`.",
     60,
 )
 def _(world: World, lib: ModuleType) -> None:
@@ -523,7 +538,8 @@ def _(world: World, lib: ModuleType) -> None:
     "interrupted-while-full",
     "The reader is interrupted where it may wait for room, and the connection fails.",
     "CH-1 CH-4 QS-2",
-    "Three deliveries, room for one, one interrupt, one thread in the pool.",
+    "Three deliveries, room for one, one interrupt, one thread in the pool. "
+    "No call is out: with one the reader would not wait for room.",
     281,
 )
 def _(world: World, lib: ModuleType) -> None:
@@ -537,7 +553,8 @@ def _(world: World, lib: ModuleType) -> None:
     "executor-gone",
     "The executor is shut down while messages are delivered, and the connection fails.",
     "CH-1 CH-4 QS-2 RPC-1",
-    "One delivery, one call, one shutdown, one thread in the pool.",
+    "One delivery, one call, one shutdown, one thread in the pool. "
+    "Several channels, and an executor that refuses only at times, are not here.",
     54,
 )
 def _(world: World, lib: ModuleType) -> None:
@@ -552,7 +569,8 @@ def _(world: World, lib: ModuleType) -> None:
     "refused-while-full",
     "The server closes a channel, whose callback acknowledges, behind as many deliveries as it has room for.",
     "CH-1 CH-3 CH-4 QS-2",
-    "Two deliveries, room for one, one refusal, a delivery to another channel behind it, two threads in the pool.",
+    "Two deliveries, room for one, one refusal, a delivery to another channel behind it, two threads in the pool. "
+    "A refusal with room left is in `rpc-refused`.",
     1192,
 )
 def _(world: World, lib: ModuleType) -> None:
@@ -588,7 +606,8 @@ def idle(channel: reference.Channel, delivery: reference.Delivery) -> None:
     "consume",
     "A consumer with a prefetch of one finds a message, and another is published.",
     "CH-1 CH-2 CH-4 QS-1 RT-1 RPC-1",
-    "Two messages, one consumer that acknowledges, one publisher on another channel, one thread in the pool.",
+    "Two messages, one consumer that acknowledges, one publisher on another channel, one thread in the pool. "
+    "It neither raises nor closes; a larger prefetch is in `prefetch`.",
     60,
 )
 def _(world: World, lib: ModuleType) -> None:
@@ -603,7 +622,8 @@ def _(world: World, lib: ModuleType) -> None:
     "head-of-line",
     "A slow channel, whose callback waits for another channel's, has more work than it can hold.",
     "CH-1 CH-2 CH-3 CH-4 RT-1",
-    "Three deliveries for the slow channel, one behind them for the other, two threads in the pool.",
+    "Three deliveries for the slow channel, one behind them for the other, two threads in the pool. "
+    "Nothing is bounded here; with a bound the slow channel stops the other, as `published-bounded-queues` shows.",
     196,
 )
 def _(world: World, lib: ModuleType) -> None:
@@ -628,7 +648,8 @@ def _(world: World, lib: ModuleType) -> None:
     "consume-and-close",
     "A channel that is being sent messages closes.",
     "CH-1 CH-4 QS-2 RPC-1",
-    "One message, one consumer that acknowledges, one thread in the pool.",
+    "One message, one consumer that acknowledges, one thread in the pool. "
+    "It closes when its consume is answered; a close at any time is `close-while-delivering`.",
     252,
 )
 def _(world: World, lib: ModuleType) -> None:
@@ -646,7 +667,8 @@ def _(world: World, lib: ModuleType) -> None:
     "close-while-delivering",
     "A channel is closed while the reader takes deliveries for it and its first callback is at work.",
     "CH-1 CH-2 CH-4 QS-2 RPC-1",
-    "Two messages, a consumer that acknowledges, one thread in the pool, one closing; nobody else has the queue.",
+    "Two messages, a consumer that acknowledges, one thread in the pool, one closing; nobody else has the queue. "
+    "The channel's last acknowledgement may come too late, and then the message comes back: that is no mistake here.",
     1913,
 )
 def _(world: World, lib: ModuleType) -> None:
@@ -660,7 +682,8 @@ def _(world: World, lib: ModuleType) -> None:
     "connection-closed-while-delivering",
     "A connection is closed while its reader takes deliveries and a callback is at work.",
     "CH-1 CH-2 CH-4 QS-2 RPC-1",
-    "Two messages, a consumer that acknowledges, two threads in the pool, one closing; nobody else has the queue.",
+    "Two messages, a consumer that acknowledges, two threads in the pool, one closing; nobody else has the queue. "
+    "Two channels, and a close that meets a crash, are not here.",
     1227,
 )
 def _(world: World, lib: ModuleType) -> None:
@@ -674,7 +697,8 @@ def _(world: World, lib: ModuleType) -> None:
     "settle",
     "Several messages are acknowledged and put back, one by one and many at once.",
     "QS-1 QS-2 RPC-1 RT-1",
-    "Sequential: six messages on one channel, one on another; ack, nack, reject, with and without multiple.",
+    "Sequential: six messages on one channel, one on another; ack, nack, reject, with and without multiple. "
+    "What races with an acknowledgement is in `return` and `crash-anywhere`.",
     1,
 )
 def _(world: World, lib: ModuleType) -> None:
@@ -701,7 +725,8 @@ def _(world: World, lib: ModuleType) -> None:
     "prefetch",
     "Two consumers of one channel, with a limit each and a limit for both, and two threads that acknowledge.",
     "QS-1",
-    "Six messages, prefetch two each and three together, three acknowledgements, one of them multiple.",
+    "Six messages, prefetch two each and three together, three acknowledgements, one of them multiple. "
+    "No reader runs, so callbacks are not here; nothing is given back.",
     3,
 )
 def _(world: World, lib: ModuleType) -> None:
@@ -728,7 +753,8 @@ def _(world: World, lib: ModuleType) -> None:
     "return",
     "One channel closes and another gives back, each holding messages of one queue, while a third takes.",
     "QS-2 QS-1",
-    "Four messages, three channels.",
+    "Four messages, three channels. "
+    "Consumers, to whom what comes back is pushed at once, are not here.",
     48,
 )
 def _(world: World, lib: ModuleType) -> None:
@@ -745,7 +771,8 @@ def _(world: World, lib: ModuleType) -> None:
     "crash",
     "A client crashes with deliveries under way, some of them settled by their push.",
     "QS-2 QS-3 CH-4",
-    "Two connections; two messages pushed with auto-ack, one got without, one thread in the pool.",
+    "Two connections; two messages pushed with auto-ack, one got without, one thread in the pool. "
+    "It crashes after its consume was answered; at any other time is `crash-anywhere`.",
     180,
 )
 def _(world: World, lib: ModuleType) -> None:
@@ -766,7 +793,8 @@ def _(world: World, lib: ModuleType) -> None:
     "crash-anywhere",
     "A client crashes at any point of its delivery, callback and acknowledgement, and another one takes what is there.",
     "QS-1 QS-2 CH-1 CH-2 CH-4 RPC-1",
-    "Two messages, prefetch one, one consumer that acknowledges, one crash, one get, one thread in the pool.",
+    "Two messages, prefetch one, one consumer that acknowledges, one crash, one get, one thread in the pool. "
+    "One crash; the other client does not crash, nor does the server.",
     48,
 )
 def _(world: World, lib: ModuleType) -> None:
@@ -790,7 +818,8 @@ def _(world: World, lib: ModuleType) -> None:
     "exclusive-consumer",
     "Two connections consume one queue at the same time, one of them exclusively.",
     "EX-1 RPC-1",
-    "Two connections, one consume each; then the one that was first is cancelled.",
+    "Two connections, one consume each; then the one that was first is cancelled. "
+    "Nothing is delivered; a third who consumes is refused as the second is.",
     2,
 )
 def _(world: World, lib: ModuleType) -> None:
@@ -805,7 +834,8 @@ def _(world: World, lib: ModuleType) -> None:
     "exclusive-queue",
     "A connection with an exclusive queue goes while another one asks for the queue.",
     "EX-1 RPC-1 RT-1",
-    "One queue with one message, two connections.",
+    "One queue with one message, two connections. "
+    "It dies with a connection that closes; one that crashes takes the same way through the server.",
     6,
 )
 def _(world: World, lib: ModuleType) -> None:
@@ -820,7 +850,8 @@ def _(world: World, lib: ModuleType) -> None:
     "no-local",
     "A no-local consumer, and messages from its own connection and another.",
     "NL-1 RT-1 CH-4",
-    "Two connections, one message each; the own one stays in the queue.",
+    "Two connections, one message each; the own one stays in the queue. "
+    "A get, which no-local does not concern, is not here.",
     8,
 )
 def _(world: World, lib: ModuleType) -> None:
@@ -835,7 +866,8 @@ def _(world: World, lib: ModuleType) -> None:
     "routing",
     "Two channels publish to an exchange with two queues, one of them bound twice.",
     "RT-1",
-    "Two channels, two messages from one of them and one from the other.",
+    "Two channels, two messages from one of them and one from the other. "
+    "No queue is deleted, and nobody consumes meanwhile.",
     3,
 )
 def _(world: World, lib: ModuleType) -> None:

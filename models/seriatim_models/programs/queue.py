@@ -68,7 +68,8 @@ def _(world: World, lib: ModuleType) -> None:
     "release-behind",
     "A holder gives back the first message while another consumer is on its way past it.",
     "SO-2 SO-3 ES-1 ES-2 ES-4 ES-5 SP-1 SP-2 SP-3",
-    "Three messages, two consumers, one release, two attempts.",
+    "Three messages, two consumers, one release, two attempts. "
+    "Who is woken by the release is for `release-rest`.",
     77,
     real_time=True,
 )
@@ -93,7 +94,8 @@ def _(world: World, lib: ModuleType) -> None:
     "release-again",
     "One entry is released, taken and released again while another consumer, who went past it, comes back.",
     "SO-2 ES-1 ES-2 ES-4 ES-5 SP-2",
-    "Two consumers, one message, two releases, one attempt.",
+    "Two consumers, one message, two releases, one attempt. "
+    "Whether the other then rests beside it is for `release-again-rest`.",
     30,
 )
 def _(world: World, lib: ModuleType) -> None:
@@ -121,7 +123,8 @@ def give_back_twice(
     "release-at-once",
     "A client gives back a message while the thread that delivered it is still about it.",
     "ES-4 ES-5 SP-1 SP-2",
-    "One message, one consumer, one attempt, one release.",
+    "One message, one consumer, one attempt, one release. "
+    "Another consumer, past which the entry comes back, is in `release-behind`.",
     2,
 )
 def _(world: World, lib: ModuleType) -> None:
@@ -137,7 +140,8 @@ def _(world: World, lib: ModuleType) -> None:
     "release-not-mine",
     "A consumer gives back, and declares done, what another one holds.",
     "ES-2 ES-4 ES-5",
-    "One message, two consumers, one release by its holder.",
+    "One message, two consumers, one release by its holder. "
+    "A stranger that races with the next holder, after the release, is not here.",
     3,
 )
 def _(world: World, lib: ModuleType) -> None:
@@ -159,7 +163,8 @@ def _(world: World, lib: ModuleType) -> None:
     "priority-arrival",
     "A message of high priority arrives while the pointer of a consumer goes on past the end of the high sub-queue.",
     "SO-1 SO-3 SO-5 ES-5 SP-1 SP-2 SP-3",
-    "Two levels, one message there on each, one arriving on the higher.",
+    "Two levels, one message there on each, one arriving on the higher. "
+    "Wake-ups and a third level are not here.",
     21,
 )
 def _(world: World, lib: ModuleType) -> None:
@@ -177,7 +182,8 @@ def _(world: World, lib: ModuleType) -> None:
     "priority-levels",
     "One publisher, ten priorities, three levels: who stands where, and who is taken first.",
     "SO-1 SO-3 SO-5",
-    "Sequential; every priority once.",
+    "Sequential; every priority once. "
+    "Arrivals while somebody takes are in `priority-arrival`; other numbers of levels are for `machines/lemmas.py`.",
     1,
 )
 def _(world: World, lib: ModuleType) -> None:
@@ -198,7 +204,8 @@ def _(world: World, lib: ModuleType) -> None:
     "browse",
     "A browser looks on while a higher message arrives.",
     "SO-4 SP-1 SP-3 WK-1",
-    "One browser, two messages there, one arrival before them.",
+    "One browser, two messages there, one arrival before them. "
+    "A second browser has a pointer of its own, and is not here.",
     379,
 )
 def _(world: World, lib: ModuleType) -> None:
@@ -218,7 +225,8 @@ def _(world: World, lib: ModuleType) -> None:
     "held",
     "A held message becomes available while a consumer goes past it.",
     "SO-3 ES-1 ES-5 SP-2 SP-3 TM-1 TM-2",
-    "One held message before one that is not, one pass of housekeeping.",
+    "One held message before one that is not, one pass of housekeeping. "
+    "The clock goes on in one step before the pass; a hold that ends in the middle of one is not here.",
     20,
 )
 def _(world: World, lib: ModuleType) -> None:
@@ -241,7 +249,8 @@ def _(world: World, lib: ModuleType) -> None:
     "expiring",
     "A message expires while a consumer takes it and housekeeping clears it away.",
     "ES-1 ES-2 ES-3 ES-5 TM-1 TM-2",
-    "One message that expires, one consumer, one pass of housekeeping.",
+    "One message that expires, one consumer, one pass of housekeeping. "
+    "It expires before housekeeping begins; a clock that goes on during the pass is not here.",
     15,
 )
 def _(world: World, lib: ModuleType) -> None:
@@ -263,7 +272,8 @@ def _(world: World, lib: ModuleType) -> None:
     "group-race",
     "Two consumers are after two messages of one group.",
     "ES-2 ES-5 MG-1",
-    "One group of two, two consumers, one attempt each.",
+    "One group of two, two consumers, one attempt each. "
+    "Neither gives back or is done: that is `group-freed` and `group-released`.",
     14,
 )
 def _(world: World, lib: ModuleType) -> None:
@@ -280,7 +290,8 @@ def _(world: World, lib: ModuleType) -> None:
     "group-freed",
     "The holder of one message of a group is done with it while another consumer passes over the next.",
     "ES-5 SP-2 WK-1 MG-1",
-    "One group of two, two consumers, the holder takes no more.",
+    "One group of two, two consumers, the holder takes no more. "
+    "A holder that goes on taking, and a second group, are not here.",
     25,
 )
 def _(world: World, lib: ModuleType) -> None:
@@ -299,7 +310,8 @@ def _(world: World, lib: ModuleType) -> None:
     "group-released",
     "The holder of a group gives it back, first message first, while another consumer passes over it.",
     "SO-2 ES-4 ES-5 SP-2 MG-1",
-    "One group of two, two consumers, two releases, one attempt.",
+    "One group of two, two consumers, two releases, one attempt. "
+    "Nobody is woken, and nobody else takes in between.",
     1349,
 )
 def _(world: World, lib: ModuleType) -> None:
@@ -341,7 +353,8 @@ def _(world: World, lib: ModuleType) -> None:
     "group-given-up",
     "A consumer owns a group for a message that expires under its hands, while another passes over the rest of it.",
     "ES-5 SP-2 MG-1",
-    "One group of two, of which only one is for the first consumer; the other looks after one pass of housekeeping.",
+    "One group of two, of which only one is for the first consumer; the other looks after one pass of housekeeping. "
+    "Nobody is woken; two consumers that both give up are not here.",
     428,
 )
 def _(world: World, lib: ModuleType) -> None:
@@ -368,7 +381,8 @@ def _(world: World, lib: ModuleType) -> None:
     "browse-taken",
     "A browser is about to be shown a message that another consumer takes, and a publisher moves it on to the next.",
     "SO-4 ES-6 SP-1 SP-3",
-    "One message there, one arriving, one attempt each of a browser and a consumer.",
+    "One message there, one arriving, one attempt each of a browser and a consumer. "
+    "The browser looks once, and has credit for no more.",
     16,
 )
 def _(world: World, lib: ModuleType) -> None:
@@ -389,7 +403,8 @@ def _(world: World, lib: ModuleType) -> None:
     "enqueue-rest",
     "A message arrives while its consumer finds nothing and is about to rest.",
     "ES-1 ES-3 ES-5 WK-1 WK-5 QL-1 QL-2",
-    "One consumer, one message.",
+    "One consumer, one message. "
+    "What a consumer does that has found something is in `enqueue-consume`.",
     18,
 )
 def _(world: World, lib: ModuleType) -> None:
@@ -404,7 +419,7 @@ def _(world: World, lib: ModuleType) -> None:
     "enqueue-consume",
     "A message arrives while its consumer is about to take another, and then to rest.",
     "ES-1 ES-5 ES-6 SP-1 WK-1 WK-5 WK-8 QL-1 QL-2",
-    "One consumer, one message there and one arriving.",
+    "One consumer, one message there and one arriving. A second consumer is in `pause-and-take`.",
     1342,
 )
 def _(world: World, lib: ModuleType) -> None:
@@ -420,7 +435,8 @@ def _(world: World, lib: ModuleType) -> None:
     "release-rest",
     "A message is given back while another consumer finds nothing and is about to rest.",
     "SO-2 ES-4 ES-5 SP-2 WK-1 WK-5 QL-1",
-    "Two consumers, one message, one release.",
+    "Two consumers, one message, one release. "
+    "The same entry twice is in `release-again-rest`; credit in `release-short-of-credit`.",
     19,
 )
 def _(world: World, lib: ModuleType) -> None:
@@ -438,7 +454,8 @@ def _(world: World, lib: ModuleType) -> None:
     "release-again-rest",
     "One entry is released, taken and released again while another consumer, who went past it, comes back and rests.",
     "ES-2 ES-5 SP-2 WK-1 WK-5",
-    "Two consumers, one message, two releases.",
+    "Two consumers, one message, two releases. "
+    "Nobody else wants it, and its holder gives it back at once.",
     379,
 )
 def _(world: World, lib: ModuleType) -> None:
@@ -456,7 +473,8 @@ def _(world: World, lib: ModuleType) -> None:
     "release-short-of-credit",
     "A message is given back while another consumer, who was short of credit, gets some.",
     "ES-5 ES-6 SP-2 WK-1 WK-5 QL-1",
-    "Two consumers, one message, one release, one grant.",
+    "Two consumers, one message, one release, one grant. "
+    "Credit that is taken away meanwhile is not here; `handover-suspend` has that.",
     2235,
 )
 def _(world: World, lib: ModuleType) -> None:
@@ -496,7 +514,8 @@ def _(world: World, lib: ModuleType) -> None:
     "interest",
     "A consumer loses its interest and finds it again while a message arrives.",
     "ES-5 WK-1 WK-5 QL-1 QL-2 QL-3 QL-4",
-    "One consumer, one message, one pause.",
+    "One consumer, one message, one pause. "
+    "There is nobody else to be told; that is `pause-and-take`.",
     341,
 )
 def _(world: World, lib: ModuleType) -> None:
@@ -516,7 +535,8 @@ def _(world: World, lib: ModuleType) -> None:
     "pause",
     "A message arrives for two consumers, one of which pauses.",
     "WK-2 WK-3 WK-7 QL-1 QL-2 QL-4",
-    "Two consumers that take nothing, one message, one pause that does not end.",
+    "Two consumers that take nothing, one message, one pause that does not end. "
+    "Who ought to be woken is seen, not whether he takes: that is `pause-and-take`.",
     55,
     real_time=True,
 )
@@ -533,7 +553,8 @@ def _(world: World, lib: ModuleType) -> None:
     "pause-and-take",
     "A message arrives for two consumers; one pauses, so the other must take it.",
     "ES-5 WK-1 WK-3 WK-5 WK-7",
-    "Two consumers, one message, one pause that does not end.",
+    "Two consumers, one message, one pause that does not end. "
+    "A third consumer to pass it on to, and a pause that ends, are not here.",
     1373,
 )
 def _(world: World, lib: ModuleType) -> None:
@@ -550,7 +571,8 @@ def _(world: World, lib: ModuleType) -> None:
     "close",
     "A consumer that holds a message closes while another finds nothing and is about to rest.",
     "SO-2 ES-4 ES-5 SP-2 WK-1 WK-5 QL-1 QL-2",
-    "Two consumers, one message held, one close.",
+    "Two consumers, one message held, one close. "
+    "It closes on its own thread, after its last pull; the reference asks for that.",
     34,
 )
 def _(world: World, lib: ModuleType) -> None:
@@ -568,7 +590,7 @@ def _(world: World, lib: ModuleType) -> None:
     "subscribe",
     "A consumer registers while a message arrives.",
     "ES-5 WK-1 WK-5 QL-1",
-    "One new consumer, one arrival.",
+    "One new consumer, one arrival. Nobody else is registered, and nobody closes meanwhile.",
     128,
 )
 def _(world: World, lib: ModuleType) -> None:
@@ -589,7 +611,8 @@ def _(world: World, lib: ModuleType) -> None:
     "consumer-priorities",
     "The consumer of high priority runs out of credit while a message arrives that both want.",
     "ES-6 WK-1 WK-3 WK-4 WK-7 QL-1",
-    "Two priorities, one message there, one arriving, credit for one, which is all that the higher one takes.",
+    "Two priorities, one message there, one arriving, credit for one, which is all that the higher one takes. "
+    "Three priorities, and a higher one that gets new credit, are not here.",
     16975,
 )
 def _(world: World, lib: ModuleType) -> None:
@@ -607,7 +630,8 @@ def _(world: World, lib: ModuleType) -> None:
     "take-turns",
     "Two publishers, and two equal consumers that wait to be woken.",
     "WK-2 QL-1 QL-5",
-    "Two arrivals; the consumers take nothing.",
+    "Two arrivals; the consumers take nothing. "
+    "How places are taken anew after a pull, and a third consumer, are not here.",
     578,
     real_time=True,
 )
@@ -624,7 +648,8 @@ def _(world: World, lib: ModuleType) -> None:
     "browser-woken",
     "A message arrives for a consumer and for a browser that is about to rest.",
     "SO-4 WK-1 WK-2",
-    "One consumer that takes nothing, one browser, one message.",
+    "One consumer that takes nothing, one browser, one message. "
+    "The other consumer has no credit, so it is not woken; who wakes whom first is not looked at.",
     10,
 )
 def _(world: World, lib: ModuleType) -> None:
@@ -640,7 +665,8 @@ def _(world: World, lib: ModuleType) -> None:
     "browser-selects",
     "Messages arrive for a browser that looks for one of them only.",
     "SO-4 WK-1",
-    "One browser with a selector, about to rest; two messages, the second of which it wants.",
+    "One browser with a selector, about to rest; two messages, the second of which it wants. "
+    "What it wants arrives last; a browser beside consumers is in `browser-woken`.",
     43,
 )
 def _(world: World, lib: ModuleType) -> None:
@@ -660,7 +686,8 @@ def _(world: World, lib: ModuleType) -> None:
     "priority-pause",
     "The consumer of high priority loses interest while a message arrives that a lower one would take.",
     "WK-1 WK-3 WK-4 WK-5 WK-7 QL-1",
-    "Two priorities, one message, one pause that does not end.",
+    "Two priorities, one message, one pause that does not end. "
+    "The higher one does not come back; equals of the lower one are not here.",
     535,
 )
 def _(world: World, lib: ModuleType) -> None:
@@ -677,7 +704,8 @@ def _(world: World, lib: ModuleType) -> None:
     "consumer-list",
     "One thread appends to a list while two others walk it and delete what they find.",
     "QL-2 QL-3 QL-4",
-    "One node there, one appended; each is deleted once.",
+    "One node there, one appended; each is deleted once. "
+    "Two appends at once are in `enqueue-enqueue`: the list is the same but for its size.",
     34,
 )
 def _(world: World, lib: ModuleType) -> None:
@@ -711,7 +739,8 @@ def _(world: World, lib: ModuleType) -> None:
     "consumer-list-middle",
     "A node in the middle of a list is deleted while another is appended and a third thread walks.",
     "QL-2 QL-3 QL-4",
-    "Three nodes there, one appended, one deleted.",
+    "Three nodes there, one appended, one deleted. "
+    "One deletion: neighbours that are deleted at once are not here.",
     8,
 )
 def _(world: World, lib: ModuleType) -> None:
@@ -740,7 +769,8 @@ def _(world: World, lib: ModuleType) -> None:
     "immediate",
     "An immediate message, and a delivery job that is running on another thread.",
     "ES-1 ES-2 ES-3 ES-5 IM-1 IM-2",
-    "One consumer whose credit comes back while the publisher gives up.",
+    "One consumer whose credit comes back while the publisher gives up. "
+    "Two consumers are not here; a client that gives it back is in `immediate-returned`.",
     64,
 )
 def _(world: World, lib: ModuleType) -> None:
@@ -780,7 +810,8 @@ def _(world: World, lib: ModuleType) -> None:
     "immediate-returned",
     "The last act of enqueuing an immediate message, against a delivery that the client gives back at once.",
     "ES-1 ES-4 ES-5 IM-1 IM-2",
-    "Linked already and offered in vain; one delivery and one release.",
+    "Linked already and offered in vain; one delivery and one release. "
+    "A second delivery of what was given back is not here.",
     10,
 )
 def _(world: World, lib: ModuleType) -> None:
@@ -810,7 +841,8 @@ def _(world: World, lib: ModuleType) -> None:
     "push",
     "A message that cannot be delivered on enqueue, because credit comes a moment too late.",
     "ES-1 ES-2 ES-5 ES-6 SP-1 IM-3 WK-1 WK-5",
-    "One consumer, one message, one grant.",
+    "One consumer, one message, one grant. "
+    "Two consumers, and which of them is in turn, are not here.",
     47,
 )
 def _(world: World, lib: ModuleType) -> None:
@@ -826,7 +858,8 @@ def _(world: World, lib: ModuleType) -> None:
     "push-two",
     "Two publishers push to one consumer with credit for one message.",
     "SO-1 ES-2 ES-5 ES-6 IM-3",
-    "Two publishers, one message each.",
+    "Two publishers, one message each. "
+    "One consumer and one level: turns between consumers, and priorities, are not here.",
     552,
 )
 def _(world: World, lib: ModuleType) -> None:
@@ -842,7 +875,8 @@ def _(world: World, lib: ModuleType) -> None:
     "push-close",
     "A consumer closes while a message is pushed to it.",
     "ES-2 ES-5 IM-3",
-    "One consumer, which closes, and one message.",
+    "One consumer, which closes, and one message. "
+    "What it was given before it closed goes back to nobody: there is no second consumer.",
     137,
 )
 def _(world: World, lib: ModuleType) -> None:
@@ -858,7 +892,8 @@ def _(world: World, lib: ModuleType) -> None:
     "exclusive-close",
     "An exclusive consumer closes while a message is pushed to it.",
     "ES-2 ES-5 IM-3",
-    "One exclusive consumer, which closes, and one message.",
+    "One exclusive consumer, which closes, and one message. "
+    "A next consumer, who subscribes when the exclusive one is gone, is not here.",
     62,
 )
 def _(world: World, lib: ModuleType) -> None:
@@ -874,7 +909,8 @@ def _(world: World, lib: ModuleType) -> None:
     "exclusive",
     "The shortcut for an exclusive consumer, with an earlier message still waiting for credit.",
     "SO-1 SO-3 SO-6 ES-5 ES-6 IM-3 WK-1",
-    "One exclusive consumer, one message waiting, two arriving, credit for all coming meanwhile.",
+    "One exclusive consumer, one message waiting, two arriving, credit for all coming meanwhile. "
+    "The consumer neither closes (`exclusive-close`) nor gives back.",
     570,
 )
 def _(world: World, lib: ModuleType) -> None:
@@ -925,7 +961,8 @@ def _(world: World, lib: ModuleType) -> None:
     "handover",
     "A publisher on two queues wakes one connection, which one of two IO threads serves.",
     "ES-5 WK-1 WK-5 WK-6 QL-1",
-    "One target on two queues, one session, one connection, two IO threads, one message on each queue.",
+    "One target on two queues, one session, one connection, two IO threads, one message on each queue. "
+    "Two connections at once, and consumers that lose interest (`handover-suspend`), are not here.",
     7784,
 )
 def _(world: World, lib: ModuleType) -> None:
