@@ -939,7 +939,7 @@ class Channel:
             return call.value
 
     def _wait(self, call: Call, timeout: float | None) -> None:
-        if not self._changed.wait(timeout) and not call.done:
+        if not self._changed.wait(timeout):
             # rule 8: if it was sent it stays in the slot until its reply has come
             self._record_call("fail", call, why="no reply in time")
             raise CallTimeout(f"no reply within {timeout} seconds")

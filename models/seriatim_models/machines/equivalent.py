@@ -16,6 +16,11 @@ REST_LOOKS = (
 ONLY_TOLD = "a number for the record: that calls have different ones is asked, and whether it is 0"
 
 EQUIVALENT: dict[str, str] = {
+    "client.Connection.__init__: 0 -> 1": ONLY_TOLD,
+    "client.Connection.close: 1 -> 2": ONLY_TOLD,
+    "client.Connection.close: dropped: self._closers += 1": (
+        "a number for the record, which tells a reader one who closes from another; nothing asks for it"
+    ),
     "client.Channel.__init__: 0 -> 1": ONLY_TOLD,
     "client.Channel._call: 1 -> 2": ONLY_TOLD,
     "queue.Consumer.take_credit: return False -> dropped": NOT_LOOKED_AT,

@@ -137,7 +137,7 @@ mutant(
     "between the end of a caller's patience and its clearing of the slot its reply comes and another call is sent: "
     "the slot that it clears is the other's",
     (
-        """        if not self._changed.wait(timeout) and not call.done:
+        """        if not self._changed.wait(timeout):
 """,
         """        late = not self._changed.wait(timeout) and not call.done
         if late:
