@@ -13,6 +13,7 @@ import threading
 import time
 from pathlib import Path
 
+import pyarrow.parquet as pq
 import pytest
 
 from seriatim_models.conformance.profiles import PROFILES
@@ -20,7 +21,9 @@ from seriatim_models.history import read_history, write_history
 from seriatim_models.history.header import Header
 from seriatim_models.pipeline import audit_paths, chunks, tables
 from seriatim_models.pipeline.generate import generate
+from seriatim_models.pipeline.journal import Journal
 from seriatim_models.pipeline.runs import plan
+from seriatim_models.programs import PROGRAMS
 
 from .conftest import DATA
 from .test_stream import equal
@@ -197,3 +200,38 @@ def test_ctrl_c_stops_a_stream_after_its_batch(tmp_path: Path) -> None:
 
 def _files(out: Path) -> int:
     return len(tables.read(out)["files"])
+
+
+def test_an_exhaustive_campaign_killed_again_and_again_does_nothing_twice(tmp_path: Path) -> None:
+    print(f"SEED={SEED} KILLS={KILLS}")
+    draw = random.Random(SEED)
+    program = PROGRAMS["consumer-priorities"]
+    command = ("campaign", program.id, "--exhaustive", "--out", tmp_path)
+    kills, behind = 0, [0]
+    while kills < max(KILLS // 4, 2):
+        process = begin(*command)
+        until = time.monotonic() + 120
+        while process.poll() is None and len(_parts(tmp_path)) == behind[-1]:
+            assert time.monotonic() < until, "no part was done"
+            time.sleep(0.02)
+        if not killed(process, draw.uniform(0, 3)):
+            break  # it was done sooner
+        kills += 1
+        behind.append(len(_parts(tmp_path)))
+    last = begin(*command)
+    said = last.communicate()[1].decode()
+    assert last.returncode == 0, said
+    parts = _parts(tmp_path)
+    assert len(set(parts)) == len(parts), "a part was done twice"
+    print(f"{kills} kills, with {behind[1:]} parts done; {len(parts)} in the end")
+    assert kills
+    [coverage] = pq.read_table(tmp_path / "coverage.parquet").to_pylist()
+    assert (coverage["traces"], coverage["exhausted"]) == (program.traces, True)
+    assert coverage["items"] == len(parts)
+    # Nothing of a killed one is left to be taken for work.
+    assert not list(tmp_path.glob("batches-*"))
+
+
+def _parts(out: Path) -> list[str]:
+    """The ids in a campaign's journal."""
+    return [o.id for o in Journal(out).news()]
