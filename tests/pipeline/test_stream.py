@@ -122,16 +122,19 @@ def test_a_file_that_changes_after_it_was_read_is_in_quarantine(spark: Any, tmp_
     assert (tmp_path / "out" / "stream.json").read_bytes() == before, "nothing changed any more"
 
 
-def test_files_that_were_empty_are_found_without_being_told(spark: Any, tmp_path: Path) -> None:
+def test_files_that_were_empty_are_found_without_being_told(
+    spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """While the stream runs: more than one batch takes, and none that Spark is about to bring is taken twice."""
-    from seriatim_models.pipeline.stream import FILES, Stream
+    from seriatim_models.pipeline import stream as module
 
+    monkeypatch.setattr(module, "FILES", 2)
     (tmp_path / "in").mkdir()
-    paths = [tmp_path / "in" / f"{n:03d}.jsonl" for n in range(FILES + 6)]
+    paths = [tmp_path / "in" / f"{n}.jsonl" for n in range(3)]
     for path in paths:
         path.touch()
     seen: list[Any] = []
-    until = time.monotonic() + 200
+    until = time.monotonic() + 100
 
     def stopping() -> bool:
         if seen and seen[-1].refused == len(paths):
@@ -142,11 +145,11 @@ def test_files_that_were_empty_are_found_without_being_told(spark: Any, tmp_path
         assert time.monotonic() < until, seen[-1:]
         return bool(seen) and seen[-1].events == len(paths) + 1
 
-    stream = Stream(
+    stream = module.Stream(
         spark, tmp_path / "in", tmp_path / "out", [BLACKBOX[0]], on_progress=seen.append
     )
     stream.run(every=0.2, stopping=stopping)
-    assert [p.refused for p in seen][:2] == [FILES, len(paths)]
+    assert [p.refused for p in seen][:2] == [2, 3]
     report = stream.report()
     assert report.statistics["lines"] == report.statistics["events"] == len(report.files)
     assert not report.quarantine
