@@ -149,7 +149,8 @@ def host() -> None:
     assert lock.try_acquire(), "a free lock can be taken"
     assert not lock.try_acquire(), "a lock that is held cannot"
     lock.release()
-    with lock:
+    with lock as held:
+        assert held is lock, "with gives the lock"
         assert not lock.try_acquire(), "with holds the lock"
     assert lock.try_acquire(), "and lets it go"
     lock.release()
