@@ -95,7 +95,7 @@ def test_p5_sweep_convicts_what_the_sentence_convicts(events: list[Event]) -> No
     assert strict.StrictOrder().check(events) == by_the_sentence(events)
 
 
-@pytest.mark.parametrize("id", ["P5", "P6"])
+@pytest.mark.parametrize("id", ["P5", "P6", "P20"])
 def test_what_is_carried_grows_with_what_is_open_and_not_with_the_history(id: str) -> None:
     """A queue of three messages in flight, for long: the fold holds no more at the end than after a while."""
     prop = next(p for p in BLACKBOX if p.id == id)

@@ -178,3 +178,22 @@ def test_p20_keeps_silent_where_messages_come_back(ev: str) -> None:
     ]  # fmt: skip
     found = P20.check(events)
     assert (found.verdict, found.n_tested, found.n_untestable) == (Verdict.OK, 1, 1)
+
+
+def test_an_empty_dequeue_is_left_open_when_messages_come_back_before_it_is_decided() -> None:
+    """`slow` may have taken `a` before `quick` found nothing. That `a` was seen only after the queue had been left
+    must not look as if it had been inside all the while."""
+    told = [
+        ("publish", "ok", {"m": "a", "proc": "p", "op": 0, "t_lo": 0}),
+        ("get", "invoke", {"proc": "slow", "op": 1}),
+        ("get", "invoke", {"proc": "quick", "op": 2}),
+        ("get", "ok", {"proc": "quick", "op": 2}),
+        ("nack", "invoke", {"ms": ["z"], "requeue": True, "proc": "other"}),
+        ("get", "ok", {"proc": "slow", "op": 1, "m": "a", "autoack": True}),
+    ]
+    events = [
+        Event(i=i, t=10 * i, ev=ev, ph=ph, q="q", **fields)  # type: ignore[arg-type]  # fields of several types
+        for i, (ev, ph, fields) in enumerate(told)
+    ]
+    found = P20.check(events)
+    assert (found.verdict, found.n_untestable) == (Verdict.INCONCLUSIVE, 2)

@@ -108,6 +108,18 @@ class Queues(msgspec.Struct):
     why: str = ""
     witness: list[Event] = []
 
+    def leave(self, inside: Inside) -> None:
+        """Messages come back to a queue: from now on it is not judged, and nothing of it is remembered.
+
+        What found it empty and is not decided yet stays open: the values that are taken from now on would look as if
+        they had been inside all the while.
+        """
+        if not inside.out:
+            inside.out = True
+            inside.untestable += len(inside.empties)
+            for held in (inside.values, inside.waiting, inside.empties, inside.left):
+                held.clear()
+
     def blame(self, inside: Inside, why: str, witness: list[Event]) -> None:
         inside.violations += 1
         if not self.witness or _rank(witness) < _rank(self.witness):
@@ -139,16 +151,16 @@ class _Pass:
             elif ev == GAP:
                 self.s.lost = True
                 for inside in self.s.queues.values():
-                    inside.out = True
+                    self.s.leave(inside)
             elif ev in ENDS:
                 for by in holders(event, self.s.held):
                     for q in self.s.held.pop(by):
-                        self._at(q).out = True
+                        self.s.leave(self._at(q))
             elif event.q:  # recover, expire, purge, delete: messages go or come back by themselves
-                self._at(event.q).out = True
+                self.s.leave(self._at(event.q))
             else:
                 for q in self.s.held.pop(holder(event), {}):
-                    self._at(q).out = True
+                    self.s.leave(self._at(q))
 
     def _at(self, q: str) -> Inside:
         inside = self.s.queues.get(q)
@@ -160,7 +172,9 @@ class _Pass:
         inside = self._at(event.q)
         inside.published = True
         if event.prio is not None or event.pos is not None:
-            inside.out = True  # not first-in first-out; not a queue
+            self.s.leave(inside)  # not first-in first-out; not a queue
+        if inside.out:
+            return
         if event.ph == "fail":
             inside.values.pop(event.m, None)
             return
@@ -219,7 +233,7 @@ class _Pass:
             held = s.held.setdefault(holder(event), {})
             held[event.q] = held.get(event.q, 0) + 1
         if event.redelivered or event.pos is not None:
-            inside.out = True
+            self.s.leave(inside)
         if inside.out:
             inside.untestable += 1
             return
@@ -256,7 +270,7 @@ class _Pass:
     def _settle(self, event: Event) -> None:
         for q in [event.q] if event.q else list(self.s.held.get(holder(event), ())):
             if event.ev != "ack" and event.requeue is not False:
-                self._at(q).out = True
+                self.s.leave(self._at(q))
             held = self.s.held.get(holder(event), {})
             if q in held:
                 held[q] -= len(event.ms or ())
