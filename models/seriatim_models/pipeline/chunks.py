@@ -37,7 +37,7 @@ from seriatim_models.properties.blackbox.lives import ACQUIRES
 
 SCHEMA = "seriatim-chunks/3"
 SLICE = 100_000  # events: about 100 MB as Python objects, and a few seconds of work
-BUCKETS = 16
+BUCKETS = 64  # of queues: what is judged by queues holds the state of one bucket at a time
 CONTROL = "control"
 CODED = ("ev", "ph", "rec", "pub", "q", "conn", "ctag", "proc")
 """Columns of few different texts."""
@@ -139,7 +139,7 @@ class Share(msgspec.Struct, frozen=True):
     scope: Scope
     files: list[str]
     shelves: list[str] = []
-    """Of scope ``queue``: which."""
+    """Of scope ``queue``: which, each on its own; none stands for all together."""
     part: int = 0
     parts: int = 1
     """Of the other scopes: which of so many by hash."""
@@ -209,10 +209,10 @@ def shares(folder: Path, manifest: Manifest, parts: Mapping[Scope, int]) -> list
             # A run of a few chunks is not worth many tasks.
             n_parts = max(1, min(most, -(-rows // SLICE)))
             if scope == "queue":
-                apart = 1 if any(c.nameless for c in of) else n_parts
+                together = any(c.nameless for c in of)
                 out += [
                     (held, msgspec.structs.replace(whole, scope=scope, shelves=shelves))
-                    for shelves, held in _divided(of, apart)
+                    for shelves, held in ([([], rows)] if together else _divided(of, n_parts))
                 ]
             else:
                 apart = 1 if scope == "connection" and any(c.lone for c in of) else n_parts

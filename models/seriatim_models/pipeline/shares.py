@@ -8,8 +8,9 @@ Messages are sifted by columns first (`properties.fast.sieve`), which keeps some
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
+from functools import partial
 from itertools import islice
 
 import numpy as np
@@ -43,24 +44,29 @@ def judged(share: chunks.Share, properties: Sequence[AnyProperty]) -> Iterator[S
     """What those of the properties that have the share's scope say of it."""
     mine = [n for n, p in enumerate(properties) if scope(p) == share.scope]
     of = [properties[n] for n in mine]
-    found = _messages(share, of) if share.scope == "message" else _folded(share, of)
-    yield from zip(mine, found, strict=True)
+    if share.scope == "message":
+        yield from zip(mine, _messages(share, of), strict=True)
+    elif share.scope == "connection":
+        yield from zip(mine, _folded(share, of, partial(_of_connections, share)), strict=True)
+    else:
+        # One bucket after the other: a queue's state is a window, and a thousand windows are no small state.
+        apart: list[set[str] | None] = [{shelf, chunks.CONTROL} for shelf in share.shelves]
+        for shelves in apart or [None]:
+            read = partial(chunks.read_chunk, shelves=shelves)
+            yield from zip(mine, _folded(share, of, read), strict=True)
 
 
-def _folded(share: chunks.Share, properties: Sequence[AnyProperty]) -> Iterator[Finding]:
-    """The findings on some queues or connections."""
+def _folded(
+    share: chunks.Share, properties: Sequence[AnyProperty], read: Callable[[str], pa.RecordBatch]
+) -> Iterator[Finding]:
+    """The findings on what is read of each chunk."""
     fold = Fold(properties, first=True, measure=False)
-    select = _of_queues if share.scope == "queue" else _of_connections
     for file in share.files:
-        fold.rows(chunks.in_order(_read_by(select(share, file), properties)))
+        fold.rows(chunks.in_order(_read_by(read(file), properties)))
     if share.ended is not None:
         fold.events([Event(i=-1, ev="note", t=share.ended)])
     for _, finding in fold.finish():
         yield finding
-
-
-def _of_queues(share: chunks.Share, file: str) -> pa.RecordBatch:
-    return chunks.read_chunk(file, shelves={*share.shelves, chunks.CONTROL})
 
 
 def _of_connections(share: chunks.Share, file: str) -> pa.RecordBatch:
