@@ -14,6 +14,9 @@ ARGS  ?=
 SECONDS ?= 120
 SAMPLE  ?=
 
+# In how many processes `make test` runs.
+WORKERS ?= auto
+
 # How many generated programs must agree in `crosscheck`, and the file that remembers how far it got.
 PROGRAMS   ?= 20000
 CROSSCHECK := build/crosscheck/$(PROGRAMS).json
@@ -82,7 +85,7 @@ run: $(STAMP)
 test: $(STAMP)
 	@command -v chromium chromium-browser google-chrome >/dev/null || \
 	  echo "No chromium on this machine: pages are not tested in a browser (Debian: apt install chromium)" >&2
-	@$(BIN)/python -m pytest $(ARGS)
+	@$(BIN)/python -m pytest --numprocesses $(WORKERS) --dist loadgroup $(ARGS)
 
 demo-fair: $(STAMP)
 	@mkdir -p build/demo
