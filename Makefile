@@ -2,7 +2,7 @@
 # Everything is installed into .venv, from the pinned versions in .lock/constraints.txt, by the rule for $(STAMP) below.
 
 .DEFAULT_GOAL := help
-.PHONY: help run test demo-fair soak prove prove-induction spec mutants reach lint format setup lock clean bench profile bench-explorer bench-spark test-kill test-cluster test-planted crosscheck conform
+.PHONY: help run test demo-fair soak prove prove-induction spec mutants reach lint format setup lock clean bench profile bench-explorer bench-spark test-kill test-cluster test-million test-planted crosscheck conform
 
 VENV  := .venv
 BIN   := $(VENV)/bin
@@ -59,9 +59,10 @@ seriatim: how a message queue's threads must behave, as code you can run, break 
                         a peer that cannot be had is skipped with the reason
   make profile          where the time goes on the three hot paths
   make bench-spark      one check by plain Python, DuckDB, Polars and our Spark pipeline; ARGS="--largest 20000000"
-  make test-kill        a stream and an ingest killed with SIGKILL at random moments, KILLS (20) times, then compared
-                        with a batch audit; SEED=n replays the moments' seed
+  make test-kill        a stream, an ingest and an exhaustive campaign killed with SIGKILL at random moments, KILLS (20)
+                        times, then compared with a batch audit; SEED=n replays the moments' seed
   make test-cluster     the pipeline through spark-submit on Spark's own master and two workers, on this machine
+  make test-million     a million bad lines among good ones: each found again in quarantine, in bounded memory
   make test-planted     EVENTS (5,000,000) synthetic events with known violations: all found, and nothing else
   make bench-explorer   only the explorer: frontrun, interleave-test, loom, shuttle, Lincheck, Spin
 
@@ -140,6 +141,9 @@ test-kill: $(STAMP)
 
 test-cluster: $(STAMP)
 	@$(BIN)/python -m pytest tests/pipeline/test_cluster.py -m slow $(ARGS)
+
+test-million: $(STAMP)
+	@$(BIN)/python -m pytest tests/pipeline/test_bad_million.py -m slow -s $(ARGS)
 
 test-planted: $(STAMP)
 	@$(BIN)/python -m seriatim_models.pipeline.recall --events $(EVENTS) $(ARGS)

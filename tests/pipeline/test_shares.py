@@ -123,3 +123,18 @@ def test_whoever_acts_without_a_channel_keeps_connections_together(
 def test_a_hot_queue_goes_first_and_alone() -> None:
     of = [chunks.Chunk("", 100, {"q001": 60, "q002": 10, "q003": 20, "control": 5, "q004": 5})]
     assert chunks._divided(of, 2) == [(["q001"], 65), (["q003", "q002", "q004"], 40)]
+
+
+def test_what_shows_a_loss_is_shown_whole(tmp_path: Path) -> None:
+    """The look into the drained queue stands in a chunk that names no odd message."""
+    on = {"q": "q", "m": "m", "pub": "p", "pseq": 1, "conn": "p", "ch": 1, "gen": 1}
+    events = [
+        Event(i=0, t=0, ev="publish", ph="invoke", rec="r", **on),  # type: ignore[arg-type]  # fields
+        Event(i=1, t=9, ev="publish", ph="ok", rec="r", **on),  # type: ignore[arg-type]  # fields
+        Event(i=2, t=99, ev="note", ph="info", rec="r", q="q", args={"depth": 0}),
+    ]
+    manifest = written(tmp_path, events, 2)
+    (conservation,) = [p for p in BLACKBOX if p.id == "P1"]
+    ((found, _),) = by_shares(tmp_path, manifest, [conservation])
+    assert found == conservation.check(events)
+    assert [e.t for e in found.witness] == [0, 9, 99]

@@ -112,7 +112,7 @@ def _messages(share: chunks.Share, properties: Sequence[AnyProperty]) -> Iterato
 
 def _given(share: chunks.Share, file: str, holders: Names) -> tuple[rows.Given, rows.Rows]:
     """What the events of a chunk say of messages: of all, and of those of this share."""
-    given = rows_of_batch(chunks.in_order(chunks.read_chunk(file, (*COLUMNS, "shelf"))), holders)
+    given = rows_of_batch(chunks.read_chunk(file, (*COLUMNS, "shelf")), holders)
     if share.parts == 1:
         return given, given.rows
     return given, given.rows.only(given.rows.message % np.uint64(share.parts) == share.part)
@@ -122,11 +122,11 @@ def _odd(share: chunks.Share, sifted: sieve.Sieved) -> Iterator[tuple[int, Event
     """The events about odd messages, and the few about none."""
     for file in share.files:
         given, mine = _given(share, file, Names())
-        if not len(places := sifted.about_odd(mine)):
-            yield from given.few
+        # The few as well: they may be shown, and were made of some columns only.
+        few = np.array([place for place, _ in given.few], np.int64)
+        if not len(wanted := np.union1d(sifted.about_odd(mine), few)):
             continue
         batch = chunks.read_chunk(file)
-        wanted = np.union1d(places, np.array([place for place, _ in given.few], np.int64))
         odd = chunks.in_order(batch.filter(pa.array(np.isin(np.asarray(batch["n"]), wanted))))
         for begin in range(0, len(odd), PORTION):
             some = odd.slice(begin, PORTION)
