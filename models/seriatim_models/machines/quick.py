@@ -164,6 +164,7 @@ def host() -> None:
     permits.release(2)
     permits.acquire()
     assert permits.try_acquire(0.01), "two were given"
+    assert not permits.try_acquire(), "and both are taken"
     condition = h.condition(lock)
     with lock:
         assert not condition.wait(0.01), "nobody notified"
