@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import time
 from collections import Counter
 from hashlib import blake2b
 
@@ -11,7 +12,7 @@ import pytest
 from seriatim_models.explorer import Estimate, Progress, Watch, explore
 from seriatim_models.explorer.brute import interleavings
 from seriatim_models.explorer.dpor import Search
-from seriatim_models.explorer.estimate import PartialOrder, estimate, linear_extensions
+from seriatim_models.explorer.estimate import Estimator, PartialOrder, estimate, linear_extensions
 from seriatim_models.explorer.foata import Names
 from seriatim_models.explorer.generated import generate
 from seriatim_models.explorer.litmus import (
@@ -108,6 +109,28 @@ def test_progress_is_told_with_a_size_and_the_time_left() -> None:
     assert told.total is not None
     assert told.left is not None
     assert re.search(r"200 executions, [\d,]+/s, about [\d,]+ .*in all.*, 0:00:0\d left", str(told))
+
+
+def test_walks_take_a_small_part_of_the_time_however_long_they_are(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Where many steps are independent a walk takes a second. The search went on at two executions a second."""
+    clock, spent = [0.0], []
+
+    def spend(self: Estimator, seconds: float) -> Estimate:
+        clock[0] += 1.0
+        spent.append(clock[0])
+        return self.estimate
+
+    monkeypatch.setattr(Estimator, "spend", spend)
+    monkeypatch.setattr(time, "perf_counter", lambda: clock[0])
+    runner = Runner(racy_counter(2), Setting(), Limits())
+    watch = Watch(lambda told: None)
+    for _ in range(400):
+        clock[0] += 0.5
+        watch(runner)
+    assert runner.seconds > 200
+    assert 1 < len(spent) <= 0.06 * runner.seconds
 
 
 def test_a_sample_has_a_size_but_no_end() -> None:

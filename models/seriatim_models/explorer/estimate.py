@@ -34,6 +34,9 @@ DOWNSETS_MAX = 20_000
 SPARE = 0.025
 """Seconds for walks each time that somebody wants to know how far a search is, which is twice a second."""
 
+SHARE = 0.05
+"""Of a search's time, what walks may take."""
+
 WALKS_MAX = 500
 """Walks made at one time at most."""
 
@@ -118,11 +121,16 @@ class Watch:
     def __init__(self, tell: Callable[[Progress], None]) -> None:
         self._tell = tell
         self._estimator: Estimator | None = None
+        self._spent = 0.0
 
     def __call__(self, runner: Runner) -> None:
         if self._estimator is None:
             self._estimator = Estimator(runner.program, runner.setting, runner.limits.max_steps)
-        self._estimator.spend(SPARE)
+        # One walk alone may take a second where many steps are independent, and the search is waiting.
+        if self._spent <= SHARE * runner.seconds:
+            begun = time.perf_counter()
+            self._estimator.spend(SPARE)
+            self._spent += time.perf_counter() - begun
         self._tell(progress(runner, self._estimator.estimate))
 
 
