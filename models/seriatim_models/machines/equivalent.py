@@ -18,6 +18,9 @@ ONLY_TOLD = "a number for the record: that calls have different ones is asked, a
 EQUIVALENT: dict[str, str] = {
     "client.Call: 0 -> 1": "what stands there before the reply is not read: the number comes with the reply",
     "client.Connection.__init__: 0 -> 1": ONLY_TOLD,
+    "client.Connection.reader: without `frame.error is not None`: frame.error is not None and frame.kind == 'gone'": (
+        FOR_THE_TYPES
+    ),
     "client.Connection.close: 1 -> 2": ONLY_TOLD,
     "client.Connection.close: dropped: self._closers += 1": (
         "a number for the record, which tells a reader one who closes from another; nothing asks for it"
