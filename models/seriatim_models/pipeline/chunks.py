@@ -19,7 +19,7 @@ from __future__ import annotations
 
 import zlib
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from pathlib import Path
 
 import msgspec
@@ -290,18 +290,17 @@ def read_chunk(
     Raises `PipelineError` if they are not: the verdicts rest on it.
     """
     try:
-        names = pq.read_schema(file).names
+        footer = pq.read_metadata(file)
+        names = footer.schema.to_arrow_schema().names
         if not {"n", "shelf"} <= set(names):
             raise PipelineError(f"{file}: columns n and shelf are missing")
         chosen = None if columns is None else [c for c in columns if c in names]
         # What repeats is read as codes where nobody wants objects of it.
         coded = [] if columns is None else [c for c in CODED if c in names]
-        with pq.ParquetFile(file, read_dictionary=[*coded, "shelf"]) as held:
-            groups = [
-                g
-                for g in range(held.num_row_groups)
-                if shelves is None or _shelf_of_group(held, g) in shelves
-            ]
+        groups = [
+            g for g, shelf in enumerate(_shelves(footer)) if shelves is None or shelf in shelves
+        ]
+        with pq.ParquetFile(file, metadata=footer, read_dictionary=[*coded, "shelf"]) as held:
             rows = held.read_row_groups(groups, chosen, use_threads=False).combine_chunks()
     except (pa.ArrowException, OSError) as error:
         raise PipelineError(f"{file}: not readable as a chunk: {error}") from error
@@ -323,14 +322,14 @@ def read_chunk(
     return batch
 
 
-def _shelf_of_group(file: pq.ParquetFile, group: int) -> str:
-    """The shelf that a row group has, by the file's own statistics."""
-    of = file.metadata.row_group(group)
-    columns = [of.column(c) for c in range(of.num_columns)]
-    (found,) = [c.statistics for c in columns if c.path_in_schema == "shelf"]
-    if found is None or found.min != found.max:
-        raise PipelineError(f"row group {group} is not of one shelf")
-    return str(found.min)
+def _shelves(footer: pq.FileMetaData) -> Iterator[str]:
+    """The shelf that each row group has, by the file's own statistics."""
+    (at,) = [c for c in range(footer.num_columns) if footer.schema.column(c).path == "shelf"]
+    for group in range(footer.num_row_groups):
+        found = footer.row_group(group).column(at).statistics
+        if found is None or found.min != found.max:
+            raise PipelineError(f"row group {group} is not of one shelf")
+        yield str(found.min)
 
 
 def in_order(batch: pa.RecordBatch) -> pa.RecordBatch:
