@@ -303,3 +303,13 @@ def test_call_ends_in_time_and_its_reply_answers_nobody() -> None:
     c.close()
     reader.join(30)
     assert server.snapshot()["queues"] == {"q": [["m", 1, True]]}
+
+
+def test_a_connection_that_is_gone_is_gone_once_and_opens_no_channel(world: World) -> None:
+    """A frame that was on its way when the connection broke arrives at nobody."""
+    connection = world.connect()
+    world.crash(connection)
+    world.crash(connection)
+    world.server.open(connection.wire, 7)
+    said = [e.ev for e in world.records if e.ev in ("srv_open", "srv_gone")]
+    assert said == ["srv_gone"]
