@@ -106,6 +106,7 @@ def test_stopping_is_quick_even_in_the_middle_of_an_item(guard: Guard) -> None:
     assert time.monotonic() - begun < 2
 
 
+# Elsewhere nothing ends a child when its parent is killed, and guarded.py promises it for Linux only.
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="prctl is Linux's")
 def test_a_child_dies_with_its_parent_even_in_the_middle_of_an_item() -> None:
     script = """
