@@ -93,27 +93,27 @@ demo-fair: $(STAMP)
 	@$(BIN)/seriatim demo fair --svg build/demo/fair.svg $(ARGS)
 
 soak: $(STAMP)
-	@$(BIN)/python -m seriatim_models.machines.soak $(SECONDS) $(ARGS)
+	@$(BIN)/python -m seriatim_workshop.soak $(SECONDS) $(ARGS)
 
 conform: $(STAMP)
-	@$(BIN)/python -m seriatim_models.conformance.systems.run $(SYSTEM) $(ARGS)
+	@$(BIN)/python -m seriatim_workshop.systems.run $(SYSTEM) $(ARGS)
 
 spec: $(STAMP)
-	@$(BIN)/python -m seriatim_models.formal.spin $(ARGS)
-	@$(if $(ARGS),,$(BIN)/python -m seriatim_models.formal.outcomes)
-	@$(if $(ARGS),,$(BIN)/python -m seriatim_models.formal.traces)
+	@$(BIN)/python -m seriatim_workshop.formal.spin $(ARGS)
+	@$(if $(ARGS),,$(BIN)/python -m seriatim_workshop.formal.outcomes)
+	@$(if $(ARGS),,$(BIN)/python -m seriatim_workshop.formal.traces)
 
 prove: prove-induction
-	@$(BIN)/python -m seriatim_models.machines.prove $(ARGS)
+	@$(BIN)/python -m seriatim_workshop.proofs.run $(ARGS)
 
 prove-induction: $(STAMP)
-	@$(BIN)/python -m seriatim_models.formal.induction
+	@$(BIN)/python -m seriatim_workshop.formal.induction
 
 mutants: $(STAMP)
-	@$(BIN)/python -m seriatim_models.machines.mutate $(if $(SAMPLE),--sample $(SAMPLE)) $(ARGS)
+	@$(BIN)/python -m seriatim_workshop.mutation.run $(if $(SAMPLE),--sample $(SAMPLE)) $(ARGS)
 
 reach: $(STAMP)
-	@$(BIN)/python -m seriatim_models.machines.reach $(ARGS)
+	@$(BIN)/python -m seriatim_workshop.reach $(ARGS)
 
 lint: $(STAMP)
 	@$(BIN)/ruff check .
@@ -122,19 +122,19 @@ lint: $(STAMP)
 
 crosscheck: $(STAMP)
 	@mkdir -p $(dir $(CROSSCHECK))
-	@$(BIN)/python -m seriatim_models.explorer.crosscheck --programs $(PROGRAMS) --resume $(CROSSCHECK) $(ARGS)
+	@$(BIN)/python -m seriatim_workshop.crosscheck.run --programs $(PROGRAMS) --resume $(CROSSCHECK) $(ARGS)
 
 bench: $(STAMP)
-	@$(BIN)/python -m seriatim_models.bench $(ARGS)
+	@$(BIN)/python -m seriatim_workshop.bench $(ARGS)
 
 profile: $(STAMP)
-	@$(BIN)/python -m seriatim_models.bench.profile $(ARGS)
+	@$(BIN)/python -m seriatim_workshop.bench.profile $(ARGS)
 
 bench-explorer: $(STAMP)
-	@$(BIN)/python -m seriatim_models.bench explorer $(ARGS)
+	@$(BIN)/python -m seriatim_workshop.bench explorer $(ARGS)
 
 bench-spark: $(STAMP)
-	@$(BIN)/python -m seriatim_models.bench pipeline $(ARGS)
+	@$(BIN)/python -m seriatim_workshop.bench pipeline $(ARGS)
 
 test-kill: $(STAMP)
 	@KILLS=$(KILLS) $(BIN)/python -m pytest tests/pipeline/test_kill.py -m slow -s $(ARGS)
@@ -146,7 +146,7 @@ test-million: $(STAMP)
 	@$(BIN)/python -m pytest tests/pipeline/test_bad_million.py -m slow -s $(ARGS)
 
 test-planted: $(STAMP)
-	@$(BIN)/python -m seriatim_models.pipeline.recall --events $(EVENTS) $(ARGS)
+	@$(BIN)/python -m seriatim_workshop.detection_recall --events $(EVENTS) $(ARGS)
 
 format: $(STAMP)
 	@$(BIN)/ruff check --fix .

@@ -17,7 +17,11 @@ import pytest
 
 ROOT = Path(__file__).resolve().parent.parent
 TOP_LEVEL = {"spec", "reference", "tests", "models", "pyproject.toml", "Makefile", "README.md"}
-SOURCES = {"seriatim": ROOT / "reference", "seriatim_models": ROOT / "models"}
+SOURCES = {
+    "seriatim": ROOT / "reference",
+    "seriatim_models": ROOT / "models",
+    "seriatim_workshop": ROOT / "models",
+}
 
 
 @dataclass(frozen=True)
@@ -170,25 +174,25 @@ def test_only_the_command_line_calls_the_pipeline() -> None:
             i
             for i in callers
             if not within(i.importer, "seriatim_models.cli")
-            and not within(i.importer, "seriatim_models.bench")
+            and not within(i.importer, "seriatim_workshop")
         ],
-        "the pipeline calls properties and explorer, and only seriatim_models.cli calls it (and the bench, to time it)",
+        "only seriatim_models.cli and the workshop call the pipeline, which calls properties and explorer",
     )
     complain(
-        [i for i in callers if not i.lazy],
+        [i for i in callers if not i.lazy and within(i.importer, "seriatim_models.cli")],
         "import the pipeline inside the function that uses it, so that the command starts without it",
     )
 
 
-def test_the_bench_is_an_end() -> None:
+def test_the_product_does_without_the_workshop() -> None:
     complain(
         [
             i
             for i in IMPORTS
-            if within(i.imported, "seriatim_models.bench")
-            and not within(i.importer, "seriatim_models.bench")
+            if within(i.imported, "seriatim_workshop")
+            and not within(i.importer, "seriatim_workshop")
         ],
-        "the bench measures everything and serves nothing: move what others need out of it",
+        "seriatim_workshop is not in the wheel: move what the product needs out of it",
     )
 
 

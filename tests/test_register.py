@@ -5,9 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from seriatim_models.programs import MUTANTS, PROGRAMS, Mutant, Program, register
-from seriatim_models.programs.variants import diff
+from seriatim_models.programs import MUTANTS, PROGRAMS, Mutant, Program
+from seriatim_models.programs.mutant_modules import diff
 from seriatim_models.properties import PROPERTIES
+from seriatim_workshop import property_register
 
 REGISTER = Path(__file__).parent.parent / "spec" / "PROPERTIES.md"
 
@@ -30,9 +31,9 @@ DUE = [f"{kind}-{n}" for kind, count in COUNTS.items() for n in range(1, count +
 
 def test_register_is_up_to_date() -> None:
     text = REGISTER.read_text(encoding="utf-8")
-    assert register.renewed(text) == text, (
+    assert property_register.renewed(text) == text, (
         "spec/PROPERTIES.md differs from the registries: "
-        "run python -m seriatim_models.programs.register spec/PROPERTIES.md and look at the difference"
+        "run python -m seriatim_workshop.property_register spec/PROPERTIES.md and look at the difference"
     )
 
 

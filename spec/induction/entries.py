@@ -9,7 +9,7 @@ in a queue with priorities an arrival may stand before others (`insert`), and it
 
 from z3 import And, BoolSort, DeclareSort, EnumSort, If, Implies, IntSort, Not, Or, Xor
 
-from seriatim_models.formal.theory import State, System, Term, at, every
+from seriatim_workshop.formal.theory import State, System, Term, at, every
 
 Entry, Consumer, Thread, Mark = map(DeclareSort, ("Entry", "Consumer", "Thread", "Mark"))
 Status, STATES = EnumSort(

@@ -5,7 +5,7 @@ A move between lists is two steps, under the consumer's own lock: out of the one
 
 from z3 import And, BoolSort, DeclareSort, EnumSort, Implies, Not, Or
 
-from seriatim_models.formal.theory import State, System, Term, at, every
+from seriatim_workshop.formal.theory import State, System, Term, at, every
 
 Consumer, Thread = map(DeclareSort, ("Consumer", "Thread"))
 List, LISTS = EnumSort(

@@ -11,7 +11,7 @@ which it does before its walk (`entries`: nothing wanted behind a pointer, but w
 
 from z3 import And, BoolSort, DeclareSort, EnumSort, Implies, Not, Or
 
-from seriatim_models.formal.theory import State, System, Term, at, every, some
+from seriatim_workshop.formal.theory import State, System, Term, at, every, some
 
 Message, Consumer, Thread = map(DeclareSort, ("Message", "Consumer", "Thread"))
 List, (NOT_INTERESTED, INTERESTED, NOTIFIED) = EnumSort(

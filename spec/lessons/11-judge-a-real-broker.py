@@ -9,7 +9,7 @@ from seriatim_models.history import read_history
 from seriatim_models.history.complete import complete
 from seriatim_models.properties import Verdict
 from seriatim_models.properties.blackbox import BLACKBOX
-from seriatim_models.properties.whitebox import judge
+from seriatim_models.properties.whitebox.judging import judge
 
 
 def broken() -> dict[str, set[str]]:

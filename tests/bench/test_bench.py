@@ -11,11 +11,19 @@ import msgspec
 import pytest
 from rich.console import Console
 
-from seriatim_models.bench import exploring, growing, histories, oracle, profile, show
-from seriatim_models.bench.explorers import HERE, SPIN, Absent, Outcome, explore_here, outcome, run
-from seriatim_models.bench.growth import fit
-from seriatim_models.bench.measure import Measured, Row, Series
-from seriatim_models.bench.programs import MISTAKES, SPEED
+from seriatim_workshop.bench import exploring, growing, histories, oracle, profile, show
+from seriatim_workshop.bench.explorers import (
+    HERE,
+    SPIN,
+    Absent,
+    Outcome,
+    explore_here,
+    outcome,
+    run,
+)
+from seriatim_workshop.bench.growth import fit
+from seriatim_workshop.bench.measure import Measured, Row, Series
+from seriatim_workshop.bench.programs import MISTAKES, SPEED
 
 NAMES = set(SPEED) | set(MISTAKES)
 

@@ -15,9 +15,9 @@ from types import SimpleNamespace
 import pytest
 
 from seriatim_models import cli, explorer, pipeline, programs, properties
-from seriatim_models.cli import fates, lab
+from seriatim_models.cli import counterexample_annotation, lesson_runner
 from seriatim_models.conformance import profiles
-from seriatim_models.explorer.counterexample import Step
+from seriatim_models.explorer.trace.counterexample import Step
 from seriatim_models.history import Event, HistoryError
 from seriatim_models.properties import blackbox
 from seriatim_models.properties.base import Finding, Verdict
@@ -166,8 +166,8 @@ def world(monkeypatch: pytest.MonkeyPatch) -> World:
         (programs, "MUTANTS", mutants),
         (programs, "check_program", check_program),
         (programs, "replay", replay),
-        (lab, "stories", lambda lesson: {}),  # chapters run real programs
-        (fates, "decided", lambda run: run),  # the fakes cannot be explored
+        (lesson_runner, "stories", lambda lesson: {}),  # chapters run real programs
+        (counterexample_annotation, "decided", lambda run: run),  # the fakes cannot be explored
         (pipeline, "audit_paths", _audit(made)),
         (
             properties,

@@ -10,7 +10,7 @@ import pytest
 
 from seriatim_models.cli import run
 from seriatim_models.history import Header, read_history, write_history
-from seriatim_models.properties.fast.made import Broker
+from seriatim_workshop.bench.simulated_broker import Broker
 
 
 @pytest.fixture

@@ -9,7 +9,7 @@ from xml.etree import ElementTree as ET
 
 import pytest
 
-from seriatim_models.cli.gather import edit
+from seriatim_models.cli.report_builder import edit
 
 
 def test_all_programs_are_checked_and_well(world: Any, run: Any) -> None:

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from seriatim_models.cli import app
-from seriatim_models.cli.manual import TOPICS
+from seriatim_models.cli.help_page import TOPICS
 
 TWO_HOLDERS = """\
 {"schema": "qh/1", "run": "day", "rec": "me", "lvl": "api", "clk": "here"}

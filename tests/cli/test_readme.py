@@ -11,7 +11,7 @@ from typing import Any
 import click
 import pytest
 
-from seriatim_models.cli import app, lab
+from seriatim_models.cli import app, lesson_runner
 from seriatim_models.programs import MUTANTS
 from seriatim_models.report import lessons
 
@@ -52,7 +52,7 @@ def checkout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A folder like the checkout, in which what the commands write does no harm."""
     for name in ("tests", "spec"):
         (tmp_path / name).symlink_to(ROOT / name)
-    (tmp_path / "mine.py").write_text(lessons.all_in(lab.folder())[0].start)
+    (tmp_path / "mine.py").write_text(lessons.all_in(lesson_runner.folder())[0].start)
     monkeypatch.chdir(tmp_path)
     return tmp_path
 
@@ -132,7 +132,7 @@ def test_a_finding_breaks_what_is_said(breaks: str, mutant: str) -> None:
 
 def test_the_number_of_lessons_is_right() -> None:
     assert "[eleven lessons]" in README
-    assert len(lessons.all_in(lab.folder())) == 11
+    assert len(lessons.all_in(lesson_runner.folder())) == 11
 
 
 def test_the_picture_is_what_the_command_draws(run: Any, tmp_path: Path) -> None:

@@ -12,7 +12,7 @@ from seriatim.client import Channel, Closed, Connection, Delivery, Executor, Mes
 from seriatim.host import Threads
 from seriatim_models.history.event import Event, event
 from seriatim_models.properties import Verdict
-from seriatim_models.properties.client import CLIENT
+from seriatim_models.properties.whitebox.client import CLIENT
 
 PATIENCE = 30
 """Seconds until a test that hangs says so; no test that passes waits this long."""

@@ -10,10 +10,16 @@ from hypothesis import strategies as st
 
 import seriatim.client as reference
 from seriatim_models.explorer import Pos, Result, World, explore
-from seriatim_models.machines.concurrent import verdict
+from seriatim_models.machines.client.generated_programs import (
+    CALLBACKS,
+    FLAGS,
+    OPERATIONS,
+    Plan,
+    build,
+)
+from seriatim_models.machines.queue.concurrent import verdict
 from seriatim_models.programs import MUTANTS
-from seriatim_models.programs.client_drawn import CALLBACKS, FLAGS, OPERATIONS, Plan, build
-from seriatim_models.programs.variants import load
+from seriatim_models.programs.mutant_modules import load
 
 QUICK = settings(
     max_examples=25,

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from seriatim_models.conformance.search import Bounds
-from seriatim_models.conformance.systems import run, servers
-from seriatim_models.conformance.systems.registry import SYSTEMS, Listed
+from seriatim_workshop.systems import run, servers
+from seriatim_workshop.systems.registry import SYSTEMS, Listed
 
 from .conftest import ROOT
 

@@ -17,7 +17,7 @@ from seriatim_models.explorer import (
     World,
     explore,
 )
-from seriatim_models.explorer.litmus import locked_counter, racy_counter
+from seriatim_workshop.litmus import locked_counter, racy_counter
 
 
 def test_rejects_a_real_thread() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 
 from seriatim_models.explorer import Dpor, Result, World, explore
-from seriatim_models.explorer.litmus import racy_counter
+from seriatim_workshop.litmus import racy_counter
 
 
 def test_executions_that_ran_out_make_it_inconclusive() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from seriatim_models.explorer import Dpor, Pct, Pos, Random, explore
-from seriatim_models.explorer.litmus import Known, known_counts, racy_counter
+from seriatim_workshop.litmus import Known, known_counts, racy_counter
 
 
 @pytest.mark.parametrize("known", known_counts(), ids=lambda k: k.name)

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from seriatim_models.explorer.crosscheck import compare_generated
-from seriatim_models.explorer.generated import FLAVOURS, generate
+from seriatim_workshop.crosscheck.generated_programs import FLAVOURS, generate
+from seriatim_workshop.crosscheck.run import compare_generated
 
 SLICE = 40
-"""Programs of each flavour here; `python -m seriatim_models.explorer.crosscheck` runs as many as you like."""
+"""Programs of each flavour here; `python -m seriatim_workshop.crosscheck.run` runs as many as you like."""
 
 
 @pytest.mark.parametrize("flavour", range(len(FLAVOURS)), ids=list(FLAVOURS))

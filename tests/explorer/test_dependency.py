@@ -12,11 +12,11 @@ from typing import Any
 
 import pytest
 
-from seriatim_models.explorer.execution import Execution, Thread
-from seriatim_models.explorer.generated import FLAVOURS, Generated, generate
-from seriatim_models.explorer.generated import Runner as Interpreter
-from seriatim_models.explorer.operations import Operation, Reacquire
-from seriatim_models.explorer.runner import Limits, Runner, Setting
+from seriatim_models.explorer.model.execution import Execution, Thread
+from seriatim_models.explorer.model.operations import Operation, Reacquire
+from seriatim_models.explorer.search.runner import Limits, Runner, Setting
+from seriatim_workshop.crosscheck.generated_programs import FLAVOURS, Generated, generate
+from seriatim_workshop.crosscheck.generated_programs import Runner as Interpreter
 
 STATES = 60
 """Random states of each flavour."""

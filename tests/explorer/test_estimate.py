@@ -10,12 +10,18 @@ from hashlib import blake2b
 import pytest
 
 from seriatim_models.explorer import Estimate, Progress, Watch, explore
-from seriatim_models.explorer.brute import interleavings
-from seriatim_models.explorer.dpor import Search
-from seriatim_models.explorer.estimate import Estimator, PartialOrder, estimate, linear_extensions
-from seriatim_models.explorer.foata import Names
-from seriatim_models.explorer.generated import generate
-from seriatim_models.explorer.litmus import (
+from seriatim_models.explorer.search.dpor import Search
+from seriatim_models.explorer.search.estimate import (
+    Estimator,
+    PartialOrder,
+    estimate,
+    linear_extensions,
+)
+from seriatim_models.explorer.search.runner import Limits, Runner, Setting
+from seriatim_models.explorer.trace.foata import Names
+from seriatim_workshop.crosscheck.brute_force import interleavings
+from seriatim_workshop.crosscheck.generated_programs import generate
+from seriatim_workshop.litmus import (
     Program,
     casrot,
     example2,
@@ -25,7 +31,6 @@ from seriatim_models.explorer.litmus import (
     racy_counter,
     readers,
 )
-from seriatim_models.explorer.runner import Limits, Runner, Setting
 
 PROGRAMS: list[Program] = [
     readers(4), racy_counter(2), lastzero(2), casrot(4), example2, lost_wakeup, locked_counter(3),

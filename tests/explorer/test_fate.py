@@ -7,12 +7,12 @@ from collections.abc import Callable
 import pytest
 
 from seriatim_models.explorer import Counterexample, World, explore
-from seriatim_models.explorer.brute import interleavings
-from seriatim_models.explorer.fate import Fate, fate
-from seriatim_models.explorer.litmus import aba, crossed_locks, racy_counter, stolen_wakeup
-from seriatim_models.explorer.runner import Limits, Runner, Setting
+from seriatim_models.explorer.search.runner import Limits, Runner, Setting
+from seriatim_models.explorer.trace.point_of_no_return import Fate, fate
 from seriatim_models.programs import MUTANTS, PROGRAMS
 from seriatim_models.programs.check import Judge, check_program, runnable
+from seriatim_workshop.crosscheck.brute_force import interleavings
+from seriatim_workshop.litmus import aba, crossed_locks, racy_counter, stolen_wakeup
 
 Program = Callable[[World], None]
 

@@ -23,13 +23,13 @@ from seriatim_models.explorer import (
     World,
     explore,
 )
-from seriatim_models.explorer.dpor import Search
-from seriatim_models.explorer.execution import Execution, Space, Thread
-from seriatim_models.explorer.frontier import add_counts
-from seriatim_models.explorer.generated import generate
-from seriatim_models.explorer.litmus import MISTAKES, lastzero, peterson, racy_counter
-from seriatim_models.explorer.parallel import Master, answer, below, run_portion
-from seriatim_models.explorer.runner import Limits, Program, Runner, Setting
+from seriatim_models.explorer.model.execution import Execution, Space, Thread
+from seriatim_models.explorer.search.dpor import Search
+from seriatim_models.explorer.search.frontier import add_counts
+from seriatim_models.explorer.search.parallel import Master, answer, below, run_portion
+from seriatim_models.explorer.search.runner import Limits, Program, Runner, Setting
+from seriatim_workshop.crosscheck.generated_programs import generate
+from seriatim_workshop.litmus import MISTAKES, lastzero, peterson, racy_counter
 
 
 def test_a_search_goes_on_where_it_was(tmp_path: Path) -> None:
@@ -191,8 +191,9 @@ def test_an_exploration_that_is_over_leaves_nothing_behind() -> None:
 
 KILLED = """
 import sys
-from seriatim_models.explorer import explore, search
-from seriatim_models.explorer.litmus import racy_counter
+import seriatim_models.explorer.search.explore as search
+from seriatim_models.explorer import explore
+from seriatim_workshop.litmus import racy_counter
 search.SAVE_EVERY = 0.0
 explore(racy_counter(4), checkpoint=sys.argv[1])
 """

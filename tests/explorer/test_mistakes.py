@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from seriatim_models.explorer import Replay, World, explore
-from seriatim_models.explorer.litmus import MISTAKES, REPAIRS, Program
-from seriatim_models.explorer.litmus import lost_wakeup as lost
-from seriatim_models.explorer.world import Cell
+from seriatim_models.explorer.model.world import Cell
+from seriatim_workshop.litmus import MISTAKES, REPAIRS, Program
+from seriatim_workshop.litmus import lost_wakeup as lost
 
 
 @pytest.mark.parametrize("name", MISTAKES)

@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 
 from seriatim_models.explorer import Violation, World, explore
-from seriatim_models.explorer.litmus import MISTAKES, lost_wakeup
+from seriatim_workshop.litmus import MISTAKES, lost_wakeup
 
 LOST = """\
 lost wake-up: waiter waits on condition c, and nobody is left to notify it; waiter sleeps on c since step 7; the last

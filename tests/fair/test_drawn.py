@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 
 import seriatim.fair as reference
 from seriatim_models.explorer import Pos, Result, World, explore
-from seriatim_models.machines.concurrent import verdict
+from seriatim_models.machines.queue.concurrent import verdict
 from seriatim_models.programs import MUTANTS
 from seriatim_models.programs.fair import FairScene
-from seriatim_models.programs.variants import load
+from seriatim_models.programs.mutant_modules import load
 
 QUICK = settings(
     max_examples=25,

@@ -11,7 +11,7 @@ from seriatim.fair import FairConsumer, Slot
 from seriatim.host import Threads
 from seriatim_models.history.event import Event, event
 from seriatim_models.properties import Verdict
-from seriatim_models.properties.fair import FAIR
+from seriatim_models.properties.whitebox.fair import FAIR
 
 PATIENCE = 30
 Delivery = tuple[str, int]

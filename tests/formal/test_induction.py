@@ -3,8 +3,8 @@
 import pytest
 import z3
 
-from seriatim_models.formal import induction, theory
-from seriatim_models.formal.theory import State, System, Term, at, every
+from seriatim_workshop.formal import induction, theory
+from seriatim_workshop.formal.theory import State, System, Term, at, every
 
 SYSTEMS = [theory.load(name) for name in theory.SYSTEMS]
 

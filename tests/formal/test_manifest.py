@@ -2,8 +2,8 @@
 
 from collections import defaultdict
 
-from seriatim_models.formal import SPEC, manifest
 from seriatim_models.properties import PROPERTIES
+from seriatim_workshop.formal import SPEC, manifest
 
 RUNS = manifest.read().runs
 
@@ -16,7 +16,7 @@ def test_every_run_is_of_a_known_property_and_a_model_that_exists() -> None:
 
 def test_every_run_has_its_states_and_depth_pinned() -> None:
     for run in RUNS:
-        assert run.states > 0, f"{run.name}: run python -m seriatim_models.formal.spin --pin"
+        assert run.states > 0, f"{run.name}: run python -m seriatim_workshop.formal.spin --pin"
         assert run.depth > 0 or run.kind != "holds"
 
 

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from seriatim_models.formal import outcomes, pairs
 from seriatim_models.programs import PROGRAMS
+from seriatim_workshop.formal import outcomes, pairs
 
 # Programs of the machine, not of .venv. `make spec`, which runs before the tests in .ci/run, installs them and makes
 # the same comparison over all pairs, without a skip.

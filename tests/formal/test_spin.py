@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from seriatim_models.formal import manifest, spin, tools
+from seriatim_workshop.formal import manifest, spin, tools
 
 PINNED = manifest.read()
 RUN = PINNED.runs[0]

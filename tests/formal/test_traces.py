@@ -2,10 +2,10 @@
 
 import pytest
 
-from seriatim_models.formal import traces
-from seriatim_models.formal.concrete import Concrete, NotThat
-from seriatim_models.formal.theory import load
-from seriatim_models.formal.traces import Case, follow
+from seriatim_workshop.formal import traces
+from seriatim_workshop.formal.concrete import Concrete, NotThat
+from seriatim_workshop.formal.theory import load
+from seriatim_workshop.formal.traces import Case, follow
 
 
 def case(name: str) -> Case:

@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from seriatim_models.cli import lab
+from seriatim_models.cli import lesson_runner
 from seriatim_models.report import lessons
 
-CHAPTERS = lessons.all_in(lab.folder())
+CHAPTERS = lessons.all_in(lesson_runner.folder())
 
 
 def test_alone_it_lists_the_chapters(run: Any) -> None:

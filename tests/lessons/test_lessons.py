@@ -12,12 +12,12 @@ from typing import Any
 
 import pytest
 
-from seriatim_models.cli import lab
+from seriatim_models.cli import lesson_runner
 from seriatim_models.explorer import Result
 from seriatim_models.report import lessons
 from seriatim_models.report.lessons import Lesson, LessonError, prints_as_told
 
-CHAPTERS = lessons.all_in(lab.folder())
+CHAPTERS = lessons.all_in(lesson_runner.folder())
 
 
 def named(lesson: Lesson) -> str:
@@ -30,7 +30,7 @@ def test_there_are_enough() -> None:
 
 @pytest.mark.parametrize("lesson", CHAPTERS, ids=named)
 def test_a_chapter_prints_what_it_says(lesson: Lesson, checkout: Path) -> None:
-    place = lab.Lab()
+    place = lesson_runner.Lab()
     compared = 0
     for step in lesson.runs:
         printed = io.StringIO()
@@ -51,7 +51,7 @@ def test_a_chapter_prints_what_it_says(lesson: Lesson, checkout: Path) -> None:
 
 @pytest.mark.parametrize("lesson", CHAPTERS, ids=named)
 def test_a_chapter_has_something_to_step_through(lesson: Lesson, checkout: Path) -> None:
-    found = lab.stories(lesson)
+    found = lesson_runner.stories(lesson)
     assert found
     assert all(told.broken or told.what for told in found.values())
     page = lessons.page(lesson, found, CHAPTERS)
@@ -72,7 +72,7 @@ def test_a_chapter_names_its_source(lesson: Lesson) -> None:
 
 @pytest.mark.parametrize("lesson", CHAPTERS, ids=named)
 def test_commands_in_the_prose_can_be_typed(lesson: Lesson, checkout: Path, run: Any) -> None:
-    place = lab.Lab()
+    place = lesson_runner.Lab()
     for step in lesson.runs:
         if step.kind == "python":
             place.run(step)
@@ -87,7 +87,7 @@ def test_commands_in_the_prose_can_be_typed(lesson: Lesson, checkout: Path, run:
 def judged(lesson: Lesson, source: str, file: Path) -> bool:
     file.write_text(source)
     try:
-        found = lab.check(lesson, file)
+        found = lesson_runner.check(lesson, file)
     except AssertionError:
         return False
     return all(f.verdict == "ok" for f in found)
@@ -241,7 +241,7 @@ def test_rejects_chapters_with_a_gap(tmp_path: Path) -> None:
 def test_the_list_of_chapters_is_theirs() -> None:
     listed = re.findall(
         r"^(\d+)\. \[(.+?)\]\((.+?)\)",
-        (lab.folder() / "README.md").read_text(encoding="utf-8"),
+        (lesson_runner.folder() / "README.md").read_text(encoding="utf-8"),
         re.MULTILINE,
     )
     assert listed == [(str(c.number), c.title, Path(c.file).name) for c in CHAPTERS]
@@ -251,5 +251,5 @@ def test_a_check_that_explores_says_how_much(tmp_path: Path) -> None:
     lesson = CHAPTERS[1]
     mine = tmp_path / "mine.py"
     mine.write_text(lesson.answer)
-    found = lab.check(lesson, mine)
+    found = lesson_runner.check(lesson, mine)
     assert all(isinstance(f, Result) and (f.traces or 0) > 1 for f in found)

@@ -12,7 +12,7 @@ from seriatim.log import Channel, Handler, Memory, Storage, Topic
 from seriatim_models.history.event import Event, event
 from seriatim_models.programs.log import rest
 from seriatim_models.properties import Verdict
-from seriatim_models.properties.log import LOG
+from seriatim_models.properties.whitebox.log import LOG
 
 PATIENCE = 30
 """Seconds until a test that hangs says so; no test that passes waits this long."""

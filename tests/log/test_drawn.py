@@ -10,10 +10,10 @@ from hypothesis import strategies as st
 
 import seriatim.log as reference
 from seriatim_models.explorer import Pos, Result, World, explore
-from seriatim_models.machines.concurrent import verdict
+from seriatim_models.machines.log.generated_programs import OPERATIONS, Plan, build
+from seriatim_models.machines.queue.concurrent import verdict
 from seriatim_models.programs import MUTANTS
-from seriatim_models.programs.log_drawn import OPERATIONS, Plan, build
-from seriatim_models.programs.variants import load
+from seriatim_models.programs.mutant_modules import load
 
 QUICK = settings(
     max_examples=25,

@@ -4,12 +4,12 @@ import ast
 
 import pytest
 
-from seriatim_models.machines import mutate
-from seriatim_models.machines.equivalent import EQUIVALENT
-from seriatim_models.machines.mutate import judge
-from seriatim_models.machines.mutations import FILES, ROOT, mutations
-from seriatim_models.machines.reach import EXPLAINED, Reach
 from seriatim_models.programs import PROGRAMS
+from seriatim_workshop.mutation import run
+from seriatim_workshop.mutation.equivalent import EQUIVALENT
+from seriatim_workshop.mutation.operators import FILES, ROOT, mutations
+from seriatim_workshop.mutation.run import judge
+from seriatim_workshop.reach import EXPLAINED, Reach
 
 
 def test_each_mutation_is_another_module_that_compiles() -> None:
@@ -66,10 +66,10 @@ def test_going_round_in_circles_is_caught() -> None:
 
 
 def test_who_sleeps_is_in_nobodys_way(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(mutate, "NAP", 1)
+    monkeypatch.setattr(run, "NAP", 1)
     wrong = "raise ValueError('no')"
     sleeps = f"import time; time.sleep(15); {wrong}"
-    fates = mutate.judge_all([("queue", sleeps), ("queue", wrong)], jobs=1)
+    fates = run.judge_all([("queue", sleeps), ("queue", wrong)], jobs=1)
     assert [n for n, _ in fates] == [1, 0]
 
 

@@ -7,7 +7,7 @@ import pytest
 import seriatim.queue as reference
 from seriatim.host import Cell, Threads
 from seriatim_models.explorer import World, explore
-from seriatim_models.machines.host import Calm
+from seriatim_models.machines.queue.single_threaded_host import Calm
 
 
 class Steps(Threads):

@@ -5,9 +5,9 @@ from hypothesis import HealthCheck, Phase, core, settings
 from hypothesis.stateful import run_state_machine_as_test
 
 import seriatim.queue as reference
-from seriatim_models.machines.sequential import KINDS, machine
+from seriatim_models.machines.queue.sequential import KINDS, machine
 from seriatim_models.programs import MUTANTS
-from seriatim_models.programs.variants import load
+from seriatim_models.programs.mutant_modules import load
 
 QUICK = settings(
     max_examples=60,

@@ -10,8 +10,8 @@ from hypothesis.stateful import run_state_machine_as_test
 
 import seriatim.queue as reference
 from seriatim_models.history.event import Event
-from seriatim_models.machines.plans import Plan, plans
-from seriatim_models.machines.sequential import KINDS, machine
+from seriatim_models.machines.queue.generated_programs import Plan, plans
+from seriatim_models.machines.queue.sequential import KINDS, machine
 
 DRAWN = settings(
     max_examples=300,

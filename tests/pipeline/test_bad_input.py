@@ -22,7 +22,7 @@ from seriatim_models.history.faults import REASON_MAX, TEXT_MAX
 from seriatim_models.history.header import Header
 from seriatim_models.history.lines import LINE_MAX, lines
 from seriatim_models.pipeline import AuditReport, PipelineError, audit_paths, java
-from seriatim_models.pipeline.runs import Placed, plan, read
+from seriatim_models.pipeline.audit.runs import Placed, plan, read
 from seriatim_models.properties.blackbox import BLACKBOX
 
 from .conftest import DATA
@@ -119,7 +119,7 @@ class Said(NamedTuple):
 @pytest.fixture(scope="module")
 def answers(spark: Any, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Said]:
     """Of the local engine, of Spark's, and of the stream."""
-    from seriatim_models.pipeline.stream import Stream
+    from seriatim_models.pipeline.stream.streaming import Stream
 
     top = tmp_path_factory.mktemp("bad")
     make(top / "in")
@@ -232,7 +232,7 @@ def test_several(said: Said) -> None:
 
 def test_two_clocks(spark: Any, tmp_path: Path) -> None:
     """clocks of several machines in one run: an audit refuses it; a stream refuses the later file and goes on."""
-    from seriatim_models.pipeline.stream import Stream
+    from seriatim_models.pipeline.stream.streaming import Stream
 
     (tmp_path / "in").mkdir()
     for name in "ab":
@@ -299,7 +299,7 @@ def test_changes(spark: Any, engine: str, tmp_path: Path, growing: Callable[[], 
 
 def test_changes_under_a_stream(spark: Any, tmp_path: Path, growing: Callable[[], int]) -> None:
     """a file that changes after a stream read it: in quarantine, once, and its run has a gap."""
-    from seriatim_models.pipeline.stream import Stream
+    from seriatim_models.pipeline.stream.streaming import Stream
 
     stream = Stream(spark, tmp_path / "in", tmp_path / "out", BLACKBOX)
     stream.run(once=True)

@@ -19,7 +19,7 @@ import zstandard
 
 from seriatim_models.history.faults import REASON_MAX, TEXT_MAX
 from seriatim_models.history.lines import LINE_MAX
-from seriatim_models.pipeline import tables
+from seriatim_models.pipeline.audit import tables
 
 pytestmark = [pytest.mark.slow, pytest.mark.spark, pytest.mark.timeout(1800)]
 

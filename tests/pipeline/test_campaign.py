@@ -18,10 +18,10 @@ import pyarrow.parquet as pq
 import pytest
 
 from seriatim_models.explorer import World
-from seriatim_models.explorer.world import Lock
+from seriatim_models.explorer.model.world import Lock
 from seriatim_models.pipeline import PipelineError
-from seriatim_models.pipeline.guarded import Guard
-from seriatim_models.pipeline.items import Item, items, run
+from seriatim_models.pipeline.campaign.isolation import Guard
+from seriatim_models.pipeline.campaign.items import Item, items, run
 from seriatim_models.programs import PROGRAMS
 from seriatim_models.programs.base import Program
 
@@ -111,8 +111,8 @@ def test_stopping_is_quick_even_in_the_middle_of_an_item(guard: Guard) -> None:
 def test_a_child_dies_with_its_parent_even_in_the_middle_of_an_item() -> None:
     script = """
 import threading
-from seriatim_models.pipeline.guarded import Guard
-from seriatim_models.pipeline.items import Item
+from seriatim_models.pipeline.campaign.isolation import Guard
+from seriatim_models.pipeline.campaign.items import Item
 guard = Guard(0)
 print(next(guard.outcomes([Item("x", test="who")], 60, lambda: False)).why, flush=True)
 list(guard.outcomes([Item("x", test="hang")], 3600, lambda: False))
@@ -131,7 +131,7 @@ list(guard.outcomes([Item("x", test="hang")], 3600, lambda: False))
 
 
 def test_batches_begin_large_and_end_with_single_items() -> None:
-    from seriatim_models.pipeline.campaign import batches
+    from seriatim_models.pipeline.campaign.run import batches
 
     work = [Item("x", seed=n) for n in range(1000)]
     dealt = batches(work, 2)
@@ -183,8 +183,8 @@ class TestOnSpark:
     pytestmark = spark_marks
 
     def test_a_campaign_goes_on_where_it_was(self, spark: Any, tmp_path: Path) -> None:
-        from seriatim_models.pipeline.campaign import SCHEMA, Progress, campaign
-        from seriatim_models.pipeline.journal import Journal
+        from seriatim_models.pipeline.campaign.checkpoint import Journal
+        from seriatim_models.pipeline.campaign.run import SCHEMA, Progress, campaign
 
         work = items(
             ["immediate"], ["", "published-immediate"], ["pct", "random"], range(2), executions=200
@@ -224,7 +224,7 @@ class TestOnSpark:
         assert sum(1 for _ in Journal(tmp_path).news()) == before, "something was done again"
 
     def test_the_first_bug_ends_it_within_a_second(self, spark: Any, tmp_path: Path) -> None:
-        from seriatim_models.pipeline.campaign import Bounds, campaign
+        from seriatim_models.pipeline.campaign.run import Bounds, campaign
 
         found = Item("x", test="find 0.5")
         # It goes first, whatever the number of cores; the others last an hour each.

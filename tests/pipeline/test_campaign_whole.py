@@ -14,12 +14,12 @@ import pyarrow.parquet as pq
 import pytest
 
 from seriatim_models.explorer import World
-from seriatim_models.explorer.dpor import Search
-from seriatim_models.explorer.guard import guarded
-from seriatim_models.explorer.runner import Runner
+from seriatim_models.explorer.model.guard import guarded
+from seriatim_models.explorer.search.dpor import Search
+from seriatim_models.explorer.search.runner import Runner
 from seriatim_models.pipeline import PipelineError
-from seriatim_models.pipeline.guarded import Guard
-from seriatim_models.pipeline.items import Item, run
+from seriatim_models.pipeline.campaign.isolation import Guard
+from seriatim_models.pipeline.campaign.items import Item, run
 from seriatim_models.programs import PROGRAMS
 from seriatim_models.programs.base import Program
 
@@ -28,8 +28,7 @@ from .test_spark import pytestmark as spark_marks
 
 pytest.importorskip("pyspark")
 
-from seriatim_models.pipeline import journal, subtrees
-from seriatim_models.pipeline.campaign import Bounds, Progress
+from seriatim_models.pipeline.campaign.run import Bounds, Progress, checkpoint, distributed
 
 Tick = Callable[[], None]
 Stopping = Callable[[], bool]
@@ -37,7 +36,7 @@ Stopping = Callable[[], bool]
 
 def alone(program: str, mutant: str = "") -> Runner:
     """The search of one process."""
-    runner = subtrees.runner_of(program, mutant)
+    runner = distributed.runner_of(program, mutant)
     with guarded():
         Search(runner).run()
     return runner
@@ -59,12 +58,12 @@ class Here:
     def fan_out(
         self, spark: Any, items: Sequence[Item], folder: Path, bounds: Bounds, tick: Tick, stopping: Stopping
     ) -> None:  # fmt: skip
-        with Guard(bounds.memory) as guard, journal.opened(folder) as file:
+        with Guard(bounds.memory) as guard, checkpoint.opened(folder) as file:
             for item in items:
                 if self.most <= len(self.tried):
                     raise KeyboardInterrupt
                 [outcome] = guard.outcomes([item], bounds.timeout, lambda: False)
-                journal.write(file, outcome)
+                checkpoint.write(file, outcome)
                 self.tried.append(item.id)
                 tick()
                 if bounds.first_bug and outcome.bugs:
@@ -74,15 +73,15 @@ class Here:
 @pytest.fixture
 def here(monkeypatch: pytest.MonkeyPatch) -> Here:
     made = Here()
-    monkeypatch.setattr(subtrees, "fan_out", made.fan_out)
+    monkeypatch.setattr(distributed, "fan_out", made.fan_out)
     return made
 
 
-def explored(folder: Path, *asked: tuple[str, str], **more: Any) -> subtrees.Exhaustive:
-    return subtrees.explore(None, asked, folder, **more)  # type: ignore[arg-type]  # no Spark here
+def explored(folder: Path, *asked: tuple[str, str], **more: Any) -> distributed.Exhaustive:
+    return distributed.explore(None, asked, folder, **more)  # type: ignore[arg-type]  # no Spark here
 
 
-def seen(tree: subtrees.Tree) -> set[bytes]:
+def seen(tree: distributed.Tree) -> set[bytes]:
     assert tree.runner.seen is not None
     return tree.runner.seen.kept
 
@@ -189,7 +188,7 @@ def test_answers_for_another_text_are_not_taken(
 ) -> None:
     explored(tmp_path, ("two-takers", ""), portion=4)
     tried = len(here.tried)
-    monkeypatch.setattr(subtrees, "fingerprint", lambda program, mutant: "another")
+    monkeypatch.setattr(distributed, "fingerprint", lambda program, mutant: "another")
     done = explored(tmp_path, ("two-takers", ""), portion=4)
     assert done.trees[0].exhausted
     assert len(here.tried) == 2 * tried
@@ -284,7 +283,7 @@ class TestOnSpark:
         self, spark: Any, tmp_path: Path
     ) -> None:
         asked = [("immediate", ""), ("enqueue-consume", ""), ("immediate", "published-immediate")]
-        done = subtrees.explore(spark, asked, tmp_path, portion=20)
+        done = distributed.explore(spark, asked, tmp_path, portion=20)
         for tree in done.trees:
             whole = alone(tree.program, tree.mutant)
             assert whole.seen is not None
@@ -295,14 +294,14 @@ class TestOnSpark:
         assert {bug for _, _, bug, _ in done.bugs()} == {"IM-1"}
         lines = [p.read_bytes() for p in (tmp_path / "journal").glob("*.jsonl")]
         assert sum(line.count(b"\n") for line in lines) == len(done.outcomes)
-        again = subtrees.explore(spark, asked, tmp_path, portion=20)
+        again = distributed.explore(spark, asked, tmp_path, portion=20)
         assert [p.read_bytes() for p in (tmp_path / "journal").glob("*.jsonl")] == lines
         assert again.coverage() == done.coverage()
 
     def test_where_no_memory_is_allowed_nothing_is_exhausted(
         self, spark: Any, tmp_path: Path
     ) -> None:
-        done = subtrees.explore(spark, [("immediate", "")], tmp_path, bounds=Bounds(memory=1))
+        done = distributed.explore(spark, [("immediate", "")], tmp_path, bounds=Bounds(memory=1))
         assert [o.verdict for o in done.outcomes] in (["memory"], ["died"])
         assert done.trees[0].verdict == "inconclusive"
 

@@ -25,10 +25,11 @@ from urllib.request import urlopen
 import pytest
 
 import seriatim_models
+from seriatim_models.conformance.profile_consistency import forms
 from seriatim_models.conformance.profiles import PROFILES, SYSTEMS
-from seriatim_models.conformance.standing import forms
-from seriatim_models.pipeline import audit_paths, java, tables
-from seriatim_models.pipeline.generate import generate
+from seriatim_models.pipeline import audit_paths, java
+from seriatim_models.pipeline.audit import tables
+from seriatim_models.pipeline.synthetic.generate import generate
 
 from .conftest import DATA
 

@@ -14,10 +14,10 @@ from seriatim_models.history import Event, write_history
 from seriatim_models.history.complete import complete
 from seriatim_models.history.header import Header
 from seriatim_models.pipeline import audit_paths
-from seriatim_models.pipeline.summarise import Fold, Part, joined
+from seriatim_models.pipeline.audit.aggregate import Fold, Part, joined
 from seriatim_models.properties.base import Finding
 from seriatim_models.properties.blackbox import BLACKBOX
-from seriatim_models.properties.fast.made import FAULTS, Broker
+from seriatim_workshop.bench.simulated_broker import FAULTS, Broker
 
 from .test_spark import pytestmark as spark_marks
 from .test_spark import same
@@ -79,8 +79,8 @@ class TestOnSpark:
         local = audit_paths([tmp_path])
         convicted = {f.subject for f in local.findings if f.n_violations}
         assert {c.split()[0] for c in convicted} == set(FAULTS), "each has something to be found"
-        from seriatim_models.pipeline import ingest
-        from seriatim_models.pipeline import spark as engine
+        from seriatim_models.pipeline.audit import ingest
+        from seriatim_models.pipeline.audit import spark as engine
 
         monkeypatch.setattr(ingest.ingest, "__defaults__", (499,))
         monkeypatch.setattr(engine, "TASKS_EACH", 5)

@@ -13,8 +13,9 @@ import pytest
 
 from seriatim_models.history import Event, HistoryError, read_history, write_history
 from seriatim_models.history.header import Header
-from seriatim_models.pipeline import PipelineError, audit_paths, tables
-from seriatim_models.pipeline.runs import plan
+from seriatim_models.pipeline import PipelineError, audit_paths
+from seriatim_models.pipeline.audit import tables
+from seriatim_models.pipeline.audit.runs import plan
 
 from .conftest import DATA
 from .test_spark import pytestmark as pytestmark
@@ -32,7 +33,7 @@ def write(path: Path, events: list[Event], **header: Any) -> Path:
 
 @pytest.fixture
 def ingest(spark: Any, tmp_path: Path) -> Callable[[], Any]:
-    from seriatim_models.pipeline import ingest as module
+    from seriatim_models.pipeline.audit import ingest as module
 
     def again() -> Any:
         return module.ingest(spark, plan([tmp_path / "in"]), tmp_path / "out", 1000)
@@ -59,7 +60,7 @@ def test_only_what_is_new_is_read(ingest: Callable[[], Any], spark: Any, tmp_pat
     held = {p.relative_to(tmp_path / "out") for p in (tmp_path / "out").rglob("work-*/*.*")}
     assert {str(p) for p in held} == third.paths(), "old states are swept away"
     # Completed part by part and in one go, the events are the same.
-    from seriatim_models.pipeline.spark import audit_chunks
+    from seriatim_models.pipeline.audit.spark import audit_chunks
     from seriatim_models.properties.blackbox import BLACKBOX
 
     local = audit_paths([tmp_path / "in"])
@@ -69,7 +70,7 @@ def test_only_what_is_new_is_read(ingest: Callable[[], Any], spark: Any, tmp_pat
 def test_an_ingest_that_dies_leaves_the_old_state(
     ingest: Callable[[], Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from seriatim_models.pipeline import chunks
+    from seriatim_models.pipeline.audit import chunks
 
     write(tmp_path / "in/p1.jsonl", EVENTS[:1000])
     ingest()
@@ -92,7 +93,7 @@ def _die(*_: object) -> None:
 def test_rejects_a_second_ingest_at_the_same_time(
     ingest: Callable[[], Any], tmp_path: Path
 ) -> None:
-    from seriatim_models.pipeline.ingest import locked
+    from seriatim_models.pipeline.audit.ingest import locked
 
     write(tmp_path / "in/p1.jsonl", EVENTS[:10])
     with locked(tmp_path / "out"), pytest.raises(PipelineError, match="another seriatim"):
@@ -142,7 +143,7 @@ def _with(event: Event, **new: Any) -> Event:
 def test_complete_histories_are_taken_by_columns_and_judged_the_same(
     spark: Any, tmp_path: Path
 ) -> None:
-    from seriatim_models.pipeline.generate import generate
+    from seriatim_models.pipeline.synthetic.generate import generate
 
     made = generate(tmp_path / "in", 6000, queues=5, each=1, seed=3)
     local = audit_paths([tmp_path / "in"])

@@ -19,10 +19,11 @@ import pytest
 from seriatim_models.conformance.profiles import PROFILES
 from seriatim_models.history import read_history, write_history
 from seriatim_models.history.header import Header
-from seriatim_models.pipeline import audit_paths, chunks, tables
-from seriatim_models.pipeline.generate import generate
-from seriatim_models.pipeline.journal import Journal
-from seriatim_models.pipeline.runs import plan
+from seriatim_models.pipeline import audit_paths
+from seriatim_models.pipeline.audit import chunks, tables
+from seriatim_models.pipeline.audit.runs import plan
+from seriatim_models.pipeline.campaign.checkpoint import Journal
+from seriatim_models.pipeline.synthetic.generate import generate
 from seriatim_models.programs import PROGRAMS
 
 from .conftest import DATA

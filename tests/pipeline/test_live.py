@@ -9,8 +9,9 @@ import pytest
 
 from seriatim_models.history import Event, read_history, write_history
 from seriatim_models.history.header import Header
-from seriatim_models.pipeline import audit_paths, tables
-from seriatim_models.pipeline.live import Arrived, Live
+from seriatim_models.pipeline import audit_paths
+from seriatim_models.pipeline.audit import tables
+from seriatim_models.pipeline.stream.run_state import Arrived, Live
 from seriatim_models.properties.base import Verdict
 from seriatim_models.properties.blackbox import BLACKBOX
 

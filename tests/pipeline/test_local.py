@@ -12,7 +12,7 @@ import pytest
 from seriatim_models.history import HistoryError, write_history
 from seriatim_models.history.reading import read_history
 from seriatim_models.pipeline import AuditReport, PipelineError, audit_paths
-from seriatim_models.pipeline import local as engine
+from seriatim_models.pipeline.audit import local as engine
 from seriatim_models.properties.base import Verdict
 from seriatim_models.properties.blackbox import BLACKBOX
 
@@ -171,7 +171,7 @@ def test_the_package_costs_nothing_until_spark_is_asked_for() -> None:
 
 def test_a_file_that_changes_while_it_is_read_stands_as_far_as_it_was_read(tmp_path: Path) -> None:
     from seriatim_models.history import Rejected
-    from seriatim_models.pipeline.runs import Placed, plan, read
+    from seriatim_models.pipeline.audit.runs import Placed, plan, read
 
     path = events(tmp_path / "h.jsonl", *({"i": i, "t": i, "ev": "note"} for i in range(9000)))
     for paths, named in (([tmp_path], False), ([path], True)):
@@ -192,7 +192,7 @@ def test_a_file_that_changes_while_it_is_read_stands_as_far_as_it_was_read(tmp_p
 
 
 def test_an_event_of_another_clock_keeps_its_place_and_loses_its_times(tmp_path: Path) -> None:
-    from seriatim_models.pipeline.runs import Placed, plan, read
+    from seriatim_models.pipeline.audit.runs import Placed, plan, read
 
     def note(i: int, **more: object) -> dict[str, object]:
         return {"i": i, "t": 10 + i, "t_lo": i, "ev": "note", **more}

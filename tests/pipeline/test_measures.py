@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from seriatim_models.history import Event, read_history, table
 from seriatim_models.history.complete import complete
-from seriatim_models.pipeline.measures import Measures, bound, bucket
+from seriatim_models.pipeline.audit.metrics import Measures, bound, bucket
 
 from .conftest import DATA
 

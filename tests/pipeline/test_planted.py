@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from seriatim_models.pipeline import PipelineError, audit_paths
-from seriatim_models.pipeline.generate import generate
-from seriatim_models.pipeline.planted import KINDS, Kind, scene
+from seriatim_models.pipeline.synthetic.generate import generate
+from seriatim_models.pipeline.synthetic.injected import KINDS, Kind, scene
 from seriatim_models.properties import audit
 from seriatim_models.properties.blackbox import BLACKBOX
 

@@ -10,8 +10,8 @@ import msgspec
 import pytest
 
 from seriatim_models.history import Event, table
-from seriatim_models.pipeline import chunks, columns, shares
-from seriatim_models.pipeline.findings import merged
+from seriatim_models.pipeline.audit import chunks, columns, partitions
+from seriatim_models.pipeline.audit.findings import merged
 from seriatim_models.properties.base import AnyProperty, Finding
 from seriatim_models.properties.blackbox import BLACKBOX
 from seriatim_models.properties.blackbox.consumers import NoLostWakeup
@@ -20,7 +20,7 @@ from seriatim_models.properties.blackbox.requeue import RequeueLateness
 from ..properties.blackbox_histories import Seeded, build
 
 PROPERTIES = [*BLACKBOX, RequeueLateness(within=0), NoLostWakeup(within=4)]
-APART = [p for p in PROPERTIES if shares.scope(p) != "run"]
+APART = [p for p in PROPERTIES if partitions.scope(p) != "run"]
 
 
 def written(folder: Path, events: Sequence[Event], cut: int) -> chunks.Manifest:
@@ -37,10 +37,10 @@ def by_shares(
     folder: Path, manifest: chunks.Manifest, properties: Sequence[AnyProperty]
 ) -> list[tuple[Finding, int]]:
     """The findings, and in how many parts each was judged."""
-    parts = {shares.scope(p): 3 for p in properties}
+    parts = {partitions.scope(p): 3 for p in properties}
     said: dict[int, list[Finding]] = {}
     for share in chunks.shares(folder, manifest, parts):
-        for n, finding in shares.judged(share, properties):
+        for n, finding in partitions.judged(share, properties):
             said.setdefault(n, []).append(finding)
     return [(merged(of), len(of)) for _, of in sorted(said.items())]
 
@@ -97,7 +97,7 @@ def test_a_queue_in_which_nothing_more_happens_ends_when_the_run_does(tmp_path: 
     apart = [
         finding
         for shelf in (chunks.shelf("q"), chunks.shelf("r"))
-        for _, finding in shares.judged(
+        for _, finding in partitions.judged(
             chunks.Share("run", "queue", share.files, [shelf], ended=share.ended), [NoLostWakeup()]
         )
     ]

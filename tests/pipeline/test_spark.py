@@ -46,9 +46,9 @@ def test_equal_on_the_recordings_in_one_slice_and_in_many(
 
 
 def test_equal_on_a_folder_in_which_much_is_wrong(spark: Any, folder: Path, tmp_path: Path) -> None:
-    from seriatim_models.pipeline import chunks, ingest
-    from seriatim_models.pipeline.runs import plan
-    from seriatim_models.pipeline.spark import audit_chunks
+    from seriatim_models.pipeline.audit import chunks, ingest
+    from seriatim_models.pipeline.audit.runs import plan
+    from seriatim_models.pipeline.audit.spark import audit_chunks
     from seriatim_models.properties import PROPERTIES
     from seriatim_models.properties.blackbox import BLACKBOX
 

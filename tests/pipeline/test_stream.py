@@ -11,7 +11,8 @@ import pytest
 
 from seriatim_models.history import read_history, write_history
 from seriatim_models.history.header import Header
-from seriatim_models.pipeline import PipelineError, audit_paths, tables
+from seriatim_models.pipeline import PipelineError, audit_paths
+from seriatim_models.pipeline.audit import tables
 from seriatim_models.properties.base import Verdict
 from seriatim_models.properties.blackbox import BLACKBOX
 
@@ -29,7 +30,7 @@ def equal(a: Path, b: Path) -> None:
 
 
 def test_equal_to_a_batch_audit_and_idempotent(spark: Any, tmp_path: Path) -> None:
-    from seriatim_models.pipeline.stream import Stream
+    from seriatim_models.pipeline.stream.streaming import Stream
 
     folder = tmp_path / "in" / "with space %20"
     folder.mkdir(parents=True)
@@ -61,7 +62,7 @@ def test_equal_to_a_batch_audit_and_idempotent(spark: Any, tmp_path: Path) -> No
 
 
 def test_rejects_an_output_inside_what_is_watched(spark: Any, tmp_path: Path) -> None:
-    from seriatim_models.pipeline.stream import Stream
+    from seriatim_models.pipeline.stream.streaming import Stream
 
     with pytest.raises(PipelineError, match="must not lie in the folder"):
         Stream(spark, tmp_path, tmp_path / "out", BLACKBOX)
@@ -74,7 +75,7 @@ NOTE = '{{"i":{0},"t":{0},"ev":"note"}}\n'
 
 def test_a_file_that_changes_after_it_was_read_is_in_quarantine(spark: Any, tmp_path: Path) -> None:
     """Also across a restart, also if it was read long ago, and said once however often it changes."""
-    from seriatim_models.pipeline.stream import Stream
+    from seriatim_models.pipeline.stream.streaming import Stream
 
     (tmp_path / "in").mkdir()
     first, other, half = (tmp_path / "in" / f"{n}.jsonl" for n in ("a1", "other", "half"))
@@ -126,7 +127,7 @@ def test_files_that_were_empty_are_found_without_being_told(
     spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """While the stream runs: more than one batch takes, and none that Spark is about to bring is taken twice."""
-    from seriatim_models.pipeline import stream as module
+    from seriatim_models.pipeline.stream import streaming as module
 
     monkeypatch.setattr(module, "FILES", 2)
     (tmp_path / "in").mkdir()
@@ -158,7 +159,7 @@ def test_files_that_were_empty_are_found_without_being_told(
 
 def test_what_was_appended_convicts_nobody(spark: Any, tmp_path: Path) -> None:
     """The publish of a message is appended to a file that was read, its delivery comes in the next part."""
-    from seriatim_models.pipeline.stream import Stream
+    from seriatim_models.pipeline.stream.streaming import Stream
 
     (tmp_path / "in").mkdir()
     head = '{"schema":"qh/1","run":"r"}\n'
@@ -181,7 +182,7 @@ def test_what_was_appended_convicts_nobody(spark: Any, tmp_path: Path) -> None:
 
 
 def test_rejects_a_file_of_another_clock_and_goes_on(spark: Any, tmp_path: Path) -> None:
-    from seriatim_models.pipeline.stream import Stream
+    from seriatim_models.pipeline.stream.streaming import Stream
 
     (tmp_path / "in").mkdir()
     seen: list[Any] = []
@@ -199,7 +200,7 @@ def test_rejects_a_file_of_another_clock_and_goes_on(spark: Any, tmp_path: Path)
 
 
 def test_progress_says_how_far_it_is(spark: Any, tmp_path: Path) -> None:
-    from seriatim_models.pipeline.stream import Stream
+    from seriatim_models.pipeline.stream.streaming import Stream
 
     (tmp_path / "in").mkdir()
     lines = ['{"schema":"qh/1","run":"r"}']

@@ -18,14 +18,14 @@ import msgspec
 import pytest
 from rich.console import Console
 
-from seriatim_models.cli import watching
-from seriatim_models.cli.watching import Board, Lines
+from seriatim_models.cli import stream_ui
+from seriatim_models.cli.stream_ui import Board, Lines
 
 from .conftest import DATA
 
 pytest.importorskip("pyspark")
 
-from seriatim_models.pipeline.stream import Progress  # imports PySpark
+from seriatim_models.pipeline.stream.streaming import Progress  # imports PySpark
 
 pytestmark = pytest.mark.timeout(300)  # two of these start the command, and so Spark
 
@@ -87,7 +87,7 @@ def test_the_panel_says_what_there_is_to_know() -> None:
     assert "left out     5 rejected, 1 files changed after they were read, 2 waiting" in said
     assert "Ctrl-C" in said[-1]
     board.stopping()
-    assert watching.STOPPING in drawn(board)[-1]
+    assert stream_ui.STOPPING in drawn(board)[-1]
 
 
 def test_off_a_terminal_a_line_says_it() -> None:
@@ -100,16 +100,16 @@ def test_off_a_terminal_a_line_says_it() -> None:
         "batch 7: 12 files, 34,567 events (1.5 s)",
         "batch 7: 12 files, 34,567 events, 5 rejected, 1 files changed after they were read, 2 waiting, "
         "violated: a P1, a P4, b P1, c P8 (1.5 s)",
-        watching.STOPPING,
+        stream_ui.STOPPING,
     ]
 
 
 @pytest.mark.parametrize("quiet", [False, True])
 def test_the_panel_is_for_terminals(monkeypatch: pytest.MonkeyPatch, quiet: bool) -> None:
     monkeypatch.setenv("FORCE_COLOR", "1")  # rich then takes any file for a terminal
-    assert isinstance(watching.watch(quiet, "in", "out"), Lines if quiet else Board)
+    assert isinstance(stream_ui.watch(quiet, "in", "out"), Lines if quiet else Board)
     monkeypatch.delenv("FORCE_COLOR")
-    assert isinstance(watching.watch(False, "in", "out"), Lines)
+    assert isinstance(stream_ui.watch(False, "in", "out"), Lines)
 
 
 def begin(tmp_path: Path, *more: str, **how: Any) -> subprocess.Popen[bytes]:
@@ -138,7 +138,7 @@ def test_sigterm_lets_the_batch_end_and_shows_the_verdicts(tmp_path: Path) -> No
     out, err = process.communicate(timeout=60)
     assert process.returncode == 0, err.decode()
     assert "Traceback" not in err.decode()
-    assert watching.STOPPING in err.decode()
+    assert stream_ui.STOPPING in err.decode()
     document = msgspec.json.decode(out)
     assert document["verdict"] == "ok"
     assert document["audits"][0]["events"] > 10_000

@@ -8,10 +8,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from seriatim_models.conformance.profile_consistency import forms
 from seriatim_models.conformance.profiles import FORMS, PROFILES, SYSTEMS
-from seriatim_models.conformance.standing import forms
-from seriatim_models.pipeline import PipelineError, audit_paths, tables
-from seriatim_models.pipeline.findings import form
+from seriatim_models.pipeline import PipelineError, audit_paths
+from seriatim_models.pipeline.audit import tables
+from seriatim_models.pipeline.audit.findings import form
 from seriatim_models.properties.blackbox.conservation import Conservation
 from seriatim_models.properties.blackbox.order import FirstDeliveryOrder
 

@@ -6,11 +6,11 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from seriatim_models.cli.gather import new_report
-from seriatim_models.cli.museum import convicted, museum
+from seriatim_models.cli.bug_catalogue import convicted, museum
+from seriatim_models.cli.report_builder import new_report
 from seriatim_models.cli.tour import write_pages
 from seriatim_models.programs import MUTANTS
-from seriatim_models.programs import museum as rooms
+from seriatim_models.programs import bug_catalogue as rooms
 
 
 def test_each_exhibit_is_a_mutant_and_each_is_shown_once() -> None:

@@ -3,7 +3,7 @@
 import pytest
 
 from seriatim_models.programs import MUTANTS, PROGRAMS, Mutant, check_program, replay
-from seriatim_models.programs.variants import StaleMutant, mutated
+from seriatim_models.programs.mutant_modules import StaleMutant, mutated
 
 
 @pytest.mark.parametrize("mutant", MUTANTS.values(), ids=lambda m: m.id)

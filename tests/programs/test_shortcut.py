@@ -6,8 +6,8 @@ from types import ModuleType
 import pytest
 
 from seriatim_models.explorer import World, explore
+from seriatim_models.programs.mutant_modules import load
 from seriatim_models.programs.scene import Scene
-from seriatim_models.programs.variants import load
 
 
 def outcomes(exclusive: bool, credit: int) -> Counter[object]:

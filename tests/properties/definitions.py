@@ -10,13 +10,13 @@ from collections.abc import Callable
 from math import inf
 
 from seriatim_models.history import Event
-from seriatim_models.properties import entries, lists, order, pointers, wakeups
 from seriatim_models.properties.base import Finding
-from seriatim_models.properties.entries import Violations
-from seriatim_models.properties.order import amqp_0_10_level
-from seriatim_models.properties.pointers import ahead
-from seriatim_models.properties.replay import Entry, OnReplay, Op, Replay, Sub
-from seriatim_models.properties.wakeups import MAKES_AVAILABLE, RESTING, ready_at_rest
+from seriatim_models.properties.whitebox.entries import Violations
+from seriatim_models.properties.whitebox.judging import entries, lists, order, pointers, wakeups
+from seriatim_models.properties.whitebox.order import amqp_0_10_level
+from seriatim_models.properties.whitebox.pointers import ahead
+from seriatim_models.properties.whitebox.replay import Entry, OnReplay, Op, Replay, Sub
+from seriatim_models.properties.whitebox.wakeups import MAKES_AVAILABLE, RESTING, ready_at_rest
 
 
 class Literal(Replay):

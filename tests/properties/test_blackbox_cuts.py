@@ -17,7 +17,7 @@ from seriatim_models.properties.base import AnyProperty, Finding
 from seriatim_models.properties.blackbox import BLACKBOX, strict
 from seriatim_models.properties.blackbox.consumers import WITHIN, NoLostWakeup
 from seriatim_models.properties.blackbox.requeue import RequeueLateness
-from seriatim_models.properties.fast.made import FAULTS, Broker
+from seriatim_workshop.bench.simulated_broker import FAULTS, Broker
 
 from .blackbox_histories import Recording, Seeded, any_history, build
 

@@ -13,11 +13,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from seriatim_models.history import Event
-from seriatim_models.machines.plans import Plan, Taker, Told
-from seriatim_models.machines.threads import run
+from seriatim_models.machines.queue.generated_programs import Plan, Taker, Told
+from seriatim_models.machines.queue.threads import run
 from seriatim_models.properties import PROPERTIES
 from seriatim_models.properties.base import Finding
-from seriatim_models.properties.replay import OnReplay, Replay
+from seriatim_models.properties.whitebox.replay import OnReplay, Replay
 
 from .definitions import LITERALLY, Literal
 from .whitebox_histories import queue_histories, spoilt

@@ -11,9 +11,9 @@ from seriatim_models.history.complete import complete
 from seriatim_models.properties.base import Verdict
 from seriatim_models.properties.blackbox import BLACKBOX
 from seriatim_models.properties.blackbox.requeue import RequeueLateness
-from seriatim_models.properties.fast.made import Broker
 from seriatim_models.properties.intervals import drawn, intervals
 from seriatim_models.properties.shrink import shrunk
+from seriatim_workshop.bench.simulated_broker import Broker
 
 from .blackbox_histories import Recording
 

@@ -8,16 +8,16 @@ from pathlib import Path
 import pytest
 from hypothesis import given, settings
 
+from seriatim_models.conformance.profile_consistency import forms
 from seriatim_models.conformance.profiles import PROFILES
-from seriatim_models.conformance.standing import forms
 from seriatim_models.history import Event, Header, read_history, write_history
 from seriatim_models.history.complete import complete
 from seriatim_models.properties.base import Finding
 from seriatim_models.properties.blackbox import BLACKBOX
-from seriatim_models.properties.fast.columns import Columns
-from seriatim_models.properties.fast.judge import NotFast, judge, judge_file
-from seriatim_models.properties.fast.made import FAULTS, Broker
-from seriatim_models.properties.fast.screens import Screen
+from seriatim_models.properties.columnar.columns import Columns
+from seriatim_models.properties.columnar.evaluator import NotFast, judge, judge_file
+from seriatim_models.properties.columnar.order_checks import Screen
+from seriatim_workshop.bench.simulated_broker import FAULTS, Broker
 
 from .blackbox_histories import Seeded, any_history, build
 

@@ -8,7 +8,7 @@ from seriatim_models.history.complete import complete
 from seriatim_models.properties.base import Verdict
 from seriatim_models.properties.blackbox import BLACKBOX
 from seriatim_models.properties.blackbox.requeue import RequeueLateness
-from seriatim_models.properties.fast.made import FAULTS, Broker
+from seriatim_workshop.bench.simulated_broker import FAULTS, Broker
 
 CONVICTED_BY = {
     "loses": {"P1"},

@@ -11,7 +11,7 @@ from seriatim_models.history.event import GAP
 from seriatim_models.properties.base import Finding, Verdict
 from seriatim_models.properties.blackbox import BLACKBOX
 from seriatim_models.properties.blackbox.consumers import NoLostWakeup
-from seriatim_models.properties.inside import INSIDE
+from seriatim_models.properties.whitebox.composites import INSIDE
 
 from .blackbox_histories import Recording
 

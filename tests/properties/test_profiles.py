@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from seriatim_models.conformance.profile_consistency import Standing, forms, standings
 from seriatim_models.conformance.profiles import (
     ORACLE,
     PROFILES,
@@ -15,11 +16,10 @@ from seriatim_models.conformance.profiles import (
     load,
     parse,
 )
-from seriatim_models.conformance.standing import Standing, forms, standings
 from seriatim_models.history import read_history
 from seriatim_models.history.complete import complete
 from seriatim_models.properties.base import Verdict
-from seriatim_models.properties.fast.made import Broker
+from seriatim_workshop.bench.simulated_broker import Broker
 
 DATA = Path(__file__).parent.parent / "data"
 NAMES = {

@@ -21,13 +21,13 @@ from seriatim_models.history.event import GAP
 from seriatim_models.properties.base import Finding, Verdict
 from seriatim_models.properties.blackbox.conservation import Conservation
 from seriatim_models.properties.blackbox.holding import OneHolder, RedeliveredFlag
-from seriatim_models.properties.blackbox.lives import LivesProperty
-from seriatim_models.properties.fast import sieve as sieve_module
-from seriatim_models.properties.fast.batches import COLUMNS, message_hash, rows_of_batch
-from seriatim_models.properties.fast.columns import Names
-from seriatim_models.properties.fast.made import FAULTS, Broker
-from seriatim_models.properties.fast.rows import FEW, Given, Rows, rows_of_events, text_hashes
-from seriatim_models.properties.fast.sieve import Sieve, Sieved, fits
+from seriatim_models.properties.blackbox.lifecycle import LivesProperty
+from seriatim_models.properties.columnar import prefilter as sieve_module
+from seriatim_models.properties.columnar.batches import COLUMNS, message_hash, rows_of_batch
+from seriatim_models.properties.columnar.columns import Names
+from seriatim_models.properties.columnar.prefilter import Sieve, Sieved, fits
+from seriatim_models.properties.columnar.rows import FEW, Given, Rows, rows_of_events, text_hashes
+from seriatim_workshop.bench.simulated_broker import FAULTS, Broker
 
 from .blackbox_histories import Choose, Drawn, Recording, Seeded, any_history, build
 

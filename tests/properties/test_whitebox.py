@@ -7,11 +7,11 @@ import pytest
 
 import seriatim.queue as reference
 from seriatim_models.history import Event
-from seriatim_models.machines.plans import Plan, Taker, start
-from seriatim_models.machines.threads import ThreadStage
+from seriatim_models.machines.queue.generated_programs import Plan, Taker, start
+from seriatim_models.machines.queue.threads import ThreadStage
 from seriatim_models.properties import PROPERTIES, WHITEBOX, Verdict
 from seriatim_models.properties.base import AnyProperty, audit
-from seriatim_models.properties.whitebox import judge
+from seriatim_models.properties.whitebox.judging import judge
 
 from .whitebox_histories import histories, numbered
 

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from seriatim_models.machines.prove import Function, functions, lint, prove
+from seriatim_workshop.proofs.run import Function, functions, lint, prove
 
 TRUE = """
 import deal

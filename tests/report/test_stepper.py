@@ -10,15 +10,15 @@ from functools import cache
 
 import pytest
 
-from seriatim_models.cli.gather import program_run, told_of
+from seriatim_models.cli.report_builder import program_run, told_of
 from seriatim_models.explorer import Pct, World, explore
-from seriatim_models.explorer.counterexample import Step
-from seriatim_models.explorer.world import Record
+from seriatim_models.explorer.model.world import Record
+from seriatim_models.explorer.trace.counterexample import Step
 from seriatim_models.history.event import Event
 from seriatim_models.programs import MUTANTS, PROGRAMS
 from seriatim_models.programs.check import check_program, runnable
 from seriatim_models.properties.base import Finding
-from seriatim_models.properties.replay import Replay
+from seriatim_models.properties.whitebox.replay import Replay
 from seriatim_models.report import Report
 from seriatim_models.report.document import encode
 from seriatim_models.report.html import html

@@ -13,19 +13,19 @@ from typing import Any
 
 import pytest
 
-from seriatim_models.cli import lab
-from seriatim_models.cli.gather import mutant_run, program_run, told_of
+from seriatim_models.cli import lesson_runner
+from seriatim_models.cli.report_builder import mutant_run, program_run, told_of
 from seriatim_models.history import Event
 from seriatim_models.programs import MUTANTS, PROGRAMS
 from seriatim_models.programs.check import check_program
 from seriatim_models.properties.base import Finding
 from seriatim_models.report import AuditRun, Report, lessons
 from seriatim_models.report.figures import Fairness
+from seriatim_models.report.history_view import watched
 from seriatim_models.report.html import Beside, Chapter, html, mutant_page
 from seriatim_models.report.model import ProgramRun
 from seriatim_models.report.stepper import Story
 from seriatim_models.report.stepper import page as stepper_page
-from seriatim_models.report.watched import watched
 
 playwright = pytest.importorskip("playwright.sync_api", reason="Playwright is not installed")
 
@@ -67,9 +67,9 @@ def pages(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (folder / "both.html").write_text(html(report))
     mutant = mutant_run(MUTANTS["published-immediate"], runs["short"])
     (folder / "mutant.html").write_text(mutant_page(mutant, "What IM-1 says.", "both.html"))
-    chapters = lessons.all_in(lab.folder())
+    chapters = lessons.all_in(lesson_runner.folder())
     (folder / "lesson.html").write_text(
-        lessons.page(chapters[6], lab.stories(chapters[6]), chapters)
+        lessons.page(chapters[6], lesson_runner.stories(chapters[6]), chapters)
     )
     (folder / "history.html").write_text(stepper_page(history()))
     told = history()
@@ -96,7 +96,7 @@ def pages(tmp_path_factory: pytest.TempPathFactory) -> Path:
         mutant,
         runs["long"],
         {"published-immediate": "mutant.html"},
-        (Path(lab.folder()).parent / "FINDINGS.md").read_text(encoding="utf-8"),
+        (Path(lesson_runner.folder()).parent / "FINDINGS.md").read_text(encoding="utf-8"),
         [Chapter("Two threads", "Who gets it?", "lesson.html")],
         [Fairness("1 us", (4, 8), (1000, 2100), (990, 1980))],
     )

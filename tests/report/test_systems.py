@@ -63,7 +63,7 @@ def test_the_fair_consumer(program: str) -> None:
 
 
 def test_records_of_somebody_else_under_these_names_do_no_harm() -> None:
-    from seriatim_models.explorer.world import Record
+    from seriatim_models.explorer.model.world import Record
 
     now = Reconstruction()
     for ev in ("pool_put", "work_end", "srv_push", "cli_call", "append", "handle", "take", "visit"):

@@ -12,8 +12,8 @@ from seriatim_models.history import Event
 from seriatim_models.history.event import event
 from seriatim_models.properties.base import Finding
 from seriatim_models.properties.blackbox.holding import OneHolder
+from seriatim_models.report.history_view import EVENTS_MAX, watched
 from seriatim_models.report.stepper import Story, page
-from seriatim_models.report.watched import EVENTS_MAX, watched
 
 HOSTILE = "</script><img src=x onerror=alert(1)>"
 

@@ -6,10 +6,10 @@ import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 
 import seriatim.queue as reference
-from seriatim_models.machines import threads
-from seriatim_models.machines.plans import Plan, Taker, Told, plans
+from seriatim_models.machines.queue import threads
+from seriatim_models.machines.queue.generated_programs import Plan, Taker, Told, plans
 from seriatim_models.programs import MUTANTS
-from seriatim_models.programs.variants import load
+from seriatim_models.programs.mutant_modules import load
 
 QUICK = settings(
     max_examples=15,

@@ -16,15 +16,15 @@ from collections.abc import Sequence
 import rich_click as click
 
 from seriatim_models.cli.audit import audit
+from seriatim_models.cli.bug_catalogue import museum
 from seriatim_models.cli.campaign import campaign
 from seriatim_models.cli.check import check
 from seriatim_models.cli.conform import conform
 from seriatim_models.cli.demo import demo
 from seriatim_models.cli.generate import generate
+from seriatim_models.cli.help_page import manual
 from seriatim_models.cli.learn import learn
 from seriatim_models.cli.listing import listing
-from seriatim_models.cli.manual import manual
-from seriatim_models.cli.museum import museum
 from seriatim_models.cli.options import HELP, lines
 from seriatim_models.cli.record import lint, record
 from seriatim_models.cli.show import show

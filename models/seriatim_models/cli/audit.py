@@ -7,13 +7,13 @@ import time
 
 import rich_click as click
 
-from seriatim_models.cli.gather import new_report
-from seriatim_models.cli.mistakes import Mistake, unknown
+from seriatim_models.cli.console import Outputs, Work
 from seriatim_models.cli.options import ENGINES, HELP, completing, lines, outputs
 from seriatim_models.cli.recordings import picture
-from seriatim_models.cli.screen import Outputs, Work
+from seriatim_models.cli.report_builder import new_report
+from seriatim_models.cli.usage_errors import Mistake, unknown
+from seriatim_models.conformance.profile_consistency import forms, standings
 from seriatim_models.conformance.profiles import PROFILES, SYSTEMS, Profile, ProfileError, load
-from seriatim_models.conformance.standing import forms, standings
 from seriatim_models.history import HistoryError
 from seriatim_models.properties.base import Finding, Verdict
 from seriatim_models.properties.intervals import drawn, intervals

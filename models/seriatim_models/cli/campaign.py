@@ -7,15 +7,15 @@ from typing import TYPE_CHECKING
 import rich_click as click
 from rich.console import Console
 
-from seriatim_models.cli.mistakes import Mistake, unknown
+from seriatim_models.cli.console import Outputs
 from seriatim_models.cli.options import HELP, STRATEGIES, completing, lines
-from seriatim_models.cli.screen import Outputs
 from seriatim_models.cli.stream import _Stop
+from seriatim_models.cli.usage_errors import Mistake, unknown
 from seriatim_models.report.text import table, titled
 
 if TYPE_CHECKING:
-    from seriatim_models.pipeline.campaign import Campaign, Found, Progress
-    from seriatim_models.pipeline.subtrees import Exhaustive
+    from seriatim_models.pipeline.campaign.distributed import Exhaustive
+    from seriatim_models.pipeline.campaign.run import Campaign, Found, Progress
 
 TIMEOUT = 300.0
 MEMORY = 2048
@@ -140,17 +140,17 @@ def campaign(
     console = Outputs().console
     try:
         require()
-        from seriatim_models.pipeline import subtrees
-        from seriatim_models.pipeline.campaign import Bounds
-        from seriatim_models.pipeline.campaign import campaign as run
-        from seriatim_models.pipeline.items import items
+        from seriatim_models.pipeline.campaign import distributed
+        from seriatim_models.pipeline.campaign.items import items
+        from seriatim_models.pipeline.campaign.run import Bounds
+        from seriatim_models.pipeline.campaign.run import campaign as run
 
         spark = session(master)
         within = Bounds(timeout=timeout, memory=memory << 20, first_bug=first_bug)
         with _Bar() as bar, (stop := _Stop()):
             if exhaustive:
-                asked = subtrees.searches(programs, mutants)
-                whole = subtrees.explore(
+                asked = distributed.searches(programs, mutants)
+                whole = distributed.explore(
                     spark, asked, out, bounds=within, on_progress=bar.tell, stopping=lambda: stop.asked,
                 )  # fmt: skip
             else:
@@ -204,7 +204,7 @@ def _said_whole(console: Console, done: Exhaustive, out: str) -> int:
 
 
 def _show(console: Console, found: Found) -> None:
-    from seriatim_models.pipeline.campaign import shortest
+    from seriatim_models.pipeline.campaign.run import shortest
 
     if not found:
         return

@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING
 import msgspec
 import rich_click as click
 
-from seriatim_models.cli.gather import mutant_run, new_report, program_run
+from seriatim_models.cli.console import Outputs
 from seriatim_models.cli.jobs import Job, Search, run_jobs
-from seriatim_models.cli.mistakes import Mistake, unknown
 from seriatim_models.cli.options import HELP, STRATEGIES, completing, lines, outputs
-from seriatim_models.cli.screen import Outputs
+from seriatim_models.cli.report_builder import mutant_run, new_report, program_run
+from seriatim_models.cli.usage_errors import Mistake, unknown
 from seriatim_models.report import MutantRun, ProgramRun, Report
 from seriatim_models.report.text import write
 

@@ -15,10 +15,10 @@ from rich.markup import escape
 from rich.text import Text
 
 from seriatim_models.cli.audit import find_profile
-from seriatim_models.cli.gather import new_report
-from seriatim_models.cli.mistakes import Mistake
+from seriatim_models.cli.console import Outputs, Work
 from seriatim_models.cli.options import HELP, completing, lines, outputs
-from seriatim_models.cli.screen import Outputs, Work
+from seriatim_models.cli.report_builder import new_report
+from seriatim_models.cli.usage_errors import Mistake
 from seriatim_models.conformance.child import Child
 from seriatim_models.conformance.driving import Run, drive
 from seriatim_models.conformance.judging import judged

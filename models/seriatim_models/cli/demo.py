@@ -9,9 +9,9 @@ import rich_click as click
 from rich.table import Table
 from rich.text import Text
 
-from seriatim_models.cli.mistakes import Mistake
+from seriatim_models.cli.console import Outputs, Work, put
 from seriatim_models.cli.options import HELP, lines
-from seriatim_models.cli.screen import Outputs, Work, put
+from seriatim_models.cli.usage_errors import Mistake
 
 if TYPE_CHECKING:
     from seriatim_models.programs.fair_simulation import Comparison

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import rich_click as click
 
-from seriatim_models.cli.mistakes import Mistake
+from seriatim_models.cli.console import Outputs
 from seriatim_models.cli.options import HELP, lines
-from seriatim_models.cli.screen import Outputs
+from seriatim_models.cli.usage_errors import Mistake
 
 
 @click.command(
@@ -95,7 +95,7 @@ def generate(
     """Make a large synthetic history with known violations in it."""
     try:
         from seriatim_models.pipeline import PipelineError
-        from seriatim_models.pipeline.generate import generate as make
+        from seriatim_models.pipeline.synthetic.generate import generate as make
     except ImportError as missing:
         raise Mistake("this needs pyarrow: pip install 'seriatim[spark]'") from missing
     kinds = None if not plants else [] if plants == ("none",) else list(plants)

@@ -13,8 +13,8 @@ from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wai
 from dataclasses import dataclass
 from multiprocessing.queues import SimpleQueue
 
-from seriatim_models.cli.gather import program_run
-from seriatim_models.cli.screen import Tell, Work
+from seriatim_models.cli.console import Tell, Work
+from seriatim_models.cli.report_builder import program_run
 from seriatim_models.report import ProgramRun
 
 SAMPLING_SECONDS = 10.0  # a strategy that samples never ends by itself

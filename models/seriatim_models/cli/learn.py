@@ -11,9 +11,9 @@ from rich.markdown import Markdown
 from rich.markup import escape
 from rich.text import Text
 
-from seriatim_models.cli.mistakes import Mistake
+from seriatim_models.cli.console import Outputs, put
 from seriatim_models.cli.options import HELP, lines
-from seriatim_models.cli.screen import Outputs, put
+from seriatim_models.cli.usage_errors import Mistake
 from seriatim_models.report import lessons
 from seriatim_models.report.lessons import Lesson
 from seriatim_models.report.text import table, titled
@@ -52,11 +52,11 @@ def learn(
     html: str | None,
 ) -> int:
     """Lessons: from two threads and one message to judging a real broker, with exercises."""
-    from seriatim_models.cli import lab
+    from seriatim_models.cli import lesson_runner
 
     if sum([running, start is not None, mine is not None, answer, html is not None]) > 1:
         raise Mistake("choose one of --run, --start, --check, --answer and --html")
-    chapters = lessons.all_in(lab.folder())
+    chapters = lessons.all_in(lesson_runner.folder())
     console = Outputs().console
     if chapter is None:
         if running or start is not None or mine is not None or answer:
@@ -74,7 +74,7 @@ def learn(
     if mine is not None:
         return judge(lesson, Path(mine), console)
     if html is not None:
-        put(html, lessons.page(lesson, lab.stories(lesson), []).encode())
+        put(html, lessons.page(lesson, lesson_runner.stories(lesson), []).encode())
         return 0
     shown = lesson.hidden if answer else lesson.shown
     console.print(Markdown(shown), width=min(console.width, READABLE))
@@ -90,11 +90,11 @@ def contents(chapters: list[Lesson], console: Console) -> int:
 
 
 def write_all(chapters: list[Lesson], into: Path, console: Console | None = None) -> int:
-    from seriatim_models.cli import lab
+    from seriatim_models.cli import lesson_runner
 
     for lesson in chapters:
         file = into / f"{lesson.name}.html"
-        put(str(file), lessons.page(lesson, lab.stories(lesson), chapters).encode())
+        put(str(file), lessons.page(lesson, lesson_runner.stories(lesson), chapters).encode())
         if console is not None:
             console.print(Text(str(file)), soft_wrap=True)
     return 0
@@ -102,9 +102,9 @@ def write_all(chapters: list[Lesson], into: Path, console: Console | None = None
 
 def run(lesson: Lesson, console: Console) -> int:
     """As a reader would: each program and command in turn, each shown before what it prints."""
-    from seriatim_models.cli import lab
+    from seriatim_models.cli import lesson_runner
 
-    place = lab.Lab()
+    place = lesson_runner.Lab()
     for step in lesson.runs:
         if step.kind == "command":
             console.print(Text(f"$ {step.source}", style="bold"), soft_wrap=True)
@@ -128,10 +128,10 @@ def begin(lesson: Lesson, target: str, console: Console) -> int:
 
 
 def judge(lesson: Lesson, mine: Path, console: Console) -> int:
-    from seriatim_models.cli import lab
+    from seriatim_models.cli import lesson_runner
 
     try:
-        found = lab.check(lesson, mine)
+        found = lesson_runner.check(lesson, mine)
     except AssertionError as wrong:
         console.print(Text(f"Not yet: {wrong}", style="bold red"), soft_wrap=True)
         return 1

@@ -8,10 +8,10 @@ import msgspec
 import rich_click as click
 from rich.markup import escape
 
-from seriatim_models.cli.gather import every_property
-from seriatim_models.cli.mistakes import unknown
+from seriatim_models.cli.console import Outputs, put
 from seriatim_models.cli.options import HELP, lines
-from seriatim_models.cli.screen import Outputs, put
+from seriatim_models.cli.report_builder import every_property
+from seriatim_models.cli.usage_errors import unknown
 from seriatim_models.report.text import table, titled
 
 Row = dict[str, str]

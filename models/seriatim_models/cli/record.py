@@ -9,10 +9,10 @@ import msgspec
 import rich_click as click
 from rich.console import Console
 
-from seriatim_models.cli.mistakes import Mistake
+from seriatim_models.cli.console import Outputs, put
 from seriatim_models.cli.options import HELP, lines
 from seriatim_models.cli.recordings import read
-from seriatim_models.cli.screen import Outputs, put
+from seriatim_models.cli.usage_errors import Mistake
 from seriatim_models.conformance.lint import Hint
 from seriatim_models.conformance.lint import lint as hints
 from seriatim_models.conformance.protocol import Fault

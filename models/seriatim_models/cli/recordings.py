@@ -10,16 +10,16 @@ from rich.console import Console
 from rich.markup import escape
 from rich.text import Text
 
-from seriatim_models.cli.mistakes import Mistake
+from seriatim_models.cli.usage_errors import Mistake
 from seriatim_models.conformance.profiles import Profile
 from seriatim_models.history import Event, History, HistoryError, read_history
 from seriatim_models.history.reading import SUFFIXES, stem
 from seriatim_models.properties.base import Finding, Verdict
 from seriatim_models.report import AuditRun
+from seriatim_models.report.history_view import watched
 from seriatim_models.report.latency import publish_to_delivery
 from seriatim_models.report.stepper import About, Story
 from seriatim_models.report.text import table, titled
-from seriatim_models.report.watched import watched
 
 PICTURE_MAX = (
     64 * 2**20
@@ -55,7 +55,7 @@ def stories(
     paths: Iterable[str], profile: Profile, findings: Sequence[Finding], again: str
 ) -> dict[str, Story]:
     """The runs that are convicted, to step through; without any, the first run. Large files are left alone."""
-    from seriatim_models.pipeline import runs
+    from seriatim_models.pipeline.audit import runs
 
     plan = runs.plan([p for p in files(paths) if p.stat().st_size <= PICTURE_MAX])
     about = {p.id: About(p.sentence, p.source, p.kind) for p in profile.properties}

@@ -11,15 +11,15 @@ import rich_click as click
 from rich.markup import escape
 from rich.text import Text
 
-from seriatim_models.cli import fates
+from seriatim_models.cli import counterexample_annotation
 from seriatim_models.cli.audit import find_profile, run_audit
 from seriatim_models.cli.check import finish, replayed
-from seriatim_models.cli.gather import new_report
+from seriatim_models.cli.console import Outputs, put
 from seriatim_models.cli.jobs import Job, Search
-from seriatim_models.cli.mistakes import Mistake
 from seriatim_models.cli.options import HELP, completing, lines, outputs
 from seriatim_models.cli.recordings import show_history, stories
-from seriatim_models.cli.screen import Outputs, put
+from seriatim_models.cli.report_builder import new_report
+from seriatim_models.cli.usage_errors import Mistake
 from seriatim_models.conformance.profiles import Profile
 from seriatim_models.report import ProgramRun
 from seriatim_models.report.document import Saved, decode
@@ -81,7 +81,11 @@ def show(
     report = new_report(None, None, "greenlet")
     report.programs.append(interleaving(what))
     report.seconds = time.monotonic() - begun
-    drawn = fates.decided(report.programs[0]).story if html is not None or svg is not None else None
+    drawn = (
+        counterexample_annotation.decided(report.programs[0]).story
+        if html is not None or svg is not None
+        else None
+    )
     if drawn is not None:
         if html is not None:
             out.html = None

@@ -10,11 +10,11 @@ from types import FrameType
 import rich_click as click
 
 from seriatim_models.cli.audit import QUARANTINE_SHOWN, find_profile
-from seriatim_models.cli.gather import new_report
-from seriatim_models.cli.mistakes import Mistake
+from seriatim_models.cli.console import Outputs
 from seriatim_models.cli.options import HELP, completing, lines, outputs
-from seriatim_models.cli.screen import Outputs
-from seriatim_models.cli.watching import Watch, watch
+from seriatim_models.cli.report_builder import new_report
+from seriatim_models.cli.stream_ui import Watch, watch
+from seriatim_models.cli.usage_errors import Mistake
 from seriatim_models.report import AuditRun, Quarantined
 from seriatim_models.report.text import write
 
@@ -128,7 +128,7 @@ def stream(
         from seriatim_models.pipeline.session import require, session
 
         require()
-        from seriatim_models.pipeline.stream import Stream
+        from seriatim_models.pipeline.stream.streaming import Stream
 
         properties = pipeline.chosen_of(chosen.properties)
         watching = Stream(

@@ -9,15 +9,15 @@ import rich_click as click
 from rich.console import Console
 from rich.text import Text
 
-from seriatim_models.cli import fates
+from seriatim_models.cli import counterexample_annotation
 from seriatim_models.cli.audit import find_profile, run_audit
 from seriatim_models.cli.check import check_mutants, check_programs, find_mutant, find_programs
-from seriatim_models.cli.gather import mutant_run, new_report
+from seriatim_models.cli.console import Outputs, Work, put
 from seriatim_models.cli.jobs import Job, Search, run_jobs
-from seriatim_models.cli.mistakes import Mistake
 from seriatim_models.cli.options import ENGINES, HELP, lines
 from seriatim_models.cli.recordings import picture
-from seriatim_models.cli.screen import Outputs, Work, put
+from seriatim_models.cli.report_builder import mutant_run, new_report
+from seriatim_models.cli.usage_errors import Mistake
 from seriatim_models.report import MutantRun, ProgramRun, Report
 from seriatim_models.report.figures import Fairness
 from seriatim_models.report.html import Beside, Chapter, mutant_page
@@ -108,7 +108,7 @@ def tour(data: str, engine: str, budget: float | None, mutants: bool, out: str) 
 
 def write_pages(report: Report, out: Path) -> dict[str, str]:
     """A page for each mutant that was published or is in the museum, and where they are, seen from the report."""
-    from seriatim_models.programs.museum import EXHIBITS
+    from seriatim_models.programs.bug_catalogue import EXHIBITS
 
     told = {exhibit.mutant: exhibit for exhibit in EXHIBITS}
     pages = {}
@@ -122,7 +122,7 @@ def write_pages(report: Report, out: Path) -> dict[str, str]:
             with work.item(f"page of {mutant.mutant}"):
                 link = f"mutants/{mutant.mutant}.html"
                 said = report.sentences.get(mutant.expected, "")
-                run = fates.decided_race(mutant)
+                run = counterexample_annotation.decided_race(mutant)
                 page = mutant_page(run, said, "../index.html#mutants", told.get(mutant.mutant))
                 put(str(out / link), page.encode())
                 pages[mutant.mutant] = link
@@ -131,7 +131,7 @@ def write_pages(report: Report, out: Path) -> dict[str, str]:
 
 def _findings() -> str:
     """What was found, if this is a checkout."""
-    from seriatim_models.cli.lab import CHECKOUT
+    from seriatim_models.cli.lesson_runner import CHECKOUT
 
     file = CHECKOUT.parent / "FINDINGS.md"
     return file.read_text(encoding="utf-8") if file.is_file() else ""
@@ -139,8 +139,8 @@ def _findings() -> str:
 
 def _lessons(out: Path) -> list[Chapter]:
     """The chapters' pages, and where they are."""
-    from seriatim_models.cli.lab import folder
     from seriatim_models.cli.learn import write_all
+    from seriatim_models.cli.lesson_runner import folder
     from seriatim_models.report import lessons
 
     chapters = lessons.all_in(folder())

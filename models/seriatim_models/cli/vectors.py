@@ -10,9 +10,9 @@ from rich.markup import escape
 from rich.text import Text
 
 from seriatim_models.cli.conform import open_system
-from seriatim_models.cli.mistakes import Mistake
+from seriatim_models.cli.console import Outputs, put
 from seriatim_models.cli.options import HELP, lines
-from seriatim_models.cli.screen import Outputs, put
+from seriatim_models.cli.usage_errors import Mistake
 from seriatim_models.conformance.protocol import Fault
 from seriatim_models.properties.base import Verdict
 from seriatim_models.report.text import table, titled, verdict_text

@@ -9,7 +9,7 @@ import msgspec
 
 from seriatim_models.history.complete import EXACT, SETTLES, complete
 from seriatim_models.history.event import GAP, Event
-from seriatim_models.properties.blackbox.lives import acquires, holder
+from seriatim_models.properties.blackbox.lifecycle import acquires, holder
 
 
 class Hint(msgspec.Struct, frozen=True, kw_only=True):

@@ -18,8 +18,6 @@ A program is a function of a `World`. It is run once per execution: it builds sh
 Read `operations` for what a step is, `dpor` for which schedules are run and why these are enough.
 """
 
-from seriatim_models.explorer.counterexample import Counterexample, Step
-from seriatim_models.explorer.dpor import Dpor
 from seriatim_models.explorer.errors import (
     BadCheckpoint,
     BadToken,
@@ -29,12 +27,14 @@ from seriatim_models.explorer.errors import (
     NondeterministicProgram,
     OutsideModel,
 )
-from seriatim_models.explorer.estimate import Estimate, Progress, Watch, estimate
+from seriatim_models.explorer.model.world import Handle, Record, World
 from seriatim_models.explorer.result import Result
-from seriatim_models.explorer.runner import Violation
-from seriatim_models.explorer.search import Replay, Strategy, checked, explore
-from seriatim_models.explorer.walks import Pct, Pos, Random
-from seriatim_models.explorer.world import Handle, Record, World
+from seriatim_models.explorer.search.dpor import Dpor
+from seriatim_models.explorer.search.estimate import Estimate, Progress, Watch, estimate
+from seriatim_models.explorer.search.explore import Replay, Strategy, checked, explore
+from seriatim_models.explorer.search.runner import Violation
+from seriatim_models.explorer.search.sampling import Pct, Pos, Random
+from seriatim_models.explorer.trace.counterexample import Counterexample, Step
 
 __all__ = [
     "BadCheckpoint",

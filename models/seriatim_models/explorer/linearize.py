@@ -23,11 +23,11 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from seriatim_models.explorer.dpor import Dpor
-from seriatim_models.explorer.operations import shown
+from seriatim_models.explorer.model.operations import shown
+from seriatim_models.explorer.model.world import World
 from seriatim_models.explorer.result import Result
-from seriatim_models.explorer.search import Strategy, explore
-from seriatim_models.explorer.world import World
+from seriatim_models.explorer.search.dpor import Dpor
+from seriatim_models.explorer.search.explore import Strategy, explore
 
 Call = tuple[Any, ...]
 """(method, argument, ...)."""

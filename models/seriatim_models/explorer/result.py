@@ -6,12 +6,12 @@ from collections import Counter
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from seriatim_models.explorer.foata import NormalForm
+from seriatim_models.explorer.trace.foata import NormalForm
 
 if TYPE_CHECKING:
-    from seriatim_models.explorer.counterexample import Counterexample
-    from seriatim_models.explorer.estimate import Progress
-    from seriatim_models.explorer.parallel import Split
+    from seriatim_models.explorer.search.estimate import Progress
+    from seriatim_models.explorer.search.parallel import Split
+    from seriatim_models.explorer.trace.counterexample import Counterexample
 
 
 @dataclass

@@ -26,7 +26,7 @@ from typing import Any
 from seriatim_models.explorer.errors import BadToken
 from seriatim_models.explorer.linearize import Call, check_linearizable
 from seriatim_models.explorer.result import Result
-from seriatim_models.explorer.search import Replay, Strategy, explore
+from seriatim_models.explorer.search.explore import Replay, Strategy, explore
 
 OPTIONS: dict[str, Any] = {"replay": None, "seconds": None}
 """Set from the command line by `pytest_plugin`."""

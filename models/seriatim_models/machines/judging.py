@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 
 from seriatim_models.history.event import Event
 from seriatim_models.properties import PROPERTIES, Finding, Verdict
-from seriatim_models.properties.whitebox import judge
+from seriatim_models.properties.whitebox.judging import judge
 
 
 def convicted(events: Sequence[Event], without: Iterable[str] = ()) -> list[Finding]:

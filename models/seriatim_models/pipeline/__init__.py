@@ -9,9 +9,9 @@ import difflib
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
+from seriatim_models.pipeline.audit.findings import AuditReport as AuditReport
+from seriatim_models.pipeline.audit.findings import RunStatistics as RunStatistics
 from seriatim_models.pipeline.errors import PipelineError as PipelineError
-from seriatim_models.pipeline.findings import AuditReport as AuditReport
-from seriatim_models.pipeline.findings import RunStatistics as RunStatistics
 from seriatim_models.properties.base import AnyProperty
 
 ENGINES = ("local", "spark")
@@ -33,20 +33,20 @@ def audit_paths(
     Raises `HistoryError` for input that cannot be read and `PipelineError` for an engine that cannot run here;
     both are ValueErrors of one sentence.
     """
-    from seriatim_models.pipeline.runs import plan
+    from seriatim_models.pipeline.audit.runs import plan
 
     if engine not in ENGINES:
         raise PipelineError(f"there is no engine {engine!r}; known are {' and '.join(ENGINES)}")
     chosen = chosen_of(properties)
     planned = plan(paths)
     if engine == "local":
-        from seriatim_models.pipeline.local import audit
+        from seriatim_models.pipeline.audit.local import audit
 
         return audit(planned, chosen)
     from seriatim_models.pipeline.session import require
 
     require()
-    from seriatim_models.pipeline.spark import audit as audit_on_spark
+    from seriatim_models.pipeline.audit.spark import audit as audit_on_spark
 
     return audit_on_spark(planned, chosen, out, master)
 

@@ -12,9 +12,9 @@ import msgspec
 from seriatim_models.explorer import BadToken, Dpor, Progress, Replay, Result, Watch, World, explore
 from seriatim_models.history.event import Event, event
 from seriatim_models.programs.base import Mutant, Program
-from seriatim_models.programs.variants import load
+from seriatim_models.programs.mutant_modules import load
 from seriatim_models.properties import PROPERTIES, Finding, Verdict
-from seriatim_models.properties.whitebox import judge
+from seriatim_models.properties.whitebox.judging import judge
 
 
 @dataclass
@@ -60,7 +60,7 @@ class Judge:
             return None
         return f"{first.property}: {first.explanation}"
 
-    # What several processes add up together, see `seriatim_models.explorer.runner.Summing`.
+    # What several processes add up together, see `seriatim_models.explorer.search.runner.Summing`.
 
     def empty(self) -> Judge:
         return Judge([p.id for p in self.properties])

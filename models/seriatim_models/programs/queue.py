@@ -183,7 +183,7 @@ def _(world: World, lib: ModuleType) -> None:
     "One publisher, ten priorities, three levels: who stands where, and who is taken first.",
     "SO-1 SO-3 SO-5",
     "Sequential; every priority once. "
-    "Arrivals while somebody takes are in `priority-arrival`; other numbers of levels are for `machines/lemmas.py`.",
+    "Arrivals while somebody takes are in `priority-arrival`; other numbers of levels are for `make prove`.",
     1,
 )
 def _(world: World, lib: ModuleType) -> None:

@@ -5,14 +5,14 @@ from seriatim_models.properties.base import Finding as Finding
 from seriatim_models.properties.base import Property as Property
 from seriatim_models.properties.base import Verdict as Verdict
 from seriatim_models.properties.base import audit as audit
-from seriatim_models.properties.client import CLIENT
-from seriatim_models.properties.entries import ENTRIES, IMMEDIATE, MORE
-from seriatim_models.properties.fair import FAIR
-from seriatim_models.properties.lists import LISTS
-from seriatim_models.properties.log import LOG
-from seriatim_models.properties.order import ORDER
-from seriatim_models.properties.pointers import POINTERS
-from seriatim_models.properties.wakeups import WAKEUPS
+from seriatim_models.properties.whitebox.client import CLIENT
+from seriatim_models.properties.whitebox.entries import ENTRIES, IMMEDIATE, MORE
+from seriatim_models.properties.whitebox.fair import FAIR
+from seriatim_models.properties.whitebox.lists import LISTS
+from seriatim_models.properties.whitebox.log import LOG
+from seriatim_models.properties.whitebox.order import ORDER
+from seriatim_models.properties.whitebox.pointers import POINTERS
+from seriatim_models.properties.whitebox.wakeups import WAKEUPS
 
 WHITEBOX: tuple[AnyProperty, ...] = (
     *ORDER,

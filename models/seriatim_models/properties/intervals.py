@@ -20,7 +20,7 @@ import msgspec
 from seriatim_models.history.complete import SETTLES
 from seriatim_models.history.event import Event
 from seriatim_models.properties.base import Finding
-from seriatim_models.properties.blackbox.lives import acquires, holder
+from seriatim_models.properties.blackbox.lifecycle import acquires, holder
 from seriatim_models.properties.blackbox.strict import when
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from xml.etree import ElementTree as ET
 
-from seriatim_models.conformance.standing import Standing
+from seriatim_models.conformance.profile_consistency import Standing
 from seriatim_models.properties.base import Finding, Verdict
 from seriatim_models.report.model import MutantRun, Report
 

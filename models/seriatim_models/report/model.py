@@ -9,7 +9,7 @@ from collections.abc import Iterable
 
 import msgspec
 
-from seriatim_models.conformance.standing import Standing
+from seriatim_models.conformance.profile_consistency import Standing
 from seriatim_models.properties.base import Finding, Verdict
 from seriatim_models.report.stepper import Story
 

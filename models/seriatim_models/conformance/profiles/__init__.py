@@ -36,7 +36,7 @@ from seriatim_models.properties.blackbox.conservation import Conservation
 from seriatim_models.properties.blackbox.consumers import NoLostWakeup
 from seriatim_models.properties.blackbox.requeue import RequeueLateness
 from seriatim_models.properties.blackbox.strict import StrictOrder
-from seriatim_models.properties.inside import INSIDE
+from seriatim_models.properties.whitebox.composites import INSIDE
 
 FORMAT = "seriatim-profile/1"
 

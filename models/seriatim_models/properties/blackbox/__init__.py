@@ -41,4 +41,4 @@ BLACKBOX: tuple[AnyProperty, ...] = (
     LogReader(),
     QueueLinearizable(),
 )
-"""P1 to P15 and P20; P16 to P19 are for recorders inside a queue, see `seriatim_models.properties.inside`."""
+"""P1 to P15 and P20; P16 to P19 are for recorders inside a queue: `properties.whitebox.composites`."""

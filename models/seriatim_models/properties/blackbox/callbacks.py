@@ -7,7 +7,7 @@ import msgspec
 from seriatim_models.history.complete import EXACT
 from seriatim_models.history.event import GAP, Event
 from seriatim_models.properties.blackbox.channels import ChannelProperty, Tally, Tracks
-from seriatim_models.properties.blackbox.lives import began, holder
+from seriatim_models.properties.blackbox.lifecycle import began, holder
 
 
 class Callbacks(msgspec.Struct):

@@ -15,7 +15,7 @@ import msgspec
 
 from seriatim_models.history.event import GAP, Event
 from seriatim_models.properties.base import Finding, Property
-from seriatim_models.properties.blackbox.lives import holder
+from seriatim_models.properties.blackbox.lifecycle import holder
 
 S = TypeVar("S")
 

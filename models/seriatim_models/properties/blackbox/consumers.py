@@ -14,10 +14,10 @@ import msgspec
 from seriatim_models.history.complete import EXACT, SETTLES
 from seriatim_models.history.event import GAP, Event
 from seriatim_models.properties.base import Finding
-from seriatim_models.properties.blackbox.carried import CarriedProperty, Carry
+from seriatim_models.properties.blackbox.aggregation import CarriedProperty, Carry
 from seriatim_models.properties.blackbox.channels import Tally
 from seriatim_models.properties.blackbox.conservation import DROPPING
-from seriatim_models.properties.blackbox.lives import (
+from seriatim_models.properties.blackbox.lifecycle import (
     ACQUIRES,
     ENDS,
     acquires,

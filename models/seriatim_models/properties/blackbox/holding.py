@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 from seriatim_models.history.complete import EXACT
 from seriatim_models.properties.base import Finding
-from seriatim_models.properties.blackbox.lives import (
+from seriatim_models.properties.blackbox.lifecycle import (
     ACQUIRED,
     Lives,
     LivesProperty,

@@ -32,8 +32,8 @@ import msgspec
 from seriatim_models.history.complete import SETTLES
 from seriatim_models.history.event import GAP, Event
 from seriatim_models.properties.base import Finding
-from seriatim_models.properties.blackbox.carried import CarriedProperty, Carry
-from seriatim_models.properties.blackbox.lives import (
+from seriatim_models.properties.blackbox.aggregation import CarriedProperty, Carry
+from seriatim_models.properties.blackbox.lifecycle import (
     ACQUIRES,
     ENDS,
     acquires,

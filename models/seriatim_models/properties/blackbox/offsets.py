@@ -10,9 +10,9 @@ import msgspec
 from seriatim_models.history.complete import EXACT
 from seriatim_models.history.event import GAP, Event
 from seriatim_models.properties.base import Finding
-from seriatim_models.properties.blackbox.carried import CarriedProperty, Carry
+from seriatim_models.properties.blackbox.aggregation import CarriedProperty, Carry
 from seriatim_models.properties.blackbox.channels import Tally
-from seriatim_models.properties.blackbox.lives import began, end_of, holder
+from seriatim_models.properties.blackbox.lifecycle import began, end_of, holder
 
 
 class Reader(msgspec.Struct, array_like=True):

@@ -8,7 +8,7 @@ import msgspec
 
 from seriatim_models.history.event import Event
 from seriatim_models.properties.base import Finding, Property
-from seriatim_models.properties.blackbox.lives import ACQUIRES, acquires, holder
+from seriatim_models.properties.blackbox.lifecycle import ACQUIRES, acquires, holder
 
 
 class Low(msgspec.Struct, array_like=True):

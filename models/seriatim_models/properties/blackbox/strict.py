@@ -43,8 +43,8 @@ import msgspec
 from seriatim_models.history.complete import EXACT, SETTLES
 from seriatim_models.history.event import Event
 from seriatim_models.properties.base import Finding
-from seriatim_models.properties.blackbox.carried import CarriedProperty, Carry
-from seriatim_models.properties.blackbox.lives import (
+from seriatim_models.properties.blackbox.aggregation import CarriedProperty, Carry
+from seriatim_models.properties.blackbox.lifecycle import (
     ACQUIRES,
     ENDS,
     acquires,

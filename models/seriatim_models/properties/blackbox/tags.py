@@ -7,7 +7,7 @@ import msgspec
 from seriatim_models.history.complete import EXACT, SETTLES
 from seriatim_models.history.event import GAP, Event
 from seriatim_models.properties.blackbox.channels import ChannelProperty, Tally, Tracks
-from seriatim_models.properties.blackbox.lives import ACQUIRES, acquires, began
+from seriatim_models.properties.blackbox.lifecycle import ACQUIRES, acquires, began
 
 
 class Tags(msgspec.Struct):

@@ -1,0 +1,65 @@
+"""`seriatim help`: every command's help as one page, and what a reader needs to know beside it."""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+
+import rich_click as click
+from rich.text import Text
+
+from seriatim_models.cli.console import Outputs
+from seriatim_models.cli.options import HELP, lines
+from seriatim_models.cli.usage_errors import unknown
+
+TOPICS = {
+    "history": "seriatim_models.history.event",
+    "reading": "seriatim_models.history.reading",
+    "verdicts": "seriatim_models.report.document",
+    "explorer": "seriatim_models.explorer",
+    "properties": "seriatim_models.properties.base",
+    "lessons": "seriatim_models.report.lessons",
+    "queue": "seriatim.queue",
+    "client": "seriatim.client",
+    "log": "seriatim.log",
+    "fair": "seriatim.fair",
+}
+"""Each is told by the module that does it, so that there is one text."""
+
+
+@click.command(
+    "help",
+    epilog=lines(
+        f"""
+        [bold]Examples[/]
+        seriatim help            all commands, as one page
+        seriatim help check      one of them
+        seriatim help history    how a recording is written down
+        seriatim help queue      how to think of the reference queue
+
+        [bold]Topics[/]
+        {", ".join(TOPICS)}
+        """
+    ),
+)
+@click.argument("topic", metavar="[COMMAND|TOPIC]", required=False)
+@click.rich_config(help_config=HELP)
+@click.pass_context
+def manual(context: click.Context, topic: str | None) -> int:
+    """Explain a command or a topic, or print the help of all commands as one page."""
+    above = context.parent
+    assert above is not None
+    assert isinstance(above.command, click.Group)
+    commands = above.command.commands
+    if topic in TOPICS:
+        told = inspect.getdoc(importlib.import_module(TOPICS[topic])) or ""
+        Outputs().console.print(Text(told), soft_wrap=True)
+        return 0
+    if topic is not None and topic not in commands:
+        raise unknown("topic", topic, [*commands, *TOPICS], "seriatim help --help")
+    if topic is None:
+        above.command.main(["--help"], prog_name="seriatim", standalone_mode=False)
+    for name, command in commands.items():
+        if topic in (None, name):
+            command.main(["--help"], prog_name=f"seriatim {name}", standalone_mode=False)
+    return 0

@@ -1,0 +1,488 @@
+"""One run of a program under a schedule: greenlets in one OS thread.
+
+The *hub* decides. It holds one greenlet per thread of the program;
+each is stopped inside its next visible operation, announced in `Thread.op` and not yet done.
+A step is: the hub does the operation of a thread, then lets the thread run up to its next announcement.
+The code in between belongs to the step, so a step is atomic.
+
+Names are never addresses: a thread is named by its parent and its number among the children of that parent,
+an object by the thread that made it and its number among that thread's objects.
+Then the same thing has the same name in every schedule, which partial-order reduction needs.
+`Space` gives each name a small number, once for a whole exploration.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
+import greenlet  # type: ignore[import-untyped]  # greenlet ships no annotations
+
+from seriatim_models.explorer.errors import ExplorerError, Misuse, ModelBug
+from seriatim_models.explorer.model.operations import (
+    ADD,
+    NOTHING,
+    READ,
+    WRITE,
+    Footprint,
+    Operation,
+    Permit,
+    Reacquire,
+    Shared,
+    Wait,
+    Wake,
+)
+
+if TYPE_CHECKING:
+    from seriatim_models.explorer.model.world import World
+
+SETUP = 0
+"""Number of the thread that runs the program function itself."""
+
+NOBODY = -1
+"""Maker of what is made by none of them: the clock, the order of calls, what is made after the end."""
+
+CALLS = -1
+CLOCK = -2
+
+
+class Marks(dict[tuple[int, int, int], int]):
+    """128 bits for each element (thread, level, way) of a Foata normal form, made when first asked for; see `foata`."""
+
+    def __init__(self, paths: list[tuple[int, ...]]) -> None:
+        super().__init__()
+        self._paths = paths
+
+    def __missing__(self, element: tuple[int, int, int]) -> int:
+        tid, level, way = element
+        text = f"{self._paths[tid]}/{level}/{way}".encode()
+        digest = hashlib.blake2b(text, digest_size=16).digest()
+        mark = self[element] = int.from_bytes(digest, "big")
+        return mark
+
+
+class Space:
+    """Numbers for names, and footprints for objects, shared by all executions of one exploration."""
+
+    __slots__ = ("_names", "_objects", "_prints", "_threads", "idle", "marks", "paths")
+
+    def __init__(self) -> None:
+        self.idle: list[Any] = []
+        """Greenlets whose thread has ended, for the next ones."""
+        self.paths: list[tuple[int, ...]] = [()]
+        self._threads: dict[tuple[int, int], int] = {}
+        self._objects: dict[tuple[int, int], tuple[int, Footprint, Footprint, Footprint]] = {}
+        self._names: list[tuple[int, int]] = []
+        self._prints: dict[tuple[tuple[int, int], ...], Footprint] = {(): NOTHING}
+        self.marks = Marks(self.paths)
+
+    def thread(self, parent: int, child: int) -> int:
+        """The number of the `child`-th thread that thread `parent` made."""
+        key = (parent, child)
+        tid = self._threads.get(key)
+        if tid is None:
+            tid = self._threads[key] = len(self.paths)
+            self.paths.append((*self.paths[parent], child))
+        return tid
+
+    def object(self, maker: int, number: int) -> tuple[int, Footprint, Footprint, Footprint]:
+        """Index and footprints (reads, writes, adds) of the `number`-th object that thread `maker` made."""
+        key = (maker, number)
+        found = self._objects.get(key)
+        if found is None:
+            index = len(self._objects)
+            found = self._objects[key] = (
+                index,
+                self.footprint(((index, READ),)),
+                self.footprint(((index, WRITE),)),
+                self.footprint(((index, ADD),)),
+            )
+        return found
+
+    def footprint(self, accesses: tuple[tuple[int, int], ...]) -> Footprint:
+        """The one footprint of these (object, mode)."""
+        found = self._prints.get(accesses)
+        if found is None:
+            found = self._prints[accesses] = Footprint(accesses)
+        return found
+
+    def at(self, path: Sequence[int]) -> int:
+        """The number of the thread with this path from the set-up."""
+        tid = SETUP
+        for child in path:
+            tid = self.thread(tid, child)
+        return tid
+
+    def name_of_object(self, index: int) -> tuple[int, int]:
+        """(maker, number) of an object."""
+        if len(self._names) < len(self._objects):
+            self._names = list(self._objects)
+        return self._names[index]
+
+
+class ControlledGreenlet(greenlet.greenlet):  # type: ignore[misc]
+    """Known by its type, so that a guard can tell whether a program is running."""
+
+
+class Thread:
+    """A thread of the program, or the alarm clock of a waiter (which has no code)."""
+
+    __slots__ = (
+        "born", "children", "code", "daemon", "done", "ex", "greenlet", "held", "last", "name",
+        "number", "objects", "op", "resume", "spurious", "tid", "timeouts", "virtual",
+    )  # fmt: skip
+
+    def __init__(
+        self, ex: Execution, tid: int, name: str, daemon: bool, fn: Callable[[], object] | None
+    ) -> None:
+        self.ex = ex
+        self.tid = tid
+        self.name = name
+        self.daemon = daemon
+        self.op: Operation | None = None
+        self.done = False
+        self.born = ex.steps - 1
+        self.last = -1
+        self.children = 0
+        self.objects = 0
+        self.timeouts = ex.timeouts
+        self.spurious = ex.spurious
+        self.number = len(ex.order)
+        self.virtual = fn is None
+        self.held: list[tuple[str, dict[str, object]]] | None = None
+        """Records that wait for its next operation."""
+        ex.order.append(self)
+        ex.by_tid[tid] = self
+        self.resume: Any = self._rings if fn is None else None
+        self.greenlet: Any = None
+        self.code = fn
+
+    def _rings(self, *_: object) -> None:
+        self.done = True
+        self.op = None
+
+    def __repr__(self) -> str:
+        return f"<thread {self.name}>"
+
+
+def _work(switch: Callable[[], Any]) -> None:
+    """What a greenlet does: run one thread after another. To make a greenlet costs more than to run a small thread.
+
+    What a greenlet is started with it holds for life, out of sight of the garbage collector: so no thread.
+    """
+    while True:
+        thread: Thread | None = switch()
+        assert thread is not None
+        ex = thread.ex
+        try:
+            if thread.code is not None:
+                thread.code()
+        except greenlet.GreenletExit:
+            pass
+        except (ExplorerError, KeyboardInterrupt, SystemExit):
+            if not ex.closing:
+                raise
+        except BaseException as error:
+            if not ex.closing:
+                ex.failed(thread, error)
+        if thread.held is not None and not ex.closing:
+            ex.world.flush(thread)
+        thread.done = True
+        thread.op = thread.code = None
+        ex.space.idle.append(thread.greenlet)
+        thread.greenlet = None
+        del ex
+        thread = None  # an idle greenlet keeps nothing alive
+
+
+class Failure:
+    """An exception that left a thread."""
+
+    __slots__ = ("error", "step", "thread")
+
+    def __init__(self, thread: str, step: int, error: BaseException) -> None:
+        self.thread = thread
+        self.step = step
+        self.error = error
+
+
+class Missed:
+    """A notify, kept so that a lost wake-up can be explained."""
+
+    __slots__ = ("by", "condition", "step", "waiters", "woke")
+
+    def __init__(self, condition: Shared, by: str, step: int, woke: list[str], waiters: int):
+        self.condition = condition
+        self.by = by
+        self.step = step
+        self.woke = woke
+        self.waiters = waiters
+
+
+class Execution:
+    """One run."""
+
+    __slots__ = (
+        "acting", "by_tid", "calls", "circle", "closing", "current", "end", "failures", "hub", "log",
+        "names", "notifies", "order", "program", "real_time", "schedule", "setting_up", "space", "spurious",
+        "steps", "strays", "switch", "threads", "timeouts", "world",
+    )  # fmt: skip
+
+    def __init__(
+        self,
+        program: Callable[[World], object],
+        space: Space,
+        world: Callable[[Execution], World],
+        *,
+        real_time: bool = False,
+        timeouts: int = 1,
+        spurious: int = 0,
+        log: bool = False,
+    ) -> None:
+        self.program = program
+        self.space = space
+        self.real_time = real_time
+        self.timeouts = timeouts
+        self.spurious = spurious
+        self.steps = 0
+        self.hub = greenlet.getcurrent()
+        self.switch: Callable[[], Any] = self.hub.switch
+        self.current: Thread | None = None
+        self.acting: Thread | None = None
+        self.setting_up: Thread | None = None
+        self.closing = False
+        self.end = ""
+        self.names = {"setup"}
+        self.order: list[Thread] = []
+        self.by_tid: dict[int, Thread] = {}
+        self.threads: list[Thread] = []
+        self.schedule: list[tuple[int, int]] = []
+        self.failures: list[Failure] = []
+        self.notifies: list[Missed] = []
+        self.strays = 0
+        self.circle: Any = None
+        self.log: list[Any] | None = [] if log else None
+        self.world = world(self)
+        if real_time:
+            self.calls = self.outside_object("calls", None, CALLS)
+
+    # -- running ---------------------------------------------------------------------------------------------------
+
+    def start(self) -> None:
+        """Run the program function up to its first choice, or to its end."""
+        setup = Thread(self, SETUP, "setup", False, lambda: self.program(self.world))
+        self.setting_up = self.acting = setup
+        self.threads.append(setup)
+        self._give_greenlet(setup)(setup)
+        if setup.done:
+            self._set_up()
+
+    def _set_up(self) -> None:
+        """The program function has returned: let every thread run up to its first operation."""
+        setup = self.order[SETUP]
+        self.setting_up = self.acting = None
+        if self.failures:
+            raise self.failures[0].error
+        self.threads = [t for t in self.order if t is not setup]
+        for thread in list(self.threads):
+            thread.born = setup.last
+            self._go(thread)
+
+    def _go(self, thread: Thread) -> None:
+        before, self.acting, self.current = self.acting, thread, thread
+        self._give_greenlet(thread)(thread)
+        self.acting, self.current = before, None
+
+    def _give_greenlet(self, thread: Thread) -> Callable[[Thread], object]:
+        idle = self.space.idle
+        if idle:
+            given = idle.pop()
+        else:
+            given = ControlledGreenlet(_work, self.hub)
+            given.switch(self.switch)
+        thread.greenlet = given
+        thread.resume = given.switch
+        return given.switch  # type: ignore[no-any-return]
+
+    def step(self, thread: Thread, way: int) -> Any:
+        """Do the announced operation of `thread` in its `way`-th way, and let the thread run to its next one."""
+        op = thread.op
+        self.acting = thread
+        self.schedule.append((thread.number, way))
+        thread.last = self.steps
+        self.steps += 1
+        if thread.held is not None:
+            self.world.flush(thread)
+        try:
+            result = op.run(thread, way)  # type: ignore[union-attr]
+            resume = thread.resume
+        except Exception as error:
+            result = error
+            resume = thread.greenlet.throw if thread.greenlet is not None else _raise
+        thread.op = None
+        if self.setting_up is None:
+            self.current = thread
+            resume(result)
+            self.current = None
+        else:
+            resume(result)
+            if thread.done:
+                self._set_up()
+        self.acting = None
+        return result
+
+    def able(self) -> list[Thread]:
+        """The threads whose announced operation can happen now."""
+        return [t for t in self.threads if (op := t.op) is not None and (op.free or op.ready(t))]
+
+    def finish(self, end: str) -> None:
+        """It is over: what threads that wait for ever held back has happened."""
+        self.end = end
+        for thread in self.threads:
+            if thread.held is not None:
+                self.world.flush(thread)
+
+    def close(self) -> None:
+        """Let go of what still waits."""
+        self.closing = True
+        self.current = self.acting = None
+        for thread in self.order:
+            if thread.greenlet is not None:
+                for _ in range(8):  # a program may catch BaseException; not for ever
+                    thread.greenlet.throw(greenlet.GreenletExit)
+                    if thread.greenlet is None:
+                        break
+            thread.code = None
+        # Break the circles of references, so that nothing waits for the garbage collector.
+        self.order.clear()
+        self.by_tid.clear()
+        self.threads.clear()
+
+    # -- asked by the world ----------------------------------------------------------------------------------------
+
+    def announce(self, thread: Thread, op: Operation) -> Any:
+        thread.op = op
+        return self.switch()
+
+    def at_once(self, op: Operation) -> Any:
+        """An operation outside any thread."""
+        if self.closing:
+            raise greenlet.GreenletExit
+        actor = self.acting or _NOBODY
+        if not op.ready(actor):
+            raise Misuse(f"{op.describe()} would wait for ever outside a thread: spawn one")
+        if isinstance(op, Permit) and op.limited and op.obj.value <= 0:
+            return False
+        return op.run(actor, 0)
+
+    def new_object(self, kind: str, name: str) -> tuple[int, Footprint, Footprint, Footprint, str]:
+        maker = self.acting
+        if maker is None:
+            number, tid = self.strays, NOBODY
+            self.strays = number + 1
+        else:
+            number, tid = maker.objects, maker.tid
+            maker.objects = number + 1
+        index, reads, writes, adds = self.space.object(tid, number)
+        if not name:
+            where = "" if tid <= SETUP or maker is None else f"{maker.name}."
+            name = f"{where}{kind}{number}"
+        return index, reads, writes, adds, name
+
+    def outside_object(self, name: str, value: Any, number: int = CLOCK) -> Shared:
+        """An object that no thread made: the clock, the order of calls."""
+        shared = Shared.__new__(Shared)
+        shared.ex = self
+        shared.value = value
+        shared.watch = None
+        shared.name = name
+        shared.index, shared.reads, shared.writes, shared.adds = self.space.object(NOBODY, number)
+        return shared
+
+    def stage(self, fn: Callable[[], object], name: str, daemon: bool) -> Thread:
+        """A thread spawned while setting up: it starts when the program function has returned."""
+        setup = self.setting_up
+        if setup is None:
+            raise Misuse("spawn() after the end: spawn while setting up or inside a thread")
+        tid = self.space.thread(SETUP, setup.children)
+        setup.children += 1
+        return Thread(self, tid, self._named(name, f"t{setup.children}", tid), daemon, fn)
+
+    def spawn_from(
+        self, parent: Thread, fn: Callable[[], object], name: str, daemon: bool
+    ) -> Thread:
+        tid = self.space.thread(parent.tid, parent.children)
+        parent.children += 1
+        name = self._named(name, f"{parent.name}.{parent.children}", tid)
+        child = Thread(self, tid, name, daemon, fn)
+        self.threads.append(child)
+        self._go(child)
+        return child
+
+    def _named(self, name: str, otherwise: str, tid: int) -> str:
+        name = name or otherwise
+        if name in self.names:
+            name = f"{name}@{'.'.join(map(str, self.space.paths[tid]))}"
+        self.names.add(name)
+        return name
+
+    def sleeps(self, waiter: Thread, again: Reacquire, wait: Wait) -> None:
+        """A thread went to sleep on a condition. If it may wake without a notify, set its alarm clock."""
+        kinds = ("t" if wait.timed and waiter.timeouts > 0 else "") + (
+            "s" if waiter.spurious > 0 else ""
+        )
+        if not kinds:
+            return
+        tid = self.space.thread(waiter.tid, waiter.children)
+        waiter.children += 1
+        clock = Thread(self, tid, f"{waiter.name}'s alarm {waiter.children}", True, None)
+        clock.op = Wake(wait.condition, waiter, again, kinds)
+        self.threads.append(clock)
+
+    def notified(self, condition: Shared, by: Thread, woke: list[Thread], waiters: int) -> None:
+        if self.log is not None:
+            missed = Missed(condition, by.name, self.steps, [t.name for t in woke], waiters)
+            self.notifies.append(missed)
+
+    def record_now(self, ev: str, args: dict[str, object]) -> None:
+        acting = self.acting
+        self.world.note(self.steps, "" if acting is None else acting.name, ev, args)
+
+    def failed(self, thread: Thread, error: BaseException) -> None:
+        self.failures.append(Failure(thread.name, self.steps, error))
+
+
+def _raise(error: BaseException) -> None:
+    raise ModelBug(f"an alarm clock failed: {error!r}") from error
+
+
+class _Nobody:
+    """Stands for set-up, watchers and the end where an operation wants to know its thread."""
+
+    name = "(nobody)"
+    timeouts = 0
+    ex: Any = None
+
+
+_NOBODY: Any = _Nobody()
+
+
+PATIENCE = 40
+"""Steps that a thread may take in a row, when nothing else decides, before another gets a turn (for spin loops)."""
+
+
+def going_on(
+    able: list[Thread], last: Thread | None, turns: int, patience: int = PATIENCE
+) -> Thread:
+    """Who goes when nothing else decides: the thread that ran last, but not for ever."""
+    if last is None or last not in able:
+        return able[0]
+    if turns < patience or len(able) == 1:
+        return last
+    return able[(able.index(last) + 1) % len(able)]
+
+
+def inside() -> bool:
+    """Does the caller run in a controlled thread?"""
+    return isinstance(greenlet.getcurrent(), ControlledGreenlet)

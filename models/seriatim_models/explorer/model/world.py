@@ -1,0 +1,353 @@
+"""What a program sees: a world of shared objects, threads, choices and a clock.
+
+A `World` is also a `seriatim.host.Host`: give `world.host` to code that asks a host for its cells and locks,
+and each operation on them becomes one step of a deterministic schedule.
+
+Inside a thread an operation is a step: the thread stops before it and somebody decides who goes first.
+While the program is being set up, inside a watcher, and in what runs at the end, operations happen at once:
+nobody else is running.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from types import TracebackType
+from typing import Any, Generic, NamedTuple, Self, TypeVar, cast
+
+from seriatim.host import Change, Watch
+from seriatim_models.explorer.errors import Misuse
+from seriatim_models.explorer.model.execution import Execution, Thread
+from seriatim_models.explorer.model.operations import (
+    WRITE,
+    Acquire,
+    Add,
+    Choose,
+    CompareAndSet,
+    FetchAdd,
+    Footprint,
+    Get,
+    Join,
+    Mark,
+    Notify,
+    Operation,
+    Permit,
+    Release,
+    Restore,
+    Set,
+    Shared,
+    Spawn,
+    Swap,
+    TryAcquire,
+    Wait,
+)
+
+T = TypeVar("T")
+
+
+class Record(NamedTuple):
+    """What a program said happened: in step `step` (0: before the first), by thread `thread`."""
+
+    step: int
+    thread: str
+    ev: str
+    args: dict[str, object]
+
+
+class Cell(Shared, Generic[T]):
+    """A shared variable with atomic operations."""
+
+    __slots__ = ()
+
+    def __init__(self, ex: Execution, value: T, name: str, watch: Watch[T] | None) -> None:
+        Shared.__init__(self, ex, value, "cell", name)
+        if watch is not None:
+            self.watch = lambda op, old, new, ok: watch(Change(op, old, new, ok))
+
+    def get(self) -> T:
+        ex = self.ex
+        thread = ex.current
+        if thread is None:
+            return cast(T, self.value)
+        thread.op = Get(self)
+        return cast(T, ex.switch())
+
+    # The three commonest operations do by themselves what `_do` does.
+
+    def set(self, value: T) -> None:
+        ex = self.ex
+        thread = ex.current
+        if thread is None:
+            ex.at_once(Set(self, value))
+            return
+        thread.op = Set(self, value)
+        ex.switch()
+
+    def compare_and_set(self, expected: T, new: T) -> bool:
+        ex = self.ex
+        thread = ex.current
+        if thread is None:
+            return cast(bool, ex.at_once(CompareAndSet(self, expected, new)))
+        thread.op = CompareAndSet(self, expected, new)
+        return cast(bool, ex.switch())
+
+    def get_and_set(self, value: T) -> T:
+        return cast(T, _do(self.ex, Swap(self, value)))
+
+    def get_and_add(self: Cell[int], amount: int) -> int:
+        return cast(int, _do(self.ex, FetchAdd(self, amount)))
+
+    def add(self: Cell[int], amount: int) -> None:
+        _do(self.ex, Add(self, amount))
+
+    def __repr__(self) -> str:
+        return f"<cell {self.name}>"
+
+
+class Lock(Shared):
+    """A mutual exclusion lock, not re-entrant."""
+
+    __slots__ = ()
+
+    def __init__(self, ex: Execution, name: str) -> None:
+        Shared.__init__(self, ex, None, "lock", name)
+
+    def acquire(self) -> None:
+        _do(self.ex, Acquire(self))
+
+    def try_acquire(self) -> bool:
+        return cast(bool, _do(self.ex, TryAcquire(self)))
+
+    def release(self) -> None:
+        _do(self.ex, Release(self))
+
+    def __enter__(self) -> Self:
+        _do(self.ex, Acquire(self))
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        if not self.ex.closing:
+            _do(self.ex, Release(self))
+
+    def __repr__(self) -> str:
+        return f"<lock {self.name}>"
+
+
+class Condition(Shared):
+    """A condition variable. Its value is the list of (thread, second half of its wait) in order of arrival."""
+
+    __slots__ = ("lock", "waits")
+
+    def __init__(self, ex: Execution, lock: Lock, name: str) -> None:
+        Shared.__init__(self, ex, [], "condition", name)
+        self.lock = lock
+        self.waits: Footprint = ex.space.footprint(((lock.index, WRITE), (self.index, WRITE)))
+
+    def wait(self, timeout: float | None = None) -> bool:
+        ex = self.ex
+        thread = ex.current
+        if thread is None:
+            raise Misuse(f"{self.name}.wait() needs a thread: spawn one")
+        thread.op = Wait(self.lock, self, timeout is not None)
+        thread.op = ex.switch()
+        return cast(bool, ex.switch())
+
+    def notify(self, n: int = 1) -> None:
+        _do(self.ex, Notify(self, self.lock, n))
+
+    def notify_all(self) -> None:
+        _do(self.ex, Notify(self, self.lock, None))
+
+    def __repr__(self) -> str:
+        return f"<condition {self.name}>"
+
+
+class Semaphore(Shared):
+    """A counting semaphore. Its value is the number of permits."""
+
+    __slots__ = ()
+
+    def __init__(self, ex: Execution, permits: int, name: str) -> None:
+        Shared.__init__(self, ex, permits, "semaphore", name)
+
+    def acquire(self) -> None:
+        _do(self.ex, Permit(self, limited=False, blocking=True))
+
+    def try_acquire(self, timeout: float | None = None) -> bool:
+        thread = self.ex.current
+        limited = timeout is not None and timeout > 0
+        blocking = limited and (thread is None or thread.timeouts <= 0)
+        return cast(bool, _do(self.ex, Permit(self, limited, blocking)))
+
+    def release(self, n: int = 1) -> None:
+        if n < 1:
+            raise ValueError("release(n) needs n >= 1")
+        _do(self.ex, Restore(self, n))
+
+    def __repr__(self) -> str:
+        return f"<semaphore {self.name}>"
+
+
+class Handle:
+    """A thread, as the one who spawned it sees it."""
+
+    __slots__ = ("_thread",)
+
+    def __init__(self, thread: Thread) -> None:
+        self._thread = thread
+
+    @property
+    def name(self) -> str:
+        return self._thread.name
+
+    def join(self) -> None:
+        """Wait until it has ended."""
+        _do(self._thread.ex, Join(self._thread))
+
+
+class World:
+    """The surroundings of one execution of a program."""
+
+    __slots__ = ("_clock", "_ex", "checks", "records", "rehearsal", "results")
+
+    def __init__(self, ex: Execution) -> None:
+        self._ex = ex
+        self._clock: Shared | None = None
+        self.records: list[Record] = []
+        self.rehearsal = False
+        """True where an execution is run again, to shrink or to show it: whoever counts executions can skip it."""
+        self.results: list[object] = []
+        self.checks: list[Callable[[], object]] = []
+
+    # -- the Host --------------------------------------------------------------------------------------------------
+
+    @property
+    def host(self) -> World:
+        """The `seriatim.host.Host` of this world, which is the world itself."""
+        return self
+
+    def cell(self, value: T, name: str = "", watch: Watch[T] | None = None) -> Cell[T]:
+        return Cell(self._ex, value, name, watch)
+
+    def lock(self, name: str = "") -> Lock:
+        return Lock(self._ex, name)
+
+    def condition(self, lock: object, name: str = "") -> Condition:
+        if not isinstance(lock, Lock) or lock.ex is not self._ex:
+            raise Misuse("condition() needs a lock of this world: world.lock()")
+        return Condition(self._ex, lock, name)
+
+    def semaphore(self, permits: int, name: str = "") -> Semaphore:
+        return Semaphore(self._ex, permits, name)
+
+    def now(self) -> int:
+        """The time in ticks (a host calls them nanoseconds). It stands still until somebody advances it."""
+        return cast(int, _do(self._ex, Get(self._time())))
+
+    def record(self, ev: str, /, **args: object) -> None:
+        """Say what happened, inside the atomic step in which it happens.
+
+        An invocation (``ph="invoke"``) made inside a thread is held back, with what the thread says after it,
+        and placed just before the thread's next operation: code between two operations of a thread may run at
+        any time between them, so this is an execution too, and the one in which the call took the least time.
+        With `real_time` invocations and responses are steps of their own, and nothing is held back.
+        """
+        ex = self._ex
+        thread = ex.current
+        if thread is not None and "ph" in args:
+            ph = args["ph"]
+            if ex.real_time:
+                if ph == "invoke" or ph == "ok" or ph == "fail":
+                    _do(ex, Mark(ex.calls, ev, args, ph == "invoke"))
+                    return
+            elif ph == "invoke" and thread.held is None:
+                thread.held = []
+        if thread is not None and thread.held is not None:
+            thread.held.append((ev, args))
+            return
+        acting = ex.acting
+        self.records.append(Record(ex.steps, "" if acting is None else acting.name, ev, args))
+
+    def flush(self, thread: Thread) -> None:
+        """Place what a thread held back: its next operation is being done, or it has ended, or all is over."""
+        held, thread.held = thread.held, None
+        for ev, args in held or ():
+            self.records.append(Record(self._ex.steps, thread.name, ev, args))
+
+    def note(self, step: int, thread: str, ev: str, args: dict[str, object]) -> None:
+        """Keep a record that was a step of its own."""
+        self.records.append(Record(step, thread, ev, args))
+
+    # -- for programs ----------------------------------------------------------------------------------------------
+
+    def advance(self, ticks: int = 1) -> None:
+        """Let time pass."""
+        if ticks < 0:
+            raise Misuse("time does not run backwards: advance(ticks) needs ticks >= 0")
+        _do(self._ex, Add(self._time(), ticks))
+
+    def choose(self, n: int) -> int:
+        """One of 0 .. n-1; every one of them is explored."""
+        if n < 1:
+            raise Misuse(f"choose({n}): there is nothing to choose from")
+        ex = self._ex
+        thread = ex.current or ex.setting_up
+        if thread is None:
+            raise Misuse("choose() after the end: choose inside a thread or while setting up")
+        return cast(int, ex.announce(thread, Choose(n)))
+
+    def spawn(self, fn: Callable[[], object], name: str = "", daemon: bool = False) -> Handle:
+        """Start a thread. A daemon may still be waiting at the end, and nobody minds."""
+        ex = self._ex
+        thread = ex.current
+        if thread is None:
+            return Handle(ex.stage(fn, name, daemon))
+        return Handle(cast(Thread, _do(ex, Spawn(fn, name, daemon))))
+
+    def at_end(self, check: Callable[[], object]) -> None:
+        """Call `check` after the last step. It returns None, or what is wrong, or raises AssertionError."""
+        self.checks.append(check)
+
+    def result(self, value: object) -> None:
+        """An outcome of this execution, for the exploration to count."""
+        self.results.append(value)
+
+    @property
+    def steps(self) -> int:
+        """How many steps have been taken."""
+        return self._ex.steps
+
+    @property
+    def thread(self) -> str:
+        """Name of the thread that is running, "" in set-up and at the end."""
+        acting = self._ex.acting
+        return "" if acting is None else acting.name
+
+    @property
+    def schedule(self) -> list[tuple[int, int]]:
+        """The steps so far: (number of the thread in order of creation, way)."""
+        return list(self._ex.schedule)
+
+    @property
+    def end(self) -> str:
+        """How the execution ended: see `ends`."""
+        return self._ex.end
+
+    def _time(self) -> Shared:
+        # The clock is made on first use, but its number must not depend on who uses it first.
+        if self._clock is None:
+            self._clock = self._ex.outside_object("clock", 0)
+        return self._clock
+
+
+def _do(ex: Execution, op: Operation) -> Any:
+    """Announce an operation and stop until it has been done; outside a thread, do it at once."""
+    thread = ex.current
+    if thread is None:
+        return ex.at_once(op)
+    thread.op = op
+    return ex.switch()

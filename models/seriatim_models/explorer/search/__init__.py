@@ -1,0 +1,1 @@
+"""Search strategies over schedules: exhaustive, bounded, sampled, and in several processes."""

@@ -1,0 +1,506 @@
+"""Optimal dynamic partial-order reduction: every Mazurkiewicz trace exactly once, and nothing else.
+
+**The idea.** Run the program once. Find the *races*: pairs of dependent steps of different threads that nothing forces
+into their order. For each race (e, e') write down how to run e' first, as a continuation of the prefix before e,
+and leave it there as a branch to be taken later. When no branch is left, every trace has been seen
+(Flanagan & Godefroid, POPL 2005).
+
+**Optimality** needs three things more (Abdulla, Aronis, Jonsson & Sagonas, POPL 2014; JACM 64(4), 2017):
+
+- *Sleep sets.* After the branch `p` of a prefix E is done, `p` sleeps at E: whatever begins with p has been seen.
+  It sleeps on in the other branches until something dependent on it happens.
+- *Source sets.* The branch for a race (e, e') is v = notdep(e, E).e': **every** step after e that does not happen after
+  e, then e'. If some sleeping q could as well be the first step of an execution that contains v (q is a *weak initial*
+  of v), then v has been seen, and no branch is needed.
+- *Wakeup trees.* The whole sequence v is left as a branch, not its first step only, in an ordered tree of such
+  sequences, unless a sequence in that tree already leads to the same place. After v has been followed,
+  nothing sleeps any more: so no execution is ever started in vain.
+
+**Happens-before** is a bit set for each step (bit i: step i happens before or is it), a Python integer.
+
+**Blocking** (JACM 2017, section 7, adapts the notion of race). A step e can disable a step o of another thread q:
+it takes the lock, the last permit, or (notify) ends the wait that would time out. Then e and o may have a release
+between them, or o may never happen. So for a blocking o we also look at the last earlier step e on its object that
+*takes*; if nothing in front of o (in its thread, or what enabled it) happens after e, then e and o race.
+It suffices to take the last one: if o can happen at all after e, it can happen as soon as it is enabled again,
+and in that trace e is the last. The pair of a release and the acquire that it enables is no race: before the
+release the acquire cannot happen. That is asked of the operation itself (`touch_at`), with the value
+that its object has before e (plus what commuting additions of v give).
+Executions in which threads are stuck are maximal too, and their announced operations are looked at as well.
+
+**Choices.** A step with k ways is a race with itself: its other ways are left as branches, after notdep(e, E) also.
+
+**What an operation touches** may differ between the order in which it was seen and the reversed one (a failed
+compare-and-set may now succeed). `touch_at` says it for the reversed order, so that sleeping and inserting are exact.
+
+Memory is the current execution with its branches: bounded by depth, not by the number of executions.
+Traces are counted apart from the search, from a bounded sample of their names (`foata.Names`).
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator
+from typing import Any
+
+from seriatim_models.explorer.errors import ModelBug, NondeterministicProgram
+from seriatim_models.explorer.model.execution import PATIENCE, Execution, Thread, going_on
+from seriatim_models.explorer.model.operations import Footprint, Operation, Reacquire, Wake
+from seriatim_models.explorer.search.runner import Runner
+from seriatim_models.explorer.trace.foata import digest_of, normal_form
+from seriatim_models.explorer.trace.termination import classify
+
+
+class Branch:
+    """A step in a wakeup tree, with the sequences that go on from it in order. A leaf ends a wakeup sequence."""
+
+    __slots__ = ("children", "print", "tid", "way")
+
+    def __init__(self, tid: int, way: int, print: Footprint) -> None:
+        self.tid = tid
+        self.way = way
+        self.print = print
+        self.children: list[Branch] = []
+
+
+class Node:
+    """A state on the current path: who sleeps there, the branches that are still to be taken, how many have been."""
+
+    __slots__ = ("done", "sleep", "tree")
+
+    def __init__(self, sleep: list[Branch], tree: list[Branch]) -> None:
+        self.sleep = sleep
+        self.tree = tree
+        self.done = 0
+
+
+class Dpor:
+    """Optimal dynamic partial-order reduction: every trace exactly once.
+
+    With `real_time`, invocations and responses of calls become steps that keep their order against each other.
+    """
+
+    def __init__(self, *, real_time: bool = False) -> None:
+        self.real_time = real_time
+
+    def __str__(self) -> str:
+        return f"Dpor({'real_time=True' if self.real_time else ''})"
+
+    def search(self, runner: Runner) -> None:
+        Search(runner).run()
+
+
+class Search:
+    """The state of one search: the current path and what is known about each of its steps.
+
+    Sets of steps are bit sets: bit j stands for the j-th step of the path.
+    """
+
+    def __init__(self, runner: Runner) -> None:
+        self.runner = runner
+        self.nodes: list[Node] = [Node([], [])]
+        self.path: list[Branch] = []
+        """The step taken at each node."""
+        self.known = 0
+        """How many leading steps of the path have been executed before, so that all about them is known."""
+        self.floor = 0
+        """Nodes above this depth are somebody else's (see `parallel`): no branch is left or taken there."""
+        self.outbox: dict[tuple[Any, ...], list[Branch]] = {}
+        """The sequences to be left at those nodes; the key begins with the depth."""
+        # About each step of the current execution:
+        self.ops: list[Operation] = []
+        self.values: list[Any] = []
+        """Value of the operation's object before the step."""
+        self.pasts: list[int] = []
+        """What happens before the step, itself included."""
+        self.levels: list[int] = []
+        self.sums: list[int] = []
+        """For the name of the trace, see `foata`."""
+        # About some of them, with the step first:
+        self.races: list[tuple[int, list[int]]] = []
+        """Earlier steps with which a step races; ~i for a step i that may have disabled it."""
+        self.choices: list[tuple[int, int]] = []
+        """How many ways a step had, where it had more than one."""
+        # About all of them:
+        self.steps_at: defaultdict[int, int] = defaultdict(int)
+        """The steps that touched an object in a mode (see `Footprint.keys`)."""
+        self.steps_of: defaultdict[int, int] = defaultdict(int)
+        """The steps of a thread."""
+        self.takers: defaultdict[int, int] = defaultdict(int)
+        """The steps that took an object, and so may have disabled others."""
+
+    # -- the search ------------------------------------------------------------------------------------------------
+
+    def run(self) -> None:
+        runner = self.runner
+        runner.share = self.share
+        while not runner.over():
+            if self.once():
+                return
+            if runner.save is not None:
+                runner.save(self)
+
+    def once(self) -> bool:
+        """One execution. True if the search is over: nothing is left, or a violation ends it."""
+        runner = self.runner
+        ex = runner.fresh()
+        try:
+            end = self.execute(ex)
+            if end != "blocked":
+                self.find_races(ex)
+            digest = digest_of(self.sums[-1] if self.sums else 0)
+            if runner.forms is not None and end not in ("blocked", "cut", "failed"):
+                tids, ways = [s.tid for s in self.path], [s.way for s in self.path]
+                runner.forms.add(normal_form(ex, tids, ways, self.levels))
+            stop = runner.ended(ex, end, digest)
+        except BaseException:
+            ex.close()
+            raise
+        if stop:
+            return True
+        if self.advance():
+            return False
+        runner.exhausted = runner.cut == 0
+        if runner.cut:
+            runner.spent = f"max_steps={runner.limits.max_steps}"
+        return True
+
+    def advance(self) -> bool:
+        """Go to the next branch: the deepest node that has one. False if there is none."""
+        nodes, path = self.nodes, self.path
+        del nodes[len(path) :]
+        while len(path) > self.floor:
+            node = nodes[-1]
+            done = path.pop()
+            self._unmark(done)
+            if node.tree:
+                self._forget()
+                node.sleep.append(done)
+                node.done += 1
+                path.append(node.tree.pop(0))
+                return True
+            nodes.pop()
+        return False
+
+    def share(self) -> float:
+        """The part of the tree that has been explored, if its branches are all there and equally large.
+
+        A weighted backtrack estimate (Kilby, Slaney, Thiebaux & Walsh, AAAI 2006). As branches are still to be found,
+        it is too large at first, and right at last.
+        """
+        explored, weight = 0.0, 1.0
+        for node in self.nodes[self.floor :]:
+            weight /= node.done + 1 + len(node.tree)
+            explored += weight * node.done
+        return explored
+
+    def _unmark(self, done: Branch) -> None:
+        """Take the last step, which is no longer on the path, out of the sets of steps."""
+        depth = len(self.path)
+        bit = 1 << depth
+        for key in done.print.keys:
+            self.steps_at[key] ^= bit
+        self.steps_of[done.tid] ^= bit
+        op = self.ops[depth]
+        if op.takes:
+            self.takers[op.obj.index] &= ~bit
+
+    def _forget(self) -> None:
+        """Drop what was known about steps that are no longer on the path."""
+        self.known = depth = len(self.path)
+        for about in (self.ops, self.values, self.pasts, self.levels, self.sums):
+            del about[depth:]
+        for some in (self.races, self.choices):
+            while some and some[-1][0] >= depth:
+                some.pop()
+
+    def execute(self, ex: Execution) -> str:
+        """Follow the path, then the wakeup sequence at its end, then whatever can happen. Returns the end."""
+        limits = self.runner.limits
+        by_tid, take = ex.by_tid, ex.step
+        nodes, path = self.nodes, self.path
+        ops, values = self.ops, self.values
+        for j in range(self.known):
+            step = path[j]
+            before = ops[j]
+            thread = by_tid.get(step.tid)
+            if thread is None or (op := thread.op) is None:
+                raise diverged(j, before, None)
+            obj = op.obj
+            if op.code != before.code or obj.index != before.obj.index:
+                raise diverged(j, before, op)
+            ops[j] = op
+            values[j] = obj.value
+            take(thread, step.way)
+        j = self.known
+        if j == len(path):
+            following = self._choose(ex, nodes[j])
+            if isinstance(following, str):
+                return following
+            path.append(following)
+        while True:
+            step = path[j]
+            thread = by_tid.get(step.tid)
+            if thread is None or (op := thread.op) is None or not (op.free or op.ready(thread)):
+                raise ModelBug(
+                    f"step {j + 1} of a wakeup sequence cannot happen (thread {step.tid})"
+                )
+            self._note(thread, op, step)
+            take(thread, step.way)
+            self.known = j = j + 1
+            if ex.failures and not limits.keep_going:
+                return "failed"
+            if j < len(path):  # going on from a checkpoint: this node is known
+                continue
+            mask, asleep = step.print.mask, nodes[j - 1].sleep
+            node = Node(
+                [s for s in asleep if s.tid != step.tid and not s.print.conf & mask]
+                if asleep
+                else [],
+                step.children,
+            )
+            step.children = []
+            nodes.append(node)
+            if j >= limits.max_steps:
+                # Cut here: what was to come lies beyond the bound.
+                node.tree.clear()
+                return "cut"
+            if node.tree:
+                path.append(node.tree.pop(0))
+            else:
+                following = self._choose(ex, node)
+                if isinstance(following, str):
+                    return following
+                path.append(following)
+
+    def _choose(self, ex: Execution, node: Node) -> Branch | str:
+        """Any step that can happen and does not sleep; or the end. The running thread goes on if it can."""
+        path, sleep = self.path, node.sleep
+        last = ex.by_tid[path[-1].tid] if path else None
+        long = len(path) >= PATIENCE and path[-PATIENCE].tid == path[-1].tid
+        if last is not None and not sleep and not long:
+            # What follows would choose this thread too; this is quicker.
+            op = last.op
+            if op is not None and (op.free or op.ready(last)):
+                return Branch(last.tid, 0, op.touch())
+        able = ex.able()
+        if not able:
+            return classify(ex)
+        if sleep:
+            asleep = {s.tid for s in sleep}
+            able = [t for t in able if t.tid not in asleep]
+            if not able:
+                return "blocked"
+        alone = long and all(s.tid == path[-1].tid for s in path[-PATIENCE:])
+        chosen = going_on(able, last, PATIENCE if alone else 0)
+        return Branch(chosen.tid, 0, chosen.op.touch())  # type: ignore[union-attr]
+
+    def _note(self, thread: Thread, op: Operation, step: Branch) -> None:
+        """Everything about the step that `thread` is going to take now."""
+        print = op.touch()
+        if step.print is not print:
+            if step.print.mask != print.mask:
+                raise ModelBug(
+                    f"{op.describe()} of {thread.name} touches other things than foreseen"
+                )
+            step.print = print
+        tid, way = step.tid, step.way
+        pasts, levels, steps_at = self.pasts, self.levels, self.steps_at
+        j = len(pasts)
+        past = bit = 1 << j
+        level = 0
+        last = thread.last if thread.last >= 0 else thread.born
+        if last >= 0:
+            past |= pasts[last]
+            level = levels[last]
+        obj = op.obj
+        races: list[int] = []
+        if not op.free:
+            after = op.after()
+            if after >= 0:
+                past |= pasts[after]
+                if levels[after] > level:
+                    level = levels[after]
+            if op.blocking:
+                i = self.takers[obj.index].bit_length() - 1
+                if i >= 0 and not past >> i & 1:
+                    races.append(~i)
+        against = 0
+        for key in print.rivals:
+            against |= steps_at[key]
+        against &= ~past
+        while against:
+            i = against.bit_length() - 1
+            races.append(i)
+            if levels[i] > level:
+                level = levels[i]
+            past |= pasts[i]
+            against &= ~past
+        for key in print.keys:
+            steps_at[key] |= bit
+        self.steps_of[tid] |= bit
+        if op.takes and print is obj.writes:
+            self.takers[obj.index] |= bit
+        level += 1
+        self.ops.append(op)
+        self.values.append(obj.value)
+        pasts.append(past)
+        levels.append(level)
+        marks = self.runner.space.marks
+        self.sums.append((self.sums[-1] if j else 0) + marks[tid, level, way])
+        if races:
+            self.races.append((j, races))
+        ways = op.ways()
+        if ways > 1:
+            self.choices.append((j, ways))
+
+    # -- races -----------------------------------------------------------------------------------------------------
+
+    def find_races(self, ex: Execution) -> None:
+        """Reverse every race of this execution."""
+        path, ops, values, pasts = self.path, self.ops, self.values, self.pasts
+        n = len(path)
+        independent: dict[int, int] = {}
+
+        def notdep(i: int) -> int:
+            """The steps after i that do not happen after it."""
+            found = independent.get(i)
+            if found is None:
+                found = 0
+                for k in range(i + 1, n):
+                    if not pasts[k] >> i & 1:
+                        found |= 1 << k
+                independent[i] = found
+            return found
+
+        for j, races in self.races:
+            op = ops[j]
+            tid = path[j].tid
+            for i in races:
+                if i < 0:
+                    # op was, or might have been, disabled by a step that took its object.
+                    i = ~i
+                    if i not in races:
+                        self._reverse(i, notdep(i), tid, 0, op.obj.writes)
+                    continue
+                steps = notdep(i)
+                value = values[i] if ops[i].obj is op.obj else op.obj.value
+                if ops[i].adding:
+                    print = path[i].print
+                    for k in bits_of(steps):
+                        if path[k].print is print:
+                            value = value + ops[k].amount
+                touch = op.touch_at(value)
+                if touch is not None:
+                    self._reverse(i, steps, tid, 0, touch)
+        for i, ways in self.choices:
+            step = path[i]
+            for way in range(ways):
+                if way != step.way:
+                    self._reverse(i, notdep(i), step.tid, way, step.print)
+        for thread in ex.threads:
+            waiting = thread.op
+            if waiting is not None and waiting.blocking:
+                if isinstance(waiting, Wake):
+                    touch = waiting.obj.adds
+                    i = -1 if waiting.again.woken is None else waiting.again.woken[0]
+                elif isinstance(waiting, Reacquire) and waiting.woken is None:
+                    continue
+                else:
+                    touch = waiting.obj.writes
+                    i = self.takers[waiting.obj.index].bit_length() - 1
+                if i < 0:
+                    continue
+                last = thread.last if thread.last >= 0 else thread.born
+                after = waiting.after()
+                past = (pasts[last] if last >= 0 else 0) | (pasts[after] if after >= 0 else 0)
+                if not past >> i & 1:
+                    self._reverse(i, notdep(i), thread.tid, 0, touch)
+
+    def _reverse(self, i: int, steps: int, tid: int, way: int, touch: Footprint) -> None:
+        """Leave the sequence `steps` then (tid, way) as a branch at node i, unless it has been or will be seen."""
+        node = self.nodes[i]
+        for sleeper in node.sleep:
+            if self._weak_initial(sleeper, steps, tid, way, touch) is not None:
+                return
+        if i < self.floor:
+            sequence = [self.path[k] for k in bits_of(steps)]
+            labels = (i, *((s.tid, s.way) for s in sequence), (tid, way))
+            if labels not in self.outbox:
+                self.outbox[labels] = [
+                    *(Branch(s.tid, s.way, s.print) for s in sequence),
+                    Branch(tid, way, touch),
+                ]
+            return
+        self._insert(node.tree, steps, tid, way, touch)
+
+    def _weak_initial(
+        self, step: Branch, steps: int, tid: int, way: int, touch: Footprint | None
+    ) -> int | None:
+        """Can `step` come first in an execution that contains the sequence `steps` then (tid, way)?
+
+        None if not; else the step of the sequence that it is, or -1 for its last one, or -2 if it is not in there.
+        """
+        own = self.steps_of[step.tid] & steps
+        if own:
+            first = own & -own
+            k = first.bit_length() - 1
+            can = self.path[k].way == step.way and self.pasts[k] & steps == first
+            return k if can else None
+        print, place = step.print, -2
+        if touch is not None:
+            if tid == step.tid:
+                if way != step.way:
+                    return None
+                print, place = touch, -1
+            elif touch.mask & print.conf:
+                return None
+        for key in print.rivals:
+            if self.steps_at[key] & steps:
+                return None
+        return place
+
+    def _insert(
+        self, children: list[Branch], steps: int, tid: int, way: int, last: Footprint | None
+    ) -> None:
+        """Insert a sequence into a wakeup tree, unless the tree leads to the same place already."""
+        while True:
+            for child in children:
+                k = self._weak_initial(child, steps, tid, way, last)
+                if k is None:
+                    continue
+                if k >= 0:
+                    steps ^= 1 << k
+                elif k == -1:
+                    last = None
+                if not child.children or (not steps and last is None):
+                    return
+                children = child.children
+                break
+            else:
+                break
+        for k in bits_of(steps):
+            step = self.path[k]
+            branch = Branch(step.tid, step.way, step.print)
+            children.append(branch)
+            children = branch.children
+        if last is not None:
+            children.append(Branch(tid, way, last))
+
+
+def bits_of(steps: int) -> Iterator[int]:
+    """The steps in a set, in order."""
+    while steps:
+        first = steps & -steps
+        yield first.bit_length() - 1
+        steps ^= first
+
+
+def diverged(step: int, before: Operation, op: Operation | None) -> NondeterministicProgram:
+    """The error for a schedule that did not repeat itself."""
+    now = "the thread is not there or has ended" if op is None else f"now it is {op.describe()}"
+    return NondeterministicProgram(
+        f"two runs of one schedule differ at step {step + 1}: before it was {before.describe()}, "
+        f"{now}. Is every source of chance inside the model? Look for random numbers, clocks, id() or hash() order, "
+        "and state that outlives one execution; use world.choose() and world.now(), and build all state in the program."
+    )

@@ -1,0 +1,333 @@
+"""`explore`: run a program under a strategy within budgets, and say what was found and how far it went."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, Protocol
+
+from seriatim_models.explorer.errors import BadToken, Misuse, NondeterministicProgram
+from seriatim_models.explorer.model.guard import guarded
+from seriatim_models.explorer.result import Result
+from seriatim_models.explorer.search import bounded
+from seriatim_models.explorer.search.dpor import Dpor, Search
+from seriatim_models.explorer.search.estimate import Estimator
+from seriatim_models.explorer.search.estimate import progress as progress_of
+from seriatim_models.explorer.search.frontier import load, save
+from seriatim_models.explorer.search.parallel import explore_parallel
+from seriatim_models.explorer.search.runner import (
+    Limits,
+    Observer,
+    Program,
+    Runner,
+    Setting,
+    Violation,
+)
+from seriatim_models.explorer.trace import replay_token
+from seriatim_models.explorer.trace.counterexample import counterexample, follow, tokened
+from seriatim_models.explorer.trace.cycles import spun
+from seriatim_models.explorer.trace.shrink import Shrinker
+
+SAVE_EVERY = 5.0
+"""Seconds between checkpoints."""
+
+
+class Strategy(Protocol):
+    """How schedules are picked."""
+
+    real_time: bool
+
+    def search(self, runner: Runner) -> None: ...
+
+
+class Replay:
+    """Run one schedule again, from its token."""
+
+    def __init__(self, token: str) -> None:
+        self.token = token
+        self.real_time = False
+
+    def __str__(self) -> str:
+        return f"Replay({self.token!r})"
+
+    def search(self, runner: Runner) -> None:
+        raise NotImplementedError  # explore() replays by itself
+
+
+def explore(
+    program: Program,
+    strategy: Strategy | None = None,
+    *,
+    max_executions: int | None = None,
+    seconds: float | None = None,
+    max_steps: int = 5000,
+    preemptions: int | None = None,
+    timeouts: int = 1,
+    spurious: int = 0,
+    stuck_ok: bool = False,
+    keep_going: bool = False,
+    on_execution: Observer | None = None,
+    name: str | None = None,
+    count_traces: bool = True,
+    trace_set: bool = False,
+    progress: Callable[[Runner], None] | None = None,
+    shrink: int = 500,
+    checkpoint: str | Path | None = None,
+    jobs: int = 1,
+) -> Result:
+    """Run `program` under the schedules that `strategy` picks (all of them, by default), and say what came of it.
+
+    Budgets: `max_executions`, `seconds`; what runs out makes the verdict inconclusive.
+    Bounds: `max_steps` of one execution; `timeouts` and `spurious` wake-ups of one thread;
+    `preemptions` of a schedule (with `Dpor`, all schedules with so few are run one by one instead: see `bounded`).
+    `progress` is called twice a second with the `Runner`, whose counts can be read.
+    The first violation ends the search unless `keep_going`. Threads that are stuck for ever are a violation
+    unless `stuck_ok`. `on_execution` sees the world of every execution after its end,
+    and may return (or assert) what is wrong with it. Up to `shrink` further executions are spent on a counterexample
+    with fewer preemptions, then fewer steps; in these `world.rehearsal` is true.
+    With `checkpoint`, a file, a search that was killed or ran out of budget goes on where it was (`Dpor` only).
+    With `jobs`, several processes share the search (`Dpor` only); then `on_execution` is called in them.
+    """
+    strategy = Dpor() if strategy is None else strategy
+    name = getattr(program, "__name__", "program") if name is None else name
+    limits = Limits(max_executions, seconds, max_steps, preemptions, keep_going)
+    replayed = None
+    if isinstance(strategy, Replay):
+        replayed = replay_token.read(strategy.token)
+        setting = Setting(replayed.real_time, replayed.timeouts, replayed.spurious, stuck_ok)
+    else:
+        setting = Setting(strategy.real_time, timeouts, spurious, stuck_ok)
+    runner = Runner(
+        program,
+        setting,
+        limits,
+        on_execution=on_execution,
+        count_traces=count_traces,
+        trace_set=trace_set,
+        progress=progress,
+    )
+    with guarded():
+        if replayed is not None:
+            return _replay(runner, name, strategy, replayed)
+        program_id = f"{replay_token.program_hash(name, run_twice(runner))} {setting} {max_steps}"
+        _take_turns(runner)
+        if not runner.found or keep_going:
+            _search(
+                runner, strategy, program_id, None if checkpoint is None else Path(checkpoint), jobs
+            )
+        if runner.spent and not runner.spin:
+            runner.spin = _spinning(runner)
+        seconds_spent = runner.seconds
+        if runner.found and shrink > 0:
+            runner.found[0] = Shrinker(runner, shrink).run()
+        result = _finding(runner, name, strategy)
+        result.seconds = seconds_spent
+        if isinstance(strategy, Dpor) and result.verdict == "inconclusive" and not runner.cut:
+            # A budget ran out. How much is there besides?
+            size = Estimator(program, setting, max_steps).spend(min(0.05 * seconds_spent, 0.5))
+            result.progress = progress_of(runner, size)
+            result.why += f"; {result.progress.size}"
+        return result
+
+
+def _search(
+    runner: Runner, strategy: Strategy, program: str, checkpoint: Path | None, jobs: int
+) -> None:
+    if not isinstance(strategy, Dpor):
+        if runner.limits.preemptions is not None:
+            raise Misuse(f"a bound on preemptions is for Dpor(); {strategy} picks as it likes")
+        if checkpoint is not None or jobs > 1:
+            raise Misuse(f"checkpoint and jobs are for Dpor(); {strategy} has no frontier to share")
+        strategy.search(runner)
+    elif runner.limits.preemptions is not None:
+        if checkpoint is not None or jobs > 1:
+            raise Misuse("checkpoint and jobs do not go with a bound on preemptions")
+        bounded.search(runner)
+    elif jobs > 1:
+        if checkpoint is not None:
+            raise Misuse(
+                "a search in several processes writes no checkpoint: choose one of the two"
+            )
+        explore_parallel(runner, jobs)
+    elif checkpoint is not None:
+        _search_with_checkpoint(runner, program, checkpoint)
+    else:
+        strategy.search(runner)
+
+
+def _search_with_checkpoint(runner: Runner, program: str, path: Path) -> None:
+    search = load(path, runner, program) if path.exists() else Search(runner)
+    saved = [runner.seconds]
+
+    def now_and_then(search: Search) -> None:
+        if runner.seconds - saved[0] >= SAVE_EVERY:
+            save(path, search, program)
+            saved[0] = runner.seconds
+
+    runner.save = now_and_then
+    search.run()
+    if runner.exhausted or (runner.found and not runner.limits.keep_going):
+        path.unlink(missing_ok=True)
+    else:
+        save(path, search, program)
+
+
+def run_twice(runner: Runner) -> list[str]:
+    """Run one schedule twice and compare what happened: what differs is chance from outside the model."""
+    seen: list[list[str]] = []
+    for _ in range(2):
+        limits, runner.limits = runner.limits, Limits(max_steps=min(runner.limits.max_steps, 500))
+        try:
+            ex = follow(runner, [])
+        finally:
+            runner.limits = limits
+        assert ex is not None
+        seen.append([f"{s.thread}: {s}" for s in ex.log or []])
+        ex.close()
+    if seen[0] != seen[1]:
+        step = next(
+            (k for k, (a, b) in enumerate(zip(*seen, strict=False)) if a != b),
+            min(map(len, seen)),
+        )
+        sides = [s[step] if step < len(s) else "the end" for s in seen]
+        raise NondeterministicProgram(
+            f"two runs of one schedule differ at step {step + 1}: first {sides[0]}, then {sides[1]}. "
+            "Is every source of chance inside the model? Look for random numbers, clocks, id() or hash() order, "
+            "and state that outlives one execution; use world.choose() and world.now(), "
+            "and build all state in the program."
+        )
+    return seen[0]
+
+
+def _take_turns(runner: Runner) -> None:
+    """Let the threads take turns, once after every step, once after every second and so on, and look for a livelock.
+
+    A livelock needs a fair schedule without end, and a search that goes into depth first may come to it last of all.
+    """
+    if runner.setting.stuck_ok:
+        return
+    for patience in (1, 2, 3):
+        ex = follow(runner, [], patience=patience)
+        assert ex is not None
+        if ex.end == "livelock":
+            runner.found.append((list(ex.schedule), [Violation("livelock", str(ex.circle))]))
+            runner.violations += 1
+            runner.cut += 1
+            runner.ends["livelock"] += 1
+        ex.close()
+        if runner.found:
+            return
+
+
+def _spinning(runner: Runner) -> str:
+    """Whether the longest execution was so long because a thread went round in circles."""
+    ex = follow(runner, runner.deepest)
+    if ex is None:
+        return ""
+    circle = spun(ex.log or [])
+    ex.close()
+    return "" if circle is None else str(circle)
+
+
+def _replay(runner: Runner, name: str, strategy: Strategy, said: replay_token.Replayable) -> Result:
+    ex = follow(runner, said.schedule)
+    if ex is None:
+        raise BadToken(
+            "the token asks for a step that this program cannot take: "
+            "it was made from another program, or the program has changed since"
+        )
+    made = replay_token.read(tokened(runner, name, ex))
+    schedule = list(ex.schedule)
+    if made.program != said.program:
+        ex.close()
+        raise BadToken(
+            f"the token was made from another program ({said.program}, this run of {name} is {made.program}), "
+            "or the program has changed since"
+        )
+    runner.ended(ex, ex.end, None)
+    runner.found = runner.found or []
+    result = _finding(runner, name, strategy)
+    if result.counterexample is None:
+        result.why = (
+            f"the replayed schedule of {len(schedule)} steps ended '{ex.end}' with nothing wrong"
+        )
+    return result
+
+
+def _finding(runner: Runner, name: str, strategy: Strategy) -> Result:
+    limits, setting = runner.limits, runner.setting
+    bounds: dict[str, int | float | None] = {
+        "max_executions": limits.max_executions,
+        "seconds": limits.seconds,
+        "max_steps": limits.max_steps,
+        "preemptions": limits.preemptions,
+        "timeouts": setting.timeouts,
+        "spurious": setting.spurious,
+    }
+    result = Result(
+        program=name,
+        strategy=str(strategy),
+        exhausted=runner.exhausted,
+        complete=runner.complete,
+        blocked=runner.blocked,
+        cut=runner.cut,
+        redundant=runner.redundant,
+        traces=_traces(runner, strategy),
+        violations=runner.violations,
+        outcomes=runner.outcomes,
+        ends=runner.ends,
+        bounds=bounds,
+        seconds=runner.seconds,
+        steps=runner.steps,
+        depth=runner.depth,
+        seed=runner.seed,
+        chance=runner.chance,
+        split=runner.split,
+        trace_set=runner.forms,
+    )
+    if runner.found:
+        schedule, wrong = runner.found[0]
+        result.counterexample = counterexample(runner, name, schedule, wrong)
+        result.verdict = "violated"
+        case = result.counterexample
+        result.why = f"{case.what} (execution {result.executions}, {len(case.events)} steps)"
+    elif runner.exhausted:
+        result.verdict = "ok"
+        within = ", ".join(
+            f"{name}={bounds[name]}"
+            for name in ("preemptions", "max_steps", "timeouts", "spurious")
+            if bounds[name] is not None
+        )
+        result.why = f"all {_many(result)} within {within} were looked at, and nothing was wrong"
+    else:
+        result.verdict = "inconclusive"
+        reason = f"stopped by {runner.spent}" if runner.spent else "a sample, not all"
+        if runner.spin:
+            reason += f"; {runner.spin} (block on a condition instead, or bound the loop)"
+        result.why = f"nothing was wrong in {_many(result)}, but that is not everything: {reason}"
+    if runner.split is not None:
+        result.why += f"; {runner.split}"
+    return result
+
+
+def _traces(runner: Runner, strategy: Strategy) -> int | None:
+    """How many different traces: counted, or, where they are too many to be remembered, inferred."""
+    if runner.seen is None:
+        return None
+    if isinstance(strategy, Dpor) and runner.limits.preemptions is None:
+        # Exactly the executions that were no repetition; of many traces a sample is looked at, see `Names`.
+        return runner.complete - runner.redundant
+    return runner.seen.count
+
+
+def _many(result: Result) -> str:
+    if result.traces is None:
+        return f"{result.executions} executions"
+    return f"{result.traces} traces ({result.executions} executions)"
+
+
+def checked(result: Result) -> Any:
+    """Raise AssertionError with the counterexample if the result is a violation; for tests."""
+    if result.counterexample is not None:
+        raise AssertionError(result.counterexample.text())
+    return result

@@ -1,0 +1,200 @@
+"""The frontier of a search as plain data: for a checkpoint, for another process.
+
+Threads and objects are written by name, not by number (numbers are each process's own):
+a thread by its path from the set-up, an object by its maker and its number among that maker's objects.
+"""
+
+from __future__ import annotations
+
+import ast
+import base64
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+from seriatim_models.explorer.errors import BadCheckpoint
+from seriatim_models.explorer.model.execution import NOBODY, Space
+from seriatim_models.explorer.search.dpor import Branch, Node, Search
+from seriatim_models.explorer.search.runner import Runner, Violation
+
+VERSION = 2
+
+
+def frozen_branch(branch: Branch, space: Space) -> list[Any]:
+    """A branch with what goes on from it: a chain of steps, then the branches at its end."""
+    chain: list[Any] = []
+    while True:
+        accesses = [[*_maker(space, index), mode] for index, mode in branch.print.accesses]
+        chain.append([list(space.paths[branch.tid]), branch.way, accesses])
+        if len(branch.children) != 1:
+            return [chain, [frozen_branch(c, space) for c in branch.children]]
+        branch = branch.children[0]
+
+
+def packed(sequences: list[list[Branch]], space: Space) -> list[Any]:
+    """Many sequences with few different steps: a table of the steps, and the sequences as places in it."""
+    places: dict[tuple[int, int, int], int] = {}
+    table: list[Any] = []
+    lines: list[list[int]] = []
+    for sequence in sequences:
+        line: list[int] = []
+        for step in sequence:
+            key = (step.tid, step.way, step.print.mask)
+            place = places.get(key)
+            if place is None:
+                place = places[key] = len(table)
+                table.append(frozen_branch(Branch(step.tid, step.way, step.print), space))
+            line.append(place)
+        lines.append(line)
+    return [table, lines]
+
+
+def unpacked(data: list[Any], space: Space) -> list[list[Branch]]:
+    """The sequences again. Equal steps are one object: copy them before changing them."""
+    table = [thawed_branch(b, space) for b in data[0]]
+    return [[table[k] for k in line] for line in data[1]]
+
+
+def _maker(space: Space, index: int) -> list[Any]:
+    maker, number = space.name_of_object(index)
+    return [None if maker == NOBODY else list(space.paths[maker]), number]
+
+
+def thawed_branch(data: list[Any], space: Space) -> Branch:
+    """A branch from plain data."""
+    chain, children = data
+    branches: list[Branch] = []
+    for path, way, places in chain:
+        accesses = tuple(
+            (space.object(NOBODY if m is None else space.at(m), number)[0], mode)
+            for m, number, mode in places
+        )
+        branch = Branch(space.at(path), way, space.footprint(accesses))
+        if branches:
+            branches[-1].children.append(branch)
+        branches.append(branch)
+    branches[-1].children = [thawed_branch(c, space) for c in children]
+    return branches[0]
+
+
+def frozen_search(search: Search) -> dict[str, Any]:
+    """A search between two executions."""
+    space = search.runner.space
+    return {
+        "floor": search.floor,
+        "path": [frozen_branch(b, space) for b in search.path],
+        "nodes": [
+            [
+                [frozen_branch(b, space) for b in node.sleep],
+                [frozen_branch(b, space) for b in node.tree],
+            ]
+            for node in search.nodes[: len(search.path)]
+        ],
+    }
+
+
+def thawed_search(data: dict[str, Any], runner: Runner) -> Search:
+    """The search goes on where it was."""
+    search = Search(runner)
+    space = runner.space
+    search.floor = data["floor"]
+    search.path = [thawed_branch(b, space) for b in data["path"]]
+    search.nodes = [
+        Node([thawed_branch(b, space) for b in sleep], [thawed_branch(b, space) for b in tree])
+        for sleep, tree in data["nodes"]
+    ] or [Node([], [])]
+    return search
+
+
+def counts(runner: Runner) -> dict[str, Any]:
+    """What a runner has counted, as plain data."""
+    seen = runner.seen
+    return {
+        "complete": runner.complete,
+        "blocked": runner.blocked,
+        "cut": runner.cut,
+        "redundant": runner.redundant,
+        "violations": runner.violations,
+        "steps": runner.steps,
+        "depth": runner.depth,
+        "seconds": runner.seconds,
+        "ends": dict(runner.ends),
+        "outcomes": [[_plain(k), n] for k, n in runner.outcomes.items()],
+        "seen": None
+        if seen is None
+        else [seen.share, base64.b64encode(b"".join(sorted(seen.kept))).decode()],
+        "observed": None if runner.summing is None else runner.summing.counts(),
+        "found": [
+            [[list(s) for s in schedule], [[v.kind, str(v.what)] for v in wrong]]
+            for schedule, wrong in runner.found
+        ],
+    }
+
+
+def add_counts(runner: Runner, data: dict[str, Any]) -> None:
+    """Add what another runner of the same program has counted."""
+    for name in ("complete", "blocked", "cut", "violations", "steps"):
+        setattr(runner, name, getattr(runner, name) + data[name])
+    runner.depth = max(runner.depth, data["depth"])
+    runner.redundant += data["redundant"]
+    runner.ends.update(data["ends"])
+    for said, n in data["outcomes"]:
+        runner.outcomes[_value(said)] += n
+    if runner.seen is not None and data["seen"] is not None:
+        share, names = data["seen"]
+        raw = base64.b64decode(names)
+        again = runner.seen.join((raw[k : k + 16] for k in range(0, len(raw), 16)), share)
+        runner.redundant += again * runner.seen.share
+    if runner.summing is not None and data["observed"] is not None:
+        runner.summing.add(data["observed"])
+    for schedule, wrong in data["found"]:
+        if not runner.found:
+            runner.found.append(
+                ([(n, w) for n, w in schedule], [Violation(kind, what) for kind, what in wrong])
+            )
+
+
+def _plain(value: object) -> str:
+    return repr(value)
+
+
+def _value(said: str) -> object:
+    try:
+        value = ast.literal_eval(said)
+        hash(value)
+    except (ValueError, SyntaxError, TypeError):
+        return said
+    return value
+
+
+def save(path: Path, search: Search, program: str) -> None:
+    """Write a checkpoint, whole or not at all."""
+    data = {
+        "checkpoint": VERSION,
+        "program": program,
+        "search": frozen_search(search),
+        "counts": counts(search.runner),
+    }
+    draft = path.with_name(path.name + ".draft")
+    draft.write_text(json.dumps(data))
+    os.replace(draft, path)
+
+
+def load(path: Path, runner: Runner, program: str) -> Search:
+    """Go on from a checkpoint of the same program."""
+    try:
+        data = json.loads(path.read_text())
+        version, of = data["checkpoint"], data["program"]
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise BadCheckpoint(f"{path} is not a checkpoint of an exploration: {error}") from error
+    if version != VERSION:
+        raise BadCheckpoint(f"{path} is a checkpoint of version {version}, this is {VERSION}")
+    if of != program:
+        raise BadCheckpoint(
+            f"{path} is the checkpoint of another program or setting ({of}, this is {program}): "
+            "remove it, or give this exploration a file of its own"
+        )
+    add_counts(runner, data["counts"])
+    runner.before = data["counts"]["seconds"]
+    return thawed_search(data["search"], runner)

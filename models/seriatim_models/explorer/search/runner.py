@@ -1,0 +1,281 @@
+"""What every strategy needs: fresh executions of one program, a judge of each, and the budgets."""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Protocol, runtime_checkable
+
+from seriatim_models.explorer.model.execution import Execution, Space
+from seriatim_models.explorer.model.operations import shown
+from seriatim_models.explorer.model.world import World
+from seriatim_models.explorer.trace import termination
+from seriatim_models.explorer.trace.foata import Names, NormalForm
+
+CUT_SHORT = ("cut", "failed", "livelock")
+"""Ends after which the checks of a program are not asked: it was not over."""
+
+LOOKS = 3
+"""How many executions that were cut are searched for a circle; they are long."""
+
+Program = Callable[[World], object]
+Observer = Callable[[World], object]
+
+
+@runtime_checkable
+class Summing(Protocol):
+    """An observer that adds up what it sees, so that several processes, or a later one, can add up together."""
+
+    def __call__(self, world: World) -> object: ...
+
+    def empty(self) -> Summing:
+        """One of the same kind that has seen nothing."""
+
+    def counts(self) -> Any:
+        """What it has seen, as data that JSON can say."""
+
+    def add(self, counts: Any) -> None:
+        """Add what another of the same kind has seen."""
+
+
+@dataclass(frozen=True)
+class Violation:
+    """Something wrong in one execution.
+
+    `kind` is ``property`` (a check said so), ``error`` (the program raised) or an end of `ends.STUCK`.
+    """
+
+    kind: str
+    what: object
+
+    def __str__(self) -> str:
+        if self.kind == "property":
+            return str(self.what)
+        return f"{self.kind}: {self.what}"
+
+    @property
+    def key(self) -> str:
+        """What two violations must share to be the same mistake: their kind, and the first word said (an id)."""
+        words = str(self.what).split(None, 1)
+        return (
+            f"{self.kind} {words[0].rstrip(':')}"
+            if self.kind == "property" and words
+            else self.kind
+        )
+
+
+@dataclass(frozen=True)
+class Setting:
+    """How the program is run: everything besides the schedule that an execution depends on."""
+
+    real_time: bool = False
+    timeouts: int = 1
+    spurious: int = 0
+    stuck_ok: bool = False
+
+
+@dataclass
+class Limits:
+    """Bounds and budgets."""
+
+    max_executions: int | None = None
+    seconds: float | None = None
+    max_steps: int = 5000
+    preemptions: int | None = None
+    keep_going: bool = False
+
+
+class Runner:
+    """One exploration in progress."""
+
+    def __init__(
+        self,
+        program: Program,
+        setting: Setting,
+        limits: Limits,
+        *,
+        on_execution: Observer | None = None,
+        count_traces: bool = True,
+        trace_set: bool = False,
+        progress: Callable[[Runner], None] | None = None,
+        space: Space | None = None,
+    ) -> None:
+        self.program = program
+        self.setting = setting
+        self.limits = limits
+        self.on_execution = on_execution
+        self.summing = on_execution if isinstance(on_execution, Summing) else None
+        self.space = Space() if space is None else space
+        self.complete = self.blocked = self.cut = self.redundant = self.violations = 0
+        self.steps = self.depth = 0
+        self.outcomes: Counter[Any] = Counter()
+        self.ends: Counter[str] = Counter()
+        self.seen: Names | None = Names() if count_traces or trace_set else None
+        self.forms: set[NormalForm] | None = set() if trace_set else None
+        self.found: list[tuple[list[tuple[int, int]], list[Violation]]] = []
+        """The schedule of the first violation, and what was wrong."""
+        self.deepest: list[tuple[int, int]] = []
+        """The schedule of the longest execution."""
+        self._looks = 0
+        self.spin = ""
+        """Why executions were cut, if a thread goes round in circles."""
+        self.spent = ""
+        """The budget that ran out."""
+        self.exhausted = False
+        self.share: Callable[[], float] | None = None
+        """The part of its tree that the search has explored, if it can say."""
+        self.split: Any = None
+        """What it cost to share the search with other processes, if it was shared: a `parallel.Split`."""
+        self.chance: float | None = None
+        self.seed: int | None = None
+        self.save: Callable[[Any], None] | None = None
+        """Called with the search after each execution, where there is a checkpoint to write."""
+        self.started = time.perf_counter()
+        self.before = 0.0
+        """Seconds spent before this process took over, when going on from a checkpoint."""
+        self._deadline = None if limits.seconds is None else self.started + limits.seconds
+        self._progress = progress
+        self._told = self.started
+
+    def fresh(self, log: bool = False) -> Execution:
+        """A new execution, set up and stopped before its first step."""
+        setting = self.setting
+        ex = Execution(
+            self.program,
+            self.space,
+            World,
+            real_time=setting.real_time,
+            timeouts=setting.timeouts,
+            spurious=setting.spurious,
+            log=log,
+        )
+        try:
+            ex.start()
+        except BaseException:
+            ex.close()
+            raise
+        return ex
+
+    def judge(self, ex: Execution, end: str) -> list[Violation]:
+        """Run the checks of an execution that has ended."""
+        ex.finish(end)
+        wrong: list[Violation] = []
+        for failure in ex.failures:
+            if isinstance(failure.error, AssertionError):
+                what: object = str(failure.error) or f"assertion failed in {failure.thread}"
+                wrong.append(Violation("property", what))
+            else:
+                kind = type(failure.error).__name__
+                what = f"{failure.thread} raised {kind}: {failure.error} in step {failure.step}"
+                wrong.append(Violation("error", what))
+        if end not in CUT_SHORT:
+            checks = list(ex.world.checks)
+            for check in checks:
+                try:
+                    said = check()
+                except AssertionError as error:
+                    said = str(error) or f"{getattr(check, '__name__', 'check')}: assertion failed"
+                if said is not None:
+                    wrong.append(Violation("property", said))
+        if self.on_execution is not None:
+            try:
+                said = self.on_execution(ex.world)
+            except AssertionError as error:
+                said = str(error) or "assertion failed"
+            if said is not None:
+                wrong.append(Violation("property", said))
+        if end in termination.STUCK and not self.setting.stuck_ok:
+            why = str(ex.circle) if end == "livelock" else termination.explain(ex)
+            wrong.append(Violation(end, why))
+        return wrong
+
+    def ended(self, ex: Execution, end: str, digest: bytes | None) -> bool:
+        """Count an execution and say whether to stop. Lets go of it in any case."""
+        self.steps += ex.steps
+        if ex.steps > self.depth:
+            self.depth = ex.steps
+            self.deepest = ex.schedule
+        if end == "cut":
+            end = self._look_for_circle(ex)
+        self.ends[end] += 1
+        if end == "blocked":
+            self.blocked += 1
+        else:
+            wrong = self.judge(ex, end)
+            if end in CUT_SHORT:
+                self.cut += 1
+            else:
+                self.complete += 1
+                seen = self.seen
+                if seen is not None and digest is not None and seen.met(digest):
+                    self.redundant += seen.share
+                for value in ex.world.results:
+                    try:
+                        self.outcomes[value] += 1
+                    except TypeError:
+                        self.outcomes[shown(value)] += 1
+            if wrong:
+                self.violations += 1
+                if not self.found:
+                    self.found.append((list(ex.schedule), wrong))
+        ex.close()
+        return bool(self.found) and not self.limits.keep_going
+
+    def _look_for_circle(self, ex: Execution) -> str:
+        """Whether a cut execution was a livelock."""
+        from seriatim_models.explorer.trace.counterexample import follow
+
+        if self._looks >= LOOKS:
+            return "cut"
+        self._looks += 1
+        again = follow(self, ex.schedule)
+        if again is None:
+            return "cut"
+        again.close()
+        ex.circle = again.circle
+        if again.circle is not None and not self.spin:
+            self.spin = str(again.circle)
+        return again.end
+
+    def over(self) -> bool:
+        """Has a budget run out?"""
+        limits = self.limits
+        if self.room < 1:
+            self.spent = f"max_executions={limits.max_executions}"
+            return True
+        if self._deadline is not None or self._progress is not None:
+            now = time.perf_counter()
+            if self._deadline is not None and now >= self._deadline:
+                self.spent = f"seconds={limits.seconds}"
+                return True
+            if self._progress is not None and now - self._told >= 0.5:
+                self._told = now
+                self._progress(self)
+        return False
+
+    @property
+    def executions(self) -> int:
+        return self.complete + self.blocked + self.cut
+
+    @property
+    def room(self) -> float:
+        """How many executions the budget still allows."""
+        most = self.limits.max_executions
+        return float("inf") if most is None else most - self.executions
+
+    @property
+    def seconds_left(self) -> float | None:
+        return None if self._deadline is None else self._deadline - time.perf_counter()
+
+    @property
+    def seconds(self) -> float:
+        return self.before + time.perf_counter() - self.started
+
+
+def stop_early(ex: Execution, limits: Limits) -> str:
+    """Whether an execution that could go on must not: ``failed``, ``cut`` or ""."""
+    if ex.failures and not limits.keep_going:
+        return "failed"
+    return "cut" if ex.steps >= limits.max_steps else ""

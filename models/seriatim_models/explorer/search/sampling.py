@@ -1,0 +1,152 @@
+"""Random schedules, for what is too large to exhaust. Each is reproducible from its seed.
+
+- `Random`: at every step any thread that can go, with equal probability.
+- `Pct`: probabilistic concurrency testing (Burckhardt, Kothari, Musuvathi & Nagarakatte, ASPLOS 2010).
+  Threads get random priorities, the highest goes, and at d-1 random steps the running thread drops to the bottom.
+  A bug that needs d ordered events, in a program of n threads and k steps, is found by one run with probability
+  at least 1 / (n * k**(d-1)). The bound assumes that n and k are right: they are the largest seen so far, and said.
+- `Pos`: partial order sampling (Yuan, Yang & Gu, CAV 2018). Every announced operation has a random priority, the
+  highest goes, and what conflicts with it draws again. Spreads better over traces than a walk over schedules.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+
+from seriatim_models.explorer.model.execution import Execution, Thread
+from seriatim_models.explorer.search.runner import Runner, stop_early
+from seriatim_models.explorer.trace.foata import Levels
+from seriatim_models.explorer.trace.termination import classify
+
+Pick = Callable[[Execution, list[Thread]], Thread]
+
+RUNS = 1000
+"""Executions of a walk that was given no budget."""
+
+
+class Walk:
+    """What the walks have in common."""
+
+    def __init__(self, seed: int = 0, *, real_time: bool = False) -> None:
+        self.seed = seed
+        self.real_time = real_time
+
+    def __str__(self) -> str:
+        return f"{type(self).__name__}(seed={self.seed})"
+
+    def search(self, runner: Runner) -> None:
+        limits = runner.limits
+        runner.seed = self.seed
+        if limits.max_executions is None and limits.seconds is None:
+            limits.max_executions = RUNS
+        chance = random.Random(self.seed)
+        while not runner.over():
+            ex = runner.fresh()
+            try:
+                levels = Levels(ex) if runner.seen is not None else None
+                end = self._one(ex, runner, chance, levels)
+                if levels is not None and runner.forms is not None and end not in ("cut", "failed"):
+                    runner.forms.add(levels.form())
+                stop = runner.ended(ex, end, levels.digest() if levels is not None else None)
+            except BaseException:
+                ex.close()
+                raise
+            if stop:
+                break
+
+    def _one(
+        self, ex: Execution, runner: Runner, chance: random.Random, levels: Levels | None
+    ) -> str:
+        pick = self.picker(runner, chance)
+        limits = runner.limits
+        while True:
+            able = ex.able()
+            if not able:
+                return classify(ex)
+            early = stop_early(ex, limits)
+            if early:
+                return early
+            thread = pick(ex, able) if len(able) > 1 else able[0]
+            ways = thread.op.ways()  # type: ignore[union-attr]
+            way = chance.randrange(ways) if ways > 1 else 0
+            if levels is not None:
+                levels.before(thread, way)
+            ex.step(thread, way)
+
+    def picker(self, runner: Runner, chance: random.Random) -> Pick:
+        raise NotImplementedError
+
+
+class Random(Walk):
+    """A uniform random walk over schedules."""
+
+    def picker(self, runner: Runner, chance: random.Random) -> Pick:
+        fraction = chance.random
+        return lambda ex, able: able[int(fraction() * len(able))]
+
+
+class Pct(Walk):
+    """Probabilistic concurrency testing for bugs of depth `depth`."""
+
+    def __init__(self, depth: int = 3, seed: int = 0, *, real_time: bool = False) -> None:
+        super().__init__(seed, real_time=real_time)
+        self.depth = depth
+        self.threads = 0
+
+    def __str__(self) -> str:
+        return f"Pct(depth={self.depth}, seed={self.seed})"
+
+    def search(self, runner: Runner) -> None:
+        super().search(runner)
+        if self.threads and runner.depth:
+            runner.chance = 1 / (self.threads * runner.depth ** (self.depth - 1))
+
+    def picker(self, runner: Runner, chance: random.Random) -> Pick:
+        priority: dict[int, float] = {}
+        length = max(runner.depth, 2)
+        changes = {chance.randrange(length): -1.0 - c for c in range(self.depth - 1)}
+        spins = [0, -1]
+
+        def pick(ex: Execution, able: list[Thread]) -> Thread:
+            for t in able:
+                if t.tid not in priority:
+                    priority[t.tid] = chance.random()
+            self.threads = max(self.threads, len(priority))
+            best = max(able, key=lambda t: priority[t.tid])
+            low = changes.pop(ex.steps, None)
+            spins[0] = spins[0] + 1 if spins[1] == best.tid else 0
+            spins[1] = best.tid
+            if low is None and spins[0] > 2 * length + 50:
+                low = (
+                    min(priority.values()) - 1
+                )  # it spins: somebody else must go, or nothing ever ends
+                spins[0] = 0
+            if low is not None:
+                priority[best.tid] = low
+                best = max(able, key=lambda t: priority[t.tid])
+            return best
+
+        return pick
+
+
+class Pos(Walk):
+    """Partial order sampling."""
+
+    def picker(self, runner: Runner, chance: random.Random) -> Pick:
+        priority: dict[int, float] = {}
+
+        def pick(ex: Execution, able: list[Thread]) -> Thread:
+            for t in able:
+                if t.tid not in priority:
+                    priority[t.tid] = chance.random()
+            best = max(able, key=lambda t: priority[t.tid])
+            print = best.op.touch()  # type: ignore[union-attr]
+            del priority[best.tid]
+            if print.mask:
+                for t in able:
+                    if t is not best and t.op.touch().conf & print.mask:  # type: ignore[union-attr]
+                        priority.pop(t.tid, None)
+            return best
+
+        return pick

@@ -1,0 +1,1 @@
+"""One schedule: its counterexample, replay token, canonical name, shrinking and rendering."""

@@ -1,0 +1,115 @@
+"""A counterexample for people: one column a thread, time downwards."""
+
+from __future__ import annotations
+
+from html import escape
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from seriatim_models.explorer.trace.counterexample import Counterexample, Step
+
+NARROW = 14
+"""No column is narrower."""
+
+
+def text(case: Counterexample, width: int = 120) -> str:
+    """The counterexample as a table in plain text."""
+    lines: list[str] = []
+    for violation in case.violations:
+        lines += _wrapped(str(violation), width)
+    lines += [_headline(case), ""]
+    threads = _columns(case)
+    number = len(str(len(case.events)))
+    cells: list[tuple[str, int, str]] = []
+    events = case.events
+    if case.period and len(events) > 4 * case.period + 8:
+        shown = max(len(events) % case.period + case.period, 8)
+        lines[-1] = (
+            f"the last {case.period} steps repeat; {len(events) - shown} steps are not shown"
+        )
+        lines.append("")
+        events = events[:shown]
+    for step in events:
+        column = threads.index(_column(step))
+        cells.append((str(step.n), column, str(step)))
+        cells += [("", column, "  * " + _record(r.ev, r.args)) for r in step.records]
+    room = max(NARROW, (width - number - 1) // max(len(threads), 1) - 3)
+    widths = [
+        min(room, max([len(name), *(len(c[2]) for c in cells if c[1] == k)]))
+        for k, name in enumerate(threads)
+    ]
+    lines.append(_row(" " * number, threads, widths))
+    lines.append("-" * number + "-+-" + "-+-".join("-" * w for w in widths))
+    for mark, at, said in cells:
+        for k, part in enumerate(_wrapped(said, widths[at])):
+            row = [""] * len(threads)
+            row[at] = part
+            lines.append(_row((mark if k == 0 else "").rjust(number), row, widths).rstrip())
+    lines.append("")
+    lines.append(f"replay: {case.replay}")
+    return "\n".join(lines)
+
+
+def _headline(case: Counterexample) -> str:
+    steps, preemptions = len(case.events), case.preemptions
+    return (
+        f"in {case.program or 'program'}, {steps} step{'s' * (steps != 1)} "
+        f"with {preemptions} preemption{'s' * (preemptions != 1)}, end: {case.end}"
+    )
+
+
+def _columns(case: Counterexample) -> list[str]:
+    threads = list(case.threads)
+    for step in case.events:
+        if _column(step) not in threads:
+            threads.append(_column(step))
+    return threads
+
+
+def _column(step: Step) -> str:
+    return step.thread.split("'s alarm ")[0]
+
+
+def _record(ev: str, args: dict[str, object]) -> str:
+    return " ".join([ev, *(f"{k}={v}" for k, v in args.items())])
+
+
+def _row(mark: str, cells: list[str], widths: list[int]) -> str:
+    return mark + " | " + " | ".join(c.ljust(w) for c, w in zip(cells, widths, strict=True))
+
+
+def _wrapped(said: str, width: int) -> list[str]:
+    parts: list[str] = []
+    while len(said) > width:
+        cut = said.rfind(" ", 1, width + 1)
+        cut = cut if cut > width // 2 else width
+        parts.append(said[:cut].rstrip())
+        said = "    " + said[cut:].lstrip() if width > NARROW else said[cut:].lstrip()
+    return [*parts, said]
+
+
+def html(case: Counterexample) -> str:
+    """The counterexample as a page of its own."""
+    threads = _columns(case)
+    rows: list[str] = []
+    for step in case.events:
+        column = threads.index(_column(step))
+        said = escape(step.op) + (f" <b>{escape(step.result)}</b>" if step.result else "")
+        said += "".join(f"<br><i>{escape(_record(r.ev, r.args))}</i>" for r in step.records)
+        cells = "".join(f"<td>{said if k == column else ''}</td>" for k in range(len(threads)))
+        kind = ' class="preempts"' if step.preempts else ""
+        rows.append(f"<tr{kind}><th>{step.n}</th>{cells}</tr>")
+    head = "".join(f"<th>{escape(name)}</th>" for name in threads)
+    wrong = "".join(f"<li>{escape(str(v))}</li>" for v in case.violations)
+    return (
+        '<!doctype html><html lang="en"><meta charset="utf-8">'
+        f"<title>{escape(case.program or 'program')}</title><style>"
+        "body{font:15px/1.4 system-ui,sans-serif;margin:2em;max-width:80em}"
+        "table{border-collapse:collapse}td,th{padding:.2em .8em;border-left:1px solid #ccc;"
+        "text-align:left;vertical-align:top;font-family:ui-monospace,monospace;font-size:13px}"
+        "tr.preempts td,tr.preempts th{border-top:2px solid #c60}i{color:#666}code{word-break:break-all}"
+        f"</style><h1>{escape(case.program or 'program')}</h1><p>{escape(_headline(case))}</p><ul>{wrong}</ul>"
+        f"<table><thead><tr><th></th>{head}</tr></thead><tbody>{''.join(rows)}</tbody></table>"
+        f"<p>A line above a step marks a preemption.</p>"
+        f"<p>Replay: <code>{escape(case.replay)}</code></p></html>"
+    )

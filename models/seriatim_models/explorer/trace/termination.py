@@ -1,0 +1,124 @@
+"""How an execution ended, and why.
+
+- ``finished``: every thread ended;
+- ``quiescent``: only daemons still wait, and they may;
+- ``deadlock``: threads wait for each other in a circle of locks and joins, or for a lock that nobody will release;
+- ``lost wake-up``: a thread sleeps on a condition and nobody is left who could notify it;
+- ``starved``: a thread waits for a permit that nobody will give;
+- ``waiting``: what still waits has a time limit whose budget is spent: no error, only the end of what was looked at;
+- ``livelock``: the threads go round in a circle of steps that changes nothing (see `circles`);
+- ``cut``: the bound on steps was reached; ``failed``: a thread raised an exception; ``blocked``: sleep-set blocked.
+"""
+
+from __future__ import annotations
+
+from seriatim_models.explorer.model.execution import Execution, Missed, Thread
+from seriatim_models.explorer.model.operations import Acquire, Join, Permit, Reacquire
+
+STUCK = ("deadlock", "lost wake-up", "starved", "livelock")
+"""The ends that are violations unless the caller allows them."""
+
+
+def classify(ex: Execution) -> str:
+    """The end of an execution in which nothing can happen any more."""
+    waiting = [t for t in ex.threads if not t.done and not t.virtual]
+    if not waiting:
+        return "finished"
+    owed = [t for t in waiting if not t.daemon]
+    if not owed:
+        return "quiescent"
+    kinds = {_kind(t) for t in owed}
+    for kind in ("lock", "condition", "permit", "limited"):
+        if kind in kinds:
+            return {
+                "lock": "deadlock",
+                "condition": "lost wake-up",
+                "permit": "starved",
+                "limited": "waiting",
+            }[kind]
+    # Only joins: what are the joined waiting for?
+    behind = {_kind(t) for t in waiting if t.daemon}
+    return "lost wake-up" if "condition" in behind and "lock" not in behind else "deadlock"
+
+
+def _kind(thread: Thread) -> str:
+    op = thread.op
+    if isinstance(op, Reacquire) and op.woken is None:
+        return "limited" if op.limited else "condition"
+    if isinstance(op, Permit):
+        return "limited" if op.limited else "permit"
+    if isinstance(op, Join):
+        return "join"
+    return "lock"
+
+
+def _next(thread: Thread) -> Thread | None:
+    """Whom it waits for, if that is one thread."""
+    op = thread.op
+    if isinstance(op, Join):
+        return op.target
+    if isinstance(op, Acquire) and not (isinstance(op, Reacquire) and op.woken is None):
+        holder = op.obj.value
+        return holder if isinstance(holder, Thread) else None
+    return None
+
+
+def explain(ex: Execution) -> str:
+    """Who waits for what; the circle, if there is one; the last notify that missed a sleeper."""
+    waiting = [t for t in ex.threads if not t.done and not t.virtual]
+    lines = [
+        f"{t.name} {t.op.waits_for() if t.op is not None else 'is gone'}"
+        + (" (a daemon)" if t.daemon else "")
+        for t in waiting
+    ]
+    circle = _circle(waiting)
+    if circle:
+        lines.append("the circle: " + " -> ".join(t.name for t in [*circle, circle[0]]))
+    for t in waiting:
+        op = t.op
+        if isinstance(op, Reacquire) and op.woken is None:
+            lines.append(_missed(ex, t, op))
+        elif isinstance(op, Acquire) and isinstance(op.obj.value, Thread) and op.obj.value.done:
+            lines.append(f"{op.obj.value.name} ended without releasing {op.obj.name}")
+    return "; ".join(lines)
+
+
+def _missed(ex: Execution, waiter: Thread, op: Reacquire) -> str:
+    condition = op.condition
+    slept = waiter.last + 1
+    notifies: list[Missed] = [m for m in ex.notifies if m.condition is condition]
+    if not notifies:
+        return f"{condition.name} was never notified"
+    last = notifies[-1]
+    if last.step > slept:
+        woke = f"woke {', '.join(last.woke) or 'nobody'} of {last.waiters} waiting"
+    else:
+        woke = f"woke {', '.join(last.woke)}" if last.woke else "found nobody waiting"
+    return (
+        f"{waiter.name} sleeps on {condition.name} since step {slept}; "
+        f"the last notify, by {last.by} in step {last.step}{_work(ex, last)}, {woke}"
+    )
+
+
+CHANGES = (".set(", ".compare_and_set(", ".get_and_set(", ".get_and_add(", ".add(")
+"""Operations on cells that may leave something to be done."""
+
+
+def _work(ex: Execution, notify: Missed) -> str:
+    """What the notify was about: the last thing that its thread changed before it."""
+    for step in reversed((ex.log or [])[: notify.step]):
+        if step.thread == notify.by and any(change in step.op for change in CHANGES):
+            return f" after {step.op} in step {step.n}"
+    return ""
+
+
+def _circle(waiting: list[Thread]) -> list[Thread]:
+    for start in waiting:
+        seen: list[Thread] = []
+        t: Thread | None = start
+        while t is not None and t not in seen:
+            seen.append(t)
+            t = None if t.done else _next(t)
+        if t is not None:
+            return seen[seen.index(t) :]
+    return []

@@ -1,0 +1,202 @@
+"""A queue that is obviously right: a list of messages, a few flags, and nobody else is running.
+
+It does not deliver by itself. It is told what a reference did, and says so if that was not its to do (`Disagreement`).
+So it need not know who is served first where the queue is free to choose.
+What it leaves open:
+
+- When an expired message is cleared away. Here it is simply not there any more once its time is over.
+- How far a browser has looked ahead. It must be shown, in order, what was there for it all the while (`sure`),
+  and may be shown what was away for a time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from seriatim_models.properties.whitebox.order import amqp_0_10_level
+
+
+class Disagreement(AssertionError):
+    """The reference did what the model forbids, or did not do what it demands."""
+
+
+@dataclass
+class Item:
+    """A message in its place."""
+
+    id: str
+    place: tuple[int, int]
+    key: str
+    group: str
+    not_before: int
+    expires: int
+    state: str  # HELD, AVAILABLE, ACQUIRED or GONE
+    holder: str = ""
+    sure: bool = True
+    """Every browser that has not seen it yet will."""
+
+
+@dataclass
+class Client:
+    """A consumer."""
+
+    name: str
+    number: int
+    acquires: bool
+    priority: int
+    keys: frozenset[str] | None
+    credit: int | None
+    wants: bool
+    seen: tuple[int, int] = (-1, -1)
+    """Place of the last message that it was given: a browser goes on behind it."""
+
+    def ready(self) -> bool:
+        return self.wants and self.credit != 0
+
+
+class Model:
+    """The queue."""
+
+    def __init__(self, levels: int, pull: bool) -> None:
+        self.levels = levels
+        self.pull = pull
+        """In a pull queue consumers of low priority stand back, and who has spent his credit wants no more."""
+        self.now = 0
+        self.items: list[Item] = []  # all there ever were, in the order of the queue
+        self.clients: dict[str, Client] = {}
+        self.comers = 0
+
+    # ---- looking
+
+    def item(self, id: str) -> Item:
+        return next(i for i in self.items if i.id == id)
+
+    def expired(self, item: Item) -> bool:
+        return item.expires != 0 and self.now > item.expires
+
+    def owner(self, group: str) -> str:
+        """Who holds messages of the group; '' if nobody does."""
+        return next((i.holder for i in self.items if i.group == group and i.holder), "")
+
+    def takes(self, client: Client, item: Item) -> bool:
+        """Whether this is a message for that consumer, as things are."""
+        return (
+            item.state == "AVAILABLE"
+            and not self.expired(item)
+            and (client.keys is None or item.key in client.keys)
+            and (
+                not client.acquires or not item.group or self.owner(item.group) in ("", client.name)
+            )
+        )
+
+    def next_for(self, client: Client) -> Item | None:
+        """What an acquiring consumer gets next, if it gets anything: the first that is for it."""
+        item = next((i for i in self.items if self.takes(client, i)), None)
+        if item is None or not client.ready() or self.stands_back(client, item):
+            return None
+        return item
+
+    def stands_back(self, client: Client, item: Item) -> bool:
+        """Whether the message is for somebody of higher priority, who wants it."""
+        return self.pull and any(
+            c.acquires and c.priority > client.priority and c.wants and self.takes(c, item)
+            for c in self.clients.values()
+        )
+
+    def unserved(self) -> Iterator[tuple[Client, Item]]:
+        """Ready consumers and the messages that they are owed: if nobody is about to look, somebody was forgotten."""
+        for client in self.clients.values():
+            if client.acquires:
+                item = self.next_for(client)
+                if item is not None:
+                    yield client, item
+            elif client.ready():
+                yield from ((client, i) for i in self.owed(client))
+
+    def owed(self, browser: Client) -> list[Item]:
+        return [
+            i for i in self.items if i.sure and i.place > browser.seen and self.takes(browser, i)
+        ]
+
+    # ---- what happens
+
+    def arrives(
+        self, id: str, priority: int, key: str, group: str, not_before: int, expires: int
+    ) -> Item:
+        level = amqp_0_10_level(priority, self.levels) if self.levels > 1 else 0
+        place = (self.levels - 1 - level, len(self.items))
+        behind = any(i.place > place for i in self.items)
+        state = "HELD" if not_before else "AVAILABLE"
+        item = Item(id, place, key, group, not_before, expires, state)
+        item.sure = state == "AVAILABLE" and not behind
+        self.items = sorted([*self.items, item], key=lambda i: i.place)
+        return item
+
+    def comes(
+        self,
+        name: str,
+        acquires: bool,
+        priority: int,
+        keys: frozenset[str] | None,
+        credit: int | None,
+    ) -> Client:
+        self.comers += 1
+        wants = credit != 0
+        client = Client(name, self.comers, acquires, priority, keys, credit, wants)
+        self.clients[name] = client
+        return client
+
+    def delivered(self, name: str, id: str) -> None:
+        """The reference gave a message to a consumer."""
+        client, item = self.clients[name], self.item(id)
+        if not client.ready():
+            raise Disagreement(f"{name} was given {id}, and has no wish or no credit")
+        if client.acquires:
+            due = self.next_for(client)
+            if item is not due:
+                raise Disagreement(f"{name} was given {id}; its next is {due and due.id}")
+            item.state, item.holder, item.sure = "ACQUIRED", name, False
+        else:
+            before = [i.id for i in self.owed(client) if i.place < item.place]
+            if not self.takes(client, item) or item.place <= client.seen or before:
+                raise Disagreement(f"browser {name} was shown {id}; not yet shown: {before}")
+        client.seen = item.place
+        if client.credit is not None:
+            client.credit -= 1
+            if self.pull and not client.credit:
+                client.wants = False
+
+    def returned(self, name: str, id: str) -> bool:
+        """A consumer gives a message back; False if it was not his."""
+        item = self.item(id)
+        if item.holder != name:
+            return False
+        item.state, item.holder = "AVAILABLE", ""
+        return True
+
+    def finished(self, name: str, id: str) -> bool:
+        """A consumer is done with a message; False if it was not his."""
+        item = self.item(id)
+        if item.holder != name:
+            return False
+        item.state, item.holder = "GONE", ""
+        return True
+
+    def dropped(self, id: str) -> None:
+        """Immediate, and nobody took it."""
+        item = self.item(id)
+        if item.state == "AVAILABLE":
+            item.state = "GONE"
+
+    def leaves(self, name: str) -> None:
+        for item in self.items:
+            self.returned(name, item.id)
+        del self.clients[name]
+
+    def housekeeping(self) -> None:
+        for item in self.items:
+            if item.state == "HELD" and self.now >= item.not_before:
+                item.state = "AVAILABLE"
+            elif item.state == "AVAILABLE" and self.expired(item):
+                item.state = "GONE"

@@ -1,0 +1,188 @@
+"""Drawn programs on real threads: as many interleavings as the interpreter happens to make.
+
+The same plans, the same record, the same judges as under the explorer.
+A run ends when every thread is done or waits for a permit that nobody will give: then nothing can move any more.
+"""
+
+from __future__ import annotations
+
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from types import ModuleType
+
+import seriatim.queue as reference
+from seriatim.host import Semaphore, Threads
+from seriatim_models.history.event import Event, event
+from seriatim_models.machines.judging import convicted
+from seriatim_models.machines.queue.generated_programs import Plan, start
+from seriatim_models.properties import Finding
+
+SWITCH = 1e-6
+"""Seconds after which the interpreter lets another thread run."""
+TOO_LONG = 20.0
+"""Seconds after which a run that has not come to rest is a failure."""
+
+
+class _Over(BaseException):
+    """Nothing can move any more, so waiting ends. Not an `Exception`: no code under test may catch it."""
+
+
+class _Rest:
+    """Knows how many threads are running; permits are handed over, so that it never takes a woken one for a waiter."""
+
+    def __init__(self) -> None:
+        self.changed = threading.Condition()
+        self.running = 0
+        self.over = False
+
+    def ended(self) -> None:
+        with self.changed:
+            self.running -= 1
+            self.changed.notify_all()
+
+
+class _Permits:
+    """A semaphore whose waiters do not count as running."""
+
+    def __init__(self, rest: _Rest, permits: int) -> None:
+        self._rest = rest
+        self._permits = permits
+        self._waiting = 0
+        self._handed = 0
+
+    def acquire(self) -> None:
+        rest = self._rest
+        with rest.changed:
+            if self._permits:
+                self._permits -= 1
+                return
+            self._waiting += 1
+            rest.running -= 1
+            rest.changed.notify_all()
+            while not self._handed:
+                if rest.over:
+                    raise _Over
+                rest.changed.wait()
+            self._handed -= 1
+
+    def try_acquire(self, timeout: float | None = None) -> bool:
+        with self._rest.changed:
+            if not self._permits:
+                return False
+            self._permits -= 1
+            return True
+
+    def release(self, n: int = 1) -> None:
+        with self._rest.changed:
+            for _ in range(n):
+                if self._waiting:
+                    self._waiting -= 1
+                    self._handed += 1
+                    self._rest.running += 1
+                else:
+                    self._permits += 1
+            self._rest.changed.notify_all()
+
+
+class ThreadStage(Threads):
+    """A plan on real threads, with a clock that is set by hand."""
+
+    def __init__(self) -> None:
+        super().__init__(sink=self._sink)
+        self.host = self
+        self.events: list[Event] = []
+        self.failures: list[str] = []
+        self._rest = _Rest()
+        self._threads: list[threading.Thread] = []
+        self._clock = threading.Lock()
+        self._now = 0
+
+    def semaphore(self, permits: int, name: str = "") -> Semaphore:
+        return _Permits(self._rest, permits)
+
+    def now(self) -> int:
+        with self._clock:
+            return self._now
+
+    def pass_time(self, by: int) -> None:
+        with self._clock:
+            self._now += by
+            self._sink(0, threading.current_thread().name, "clock", {"now": self._now})
+
+    def record(self, ev: str, /, **args: object) -> None:
+        self._sink(0, threading.current_thread().name, ev, args)
+
+    def _sink(self, t: int, thread: str, ev: str, args: dict[str, object]) -> None:
+        # Appending is atomic. Records of changes are made inside the cell's mutex, so the order is one that happened.
+        self.events.append(event(0, 0, thread, ev, {**args, "lvl": "model"}))
+
+    def spawn(self, run: Callable[[], object], name: str, daemon: bool) -> None:
+        def body() -> None:
+            try:
+                run()
+            except _Over:
+                return
+            except BaseException as error:
+                self.failures.append(f"{name} raised {type(error).__name__}: {error}")
+            self._rest.ended()
+
+        self._rest.running += 1
+        self._threads.append(threading.Thread(target=body, name=name, daemon=True))
+
+    def run(self) -> None:
+        """Start the threads, and wait until nothing moves."""
+        for thread in self._threads:
+            thread.start()
+        rest = self._rest
+        with rest.changed:
+            if not rest.changed.wait_for(lambda: not rest.running, TOO_LONG):
+                self.failures.append(f"after {TOO_LONG} s the threads had not come to rest")
+            rest.over = True
+            rest.changed.notify_all()
+        for thread in self._threads:
+            thread.join(TOO_LONG)
+
+    def history(self) -> list[Event]:
+        """What was recorded, numbered."""
+        return [
+            event(i, i, e.proc, e.ev, {**_fields(e), **e.args}) for i, e in enumerate(self.events)
+        ]
+
+
+def _fields(e: Event) -> dict[str, object]:
+    names = ("lvl", "ph", "q", "m", "key", "prio", "cprio", "credit", "exclusive", "conn")
+    return {n: getattr(e, n) for n in names}
+
+
+@contextmanager
+def switching(interval: float = SWITCH) -> Iterator[None]:
+    """Threads change as often as the interpreter can."""
+    before = sys.getswitchinterval()
+    sys.setswitchinterval(interval)
+    try:
+        yield
+    finally:
+        sys.setswitchinterval(before)
+
+
+def run(plan: Plan, lib: ModuleType = reference) -> tuple[list[Event], list[Finding], list[str]]:
+    """One run: its history, the findings that convict it, and what threads raised."""
+    stage = ThreadStage()
+    queue = start(plan, lib, stage)
+    stage.run()
+    stage.record("snapshot", **queue.snapshot())
+    events = stage.history()
+    return events, convicted(events), stage.failures
+
+
+def stress(plan: Plan, rounds: int, lib: ModuleType = reference) -> str | None:
+    """Many runs of one plan; what was wrong in the first that was not right."""
+    with switching():
+        for n in range(1, rounds + 1):
+            _, findings, failures = run(plan, lib)
+            wrong = [*failures, *(f"{f.property}: {f.explanation}" for f in findings)]
+            if wrong:
+                return f"round {n}: " + "; ".join(wrong) + f"\nprogram: {plan.text()}"
+    return None

@@ -1,0 +1,1 @@
+"""From recorded files to findings: ingest, tasks, executors, tables."""

@@ -1,0 +1,373 @@
+"""Chunk files: a run's events as Parquet, cut so that audits read files and never shuffle.
+
+``<folder>/manifest.json`` names all that counts; what it does not name is left over from an ingest that was killed,
+and the next one deletes it.
+
+    manifest.json
+    work-*/                 what one ingest wrote
+      000000-000000.parquet   a chunk: at most `SLICE` events that follow each other in one run
+      000000.quarantine.parquet
+      000000.carry            where its next part goes on (a pickle; made anew if it does not fit)
+
+A chunk has the columns of qh/1 (`history.table`; those that are empty throughout are left out) and two more:
+`n`, the event's place in the run, and `shelf`, a bucket of queues (``q000`` and so on, or ``control`` for events that
+name no queue and so concern all). Its rows are sorted by shelf, then by `n`; each shelf is a row group of its own, and
+the manifest says how long.
+"""
+
+from __future__ import annotations
+
+import zlib
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from pathlib import Path
+
+import msgspec
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from seriatim_models.history import Event, Rejected, table
+from seriatim_models.pipeline.audit.findings import RunStatistics
+from seriatim_models.pipeline.audit.runs import FileCount
+from seriatim_models.pipeline.errors import PipelineError
+from seriatim_models.properties.base import Scope
+from seriatim_models.properties.blackbox.lifecycle import ACQUIRES
+
+SCHEMA = "seriatim-chunks/3"
+SLICE = 100_000  # events: about 100 MB as Python objects, and a few seconds of work
+BUCKETS = 64  # of queues: what is judged by queues holds the state of one bucket at a time
+CONTROL = "control"
+CODED = ("ev", "ph", "rec", "pub", "q", "conn", "ctag", "proc")
+"""Columns of few different texts."""
+
+QUARANTINE = pa.schema(
+    [
+        pa.field("source", pa.string()),
+        pa.field("line", pa.int64()),
+        pa.field("offset", pa.int64()),
+        pa.field("reason", pa.string()),
+        pa.field("text", pa.string()),
+        pa.field("duplicate", pa.bool_()),
+    ]
+)
+
+
+def bucket(name: str, of: int) -> int:
+    """One of so many, the same in every process."""
+    return zlib.crc32(name.encode()) % of
+
+
+def shelf(q: str) -> str:
+    """Where the events of a queue lie."""
+    return f"q{bucket(q, BUCKETS):03d}"
+
+
+class Chunk(msgspec.Struct, frozen=True):
+    """One file, its path relative to the manifest, and how many rows each of its shelves has."""
+
+    path: str
+    rows: int
+    shelves: dict[str, int]
+    latest: int | None = None
+    """The latest time in it, in ns."""
+    lone: bool = False
+    """Somebody acts on a connection without a channel, so that connections do not tell apart who acts."""
+    nameless: bool = False
+    """Something is published to, or delivered from, a queue without a name: it may be any."""
+
+
+class Stamp(msgspec.Struct, frozen=True):
+    """A file as it was when it was read."""
+
+    path: str
+    named: bool
+    size: int
+    changed: int
+
+
+class Unit(msgspec.Struct):
+    """What was made of the files of one planned run."""
+
+    run: str
+    recorders: list[list[Stamp]]
+    chunks: dict[str, list[Chunk]]
+    """By the run that the events name."""
+    files: list[FileCount]
+    quarantine: list[str]
+    """Files of schema `QUARANTINE`."""
+    statistics: list[RunStatistics]
+    carry: str = ""
+
+
+class Manifest(msgspec.Struct):
+    """What an ingest left."""
+
+    units: list[Unit]
+    slice: int = SLICE
+    schema: str = SCHEMA
+
+    def runs(self) -> dict[str, list[Chunk]]:
+        """The chunks of each run in order; every planned run is there, be it without any."""
+        out: dict[str, list[Chunk]] = {unit.run: [] for unit in self.units}
+        for unit in self.units:
+            for run, of in unit.chunks.items():
+                out.setdefault(run, []).extend(of)
+        return out
+
+    def paths(self) -> set[str]:
+        """Every file that counts."""
+        out = {u.carry for u in self.units if u.carry}
+        for unit in self.units:
+            out.update(unit.quarantine)
+            out.update(c.path for of in unit.chunks.values() for c in of)
+        return out
+
+
+class Stretch(msgspec.Struct, frozen=True):
+    """What one task summarises of a run that is cut by time: chunks that follow each other."""
+
+    run: str
+    files: list[str]
+
+
+class Share(msgspec.Struct, frozen=True):
+    """What one task judges of a run from its beginning to its end: all of some queues, connections or messages."""
+
+    run: str
+    scope: Scope
+    files: list[str]
+    shelves: list[str] = []
+    """Of scope ``queue``: which, each on its own; none stands for all together."""
+    part: int = 0
+    parts: int = 1
+    """Of the other scopes: which of so many by hash."""
+    ended: int | None = None
+    """The latest time in the run, which for some queues is over when the last event of another one is."""
+
+
+def write_manifest(folder: Path, manifest: Manifest) -> None:
+    """Put the manifest in place at once: a reader sees the old one or the new one."""
+    fresh = folder / "manifest.json.new"
+    fresh.write_bytes(msgspec.json.format(msgspec.json.encode(manifest)))
+    fresh.replace(folder / "manifest.json")
+
+
+def read_manifest(folder: Path) -> Manifest:
+    """Raises `PipelineError` if the folder holds no chunk files of this version."""
+    path = folder / "manifest.json"
+    try:
+        manifest = msgspec.json.decode(path.read_bytes(), type=Manifest)
+    except (OSError, msgspec.DecodeError) as error:
+        raise PipelineError(f"{path}: no manifest of chunk files: {error}") from error
+    if manifest.schema != SCHEMA:
+        raise PipelineError(f"{path}: field schema: {manifest.schema!r}, not {SCHEMA!r}")
+    return manifest
+
+
+def stretches(folder: Path, manifest: Manifest, pieces: int) -> list[Stretch]:
+    """Every run cut by time, about `pieces` in all and of like size.
+
+    A chunk is a range of the run's order and not a queue, so a queue that holds most events is cut like all others.
+    """
+    runs = sorted(manifest.runs().items())
+    total = sum(c.rows for _, of in runs for c in of)
+    share = max(total / max(pieces, 1), 1)
+    out = []
+    for run, of in runs:
+        files: list[str] = []
+        rows = 0
+        for chunk in of:
+            files.append(str(folder / chunk.path))
+            rows += chunk.rows
+            if rows >= share:
+                out.append(Stretch(run, files))
+                files, rows = [], 0
+        if files:
+            out.append(Stretch(run, files))
+    return out
+
+
+def shares(folder: Path, manifest: Manifest, parts: Mapping[Scope, int]) -> list[Share]:
+    """Every run divided by each of some scopes, into at most so many parts; the longest first.
+
+    Whoever is given the next one when he is done with his last then ends about when the others do.
+    """
+    out: list[tuple[float, Share]] = []
+    for run, of in sorted(manifest.runs().items()):
+        rows = sum(c.rows for c in of)
+        if not rows:
+            continue
+        whole = Share(
+            run,
+            "run",
+            [str(folder / c.path) for c in of],
+            ended=max((c.latest for c in of if c.latest is not None), default=None),
+        )
+        for scope, most in sorted(parts.items()):
+            # A run of a few chunks is not worth many tasks.
+            n_parts = max(1, min(most, -(-rows // SLICE)))
+            if scope == "queue":
+                together = any(c.nameless for c in of)
+                out += [
+                    (held, msgspec.structs.replace(whole, scope=scope, shelves=shelves))
+                    for shelves, held in ([([], rows)] if together else _divided(of, n_parts))
+                ]
+            else:
+                apart = 1 if scope == "connection" and any(c.lone for c in of) else n_parts
+                out += [
+                    (rows / apart, msgspec.structs.replace(whole, scope=scope, part=k, parts=apart))
+                    for k in range(apart)
+                ]
+    return [share for _, share in sorted(out, key=lambda sized: -sized[0])]
+
+
+def _divided(of: Iterable[Chunk], parts: int) -> list[tuple[list[str], int]]:
+    """The buckets of queues in parts of like size, and how many rows each has."""
+    rows: Counter[str] = Counter()
+    for chunk in of:
+        rows.update(chunk.shelves)
+    control = rows.pop(CONTROL, 0)
+    made: list[tuple[list[str], int]] = [([], control) for _ in range(min(parts, len(rows)) or 1)]
+    for name, n in sorted(rows.items(), key=lambda counted: (-counted[1], counted[0])):
+        # The longest bucket to the shortest part.
+        at = min(range(len(made)), key=lambda k: made[k][1])
+        made[at] = ([*made[at][0], name], made[at][1] + n)
+    return made
+
+
+def order(shelves: pa.Array, n: pa.Array) -> pa.Array:
+    """The row numbers in the order of a chunk file."""
+    keys = pa.table({"shelf": shelves, "n": n})
+    return pc.sort_indices(keys, sort_keys=[("shelf", "ascending"), ("n", "ascending")])
+
+
+def write_chunk(folder: Path, name: str, columns: Mapping[str, pa.Array]) -> Chunk:
+    """Write one chunk from unsorted columns, `n` and `shelf` among them. `folder` holds the work folder in `name`."""
+    full = {c: a for c, a in columns.items() if a.null_count < len(a)}
+    rows = pa.table(full)
+    rows = rows.take(order(rows["shelf"], rows["n"]))
+    counts = {c["values"]: c["counts"] for c in pc.value_counts(rows["shelf"]).to_pylist()}
+    counts = dict(sorted(counts.items()))
+    with pq.ParquetWriter(
+        folder / name, rows.schema, compression="zstd", compression_level=1
+    ) as file:
+        begin = 0
+        for n in counts.values():
+            file.write_table(rows.slice(begin, n), row_group_size=n)
+            begin += n
+    latest = pc.max(rows["t"]).as_py() if "t" in full else None
+    return Chunk(name, len(rows), counts, latest, _lone(rows), _nameless(rows))
+
+
+def _named(rows: pa.Table, column: str) -> pa.ChunkedArray:
+    """Where a column of texts has one."""
+    if column not in rows.schema.names:
+        return pa.chunked_array([pa.array(np.zeros(len(rows), bool))])
+    return pc.not_equal(pc.fill_null(rows[column], ""), "")
+
+
+def _lone(rows: pa.Table) -> bool:
+    """See `Chunk.lone`."""
+    acts = pc.invert(pc.starts_with(rows["ev"], "conn_"))
+    if "ch" in rows.schema.names:
+        acts = pc.and_(acts, pc.is_null(rows["ch"]))
+    return bool(pc.any(pc.and_(acts, _named(rows, "conn"))).as_py())
+
+
+def _nameless(rows: pa.Table) -> bool:
+    """See `Chunk.nameless`."""
+    moved = pc.is_in(rows["ev"], pa.array(["publish", *sorted(ACQUIRES)]))
+    return bool(pc.any(pc.and_(moved, pc.invert(_named(rows, "q")))).as_py())
+
+
+def read_chunk(
+    file: str, columns: Iterable[str] | None = None, shelves: Collection[str] | None = None
+) -> pa.RecordBatch:
+    """A chunk's rows, or those of some of its shelves, sorted by shelf and `n`.
+
+    Raises `PipelineError` if they are not: the verdicts rest on it.
+    """
+    try:
+        footer = pq.read_metadata(file)
+        names = footer.schema.to_arrow_schema().names
+        if not {"n", "shelf"} <= set(names):
+            raise PipelineError(f"{file}: columns n and shelf are missing")
+        chosen = None if columns is None else [c for c in columns if c in names]
+        # What repeats is read as codes where nobody wants objects of it.
+        coded = [] if columns is None else [c for c in CODED if c in names]
+        groups = [
+            g for g, shelf in enumerate(_shelves(footer)) if shelves is None or shelf in shelves
+        ]
+        with pq.ParquetFile(file, metadata=footer, read_dictionary=[*coded, "shelf"]) as held:
+            rows = held.read_row_groups(groups, chosen, use_threads=False).combine_chunks()
+    except (pa.ArrowException, OSError) as error:
+        raise PipelineError(f"{file}: not readable as a chunk: {error}") from error
+    if not len(rows):
+        return pa.RecordBatch.from_arrays(
+            [pa.nulls(0, f.type) for f in rows.schema], schema=rows.schema
+        )
+    batch = rows.to_batches()[0]
+    encoded = batch["shelf"].dictionary_encode()
+    codes = np.asarray(encoded.indices)
+    n = np.asarray(batch["n"])
+    same = codes[1:] == codes[:-1]
+    if (
+        len(encoded.dictionary) != 1 + np.count_nonzero(~same)
+        or np.any(n[1:][same] <= n[:-1][same])
+        or encoded.dictionary.to_pylist() != sorted(encoded.dictionary.to_pylist())
+    ):
+        raise PipelineError(f"{file}: its rows are not sorted by shelf and n")
+    return batch
+
+
+def _shelves(footer: pq.FileMetaData) -> Iterator[str]:
+    """The shelf that each row group has, by the file's own statistics."""
+    (at,) = [c for c in range(footer.num_columns) if footer.schema.column(c).path == "shelf"]
+    for group in range(footer.num_row_groups):
+        found = footer.row_group(group).column(at).statistics
+        if found is None or found.min != found.max:
+            raise PipelineError(f"row group {group} is not of one shelf")
+        yield str(found.min)
+
+
+def in_order(batch: pa.RecordBatch) -> pa.RecordBatch:
+    """The rows of a chunk in the order of the run."""
+    return batch.take(pc.array_sort_indices(batch["n"]))
+
+
+def find(files: Iterable[str], wanted: Iterable[tuple[str, int]]) -> dict[tuple[str, int], Event]:
+    """Events of one run by recorder and index, from its chunks."""
+    left = set(wanted)
+    out: dict[tuple[str, int], Event] = {}
+    for file in files:
+        if not left:
+            break
+        indices = pa.array(sorted({i for _, i in left}), pa.int64())
+        with pq.ParquetFile(file) as held:
+            i = held.read(["i"], use_threads=False)["i"].combine_chunks()
+            at = np.flatnonzero(np.asarray(pc.is_in(i, indices)))
+            if not len(at):
+                continue
+            rows = held.read(use_threads=False).take(pa.array(at)).combine_chunks()
+        for event in table.events(rows.to_batches()[0]):
+            if (event.rec, event.i) in left:
+                out[event.rec, event.i] = event
+                left.discard((event.rec, event.i))
+    return out
+
+
+def read_quarantine(folder: Path, manifest: Manifest, most: int) -> list[Rejected]:
+    """The first rejected lines of each source, at most so many."""
+    out: list[Rejected] = []
+    taken: dict[str, int] = {}
+    for unit in manifest.units:
+        for name in unit.quarantine:
+            with pq.ParquetFile(folder / name) as file:
+                for batch in file.iter_batches():
+                    for row in batch.to_pylist():
+                        taken[row["source"]] = taken.get(row["source"], 0) + 1
+                        if taken[row["source"]] <= most:
+                            out.append(msgspec.convert(row, Rejected))
+    return out

@@ -1,0 +1,206 @@
+"""`map` over the columns of a chunk, for the properties that have such a form: the same summary, in less time.
+
+The events that such a summary keeps have only the fields that `combine` and `finish` decide by.
+Before `finish` tells of a violation, `whole` puts the recorded events in the place of those that it will show.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from seriatim_models.history import Event
+from seriatim_models.properties.base import AnyProperty
+from seriatim_models.properties.blackbox.lifecycle import holder
+from seriatim_models.properties.blackbox.order import FirstDeliveryOrder, Line, Lines, Low
+
+Ints = npt.NDArray[np.int64]
+
+Name = tuple[str, int]
+"""Of an event in its run: recorder and index."""
+
+Find = Callable[[Iterable[Name]], Mapping[Name, Event]]
+
+
+class Quick(NamedTuple):
+    """A property's form over columns. The summary is the property's own."""
+
+    of: type[AnyProperty]
+    columns: tuple[str, ...]
+    # Any: see above
+    map: Callable[[pa.RecordBatch], Any]
+    whole: Callable[[Any, Find], Any]
+    needs_more: Callable[[pa.RecordBatch], bool]
+    """Whether these rows cannot be judged by `columns` alone."""
+
+
+def _coded(batch: pa.RecordBatch, name: str) -> tuple[Ints, list[Any]]:
+    """A column as codes of a vocabulary; null is the empty text, or None where values are numbers."""
+    if name not in batch.schema.names:
+        return np.zeros(len(batch), np.int64), [""]
+    column = batch[name]
+    encoded = column if pa.types.is_dictionary(column.type) else column.dictionary_encode()
+    values = encoded.dictionary.to_pylist()
+    nothing = "" if pa.types.is_string(encoded.dictionary.type) else None
+    codes: Ints = np.asarray(pc.fill_null(encoded.indices, len(values))).astype(np.int64)
+    if nothing in values:
+        codes[codes == len(values)] = values.index(nothing)
+    return codes, [*values, nothing]
+
+
+def _is(batch: pa.RecordBatch, name: str, *among: object) -> npt.NDArray[np.bool_]:
+    codes, values = _coded(batch, name)
+    return np.array([v in among for v in values], bool)[codes]
+
+
+def _valid(batch: pa.RecordBatch, name: str) -> npt.NDArray[np.bool_]:
+    if name not in batch.schema.names:
+        return np.zeros(len(batch), bool)
+    return np.asarray(pc.is_valid(batch[name]))
+
+
+NAMES = ("rec", "pub", "q", "prio", "conn", "ch", "gen", "ctag", "proc")
+"""What says whose line a delivery is in."""
+
+
+def first_delivery_order(batch: pa.RecordBatch) -> Lines:
+    """P4: see `FirstDeliveryOrder.map`."""
+    wanted = _is(batch, "ev", "deliver", "get") & ~_is(batch, "ph", "invoke", "fail")
+    wanted &= ~_is(batch, "redelivered", True)
+    if _gets(batch):  # one that came back empty carries no message; a delivery always does
+        wanted &= _is(batch, "ev", "deliver") | ~_is(batch, "m", "")
+    known = _valid(batch, "redelivered") & _valid(batch, "pseq") & ~_is(batch, "pub", "")
+    out = Lines(unknown=int(np.count_nonzero(wanted & ~known)))
+    at = np.flatnonzero(wanted & known)
+    if not len(at):
+        return out
+    taken = batch.take(pa.array(at))
+    seq: Ints = np.asarray(taken["pseq"]).astype(np.int64)
+    columns = {name: _coded(taken, name) for name in NAMES}
+    lone = ~_valid(taken, "ch")
+    code = np.zeros(len(at), np.int64)
+    for name in NAMES[1:]:
+        codes, values = columns[name]
+        # Consumer and worker tell lines apart only where there is no channel; a connection only where there is one.
+        counts = lone if name in ("ctag", "proc") else ~lone if name in ("conn", "gen") else None
+        codes = codes if counts is None else np.where(counts, codes, 0)
+        if len(values) > 1:
+            code = np.unique(code * len(values) + codes, return_inverse=True)[1]
+    if lone.any() and not _is(taken.filter(pa.array(lone)), "ctag", "").all():
+        # A worker counts only where there is no consumer tag either.
+        return _row_by_row(taken, columns, seq, out)
+    if seq.min() < 0:  # below every sequence there is: where "none yet" stands
+        return _row_by_row(taken, columns, seq, out)
+    order = np.lexsort((np.asarray(taken["n"]), code))
+    code, seq = code[order], seq[order]
+    begins = np.append(True, code[1:] != code[:-1])
+    group = np.cumsum(begins) - 1
+    starts = np.flatnonzero(begins)
+    # Each group is lifted (or sunk) beyond all numbers of those before, so that one running extreme serves all.
+    span = np.int64(seq.max()) - np.int64(seq.min()) + 1
+    lifted = seq + group * span
+    top = np.maximum.accumulate(lifted)
+    above = np.append(np.int64(0), top[:-1])
+    fresh = begins | (lifted > above)
+    peak = np.maximum.accumulate(
+        np.where(fresh, np.arange(len(at)), 0)
+    )  # where the highest so far stands
+    before = np.append(0, peak[:-1])  # ... and the highest before each
+    sunk = seq - group * span
+    least = np.minimum.accumulate(sunk)
+    lows = np.flatnonzero(begins | (sunk < np.append(np.int64(0), least[:-1])))
+    fell = np.flatnonzero(~begins & (lifted < above))
+    _, first = np.unique(group[fell], return_index=True)
+    worst = dict(zip(group[fell][first].tolist(), fell[first].tolist(), strict=True))
+    ends = np.append(starts[1:], len(at)) - 1
+    kept = np.unique(
+        np.concatenate([peak[ends], lows, before[lows], fell[first], before[fell[first]]])
+    )
+    made = _events(
+        taken.take(pa.array(order[kept])), {n: (c[order[kept]], v) for n, (c, v) in columns.items()}
+    )
+    event = dict(zip(kept.tolist(), made, strict=True))
+
+    def low(k: int, start: int) -> Low:
+        return Low(k - start, event[k], None if k == start else event[int(before[k])])
+
+    of_group: dict[int, list[int]] = {}
+    for k, g in zip(lows.tolist(), group[lows].tolist(), strict=True):
+        of_group.setdefault(g, []).append(k)
+    for g, (start, end) in enumerate(zip(starts.tolist(), ends.tolist(), strict=True)):
+        highest = event[int(peak[end])]
+        out.lines[_key(highest)] = Line(
+            n=end - start + 1,
+            top=highest,
+            lows=[low(k, start) for k in of_group[g]],
+            worst=low(worst[g], start) if g in worst else None,
+        )
+    return out
+
+
+def _gets(batch: pa.RecordBatch) -> bool:
+    return bool(_is(batch, "ev", "get").any())
+
+
+def _events(taken: pa.RecordBatch, columns: Mapping[str, tuple[Ints, list[Any]]]) -> list[Event]:
+    """Deliveries with what the order is decided by."""
+    fields = {n: [v[c] for c in codes.tolist()] for n, (codes, v) in columns.items()}
+    rows = zip(taken["i"].to_pylist(), taken["pseq"].to_pylist(), *fields.values(), strict=True)
+    out = []
+    for i, pseq, *values in rows:
+        named = {n: v for n, v in zip(fields, values, strict=True) if v not in ("", None)}
+        out.append(Event(i=i, ev="deliver", m="?", redelivered=False, pseq=pseq, **named))
+    return out
+
+
+def _row_by_row(
+    taken: pa.RecordBatch, columns: Mapping[str, tuple[Ints, list[Any]]], seq: Ints, out: Lines
+) -> Lines:
+    order = np.argsort(np.asarray(taken["n"]))
+    events = _events(taken, columns)
+    found = FirstDeliveryOrder().map(events[k] for k in order.tolist())
+    found.unknown += out.unknown
+    return found
+
+
+def _key(event: Event) -> str:
+    return f"{event.pub}\n{event.q}\n{event.prio}\n{holder(event)}"
+
+
+def _with_witnesses(lines: Lines, find: Find) -> Lines:
+    """The recorded events in place of those that convict."""
+    shown = [
+        e
+        for line in lines.lines.values()
+        if line.worst
+        for e in (line.worst.event, line.worst.above)
+        if e
+    ]
+    known = find({(e.rec, e.i) for e in shown})
+    for line in lines.lines.values():
+        if line.worst and line.worst.above:
+            late, above = (known[e.rec, e.i] for e in (line.worst.event, line.worst.above))
+            line.worst = Low(line.worst.n, late, above)
+    return lines
+
+
+QUICK: dict[str, Quick] = {
+    "P4": Quick(
+        FirstDeliveryOrder,
+        ("i", "ev", "ph", "redelivered", "pseq", *NAMES),
+        first_delivery_order,
+        _with_witnesses,
+        _gets,
+    )
+}
+
+
+def fits(prop: AnyProperty) -> bool:
+    """Whether a property has a form over columns. A subclass may judge otherwise, so it has none."""
+    form = QUICK.get(prop.id)
+    return form is not None and type(prop) is form.of

@@ -1,0 +1,150 @@
+"""Parquet histories taken in by columns, without an object for each event.
+
+Possible where nothing has to be worked out: the header says that the recorder completed its events, and every row is
+as the schema wants it. Both are checked, and what fails goes the way of `runs.read`, row by row, which says what is
+wrong; so both ways give the same.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from seriatim_models.history import HistoryError, table
+from seriatim_models.history.decode import NEEDED
+from seriatim_models.history.event import GAP, LEVELS, PHASES, SCOPES
+from seriatim_models.history.header import Header
+from seriatim_models.history.lines import PARQUET, first_bytes
+from seriatim_models.pipeline.audit import chunks
+from seriatim_models.properties.blackbox.lifecycle import ACQUIRES
+
+PIECE = 1_000_000  # rows: what one task takes of a file
+
+
+class RowByRow(Exception):
+    """This file must be read row by row."""
+
+
+def header(path: str) -> Header | None:
+    """The header, if the file may be taken by columns."""
+    try:
+        if first_bytes(Path(path)) != PARQUET:
+            return None
+        found = table.read_header(Path(path))
+    except HistoryError:
+        return None
+    return found if found.params.get("complete") is True else None
+
+
+def pieces(path: str) -> list[tuple[int, int, int]]:
+    """Ranges of row groups of a file: first, one past the last, and how many rows."""
+    with pq.ParquetFile(path) as file:
+        counts = [file.metadata.row_group(g).num_rows for g in range(file.num_row_groups)]
+    out = []
+    begin = rows = 0
+    for g, count in enumerate(counts):
+        rows += count
+        if rows >= PIECE or g == len(counts) - 1:
+            out.append((begin, g + 1, rows))
+            begin, rows = g + 1, 0
+    return out
+
+
+def batches(path: str, first: int, end: int, length: int) -> Iterator[pa.RecordBatch]:
+    """The rows of some row groups in batches of `length`, columns of the schema's types. Raises `RowByRow`."""
+    try:
+        with pq.ParquetFile(path) as file:
+            names = file.schema_arrow.names
+            if not set(names) <= set(table.FIELDS):
+                raise RowByRow("unknown fields belong into x")
+            waiting: list[pa.RecordBatch] = []
+            rows = 0
+            for batch in file.iter_batches(
+                length, row_groups=list(range(first, end)), use_threads=False
+            ):
+                waiting.append(batch)
+                rows += len(batch)
+                while rows >= length:
+                    whole = _joined(waiting)
+                    yield _typed(whole.slice(0, length))
+                    waiting = [whole.slice(length)] if len(whole) > length else []
+                    rows -= length
+            if rows:
+                yield _typed(_joined(waiting))
+    except (pa.ArrowException, OSError) as error:
+        raise RowByRow(str(error)) from error
+
+
+def _joined(of: list[pa.RecordBatch]) -> pa.RecordBatch:
+    return of[0] if len(of) == 1 else pa.Table.from_batches(of).combine_chunks().to_batches()[0]
+
+
+def _typed(batch: pa.RecordBatch) -> pa.RecordBatch:
+    wanted = [table.SCHEMA.field(n) for n in batch.schema.names]
+    return pa.RecordBatch.from_arrays(
+        [a.cast(f.type) for a, f in zip(batch.columns, wanted, strict=True)],
+        schema=pa.schema(wanted),
+    )
+
+
+def checked(batch: pa.RecordBatch, head: Header, run: str, last: int) -> dict[str, pa.Array]:
+    """The columns, with the header's defaults filled in. Raises `RowByRow` for what reading by row would treat."""
+    held = dict(zip(batch.schema.names, batch.columns, strict=True))
+    if held["i"].null_count or held["ev"].null_count:
+        raise RowByRow("i or ev is missing")
+    i = np.asarray(held["i"])
+    if i[0] <= last or np.any(np.diff(i) <= 0):
+        raise RowByRow("the index does not rise")
+    for name, allowed in (("ph", PHASES), ("lvl", LEVELS), ("scope", SCOPES)):
+        if name in held and not set(pc.unique(held[name]).to_pylist()) <= {*allowed, None}:
+            raise RowByRow(f"unknown {name}")
+    for name, default in (("run", run), ("rec", head.rec), ("clk", head.clk)):
+        if name in held and not set(pc.unique(held[name]).to_pylist()) <= {default, None}:
+            raise RowByRow(f"more than one {name}")
+    for name in ("run", "rec", "lvl", "clk"):
+        default = run if name == "run" else getattr(head, name)
+        if default:
+            column = held.get(name, pa.nulls(len(i), pa.string()))
+            held[name] = pc.fill_null(column, default)
+    kinds = set(pc.unique(held["ev"]).to_pylist())
+    if GAP in kinds:
+        raise RowByRow("a gap")
+    for kind in kinds & set(NEEDED):
+        of = pc.equal(held["ev"], kind)
+        for name in NEEDED[kind]:
+            column = held.get(name)
+            if column is None or pc.any(pc.and_(of, pc.is_null(column))).as_py():
+                raise RowByRow(f"{kind} without {name}")
+            if (
+                pa.types.is_string(column.type)
+                and pc.any(pc.and_(of, pc.equal(column, ""))).as_py()
+            ):
+                raise RowByRow(f"{kind} without {name}")
+    return held
+
+
+def placed(held: dict[str, pa.Array], n: int) -> dict[str, pa.Array]:
+    """The columns with `n`, counted from the one given, and `shelf`."""
+    rows = len(held["i"])
+    none = pa.array([""]).take(pa.array(np.zeros(rows, np.int32)))
+    q = pc.fill_null(held.get("q", none), "").dictionary_encode()
+    names = pa.array([chunks.shelf(n) if n else chunks.CONTROL for n in q.dictionary.to_pylist()])
+    shelf = names.take(q.indices)
+    if "m" in held:
+        lone = pc.and_(
+            pc.equal(shelf, chunks.CONTROL), pc.is_in(held["ev"], pa.array(sorted(ACQUIRES)))
+        )
+        lone = pc.and_(lone, pc.greater(pc.utf8_length(pc.fill_null(held["m"], "")), 0))
+        shelf = pc.if_else(lone, chunks.shelf(""), shelf)
+    return {**held, "n": pa.array(np.arange(n, n + rows)), "shelf": shelf}
+
+
+def kinds(held: dict[str, pa.Array]) -> Counter[str]:
+    """How often each event name stands there."""
+    return Counter({c["values"]: c["counts"] for c in pc.value_counts(held["ev"]).to_pylist()})

@@ -1,0 +1,1 @@
+"""Many searches, or one very large one, over executors."""

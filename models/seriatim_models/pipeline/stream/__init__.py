@@ -1,0 +1,1 @@
+"""Judging a folder of recordings while it grows."""

@@ -1,0 +1,246 @@
+"""One run of a stream: what has come so far as a small state, and what new files do to it. No Spark here.
+
+- A file is one part of one recorder and must be whole when it appears: write it elsewhere and rename it into place.
+- *Out of order*: a part that does not follow what was read (its first index leaves a hole) waits for the missing one.
+  A recorder's first part is one that begins with index 0 or 1.
+- *Watermark*: a part waits no longer than `lateness`, by the times of the files themselves: it goes on as soon as
+  some file of the stream was changed that much later. So what is late does not depend on when it was looked at.
+- *Late*: a part that comes after its place was passed is read, its lines are rejected, counted as late and
+  in quarantine. The verdicts stand on what came in time.
+- *Several recorders of one run* are merged by time, up to the least of their latest times. One that is
+  first heard of later and tells of earlier times is taken in the order of arrival, and these events count as late.
+- *Changed after it was read*: what is new in such a file is not read. Where its recorder has come to stands a gap, so
+  that nothing is concluded from the lines that are missing.
+- *Idle*: a run without new files is not touched and costs nothing; its verdict stands. When nothing at all has come
+  for so long as the caller says, nobody waits any more (`final`).
+
+A conviction is of what has come so far: the unexpected end of a connection, told later, may still excuse it.
+"""
+
+from __future__ import annotations
+
+import heapq
+import pickle
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import msgspec
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from seriatim_models.history import Event, Rejected, table
+from seriatim_models.history.event import GAP
+from seriatim_models.history.indices import Indices
+from seriatim_models.pipeline.audit import chunks
+from seriatim_models.pipeline.audit import findings as found
+from seriatim_models.pipeline.audit.aggregate import Fold, findings_of
+from seriatim_models.pipeline.audit.metrics import Measures
+from seriatim_models.pipeline.audit.runs import (
+    CHANGED,
+    Carry,
+    FileCount,
+    Fingerprint,
+    RunItem,
+    Source,
+    fingerprint,
+    lose,
+    recorder,
+)
+from seriatim_models.properties.base import AnyProperty, Finding
+from seriatim_models.properties.blackbox.lifecycle import acquires, began
+
+PORTION = 20_000  # events summarised at a time
+
+
+class Arrived(msgspec.Struct, frozen=True):
+    """A file that appeared, with its recorder, its first index, and when it was last changed (ns)."""
+
+    path: str
+    recorder: str
+    first: int
+    changed: int
+
+
+class Told(msgspec.Struct):
+    """What one run comes to so far."""
+
+    run: str
+    state: str = ""
+    """File of its state, relative to the stream's folder."""
+    findings: list[Finding] = []
+    statistics: list[found.RunStatistics] = []
+    files: list[FileCount] = []
+    quarantine: list[str] = []
+    late: int = 0
+    """Lines that came too late."""
+    waiting: int = 0
+    """Files and events held back."""
+    measures: bytes = b""
+    stamps: dict[str, Fingerprint] = {}
+    """Of each file that was read."""
+    held: list[str] = []
+    """Files that were not read yet."""
+    backlog: dict[str, int] = {}
+    """By queue: messages that were published to it and not yet handed out, as far as the recording says."""
+
+
+class _Recorder:
+    def __init__(self, carry: Carry) -> None:
+        self.carry = carry
+        self.parts: list[Arrived] = []
+        """Not read yet."""
+        self.items: list[tuple[int, RunItem]] = []
+        """Read, and waiting for other recorders."""
+
+
+class Live:
+    """The state of one planned run; `told` is what it comes to. Can be pickled if the properties can."""
+
+    def __init__(self, run: str, properties: Sequence[AnyProperty]) -> None:
+        self.run = run
+        self.told = Told(run)
+        self._properties = tuple(properties)
+        self._seen = Carry(run).seen
+        self._recorders: dict[str, _Recorder] = {}
+        self._wrote: dict[str, str] = {}  # by file that was read: its recorder
+        self._waiting: dict[str, str] = {}  # by message that nobody got yet: its queue
+        self._folds: dict[str, Fold] = {}  # by the run that events name
+        self._passed = -1
+        self._rejected: list[Rejected] = []
+
+    def take(
+        self,
+        arrived: Sequence[Arrived],
+        newest: int,
+        lateness: int,
+        final: bool,
+        changed: Mapping[str, Fingerprint] | None = None,
+    ) -> None:
+        """Read what may be read now. `newest` is the latest change of any file of the stream.
+
+        `changed` are files that were read and are no longer what they were, and what they are now.
+        """
+        for path, stamp in (changed or {}).items():
+            known = self._recorders[self._wrote[path]]
+            known.items += lose(known.carry)
+            self.told.stamps[path] = stamp
+        for part in arrived:
+            if part.recorder not in self._recorders:
+                self._recorders[part.recorder] = _Recorder(Carry(self.run, self._seen))
+            self._recorders[part.recorder].parts.append(part)
+        for known in self._recorders.values():
+            self._read(known, newest - lateness, final)
+        self._release(final)
+        self.told.waiting = sum(len(r.parts) + len(r.items) for r in self._recorders.values())
+        self.told.held = [p.path for r in self._recorders.values() for p in r.parts]
+        gaps = {s.run: s.gaps for s in self.told.statistics}
+        self.told.findings = [
+            f
+            for name, fold in sorted(self._folds.items())
+            for f in findings_of(self._properties, fold.finish(), name, gaps.get(name, 0))
+        ] or findings_of(self._properties, [], self.run, 0)
+        self.told.backlog = dict(Counter(self._waiting.values()))
+
+    def _read(self, known: _Recorder, watermark: int, final: bool) -> None:
+        known.parts.sort(key=lambda p: (p.first, p.path))
+        while known.parts:
+            part = known.parts[0]
+            last = max((i.last for i in self._last(known) if i.last is not None), default=0)
+            if not (final or part.first <= last + 1 or part.changed <= watermark):
+                return
+            known.parts.pop(0)
+            source = Source(part.path, named=False)
+            items = list(recorder(known.carry, [source]))
+            told = any(
+                isinstance(i, Rejected) and not i.line and i.reason == CHANGED for _, i in items
+            )
+            # What changed meanwhile has been said, and shall not be said again.
+            self.told.stamps[part.path] = fingerprint(part.path) if told else known.carry.stamp
+            self._wrote[part.path] = part.recorder
+            known.items += items
+
+    def _last(self, known: _Recorder) -> list[Indices]:
+        """The indices read from this recorder."""
+        return [i for key, i in self._seen.items() if key in known.carry.completions]
+
+    def _release(self, final: bool) -> None:
+        """Judge what no recorder can come before any more."""
+        low = min((r.carry.at for r in self._recorders.values()), default=0)
+        alone = len(self._recorders) == 1
+        streams = []
+        for _, known in sorted(self._recorders.items()):
+            if final or alone:
+                ready, known.items = known.items, []
+            else:
+                ready = [item for item in known.items if item[0] < low]
+                known.items = known.items[len(ready) :]
+            streams.append(ready)
+        portions: dict[str, list[Event]] = {}
+        for at, item in heapq.merge(*streams, key=lambda timed: timed[0]):
+            if isinstance(item, Rejected):
+                self._rejected.append(item)
+                self.told.late += "; the index must rise" in item.reason
+            elif isinstance(item, FileCount):
+                self.told.files.append(item)
+            else:
+                self.told.late += at < self._passed
+                self._passed = max(self._passed, at)
+                portion = portions.setdefault(item.run, [])
+                portion.append(item.event)
+                if len(portion) == PORTION:
+                    self._judge(item.run, portions.pop(item.run))
+        for run, portion in portions.items():
+            self._judge(run, portion)
+
+    def _judge(self, run: str, events: list[Event]) -> None:
+        if run not in self._folds:
+            self._folds[run] = Fold(self._properties, first=True, measure=True)
+            self.told.statistics.append(found.RunStatistics(run))
+        fold = self._folds[run]
+        fold.events(events)
+        for event in events:
+            self._wait(event)
+        assert fold.measures is not None
+        fold.measures.add(table.batch(events))
+        counted = next(s for s in self.told.statistics if s.run == run)
+        found.count(counted, Counter(e.ev for e in events), GAP)
+
+    def _wait(self, event: Event) -> None:
+        """Which messages are still to be handed out."""
+        if event.ev == "publish":
+            if event.ph == "fail":
+                self._waiting.pop(event.m, None)
+            elif began(event):
+                self._waiting[event.m] = event.q
+        elif event.m in self._waiting and (acquires(event) or event.ev in ("return", "expire")):
+            del self._waiting[event.m]
+        elif event.ev in ("delete", "purge"):
+            self._waiting = {m: q for m, q in self._waiting.items() if q != event.q}
+
+    def measured(self) -> dict[str, Measures]:
+        """The statistics by run."""
+        return {
+            run: fold.measures for run, fold in self._folds.items() if fold.measures is not None
+        }
+
+    def save(self, folder: Path, name: str) -> None:
+        """Leave the state as ``<name>.state``, and what was rejected since the last time beside it."""
+        if self._rejected:
+            path = f"{name}.rejected.parquet"
+            rows = [msgspec.to_builtins(r) for r in self._rejected]
+            pq.write_table(pa.Table.from_pylist(rows, chunks.QUARANTINE), folder / path)
+            self.told.quarantine.append(path)
+            self._rejected = []
+        self.told.state = f"{name}.state"
+        self.told.measures = msgspec.msgpack.encode(
+            {run: m.packed() for run, m in self.measured().items()}
+        )
+        (folder / self.told.state).write_bytes(pickle.dumps(self, pickle.HIGHEST_PROTOCOL))
+
+    @staticmethod
+    def load(folder: Path, name: str) -> Live:
+        """The state that `save` left."""
+        state = pickle.loads((folder / name).read_bytes())
+        assert isinstance(state, Live)
+        return state

@@ -1,0 +1,493 @@
+"""Judging a folder while it grows: Structured Streaming finds new files, every batch moves the runs they belong to.
+
+What a batch does to the state is a function of the state before it and of its files, so a batch that was killed can
+be run again:
+
+    stream.json        the state: which batch was the last, and of each run where its state is and what it comes to
+    batch-*/           states of runs and rejected lines, written by the batch of that number
+    checkpoint/        Spark's own: which files belong to which batch
+    tables/            the tables of an audit (`tables`), after the last batch
+
+`stream.json` is put in place by one rename. A batch of a number that is in it already has been done and is left out;
+files that it does not name are left over from a batch that was killed.
+What files do to a run, and what becomes of late ones, is in `live`.
+
+A file is read once, and may be deleted then. Whether those that were read are still what they were is looked at before
+every batch, while nothing comes, and at the end: one that is not is in quarantine (line 0), once, and its run has a gap
+from there on.
+A file that could not even be opened is tried again when it has changed: nothing of it was read, so nothing is doubled.
+Spark leaves out files that are empty when it first sees them, and never comes back to them; those are found here.
+"""
+
+from __future__ import annotations
+
+import shutil
+import threading
+import time
+import uuid
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from pathlib import Path
+
+import msgspec
+import pyarrow as pa
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+from pyspark.sql import types as T
+
+from seriatim_models.history import Event, HistoryError, Rejected
+from seriatim_models.history.reading import SUFFIXES, Reader, stem
+from seriatim_models.pipeline.audit import findings as found
+from seriatim_models.pipeline.audit import tables
+from seriatim_models.pipeline.audit.ingest import locked
+from seriatim_models.pipeline.audit.metrics import Measures
+from seriatim_models.pipeline.audit.runs import (
+    GONE,
+    FileCount,
+    Fingerprint,
+    Plan,
+    fingerprint,
+    two_clocks,
+    whole,
+)
+from seriatim_models.pipeline.errors import PipelineError
+from seriatim_models.pipeline.session import frame
+from seriatim_models.pipeline.stream.run_state import Arrived, Live, Told
+from seriatim_models.properties.base import AnyProperty
+
+SCHEMA = "seriatim-stream/2"
+LATENESS = 10.0  # seconds
+IDLE = 30.0  # seconds
+LOOK = 20
+"""Looking whether files changed takes at most one part in so many of the time."""
+FILES = 64
+"""Files of one batch at most."""
+
+STEP_SCHEMA = T.StructType([T.StructField("step", T.StringType(), False)])
+"""A `Step` as JSON."""
+TOLD_SCHEMA = T.StructType([T.StructField("told", T.BinaryType(), False)])
+"""A `live.Told` as msgpack."""
+FILE_SCHEMA = T.StructType(
+    [
+        T.StructField("path", T.StringType(), False),
+        T.StructField("changed", T.LongType(), False),  # microseconds
+    ]
+)
+
+
+_LISTING = "path string, modificationTime timestamp, length long, content binary"
+"""What Spark calls binaryFile."""
+
+
+class State(msgspec.Struct):
+    """What the stream has come to."""
+
+    batch: int = -1
+    newest: int = 0
+    """The latest change of any file, ns."""
+    runs: dict[str, Told] = {}
+    names: dict[str, str] = {}
+    """Of runs named after a file: the file."""
+    refused: list[Rejected] = []
+    """Files that could not even be opened."""
+    unread: dict[str, Fingerprint] = {}
+    """What those were then."""
+    changed: list[Rejected] = []
+    """Files that are not any more what they were when they were read."""
+    clocks: dict[str, tuple[str, str]] = {}
+    """Of each run: its clock, and the first file that named it."""
+    schema: str = SCHEMA
+
+
+class Step(msgspec.Struct, frozen=True):
+    """What one task does: move one run."""
+
+    folder: str
+    into: str
+    """Where its new state goes, without suffix."""
+    before: Told
+    arrived: list[Arrived]
+    newest: int
+    lateness: int
+    final: bool
+    changed: dict[str, Fingerprint]
+
+
+class Progress(msgspec.Struct, frozen=True):
+    """Told after each batch: what everything so far comes to, and of the batch what says so."""
+
+    batch: int
+    files: int
+    events: int
+    rejected: int
+    """Lines."""
+    refused: int
+    """Files that could not be opened."""
+    changed: int
+    """Files that changed after they were read."""
+    late: int
+    waiting: int
+    violated: list[str]
+    """``run property`` of each conviction."""
+    violations: int
+    """How often, in all."""
+    backlog: dict[tuple[str, str], int]
+    """By run and queue: messages that were published and not yet handed out."""
+    new: int
+    """Events of the batch."""
+    seconds: float
+    """That the batch took."""
+    lag: float | None
+    """Seconds from the change of the batch's oldest file until its verdicts stood; None without a file."""
+
+
+def steps(works: DataFrame, properties: Sequence[AnyProperty]) -> DataFrame:
+    """`STEP_SCHEMA` to `TOLD_SCHEMA`: writes the new states and says what the runs come to."""
+
+    def mapped(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            for raw in batch["step"].to_pylist():
+                told = _moved(msgspec.json.decode(raw, type=Step), properties)
+                yield pa.RecordBatch.from_arrays(
+                    [pa.array([msgspec.msgpack.encode(told)], pa.binary())], names=["told"]
+                )
+
+    return works.mapInArrow(mapped, TOLD_SCHEMA)
+
+
+def _moved(step: Step, properties: Sequence[AnyProperty]) -> Told:
+    folder = Path(step.folder)
+    before = step.before
+    live = Live.load(folder, before.state) if before.state else Live(before.run, properties)
+    live.take(step.arrived, step.newest, step.lateness, step.final, step.changed)
+    live.save(folder, step.into)
+    return live.told
+
+
+class Stream:
+    """A stream of one folder into one output folder. Raises `PipelineError` if the output is another stream's."""
+
+    def __init__(
+        self,
+        spark: SparkSession,
+        source: str | Path,
+        out: str | Path,
+        properties: Sequence[AnyProperty],
+        *,
+        lateness: float = LATENESS,
+        on_progress: Callable[[Progress], None] | None = None,
+    ) -> None:
+        self.spark = spark
+        self.source = Path(source).resolve()
+        self.out = Path(out).resolve()
+        if not self.source.is_dir():
+            raise PipelineError(f"{source}: is no folder to watch")
+        if self.out == self.source or self.source in self.out.parents:
+            raise PipelineError(f"{out}: must not lie in the folder that is watched")
+        self.properties = tuple(properties)
+        self.lateness = int(lateness * 1e9)
+        self.on_progress = on_progress
+        self._busy = threading.Lock()
+        self._moved_at = time.monotonic()
+        self._strange: dict[str, Fingerprint] = {}  # files that nobody brought, at the last look,
+        self._looked_after = -1  # which was after this batch
+        self.out.mkdir(parents=True, exist_ok=True)
+        self.state = self._read()
+
+    def _read(self) -> State:
+        path = self.out / "stream.json"
+        if not path.exists():
+            return State()
+        try:
+            state = msgspec.json.decode(path.read_bytes(), type=State)
+        except msgspec.DecodeError as error:
+            raise PipelineError(f"{path}: not the state of a stream: {error}") from error
+        if state.schema != SCHEMA:
+            raise PipelineError(f"{path}: field schema: {state.schema!r}, not {SCHEMA!r}")
+        return state
+
+    def run(
+        self,
+        *,
+        once: bool = False,
+        idle: float = IDLE,
+        every: float = 1.0,
+        stopping: Callable[[], bool] = lambda: False,
+        files: int = FILES,
+    ) -> None:
+        """Go on where the last run ended, until `stopping`; with `once`, until all that is there has been read.
+
+        Looks for new files every so many seconds.
+        """
+        with locked(self.out):
+            self._sweep()
+            self._publish()
+            reader = self.spark.readStream.format("binaryFile").schema(_LISTING)
+            reader = reader.option("recursiveFileLookup", "true").option(
+                "maxFilesPerTrigger", files
+            )
+            suffixes = ",".join(s.removeprefix(".") for s in SUFFIXES)
+            reader = reader.option("pathGlobFilter", f"*.{{{suffixes}}}")
+            # The content is not asked for and so not read.
+            new = reader.load(self.source.as_uri()).select(
+                "path", F.unix_micros("modificationTime").alias("changed")
+            )
+            writer = new.writeStream.foreachBatch(self._batch)
+            writer = writer.option("checkpointLocation", str(self.out / "checkpoint"))
+            writer = (
+                writer.trigger(availableNow=True)
+                if once
+                else writer.trigger(processingTime=f"{int(every * 1000)} milliseconds")
+            )
+            if stopping():
+                return
+            self._moved_at = time.monotonic()
+            look_at = 0.0
+            query = writer.start()
+            try:
+                while query.isActive and not stopping():
+                    time.sleep(0.1)
+                    if not once and time.monotonic() - self._moved_at > idle:
+                        self._final()
+                    if not once and time.monotonic() > look_at:
+                        began = time.monotonic()
+                        self._look()
+                        took = time.monotonic() - began
+                        look_at = began + took + max(every, LOOK * took)
+                if not query.isActive and query.exception() is not None:
+                    said = str(query.exception()).strip().splitlines()[0]
+                    raise PipelineError(f"the stream broke off: {said}")
+            finally:
+                with self._busy:  # let the batch under way come to its end
+                    query.stop()
+            if once and not stopping():
+                self._final()
+                while self._look(patient=False):
+                    pass
+
+    def _batch(self, frame_: DataFrame, number: int) -> None:
+        """Spark's `foreachBatch`; may come a second time with the same number and the same files."""
+        with self._busy:
+            if number <= self.state.batch:
+                return
+            rows = [(_local(r["path"]), r["changed"] * 1000) for r in frame_.collect()]
+            known = self._known()
+            self._move(number, sorted(r for r in rows if r[0] not in known), final=False)
+
+    def _final(self) -> None:
+        """Nobody waits any more."""
+        with self._busy:
+            self._moved_at = time.monotonic()
+            if any(t.waiting for t in self.state.runs.values()):
+                self._move(self.state.batch, [], final=True)
+
+    def _known(self) -> set[str]:
+        """Files that were opened."""
+        return {p for t in self.state.runs.values() for p in (*t.stamps, *t.held)}
+
+    def _look(self, patient: bool = True) -> bool:
+        """Has a file changed that was read, or is there one that Spark left out? Whether some such file was taken.
+
+        Who is patient takes only what was there, as it is, at the last look, if Spark brought nothing since: it may be
+        about to bring it.
+        """
+        with self._busy:
+            known = self._known() | set(self.state.unread)
+            strange = {
+                path: fingerprint(path)
+                for path in map(str, sorted(self.source.rglob("*")))
+                if path.endswith(SUFFIXES)
+                and path not in known
+                and not self._hidden(path)
+                and Path(path).is_file()
+            }
+            old = {} if self._looked_after != self.state.batch else self._strange
+            left = [
+                (path, stamp[1])
+                for path, stamp in strange.items()
+                if stamp != GONE and (not patient or old.get(path) == stamp)
+            ][:FILES]
+            self._strange, self._looked_after = strange, self.state.batch
+            if left or any(self._changed()):
+                self._move(self.state.batch, left, final=False)
+            return bool(left)
+
+    def _hidden(self, path: str) -> bool:
+        """Whether Spark never takes it: so a file may be written here under such a name, and renamed."""
+        inner = Path(path).relative_to(self.source)
+        return any(name.startswith((".", "_")) for name in inner.parts)
+
+    def _changed(self) -> Iterator[tuple[str, str, Fingerprint, Fingerprint]]:
+        """Files that are not what they were: run ('' if they could not be opened), path, what they were and are."""
+        known = [("", self.state.unread), *((r, t.stamps) for r, t in self.state.runs.items())]
+        for run, stamps in known:
+            for path, stamp in stamps.items():
+                now = fingerprint(path)
+                if now not in (stamp, GONE):
+                    yield run, path, stamp, now
+
+    def _move(self, number: int, files: list[tuple[str, int]], final: bool) -> None:
+        begun = time.monotonic()
+        before = self.state
+        state = msgspec.structs.replace(
+            before,
+            runs=dict(before.runs),
+            names=dict(before.names),
+            refused=list(before.refused),
+            unread=dict(before.unread),
+            changed=list(before.changed),
+            clocks=dict(before.clocks),
+            batch=number,
+        )
+        changed: dict[str, dict[str, Fingerprint]] = defaultdict(dict)
+        for run, path, stamp, now in self._changed():
+            if run:
+                changed[run][path] = now
+                if all(r.source != path for r in state.changed):
+                    state.changed.append(whole(path, _how(stamp, now)))
+            elif all(path != new for new, _ in files):
+                files = [*files, (path, now[1])]
+        state.newest = max([state.newest, *(at for _, at in files)])
+        arrived: dict[str, list[Arrived]] = defaultdict(list)
+        for path, at in files:
+            self._arrive(state, path, at, arrived)
+        # Those who wait may go on because others arrived.
+        touched = {*arrived, *changed, *(r for r, t in state.runs.items() if t.waiting)}
+        into = f"batch-{number:08d}-{uuid.uuid4().hex[:8]}"
+        (self.out / into).mkdir()
+        works = [
+            Step(
+                str(self.out),
+                f"{into}/{n:06d}",
+                state.runs.get(run, Told(run)),
+                arrived.get(run, []),
+                state.newest,
+                self.lateness,
+                final,
+                changed.get(run, {}),
+            )
+            for n, run in enumerate(sorted(touched))
+        ]
+        if works:
+            rows = [(msgspec.json.encode(w).decode(),) for w in works]
+            moved = steps(frame(self.spark, rows, STEP_SCHEMA, len(rows)), self.properties)
+            for row in moved.collect():
+                told = msgspec.msgpack.decode(bytes(row["told"]), type=Told)
+                state.runs[told.run] = told
+        fresh = self.out / "stream.json.new"
+        fresh.write_bytes(msgspec.json.encode(state))
+        fresh.replace(self.out / "stream.json")
+        self.state = state
+        self._moved_at = time.monotonic()
+        self._publish()
+        self._sweep()
+        if self.on_progress is not None:
+            oldest = min((at for _, at in files), default=None)
+            lag = None if oldest is None else max(time.time() - oldest / 1e9, 0.0)
+            new = _events(state) - _events(before)
+            self.on_progress(self._progress(new, time.monotonic() - begun, lag))
+
+    def _arrive(
+        self, state: State, path: str, changed: int, arrived: dict[str, list[Arrived]]
+    ) -> None:
+        name = stem(Path(path))
+        own = name if state.names.setdefault(name, path) == path else path
+        stamp = fingerprint(path)
+        if state.unread.pop(path, None) is not None:
+            state.refused = [r for r in state.refused if r.source != path]
+        try:
+            header = Reader(path, run=own).header
+            first = next((e.i for e in Reader(path, run=own) if isinstance(e, Event)), 0)
+            if header.clk:
+                clk, other = state.clocks.setdefault(header.run, (header.clk, path))
+                if clk != header.clk:
+                    raise HistoryError(two_clocks(header, clk, other))
+        except HistoryError as error:
+            state.refused.append(whole(path, error))
+            state.unread[path] = stamp
+            return
+        arrived[header.run].append(Arrived(path, header.rec, first, changed))
+
+    def report(self) -> found.AuditReport:
+        """What the stream comes to so far, as an audit says it; single lines are in `left_out`."""
+        told = [t for _, t in sorted(self.state.runs.items())]
+        runs: dict[str, found.RunStatistics] = {}
+        for t in told:
+            for s in t.statistics or [found.RunStatistics(t.run)]:
+                runs[s.run] = runs[s.run] + s if s.run in runs else s
+        files: list[FileCount] = [f for t in told for f in t.files]
+        findings = [f for t in told for f in t.findings]
+        return found.report(
+            "spark", Plan([], []), findings, self._whole_files(), runs.values(), files
+        )
+
+    def left_out(self, most: int) -> list[Rejected]:
+        """The first rejected lines of each file, at most so many, and with line 0 whole files."""
+        return tables.first_of_each(self._rejected(), most)
+
+    def _rejected(self) -> Iterable[pa.RecordBatch]:
+        names = [n for t in self.state.runs.values() for n in t.quarantine]
+        return tables.quarantine(self.out, names, self._whole_files())
+
+    def _whole_files(self) -> list[Rejected]:
+        """What is in quarantine as a whole, or from where it ended when it was read."""
+        return [*self.state.refused, *self.state.changed]
+
+    def _publish(self) -> None:
+        """The tables, a function of the state."""
+        report = self.report()
+        measured: dict[str, Measures] = {}
+        for told in self.state.runs.values():
+            if told.measures:
+                packed = msgspec.msgpack.decode(told.measures, type=dict[str, bytes])
+                measured |= {run: Measures.unpacked(raw) for run, raw in packed.items()}
+        rows = tables.rows_of(report, self.properties) | tables.rows_measured(measured)
+        tables.write(self.out, rows, self._rejected())
+
+    def _sweep(self) -> None:
+        """Delete what the state does not name."""
+        named = set[str]()
+        for told in self.state.runs.values():
+            named.update(Path(p).parts[0] for p in (told.state, *told.quarantine) if p)
+        for folder in self.out.glob("batch-*"):
+            if folder.name not in named:
+                shutil.rmtree(folder, ignore_errors=True)
+
+    def _progress(self, new: int, seconds: float, lag: float | None) -> Progress:
+        report = self.report()
+        return Progress(
+            batch=self.state.batch,
+            files=len(report.files) + len(self.state.refused),
+            events=report.statistics["events"],
+            rejected=report.statistics["rejected"],
+            late=sum(t.late for t in self.state.runs.values()),
+            waiting=sum(t.waiting for t in self.state.runs.values()),
+            refused=len(self.state.refused),
+            changed=len(self.state.changed),
+            violated=[f"{f.subject} {f.property}" for f in report.findings if f.n_violations],
+            violations=sum(f.n_violations for f in report.findings),
+            backlog={(t.run, q): n for t in self.state.runs.values() for q, n in t.backlog.items()},
+            new=new,
+            seconds=seconds,
+            lag=lag,
+        )
+
+
+def _events(state: State) -> int:
+    return sum(f.events for told in state.runs.values() for f in told.files)
+
+
+def _how(was: Fingerprint, now: Fingerprint) -> str:
+    """A file changed: how, and what that means."""
+    length = (
+        f"it had {was[0]:,} bytes and has {now[0]:,}" if was[0] != now[0] else "as long as before"
+    )
+    return f"changed after it was read ({length}); what is new in it is not read"
+
+
+def _local(uri: str) -> str:
+    """The path behind Spark's ``file:/...``, in which nothing is escaped."""
+    return "/" + uri.removeprefix("file:").lstrip("/")
+
+
+__all__ = ["Progress", "State", "Stream", "steps"]

@@ -1,0 +1,1 @@
+"""Large synthetic histories, with and without injected violations."""

@@ -1,0 +1,249 @@
+"""Rows for the sieve from Arrow columns (`history.table`), without an object for each event.
+
+Gives what `rows.rows_of_events` gives of the same events; a test compares them.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from seriatim_models.history import Event, table
+from seriatim_models.history.complete import EXACT, SETTLES
+from seriatim_models.properties.blackbox.lifecycle import ACQUIRES
+from seriatim_models.properties.columnar.columns import Ints, Names
+from seriatim_models.properties.columnar.rows import (
+    ACQUIRED,
+    BORN,
+    CONFIRMED,
+    FEW,
+    OTHER,
+    REFUSED,
+    RELEASED,
+    SENT,
+    SETTLED,
+    SURELY,
+    TRAFFIC,
+    Bools,
+    Given,
+    Hashes,
+    Rows,
+    hashes,
+    lives,
+    text_hashes,
+)
+
+COLUMNS = (
+    "n", "i", "ev", "lvl", "ph", "op", "conn", "ch", "gen", "q", "m", "ctag", "proc",
+    "redelivered", "requeue", "ms", "autoack", "args",
+)  # fmt: skip
+"""The columns that `rows_of_batch` looks at; those that a batch lacks are empty throughout."""
+
+HOLDER = ("conn", "ch", "gen", "ctag", "proc")
+"""Those of them that say who acts."""
+
+
+class _Texts(NamedTuple):
+    """A column of texts; null counts as empty."""
+
+    first: Hashes
+    second: Hashes
+    some: Bools
+    """Not empty."""
+    several: Bools
+    """Of several lines."""
+
+
+def _texts(column: pa.Array) -> _Texts:
+    if pa.types.is_dictionary(column.type):
+        # One more text, the empty one, stands for null.
+        each = _texts(pa.concat_arrays([column.dictionary.cast(pa.string()), pa.array([""])]))
+        codes = np.asarray(pc.fill_null(column.indices.cast(pa.int64()), len(column.dictionary)))
+        return _Texts(*(values[codes] for values in each))
+    if not (pa.types.is_string(column.type) or pa.types.is_large_string(column.type)):
+        column = column.cast(pa.string())  # of nothing but nulls, or texts in another layout
+    width = np.int64 if pa.types.is_large_string(column.type) else np.int32
+    _, offsets, held = column.buffers()
+    edges = np.frombuffer(offsets, width) if offsets else np.zeros(1, width)
+    edges = edges[column.offset : column.offset + len(column) + 1].astype(np.int64)
+    if not len(column):
+        edges = np.zeros(1, np.int64)
+    data = np.frombuffer(held, np.uint8) if held else np.zeros(0, np.uint8)
+    data = data[edges[0] : edges[-1]]
+    starts, lengths = edges[:-1] - edges[0], np.diff(edges)
+    if column.null_count:
+        lengths[np.asarray(column.is_null())] = 0
+    several = np.zeros(len(column), np.bool_)
+    if (data == ord("\n")).any():
+        texts = [text or "" for text in column.to_pylist()]
+        several = np.array(["\n" in text for text in texts], np.bool_)
+        first, second = text_hashes([text.rpartition("\n")[2] for text in texts])
+    else:
+        first, second = hashes(data, starts, lengths)
+    return _Texts(first, second, lengths > 0, several)
+
+
+def message_hash(column: pa.Array) -> Hashes:
+    """The hash of each message's name: what `Rows.message` has, by which messages can be divided."""
+    return _texts(column).first
+
+
+def _column(batch: pa.RecordBatch, name: str) -> pa.Array:
+    if name in batch.schema.names:
+        return batch[name]
+    return pa.nulls(len(batch), table.SCHEMA.field(name).type)
+
+
+def _coded(column: pa.Array, nothing: Any) -> tuple[Ints, list[Any]]:
+    """A column as codes of a vocabulary, whose last word stands for null."""
+    # Any: the values of a column, texts or numbers
+    if column.null_count == len(column):
+        return np.zeros(len(column), np.int64), [nothing]
+    coded = column if pa.types.is_dictionary(column.type) else column.dictionary_encode()
+    values = coded.dictionary.to_pylist()
+    codes: Ints = np.asarray(pc.fill_null(coded.indices.cast(pa.int64()), len(values)))
+    return codes, [*values, nothing]
+
+
+def _among(coded: tuple[Ints, list[Any]], *words: object) -> Bools:
+    codes, values = coded
+    found: Bools = np.array([v in words for v in values], np.bool_)[codes]
+    return found
+
+
+def _flags(column: pa.Array, nothing: bool) -> Bools:
+    if column.null_count == len(column):
+        return np.full(len(column), nothing, np.bool_)
+    return np.asarray(pc.fill_null(column, nothing))
+
+
+def _kinds(
+    batch: pa.RecordBatch, ev: tuple[Ints, list[Any]], exact: Bools, q_some: Bools, m_some: Bools
+) -> Ints:
+    """Of each event what it says of the messages that it names; -1 for nothing."""
+    ph = _coded(_column(batch, "ph"), "")
+    kind = np.full(len(batch), -1, np.int64)
+    publish = _among(ev, "publish")
+    kind[publish] = SENT
+    kind[publish & _among(ph, "ok")] = CONFIRMED
+    kind[publish & exact] = BORN
+    kind[publish & _among(ph, "fail")] = REFUSED
+    kind[_among(ev, *ACQUIRES) & m_some & ~_among(ph, "invoke", "fail")] = ACQUIRED
+    lone = np.asarray(_column(batch, "op").is_null())
+    settles = _among(ev, *SETTLES) & (_among(ph, "", "invoke") | (_among(ph, "ok") & lone))
+    kind[settles] = RELEASED
+    kind[settles & (_among(ev, "ack") | ~_flags(_column(batch, "requeue"), True))] = SETTLED
+    kind[settles & ~q_some] = OTHER
+    kind[_among(ev, *(TRAFFIC - ACQUIRES - SETTLES - {"publish"}))] = OTHER
+    return kind
+
+
+def _numbers(batch: pa.RecordBatch, holders: Names) -> Ints:
+    """The number of each row's holder, named as `lives.holder` names it."""
+    empty = ("", None, None, "", "")
+    coded = [_coded(_column(batch, name), e) for name, e in zip(HOLDER, empty, strict=True)]
+    lone = np.asarray(_column(batch, "ch").is_null())
+    code = np.zeros(len(batch), np.int64)
+    for name, (codes, values) in zip(HOLDER, coded, strict=True):
+        # Consumer and worker count only where there is no channel, connection and incarnation only where there is one.
+        codes = np.where(lone == (name in ("ctag", "proc")), codes, len(values) - 1)
+        code = _dense(code * len(values) + codes) if len(values) > 1 else code
+    some = np.zeros(int(code.max(initial=-1)) + 1, np.int64)
+    some[code] = np.arange(len(code))  # any row of that holder
+    conn, ch, gen, ctag, proc = ([values[k] for k in codes[some]] for codes, values in coded)
+    number = [
+        holders(f"{of[0]}/{of[1]}#{of[2]}" if of[1] is not None else of[3] or of[4])
+        for of in zip(conn, ch, gen, ctag, proc, strict=True)
+    ]
+    found: Ints = np.array(number, np.int64)[code]
+    return found
+
+
+def _dense(code: Ints) -> Ints:
+    """The same distinctions in numbers without holes."""
+    most = int(code.max(initial=0)) + 1
+    if most > 4 * len(code) + 1000:
+        found: Ints = np.unique(code, return_inverse=True)[1]
+        return found
+    there = np.zeros(most, np.bool_)
+    there[code] = True
+    dense: Ints = (np.cumsum(there) - 1)[code]
+    return dense
+
+
+def rows_of_batch(batch: pa.RecordBatch, holders: Names) -> Given:
+    """Rows of some events; `n` is their place in the run; `holders` numbers who acts, and is kept between batches.
+
+    The few have the fields that the batch has columns of: enough for `Sieve.take`, but `Sieved.judge` shows them, and
+    wants them whole.
+    """
+    places: Ints = np.asarray(batch["n"]).astype(np.int64)
+    ev = _coded(batch["ev"], "")
+    q = _coded(_column(batch, "q"), "")
+    named = _texts(_column(batch, "m"))
+    q_some = ~_among(q, "")
+    exact = _among(_coded(_column(batch, "lvl"), ""), *EXACT)
+    kind = _kinds(batch, ev, exact, q_some, named.some)
+    settles = _among(ev, *SETTLES)
+    ms = _column(batch, "ms")
+    listed: Ints = np.asarray(pc.fill_null(pc.list_value_length(ms), 0)).astype(np.int64)
+    counts = np.where(kind < 0, 0, np.where(settles, listed, 1))
+    of = np.repeat(np.arange(len(batch)), counts)
+    rows_listed = settles[of]
+    those = _texts(ms.flatten())
+    wanted = np.repeat(settles & (kind >= 0), listed)
+    first, second = np.empty(len(of), np.uint64), np.empty(len(of), np.uint64)
+    several = np.zeros(len(of), np.bool_)
+    single = of[~rows_listed]
+    for out, one, many in (
+        (first, named.first, those.first),
+        (second, named.second, those.second),
+        (several, named.several, those.several),
+    ):
+        out[~rows_listed] = one[single]
+        out[rows_listed] = many[wanted]
+    acts = np.flatnonzero((kind == ACQUIRED) | (settles & (kind >= 0)))
+    by = np.zeros(len(batch), np.int64)
+    of_holders = batch.select([c for c in HOLDER if c in batch.schema.names])
+    by[acts] = _numbers(of_holders.take(pa.array(acts)), holders)
+    flag = _column(batch, "redelivered")
+    redelivered = np.where(np.asarray(flag.is_null()), -1, _flags(flag, False))
+    redelivered[(redelivered == 1) & exact] = SURELY
+    of_queue = text_hashes(q[1])[0]
+    rows = Rows(
+        places[of],
+        np.where(several, OTHER, kind[of]).astype(np.int8),
+        first,
+        lives(second, of_queue[q[0][of]]),
+        by[of],
+        redelivered[of].astype(np.int8),
+    )
+    if (places[1:] <= places[:-1]).any():
+        rows = rows.only(np.argsort(rows.n, kind="stable"))
+    return Given(rows, _few(batch, places, ev), _last(kind, settles, places, q))
+
+
+def _few(
+    batch: pa.RecordBatch, places: Ints, ev: tuple[Ints, list[Any]]
+) -> list[tuple[int, Event]]:
+    at = np.flatnonzero(_among(ev, *FEW))
+    if not len(at):
+        return []
+    at = at[np.argsort(places[at])]
+    return list(zip(places[at].tolist(), table.events(batch.take(pa.array(at))), strict=True))
+
+
+def _last(kind: Ints, settles: Bools, places: Ints, q: tuple[Ints, list[Any]]) -> dict[str, int]:
+    """Place of the last traffic by queue."""
+    codes, values = q
+    traffic = (kind >= 0) | settles
+    last = np.full(len(values), -1, np.int64)
+    np.maximum.at(last, codes[traffic], places[traffic])
+    out: dict[str, int] = {}
+    for name, place in zip(values, last.tolist(), strict=True):
+        if place >= 0:
+            out[name] = max(out.get(name, -1), place)
+    return out

@@ -1,0 +1,455 @@
+"""P1 to P3 for long histories: plain messages are acquitted by columns, and only the odd ones judged event by event.
+
+Nearly every message is *plain*: published, delivered, perhaps given back and delivered again, settled. What the
+readable forms (`blackbox.conservation`, `blackbox.holding`) count for it follows from how often it was acquired, how
+often without a flag, and whether it was confirmed. Exactly then a message is plain:
+
+- all that is said of it is said of one queue, and names the queue;
+- it begins with its publish, and nothing else is a beginning; it was not refused, returned or expired;
+- its first delivery is not marked redelivered, every later one is, or it is not known; a first one may be marked if a
+  channel or connection was ending since the publish, which may have had the message unseen;
+- before every later delivery its holder gave it back or was seen to end, and no lines were lost between the two;
+- only its holder gives it back or settles it, once, and nothing follows the settlement but the publish's confirmation.
+
+One that is not yet settled at the end is plain too, unless it was confirmed and some queue was drained: it might be
+lost. All others, and whatever is not sure, are *odd*. Who is odd is told by a hash; the readable form then judges the
+events of odd messages and alone convicts (`Sieved.judge`), so that a finding is the readable form's in every field.
+
+What is remembered of a message that is done with is 16 bytes: its hash, half of its life's hash, and the counts. What
+meets that hash again makes the message odd and takes the counts back. So do two messages of one hash, since they
+differ in the second (see `rows`): a collision of hashes makes messages odd, and acquits nobody, unless both agree.
+"""
+
+from __future__ import annotations
+
+from array import array
+from bisect import bisect_left
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import islice
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from seriatim_models.history.event import Event
+from seriatim_models.properties.base import Finding
+from seriatim_models.properties.blackbox.conservation import Conservation, Kept
+from seriatim_models.properties.blackbox.holding import OneHolder, RedeliveredFlag
+from seriatim_models.properties.blackbox.lifecycle import Lives, LivesProperty, connection
+from seriatim_models.properties.columnar.columns import Ints, Names
+from seriatim_models.properties.columnar.rows import (
+    ACQUIRED,
+    BORN,
+    CONFIRMED,
+    OTHER,
+    REFUSED,
+    SENT,
+    SETTLED,
+    SURELY,
+    Bools,
+    Hashes,
+    Rows,
+)
+
+FAR = 2**62
+GONE = -1
+"""The state of a row that is no longer open."""
+MOST = 2**15 - 1
+"""Acquisitions of one message that its counts have room for; with more it is odd."""
+PORTION = 50_000
+"""Events that the readable form summarises at a time."""
+
+# Any: a row of several fields, or a word
+Entries = npt.NDArray[Any]
+
+OPEN = np.dtype(
+    [
+        ("life", np.uint64),
+        ("since", np.int64),  # the place of the last acquisition, or else of the publish
+        ("by", np.int32),
+        ("count", np.uint16),
+        ("unknown", np.uint16),  # acquisitions whose flag says nothing
+        ("state", np.int8),  # the last of SENT, ACQUIRED, RELEASED, SETTLED
+        ("confirmed", np.bool_),
+    ],
+    align=True,
+)
+
+# A finished message's word: half of its life's hash, two flags and two counts.
+_LIFE = np.uint64(0xFFFFFFFF00000000)
+_BACK = np.uint64(1 << 31)
+"""Its counts were taken back: it turned out to be odd."""
+_CONFIRMED = np.uint64(1 << 30)
+_UNKNOWN_AT = np.uint64(15)
+_COUNT = np.uint64(MOST)
+_WHOLE = np.uint64(2**64 - 1)
+
+
+class _Run:
+    """Sorted hashes, each with what is kept of it."""
+
+    def __init__(self, hashes: Hashes, kept: Entries, gone: int = 0) -> None:
+        self.hashes = hashes
+        self.kept = kept
+        self.gone = gone
+        """How many of them are GONE, for those that have a state."""
+
+    def __len__(self) -> int:
+        return len(self.hashes)
+
+
+class _Runs:
+    """What is kept by hash, in sorted runs; two of like size become one, which is n log n work in all."""
+
+    def __init__(self) -> None:
+        self.runs: list[_Run] = []
+
+    def find(self, hashes: Hashes) -> Iterator[tuple[_Run, Ints, Ints]]:
+        """Each run that has some, the places in it, and which of the hashes they are."""
+        for run in self.runs:
+            at = np.searchsorted(run.hashes, hashes)
+            at[at == len(run)] = 0
+            which = np.flatnonzero(run.hashes[at] == hashes)
+            if len(which):
+                yield run, at[which], which
+
+    def add(self, hashes: Hashes, kept: Entries) -> None:
+        """Sorted hashes that are not there yet."""
+        if not len(hashes):
+            return
+        self.runs.append(_Run(hashes, kept))
+        while len(self.runs) > 1 and len(self.runs[-2]) < 2 * len(self.runs[-1]):
+            self.runs[-2:] = [_merged(*self.runs[-2:])]
+
+    @property
+    def nbytes(self) -> int:
+        return sum(r.hashes.nbytes + r.kept.nbytes for r in self.runs)
+
+
+def _merged(a: _Run, b: _Run) -> _Run:
+    at = np.searchsorted(a.hashes, b.hashes) + np.arange(len(b))
+    of_a = np.ones(len(a) + len(b), np.bool_)
+    of_a[at] = False
+    hashes = np.empty(len(of_a), a.hashes.dtype)
+    kept = np.empty(len(of_a), a.kept.dtype)
+    hashes[at], hashes[of_a] = b.hashes, a.hashes
+    kept[at], kept[of_a] = b.kept, a.kept
+    return _Run(hashes, kept, a.gone + b.gone)
+
+
+class _Opens(_Runs):
+    """Messages that are not done with. Those that are GONE stay until they are more than half of their run."""
+
+    def tidy(self) -> None:
+        for k, run in enumerate(self.runs):
+            if 2 * run.gone > len(run):
+                there = run.kept["state"] != GONE
+                self.runs[k] = _Run(run.hashes[there], run.kept[there])
+        self.runs = [run for run in self.runs if len(run)]
+
+
+@dataclass(frozen=True)
+class Sieved:
+    """What the sieve counted, and what is left to judge."""
+
+    tested: Mapping[str, int]
+    untestable: Mapping[str, int]
+    """By property, of plain messages."""
+    odd: Hashes
+    """Sorted: the messages that the readable form must judge."""
+    published: bool
+    """Whether the history records any publish."""
+    last: Mapping[str, int]
+    """Place of the last traffic by queue."""
+
+    def __add__(self, other: Sieved) -> Sieved:
+        """Of two sieves that had different messages of one run."""
+        return Sieved(
+            {id: n + other.tested[id] for id, n in self.tested.items()},
+            {id: n + other.untestable[id] for id, n in self.untestable.items()},
+            np.union1d(self.odd, other.odd),
+            self.published or other.published,
+            {
+                q: max(self.last.get(q, -1), other.last.get(q, -1))
+                for q in {**self.last, **other.last}
+            },
+        )
+
+    def about_odd(self, rows: Rows) -> Ints:
+        """The places of the events that name an odd message."""
+        if not len(self.odd):
+            return np.zeros(0, np.int64)
+        at = np.searchsorted(self.odd, rows.message)
+        at[at == len(self.odd)] = 0
+        found: Ints = np.unique(rows.n[self.odd[at] == rows.message])
+        return found
+
+    def judge(self, prop: LivesProperty, placed: Iterable[tuple[int, Event]]) -> Finding:
+        """The finding of P1, P2 or P3. `placed`: the events that name an odd message, and the few that concern none
+        (`rows.FEW`), in the run's order with their places. Without odd messages none are needed."""
+        rest = Rest(self, prop)
+        rest.take(placed)
+        return rest.finish()
+
+
+class Rest:
+    """`Sieved.judge`, given its events in parts."""
+
+    def __init__(self, sieved: Sieved, prop: LivesProperty) -> None:
+        assert fits(prop)
+        self._sieved = sieved
+        self._prop = prop
+        self._summary: Lives = prop.begin()
+        self._places = array("q")
+        self._waiting: list[Event] = []
+
+    def take(self, placed: Iterable[tuple[int, Event]]) -> None:
+        """The next events."""
+        for place, event in placed:
+            if event.ev in self._prop.reads:
+                self._places.append(place)
+                self._waiting.append(event)
+                if len(self._waiting) == PORTION:
+                    self._fold()
+
+    def _fold(self) -> None:
+        self._summary = self._prop.combine(self._summary, self._prop.map(self._waiting))
+        self._waiting = []
+
+    def finish(self) -> Finding:
+        """The finding on the whole run."""
+        self._fold()
+        summary, sieved, id = self._summary, self._sieved, self._prop.id
+        if isinstance(summary, Kept):
+            # The traffic of plain messages counts too. It is compared with positions of the events given.
+            last = {q: bisect_left(self._places, p) for q, p in sieved.last.items()}
+            summary.traffic.last = last
+            summary.published = sieved.published
+        summary.tested += sieved.tested[id]
+        summary.untestable += sieved.untestable[id]
+        return self._prop.finish(summary)
+
+
+def fits(prop: object) -> bool:
+    """Whether the sieve knows how a property counts. A subclass may judge otherwise."""
+    return type(prop) in (Conservation, OneHolder, RedeliveredFlag)
+
+
+class Sieve:
+    """Give it the rows of a run, batch after batch in order."""
+
+    def __init__(self) -> None:
+        self.holders = Names()
+        """The table for whoever makes the rows."""
+        self._judge = Conservation()
+        self._kept = Kept()
+        self._opens = _Opens()
+        self._finished = _Runs()
+        self._odd = _Runs()
+        self._published = False
+        self._last: dict[str, int] = {}
+        self._end: Ints = np.zeros(0, np.int64)
+        """By number of a holder: the place of the first sign of its end, or far."""
+        self._of_connection: dict[str, list[int]] = defaultdict(list)
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes that are kept for messages."""
+        return self._opens.nbytes + self._finished.nbytes + self._odd.nbytes
+
+    def take(self, rows: Rows, few: Sequence[tuple[int, Event]], queues: Mapping[str, int]) -> None:
+        """The next batch: `few` has all events that concern no one message up to the batch's last place."""
+        self._last |= queues
+        self._hear(few)
+        if len(rows.n):
+            self._published |= bool((rows.kind <= BORN).any())
+            self._sift(rows)
+            self._opens.tidy()
+
+    def _hear(self, few: Sequence[tuple[int, Event]]) -> None:
+        """Ends, gaps, looks and consumers, as the readable form summarises them."""
+        ends = self._kept.ends
+        known = len(ends)
+        for place, event in few:
+            self._kept.n = place
+            self._judge.add(self._kept, event)
+        begin = len(self._end)
+        fresh = list(islice(self.holders.code, begin, None))
+        self._end = np.append(self._end, np.full(len(fresh), FAR, np.int64))
+        for number, name in enumerate(fresh, begin):
+            self._of_connection[connection(name)].append(number)
+            for ended in (name, connection(name)):
+                if ended in ends:
+                    self._end[number] = min(self._end[number], ends[ended].pos)
+        for name in islice(ends, known, None):
+            numbers = self._of_connection.get(name, [])
+            lone = self.holders.code.get(name)
+            at = np.array(numbers if lone is None else [*numbers, lone], np.int64)
+            self._end[at] = np.minimum(self._end[at], ends[name].pos)
+
+    def _sift(self, rows: Rows) -> None:
+        order = _by_message(rows.message)
+        rows = rows.only(order)
+        begins = np.append(True, rows.message[1:] != rows.message[:-1])
+        of = np.cumsum(begins) - 1
+        message = rows.message[begins]
+        now = np.zeros(len(message), OPEN)
+        now["state"] = SENT
+        now["life"], now["since"] = rows.life[begins], rows.n[begins]
+        # What of the life's hash must agree; all of it, but for what is done with.
+        agrees = np.full(len(message), _WHOLE)
+        new = np.ones(len(message), np.bool_)
+        known = np.zeros(len(message), np.bool_)  # to be odd
+        opens, done = [], []
+        for run, at, which in self._opens.find(message):
+            there = run.kept["state"][at] != GONE
+            opens.append((run, at[there], which[there]))
+            now[which[there]] = run.kept[at[there]]
+            new[which[there]] = False
+        for run, at, which in self._finished.find(message):
+            there = (run.kept[at] & _BACK) == 0
+            done.append((run, at[there], which[there]))
+            now["life"][which[there]] = run.kept[at[there]]
+            now["state"][which[there]] = SETTLED
+            agrees[which[there]] = _LIFE
+            new[which[there]] = False
+        for _, _, which in self._odd.find(message):
+            known[which] = True
+        bad = self._advance(rows, of, begins & new[of], now, agrees)
+        bad &= ~known
+        settled = now["state"] == SETTLED
+        for run, at, which in opens:
+            over = bad[which] | settled[which]
+            run.kept[at[~over]] = now[which[~over]]
+            run.kept["state"][at[over]] = GONE
+            run.gone += int(np.count_nonzero(over))
+        good = ~bad & ~known
+        for run, at, which in done:
+            run.kept[at[bad[which]]] |= _BACK
+            run.kept[at[now["confirmed"][which]]] |= _CONFIRMED
+            good[which] = False
+        self._odd.add(message[bad], np.ones(np.count_nonzero(bad), np.bool_))
+        self._finished.add(message[good & settled], _words(now[good & settled]))
+        fresh = good & new & ~settled
+        self._opens.add(message[fresh], now[fresh])
+
+    def _advance(self, rows: Rows, of: Ints, births: Bools, now: Entries, agrees: Hashes) -> Bools:
+        """Move `now`, the state of each message, over the rows sorted by message; says of each whether it is odd."""
+        kind = rows.kind
+        confirms = (kind == CONFIRMED) | (kind == BORN)
+        wrong = ((rows.life ^ now["life"][of]) & agrees[of]) != 0
+        wrong |= births != (kind == SENT)
+        wrong[births & confirms] = False
+        wrong |= (kind == REFUSED) | (kind == OTHER)
+        now["confirmed"][of[confirms]] = True
+        bad = np.zeros(len(now), np.bool_)
+        bad[of[wrong]] = True
+
+        steps = np.flatnonzero((kind >= ACQUIRED) & (kind <= SETTLED))
+        of, kind, n, by = of[steps], kind[steps], rows.n[steps], rows.by[steps]
+        flag = rows.redelivered[steps]
+        first = np.append(True, of[1:] != of[:-1])[: len(of)]
+        begin = of[first]
+        acquired = kind == ACQUIRED
+
+        def before(values: npt.NDArray[Any], at_first: npt.NDArray[Any]) -> npt.NDArray[Any]:
+            """Of each step what the step before it had, or what was known when the batch began."""
+            out = np.empty_like(values)
+            out[1:] = values[:-1]
+            out[first] = at_first[begin]
+            return out
+
+        was = before(kind, now["state"])
+        who = before(by, now["by"])
+        # A step that is no acquisition follows one, or is wrong.
+        since = np.where(acquired, n, before(n, now["since"]))
+        earlier = before(since, now["since"])
+        again = acquired & (was != SENT)
+        held = again & (was == ACQUIRED)
+        marked = acquired & ~again & (flag > 0)
+        wrong = again & (flag == 0)
+        wrong |= marked & ((flag == SURELY) | ~self._ending(earlier, n, marked))
+        wrong |= acquired & (was == SETTLED)
+        wrong |= held & (self._end[who] >= n)
+        wrong |= ~acquired & ((was != ACQUIRED) | (who != by))
+        if self._kept.gaps:
+            gaps = np.array(self._kept.gaps)
+            wrong |= again & (np.searchsorted(gaps, earlier) != np.searchsorted(gaps, n))
+        bad[of[wrong]] = True
+
+        last = np.append(first[1:], True)[: len(of)]
+        at = of[last]
+        now["state"][at], now["by"][at], now["since"][at] = kind[last], by[last], since[last]
+        count = now["count"] + np.bincount(of[acquired], minlength=len(now))
+        unknown = np.bincount(of[acquired & ((flag == -1) | marked)], minlength=len(now))
+        bad |= count > MOST
+        now["count"] = np.minimum(count, MOST)
+        now["unknown"] += np.minimum(unknown, MOST).astype(np.uint16)
+        return bad
+
+    def _ending(self, after: Ints, before: Ints, wanted: Bools) -> Bools:
+        """Of the wanted: whether a channel or connection was ending between two places, as `holding.Endings` has it.
+        Ends of single consumers would excuse as well, but only in their queue; they are left to it."""
+        out = np.zeros(len(wanted), np.bool_)
+        if wanted.any():
+            ends = self._kept.ends.values()
+            begun = np.sort(np.array([end.pos for end in ends], np.int64))
+            done = np.sort(np.array([end.done for end in ends if end.done is not None], np.int64))
+            out[wanted] = np.searchsorted(begun, before[wanted], "right") > np.searchsorted(
+                done, after[wanted], "right"
+            )
+        return out
+
+    def finish(self) -> Sieved:
+        """The run is over."""
+        kept = self._kept
+        kept.traffic.last = dict(self._last)
+        drained = any(self._judge.drained(kept, q) for q in kept.traffic.looks)
+        odd = [run.hashes for run in self._odd.runs]
+        count = unknown = safe = left = 0
+        for run in self._opens.runs:
+            there = run.kept["state"] != GONE
+            if drained:
+                odd.append(run.hashes[there & run.kept["confirmed"]])
+                there &= ~run.kept["confirmed"]
+            count += int(run.kept["count"][there].sum(dtype=np.int64))
+            unknown += int(run.kept["unknown"][there].sum(dtype=np.int64))
+            left += int(np.count_nonzero(run.kept["confirmed"][there]))
+        for run in self._finished.runs:
+            words = run.kept[(run.kept & _BACK) == 0]
+            count += int((words & _COUNT).sum())
+            unknown += int(((words >> _UNKNOWN_AT) & _COUNT).sum())
+            safe += int(np.count_nonzero(words & _CONFIRMED))
+        # A case of P1 is a delivery, and a confirmed message, open as long as it may still be there; of P2 and P3 a
+        # delivery.
+        return Sieved(
+            tested={"P1": count + safe, "P2": count, "P3": count - unknown},
+            untestable={"P1": left, "P2": 0, "P3": unknown},
+            odd=np.sort(np.concatenate([np.zeros(0, np.uint64), *odd])),
+            published=self._published,
+            last=dict(self._last),
+        )
+
+
+def _words(now: Entries) -> Hashes:
+    counts = now["count"].astype(np.uint64) | (now["unknown"].astype(np.uint64) << _UNKNOWN_AT)
+    flags = np.where(now["confirmed"], _CONFIRMED, np.uint64(0))
+    found: Hashes = (now["life"] & _LIFE) | counts | flags
+    return found
+
+
+def _by_message(message: Hashes) -> Ints:
+    """The order of rows by message, those of one message as they stand."""
+    bits = len(message).bit_length()
+    low = np.uint64((1 << bits) - 1)
+    # Sorting numbers is ten times as fast as sorting places by them, so the low bits of the hashes make room for the
+    # place. Should two messages differ in these bits only, it is done the slow way.
+    packed = (message & ~low) | np.arange(len(message), dtype=np.uint64)
+    packed.sort()
+    order: Ints = (packed & low).astype(np.int64)
+    found = message[order]
+    if (found[1:] < found[:-1]).any():
+        order = np.argsort(message, kind="stable")
+    return order

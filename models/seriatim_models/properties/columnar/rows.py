@@ -1,0 +1,219 @@
+"""What events say of messages, as rows of whole numbers: what the sieve sifts (`sieve`).
+
+An event is about the messages it names: an acknowledgement of five is five rows. Names become hashes of 64 bits, the
+same in every process, so that messages can be divided among processes by them.
+
+A message has two hashes that are made independently: one of its name, and one of its queue and name together. Rows
+that agree in the first are one message's, and the sieve acquits only what agrees in the second as well. So two
+messages are taken for one only if both agree: once in 2^128 pairs, as far as such mixing goes, for names that nobody
+chose with that in mind.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from hashlib import blake2b
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from seriatim_models.history.complete import EXACT, SETTLES
+from seriatim_models.history.event import Event
+from seriatim_models.properties.blackbox.conservation import Conservation
+from seriatim_models.properties.blackbox.lifecycle import ACQUIRES, acquires, began, holder
+from seriatim_models.properties.columnar.columns import Ints, Names
+
+Hashes = npt.NDArray[np.uint64]
+Bools = npt.NDArray[np.bool_]
+Bytes = npt.NDArray[np.uint8]
+Smalls = npt.NDArray[np.int8]
+
+SENT, CONFIRMED, BORN, REFUSED, ACQUIRED, RELEASED, SETTLED, OTHER = range(8)
+"""Kinds of rows. `BORN` is sent and confirmed at once; `OTHER` any other event that names the message."""
+
+SURELY = 2
+"""Marked redelivered, and recorded where nothing is missed: all that was handed out before was seen."""
+
+TRAFFIC = ACQUIRES | SETTLES | {"publish", "return", "expire"}
+"""Events about messages; a get that came back empty is about none."""
+FEW = Conservation.reads - TRAFFIC
+"""Events that concern no one message, of those that P1 to P3 read."""
+
+
+class Rows(NamedTuple):
+    """Rows in the run's order."""
+
+    n: Ints
+    """The event's place in the run; equal for the rows of one event."""
+    kind: Smalls
+    message: Hashes
+    life: Hashes
+    """Of queue and message."""
+    by: Ints
+    """The number of the holder, in the table that made the rows; means nothing but for the three steps of a life."""
+    redelivered: Smalls
+    """Of an acquisition: -1 unknown, 0, 1 or `SURELY`."""
+
+    def only(self, which: Bools | Ints) -> Rows:
+        """Some of the rows, or all in another order."""
+        return Rows(
+            self.n[which],
+            self.kind[which],
+            self.message[which],
+            self.life[which],
+            self.by[which],
+            self.redelivered[which],
+        )
+
+
+class Given(NamedTuple):
+    """What a batch of events gives to a sieve."""
+
+    rows: Rows
+    few: Sequence[tuple[int, Event]]
+    """Those of `FEW`, with their places."""
+    queues: Mapping[str, int]
+    """Place of the last traffic by queue, as conservation counts it."""
+
+
+LONG = 256  # bytes: names beyond are hashed one by one
+_PORTION = 2**15  # names hashed at a time: what is made of them stays in the cache
+
+
+def _constants(*values: int) -> Hashes:
+    # Arrays and not scalars: numpy warns of scalars that run over, and running over is what multiplying is here for.
+    return np.array(values, np.uint64).reshape(-1, 1)
+
+
+_SEEDS = _constants(0x9E3779B97F4A7C15, 0xD1B54A32D192ED03)
+_LENGTHS = _constants(0x8CB92BA72F3D8DD7, 0xABC98388FB8FAC03)
+_FACTORS = _constants(0xFF51AFD7ED558CCD, 0xC4CEB9FE1A85EC53)
+_HALF = np.uint64(33)
+
+
+def mixed(h: Hashes) -> Hashes:
+    """Mix in place, one to one: the finish of MurmurHash3 (https://github.com/aappleby/smhasher)."""
+    h ^= h >> _HALF
+    h *= _FACTORS[0]
+    h ^= h >> _HALF
+    h *= _FACTORS[1]
+    h ^= h >> _HALF
+    return h
+
+
+def hashes(data: Bytes, starts: Ints, lengths: Ints) -> tuple[Hashes, Hashes]:
+    """Two independent hashes of each stretch of bytes."""
+    out = np.empty((2, len(starts)), np.uint64)
+    padded = np.zeros(len(data) + 8, np.uint8)
+    padded[: len(data)] = data
+    # Of each byte, the word of eight that begins there.
+    words: Hashes = np.ndarray(len(data) + 1, np.dtype("<u8"), padded, strides=(1,))
+    for begin in range(0, len(starts), _PORTION):
+        part = slice(begin, begin + _PORTION)
+        out[:, part] = _hashed(words, starts[part], lengths[part])
+    for n in np.flatnonzero(lengths > LONG).tolist():
+        name = data[starts[n] : starts[n] + lengths[n]].tobytes()
+        out[:, n] = np.frombuffer(blake2b(name, digest_size=16).digest(), "<u8")
+    return out[0], out[1]
+
+
+def _hashed(words: Hashes, starts: Ints, lengths: Ints) -> Hashes:
+    """Both hashes: the length first, then word after word."""
+    out: Hashes = mixed((lengths.astype(np.uint64) * _LENGTHS) ^ _SEEDS)
+    left, at = np.where(lengths > LONG, 0, lengths), starts
+    names = np.flatnonzero(left)
+    while len(names):
+        whole = len(names) == len(left)
+        rest = left if whole else left[names]
+        word = words[at if whole else at[names]]
+        # Of the last word only what belongs to the name, moved up.
+        word <<= (64 - 8 * np.minimum(rest, 8)).astype(np.uint64)
+        if whole:
+            mixed(np.bitwise_xor(out, word, out=out))
+        else:
+            out[:, names] = mixed(out[:, names] ^ word)
+        left, at = np.maximum(left - 8, 0), at + 8
+        names = np.flatnonzero(left)
+    return out
+
+
+def text_hashes(texts: Sequence[str]) -> tuple[Hashes, Hashes]:
+    """Two independent hashes of each text: of its bytes in UTF-8."""
+    joined = "".join(texts)
+    raw = joined.encode("utf-8", "surrogatepass")
+    plain = len(raw) == len(joined)
+    sizes = map(len, texts if plain else (t.encode("utf-8", "surrogatepass") for t in texts))
+    lengths = np.fromiter(sizes, np.int64, len(texts))
+    return hashes(np.frombuffer(raw, np.uint8), np.cumsum(lengths) - lengths, lengths)
+
+
+def lives(second: Hashes, of_queue: Hashes) -> Hashes:
+    """The hash of queue and message, from the second hash of the message and the first of the queue."""
+    return mixed(second ^ of_queue)
+
+
+def kind_of_publish(event: Event) -> int:
+    """Of a publish: what it says of its message's birth."""
+    if event.ph == "fail":
+        return REFUSED
+    if event.lvl in EXACT:
+        return BORN
+    return CONFIRMED if event.ph == "ok" else SENT
+
+
+def _kind(event: Event) -> int:
+    """Of an event of `TRAFFIC` that names messages; -1 if it says nothing of them."""
+    ev = event.ev
+    if ev in ACQUIRES:
+        return ACQUIRED if acquires(event) else -1
+    if ev in SETTLES:
+        if not began(event):
+            return -1
+        if not event.q:
+            return OTHER
+        return SETTLED if ev == "ack" or event.requeue is False else RELEASED
+    return kind_of_publish(event) if ev == "publish" else OTHER
+
+
+def rows_of_events(placed: Iterable[tuple[int, Event]], holders: Names) -> Given:
+    """Rows of completed events, each with its place; `holders` numbers who acts, and is kept between batches."""
+    few: list[tuple[int, Event]] = []
+    queues: dict[str, int] = {}
+    n, kinds, messages, names, by, redelivered = [], [], [], [], [], []
+    for place, event in placed:
+        if event.ev not in TRAFFIC:
+            if event.ev in FEW:
+                few.append((place, event))
+            continue
+        kind = _kind(event)
+        if kind >= 0 or event.ev not in ACQUIRES:
+            queues[event.q] = place
+        if kind < 0:
+            continue
+        settles = event.ev in SETTLES
+        who = holders(holder(event)) if settles or kind == ACQUIRED else 0
+        flag = -1 if event.redelivered is None else int(event.redelivered)
+        if event.redelivered and event.lvl in EXACT:
+            flag = SURELY
+        for m in (event.ms or ()) if settles else (event.m,):
+            # A name of several lines goes by its last one, as `lives.message_of` has it, and is odd.
+            n.append(place)
+            kinds.append(OTHER if "\n" in m else kind)
+            messages.append(m.rpartition("\n")[2])
+            names.append(event.q)
+            by.append(who)
+            redelivered.append(flag)
+    vocabulary = {q: k for k, q in enumerate(dict.fromkeys(names))}
+    first, second = text_hashes(messages)
+    of_queue = text_hashes(list(vocabulary))[0]
+    codes = np.fromiter((vocabulary[q] for q in names), np.int64, len(names))
+    rows = Rows(
+        np.array(n, np.int64),
+        np.array(kinds, np.int8),
+        first,
+        lives(second, of_queue[codes]),
+        np.array(by, np.int64),
+        np.array(redelivered, np.int8),
+    )
+    return Given(rows, few, queues)

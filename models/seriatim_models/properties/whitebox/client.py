@@ -1,0 +1,662 @@
+"""CH, QS, EX, NL, RPC, RT: the broker and its client (article "The RabbitMQ Threading Model").
+
+They read what `seriatim.client` records, events of level ``model``:
+
+- of the server, each recorded under its lock: `srv_queue` (declared; owner), `srv_bind`, `srv_publish`, `srv_route`
+  (a message got its position in a queue), `srv_consume` (ok or refused), `srv_cancel`, `srv_qos` (of a channel),
+  `srv_push` (to a consumer, or, with an empty ctag, the answer to a get), `srv_settle` (with the tags that it settled),
+  `srv_requeue` (with the order of the queue after it), `srv_open` and `srv_close` (channel), `srv_gone` (connection),
+  `srv_delete` (queue);
+- of the client: `cli_call` (``invoke``; ``info`` when sent; ``ok`` with the number of the call whose reply it got, or
+  ``fail``; the closing of a connection is a call on channel 0), `cli_frame` (the reader took it; ``gone`` ends all);
+- of the work pool: `pool_size`, `pool_register`, `pool_unregister` (with the work thrown away), `pool_put` (how much
+  waits now), `pool_block` (how much a runnable took), `work_add` (``ok``: it will be run; ``fail``: the caller was
+  told that it will not), `work_start`, `work_end` (with what it raised);
+- at rest: `srv_rest` (each queue's contents, each channel's unacknowledged messages) and `cli_rest` (the pool).
+
+A key `k` of the pool is ``connection.channel``; a work item of a delivery is called ``connection.channel:tag``.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable
+
+from seriatim_models.history.event import Event
+from seriatim_models.properties.base import Finding, WholeHistory
+from seriatim_models.properties.whitebox.entries import Violations
+
+SOURCE = "The RabbitMQ Threading Model"
+CHANNELING = "Channeling Work (Powell & Harrop)"
+
+LATE = "no reply in time"
+"""Why a call failed whose caller's patience ended."""
+
+Held = tuple[str, int | None, int | None]
+"""What names an unacknowledged delivery: connection, channel, delivery tag."""
+
+
+def channel(e: Event) -> tuple[str, int | None]:
+    return (e.conn, e.ch)
+
+
+def connection(k: str) -> str:
+    """Whose pool a key belongs to; a pool by itself has the name ''."""
+    return k.rpartition(".")[0]
+
+
+def held(e: Event) -> Held:
+    return (e.conn, e.ch, e.dtag)
+
+
+class Client(WholeHistory):
+    """A property over events of level ``model``; names are the client's, so other systems' events are not read."""
+
+    source = SOURCE
+    kind = "safety"
+
+    def map(self, events: Iterable[Event]) -> list[Event]:
+        return [e for e in events if e.lvl == "model" and e.ev in self.reads]
+
+    def finish(self, summary: list[Event]) -> Finding:
+        bad: Violations = []
+        return Finding.of(self.id, self.judge(summary, bad), bad)
+
+    def judge(self, events: list[Event], bad: Violations) -> int:
+        """Put violations into `bad`; return how many cases were tested."""
+        raise NotImplementedError
+
+
+# ---- callbacks
+
+
+class Ch1(Client):
+    id = "CH-1"
+    sentence = "At most one callback of a channel runs at a time."
+    reads = frozenset({"work_start", "work_end"})
+
+    def judge(self, events: list[Event], bad: Violations) -> int:
+        running: dict[str, Event] = {}
+        starts = 0
+        for e in events:
+            k = e.args["k"]
+            if e.ev == "work_end":
+                running.pop(k, None)
+                continue
+            starts += 1
+            if k in running:
+                bad.append((f"two callbacks of {k} run at once", [running[k], e]))
+            running[k] = e
+        return starts
+
+
+class Ch2(Client):
+    id = "CH-2"
+    sentence = "A channel's callbacks run in the order in which the server pushed them."
+    reads = frozenset({"srv_push", "work_add", "work_start"})
+
+    def judge(self, events: list[Event], bad: Violations) -> int:
+        """Work that no server pushed is to run in the order in which it was added, if its adding did not overlap."""
+        order: dict[str, int] = {}
+        pushed: dict[str, Event] = {}
+        done: dict[str, Event] = {}
+        last: dict[str, Event] = {}
+        tested = 0
+        for e in events:
+            if e.ev == "srv_push":
+                label = f"{e.conn}.{e.ch}:{e.dtag}"
+                order[label] = e.i
+                pushed[label] = e
+            elif e.ev == "work_add":
+                if e.ph == "invoke":
+                    order.setdefault(e.args["w"], e.i)
+                    pushed.setdefault(e.args["w"], e)
+                else:
+                    done[e.args["w"]] = e
+            else:
+                k, w = e.args["k"], e.args["w"]
+                before = last.get(k)
+                if before is not None:
+                    tested += 1
+                    if self._later(pushed[before.args["w"]], pushed[w], done.get(w)):
+                        bad.append(
+                            (f"{before.args['w']} ran before {w}, which came first", [before, e])
+                        )
+                last[k] = e
+        return tested
+
+    @staticmethod
+    def _later(first: Event, second: Event, second_done: Event | None) -> bool:
+        """Whether what ran first certainly came after what ran second."""
+        if first.ev == "srv_push":
+            return first.i > second.i
+        return second_done is not None and second_done.i < first.i
+
+
+class Ch3(Client):
+    id = "CH-3"
+    sentence = "Callbacks in flight never exceed min(channels, pool size), and reach it when work is there."
+    reads = frozenset(
+        {
+            "pool_size", "pool_register", "pool_unregister", "work_add", "work_start", "work_end",
+            "srv_push", "srv_close", "cli_rest",
+        }
+    )  # fmt: skip
+
+    def judge(self, events: list[Event], bad: Violations) -> int:
+        """At rest callbacks that run wait for something; then no other channel may have work if a thread is free."""
+        size: dict[str, int] = {}
+        tested = 0
+        channels: set[str] = set()
+        running: dict[str, Event] = {}
+        todo: dict[str, dict[str, Event]] = defaultdict(dict)
+        for e in events:
+            k = e.args.get("k") or f"{e.conn}.{e.ch}"
+            if e.ev == "pool_size":
+                size[e.conn] = e.args["threads"]
+            elif e.ev == "pool_register":
+                channels.add(k)
+            elif e.ev == "pool_unregister":
+                channels.discard(k)
+                todo.pop(k, None)
+            elif e.ev == "srv_close":
+                todo.pop(k, None)
+            elif e.ev == "srv_push" and e.ctag:
+                todo[k][f"{k}:{e.dtag}"] = e
+            elif e.ev == "work_add":
+                if e.ph == "invoke":
+                    todo[k].setdefault(e.args["w"], e)
+                elif e.ph == "fail":
+                    todo[k].pop(e.args["w"], None)
+            elif e.ev == "work_start":
+                todo[k].pop(e.args["w"], None)
+                running[e.args["w"]] = e
+                tested += 1
+                conn = connection(k)
+                here = [r for r in running.values() if connection(r.args["k"]) == conn]
+                # A channel that was unregistered may still be at its last callback.
+                known = {c for c in channels if connection(c) == conn} | {r.args["k"] for r in here}
+                if len(here) > min(len(known), size[conn]):
+                    bad.append(
+                        (
+                            f"{len(here)} callbacks run on {len(known)} channels and {size[conn]} threads",
+                            here,
+                        )
+                    )
+            elif e.ev == "work_end":
+                running.pop(e.args["w"], None)
+            elif e.ev == "cli_rest":
+                busy = {r.args["k"] for r in running.values()}
+                for key, items in todo.items():
+                    free = size.get(connection(key), 0) - len(busy)
+                    if items and key not in busy and busy and free > 0:
+                        bad.append(
+                            (
+                                f"{key} has work, {len(busy)} callbacks run, {free} threads are free, nothing moves",
+                                [next(iter(items.values()))],
+                            )
+                        )
+        return tested
+
+
+class Ch4(Client):
+    id = "CH-4"
+    sentence = (
+        "No work item is lost or stranded: queued work implies a registered runnable, "
+        "also after a callback raised."
+    )
+    source = f"{SOURCE}; {CHANNELING}"
+    kind = "liveness"
+    reads = frozenset(
+        {
+            "work_add", "work_start", "work_end", "pool_unregister", "cli_rest", "srv_close", "cli_frame",
+        }
+    )  # fmt: skip
+
+    def judge(self, events: list[Event], bad: Violations) -> int:
+        """At rest: every item that was added ran, or was refused to its caller, or went with its channel.
+
+        So did every delivery that the reader took from the wire. Nobody still waits to add.
+        A callback that never ends excuses what is queued behind it in its channel, and whoever waits to put it there.
+        """
+        rest = any(e.ev == "cli_rest" for e in events)
+        todo: dict[str, dict[str, Event]] = defaultdict(dict)
+        adding: dict[str, Event] = {}
+        running: dict[str, Event] = {}
+        read: dict[str, dict[str, Event]] = defaultdict(dict)
+        gone: set[str] = set()
+        closed: set[str] = set()
+        tested = 0
+        for e in events:
+            k = e.args.get("k") or f"{e.conn}.{e.ch}"
+            w = e.args.get("w", "")
+            if e.ev == "work_add":
+                read[k].pop(w, None)
+                if e.ph == "invoke":
+                    adding[w] = todo[k][w] = e
+                    tested += 1
+                else:
+                    adding.pop(w, None)
+                    if e.ph == "fail":
+                        todo[k].pop(w, None)
+            elif e.ev == "work_start":
+                if w not in todo[k]:
+                    bad.append((f"{w} ran and was not there to run", [e]))
+                todo[k].pop(w, None)
+                running[k] = e
+            elif e.ev == "work_end":
+                running.pop(k, None)
+            elif e.ev == "pool_unregister":
+                gone.add(k)
+                for dropped in e.args["dropped"]:  # what is in a block by now still runs
+                    todo[k].pop(dropped, None)
+            elif e.ev == "cli_rest":
+                ready, runnables = e.args["ready"], e.args["runnables"]
+                if len(ready) > runnables:
+                    bad.append((f"{', '.join(ready)} ready, and {runnables} runnables", [e]))
+            elif e.ev == "srv_close":
+                closed.add(k)
+                read.pop(k, None)
+            elif e.ev == "cli_frame" and e.args["kind"] == "deliver" and k not in closed:
+                read[k][f"{k}:{e.dtag}"] = e
+        if not rest:
+            return 0
+        for k, items in todo.items():
+            for w, e in items.items():
+                if k not in running and w not in adding:
+                    bad.append((f"{w} was added and never ran", [e]))
+        for w, e in adding.items():
+            if e.args["k"] not in running or e.args["k"] in gone:
+                bad.append((f"whoever adds {w} waits for ever", [e]))
+        for items in read.values():
+            for w, e in items.items():
+                bad.append((f"{w} was read from the wire and never given to the pool", [e]))
+        return tested
+
+
+class Ch5(Client):
+    id = "CH-5"
+    sentence = (
+        "A channel's queue of work exceeds its capacity only while a synchronous operation is out."
+    )
+    source = "RabbitMQ Java client, WorkPool"
+    reads = frozenset({"pool_put", "cli_call", "cli_frame"})
+
+    def judge(self, events: list[Event], bad: Violations) -> int:
+        """A call is out from when it is sent until the reader has its reply, even if its caller waits no more."""
+        out: set[tuple[str, int | None, int]] = set()
+        tested = 0
+        for e in events:
+            if e.ev == "cli_call":
+                if e.ph == "info":
+                    out.add((e.conn, e.ch, e.args["call"]))
+                elif e.ph == "fail" and e.args["why"] != LATE:
+                    out.discard((e.conn, e.ch, e.args["call"]))
+            elif e.ev == "cli_frame":
+                if e.args["kind"] == "reply":
+                    out.discard((e.conn, e.ch, e.args["call"]))
+                elif e.args["kind"] == "close":
+                    out = {c for c in out if c[:2] != channel(e)}
+                elif e.args["kind"] == "gone":
+                    out = {c for c in out if c[0] != e.conn}
+            elif e.ev == "pool_put" and e.args["capacity"] is not None:
+                tested += 1
+                if e.args["n"] > e.args["capacity"] and not out:
+                    bad.append(
+                        (
+                            f"{e.args['k']} has {e.args['n']} items waiting, {e.args['capacity']} are allowed, "
+                            "and no call is out",
+                            [e],
+                        )
+                    )
+        return tested
+
+
+class Ch6(Client):
+    id = "CH-6"
+    sentence = "A channel is ready only with work to do: no block that a runnable takes is empty."
+    source = CHANNELING
+    reads = frozenset({"pool_block"})
+
+    def judge(self, events: list[Event], bad: Violations) -> int:
+        bad += [(f"the block of {e.args['k']} is empty", [e]) for e in events if not e.args["n"]]
+        return len(events)
+
+
+# ---- acknowledgements
+
+
+class Qs1(Client):
+    id = "QS-1"
+    sentence = (
+        "Unacknowledged deliveries of a channel never exceed its prefetch; an ack, nack or reject frees "
+        "exactly what it settles, multiple included."
+    )
+    reads = frozenset({"srv_consume", "srv_qos", "srv_push", "srv_settle", "srv_close"})
+
+    def judge(self, events: list[Event], bad: Violations) -> int:
+        """A got message counts against no prefetch, and auto-ack knows none."""
+        limit: dict[tuple[str, int | None, str], int] = {}
+        total: dict[tuple[str, int | None], int] = {}
+        out: dict[tuple[str, int | None], dict[int, Event]] = defaultdict(dict)
+        tested = 0
+        for e in events:
+            here = out[channel(e)]
+            if e.ev == "srv_consume" and e.args["ok"]:
+                limit[e.conn, e.ch, e.ctag] = e.prefetch or 0
+            elif e.ev == "srv_qos":
+                total[channel(e)] = e.prefetch or 0
+            elif e.ev == "srv_close":
+                here.clear()
+            elif e.ev == "srv_settle":
+                tested += 1
+                tag = e.dtag or 0
+                right = {t for t in here if (t <= tag or tag == 0 if e.multiple else t == tag)}
+                if set(e.args["tags"]) != right:
+                    bad.append(
+                        (
+                            f"settling {tag}{' and all before' if e.multiple else ''} freed "
+                            f"{sorted(e.args['tags'])}, not {sorted(right)}",
+                            [e],
+                        )
+                    )
+                for t in e.args["tags"]:
+                    here.pop(t, None)
+            elif e.ev == "srv_push" and not e.autoack and e.dtag is not None:
+                here[e.dtag] = e
+                if not e.ctag:
+                    continue
+                mine = [p for p in here.values() if p.ctag == e.ctag]
+                both = [p for p in here.values() if p.ctag]
+                for most, pushed, whose in (
+                    (limit.get((e.conn, e.ch, e.ctag), 0), mine, e.ctag),
+                    (total.get(channel(e), 0), both, f"{e.conn}.{e.ch}"),
+                ):
+                    tested += most > 0
+                    if 0 < most < len(pushed):
+                        bad.append(
+                            (
+                                f"{whose} has {len(pushed)} unacknowledged, its prefetch is {most}",
+                                pushed,
+                            )
+                        )
+        return tested
+
+
+class Qs2(Client):
+    id = "QS-2"
+    sentence = (
+        "Channel or connection close returns every unacknowledged message to its old place, "
+        "marked redelivered."
+    )
+    reads = frozenset(
+        {
+            "srv_open", "srv_route", "srv_push", "srv_settle", "srv_requeue", "srv_close", "srv_gone",
+            "srv_delete", "srv_rest",
+        }
+    )  # fmt: skip
+
+    def judge(self, events: list[Event], bad: Violations) -> int:
+        """The old place is the position from routing; it holds for messages that a nack or reject puts back as well."""
+        place: dict[tuple[str, str], int | None] = {}
+        out: dict[Held, Event] = {}
+        returned: dict[tuple[str, str], Event] = {}
+        closed: dict[tuple[str, int | None], Event] = {}
+        tested = 0
+        for e in events:
+            if e.ev == "srv_route":
+                place[e.q, e.m] = e.pos
+            elif e.ev == "srv_push":
+                back = returned.pop((e.q, e.m), None)
+                if back is not None:
+                    tested += 1
+                    if not e.redelivered:
+                        bad.append((f"{e.m} came again and was not marked redelivered", [back, e]))
+                if not e.autoack:
+                    out[held(e)] = e
+            elif e.ev == "srv_settle" and not e.requeue:
+                for t in e.args["tags"]:
+                    out.pop((e.conn, e.ch, t), None)
+            elif e.ev == "srv_requeue":
+                tested += 1
+                out.pop(held(e), None)
+                returned[e.q, e.m] = e
+                order = e.args["order"]
+                if e.pos != place[e.q, e.m] or order != sorted(order):
+                    bad.append(
+                        (
+                            f"{e.m} went back to position {e.pos} among {order}, its place is {place[e.q, e.m]}",
+                            [e],
+                        )
+                    )
+            elif e.ev == "srv_close":
+                closed[channel(e)] = e
+            elif e.ev == "srv_gone":
+                for k in {(h[0], h[1]) for h in out if h[0] == e.conn}:
+                    closed.setdefault(k, e)
+            elif e.ev == "srv_rest":
+                ready = {
+                    (q, m): (p, r) for q, items in e.args["queues"].items() for m, p, r in items
+                }
+                for h, push in out.items():
+                    end = closed.get((h[0], h[1]))
+                    if end is not None and push.q in e.args["queues"]:
+                        bad.append(
+                            (
+                                f"{push.m} was unacknowledged at the close and never went back",
+                                [push, end],
+                            )
+                        )
+                for (q, m), back in returned.items():
+                    if q in e.args["queues"] and ready.get((q, m)) != (back.pos, True):
+                        bad.append(
+                            (
+                                f"{m} went back to {q} and is not there, marked redelivered",
+                                [back, e],
+                            )
+                        )
+        return tested
+
+
+class Qs3(Client):
+    id = "QS-3"
+    sentence = (
+        "Auto-ack settles on push; a crash of the client then loses what it had not processed "
+        "(shown, not hidden)."
+    )
+    reads = frozenset({"srv_push", "srv_requeue", "srv_rest"})
+
+    def judge(self, events: list[Event], bad: Violations) -> int:
+        settled: dict[tuple[str, str], Event] = {}
+        tested = 0
+        for e in events:
+            if e.ev == "srv_rest":
+                there = {(q, m) for q, items in e.args["queues"].items() for m, _, _ in items}
+                keeps = {m for ms in e.args["unacked"].values() for m in ms}
+                for (q, m), push in settled.items():
+                    if (q, m) in there or m in keeps:
+                        bad.append((f"{m} was settled by its push and {q} has it still", [push, e]))
+                continue
+            if (e.q, e.m) in settled:
+                bad.append((f"{e.m} was settled by its push and came back", [settled[e.q, e.m], e]))
+            if e.ev == "srv_push" and e.autoack:
+                tested += 1
+                settled[e.q, e.m] = e
+        return tested
+
+
+# ---- exclusive, no-local, routing
+
+
+class Ex1(Client):
+    id = "EX-1"
+    sentence = (
+        "An exclusive consumer is the queue's only consumer; a second consume is refused in either order. "
+        "An exclusive queue dies with its connection."
+    )
+    reads = frozenset(
+        {
+            "srv_queue",
+            "srv_consume",
+            "srv_cancel",
+            "srv_close",
+            "srv_gone",
+            "srv_delete",
+            "srv_rest",
+        }
+    )
+
+    def judge(self, events: list[Event], bad: Violations) -> int:
+        there: dict[str, dict[tuple[str, int | None, str], Event]] = defaultdict(dict)
+        owned: dict[str, Event] = {}
+        doomed: dict[str, Event] = {}
+        tested = 0
+        for e in events:
+            if e.ev == "srv_queue" and e.args["owner"]:
+                owned[e.q] = e
+            elif e.ev == "srv_consume":
+                others = there[e.q].values()
+                conflict = [c for c in others if c.exclusive or e.exclusive]
+                tested += bool(conflict)
+                if conflict and e.args["ok"]:
+                    bad.append(
+                        (f"{e.ctag} consumes {e.q} beside {conflict[0].ctag}", [conflict[0], e])
+                    )
+                if not conflict and not e.args["ok"]:
+                    bad.append((f"{e.ctag} was refused {e.q}, and nothing stood against it", [e]))
+                if e.args["ok"]:
+                    there[e.q][e.conn, e.ch, e.ctag] = e
+            elif e.ev in ("srv_cancel", "srv_close", "srv_gone"):
+                for consumers in there.values():
+                    for c in list(consumers):
+                        if c[0] == e.conn and (
+                            e.ev == "srv_gone" or (c[1] == e.ch and e.ctag in ("", c[2]))
+                        ):
+                            del consumers[c]
+                if e.ev == "srv_gone":
+                    doomed |= {q: e for q, d in owned.items() if d.args["owner"] == e.conn}
+            elif e.ev == "srv_delete":
+                owned.pop(e.q, None)
+                doomed.pop(e.q, None)
+                tested += 1
+            elif e.ev == "srv_rest":
+                for q, end in doomed.items():
+                    bad.append(
+                        (f"{q} outlives {end.conn}, whose exclusive queue it is", [owned[q], end])
+                    )
+        return tested
+
+
+class Nl1(Client):
+    id = "NL-1"
+    sentence = "A no-local consumer never gets what its own connection published."
+    reads = frozenset({"srv_publish", "srv_consume", "srv_push"})
+
+    def judge(self, events: list[Event], bad: Violations) -> int:
+        published = {e.m: e for e in events if e.ev == "srv_publish"}
+        picky: set[tuple[str, int | None, str]] = set()
+        tested = 0
+        for e in events:
+            if e.ev == "srv_consume" and e.args["ok"] and e.nolocal:
+                picky.add((e.conn, e.ch, e.ctag))
+            elif e.ev == "srv_push" and (e.conn, e.ch, e.ctag) in picky:
+                tested += 1
+                if published[e.m].conn == e.conn:
+                    bad.append((f"{e.ctag} got {e.m} of its own connection", [published[e.m], e]))
+        return tested
+
+
+class Rt1(Client):
+    id = "RT-1"
+    sentence = (
+        "A published message reaches each queue bound to its exchange once, "
+        "in publish order per channel."
+    )
+    reads = frozenset({"srv_queue", "srv_bind", "srv_publish", "srv_route", "srv_delete"})
+
+    def judge(self, events: list[Event], bad: Violations) -> int:
+        queues: set[str] = set()
+        bound: set[tuple[str, str, str]] = set()
+        due: dict[str, tuple[Event, set[str]]] = {}
+        got: Counter[tuple[str, str]] = Counter()
+        where: dict[tuple[str, str], Event] = {}
+        number: dict[str, int] = {}
+        last: dict[tuple[str, int | None, str], Event] = {}
+        for e in events:
+            if e.ev == "srv_queue":
+                queues.add(e.q)
+            elif e.ev == "srv_delete":
+                queues.discard(e.q)
+            elif e.ev == "srv_bind":
+                bound.add((e.args["x"], e.key or "", e.q))
+            elif e.ev == "srv_publish":
+                x, key = e.args["x"], e.key or ""
+                to = {q for b, k, q in bound if b == x and k in ("*", key)} if x else {key}
+                due[e.m] = (e, to & queues)
+                number[e.m] = e.i
+            else:
+                got[e.m, e.q] += 1
+                where[e.m, e.q] = e
+                before = last.get((e.conn, e.ch, e.q))
+                if before is not None and (
+                    number[before.m] > number[e.m] or (before.pos or 0) > (e.pos or 0)
+                ):
+                    bad.append((f"{e.m} stands behind {before.m} in {e.q}", [before, e]))
+                last[e.conn, e.ch, e.q] = e
+        for m, (publish, to) in due.items():
+            reached = {q for (x, q), n in got.items() if x == m and n}
+            if reached != to:
+                bad.append((f"{m} reached {sorted(reached)}, not {sorted(to)}", [publish]))
+            for q in reached:
+                if got[m, q] != 1:
+                    bad.append((f"{m} reached {q} {got[m, q]} times", [publish, where[m, q]]))
+        return len(due)
+
+
+# ---- calls
+
+
+class Rpc1(Client):
+    id = "RPC-1"
+    sentence = (
+        "One synchronous operation outstanding per channel; its reply goes to its caller; "
+        "basic.get is such an operation."
+    )
+    reads = frozenset({"cli_call", "cli_frame", "cli_rest"})
+
+    def judge(self, events: list[Event], bad: Violations) -> int:
+        """Outstanding is what was sent and whose reply, or whose channel's end, the reader has not seen.
+
+        At rest nobody may wait: each call has a reply, or its channel or connection has ended and must tell.
+        """
+        out: dict[tuple[str, int | None], Event] = {}
+        open_: dict[tuple[str, int | None, int], Event] = {}
+        tested = 0
+        for e in events:
+            if e.ev == "cli_rest":
+                for (conn, ch, call), first in open_.items():
+                    bad.append((f"call {call} of {conn}.{ch} waits for ever", [first]))
+            elif e.ev == "cli_frame":
+                if e.args["kind"] in ("reply", "close"):
+                    out.pop(channel(e), None)
+                elif e.args["kind"] == "gone":
+                    out = {c: sent for c, sent in out.items() if c[0] != e.conn}
+            elif e.ph == "invoke":
+                tested += 1
+                open_[e.conn, e.ch, e.args["call"]] = e
+            elif e.ph == "info":
+                if channel(e) in out:
+                    bad.append((f"two calls are out on {e.conn}.{e.ch}", [out[channel(e)], e]))
+                out[channel(e)] = e
+            else:
+                open_.pop((e.conn, e.ch, e.args["call"]), None)
+                if e.ph == "ok" and e.args["got"] != e.args["call"]:
+                    bad.append(
+                        (f"call {e.args['call']} got the reply to call {e.args['got']}", [e])
+                    )
+        return tested
+
+
+CLIENT = (
+    Ch1(), Ch2(), Ch3(), Ch4(), Ch5(), Ch6(), Qs1(), Qs2(), Qs3(), Ex1(), Nl1(), Rpc1(), Rt1(),
+)  # fmt: skip

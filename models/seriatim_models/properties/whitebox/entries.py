@@ -1,0 +1,511 @@
+"""ES, IM, MG, TM: the state of an entry, who may change it, and what becomes of each message."""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right, insort
+from collections import Counter
+from collections.abc import Iterable
+from operator import itemgetter
+
+import msgspec
+
+from seriatim_models.history.event import Event
+from seriatim_models.properties.base import Finding, Property
+from seriatim_models.properties.whitebox.replay import GONE, Entry, OnReplay, Replay
+
+Violations = list[tuple[str, list[Event]]]
+SOURCE = "Strict Ordering"
+
+LEGAL = {
+    ("HELD", "AVAILABLE"),
+    ("AVAILABLE", "ACQUIRED"),
+    ("ACQUIRED", "AVAILABLE"),
+    ("ACQUIRED", "DEQUEUED"),
+    ("AVAILABLE", "DEQUEUED"),
+    ("DEQUEUED", "DELETED"),
+}
+
+
+class Chain(msgspec.Struct):
+    """What a chunk says of one entry (or pointer): its first and last event that matter, and how often that was."""
+
+    first: Event
+    last: Event
+    n: int
+
+
+class Chains(msgspec.Struct):
+    """Chains by key, and the shortest violation seen so far."""
+
+    by_key: dict[str, Chain] = {}
+    bad: list[tuple[str, list[Event]]] = []
+
+
+class PerKey(Property[Chains]):
+    """A property of consecutive events with one key: its summary is linear in keys, not in events."""
+
+    summary_type = Chains
+
+    def key(self, e: Event) -> str | None:
+        """Which chain the event belongs to; None if to none."""
+        raise NotImplementedError
+
+    def alone(self, e: Event) -> str | None:
+        """What is wrong with one event, if anything."""
+        return None
+
+    def pair(self, before: Event, now: Event) -> str | None:
+        """What is wrong with two consecutive events of one chain, if anything."""
+        return None
+
+    def counts(self, e: Event) -> bool:
+        """Whether the event is a case in which the property could have been violated."""
+        return True
+
+    def map(self, events: Iterable[Event]) -> Chains:
+        s = Chains()
+        for e in events:
+            k = self.key(e) if e.lvl == "model" and e.ev in self.reads else None
+            if k is None:
+                continue
+            if (why := self.alone(e)) is not None:
+                self._convict(s, why, [e])
+            chain = s.by_key.get(k)
+            if chain is None:
+                s.by_key[k] = Chain(e, e, int(self.counts(e)))
+                continue
+            if (why := self.pair(chain.last, e)) is not None:
+                self._convict(s, why, [chain.last, e])
+            chain.last = e
+            chain.n += self.counts(e)
+        return s
+
+    def combine(self, left: Chains, right: Chains) -> Chains:
+        for why, events in right.bad:
+            self._convict(left, why, events)
+        for k, later in right.by_key.items():
+            earlier = left.by_key.get(k)
+            if earlier is None:
+                left.by_key[k] = later
+                continue
+            if (why := self.pair(earlier.last, later.first)) is not None:  # type: ignore[assignment]
+                self._convict(left, why, [earlier.last, later.first])
+            left.by_key[k] = Chain(earlier.first, later.last, earlier.n + later.n)
+        return left
+
+    def finish(self, summary: Chains) -> Finding:
+        return Finding.of(self.id, sum(c.n for c in summary.by_key.values()), summary.bad)
+
+    @staticmethod
+    def _convict(s: Chains, why: str, events: list[Event]) -> None:
+        """Keep the violation that `Finding.of` would choose, and only that: the summary stays small."""
+        s.bad = [min([*s.bad, (why, events)], key=lambda v: (len(v[1]), v[1][-1].i))]
+
+
+class Es1(PerKey):
+    id = "ES-1"
+    sentence = "Only legal transitions, each by one compare-and-set from the expected state."
+    source = SOURCE
+    kind = "safety"
+    reads = frozenset({"entry_cas"})
+
+    def key(self, e: Event) -> str | None:
+        return e.m if e.ev == "entry_cas" and e.args["ok"] else None
+
+    def alone(self, e: Event) -> str | None:
+        old, new, how = e.args["old"], e.args["new"], e.args["how"]
+        if how != "cas":
+            return f"{e.m} went {old} -> {new} by {how}, not by compare-and-set"
+        return None if (old, new) in LEGAL else f"{e.m} went {old} -> {new}"
+
+    def pair(self, before: Event, now: Event) -> str | None:
+        left, found = before.args["new"], now.args["old"]
+        return None if left == found else f"{now.m} was left {left} and found {found}"
+
+
+class Es2(PerKey):
+    id = "ES-2"
+    sentence = "At most one acquirer holds an entry at any time."
+    source = SOURCE
+    kind = "safety"
+    reads = frozenset({"entry_cas"})
+
+    def key(self, e: Event) -> str | None:
+        holds = ("ACQUIRED",)
+        return (
+            e.m
+            if e.ev == "entry_cas"
+            and e.args["ok"]
+            and (e.args["new"] in holds or e.args["old"] in holds)
+            else None
+        )
+
+    def counts(self, e: Event) -> bool:
+        return bool(e.args["new"] == "ACQUIRED")
+
+    def pair(self, before: Event, now: Event) -> str | None:
+        if before.args["new"] == "ACQUIRED" and now.args["new"] == "ACQUIRED":
+            return f"{now.m} was acquired by {now.args['sub']} while {before.args['sub']} held it"
+        return None
+
+
+class Es3(PerKey):
+    id = "ES-3"
+    sentence = "A dequeued entry is never delivered again; deleted is final."
+    source = SOURCE
+    kind = "safety"
+    reads = frozenset({"entry_cas", "deliver"})
+
+    def key(self, e: Event) -> str | None:
+        if e.ev == "deliver" or (e.ev == "entry_cas" and e.args["ok"] and _ends(e)):
+            return e.m
+        return None
+
+    def counts(self, e: Event) -> bool:
+        return e.ev == "entry_cas" and e.args["new"] == "DEQUEUED"
+
+    def pair(self, before: Event, now: Event) -> str | None:
+        if before.ev != "entry_cas":
+            return None
+        if now.ev == "deliver":
+            return f"{now.m} was delivered after it was {before.args['new']}"
+        if before.args["new"] == "DELETED" or now.args["new"] != "DELETED":
+            return f"{now.m} became {now.args['new']} after it was {before.args['new']}"
+        return None
+
+
+def _ends(e: Event) -> bool:
+    return e.args["new"] in GONE or e.args["old"] in GONE
+
+
+class Es4(OnReplay):
+    id = "ES-4"
+    sentence = "Only its holder releases or dequeues an acquired entry."
+    source = SOURCE
+    kind = "safety"
+
+    def judge(self, h: Replay) -> Finding:
+        bad: Violations = []
+        tested = 0
+        for op in h.of("release", "dequeue"):
+            entry = h.entry(op.args["m"])
+            state = entry.state.at(op.start)
+            if state is not None and state != ("ACQUIRED", op.args["sub"]):
+                tested += 1  # somebody who does not hold it tries
+        for entry in h.entries.values():
+            for e in entry.changes:
+                if not e.args["ok"] or e.args["old"] != "ACQUIRED":
+                    continue
+                by = h.op_at(e.i)
+                if by is None or by.ev not in ("release", "dequeue"):
+                    bad.append((f"{entry.m} was taken from {e.args['sub']}", [e]))
+                elif by.args["m"] == entry.m:
+                    tested += 1
+                    if e.args["sub"] != by.args["sub"]:
+                        bad.append(
+                            (
+                                f"{by.ev}({entry.m}) by {by.args['sub']} ended what {e.args['sub']} held",
+                                [by.first, e],
+                            )
+                        )
+        return Finding.of(self.id, tested, bad)
+
+
+class Es5(OnReplay):
+    id = "ES-5"
+    sentence = (
+        "Conservation: at quiescence every enqueued message is available, held by one consumer, or dequeued "
+        "(and then deleted); "
+        "none lost, none doubled; the queue's counters equal the list's contents."
+    )
+    source = SOURCE
+    kind = "safety"
+
+    def judge(self, h: Replay) -> Finding:
+        bad: Violations = []
+        tested = 0
+        for q, shot in h.snapshots.items():
+            found = {m: (state, holder) for m, _, state, holder in shot.args["entries"]}
+            mine = [e for e in h.entries.values() if e.q == q and e.enqueued]
+            open_subs = {s.name for s in h.subs.values() if s.q == q and s.until > shot.i}
+            for entry in mine:
+                if entry.enqueued is None or entry.enqueued.end > shot.i:
+                    continue
+                tested += 1
+                last = entry.state.last()  # (state, holder)
+                if last is None:
+                    bad.append((f"{entry.m} was enqueued and never linked", [entry.enqueued.first]))
+                elif last[0] in GONE:
+                    if entry.m in found:
+                        bad.append((f"{entry.m} is gone and in the list", [shot]))
+                    if last[0] != "DELETED":
+                        bad.append((f"{entry.m} was dequeued and never deleted", [shot]))
+                elif found.get(entry.m, ("nothing", "")) != last:
+                    bad.append((f"{entry.m} should be {last}, the list disagrees", [shot]))
+                elif last[0] == "ACQUIRED" and last[1] not in open_subs:
+                    bad.append((f"{entry.m} is held by {last[1]}, which is closed", [shot]))
+            if shot.args["depth"] != len(found):
+                bad.append(
+                    (f"the counter says {shot.args['depth']}, the list {len(found)}", [shot])
+                )
+        return Finding.of(self.id, tested, bad)
+
+
+class Es6(OnReplay):
+    id = "ES-6"
+    sentence = (
+        "Credit taken for an attempt that did not acquire is given back: credit is conserved."
+    )
+    source = SOURCE
+    kind = "safety"
+
+    def judge(self, h: Replay) -> Finding:
+        bad: Violations = []
+        tested = 0
+        for shot in h.snapshots.values():
+            for name, state in shot.args["consumers"].items():
+                sub = h.subs[name]
+                if sub.credit is None:
+                    continue
+                tested += len(sub.paid)
+                due = sub.credit + sub.granted - len(sub.delivers)
+                if state["credit"] != due:
+                    bad.append(
+                        (
+                            f"{name} was given {sub.credit + sub.granted}, got {len(sub.delivers)} messages, "
+                            f"and has {state['credit']} left instead of {due}",
+                            [shot],
+                        )
+                    )
+        return Finding.of(self.id, tested, bad)
+
+
+class Im1(OnReplay):
+    id = "IM-1"
+    sentence = (
+        "An immediate message is delivered to exactly one consumer or dequeued undelivered: "
+        "never both, never neither."
+    )
+    source = SOURCE + ", potential issue"
+    kind = "safety"
+
+    def judge(self, h: Replay) -> Finding:
+        bad: Violations = []
+        tested = 0
+        for entry in h.entries.values():
+            op = entry.enqueued
+            if not entry.immediate or op is None or op.last is None:
+                continue
+            tested += 1
+            given = [e for e in entry.changes if e.args["ok"] and e.args["new"] == "ACQUIRED"]
+            dropped = [
+                e
+                for e in entry.changes
+                if e.args["ok"] and e.args["new"] == "DEQUEUED" and h.op_at(e.i) is op
+            ]
+            if given and dropped:
+                bad.append(
+                    (
+                        f"{entry.m} was delivered to {given[0].args['sub']} and dequeued as undelivered",
+                        sorted([given[0], dropped[0]], key=lambda e: e.i),
+                    )
+                )
+            if not dropped and not [e for e in given if e.i < op.end]:
+                bad.append((f"{entry.m} was neither delivered nor dequeued", [op.first, op.last]))
+        return Finding.of(self.id, tested, bad)
+
+
+class Im2(PerKey):
+    id = "IM-2"
+    sentence = (
+        "The check-then-dequeue of an immediate message is one compare-and-set from AVAILABLE; "
+        "the published form, a check and then a dequeue, breaks IM-1 against a concurrent delivery."
+    )
+    source = SOURCE + ", potential issue"
+    kind = "safety"
+    reads = frozenset({"enqueue", "entry_cas"})
+
+    def key(self, e: Event) -> str | None:
+        if e.ev == "enqueue":
+            return f"{e.proc}:{e.m}" if e.args.get("immediate") or e.ph == "ok" else None
+        return f"{e.proc}:{e.m}" if e.args["ok"] and e.args["new"] == "DEQUEUED" else None
+
+    def counts(self, e: Event) -> bool:
+        return bool(e.args.get("immediate"))
+
+    def pair(self, before: Event, now: Event) -> str | None:
+        if before.ev == "enqueue" and before.ph == "invoke" and now.ev == "entry_cas":
+            old, how = now.args["old"], now.args["how"]
+            if how != "cas" or old != "AVAILABLE":
+                return f"immediate {now.m} was dequeued by {how} from {old}"
+        return None
+
+
+class Im3(OnReplay):
+    id = "IM-3"
+    sentence = (
+        "A non-immediate message that could not be delivered on enqueue has an asynchronous delivery attempt "
+        "pending until somebody takes it or nobody wants it."
+    )
+    source = SOURCE
+    kind = "safety"
+
+    def judge(self, h: Replay) -> Finding:
+        bad: Violations = []
+        tested = 0
+        jobs = [e for e in h.events if e.ev == "job"]
+        submits = [e.i for e in jobs if e.args["at"] == "submit"]
+        begins = [e.i for e in jobs if e.args["at"] == "begin"]
+        for entry in h.entries.values():
+            op = entry.enqueued
+            if (
+                op is None
+                or op.last is None
+                or entry.immediate
+                or not entry.links
+                or h.queues.get(entry.q, {}).get("kind") != "push"
+            ):
+                continue
+            linked = entry.links[0].i
+            if not entry.available_through(linked, op.last.i):
+                continue
+            tested += 1
+            submitted, begun = bisect_left(submits, op.end), bisect_left(begins, op.end)
+            if submitted == begun and begun <= bisect_right(begins, linked):
+                bad.append(
+                    (
+                        f"enqueue({entry.m}) returned, {entry.m} is available, and no delivery will begin",
+                        [entry.links[0], op.last],
+                    )
+                )
+        return Finding.of(self.id, tested, bad)
+
+
+class Mg1(OnReplay):
+    id = "MG-1"
+    sentence = "Messages of one group are held by at most one consumer at a time."
+    source = "Consumer-Queue Interactions (blocked by message grouping)"
+    kind = "safety"
+
+    def judge(self, h: Replay) -> Finding:
+        bad: Violations = []
+        tested = 0
+        size = Counter(e.group for e in h.entries.values() if e.group)
+        takings = {at.i: (at, sub) for _, at, _, sub in h.acquisitions()}
+        changes = (
+            (i, entry, state, holder)
+            for entry in h.entries.values()
+            if entry.group
+            for i, (state, holder) in zip(entry.state.when, entry.state.values, strict=True)
+        )
+        holder_of: dict[str, str] = {}
+        held: dict[str, dict[str, dict[str, int]]] = {}
+        """Group -> who holds messages of it -> which, and since when."""
+        for i, entry, state, holder in sorted(changes, key=itemgetter(0)):
+            holders = held.setdefault(entry.group, {})
+            if (before := holder_of.pop(entry.m, None)) is not None:
+                del holders[before][entry.m]
+                if not holders[before]:
+                    del holders[before]
+            if state == "ACQUIRED":
+                holder_of[entry.m] = holder
+                holders.setdefault(holder, {})[entry.m] = i
+            if i not in takings:
+                continue
+            at, sub = takings[i]
+            tested += size[entry.group] - 1
+            for other, ms in holders.items():
+                if other == sub.name:
+                    continue
+                bad += (
+                    (
+                        f"{sub.name} took {entry.m} while {other} held {m} "
+                        f"of the same group {entry.group}",
+                        [h.event(since), at],
+                    )
+                    for m, since in ms.items()
+                )
+        return Finding.of(self.id, tested, bad)
+
+
+class Tm1(OnReplay):
+    id = "TM-1"
+    sentence = (
+        "A held message is not delivered before its time, and a message that had expired when "
+        "a consumer began to look is not delivered to it."
+    )
+    source = "Consumer-Queue Interactions (held or TTLed messages)"
+    kind = "safety"
+
+    def judge(self, h: Replay) -> Finding:
+        bad: Violations = []
+        tested = 0
+        for attempt, at, taken, sub in h.acquisitions():
+            began, now = h.clock.at(attempt.start), h.clock.at(at.i)
+            if taken.expires and began is not None:
+                tested += 1
+                if began > taken.expires:
+                    bad.append(
+                        (
+                            f"{taken.m} had expired at {taken.expires}; {sub.name} looked at {began}, and took it",
+                            [attempt.first, at],
+                        )
+                    )
+            if taken.not_before and now is not None:
+                tested += 1
+                if now < taken.not_before:
+                    bad.append(
+                        (f"{sub.name} took {taken.m} at {now}, held until {taken.not_before}", [at])
+                    )
+        return Finding.of(self.id, tested, bad)
+
+
+class Tm2(OnReplay):
+    id = "TM-2"
+    sentence = (
+        "After a pass of housekeeping nothing is held whose time had come when the pass began, "
+        "and nothing is available that had expired then."
+    )
+    source = "Consumer-Queue Interactions (held or TTLed messages)"
+    kind = "safety"
+
+    def judge(self, h: Replay) -> Finding:
+        bad: Violations = []
+        tested = 0
+        changes = sorted(
+            (
+                (i, entry, state)
+                for entry in h.entries.values()
+                if entry.links and (entry.expires or entry.not_before)
+                for i, (state, _) in zip(entry.state.when, entry.state.values, strict=True)
+            ),
+            key=itemgetter(0),
+        )
+        played = 0
+        waiting: list[tuple[int, int, Entry]] = []
+        """From when on a pass must end a state, the event that began the state, and whose it is."""
+        for op in h.of("check_status"):
+            began = h.clock.at(op.start)
+            upto = bisect_right(changes, op.start, key=itemgetter(0))
+            for i, entry, state in changes[played:upto]:
+                if state == "AVAILABLE" and entry.expires:
+                    insort(waiting, (entry.expires + 1, i, entry))
+                elif state == "HELD":
+                    insort(waiting, (entry.not_before, i, entry))
+            played = upto
+            if op.last is None or began is None:
+                continue
+            due = bisect_right(waiting, began, key=itemgetter(0))
+            waiting[:due] = [w for w in waiting[:due] if w[2].state.since(op.start) == w[1]]
+            for _, _, entry in waiting[: bisect_right(waiting, began, key=itemgetter(0))]:
+                tested += 1
+                now = entry.state.at(op.start)
+                if now is not None and entry.state.held(now, op.start, op.last.i):
+                    why = f"{entry.m} was {now[0]} all through a pass that should have ended that"
+                    bad.append((why, [op.first, op.last]))
+        return Finding.of(self.id, tested, bad)
+
+
+ENTRIES = (Es1(), Es2(), Es3(), Es4(), Es5(), Es6())
+IMMEDIATE = (Im1(), Im2(), Im3())
+MORE = (Mg1(), Tm1(), Tm2())

@@ -1,0 +1,272 @@
+"""QL: the lists of the queue consumer manager (article "Consumer-Queue Interactions")."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from math import inf
+
+from seriatim_models.history.event import Event
+from seriatim_models.properties.base import Finding
+from seriatim_models.properties.whitebox.entries import Violations
+from seriatim_models.properties.whitebox.replay import OnReplay, Replay, Sub
+from seriatim_models.properties.whitebox.sweep import last_before
+
+SOURCE = "Consumer-Queue Interactions"
+
+ACQUIRING_MOVES = {
+    ("Removed", "Interested"),
+    ("Removed", "NotInterested"),
+    ("NotInterested", "Interested"),
+    ("Interested", "NotInterested"),
+    ("Interested", "Notified"),
+    ("Notified", "Interested"),
+    ("Notified", "NotInterested"),
+    ("Interested", "Removed"),
+    ("NotInterested", "Removed"),
+    ("Notified", "Removed"),
+}
+BROWSER_MOVES = {
+    ("Removed", "NonAcquiring"),
+    ("Removed", "NotInterested"),
+    ("NotInterested", "NonAcquiring"),
+    ("NonAcquiring", "NotInterested"),
+    ("NonAcquiring", "Removed"),
+    ("NotInterested", "Removed"),
+}
+
+
+class Ql1(OnReplay):
+    id = "QL-1"
+    sentence = (
+        "At quiescence a registered consumer is in All and in exactly one of NonAcquiring, NotInterested, "
+        "Interested, Notified; only the article's moves happen."
+    )
+    source = SOURCE
+    kind = "safety"
+
+    def judge(self, h: Replay) -> Finding:
+        bad: Violations = []
+        tested = 0
+        for sub in h.subs.values():
+            for e in sub.moves:
+                if e.args["at"] == "enter":
+                    continue
+                tested += 1
+                move = (e.args["old"], e.args["new"])
+                if move not in (ACQUIRING_MOVES if sub.acquires else BROWSER_MOVES):
+                    bad.append((f"{sub.name} moved from {move[0]} to {move[1]}", [e]))
+        for q, shot in h.snapshots.items():
+            if h.queues.get(q, {}).get("kind") != "pull":
+                continue
+            lists = {name: members for name, (members, _) in shot.args["lists"].items()}
+            everybody = lists.pop(f"{q}.All")
+            for sub in h.subs.values():
+                if sub.q != q:
+                    continue
+                where = [name for name, members in lists.items() for m in members if m == sub.name]
+                due = 1 if sub.until > shot.i else 0
+                tested += 1
+                if len(where) != due or everybody.count(sub.name) != due:
+                    bad.append(
+                        (
+                            f"{sub.name} is {everybody.count(sub.name)} times in All and in {where}",
+                            [*sub.moves[-1:], shot],
+                        )
+                    )
+        return Finding.of(self.id, tested, bad)
+
+
+class Ql2(OnReplay):
+    id = "QL-2"
+    sentence = "Size counters equal contents at quiescence and never read negative."
+    source = SOURCE
+    kind = "safety"
+
+    def judge(self, h: Replay) -> Finding:
+        bad: Violations = []
+        tested = 0
+        for e in h.events:
+            if e.ev == "size":
+                tested += 1
+                if e.args["value"] < 0:
+                    bad.append((f"the size of {e.args['list']} reads {e.args['value']}", [e]))
+        for shot in h.snapshots.values():
+            for name, (members, size) in shot.args["lists"].items():
+                tested += 1
+                if len(members) != size:
+                    bad.append((f"{name} holds {members}, its counter says {size}", [shot]))
+        return Finding.of(self.id, tested, bad)
+
+
+class Ql3(OnReplay):
+    id = "QL-3"
+    sentence = (
+        "An iteration misses no node that was in the list from its start to its end, "
+        "and returns no node deleted before it began."
+    )
+    source = SOURCE
+    kind = "safety"
+
+    def judge(self, h: Replay) -> Finding:
+        bad: Violations = []
+        tested = 0
+        members: dict[str, dict[str, Event]] = {}  # linked, and not marked
+        marked: dict[str, dict[str, Event]] = {}
+        walks: dict[str, list[tuple[Event, set[str]]]] = {}
+        for e in h.events:
+            name = e.args.get("list", "")
+            if e.ev == "link" and e.args["node"] not in marked.get(name, {}):
+                members.setdefault(name, {})[e.args["node"]] = e
+            elif e.ev == "mark":
+                marked.setdefault(name, {})[e.args["node"]] = e
+                members.get(name, {}).pop(e.args["node"], None)
+            elif e.ev == "walk":
+                stack = walks.setdefault(e.proc, [])
+                if e.args["at"] == "begin":
+                    stack.append((e, set()))
+                    continue
+                # A walk that was given up half-way never says "end": close what began inside this one.
+                while stack and stack[-1][0].args["list"] != name:
+                    stack.pop()
+                if not stack:
+                    continue
+                begin, seen = stack[-1]
+                if e.args["at"] == "node":
+                    tested += 1
+                    node = e.args["node"]
+                    seen.add(node)
+                    gone = marked.get(name, {}).get(node)
+                    if gone is not None and gone.i < begin.i:
+                        bad.append(
+                            (f"{node} was deleted at {gone.i}, and returned", [gone, begin, e])
+                        )
+                    continue
+                stack.pop()
+                for node, link in members.get(name, {}).items():
+                    if link.i < begin.i and node not in seen:
+                        bad.append(
+                            (f"{node} was in {name} all the while, and missed", [link, begin, e])
+                        )
+        return Finding.of(self.id, tested, bad)
+
+
+class Ql4(OnReplay):
+    id = "QL-4"
+    sentence = (
+        "Append and delete-given-the-entry cost O(1): deletion marks, the next iteration unlinks, "
+        "the tail is never unlinked."
+    )
+    source = SOURCE
+    kind = "safety"
+
+    def judge(self, h: Replay) -> Finding:
+        bad: Violations = []
+        tested = 0
+        last: dict[str, Event] = {}
+        marks: dict[str, Event] = {}
+        unlinked: set[str] = set()
+        dead: dict[str, dict[str, Event]] = {}  # by list: marked, and not unlinked
+        begun: dict[str, Event] = {}  # the walk of a list that nobody else has touched since
+        for e in h.events:
+            name = e.args.get("list", "")
+            if name in begun and begun[name].proc != e.proc:
+                del begun[name]
+            if e.ev == "walk" and e.args["at"] == "begin":
+                begun[name] = e
+            elif e.ev == "walk" and e.args["at"] == "end" and name in begun:
+                tested += 1
+                for node, mark in dead.get(name, {}).items():
+                    if mark.i < begun[name].i and last[name].args["node"] != node:
+                        bad.append((f"{node} was marked, and a walk left it linked", [mark, e]))
+            if e.ev == "link":
+                last[e.args["list"]] = e
+            elif e.ev == "mark":
+                marks[e.args["node"]] = e
+                if e.args["node"] not in unlinked:
+                    dead.setdefault(name, {})[e.args["node"]] = e
+            elif e.ev == "unlink":
+                node, tail = e.args["node"], last.get(e.args["list"])
+                unlinked.add(node)
+                dead.get(name, {}).pop(node, None)
+                tested += 1
+                if "@" in node and node not in marks:
+                    bad.append((f"{node} was unlinked and not marked", [e]))
+                if tail is not None and tail.args["node"] == node:
+                    bad.append((f"{node} was unlinked though it was the tail", [tail, e]))
+        return Finding.of(self.id, tested, bad)
+
+
+class Ql5(OnReplay):
+    id = "QL-5"
+    sentence = (
+        "A consumer that ran dry goes to the back of Interested; "
+        "no consumer waits behind the same rival for ever under a steady stream."
+    )
+    source = SOURCE
+    kind = "safety"
+
+    def judge(self, h: Replay) -> Finding:
+        bad: Violations = []
+        tested = 0
+        places = {name: self._places(sub) for name, sub in h.subs.items()}
+        for e in h.notifies:
+            op, woken = h.op_at(e.i), h.subs[e.args["sub"]]
+            entry = h.entries.get(op.args["m"]) if op is not None else None
+            if op is None or entry is None or not woken.acquires or entry.group:
+                continue
+            since = self._waiting_since(*places[woken.name], op.start, h.decided(e))
+            for rival in h.subs.values():
+                if rival is woken or rival.cprio != woken.cprio or rival.q != woken.q:
+                    continue
+                if (
+                    rival.acquires
+                    and rival.selects(entry)
+                    and rival.listed.held("Interested", op.start, e.i)
+                    and rival.wants.held(True, op.start, e.i)
+                    and entry.available_through(entry.state.when[0], e.i)
+                ):
+                    tested += 1
+                    waits = rival.listed.since(op.start)
+                    if waits is not None and waits < since:
+                        bad.append(
+                            (
+                                f"{woken.name}, Interested since {since}, was notified before {rival.name}, "
+                                f"who waited since {waits}",
+                                [op.first, e],
+                            )
+                        )
+        return Finding.of(self.id, tested, bad)
+
+    @staticmethod
+    def _places(sub: Sub) -> tuple[list[Event], list[Event], dict[int, int]]:
+        """Where a consumer came to stand, when that was among the Interested, and when it set out for there.
+
+        It is linked some time between the two records of a move, so its place is at least as old as the first.
+        """
+        arrivals = [m for m in sub.moves if m.args["at"] == "enter"]
+        left = {m.i: before.i for before, m in pairwise(sub.moves)}
+        return arrivals, [m for m in arrivals if m.args["new"] == "Interested"], left
+
+    @staticmethod
+    def _waiting_since(
+        arrivals: list[Event],
+        interested: list[Event],
+        left: dict[int, int],
+        start: int,
+        until: int,
+    ) -> float:
+        """Since when the consumer stood where who notifies it may have met it.
+
+        Who walks the list may still have the place in hand at which the consumer stood when the walk began, although
+        somebody else woke it since and it went to the back: that is no overtaking. So the place at `start` counts,
+        and only for one who was not there then the last stay before `until`.
+        """
+        # A move is recorded where it leaves and where it enters; in between it may still be met at the old place.
+        met = last_before(arrivals, start + 1)
+        if met is not None and met.args["new"] == "Interested":
+            return left.get(met.i, met.i)
+        entered = last_before(interested, until)
+        return left.get(entered.i, entered.i) if entered is not None else inf
+
+
+LISTS = (Ql1(), Ql2(), Ql3(), Ql4(), Ql5())

@@ -1,0 +1,272 @@
+"""SO: the queue gives its messages an order and keeps it (article "Strict Ordering")."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from itertools import islice
+
+from seriatim_models.history.event import Event
+from seriatim_models.properties.base import Finding
+from seriatim_models.properties.whitebox.replay import GONE, Entry, OnReplay, Op, Place, Replay, Sub
+from seriatim_models.properties.whitebox.sweep import Ended, Offers
+
+Violations = list[tuple[str, list[Event]]]
+SOURCE = "Strict Ordering"
+
+
+def amqp_0_10_level(priority: int, levels: int) -> int:
+    """The sub-queue of a priority, from the table in the AMQP 0-10 specification, by counting rather than by formula.
+
+    With n levels the priorities up to 5 - ceil(n/2) share the lowest, those from 4 + floor(n/2) the highest,
+    and those between have one each.
+    """
+    lowest_top = 5 - -(-levels // 2)
+    level = 0
+    for p in range(10):
+        if p == priority:
+            return level
+        if p >= lowest_top and level < levels - 1:
+            level += 1
+    return levels - 1 if priority > 9 else 0
+
+
+class So1(OnReplay):
+    id = "SO-1"
+    sentence = (
+        "Enqueue fixes a strict total order: if enqueue(x) returned before enqueue(y) began, "
+        "x precedes y within one priority."
+    )
+    source = SOURCE
+    kind = "safety"
+
+    def judge(self, h: Replay) -> Finding:
+        bad: Violations = []
+        tested = 0
+        places: dict[tuple[str, Place], Entry] = {}
+        lanes: dict[tuple[str, int], list[tuple[Op, Entry]]] = {}
+        for entry in h.entries.values():
+            if not entry.links:
+                continue
+            twin = places.setdefault((entry.q, entry.place), entry)
+            if twin is not entry:
+                bad.append(
+                    (f"{entry.m} and {twin.m} have one place", [twin.links[0], entry.links[0]])
+                )
+            if entry.enqueued:
+                lanes.setdefault((entry.q, entry.place[0]), []).append((entry.enqueued, entry))
+        violations = len(bad)
+        first: tuple[int, Op, Entry, list[tuple[Op, Entry]]] | None = None
+        for lane in lanes.values():
+            ended = Ended((op.end, x.place) for op, x in lane)
+            for op, y in sorted(lane, key=lambda call: call[0].start):
+                before = ended.before(op.start)
+                tested += len(before)
+                behind = len(before) - bisect_right(before, y.place)
+                violations += behind
+                if behind and (first is None or y.links[0].i < first[0]):
+                    first = (y.links[0].i, op, y, lane)
+        if first is not None:
+            _, op, y, lane = first
+            bad += (
+                (
+                    f"{x.m} was enqueued before enqueue({y.m}) began, yet stands behind it",
+                    [earlier.last, op.first, y.links[0]],
+                )
+                for earlier, x in lane
+                if earlier.end < op.start and earlier.last and x.place > y.place
+            )
+        return Finding.of(
+            self.id, tested + len(places) * (len(places) > 1), bad, n_violations=violations
+        )
+
+
+class So2(OnReplay):
+    id = "SO-2"
+    sentence = "An entry keeps its place for life: acquire, release, requeue and consumer close never move it."
+    source = SOURCE
+    kind = "safety"
+
+    def judge(self, h: Replay) -> Finding:
+        bad: Violations = []
+        came_back = [e for e in h.entries.values() if len(e.offered) > 1]
+        for entry in h.entries.values():
+            if len(entry.links) > 1:
+                bad.append((f"{entry.m} was linked twice", entry.links[:2]))
+        for e in h.events:
+            if e.ev == "unlink" and e.args["node"] in h.entries:
+                entry = h.entries[e.args["node"]]
+                state = entry.state.at(e.i)
+                if state is not None and state[0] not in GONE:
+                    bad.append((f"{entry.m} was unlinked while {state[0]}", [*entry.links[:1], e]))
+        for q, shot in h.snapshots.items():
+            found = [(m, tuple(place)) for m, place, *_ in shot.args["entries"]]
+            there = sorted(
+                (e.place, e.m)
+                for e in h.entries.values()
+                if e.q == q and e.links and (e.state.last() or ("", ""))[0] not in GONE
+            )
+            if [m for m, _ in found] != [m for _, m in there]:
+                bad.append((f"the list holds {[m for m, _ in found]}, placed were {there}", [shot]))
+        return Finding.of(self.id, len(came_back), bad)
+
+
+def _order(prop: OnReplay, h: Replay, path: str = "", higher_only: bool = False) -> Finding:
+    """No entry before the one taken was the taker's to take through the whole attempt.
+
+    With `higher_only` those of higher sub-queues alone count.
+    """
+    bad: Violations = []
+    tested = untestable = 0
+    # Of what never expires and is of no group it is known to whom it is on offer, and one of them convicts.
+    plain = Offers(e for e in h.entries.values() if not e.expires and not e.group)
+    others = Offers(e for e in h.entries.values() if e.expires or e.group)
+    for attempt, at, taken, sub in sorted(h.acquisitions(), key=lambda a: a[1].i):
+        if path and attempt.args["path"] != path:
+            continue
+        if not path and not _rivals(h, sub, taken, higher_only):
+            continue
+        tested += 1
+        before = (taken.place[0], -1) if higher_only else taken.place
+        offered = (
+            e for e in plain.selected(sub, at.i, before) if e.offered_before(attempt.start, at.i)
+        )
+        passed = list(islice(offered, 1))
+        for entry in others.selected(sub, at.i, before):
+            if entry.offered_before(attempt.start, at.i):
+                if entry.expires or not h.group_free(entry, sub, attempt.start, at.i):
+                    untestable += 1  # it may not have been his
+                else:
+                    passed.append(entry)
+        if passed:
+            first = min(passed, key=lambda e: (e.place, e.number))
+            since = first.state.since(attempt.start)
+            assert since is not None
+            bad.append(
+                (
+                    f"{first.m} was available to {sub.name} from {since} on, "
+                    f"yet {sub.name}, which looked from {attempt.start}, took {taken.m} at {at.i}",
+                    [h.event(since), attempt.first, at],
+                )
+            )
+    return Finding.of(prop.id, tested, bad, n_untestable=untestable)
+
+
+def _rivals(h: Replay, sub: Sub, taken: Entry, higher_only: bool) -> int:
+    """How many entries there ever were that `sub` could have taken in place of `taken`."""
+    levels = h.choice(sub)
+    mine = bool(taken.links) and sub.selects(taken)
+    if not higher_only:
+        return levels.total() - mine
+    return levels.total() - levels[taken.place[0]] if taken.q == sub.q else 0
+
+
+class So3(OnReplay):
+    id = "SO-3"
+    sentence = (
+        "An acquiring consumer gets the next AVAILABLE entry after its pointer that it has interest in: "
+        "no earlier matching entry was available to it through the whole acquire."
+    )
+    source = SOURCE
+    kind = "safety"
+
+    def judge(self, h: Replay) -> Finding:
+        return _order(self, h)
+
+
+class So4(OnReplay):
+    id = "SO-4"
+    sentence = "A browser sees each matching entry at most once, in order, and changes nothing."
+    source = SOURCE
+    kind = "safety"
+
+    def judge(self, h: Replay) -> Finding:
+        bad: Violations = []
+        tested = 0
+        changes: dict[str, list[tuple[Entry, Event]]] = {}
+        for entry in h.entries.values():
+            for e in entry.changes:
+                if e.args["ok"]:
+                    changes.setdefault(e.args["sub"], []).append((entry, e))
+        for sub in h.subs.values():
+            if sub.acquires:
+                continue
+            moved: dict[tuple[str, tuple[int, ...]], int] = {}
+            for e in sub.pointer:
+                moved.setdefault((e.proc, tuple(e.args["new"])), e.i)
+            for before, now in zip([None, *sub.delivers], sub.delivers, strict=False):
+                tested += 1
+                entry = h.entries[now.m]
+                if moved.get((now.proc, (*entry.place, 1)), now.i) >= now.i:
+                    bad.append((f"{sub.name} was shown {now.m}, and not moved past it", [now]))
+                if not sub.selects(entry):
+                    bad.append((f"{sub.name} was shown {now.m}, which it does not select", [now]))
+                if before is not None and entry.place <= h.entries[before.m].place:
+                    bad.append(
+                        (
+                            f"{sub.name} was shown {now.m} after {before.m}: not forward",
+                            [before, now],
+                        )
+                    )
+            for entry, e in changes.get(sub.name, ()):
+                bad.append((f"browser {sub.name} changed the state of {entry.m}", [e]))
+        return Finding.of(self.id, tested, bad)
+
+
+class So5(OnReplay):
+    id = "SO-5"
+    sentence = (
+        "Priority queue: strict priority between sub-queues, FIFO within one; "
+        "the mapping of message priority to sub-queue is AMQP 0-10's and JMS-compliant."
+    )
+    source = SOURCE + "; AMQP 0-10, message priority"
+    kind = "safety"
+
+    def judge(self, h: Replay) -> Finding:
+        bad: Violations = []
+        for entry in h.entries.values():
+            levels = h.queues.get(entry.q, {}).get("levels", 1)
+            if levels > 1 and entry.links:
+                level = levels - 1 - entry.place[0]
+                due = amqp_0_10_level(entry.prio, levels)
+                if level != due:
+                    bad.append(
+                        (
+                            f"{entry.m} of priority {entry.prio} is on level {level} of {levels}, not {due}",
+                            entry.links[:1],
+                        )
+                    )
+        order = _order(
+            self,
+            h,
+            higher_only=True,
+        )
+        if order.witness:
+            bad.append((order.explanation, list(order.witness)))
+        return Finding.of(self.id, order.n_tested, bad, n_untestable=order.n_untestable)
+
+
+class So6(OnReplay):
+    id = "SO-6"
+    sentence = "The exclusive-subscriber shortcut delivers exactly what the general path would."
+    source = SOURCE
+    kind = "safety"
+
+    def judge(self, h: Replay) -> Finding:
+        bad: Violations = []
+        order = _order(self, h, path="shortcut")
+        if order.witness:
+            bad.append((order.explanation, list(order.witness)))
+        for attempt, at, taken, sub in h.acquisitions():
+            if attempt.args["path"] != "shortcut":
+                continue
+            rivals = [
+                s.name
+                for s in h.subs.values()
+                if s is not sub and s.q == sub.q and s.since < attempt.start < s.until
+            ]
+            if rivals or not sub.selects(taken):
+                bad.append((f"shortcut gave {taken.m} to {sub.name}; others were {rivals}", [at]))
+        return Finding.of(self.id, order.n_tested, bad, n_untestable=order.n_untestable)
+
+
+ORDER = (So1(), So2(), So3(), So4(), So5(), So6())

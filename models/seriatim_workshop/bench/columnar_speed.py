@@ -1,0 +1,109 @@
+"""How fast the default set is judged, from file to verdict in one process, in both forms, and in how much memory.
+
+``python -m seriatim_workshop.bench.columnar_speed [MESSAGES]`` makes a history, judges it in two processes one after
+the other, and prints events a second of processor time (this machine may be busy), bytes an event, and the ratio.
+"""
+
+from __future__ import annotations
+
+import resource
+import sys
+import tempfile
+import time
+from multiprocessing import get_context
+from pathlib import Path
+
+import msgspec
+
+from seriatim_models.history import Header, write_history
+from seriatim_models.history.complete import Completion
+from seriatim_models.history.event import Event
+from seriatim_models.history.reading import Reader
+from seriatim_models.properties.blackbox import BLACKBOX
+from seriatim_models.properties.columnar.evaluator import judge_file
+from seriatim_workshop.bench.simulated_broker import Broker
+
+CHUNK = 20_000  # events, as the local engine takes them
+
+
+class Speed(msgspec.Struct):
+    """One form's figures. Seconds are of the processor; `peak` is what the process grew by, in bytes."""
+
+    form: str
+    events: int
+    seconds: float
+    peak: int
+    columns: int
+    verdicts: list[str]
+
+    @property
+    def per_minute(self) -> float:
+        return self.events / self.seconds * 60
+
+
+def _grown(before: int) -> int:
+    return (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) * 1024
+
+
+def fast(path: str) -> Speed:
+    """The fast form."""
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    begun = time.process_time()
+    found = judge_file(path)
+    seconds = time.process_time() - begun
+    verdicts = [f.verdict.value for f in found.findings]
+    return Speed("fast", found.events, seconds, _grown(before), found.nbytes, verdicts)
+
+
+def readable(path: str) -> Speed:
+    """The readable form, folded in chunks."""
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    begun = time.process_time()
+    completion = Completion()
+    summaries = [p.begin() for p in BLACKBOX]
+    events = 0
+    block: list[Event] = []
+
+    def fold() -> None:
+        for n, p in enumerate(BLACKBOX):
+            summaries[n] = p.combine(summaries[n], p.map(e for e in block if e.ev in p.reads))
+        block.clear()
+
+    for item in Reader(path):
+        if isinstance(item, Event):
+            events += 1
+            block.append(completion(item))
+            if len(block) == CHUNK:
+                fold()
+    fold()
+    verdicts = [p.finish(s).verdict.value for p, s in zip(BLACKBOX, summaries, strict=True)]
+    return Speed("readable", events, time.process_time() - begun, _grown(before), 0, verdicts)
+
+
+def measure(messages: int) -> list[Speed]:
+    """Both forms on one made history, each in a process of its own. They must agree."""
+    with tempfile.TemporaryDirectory(prefix="seriatim-") as folder:
+        path = str(Path(folder) / "made.jsonl")
+        broker = Broker(1, messages, consumers=4, prefetch=16)
+        write_history(path, broker.run(), Header(run="made", rec="made", lvl="api", clk="made"))
+        with get_context("spawn").Pool(1, maxtasksperchild=1) as pool:
+            found = [pool.apply(form, (path,)) for form in (fast, readable)]
+    if found[0].verdicts != found[1].verdicts:
+        raise AssertionError(f"the two forms disagree: {found}")
+    return found
+
+
+def main(arguments: list[str]) -> int:
+    quick, plain = measure(int(arguments[0]) if arguments else 100_000)
+    for speed in (quick, plain):
+        print(
+            f"{speed.form:8} {speed.events:,} events in {speed.seconds:.1f} s of processor: "
+            f"{speed.per_minute / 1e6:.2f} million a minute, {speed.peak / speed.events:.0f} bytes an event"
+            + (f", {speed.columns / speed.events:.0f} of them columns" if speed.columns else "")
+        )
+    print(f"fast is {quick.per_minute / plain.per_minute:.1f} times the readable form")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

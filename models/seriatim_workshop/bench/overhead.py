@@ -1,0 +1,84 @@
+"""What exploring costs over only running: executions a second, bare, under optimal DPOR, and of the walks."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+
+from seriatim_models.explorer.search.dpor import Search
+from seriatim_models.explorer.search.explore import explore
+from seriatim_models.explorer.search.runner import Limits, Runner, Setting
+from seriatim_models.explorer.search.sampling import Pos, Random
+from seriatim_workshop.bench.measure import Measured, Row
+from seriatim_workshop.bench.programs import SPEED
+from seriatim_workshop.litmus import Program
+
+PART = "overhead"
+
+NOTES = [
+    "bare: executions with no bookkeeping at all, always the first thread that is able.",
+    "DPOR: the whole search again and again; its cost over bare is what optimality is bought for.",
+]
+
+Tell = Callable[[str], None]
+
+
+def bare(program: Program, seconds: float) -> float:
+    runner = Runner(program, Setting(), Limits())
+    count, begun = 0, time.perf_counter()
+    while time.perf_counter() - begun < seconds:
+        execution = runner.fresh()
+        while able := execution.able():
+            execution.step(able[0], 0)
+        execution.close()
+        count += 1
+    return count / (time.perf_counter() - begun)
+
+
+def dpor(program: Program, seconds: float) -> float:
+    count, begun = 0, time.perf_counter()
+    while time.perf_counter() - begun < seconds:
+        runner = Runner(program, Setting(), Limits())
+        Search(runner).run()
+        count += runner.complete
+    return count / (time.perf_counter() - begun)
+
+
+def random(program: Program, seconds: float) -> float:
+    return explore(program, Random(), seconds=seconds, shrink=0).speed
+
+
+def pos(program: Program, seconds: float) -> float:
+    return explore(program, Pos(), seconds=seconds, shrink=0).speed
+
+
+WAYS: dict[str, Callable[[Program, float], float]] = {
+    "DPOR": dpor,
+    "bare": bare,
+    "random walk": random,
+    "POS": pos,
+}
+
+
+def measure(rounds: int, seconds: float, tell: Tell, largest: int) -> Measured:
+    """Every way in turn on every program in every round. There is no `largest` size."""
+    rows = {
+        (program, way): Row(task=program, who=way, verdict="ok", unit="executions")
+        for program in SPEED
+        for way in WAYS
+    }
+    for n in range(rounds):
+        for name, program in SPEED.items():
+            for way, speed in WAYS.items():
+                tell(f"round {n + 1} of {rounds}: {name}, {way}")
+                rows[name, way].rate.append(speed(program, seconds / 2))
+    return Measured(
+        part=PART,
+        title="What exploring costs over only running",
+        command="make bench ARGS=overhead",
+        rounds=rounds,
+        rows=list(rows.values()),
+        versions={},
+        notes=NOTES,
+        us="DPOR",
+    )

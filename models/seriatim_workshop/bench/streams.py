@@ -1,0 +1,128 @@
+"""The stream: how long after a file has come its verdict is there, and how fast a backlog is read."""
+
+from __future__ import annotations
+
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+from statistics import median
+
+import msgspec
+
+from seriatim_workshop.bench import histories
+from seriatim_workshop.bench.explorers import run
+from seriatim_workshop.bench.measure import Measured, Row, peak_memory
+
+PART = "stream"
+MODULE = "seriatim_workshop.bench.streams"
+US = "seriatim, Spark"
+FILES = 12
+OPERATIONS = 1000
+"""In each file; two events each."""
+PATIENCE = 180.0
+"""Seconds after which a verdict that has not come is a fault."""
+
+NOTES = [
+    f"{FILES} histories of {2 * OPERATIONS:,} events, in each of which two values come out in each other's place.",
+    "latency: one file a second is put into the folder; from then until its conviction is told, median of the files.",
+    "backlog: all files are there when the stream begins; from its first batch to its last. The session is warm.",
+]
+
+Tell = Callable[[str], None]
+
+
+class Timing(msgspec.Struct):
+    latency: float
+    backlog: float
+    memory: int
+
+
+def write(folder: Path) -> list[Path]:
+    """The histories, each a run of its own, ready to be moved."""
+    from seriatim_models.history import write_history
+    from seriatim_models.history.header import Header
+
+    made = []
+    for n in range(FILES):
+        file = folder / f"r{n}.jsonl"
+        operations = histories.operations(OPERATIONS, 8, n, fault=True)
+        write_history(file, histories.events(operations), Header(run=file.stem))
+        made.append(file)
+    return made
+
+
+def timed() -> Timing:
+    """One round, in this process."""
+    from seriatim_models.pipeline.session import session
+    from seriatim_models.pipeline.stream.streaming import Progress, Stream
+    from seriatim_models.properties.blackbox import BLACKBOX
+
+    spark = session()
+    with tempfile.TemporaryDirectory(prefix="seriatim-bench-") as name:
+        top = Path(name)
+        for folder in ("made", "backlog", "growing"):
+            (top / folder).mkdir()
+        files = write(top / "made")
+        for file in files:
+            (top / "backlog" / file.name).write_bytes(file.read_bytes())
+        Stream(spark, top / "backlog", top / "warm", BLACKBOX).run(once=True)
+        begun = time.perf_counter()
+        Stream(spark, top / "backlog", top / "out-backlog", BLACKBOX).run(once=True)
+        backlog = time.perf_counter() - begun
+
+        came: dict[str, float] = {}
+        told: dict[str, float] = {}
+
+        def note(progress: Progress) -> None:
+            now = time.perf_counter()
+            for conviction in progress.violated:
+                told.setdefault(conviction.split()[0], now)
+
+        def drop() -> None:
+            for file in files:
+                came[file.stem] = time.perf_counter()
+                file.rename(top / "growing" / file.name)
+                time.sleep(1.0)
+
+        stream = Stream(spark, top / "growing", top / "out-growing", BLACKBOX, on_progress=note)
+        thread = threading.Thread(target=drop, daemon=True)
+        thread.start()
+        until = time.perf_counter() + PATIENCE
+        stream.run(stopping=lambda: len(told) == FILES or time.perf_counter() > until)
+        thread.join()
+    if missing := set(came) - set(told):
+        raise AssertionError(f"no verdict in {PATIENCE:.0f} s on {', '.join(sorted(missing))}")
+    return Timing(median(told[r] - came[r] for r in came), backlog, peak_memory())
+
+
+def measure(rounds: int, seconds: float, tell: Tell, largest: int) -> Measured:
+    """Each round in a process of its own. Neither `seconds` nor `largest` is used."""
+    events = 2 * OPERATIONS * FILES
+    latency = Row(task="latency", who=US, verdict="ok")
+    backlog = Row(task=f"backlog of {events:,} events", who=US, verdict="ok", unit="events")
+    for n in range(rounds):
+        tell(f"round {n + 1} of {rounds}")
+        timing = msgspec.json.decode(
+            run([sys.executable, "-m", MODULE], seconds=600).splitlines()[-1], type=Timing
+        )
+        latency.seconds.append(timing.latency)
+        backlog.seconds.append(timing.backlog)
+        backlog.rate.append(events / timing.backlog)
+        backlog.memory.append(timing.memory)
+    return Measured(
+        part=PART,
+        title="A stream of growing recordings",
+        command="make bench ARGS=stream",
+        rounds=rounds,
+        rows=[latency, backlog],
+        versions={},
+        notes=NOTES,
+        us=US,
+    )
+
+
+if __name__ == "__main__":
+    print(msgspec.json.encode(timed()).decode())

@@ -1,0 +1,1 @@
+"""The explorer against brute force over generated programs."""

@@ -1,0 +1,69 @@
+"""All interleavings, one by one: the judge of the explorer.
+
+Nothing is reduced here, nothing is clever, and nothing is shared with `dpor` but the running of one execution.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Iterator
+
+from seriatim_models.explorer.model.execution import Execution
+from seriatim_models.explorer.trace.foata import Levels
+from seriatim_models.explorer.trace.termination import classify
+
+
+def interleavings(
+    fresh: Callable[[], Execution], max_steps: int = 1000
+) -> Iterator[tuple[Execution, Levels]]:
+    """Every maximal execution, in lexicographic order of choices. `end` of each says how it ended."""
+    path: list[list[tuple[int, int]]] = []
+    """At each depth the choices (thread, way) that are still to be made; the last of them is being made."""
+    while True:
+        ex = fresh()
+        levels = Levels(ex)
+        depth = 0
+        while True:
+            able = ex.able()
+            if not able:
+                ex.finish(classify(ex))
+                break
+            if depth >= max_steps:
+                ex.finish("cut")
+                break
+            if depth == len(path):
+                path.append(
+                    [
+                        (t.number, way)
+                        for t in reversed(able)
+                        for way in reversed(range(t.op.ways() if t.op is not None else 0))
+                    ]
+                )
+            number, way = path[depth][-1]
+            thread = ex.order[number]
+            levels.before(thread, way)
+            ex.step(thread, way)
+            depth += 1
+        yield ex, levels
+        ex.close()
+        while path:
+            path[-1].pop()
+            if path[-1]:
+                break
+            path.pop()
+        if not path:
+            return
+
+
+def guesses(fresh: Callable[[], Execution], walks: int, seed: int = 0) -> Iterator[float]:
+    """Knuth's estimate of the number of interleavings, from random walks: unbiased, and of great variance."""
+    chance = random.Random(seed)
+    for _ in range(walks):
+        ex = fresh()
+        weight = 1.0
+        while able := ex.able():
+            choices = [(t, w) for t in able for w in range(t.op.ways() if t.op is not None else 0)]
+            weight *= len(choices)
+            ex.step(*chance.choice(choices))
+        ex.close()
+        yield weight

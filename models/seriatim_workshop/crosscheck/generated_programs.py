@@ -1,0 +1,291 @@
+"""Random concurrent programs, as data: to check the explorer against brute force, and to test what must hold for all.
+
+A program is a list of threads, a thread a list of instructions. Everything is drawn from one number,
+so a program is named by its number.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from seriatim_models.explorer.model.world import Handle, World
+
+Instruction = tuple[Any, ...]
+
+SIMPLE = ("get", "set", "cas", "add", "fadd", "swap", "if", "ifelse")
+FLAVOURS: dict[str, tuple[str, ...]] = {
+    "cells": SIMPLE,
+    "adds": ("get", "add", "fadd", "if", "add"),
+    "locks": ("get", "set", "with", "with", "try", "acquire", "release", "if"),
+    "conditions": ("with_wait", "with_wait_if", "with_notify", "with_notify_all", "set", "set_notify"),
+    "timed": ("with_wait_timed", "with_wait", "with_notify", "set", "try_permit_timed", "restore"),
+    "semaphores": ("permit", "restore", "try_permit", "try_permit_timed", "get", "set", "permit"),
+    "joins": ("join", "join", "set", "get", "if", "spawn", "cas"),
+    "choices": ("choose", "choose_if", "choose_if", "set", "get", "if", "with", "with_notify", "with_wait"),
+    "clock": ("now", "advance", "if_late", "set", "get"),
+    "calls": ("call", "call", "set", "get", "call_cas"),
+    "all": (
+        *SIMPLE, "with", "try", "with_wait", "with_wait_if", "with_notify", "with_notify_all",
+        "permit", "restore", "try_permit", "join", "spawn", "choose", "choose_if", "acquire",
+        "release", "try_permit_timed", "with_wait_timed", "now", "advance", "call", "set_notify",
+    ),
+}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Generated:
+    """A program as data, and the setting it is meant for."""
+
+    number: int
+    flavour: str
+    threads: tuple[tuple[Instruction, ...], ...]
+    cells: int
+    permits: int
+    timeouts: int
+    spurious: int
+
+    @property
+    def real_time(self) -> bool:
+        return self.flavour in ("calls", "all")
+
+    def __call__(self, world: World) -> None:
+        Runner(self, world)
+
+    def __str__(self) -> str:
+        head = f"program {self.number} ({self.flavour}, {self.timeouts} time-outs, {self.spurious} spurious)"
+        return "\n".join([head, *(f"  t{k}: {list(t)}" for k, t in enumerate(self.threads))])
+
+
+class Runner:
+    """Interprets a generated program in a world. Its observations are the outcome."""
+
+    def __init__(self, program: Generated, world: World) -> None:
+        self.world = world
+        self.cells = [world.cell(0, name=f"x{k}") for k in range(program.cells)]
+        self.locks = [world.lock(name=f"m{k}") for k in range(2)]
+        self.conditions = [world.condition(m, name=f"c{k}") for k, m in enumerate(self.locks)]
+        self.semaphore = world.semaphore(program.permits, name="s")
+        self.seen: dict[str, list[object]] = {}
+        self.handles: list[Handle] = []
+        for k, body in enumerate(program.threads):
+            self.handles.append(world.spawn(self._thread(f"t{k}", body), name=f"t{k}"))
+        world.at_end(self._end)
+
+    def _thread(self, name: str, body: tuple[Instruction, ...]) -> Callable[[], None]:
+        seen = self.seen[name] = []
+        return lambda: self._run(name, seen, body)
+
+    def _end(self) -> None:
+        self.world.result(
+            (
+                tuple(c.get() for c in self.cells),
+                tuple(m.value is None for m in self.locks),
+                self.semaphore.value,
+                tuple(len(c.value) for c in self.conditions),
+                self.world.now(),
+                tuple(sorted((k, tuple(map(repr, v))) for k, v in self.seen.items())),
+            )
+        )
+
+    def _run(self, name: str, seen: list[object], body: tuple[Instruction, ...]) -> None:
+        for instruction in body:
+            what, *args = instruction
+            said = getattr(self, "do_" + what)(name, seen, *args)
+            if said is not None:
+                seen.append(said)
+
+    def do_get(self, name: str, seen: list[object], x: int) -> object:
+        return self.cells[x].get()
+
+    def do_set(self, name: str, seen: list[object], x: int, v: int) -> None:
+        self.cells[x].set(v)
+
+    def do_cas(self, name: str, seen: list[object], x: int, e: int, v: int) -> object:
+        return self.cells[x].compare_and_set(e, v)
+
+    def do_add(self, name: str, seen: list[object], x: int, v: int) -> None:
+        self.cells[x].add(v)
+
+    def do_fadd(self, name: str, seen: list[object], x: int, v: int) -> object:
+        return self.cells[x].get_and_add(v)
+
+    def do_swap(self, name: str, seen: list[object], x: int, v: int) -> object:
+        return self.cells[x].get_and_set(v)
+
+    def do_if(self, name: str, seen: list[object], x: int, v: int, body: Any) -> None:
+        if self.cells[x].get() == v:
+            self._run(name, seen, body)
+
+    def do_ifelse(
+        self, name: str, seen: list[object], x: int, v: int, body: Any, other: Any
+    ) -> None:
+        self._run(name, seen, body if self.cells[x].get() == v else other)
+
+    def do_with(self, name: str, seen: list[object], m: int, body: Any) -> None:
+        with self.locks[m]:
+            self._run(name, seen, body)
+
+    def do_try(self, name: str, seen: list[object], m: int, body: Any) -> object:
+        if not self.locks[m].try_acquire():
+            return "busy"
+        self._run(name, seen, body)
+        self.locks[m].release()
+        return None
+
+    def do_acquire(self, name: str, seen: list[object], m: int) -> None:
+        self.locks[m].acquire()
+
+    def do_release(self, name: str, seen: list[object], m: int) -> object:
+        try:
+            self.locks[m].release()
+        except RuntimeError:
+            return "not mine"
+        return None
+
+    def do_with_wait(self, name: str, seen: list[object], m: int) -> object:
+        with self.locks[m]:
+            return self.conditions[m].wait()
+
+    def do_with_wait_timed(self, name: str, seen: list[object], m: int) -> object:
+        with self.locks[m]:
+            return self.conditions[m].wait(1)
+
+    def do_with_wait_if(self, name: str, seen: list[object], m: int, x: int, v: int) -> None:
+        with self.locks[m]:
+            if self.cells[x].get() == v:
+                self.conditions[m].wait()
+
+    def do_with_notify(self, name: str, seen: list[object], m: int, n: int) -> None:
+        with self.locks[m]:
+            self.conditions[m].notify(n)
+
+    def do_with_notify_all(self, name: str, seen: list[object], m: int) -> None:
+        with self.locks[m]:
+            self.conditions[m].notify_all()
+
+    def do_set_notify(self, name: str, seen: list[object], m: int, x: int, v: int) -> None:
+        with self.locks[m]:
+            self.cells[x].set(v)
+            self.conditions[m].notify()
+
+    def do_permit(self, name: str, seen: list[object]) -> None:
+        self.semaphore.acquire()
+
+    def do_restore(self, name: str, seen: list[object], n: int) -> None:
+        self.semaphore.release(n)
+
+    def do_try_permit(self, name: str, seen: list[object]) -> object:
+        return self.semaphore.try_acquire()
+
+    def do_try_permit_timed(self, name: str, seen: list[object]) -> object:
+        return self.semaphore.try_acquire(1)
+
+    def do_join(self, name: str, seen: list[object], k: int) -> None:
+        self.handles[k % len(self.handles)].join()
+
+    def do_spawn(self, name: str, seen: list[object], body: Any, join: bool) -> None:
+        child = f"{name}/{len(seen)}"
+        while child in self.seen:
+            child += "'"
+        handle = self.world.spawn(self._thread(child, body))
+        if join:
+            handle.join()
+
+    def do_choose(self, name: str, seen: list[object], n: int) -> object:
+        return self.world.choose(n)
+
+    def do_choose_if(self, name: str, seen: list[object], n: int, way: int, body: Any) -> None:
+        if self.world.choose(n) == way:
+            self._run(name, seen, body)
+
+    def do_now(self, name: str, seen: list[object]) -> object:
+        return self.world.now()
+
+    def do_advance(self, name: str, seen: list[object], n: int) -> None:
+        self.world.advance(n)
+
+    def do_if_late(self, name: str, seen: list[object], n: int, body: Any) -> None:
+        if self.world.now() >= n:
+            self._run(name, seen, body)
+
+    def do_call(self, name: str, seen: list[object], x: int) -> object:
+        self.world.record("read", ph="invoke")
+        value = self.cells[x].get()
+        self.world.record("read", ph="ok")
+        return value
+
+    def do_call_cas(self, name: str, seen: list[object], x: int, e: int, v: int) -> object:
+        self.world.record("cas", ph="invoke")
+        ok = self.cells[x].compare_and_set(e, v)
+        self.world.record("cas", ph="ok" if ok else "fail")
+        return ok
+
+
+def generate(number: int) -> Generated:
+    """The program with this number."""
+    r = random.Random(number)
+    flavour = list(FLAVOURS)[number % len(FLAVOURS)]
+    threads = r.choice((2, 2, 2, 3, 3, 3, 3, 4, 4, 5))
+    cells = r.choice((1, 2, 2, 3))
+    room = {2: 5, 3: 3, 4: 2, 5: 1}[threads]
+
+    def instruction(depth: int) -> Instruction:
+        what = r.choice(FLAVOURS[flavour])
+        x, v, e = r.randrange(cells), r.randrange(3), r.randrange(2)
+        m = r.randrange(2) if r.random() < 0.3 else 0
+        if depth > 1 and what in ("if", "ifelse", "with", "try", "spawn", "choose_if", "if_late"):
+            what = "get" if r.random() < 0.5 else "set"
+        if what == "get" or what == "call":
+            return (what, x)
+        if what in ("set", "swap", "add", "fadd"):
+            return (what, x, v)
+        if what in ("cas", "call_cas"):
+            return (what, x, e, v)
+        if what == "if":
+            return (what, x, e, body(depth + 1, 2))
+        if what == "ifelse":
+            return (what, x, e, body(depth + 1, 1), body(depth + 1, 1))
+        if what in ("with", "try"):
+            return (what, m, body(depth + 1, 2))
+        if what in ("acquire", "release", "with_wait", "with_wait_timed", "with_notify_all"):
+            return (what, m)
+        if what in ("with_wait_if", "set_notify"):
+            return (what, m, x, e)
+        if what == "with_notify":
+            return (what, m, r.choice((1, 1, 2)))
+        if what == "restore":
+            return (what, r.choice((1, 1, 2)))
+        if what == "join":
+            return (what, r.randrange(threads))
+        if what == "spawn":
+            return (what, body(depth + 1, 2), r.random() < 0.5)
+        if what == "choose":
+            return (what, r.choice((2, 2, 3)))
+        if what == "choose_if":
+            n = r.choice((2, 2, 3))
+            return (what, n, r.randrange(n), body(depth + 1, 2))
+        if what == "advance":
+            return (what, 1 + v)
+        if what == "if_late":
+            return (what, 1 + v, body(depth + 1, 2))
+        return (what,)
+
+    def body(depth: int, most: int) -> tuple[Instruction, ...]:
+        return tuple(instruction(depth) for _ in range(r.randint(1, most)))
+
+    if flavour in ("conditions", "timed", "all"):  # their instructions are several steps each
+        room = max(room - 1, 1)
+    if flavour == "calls":
+        room = 2 if threads == 2 else 1
+    return Generated(
+        number,
+        flavour,
+        tuple(body(0, room) for _ in range(threads)),
+        cells,
+        r.choice((0, 1, 1, 2)),
+        r.choice((0, 1, 1, 2)) if flavour in ("timed", "semaphores", "all") else 0,
+        r.choice((0, 0, 1)) if flavour in ("conditions", "timed") else 0,
+    )

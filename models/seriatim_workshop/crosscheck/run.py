@@ -1,0 +1,222 @@
+"""The explorer against brute force, over generated programs.
+
+For each program: the set of Foata normal forms that optimal DPOR visits equals the set over *all* interleavings;
+each is visited once and nothing is visited in vain; and all interleavings with one normal form end in the same
+state with the same results (which is what independence means).
+
+    python -m seriatim_workshop.crosscheck.run --programs 20000 --resume FILE
+
+So many programs must agree; those with too many interleavings are left out, counted, and replaced by others.
+The file remembers which explorer agreed: after a change of its source the comparison begins anew.
+"""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import inspect
+import json
+import sys
+import time
+from collections import Counter
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from seriatim_models.explorer.model import execution, operations, world
+from seriatim_models.explorer.search import dpor, runner
+from seriatim_models.explorer.search.dpor import Dpor
+from seriatim_models.explorer.search.runner import Limits, Program, Runner, Setting
+from seriatim_models.explorer.trace import foata, termination
+from seriatim_workshop.crosscheck import brute_force, generated_programs
+from seriatim_workshop.crosscheck.brute_force import guesses, interleavings
+from seriatim_workshop.crosscheck.generated_programs import Generated, generate
+
+BRUTE_MAX = 1500
+"""Programs with more interleavings are left out, and counted: they take too long, not too much thought."""
+
+WALKS = 20
+"""Random walks to guess whether a program is one of these."""
+
+JUDGED = (
+    brute_force, generated_programs, dpor, runner, execution, operations, world, foata, termination,
+)  # fmt: skip
+"""Modules on which the finding depends."""
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """One program under both."""
+
+    interleavings: int
+    traces: int
+    wrong: str = ""
+    """What differs; empty if nothing does."""
+    too_large: bool = False
+    kinds: frozenset[str] = frozenset()
+    """Ends that were seen."""
+
+
+def compare(
+    program: Program,
+    *,
+    real_time: bool = False,
+    timeouts: int = 1,
+    spurious: int = 0,
+    most: int = BRUTE_MAX,
+) -> Comparison:
+    """Explore `program` both ways."""
+    setting = Setting(real_time, timeouts, spurious, stuck_ok=True)
+    runner = Runner(program, setting, Limits(keep_going=True))
+    guess = sum(guesses(runner.fresh, WALKS)) / WALKS
+    if guess > 1.5 * most:
+        return Comparison(0, 0, too_large=True)
+    outcomes: dict[bytes, tuple[str, tuple[str, ...]]] = {}
+    count = 0
+    ends: set[str] = set()
+    for ex, levels in interleavings(runner.fresh):
+        count += 1
+        if count > most:
+            ex.close()
+            return Comparison(count, 0, too_large=True)
+        for check in ex.world.checks:
+            check()
+        ends.add(ex.end)
+        outcome = (ex.end, tuple(map(repr, ex.world.results)))
+        name = levels.digest()
+        if outcomes.setdefault(name, outcome) != outcome:
+            wrong = f"one trace, two outcomes: {outcomes[name]} and {outcome}"
+            ex.close()
+            return Comparison(count, len(outcomes), wrong)
+    other = Runner(program, setting, Limits(keep_going=True))
+    Dpor(real_time=real_time).search(other)
+    seen = other.seen.kept if other.seen is not None else set()
+    wrong = ""
+    if seen != outcomes.keys():
+        missing, extra = len(outcomes.keys() - seen), len(seen - outcomes.keys())
+        wrong = f"of {len(outcomes)} traces {missing} were missed and {extra} are not traces at all"
+    elif other.complete != len(outcomes) or other.redundant or other.blocked or other.cut:
+        wrong = (
+            f"{len(outcomes)} traces, but {other.complete} complete executions, {other.redundant} redundant, "
+            f"{other.blocked} blocked, {other.cut} cut"
+        )
+    elif Counter({repr(o): n for o, n in other.outcomes.items()}) != Counter(
+        result for _, results in outcomes.values() for result in results
+    ):
+        wrong = "the outcomes differ"
+    return Comparison(count, len(outcomes), wrong, kinds=frozenset(ends))
+
+
+def compare_generated(program: Generated, most: int = BRUTE_MAX) -> Comparison:
+    """`compare` with the setting that the program is meant for."""
+    return compare(
+        program,
+        real_time=program.real_time,
+        timeouts=program.timeouts,
+        spurious=program.spurious,
+        most=most,
+    )
+
+
+def judged() -> str:
+    """A hash of the source on which the finding depends."""
+    digest = hashlib.blake2b(digest_size=8)
+    for file in (__file__, *(inspect.getfile(module) for module in JUDGED)):
+        digest.update(Path(file).read_bytes())
+    return digest.hexdigest()
+
+
+@dataclass
+class Tally:
+    """How far the comparison got."""
+
+    at: int
+    """Number of the next program."""
+    agreed: int = 0
+    large: int = 0
+    interleavings: int = 0
+    traces: int = 0
+    ends: Counter[str] = field(default_factory=Counter)
+    """In how many programs each end was seen."""
+
+    def add(self, found: Comparison) -> None:
+        self.at += 1
+        if found.too_large:
+            self.large += 1
+            return
+        self.agreed += 1
+        self.interleavings += found.interleavings
+        self.traces += found.traces
+        self.ends.update(found.kinds)
+
+    def save(self, path: Path) -> None:
+        draft = path.with_suffix(".draft")
+        draft.write_text(json.dumps({**vars(self), "source": judged()}))
+        draft.replace(path)
+
+    @classmethod
+    def load(cls, path: Path, first: int) -> Tally:
+        """What a file remembers, if it is of this explorer."""
+        if not path.exists():
+            return cls(first)
+        said = json.loads(path.read_text())
+        if said.pop("source", None) != judged():
+            print(f"{path} is of another explorer: beginning anew", file=sys.stderr)
+            return cls(first)
+        return cls(**{**said, "ends": Counter(said["ends"])})
+
+
+def main(argv: list[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
+    parser.add_argument(
+        "--programs",
+        type=int,
+        default=2000,
+        help="how many programs must agree; those too large for brute force come on top",
+    )
+    parser.add_argument(
+        "--largest",
+        type=int,
+        default=BRUTE_MAX,
+        metavar="N",
+        help=f"leave out programs with more interleavings ({BRUTE_MAX}); fewer is quicker",
+    )
+    parser.add_argument("--first", type=int, default=0, help="number of the first one")
+    parser.add_argument("--resume", type=Path, help="file that remembers how far it got")
+    parser.add_argument("--seconds", type=float, help="stop after so long")
+    options = parser.parse_args(argv)
+    begun = told = time.monotonic()
+    tally = Tally(options.first)
+    if options.resume is not None:
+        tally = Tally.load(options.resume, options.first)
+    out_of_time = False
+    while tally.agreed < options.programs and not out_of_time:
+        program = generate(tally.at)
+        found = compare_generated(program, options.largest)
+        if found.wrong:
+            print(f"{program}\nWRONG: {found.wrong}")
+            return 1
+        tally.add(found)
+        now = time.monotonic()
+        out_of_time = options.seconds is not None and now - begun > options.seconds
+        if now - told > 2 or tally.agreed == options.programs or out_of_time:
+            told = now
+            if options.resume is not None:
+                tally.save(options.resume)
+            print(
+                f"\r{tally.agreed} of {options.programs} programs, {tally.interleavings} interleavings, "
+                f"{tally.traces} traces, {tally.large} too large, {now - begun:.0f} s ",
+                end="",
+                file=sys.stderr,
+                flush=True,
+            )
+    print(file=sys.stderr)
+    print(
+        f"{tally.agreed} programs agree with brute force: {tally.interleavings} interleavings, "
+        f"{tally.traces} traces; {tally.large} left out as too large; ends seen: "
+        + ", ".join(f"{k} in {v}" for k, v in sorted(tally.ends.items()))
+    )
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,409 @@
+"""Which step of the specification each operation of the reference is, and which field is which.
+
+A follower is told of every operation of an execution. It takes the step of the specification that the operation is,
+which must be possible there, and then compares every mapped field with the reference's own. Both can fail.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from types import ModuleType
+from typing import Any, cast
+
+import seriatim.queue as reference
+from seriatim_workshop.formal.concrete import Concrete, NotThat, Value
+from seriatim_workshop.formal.recorder import Event, RecordedCell
+from seriatim_workshop.formal.theory import load
+
+RANK = 1000
+"""Places of one sub-queue; the head of each is a multiple. A follower refuses to count further."""
+
+
+@dataclass(frozen=True)
+class Field:
+    """A field of the specification, and where it is in the reference."""
+
+    name: str
+    means: str
+    read: Callable[[], Iterable[tuple[tuple[Value, ...], Value]]]
+    """Arguments and values, as the reference has them now."""
+
+
+class Follower:
+    """Holds one execution against one system."""
+
+    system = ""
+
+    def __init__(self, lib: ModuleType, members: Iterable[str]) -> None:
+        self.lib = lib
+        self.state = Concrete(load(self.system), {sort: [] for sort in members})
+        self.steps = 0
+        """Steps of the specification that were taken."""
+
+    def fields(self) -> list[Field]:
+        raise NotImplementedError
+
+    def step(self, event: Event) -> None:
+        """Take the step that this is. Raises `NotThat`."""
+        raise NotImplementedError
+
+    def __call__(self, event: Event) -> None:
+        """Raises `NotThat` where the execution leaves the specification."""
+        before = self.steps
+        self.step(event)
+        if self.steps == before:
+            return
+        for field in self.fields():
+            for arguments, value in field.read():
+                ours = self.state.get(field.name, *arguments)
+                if ours != value:
+                    at = ", ".join(map(str, arguments))
+                    raise NotThat(
+                        f"after it {field.name}({at}) is {ours} in the specification, and {value} in {field.means}"
+                    )
+
+    def take(self, action: str, **parameters: Value) -> None:
+        self.state.take(action, **parameters)
+        self.steps += 1
+
+    def member(self, sort: str, name: str) -> bool:
+        """Make sure that there is such a member; True if it is new."""
+        if name in self.state.members[sort]:
+            return False
+        self.state.members[sort].append(name)
+        return True
+
+
+class Entries(Follower):
+    """`spec/induction/entries.py`."""
+
+    system = "entries"
+
+    def __init__(self, lib: ModuleType) -> None:
+        super().__init__(lib, ("Entry", "Consumer", "Thread", "Mark"))
+        self._entries: dict[str, reference.QueueEntry] = {}
+        self._consumers: dict[str, reference.Consumer] = {}
+        self._marks: list[reference.Pointer] = []
+        self._counting: dict[str, int] = {}
+        """Who has raised the depth, and not yet linked."""
+
+    def fields(self) -> list[Field]:
+        return [
+            Field(
+                "status",
+                "QueueEntry.state",
+                lambda: [((m,), self._status(e.state)) for m, e in self._entries.items()],
+            ),
+            Field(
+                "owner",
+                "QueueEntry.state, whose ACQUIRED it is",
+                lambda: [
+                    ((m,), _value(e.state).holder)
+                    for m, e in self._entries.items()
+                    if _value(e.state).holder
+                ],
+            ),
+            Field(
+                "place",
+                "QueueEntry.place()",
+                lambda: [((m,), place(e)) for m, e in self._entries.items()],
+            ),
+            Field(
+                "pointer",
+                "Consumer.pointer, the place of its entry",
+                lambda: [
+                    ((c,), place(_value(k.pointer).entry)) for c, k in self._consumers.items()
+                ],
+            ),
+            Field(
+                "mark",
+                "Consumer.pointer, the identity of the object",
+                lambda: [((c,), self._mark(_value(k.pointer))) for c, k in self._consumers.items()],
+            ),
+        ]
+
+    # ---- from the reference's values to the specification's
+
+    def _status(self, cell: object) -> str:
+        state = _value(cell)
+        return "RETURNED" if state is self.lib.RETURNED else str(state.name)
+
+    def _mark(self, pointer: reference.Pointer) -> str:
+        for i, known in enumerate(self._marks):
+            if known is pointer:
+                return f"k{i}"
+        self._marks.append(pointer)
+        name = f"k{len(self._marks) - 1}"
+        self.member("Mark", name)
+        return name
+
+    # ---- from the reference's operations to the specification's steps
+
+    def step(self, event: Event) -> None:
+        self.member("Thread", event.thread)
+        if event.what == "record":
+            self._record(event)
+        elif event.cell.endswith(".depth") and event.what == "add":
+            self._depth(event)
+        elif event.cell.endswith(".state"):
+            self._entry(event)
+        elif event.cell.endswith(".pointer"):
+            self._pointer(event)
+        elif event.cell.endswith(".next"):
+            self._next(event)
+        elif event.cell.endswith(".All.marked") and event.what == "set":
+            name = event.owner.consumer.name
+            if name in self._consumers:
+                del self._consumers[name]
+                self.take("unregister", c=name)
+
+    def _record(self, event: Event) -> None:
+        done = event.cell in ("release", "enqueue", "close", "check_status", "dequeue")
+        if event.cell == "notify" or (done and event.new.get("ph") == "ok"):
+            self.take("all_told", t=event.thread)
+
+    def _depth(self, event: Event) -> None:
+        if event.new > 0:
+            self._counting[event.thread] = self._counting.get(event.thread, 0) + 1
+            return
+        mine = [m for m in self._entries if self.state.get("disposing", event.thread, m)]
+        if not mine:
+            raise NotThat("uncount: this thread made no entry DEQUEUED that it has not taken away")
+        self.take("uncount", t=event.thread, e=mine[0])
+
+    def _next(self, event: Event) -> None:
+        node, t = event.new, event.thread
+        if linking(event):
+            if isinstance(node, self.lib.QueueEntry):
+                self._link(t, node)
+            elif isinstance(node, self.lib.ListEntry) and node.list_name.endswith(".All"):
+                self._register(node.consumer)
+        elif event.what == "get" and self.state.get("looking", t):
+            if isinstance(node, self.lib.QueueEntry):
+                self._go_on(t, node)
+            elif node is None and not isinstance(event.owner, self.lib.ListEntry):
+                self._fall_through(t, event.owner)
+
+    def _link(self, t: str, node: reference.QueueEntry) -> None:
+        m = node.message.id
+        self.member("Entry", m)
+        self._entries[m] = node
+        for c in self._consumers.values():
+            self.state.put("wants", c.name, m, c.has_interest(node))
+        self.state.put("immediate", m, node.message.immediate)
+        self.state.put("overtaking", self._overtaking(node))
+        if not self._counting.get(t):
+            raise NotThat("append: its thread has not raised the depth")
+        self._counting[t] -= 1
+        self.take("count", e=m)
+        if self._status(node.state) == "HELD":
+            self.take("hold", e=m, p=place(node))
+        else:
+            kind = "insert" if self.state.get("overtaking") else "append"
+            self.take(kind, t=t, e=m, p=place(node))
+
+    def _overtaking(self, node: reference.QueueEntry) -> bool:
+        return "." in node.list_name  # the sub-queues of a queue with priorities are numbered
+
+    def _register(self, consumer: reference.Consumer) -> None:
+        if not consumer.acquires:
+            return  # a browser's pointer is another matter: it says what was shown
+        self.member("Consumer", consumer.name)
+        for m, e in self._entries.items():
+            self.state.put("wants", consumer.name, m, consumer.has_interest(e))
+        mark = self._mark(_value(consumer.pointer))
+        self._consumers[consumer.name] = consumer
+        self.take("register", c=consumer.name, k=mark)
+
+    def _entry(self, event: Event) -> None:
+        m, t = event.owner.message.id, event.thread
+        if event.what == "get":
+            if self.state.allows("pass_by", t=t, e=m):
+                self.take("pass_by", t=t, e=m)
+            return
+        if m not in self._entries:
+            raise NotThat(f"{m} is not linked yet")
+        if event.what == "set":
+            raise NotThat(f"no step writes the state of {m} without a compare-and-set")
+        old, new = event.old.name, event.new.name
+        if not event.ok:
+            self._failed(event, m)
+        elif new == "ACQUIRED":
+            self.take("acquire", e=m, c=event.new.holder)
+        elif old == "ACQUIRED":
+            kind = "release" if new == "AVAILABLE" else "finish"
+            self.take(kind, t=t, e=m, c=event.old.holder)
+        elif old == "HELD":
+            self.take("unhold", t=t, e=m)
+        elif new == "DELETED":
+            self.take("bury", e=m)
+        else:
+            gives_up = event.owner.message.immediate and not event.owner.message.expires
+            self.take("give_up" if gives_up else "expire", t=t, e=m)
+
+    def _failed(self, event: Event, m: str) -> None:
+        immediate = event.owner.message.immediate and not event.owner.message.expires
+        if immediate and event.old is self.lib.AVAILABLE and event.new is self.lib.DEQUEUED:
+            self.take("leave_it", e=m)
+
+    def _pointer(self, event: Event) -> None:
+        c, t = event.owner.name, event.thread
+        if c not in self._consumers:
+            return
+        if event.what == "get":
+            self.take("look", t=t, c=c)
+        elif event.what == "cas" and event.ok:
+            if event.new.cause == "rewind":
+                owed = [m for m in self._entries if self.state.get("owes", t, m, c)]
+                if not owed:
+                    raise NotThat(f"rewind: {t} owes {c} none")
+                mark = self._mark(event.new)
+                self.take("rewind", t=t, e=owed[0], c=c, k=mark)
+            else:
+                mark = self._mark(event.new)
+                self.take("advance", t=t, k=mark)
+        elif event.what == "set":
+            raise NotThat(f"no step writes the pointer of {c} without a compare-and-set")
+
+    def _standing_at(self, t: str) -> str | None:
+        cursor = self.state.get("cursor", t)
+        return next((m for m, e in self._entries.items() if place(e) == cursor), None)
+
+    def _past_the_gone(self, t: str) -> None:
+        """What is gone may be passed at any time: it was seen before, or by whoever unlinked it."""
+        here = self._standing_at(t)
+        gone = here is not None and self.state.get("status", here) in ("DEQUEUED", "DELETED")
+        if here is not None and gone and not self.state.get("passed", t):
+            self.take("pass_by", t=t, e=here)
+
+    def _go_on(self, t: str, node: reference.QueueEntry) -> None:
+        self._past_the_gone(t)
+        m = node.message.id
+        if self.state.allows("go_on", t=t, n=m):
+            self.take("go_on", t=t, n=m)
+
+    def _fall_through(self, t: str, node: reference.Node) -> None:
+        """The end of a sub-queue was read: what comes next is the head of the one below."""
+        self._past_the_gone(t)
+        below = (node.rank + 1) * RANK
+        if self.state.allows("fall_through", t=t, q=below):
+            self.take("fall_through", t=t, q=below)
+
+
+class Lists(Follower):
+    """`spec/induction/lists.py`."""
+
+    system = "lists"
+
+    def __init__(self, lib: ModuleType) -> None:
+        super().__init__(lib, ("Consumer", "Thread"))
+        self._consumers: dict[str, reference.Consumer] = {}
+        self._linked: dict[str, list[reference.ListEntry]] = {}
+        """Every membership that there ever was, by consumer."""
+
+    def fields(self) -> list[Field]:
+        return [
+            Field(
+                "listed",
+                "Consumer.listed",
+                lambda: [
+                    ((c,), NAMES[k.listed])
+                    for c, k in self._consumers.items()
+                    if not self.state.get("between", c)
+                ],
+            ),
+            Field(
+                "member",
+                "the lists of QueueConsumerManager, unmarked nodes",
+                lambda: [
+                    ((c, kind), any(_list(n) == kind and not _value(n.marked) for n in nodes))
+                    for c, nodes in self._linked.items()
+                    for kind in NAMES.values()
+                ],
+            ),
+            Field(
+                "in_all",
+                "Queue.all",
+                lambda: [((c,), not _value(k.in_all.marked)) for c, k in self._consumers.items()],
+            ),
+        ]
+
+    def step(self, event: Event) -> None:
+        self.member("Thread", event.thread)
+        name, _, kind = event.cell.rpartition(".")
+        if event.what == "acquire" and kind == "moving":
+            self.take("lock", t=event.thread, c=name)
+        elif event.what == "release" and kind == "moving":
+            self.take("unlock", t=event.thread, c=name)
+        elif event.what == "record" and event.cell == "qcm_move":
+            self._move(event.thread, **event.new)
+        elif event.what == "record" and event.cell == "close" and event.new["ph"] == "invoke":
+            self._closing = event.new["sub"]
+        elif kind == "marked" and event.what == "set":
+            self._marked(event)
+        elif linking(event) and isinstance(event.new, self.lib.ListEntry):
+            self._linked_in(event.thread, event.new)
+
+    def _move(self, t: str, sub: str, old: str, new: str, at: str) -> None:
+        """To or from no list there is nothing to see but the record."""
+        if at == "leave":
+            self._to = NAMES[new]
+            if new == "Removed" and old == "NotInterested":
+                self.take("begin_to_leave", c=sub)
+            if old == "Removed":
+                self.take("leave", t=t, c=sub, to=self._to)
+        elif new == "Removed":
+            self.take("enter", t=t, c=sub)
+
+    def _marked(self, event: Event) -> None:
+        c = event.owner.consumer.name
+        if event.owner.list_name.endswith(".All"):
+            self.take("leave_all", c=c)
+        elif c in self._consumers:
+            self.take("leave", t=event.thread, c=c, to=self._to)
+
+    def _linked_in(self, t: str, node: reference.ListEntry) -> None:
+        consumer = node.consumer
+        if node.list_name.endswith(".All"):
+            self.member("Consumer", consumer.name)
+            self.state.put("acquires", consumer.name, consumer.acquires)
+            self._consumers[consumer.name] = consumer
+            self._linked[consumer.name] = []
+            self.take("join_all", c=consumer.name)
+        elif consumer.name in self._consumers:
+            self._linked[consumer.name].append(node)
+            self.take("enter", t=t, c=consumer.name)
+
+
+def linking(event: Event) -> bool:
+    """A node is linked behind the last."""
+    return event.cell.endswith(".next") and event.what == "cas" and event.ok and event.old is None
+
+
+NAMES = {
+    "Removed": "REMOVED",
+    "NonAcquiring": "NON_ACQUIRING",
+    "NotInterested": "NOT_INTERESTED",
+    "Interested": "INTERESTED",
+    "Notified": "NOTIFIED",
+}
+"""What the reference calls a list -> what the specification does."""
+
+
+def _list(node: reference.ListEntry) -> str:
+    """q.Interested.0 -> INTERESTED"""
+    return NAMES[node.list_name.split(".")[1]]
+
+
+def place(node: reference.Node) -> int:
+    """The place as one number: rank before order."""
+    rank, number = node.place()
+    if number >= RANK:
+        raise ValueError(f"a follower counts {RANK} entries of one priority, no more")
+    return rank * RANK + number
+
+
+def _value(cell: object) -> Any:  # Any: what the cell holds
+    """What a cell holds, without taking a step."""
+    return cast("RecordedCell[Any]", cell).value

@@ -1,0 +1,82 @@
+"""`spec/manifest.json`: each run of Spin, what it must find, and how many states that takes."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+
+from seriatim_workshop.formal import SPEC
+
+MANIFEST = SPEC / "manifest.json"
+SCHEMA = "seriatim-manifest/1"
+KINDS = {
+    "holds": "the model keeps the promise",
+    "fails": "a broken twin, which must be convicted",
+    "reached": "a probe: what the promise speaks of does happen, so that it is not empty",
+}
+
+
+@dataclass(frozen=True)
+class Run:
+    """One claim about one model."""
+
+    name: str
+    file: str
+    flags: list[str]
+    """Preprocessor flags; none is the model as it is right."""
+    claim: str | None
+    """The ltl formula; None asks for assertions and for threads that are stuck."""
+    property: str
+    kind: str
+    """One of `KINDS`."""
+    says: str
+    fair: bool
+    """Liveness, under weak fairness."""
+    states: int
+    """Stored states."""
+    depth: int
+    """The longest shortest path (safety, breadth first), or the depth of the search (liveness)."""
+    seconds: float
+    """Roughly, on a slow machine; not compared."""
+
+    def differs(self, other: Run) -> str:
+        """In what `other` is not what is pinned here; '' if in nothing."""
+        return ", ".join(
+            f"{what} {getattr(other, what)}, pinned {getattr(self, what)}"
+            for what in ("states", "depth")
+            if getattr(self, what) != getattr(other, what)
+        )
+
+
+@dataclass(frozen=True)
+class Manifest:
+    """All runs, and the Spin that they were measured with."""
+
+    spin: str
+    runs: list[Run]
+
+
+def read(path: Path = MANIFEST) -> Manifest:
+    """What is pinned. Raises ValueError, with file and field, if it is not what it should be."""
+    try:
+        data = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, json.JSONDecodeError) as error:
+        raise ValueError(f"{path}: {error}") from error
+    if not isinstance(data, dict) or data.get("schema") != SCHEMA:
+        raise ValueError(f"{path}: the field schema is not {SCHEMA!r}")
+    try:
+        found = Manifest(str(data["spin"]), [Run(**one) for one in data["runs"]])
+    except (KeyError, TypeError) as error:
+        raise ValueError(f"{path}: {error}") from error
+    for run in found.runs:
+        if run.kind not in KINDS:
+            raise ValueError(f"{path}: {run.name}: kind {run.kind!r} is none of {', '.join(KINDS)}")
+    return found
+
+
+def write(found: Manifest, path: Path = MANIFEST) -> None:
+    """Write the runs, their numbers as measured."""
+    rounded = [asdict(replace(run, seconds=round(run.seconds, 1))) for run in found.runs]
+    text = json.dumps({"schema": SCHEMA, "spin": found.spin, "runs": rounded}, indent=1)
+    path.write_text(text + "\n", encoding="utf-8")

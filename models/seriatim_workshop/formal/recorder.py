@@ -1,0 +1,158 @@
+"""Everything that the reference does to shared objects, one after another, while the explorer runs it.
+
+A program is given this instead of its world. Each operation is passed on, is one step as ever,
+and is written down with its thread, the object that owns the cell, and the value read or written.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from types import TracebackType
+from typing import Any, Generic, Self, TypeVar, cast
+
+from seriatim.host import Watch
+from seriatim_models.explorer import World
+from seriatim_models.explorer.model.world import Cell, Lock
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class Event:
+    """One operation, or something that was put on record."""
+
+    step: int
+    thread: str
+    what: str
+    """get, set, cas, add, acquire, release; or record"""
+    cell: str
+    """The name of the cell, of the lock, or of the record."""
+    owner: Any
+    """What the cell belongs to: an entry, a consumer, a list entry; None if nobody watches it. Any: it is the
+    reference's own object, or a mutant's."""
+    old: Any
+    """The value expected by a compare-and-set; nothing else has one. Any: whatever cells hold."""
+    new: Any
+    """The value read, written or added; of a record its fields."""
+    ok: bool = True
+
+    def __str__(self) -> str:
+        said = f"{self.cell}.{self.what}" if self.what != "record" else f"record {self.cell}"
+        change = f"({self.old!r} -> {self.new!r})" if self.what == "cas" else f"({self.new!r})"
+        return f"{self.thread}: {said}{change}{'' if self.ok else ' failed'}"
+
+
+class RecordedCell(Generic[T]):
+    """A cell that writes down what is done to it."""
+
+    def __init__(self, recorder: Recorder, inner: Cell[T], name: str, owner: object) -> None:
+        self._recorder, self._inner, self._name, self._owner = recorder, inner, name, owner
+
+    @property
+    def value(self) -> T:
+        """What is in it, without a step."""
+        return cast(T, self._inner.value)
+
+    def get(self) -> T:
+        value = self._inner.get()
+        self._note("get", value)
+        return value
+
+    def set(self, value: T) -> None:
+        self._inner.set(value)
+        self._note("set", value)
+
+    def compare_and_set(self, expected: T, new: T) -> bool:
+        ok = self._inner.compare_and_set(expected, new)
+        self._note("cas", new, expected, ok)
+        return ok
+
+    def get_and_set(self, value: T) -> T:
+        old = self._inner.get_and_set(value)
+        self._note("set", value)
+        return old
+
+    def get_and_add(self: RecordedCell[int], amount: int) -> int:
+        old = self._inner.get_and_add(amount)
+        self._note("add", amount)
+        return old
+
+    def add(self: RecordedCell[int], amount: int) -> None:
+        self._inner.add(amount)
+        self._note("add", amount)
+
+    def _note(self, what: str, new: object, old: object = None, ok: bool = True) -> None:
+        self._recorder.note(what, self._name, self._owner, old, new, ok)
+
+
+class RecordedLock:
+    """A lock that writes down who takes it and gives it back."""
+
+    def __init__(self, recorder: Recorder, inner: Lock, name: str) -> None:
+        self._recorder, self._inner, self._name = recorder, inner, name
+
+    def acquire(self) -> None:
+        self._inner.acquire()
+        self._recorder.note("acquire", self._name)
+
+    def try_acquire(self) -> bool:
+        ok = self._inner.try_acquire()
+        self._recorder.note("acquire", self._name, ok=ok)
+        return ok
+
+    def release(self) -> None:
+        self._inner.release()
+        self._recorder.note("release", self._name)
+
+    def __enter__(self) -> Self:
+        self.acquire()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._inner.__exit__(kind, error, trace)
+        self._recorder.note("release", self._name)
+
+
+@dataclass
+class Recorder:
+    """In the place of a world. What it does not know the world does."""
+
+    world: World
+    listener: Callable[[Event], None]
+    """Told of each event before anything else happens."""
+
+    @property
+    def host(self) -> Recorder:
+        return self
+
+    def cell(self, value: T, name: str = "", watch: Watch[T] | None = None) -> RecordedCell[T]:
+        owner = getattr(watch, "__self__", None)
+        return RecordedCell(self, self.world.cell(value, name, watch), name, owner)
+
+    def lock(self, name: str = "") -> RecordedLock:
+        return RecordedLock(self, self.world.lock(name), name)
+
+    def record(self, ev: str, /, **args: object) -> None:
+        self.world.record(ev, **args)
+        self.note("record", ev, new=args)
+
+    def note(
+        self,
+        what: str,
+        cell: str,
+        owner: object = None,
+        old: object = None,
+        new: object = None,
+        ok: bool = True,
+    ) -> None:
+        thread = self.world.thread or "set-up"
+        self.listener(Event(self.world.steps, thread, what, cell, owner, old, new, ok))
+
+    def __getattr__(self, name: str) -> Any:  # Any: whatever the world has of that name
+        return getattr(self.world, name)

@@ -1,0 +1,203 @@
+"""Run the Promela models and compare with what is pinned.
+
+python -m seriatim_workshop.formal.spin                 # all; exit 1 on any difference, 2 if Spin or gcc is missing
+python -m seriatim_workshop.formal.spin NAME ...        # some, by name or the beginning of a name
+python -m seriatim_workshop.formal.spin --show NAME     # and the counterexamples, in columns
+python -m seriatim_workshop.formal.spin --pin           # write states and depth as measured into the manifest
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import tempfile
+from collections.abc import Callable, Iterable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
+from itertools import groupby
+from pathlib import Path
+
+from rich.console import Console
+from rich.table import Table
+
+from seriatim_workshop.formal import manifest, pan, tools, trail
+from seriatim_workshop.formal.manifest import Manifest, Run
+
+JOBS = 2
+ACCOUNT_MAX = 5000
+"""Lines of Spin's account of a trail that are made into columns; beyond that nobody reads them."""
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """One run as it came out."""
+
+    pinned: Run
+    measured: Run
+    """The same with states, depth and seconds as measured."""
+    verdict: str
+    """`holds` or `fails`."""
+    wrong: bool
+    """Its verdict is not the one that it must have."""
+    differs: str
+    """In which numbers it differs from what is pinned; '' if in none."""
+    case: str
+    """The counterexample, if there is one."""
+
+
+def expected(kind: str) -> str:
+    """The verdict that a run of this kind must have: a probe is a claim that must fail."""
+    return "holds" if kind == "holds" else "fails"
+
+
+def carry_out(
+    runs: Iterable[Run], folder: Path, ended: Callable[[Outcome], None], show: bool = False
+) -> list[Outcome]:
+    """All runs, models in parallel, each compiled once."""
+    kinds = sorted(runs, key=_model)
+    groups = [list(group) for _, group in groupby(kinds, key=_model)]
+
+    def one(group: list[Run]) -> list[Outcome]:
+        first = group[0]
+        claims = first.claim is not None
+        model = pan.build(first.file, first.flags, folder, fair=first.fair, claims=claims)
+        found = []
+        for run in group:
+            outcome = judge(run, model, show)
+            ended(outcome)
+            found.append(outcome)
+        return found
+
+    with ThreadPoolExecutor(JOBS) as pool:
+        return [outcome for part in pool.map(one, groups) for outcome in part]
+
+
+def _model(run: Run) -> tuple[str, list[str], bool, bool]:
+    return (run.file, run.flags, run.fair, run.claim is None)
+
+
+def judge(run: Run, model: pan.Model, show: bool = False) -> Outcome:
+    """One claim about a compiled model; a counterexample that nobody waits for is not made readable."""
+    found = model.search(run.claim)
+    verdict = "fails" if found.errors else "holds"
+    measured = replace(run, states=found.states, depth=found.depth, seconds=found.seconds)
+    wrong = verdict != expected(run.kind)
+    case = ""
+    if found.trail is not None and (show or wrong):
+        account = model.replay(found.trail)
+        if account.count("\n") > ACCOUNT_MAX:  # a depth-first trail of a cycle can be very long
+            case = f"{run.name}: {found.depth} steps, too many to show; the claim is {run.claim}"
+        else:
+            source = model.source.read_text(encoding="utf-8")
+            case = str(trail.readable(run, source, account))
+    return Outcome(run, measured, verdict, wrong, run.differs(measured), case)
+
+
+def table(found: list[Outcome]) -> Table:
+    """What came out, one row a run."""
+    rows = Table(title="Promela models", title_justify="left", box=None, pad_edge=False)
+    for name in ("id", "run", "what", "must", "is"):
+        rows.add_column(name, overflow="fold")
+    for name in ("states", "depth", "seconds"):
+        rows.add_column(name, justify="right")
+    for o in found:
+        flag = o.verdict
+        if o.wrong or o.differs:
+            flag += " [red]WRONG[/]" if o.wrong else " [yellow]differs[/]"
+        rows.add_row(
+            o.pinned.property,
+            o.pinned.name,
+            o.pinned.says,
+            {"reached": "be reached"}.get(o.pinned.kind, o.pinned.kind),
+            flag,
+            f"{o.measured.states:,}",
+            str(o.measured.depth),
+            f"{o.measured.seconds:.1f}",
+        )
+    return rows
+
+
+def select(runs: list[Run], names: list[str]) -> list[Run]:
+    """The runs that are named, or all. Raises ValueError for a name that fits none."""
+    for name in names:
+        if not any(run.name.startswith(name) for run in runs):
+            raise ValueError(
+                f"no run is called {name}; they are: {', '.join(r.name for r in runs)}"
+            )
+    return [run for run in runs if not names or any(run.name.startswith(n) for n in names)]
+
+
+def main(args: list[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(
+        prog="python -m seriatim_workshop.formal.spin",
+        description="Run the Promela models under Spin and compare with what is pinned. "
+        "Exit code 1: a verdict or a number is not as pinned; 2: Spin or gcc is missing; "
+        "3: a search did not come to an end.",
+    )
+    parser.add_argument("names", nargs="*", metavar="NAME", help="a run, or how its name begins")
+    parser.add_argument("--show", action="store_true", help="print counterexamples too")
+    parser.add_argument("--pin", action="store_true", help="write what was measured")
+    asked = parser.parse_args(args)
+    console = Console(soft_wrap=False)
+    try:
+        pinned = manifest.read()
+        runs = select(pinned.runs, asked.names)
+        tools.ensure()
+    except (ValueError, tools.Missing) as why:
+        print(f"{why}", file=sys.stderr)
+        return 2
+    version = tools.version()
+    console.print(f"{version}, {len(runs)} runs")
+    count = 0
+
+    def ended(outcome: Outcome) -> None:
+        nonlocal count
+        count += 1
+        mark = "!" if outcome.wrong or outcome.differs else " "
+        console.print(f"{mark} {count:3}/{len(runs)} {outcome.pinned.name}", highlight=False)
+
+    with tempfile.TemporaryDirectory(prefix="seriatim-spin-") as folder:
+        try:
+            found = carry_out(runs, Path(folder), ended, asked.show)
+        except pan.SpinFailed as why:
+            print(why, file=sys.stderr)
+            return 3
+        found.sort(key=lambda o: runs.index(o.pinned))
+    console.print(table(found))
+    for o in found:
+        if o.case:
+            print(f"\n{o.case}")
+    if asked.pin:
+        by_name = {o.pinned.name: o.measured for o in found}
+        manifest.write(Manifest(version, [by_name.get(run.name, run) for run in pinned.runs]))
+        pinned, found = manifest.read(), [replace(o, differs="") for o in found]
+    said, failed = conclusion(found, version, pinned.spin)
+    console.print(said, highlight=False)
+    states = sum(o.measured.states for o in found)
+    console.print(f"{len(found)} runs, {states:,} states, {failed} not as they must be")
+    return int(failed > 0)
+
+
+def conclusion(found: list[Outcome], version: str, pinned_with: str) -> tuple[str, int]:
+    """What is wrong, in words, and how many runs that fails.
+
+    A wrong verdict always does. How many states a search stores is Spin's own affair:
+    with another version than the numbers were pinned with a difference is said, and explained, and no failure.
+    """
+    wrong = [o for o in found if o.wrong]
+    differ = [o for o in found if o.differs]
+    lines = [f"{o.pinned.name}: {o.verdict}, and must not" for o in wrong]
+    lines += [f"{o.pinned.name}: {o.differs}" for o in differ]
+    if version == pinned_with:
+        return "\n".join(lines), len({o.pinned.name for o in (*wrong, *differ)})
+    if differ:
+        lines.append(
+            f"The numbers in spec/manifest.json were measured with {pinned_with}; this is {version}. "
+            f"Another version may store states otherwise, so the {len(differ)} differences above are no failures. "
+            "The verdicts do not depend on the version, and count."
+        )
+    return "\n".join(lines), len(wrong)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,267 @@
+"""Everything that can judge a reference, each for a moment, the cheapest first: the first to convict it says so.
+
+It takes whatever the modules of `seriatim` are at the time of import.
+"""
+
+from __future__ import annotations
+
+import resource
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from functools import partial
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis.stateful import run_state_machine_as_test
+
+import seriatim.queue as reference
+from seriatim.host import Threads
+from seriatim_models.explorer import Pos
+from seriatim_models.machines.queue import concurrent, threads
+from seriatim_models.machines.queue.generated_programs import Plan, plans
+from seriatim_models.machines.queue.regression_seeds import CORNERS
+from seriatim_models.machines.queue.sequential import KINDS, machine
+from seriatim_models.programs import PROGRAMS, check_program, mutant_modules
+from seriatim_models.properties import Verdict
+
+SETTINGS = settings(
+    max_examples=150,
+    stateful_step_count=35,
+    derandomize=True,
+    database=None,
+    deadline=None,
+    phases=[Phase.generate],
+    suppress_health_check=list(HealthCheck),
+    report_multiple_bugs=False,
+)
+
+
+TESTS = Path(__file__).parents[3] / "tests"
+
+
+def calls(examples: int) -> None:
+    """The queue against the model, call by call."""
+    some = settings(SETTINGS, max_examples=examples)
+    for kind in KINDS:
+        run_state_machine_as_test(machine(kind, reference), settings=some)
+
+
+def schedules() -> None:
+    """Drawn programs over the queue under some of their schedules."""
+
+    @settings(SETTINGS, max_examples=60)
+    @given(plans())
+    def look(plan: Plan) -> None:
+        result = concurrent.run(plan, executions=25, shrink=0)
+        assert result.verdict != "violated", result.why
+
+    look()
+
+
+def corners(executions: int) -> None:
+    """The plans that drawing comes upon too rarely."""
+    for plan in CORNERS.values():
+        result = concurrent.run(plan, executions=executions, shrink=0)
+        assert result.verdict != "violated", result.why
+
+
+def programs(file: str, executions: int) -> None:
+    """The closed programs over a reference: the first schedules in order, and half as many by chance."""
+    for program in PROGRAMS.values():
+        if program.reference == file:
+            result = check_program(program, max_executions=executions, shrink=0)
+            assert result.verdict is not Verdict.VIOLATED, f"{program.id}: {result.explored.why}"
+            silent = [f.property for f in result.findings if not f.n_tested]
+            complete = result.explored.exhausted
+            assert not (complete and silent), f"{program.id}: nothing was left to test of {silent}"
+            if not complete:
+                drawn = check_program(
+                    program, strategy=Pos(seed=1), max_executions=executions // 2, shrink=0
+                )
+                why = f"{program.id}: {drawn.explored.why}"
+                assert drawn.verdict is not Verdict.VIOLATED, why
+
+
+SLOW = ("test_drawn", "test_law", "test_threads")
+"""Files of tests that take their time: they come last, for the first test to fail ends it."""
+
+
+class _Failed:
+    """A plugin that remembers the first test to fail, and why."""
+
+    first = ""
+
+    def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
+        items.sort(key=lambda item: item.path.stem in SLOW)
+
+    def pytest_exception_interact(
+        self, node: pytest.Item | pytest.Collector, call: pytest.CallInfo[object]
+    ) -> None:
+        error = call.excinfo.value if call.excinfo is not None else None
+        words = str(error).strip().splitlines() or [""]
+        self.first = self.first or f"{node.name}: {type(error).__name__}: {words[0]}"
+
+
+def _no_other_text(reference: str) -> str:
+    """In place of `variants.source`: a known mutant is a mutant of the right text, and says nothing of this one."""
+    pytest.skip("asks for a known mutant")
+
+
+def tests(*shelves: str) -> None:
+    """The reference's own tests. Those that load a known mutant are left out: it is not what is judged."""
+    options = [
+        "-x",
+        "-q",
+        "-p",
+        "no:cacheprovider",
+        "--no-header",
+        "--timeout=30",
+        "--tb=no",
+        "--assert=plain",
+    ]
+    failed = _Failed()
+    settings.register_profile("judging", SETTINGS)
+    settings.load_profile("judging")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(mutant_modules, "source", _no_other_text)
+        code = pytest.main(
+            [*options, "-m", "not slow", *(str(TESTS / s) for s in shelves)], plugins=[failed]
+        )
+    assert code == 0, failed.first or f"pytest ended with {code}"
+
+
+def on_threads() -> None:
+    @settings(SETTINGS, max_examples=20)
+    @given(plans(threads=4, operations=4))
+    def look(plan: Plan) -> None:
+        wrong = threads.stress(plan, 3)
+        assert wrong is None, wrong
+
+    look()
+
+
+def host() -> None:
+    """What `Threads` promises of locks, conditions, semaphores and cells that the queue has no use for."""
+    h = Threads()
+    lock = h.lock()
+    assert lock.try_acquire(), "a free lock can be taken"
+    assert not lock.try_acquire(), "a lock that is held cannot"
+    lock.release()
+    with lock as held:
+        assert held is lock, "with gives the lock"
+        assert not lock.try_acquire(), "with holds the lock"
+    assert lock.try_acquire(), "and lets it go"
+    lock.release()
+    lock.acquire()
+    assert not lock.try_acquire(), "acquire holds the lock"
+    lock.release()
+    permits = h.semaphore(1)
+    assert permits.try_acquire(), "a permit that is there is taken"
+    assert not permits.try_acquire(), "one that is not there is not"
+    assert not permits.try_acquire(0.01), "not even after a while"
+    permits.release(2)
+    permits.acquire()
+    assert permits.try_acquire(0.01), "two were given"
+    assert not permits.try_acquire(), "and both are taken"
+    condition = h.condition(lock)
+    with lock:
+        assert not condition.wait(0.01), "nobody notified"
+    woken: list[bool] = []
+
+    def wait() -> None:
+        with lock:
+            woken.append(condition.wait(5))
+
+    waiter = threading.Thread(target=wait, daemon=True)
+    waiter.start()
+    while waiter.is_alive():
+        with lock:
+            condition.notify_all()
+        waiter.join(0.01)
+    assert woken == [True], "a waiter is woken"
+    seen: list[tuple[str, int, int, bool]] = []
+    cell = h.cell(1, watch=lambda c: seen.append((c.op, c.old, c.new, c.ok)))
+    assert not cell.compare_and_set(2, 3), "the value was another"
+    assert cell.compare_and_set(1, 2), "the value was that"
+    assert cell.get_and_set(5) == 2, "the old value is told"
+    assert cell.get_and_add(2) == 5, "the old value is told"
+    cell.add(1)
+    cell.set(0)
+    assert cell.get() == 0, "the last value is read"
+    assert seen == [
+        ("cas", 1, 3, False),
+        ("cas", 1, 2, True),
+        ("swap", 2, 5, True),
+        ("add", 5, 7, True),
+        ("add", 7, 8, True),
+        ("set", 8, 0, True),
+    ], "a watcher sees each change once, in order"
+    one, other = h.cell(0), h.cell(list[int]())
+    assert other.compare_and_set([], [1]), "values are compared by =="
+    assert one.compare_and_set(0, 1), "a cell without a watcher can be set"
+    odd = h.cell(float("nan"))
+    assert odd.compare_and_set(odd.get(), 0.0), "what is the same object is the same value"
+    told: list[tuple[int, str, str, dict[str, object]]] = []
+    before = h.now()
+    Threads(lambda *said: told.append(said)).record("x", a=1)
+    h.record("nobody listens")
+    ((at, who, ev, fields),) = told
+    assert (who, ev, fields) == (threading.current_thread().name, "x", {"a": 1}), "what is told"
+    assert before <= at <= h.now(), "and when"
+    try:
+        h.condition(object())  # type: ignore[arg-type]
+    except TypeError:
+        return
+    raise AssertionError("a condition needs a lock of this host")
+
+
+Judge = tuple[int, Callable[[], None]]
+"""Seconds of the processor after which it goes round in circles, about six times what it takes; and what to run."""
+
+
+def judges(file: str) -> Iterator[Judge]:
+    """Who judges a reference, the cheapest first."""
+    if file == "host":
+        yield 5, host
+        yield 60, partial(tests, "client", "log", "fair")
+    if file in ("queue", "host"):
+        yield 10, partial(programs, "queue", 6)
+        yield 10, partial(tests, "machines/test_reference.py")
+        yield 10, partial(calls, 20)
+        yield 10, partial(corners, 40)
+        yield 30, partial(calls, 150)
+        yield 30, partial(programs, "queue", 120)
+        yield 10, partial(corners, 300)
+        yield 40, schedules
+        yield 10, on_threads
+    else:
+        yield 10, partial(programs, file, 6)
+        yield 60, partial(tests, file)
+        yield 60, partial(programs, file, 120)
+
+
+def allow(seconds: int) -> None:
+    """End this process when it has used so many seconds of the processor from now on."""
+    used = resource.getrusage(resource.RUSAGE_SELF)
+    soft = int(used.ru_utime + used.ru_stime) + 1 + seconds
+    resource.setrlimit(resource.RLIMIT_CPU, (soft, resource.getrlimit(resource.RLIMIT_CPU)[1]))
+
+
+def main(arguments: list[str]) -> int:
+    """Judge the reference of that name; the last line says who convicted it."""
+    for seconds, judge in judges(arguments[0]):
+        allow(seconds)
+        try:
+            judge()
+        except BaseException as error:
+            words = str(error).splitlines() or [""]
+            who = judge.func if isinstance(judge, partial) else judge
+            print(f"{who.__name__}: {type(error).__name__}: {words[0]}")
+            return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

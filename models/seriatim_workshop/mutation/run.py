@@ -1,0 +1,235 @@
+"""Wrong references by the hundred, made by rule: how many do the programs, the machines and the tests catch?
+
+`python -m seriatim_workshop.mutation.run [--file NAME] [--sample N] [--seed S] [--list]`: a journal under build/
+remembers what was tried, so that a run that was stopped goes on, and a larger sample needs only the rest.
+A fate is remembered by the function that was changed: `--again` tries survivors once more, `--fresh` everything.
+
+The tools that exist change the file in place, or know only the mutants that a test runner of theirs can switch on;
+here a mutant is a module of its own in a process of its own, and nobody else sees it.
+A process is forked from a server that has everything loaded but the references, and its seconds are those of the
+processor, so that a busy machine does not make a slow mutant look like an endless one.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import multiprocessing
+import random
+import signal
+import sys
+import tempfile
+import time
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from multiprocessing import connection
+from multiprocessing.process import BaseProcess
+from pathlib import Path
+
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+from seriatim_workshop.mutation.equivalent import EQUIVALENT
+from seriatim_workshop.mutation.operators import FILES, ROOT, Mutation, mutations
+from seriatim_workshop.mutation.worker import judged
+
+LIMIT = 300.0
+"""Seconds after which a process is ended that sleeps: what runs in circles is ended by its judge (`quick.allow`)."""
+
+
+NAP = 5.0
+"""Seconds without a tick after which a process is asleep: on a busy machine one that is awake waits for its turn."""
+SLEEPERS = 4
+"""How many may sleep beside those that work."""
+
+
+@dataclass(frozen=True)
+class Fate:
+    """What became of a mutant: caught, out of time (which is caught too), or survived."""
+
+    fate: str
+    by: str
+    seconds: float
+
+
+# ---- judging, in a process of its own
+
+
+@dataclass
+class _Trial:
+    """A mutant at its judges."""
+
+    process: BaseProcess
+    said: Path
+    began: float
+    used: int | None = None
+    """Of the processor, in ticks, when that was last more than before."""
+    used_at: float = 0.0
+
+    def awake(self) -> bool:
+        """Whether it used the processor of late. Who sleeps until the time of its test is over is in nobody's way."""
+        now = time.monotonic()
+        if (used := _ticks(self.process.pid)) != self.used or used is None:
+            self.used, self.used_at = used, now
+        return now - self.used_at < NAP
+
+    def fate(self, limit: float) -> Fate | None:
+        """None while it is not decided."""
+        seconds = round(time.monotonic() - self.began, 1)
+        code = self.process.exitcode
+        if code is None:
+            if seconds < limit:
+                return None
+            self.process.kill()
+            self.process.join()
+            return Fate("out of time", "asleep", seconds)
+        words = self.said.read_text(encoding="utf-8", errors="replace").strip().splitlines()
+        if code in (-signal.SIGXCPU, -signal.SIGKILL):
+            return Fate("out of time", words[-1][:160] if words else "", seconds)
+        if code == 0:
+            return Fate("survived", "", seconds)
+        return Fate("caught", words[-1][:160] if words else f"exit code {code}", seconds)
+
+
+def _ticks(pid: int | None) -> int | None:
+    """What a process has used of the processor; None where the system does not say."""
+    try:
+        stat = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8")
+    except OSError:
+        return None
+    user, system = stat.rpartition(")")[2].split()[11:13]
+    return int(user) + int(system)
+
+
+def judge_all(
+    todo: Iterable[tuple[str, str]], jobs: int = 1, limit: float = LIMIT
+) -> Iterator[tuple[int, Fate]]:
+    """The fate of each (file, text of the module), with its number, as they become known."""
+    context = multiprocessing.get_context("forkserver")
+    context.set_forkserver_preload([judged.__module__])
+    waiting = enumerate(todo)
+    trials: dict[int, _Trial] = {}
+    with tempfile.TemporaryDirectory() as folder:
+        try:
+            while True:
+                while (
+                    sum(t.awake() for t in trials.values()) < jobs
+                    and len(trials) < jobs + SLEEPERS
+                    and (next_one := next(waiting, None)) is not None
+                ):
+                    n, (file, source) = next_one
+                    said = Path(folder) / str(n)
+                    process = context.Process(target=judged, args=(file, source, str(said)))
+                    process.start()
+                    trials[n] = _Trial(process, said, time.monotonic())
+                if not trials:
+                    return
+                connection.wait([t.process.sentinel for t in trials.values()], timeout=1)
+                for n, trial in list(trials.items()):
+                    if (fate := trial.fate(limit)) is not None:
+                        del trials[n]
+                        yield n, fate
+        finally:
+            for trial in trials.values():
+                trial.process.kill()
+                trial.process.join()
+
+
+def judge(file: str, source: str, limit: float = LIMIT) -> Fate:
+    """Run everything that judges a reference on one module's text."""
+    ((_, fate),) = judge_all([(file, source)], 1, limit)
+    return fate
+
+
+# ---- the journal and the table
+
+
+def main(arguments: list[str]) -> int:
+    parser = argparse.ArgumentParser(
+        prog="mutate", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--sample", type=int, help="try only so many, drawn by chance")
+    parser.add_argument("--seed", type=int, default=0, help="of the sample")
+    parser.add_argument("--file", choices=FILES, action="append", help="which reference (all)")
+    parser.add_argument("--only", default="", help="only those whose name contains this")
+    parser.add_argument("--jobs", type=int, default=2, help="how many at a time (2)")
+    parser.add_argument("--journal", type=Path, default=ROOT / "build" / "mutants.jsonl")
+    parser.add_argument("--again", action="store_true", help="try again who survived before")
+    parser.add_argument("--fresh", action="store_true", help="forget what was tried before")
+    parser.add_argument("--list", action="store_true", help="only say which there are")
+    said = parser.parse_args(arguments)
+    files = said.file or list(FILES)
+    every = [m for file in files for m in mutations(file) if said.only in m.name]
+    chosen = every
+    if said.sample is not None and said.sample < len(every):
+        chosen = random.Random(said.seed).sample(every, said.sample)
+    if said.list:
+        for m in every:
+            print(m.name)
+        return 0
+    said.journal.parent.mkdir(parents=True, exist_ok=True)
+    fates = {} if said.fresh else _read(said.journal)
+    right = [(f, (ROOT / "reference" / "seriatim" / f"{f}.py").read_text("utf-8")) for f in files]
+    for n, fate in judge_all(right, said.jobs):
+        if fate.fate != "survived":
+            print(f"{right[n][0]}.py itself does not pass: {fate.by or fate.fate}", file=sys.stderr)
+            return 2
+    tried = {k for k, f in fates.items() if not (said.again and f.fate == "survived")}
+    todo = [m for m in chosen if m.key not in tried]
+    with (
+        said.journal.open("w" if said.fresh else "a", encoding="utf-8") as out,
+        _progress() as progress,
+    ):
+        task = progress.add_task("mutants", total=len(todo))
+        for n, fate in judge_all(((m.file, m.source) for m in todo), said.jobs):
+            m = todo[n]
+            fates[m.key] = fate
+            out.write(json.dumps({"key": m.key, "name": m.name, **vars(fate)}) + "\n")
+            out.flush()
+            progress.advance(task)
+    return report(chosen, fates)
+
+
+def _progress() -> Progress:
+    return Progress(
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TimeRemainingColumn(),
+        console=Console(stderr=True),
+        disable=not sys.stderr.isatty(),
+    )
+
+
+def _read(journal: Path) -> dict[str, Fate]:
+    if not journal.exists():
+        return {}
+    lines = map(json.loads, journal.read_text(encoding="utf-8").splitlines())
+    return {d["key"]: Fate(d["fate"], d["by"], d["seconds"]) for d in lines}
+
+
+def report(chosen: list[Mutation], fates: dict[str, Fate]) -> int:
+    """The score by reference, and who survived; exit code 1 if any survived without an excuse."""
+    open_ = [m for m in chosen if fates[m.key].fate == "survived" and m.name not in EQUIVALENT]
+    for m in open_:
+        print(f"survived  {m.name}   ({m.file}.py:{m.line})")
+    wrong = [m for m in chosen if fates[m.key].fate != "survived" and m.name in EQUIVALENT]
+    for m in wrong:
+        print(f"caught, though said to be equivalent  {m.name}: {fates[m.key].by}")
+    print("reference  mutants  caught  of these out of time  equivalent  survived  score")
+    for file in [*FILES, "all"]:
+        mine = [m for m in chosen if file in (m.file, "all")]
+        late = sum(fates[m.key].fate == "out of time" for m in mine)
+        caught = late + sum(fates[m.key].fate == "caught" for m in mine)
+        same = sum(m.name in EQUIVALENT for m in mine if fates[m.key].fate == "survived")
+        if mine:
+            score = 100 * caught / max(1, len(mine) - same)
+            print(
+                f"{file:9}  {len(mine):7}  {caught:6}  {late:20}  {same:10}  "
+                f"{len(mine) - caught - same:8}  {score:.1f} %"
+            )
+    return 1 if open_ or wrong else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

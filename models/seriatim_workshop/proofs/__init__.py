@@ -1,0 +1,1 @@
+"""CrossHair on the pure functions of the references."""

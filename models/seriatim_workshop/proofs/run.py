@@ -1,0 +1,130 @@
+"""Symbolic execution of every pure function of the reference that has a contract: `make prove`.
+
+CrossHair looks at each function with symbolic arguments. "Confirmed over all paths" means that it tried every path and
+that the solver found no argument that breaks the contract: for that function the contract is proved.
+Where the paths do not come to an end, "not refuted in N s" is all that is said.
+"""
+
+from __future__ import annotations
+
+import ast
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+REFERENCE = Path(__file__).parents[3] / "reference"
+MODELS = Path(__file__).parents[2]
+"""The root of this package; only its `contract_properties` are looked at."""
+SECONDS = 20
+
+
+OPEN = {
+    "seriatim.queue.legal": "takes any strings as names of states, which have no end; "
+    "over the states that there are `legal_is_the_propertys_table` is proved",
+    "seriatim.client.settled_by": "takes lists of any length, which have no end; "
+    "for two outstanding deliveries `two_outstanding_are_settled_right` is proved",
+}
+"""What is not proved, and why not."""
+
+
+@dataclass(frozen=True)
+class Function:
+    """A function that promises something: `target` is its name as CrossHair takes it."""
+
+    target: str
+    contracts: tuple[str, ...]
+    promises: bool
+    """Whether any of them says something about the result."""
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What came of looking at one function."""
+
+    function: Function
+    verdict: str
+    """proved, open or refuted"""
+    words: str
+
+
+def contracts(node: ast.FunctionDef) -> tuple[str, ...]:
+    """The contracts of a function, by the names that deal gives them."""
+    calls = [d.func if isinstance(d, ast.Call) else d for d in node.decorator_list]
+    return tuple(
+        c.attr
+        for c in calls
+        if isinstance(c, ast.Attribute) and isinstance(c.value, ast.Name) and c.value.id == "deal"
+    )
+
+
+def functions(root: Path = REFERENCE, pattern: str = "*.py") -> Iterator[Function]:
+    """Every function of a module with a contract, be it only that it is pure."""
+    for path in sorted(root.rglob(pattern)):
+        module = ".".join(path.relative_to(root).with_suffix("").parts)
+        for node in ast.parse(path.read_text(encoding="utf-8")).body:
+            if isinstance(node, ast.FunctionDef) and (found := contracts(node)):
+                promises = not {"post", "ensure"}.isdisjoint(found)
+                yield Function(f"{module}.{node.name}", found, promises)
+
+
+def prove(function: Function, seconds: float = SECONDS, root: Path = REFERENCE) -> Outcome:
+    """Let CrossHair look at one function for a while."""
+    if not function.promises:
+        return Outcome(function, "open", "promises nothing of its result")
+    done = subprocess.run(
+        [
+            *(sys.executable, "-m", "crosshair", "check", function.target),
+            "--analysis_kind=deal",
+            "--report_all",
+            f"--per_condition_timeout={seconds}",
+            f"--per_path_timeout={seconds}",
+        ],
+        capture_output=True,
+        text=True,
+        cwd=root,
+        check=False,
+    )
+    said = [line for line in (done.stdout + done.stderr).splitlines() if line.strip()]
+    words = [line.split(": ", 2)[-1].strip() for line in said]
+    if done.returncode or any(": error:" in line for line in said):
+        return Outcome(function, "refuted", "; ".join(words) or f"exit code {done.returncode}")
+    if said and all("Confirmed over all paths" in line for line in said):
+        return Outcome(function, "proved", "confirmed over all paths")
+    return Outcome(function, "open", f"not refuted in {seconds:g} s: {'; '.join(words)}")
+
+
+def lint(root: Path = REFERENCE) -> tuple[int, str]:
+    """deal's own linter over the reference: exit code and what it said."""
+    done = subprocess.run(
+        [sys.executable, "-m", "deal", "lint", str(root)],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    return done.returncode, (done.stdout + done.stderr).strip()
+
+
+def main(arguments: list[str]) -> int:
+    seconds = float(arguments[0]) if arguments else SECONDS
+    outcomes = [prove(f, seconds) for f in functions()]
+    outcomes += [prove(f, seconds, MODELS) for f in functions(MODELS, "contract_properties.py")]
+    for o in outcomes:
+        why = OPEN.get(o.function.target, "why is not known") if o.verdict == "open" else ""
+        print(f"{o.function.target:58} {'+'.join(o.function.contracts):16} {o.words}")
+        if why:
+            print(f"    {why}")
+    proved = sum(o.verdict == "proved" for o in outcomes)
+    refuted = sum(o.verdict == "refuted" for o in outcomes)
+    code, said = lint()
+    print(f"{said}\n" if code else "", end="")
+    print(
+        f"{len(outcomes)} functions: {proved} confirmed over all paths, {refuted} refuted; "
+        f"deal lint: {'clean' if not code else 'see above'}"
+    )
+    return 1 if refuted or code or not outcomes else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,73 @@
+"""The table of `spec/PROPERTIES.md`, from the registries themselves.
+
+python -m seriatim_workshop.property_register spec/PROPERTIES.md     # bring the file up to date
+python -m seriatim_workshop.property_register --check FILE           # exit 1 if it is not
+"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+from seriatim_models.programs import MUTANTS, PROGRAMS
+from seriatim_models.properties import PROPERTIES
+from seriatim_models.properties.blackbox import BLACKBOX
+from seriatim_models.properties.whitebox.composites import INSIDE
+
+ORACLE = (
+    "What the oracle judges other systems by. P1 to P15 and P20 read what clients see; P16 to P19 what a recorder\n"
+    "inside shows, and are made of the properties above. "
+    "`HISTORY.md` says how histories are written and who promises what."
+)
+"""Between the two tables."""
+
+BEGIN, END = "<!-- register:", "<!-- end of register -->"
+
+
+def table() -> str:
+    """One row a property: id, sentence, source, kind, the programs that test it, the mutants that it convicts."""
+    rows = [
+        "| id | statement | source | kind | tested in | convicts |",
+        "|---|---|---|---|---|---|",
+    ]
+    for p in PROPERTIES.values():
+        programs = [x.id for x in PROGRAMS.values() if p.id in x.properties]
+        mutants = [m.id for m in MUTANTS.values() if m.killed_by == p.id or p.id in m.also]
+        cells = [p.id, p.sentence, p.source, p.kind, ", ".join(programs), ", ".join(mutants)]
+        rows.append("| " + " | ".join(cells) + " |")
+    return "\n".join(rows)
+
+
+def oracle() -> str:
+    """One row a property of the oracle: what it reads, and whether queues may be judged apart."""
+    rows = [
+        "| id | statement | source | kind | judged by | events read |",
+        "|---|---|---|---|---|---|",
+    ]
+    for p in sorted((*BLACKBOX, *INSIDE), key=lambda p: int(p.id.removeprefix("P"))):
+        reads = ", ".join(sorted(p.reads)) if p in BLACKBOX else "those of its parts"
+        rows.append(f"| {p.id} | {p.sentence} | {p.source} | {p.kind} | {p.scope} | {reads} |")
+    return "\n".join(rows)
+
+
+def renewed(text: str) -> str:
+    """The register's text with its table made anew."""
+    head, _, rest = text.partition(BEGIN)
+    comment, _, rest = rest.partition("\n")
+    _, _, tail = rest.partition(END)
+    return f"{head}{BEGIN}{comment}\n\n{table()}\n\n{ORACLE}\n\n{oracle()}\n\n{END}{tail}"
+
+
+def main(args: list[str]) -> int:
+    check = "--check" in args
+    path = Path(next(a for a in args if not a.startswith("--")))
+    text = path.read_text(encoding="utf-8")
+    new = renewed(text)
+    if check:
+        return int(new != text)
+    path.write_text(new, encoding="utf-8")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

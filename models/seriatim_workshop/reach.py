@@ -1,0 +1,208 @@
+"""What is reached of the reference: every block, every way out of a branch, both ends of a compare-and-set.
+
+`python -m seriatim_workshop.reach [--programs]`: the reference is given probes, the programs are run (and, if
+not `--programs`, the machines), and what was never reached is listed. A property that holds because nothing happened
+would show here. Exit code 1 if something was not reached that `EXPLAINED` does not explain, or was that it calls
+unreachable.
+
+The probes are in the syntax tree, so it does not matter on which thread or greenlet a line runs.
+A block is a run of statements that are executed together; so blocks say what lines say.
+"""
+
+from __future__ import annotations
+
+import ast
+import sys
+from collections import Counter
+from types import ModuleType
+
+from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis.stateful import run_state_machine_as_test
+
+from seriatim_models.explorer import Pos, Strategy, World, explore
+from seriatim_models.machines.queue import concurrent
+from seriatim_models.machines.queue.generated_programs import Plan, plans
+from seriatim_models.machines.queue.regression_seeds import CORNERS
+from seriatim_models.machines.queue.sequential import KINDS, machine
+from seriatim_models.programs import PROGRAMS
+from seriatim_models.programs.base import Build
+from seriatim_models.programs.mutant_modules import source
+
+SITES = (
+    "compare_and_set",
+    "change",
+    "change_available",
+    "take_credit",
+    "set_interest",
+    "set_notified",
+)
+"""Calls whose answer depends on who was faster, or on where something is."""
+
+EXPLAINED = {
+    "Queue._dispose: entry.change(DEQUEUED, DELETED) -> False": "only who made it DEQUEUED gets there, once",
+    "Scheduler.run_one: if connection is not None: no": "a permit is released only after a connection was added",
+    "Message.__post_init__: if self.immediate and self.not_before: yes": "a caller's mistake, refused; tests/machines",
+}
+"""What no program can reach, by function and place in it, and why."""
+
+
+class Probes(ast.NodeTransformer):
+    """Puts a probe at the beginning of each block, and around each call of `SITES`."""
+
+    def __init__(self) -> None:
+        self.names: list[str] = []
+        self.lines: list[int] = []
+        self._scope: list[str] = []
+
+    def _new(self, line: int, name: str) -> ast.expr:
+        self.names.append(f"{'.'.join(self._scope)}: {name}")
+        self.lines.append(line)
+        return ast.Constant(len(self.names) - 1)
+
+    def _hit(self, line: int, name: str) -> ast.stmt:
+        return ast.Expr(ast.Call(ast.Name("probe_hit", ast.Load()), [self._new(line, name)], []))
+
+    def visit_ClassDef(self, node: ast.ClassDef) -> ast.AST:
+        """What only says which methods there are is never run."""
+        if any("Protocol" in ast.unparse(b) for b in node.bases):
+            return node
+        self._scope.append(node.name)
+        self.generic_visit(node)
+        self._scope.pop()
+        return node
+
+    def visit_FunctionDef(self, node: ast.FunctionDef) -> ast.AST:
+        if any(isinstance(s, ast.Raise) and "NotImplemented" in ast.unparse(s) for s in node.body):
+            return node
+        self._scope.append(node.name)
+        self.generic_visit(node)
+        first = node.body[0]
+        said = int(isinstance(first, ast.Expr) and isinstance(first.value, ast.Constant))
+        node.body.insert(said, self._hit(node.lineno, "called"))
+        self._scope.pop()
+        return node
+
+    def _branch(self, node: ast.If | ast.While | ast.For, what: str) -> ast.AST:
+        self.generic_visit(node)
+        node.body.insert(0, self._hit(node.lineno, f"{what}: yes"))
+        endless = isinstance(node, ast.While) and isinstance(node.test, ast.Constant)
+        if not endless:
+            node.orelse.insert(0, self._hit(node.lineno, f"{what}: no"))
+        return node
+
+    def visit_If(self, node: ast.If) -> ast.AST:
+        return self._branch(node, f"if {ast.unparse(node.test)}")
+
+    def visit_While(self, node: ast.While) -> ast.AST:
+        return self._branch(node, f"while {ast.unparse(node.test)}")
+
+    def visit_For(self, node: ast.For) -> ast.AST:
+        return self._branch(node, f"for {ast.unparse(node.target)} in {ast.unparse(node.iter)}")
+
+    def visit_Call(self, node: ast.Call) -> ast.AST:
+        shown = ast.unparse(node)
+        self.generic_visit(node)
+        if not (isinstance(node.func, ast.Attribute) and node.func.attr in SITES):
+            return node
+        yes = self._new(node.lineno, f"{shown} -> True")
+        no = self._new(node.lineno, f"{shown} -> False")
+        return ast.Call(ast.Name("probe_outcome", ast.Load()), [yes, no, node], [])
+
+
+class Reach:
+    """A reference with probes, and what they saw."""
+
+    def __init__(self, reference: str = "queue") -> None:
+        self.probes = Probes()
+        tree = ast.fix_missing_locations(self.probes.visit(ast.parse(source(reference))))
+        name = f"seriatim.{reference}__probed"
+        self.module = ModuleType(name)
+        self.hits: Counter[int] = Counter()
+        sys.modules[name] = self.module
+        self.module.__dict__.update(probe_hit=self._hit, probe_outcome=self._outcome)
+        exec(compile(tree, f"<probed {reference}>", "exec"), self.module.__dict__)
+
+    def _hit(self, n: int) -> None:
+        self.hits[n] += 1
+
+    def _outcome(self, yes: int, no: int, value: bool) -> bool:
+        self.hits[yes if value else no] += 1
+        return value
+
+    def missed(self) -> list[tuple[int, str]]:
+        """(line, what) of each probe that saw nothing."""
+        pairs = zip(self.probes.lines, self.probes.names, strict=True)
+        return sorted((line, name) for n, (line, name) in enumerate(pairs) if not self.hits[n])
+
+    # ---- what is run
+
+    def programs(self, executions: int) -> None:
+        """The programs, `executions` schedules each, in order and as many by chance."""
+        for program in PROGRAMS.values():
+            if program.reference == "queue":
+                for strategy in (None, Pos()):
+                    self.explore(program.build, strategy, executions)
+
+    def explore(self, build: Build, strategy: Strategy | None, executions: int) -> None:
+        """Some schedules of one program."""
+
+        def run(world: World) -> None:
+            build(world, self.module)
+
+        explore(
+            run,
+            strategy,
+            name="reach",
+            max_executions=executions,
+            count_traces=False,
+        )
+
+    def machines(self, examples: int) -> None:
+        """Drawn calls and drawn programs."""
+        some = settings(
+            max_examples=examples,
+            derandomize=True,
+            database=None,
+            deadline=None,
+            phases=[Phase.generate],
+            suppress_health_check=list(HealthCheck),
+        )
+        for kind in KINDS:
+            run_state_machine_as_test(machine(kind, self.module), settings=some)
+
+        for plan in CORNERS.values():
+            concurrent.run(plan, self.module, executions=600)
+
+        @some
+        @given(plans())
+        def look(plan: Plan) -> None:
+            concurrent.run(plan, self.module, executions=20)
+
+        look()
+
+
+def main(arguments: list[str]) -> int:
+    if not set(arguments) <= {"--programs"}:
+        print(__doc__, file=sys.stderr)
+        return 2
+    reach = Reach()
+    reach.programs(400)
+    if not arguments:
+        reach.machines(60)
+    missed = reach.missed()
+    for line, name in missed:
+        print(f"queue.py:{line}: {name}   ({EXPLAINED.get(name, 'open')})")
+    names = {name for _, name in missed}
+    wrong = sorted(set(EXPLAINED) - names)
+    for name in wrong:
+        print(f"explained, and yet reached or gone: {name}")
+    every = len(reach.probes.names)
+    still = names - set(EXPLAINED)
+    print(
+        f"{every - len(missed)} of {every} reached; {len(missed)} not, {len(still)} of these unexplained"
+    )
+    return 1 if still or wrong else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,139 @@
+"""The machines for as long as you like: `make soak SECONDS=120`.
+
+Rounds of three kinds take turns, each from a seed of its own: call by call against the model, drawn programs under the
+explorer, drawn programs on real threads. `python -m seriatim_workshop.soak SECONDS [SEED]`.
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections import Counter
+from collections.abc import Callable
+
+from hypothesis import HealthCheck, Verbosity, given, seed, settings
+from hypothesis.stateful import run_state_machine_as_test
+
+import seriatim.queue as reference
+from seriatim_models.machines.queue import concurrent, sequential, threads
+from seriatim_models.machines.queue.generated_programs import Plan, plans
+
+ROUND = 30
+"""Examples of one round."""
+
+
+class Soak:
+    """One run of it."""
+
+    def __init__(self, seconds: float, first: int) -> None:
+        self.until = time.monotonic() + seconds
+        self.first = self.seed = first
+        self.done: Counter[str] = Counter()
+
+    def over(self) -> bool:
+        return time.monotonic() >= self.until
+
+    def settings(self, steps: int = 50) -> settings:
+        return settings(
+            max_examples=ROUND,
+            stateful_step_count=steps,
+            deadline=None,
+            database=None,
+            verbosity=Verbosity.normal,
+            suppress_health_check=list(HealthCheck),
+            report_multiple_bugs=False,
+        )
+
+    def calls(self) -> None:
+        """The reference against the model, one call after the other."""
+        for kind in sequential.KINDS:
+            made = staticmethod(lambda: self.done.update(machines=1))
+            machine = seed(self.seed)(sequential.machine(kind, reference, made=made))
+            run_state_machine_as_test(machine, settings=self.settings())
+
+    def schedules(self) -> None:
+        """Drawn programs under drawn schedules."""
+
+        @seed(self.seed)
+        @self.settings()
+        @given(plans(threads=3, operations=3))
+        def look(plan: Plan) -> None:
+            if self.over():
+                return
+            result = concurrent.run(plan, executions=300, seed=self.seed)
+            self.done.update(
+                {
+                    "programs": 1,
+                    "schedules": result.executions,
+                    "distinct traces": result.traces or 0,
+                }
+            )
+            if result.counterexample is not None:
+                raise AssertionError(concurrent.report(plan, result, self.seed))
+
+        look()
+
+    def rounds(self) -> None:
+        """Drawn programs on real threads."""
+
+        found: list[
+            str
+        ] = []  # raised only afterwards: Hypothesis would want to see the same interleaving again
+
+        @seed(self.seed)
+        @self.settings()
+        @given(plans(threads=4, operations=4))
+        def look(plan: Plan) -> None:
+            if self.over() or found:
+                return
+            wrong = threads.stress(plan, 20)
+            self.done.update({"programs": 1, "runs on threads": 20})
+            if wrong is not None:
+                found.append(wrong)
+
+        look()
+        if found:
+            raise AssertionError(found[0])
+
+    def run(self) -> int:
+        kinds: list[Callable[[], None]] = [self.calls, self.schedules, self.rounds]
+        told = time.monotonic()
+        while not self.over():
+            try:
+                for kind in kinds:
+                    if not self.over():
+                        kind()
+            except Exception as error:
+                notes = "\n".join(getattr(error, "__notes__", []))
+                print(f"{error}\n{notes}\n\nfailed with seed {self.seed}; again: {self.again()}")
+                return 1
+            self.seed += 1
+            if time.monotonic() - told > 10:
+                told = time.monotonic()
+                print(self.so_far(), flush=True)
+        print(f"nothing was wrong in {self.so_far()}")
+        return 0
+
+    def again(self) -> str:
+        return f"python -m seriatim_workshop.soak 600 {self.seed}"
+
+    def so_far(self) -> str:
+        parts = [
+            f"{self.done[k]} {k}" for k in ("machines", "programs", "schedules", "distinct traces")
+        ]
+        return (
+            f"{', '.join(parts)} (a lower bound), {self.done['runs on threads']} runs on threads, "
+            f"seeds {self.first} to {self.seed}"
+        )
+
+
+def main(arguments: list[str]) -> int:
+    if not 1 <= len(arguments) <= 2:
+        print(__doc__, file=sys.stderr)
+        return 2
+    first = int(arguments[1]) if len(arguments) > 1 else 1
+    return Soak(float(arguments[0]), first).run()
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

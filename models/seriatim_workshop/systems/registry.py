@@ -1,0 +1,132 @@
+"""The systems there are, and what each says of itself."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, field
+
+from seriatim_workshop.systems import servers
+
+ADAPTERS = "seriatim_workshop.systems.adapters"
+
+
+@dataclass(frozen=True)
+class Listed:
+    """One system."""
+
+    id: str
+    title: str
+    package: str
+    """The distribution whose version is shown, if the system does not say its own."""
+    promise: str
+    """What its documentation says of order and possession, and where."""
+    factory: str = ""
+    """For `--python`; empty for a broker of AMQP."""
+    start: Callable[[], AbstractContextManager[str]] = servers.nothing
+    arguments: dict[str, str | int] = field(default_factory=dict)
+    """Of its queues."""
+    without: frozenset[str] = frozenset()
+    """Features left out, because what they break would hide all else."""
+    known: frozenset[str] = frozenset()
+    """Properties that it is known to violate; any other is news."""
+
+
+SYSTEMS: dict[str, Listed] = {
+    listed.id: listed
+    for listed in (
+        Listed(
+            "rabbitmq-classic",
+            "RabbitMQ, classic queue",
+            "rabbitmq-server",
+            "given back to its original position, if possible; https://www.rabbitmq.com/docs/nack",
+            start=servers.rabbitmq,
+        ),
+        Listed(
+            "rabbitmq-quorum",
+            "RabbitMQ, quorum queue",
+            "rabbitmq-server",
+            "given back to the head or to the tail, by the delivery limit; https://www.rabbitmq.com/docs/quorum-queues",
+            start=servers.rabbitmq,
+            arguments={"x-queue-type": "quorum"},
+            known=frozenset({"P5"}),
+        ),
+        Listed(
+            "brokerj",
+            "Apache Qpid Broker-J, standard queue",
+            "org.apache.qpid:qpid-broker-core",
+            "strict order: an entry keeps its place for life",
+            start=servers.brokerj,
+            without=frozenset({"drop"}),
+        ),
+        Listed(
+            "brokerj-drop",
+            "the same, with nack and reject without requeue",
+            "org.apache.qpid:qpid-broker-core",
+            "a message rejected without requeue is discarded or dead-lettered; AMQP 0-9-1, basic.reject",
+            start=servers.brokerj,
+            known=frozenset({"P1"}),
+        ),
+        Listed(
+            "beanstalkd",
+            "beanstalkd",
+            "beanstalkd",
+            "jobs of one priority are reserved in the order put; protocol.txt",
+            factory=f"{ADAPTERS}:Beanstalkd",
+            start=servers.beanstalkd,
+        ),
+        Listed(
+            "redis-streams",
+            "Redis streams, consumer group, leases claimed first",
+            "redis-server",
+            "each entry to one consumer, claimed again by hand; https://redis.io/docs/latest/develop/data-types/streams",
+            factory=f"{ADAPTERS}:RedisStreams",
+            start=servers.redis,
+        ),
+        Listed(
+            "nats-jetstream",
+            "NATS JetStream, work queue, pull consumer",
+            "nats-server",
+            "at least once; a nak is for redelivery, without a place; https://docs.nats.io/nats-concepts/jetstream",
+            factory=f"{ADAPTERS}:JetStream",
+            start=servers.nats,
+            known=frozenset({"P5"}),
+        ),
+        Listed(
+            "queue.Queue",
+            "queue.Queue",
+            "",
+            "first in, first out; library reference",
+            "queue:Queue",
+        ),
+        Listed(
+            "asyncio.Queue",
+            "asyncio.Queue",
+            "",
+            "first in, first out; library reference",
+            f"{ADAPTERS}:AsyncioQueue",
+        ),
+        Listed(
+            "persist-queue",
+            "persist-queue, SQLiteAckQueue",
+            "persist-queue",
+            "a queue with acknowledgements; its README",
+            f"{ADAPTERS}:PersistQueue",
+        ),
+        Listed(
+            "litequeue",
+            "litequeue",
+            "litequeue",
+            "a FIFO queue with done, failed and retry; its README",
+            f"{ADAPTERS}:LiteQueue",
+        ),
+        Listed(
+            "kombu-memory",
+            "kombu, memory transport",
+            "kombu",
+            "AMQP's methods over lists in memory; kombu.transport.virtual",
+            f"{ADAPTERS}:KombuMemory",
+            known=frozenset({"P1", "P5", "P7", "answers"}),
+        ),
+    )
+}

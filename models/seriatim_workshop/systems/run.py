@@ -1,0 +1,225 @@
+"""``python -m seriatim_workshop.systems.run [SYSTEM ...]``: start, drive, judge and stop real systems.
+
+A name stands for all systems whose id begins with it; without one, all. What is found is kept in ``build/conform``, one
+folder a system, and the table of all that were ever run is written to ``--table``.
+What cannot be run here is said and shown as not run. Exit code 1 if a system violates what it is not known to violate,
+2 for an unknown name.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import shlex
+import sys
+import time
+from collections.abc import Sequence
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+
+import msgspec
+
+from seriatim_models.conformance.amqp import Broker
+from seriatim_models.conformance.child import Child
+from seriatim_models.conformance.judging import black_box_profiles
+from seriatim_models.conformance.profiles import PROFILES
+from seriatim_models.conformance.protocol import Fault
+from seriatim_models.conformance.search import Bounds, Outcome, search
+from seriatim_models.conformance.system import System
+from seriatim_models.properties.base import Verdict
+from seriatim_workshop.systems.adapters import TARGET
+from seriatim_workshop.systems.registry import SYSTEMS, Listed
+from seriatim_workshop.systems.servers import NotHere
+
+SEED = 1
+WHITE = frozenset({"P16", "P17", "P18", "P19"})
+"""Properties of what happens inside, of which no client can see a case."""
+
+
+class Shortest(msgspec.Struct, kw_only=True):
+    """The shortest script that violates a property, and why."""
+
+    property: str
+    steps: list[str]
+    why: str
+    again: str
+    """How many of some further runs violated it too, as ``3 of 3``."""
+
+
+class Row(msgspec.Struct, kw_only=True):
+    """One system, as the table shows it."""
+
+    id: str
+    title: str
+    promise: str
+    version: str = ""
+    not_run: str = ""
+    """Why, if it was not run."""
+    keeps: list[str] = []
+    violates: list[str] = []
+    untested: list[str] = []
+    shortest: list[Shortest] = []
+    scripts: int = 0
+    steps: int = 0
+    seed: int = SEED
+    seconds: float = 0.0
+
+
+def run_system(listed: Listed, bounds: Bounds) -> Row:
+    """Everything from start to stop."""
+    row = Row(id=listed.id, title=listed.title, promise=listed.promise)
+    try:
+        with listed.start() as at:
+            system = open_listed(listed, at)
+            system.can = system.can - listed.without
+            row.version = said_version(listed, system)
+            outcome = search(system, PROFILES["any"], bounds, SEED)
+    except (NotHere, Fault) as why:
+        row.not_run = str(why)
+        return row
+    return told(row, outcome)
+
+
+def open_listed(listed: Listed, at: str) -> System:
+    """Raises `Fault`."""
+    if not listed.factory:
+        return Broker(at, listed.arguments)
+    os.environ[TARGET] = at
+    serve = [sys.executable, "-m", "seriatim_models.conformance.serve", listed.factory]
+    return Child(shlex.join(serve))
+
+
+def said_version(listed: Listed, system: System) -> str:
+    """What the system says of itself, the distribution's version, or Python's."""
+    if system.version:
+        return system.version
+    if not listed.package:
+        return f"Python {sys.version.split()[0]}"
+    try:
+        return version(listed.package)
+    except PackageNotFoundError:
+        return ""
+
+
+def told(row: Row, outcome: Outcome) -> Row:
+    """The row with what a search found."""
+    row.keeps = [name for name in outcome.tested if not outcome.profiles[name]]
+    row.violates = [f.property for f in outcome.findings if f.verdict is Verdict.VIOLATED]
+    row.untested = [f.property for f in outcome.findings if f.verdict is Verdict.INCONCLUSIVE]
+    row.shortest = [
+        Shortest(
+            property=w.property,
+            steps=[str(step) for step in w.run.steps],
+            why=w.finding.explanation,
+            again=f"{w.again} of 3",
+        )
+        for w in outcome.witnesses
+    ]
+    row.scripts, row.steps, row.seconds = outcome.scripts, outcome.steps, round(outcome.seconds, 1)
+    return row
+
+
+def table(rows: Sequence[Row]) -> str:
+    """The page, in Markdown."""
+    lines = [
+        "# Real systems, driven",
+        "",
+        "Made by `make conform`; each row by the command beside it.",
+        "A profile is *kept* if no script convicted it: consistent with what was seen, which is no proof.",
+        "What a system has no word for (consumers, flags, channels) could not be tested and does not count against it.",
+        "All is driven one command after another; what only load shows is seen in recordings (`seriatim record`).",
+        "",
+        "| system | version | violates | profiles it is consistent with | not tested | seen with |",
+        "|---|---|---|---|---|---|",
+    ]
+    for row in rows:
+        again = f"`make conform SYSTEM={row.id}`"
+        if row.not_run:
+            lines.append(f"| {row.title} | | not run: {row.not_run} | | | {again} |")
+            continue
+        violates = ", ".join(row.violates) or "nothing seen"
+        keeps = ", ".join(name for name in row.keeps if name != "any") or "none"
+        untested = ", ".join(p for p in row.untested if p not in WHITE)
+        lines.append(
+            f"| {row.title} | {row.version} | {violates} | {keeps} | {untested} | {again} |"
+        )
+    lines += ["", "## The shortest witnesses", ""]
+    for row in rows:
+        if not row.shortest:
+            continue
+        lines += [f"### {row.title} {row.version}", "", f"Its word: {row.promise}.", ""]
+        for shortest in row.shortest:
+            lines += [f"{shortest.property}, in {shortest.again} further runs:", "", "```"]
+            lines += [*shortest.steps, "```", "", f"{shortest.why}.", ""]
+    ran = [row for row in rows if not row.not_run]
+    lines += ["## What was run", ""]
+    lines += [
+        f"- {row.title}: {row.scripts} scripts, {row.steps} steps, seed {row.seed}." for row in ran
+    ]
+    lines += ["", f"Profiles: {', '.join(black_box_profiles())}.", ""]
+    return "\n".join(lines)
+
+
+def chosen(names: Sequence[str]) -> list[Listed]:
+    """Raises SystemExit with code 2 for a name that stands for nothing."""
+    found: dict[str, Listed] = {}
+    for name in names or [""]:
+        meant = {id: s for id, s in SYSTEMS.items() if id.startswith(name)}
+        if not meant:
+            print(f"no system {name!r}; there are {', '.join(SYSTEMS)}", file=sys.stderr)
+            raise SystemExit(2)
+        found |= meant
+    return list(found.values())
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(description=__doc__, prog="make conform")
+    parser.add_argument("systems", nargs="*", metavar="SYSTEM")
+    parser.add_argument("--seconds", type=float, default=30.0, help="for each system")
+    parser.add_argument("--scripts", type=int, default=200)
+    parser.add_argument("--out", type=Path, default=Path("build/conform"))
+    parser.add_argument("--table", type=Path, help="write the page of all systems there")
+    asked = parser.parse_args(arguments)
+    bounds = Bounds(seconds=asked.seconds, scripts=asked.scripts)
+    asked.out.mkdir(parents=True, exist_ok=True)
+    news = []
+    for listed in chosen(asked.systems):
+        begun = time.monotonic()
+        row = run_system(listed, bounds)
+        (asked.out / f"{listed.id}.row.json").write_bytes(msgspec.json.encode(row))
+        print(said(row, time.monotonic() - begun), flush=True)
+        news += [f"{row.id}: {p}" for p in row.violates if p not in listed.known]
+    if asked.table is not None:
+        rows = [saved(asked.out, listed) for listed in SYSTEMS.values()]
+        asked.table.write_text(table(rows), encoding="utf-8")
+    for each in news:
+        print(f"NEW: {each} was not known to be violated", file=sys.stderr)
+    return 1 if news else 0
+
+
+def saved(folder: Path, listed: Listed) -> Row:
+    """What an earlier run of a system found."""
+    path = folder / f"{listed.id}.row.json"
+    if not path.exists():
+        return Row(id=listed.id, title=listed.title, promise=listed.promise, not_run="not yet")
+    return msgspec.json.decode(path.read_bytes(), type=Row)
+
+
+def said(row: Row, seconds: float) -> str:
+    """A system's row for the terminal."""
+    if row.not_run:
+        return f"{row.id}: NOT RUN: {row.not_run}"
+    violates = ", ".join(row.violates) or "nothing seen"
+    head = (
+        f"{row.id} ({row.version}): violates {violates}; consistent with {', '.join(row.keeps) or 'no profile'} "
+        f"({row.scripts} scripts, {row.steps} steps, seed {row.seed}, {seconds:.1f} s)"
+    )
+    shown = [head]
+    for each in row.shortest:
+        shown.append(f"  {each.property} ({each.again} further runs): {'; '.join(each.steps)}")
+        shown.append(f"     {each.why}")
+    return "\n".join(shown)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
