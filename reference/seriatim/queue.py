@@ -17,7 +17,7 @@ Rule 2 (state).       An entry changes state only along `LEGAL`, each time by on
                       expected to be in. Who wins the compare-and-set owns the consequence; who loses does nothing.
 Rule 3 (advance).     A consumer's pointer moves forward only past an entry that was seen unwanted, by compare-and-set
                       from the very pointer object from which that entry was reached.
-Rule 4 (rewind).      Whoever makes an entry wanted (release, priority arrival, end of a hold, group set free) puts a
+Rule 4 (rewind).      Whoever makes an entry wanted (release, priority arrival, end of a delay, group set free) puts a
                       *fresh* pointer object into every acquiring consumer, moved back if it had gone past the entry.
                       So an advance that was decided on old knowledge loses its compare-and-set.
 Rule 5 (announce).    Make the entry available, then rewind, then look for somebody to take it. In that order.
@@ -69,13 +69,13 @@ class Message:
     immediate: bool = False
     """Deliver at once or not at all."""
     not_before: int = 0
-    """Held, that is invisible, before this time."""
+    """Delayed, that is invisible, before this time."""
     expires: int = 0
     """Nobody gets it after this time; 0 is never."""
 
     def __post_init__(self) -> None:
         if self.immediate and self.not_before:
-            raise ValueError(f"message {self.id}: immediate and held exclude each other")
+            raise ValueError(f"message {self.id}: immediate and delayed exclude each other")
 
 
 @deal.pre(lambda priority, levels: levels >= 1, message="SO-5: a queue has at least one level")
@@ -190,13 +190,13 @@ class State:
 
 AVAILABLE = State("AVAILABLE")
 RETURNED = State("AVAILABLE")  # the same to a consumer, but it was delivered before
-HELD = State("HELD")
+DELAYED = State("DELAYED")
 DEQUEUED = State("DEQUEUED")
 DELETED = State("DELETED")
 
 LEGAL = frozenset(
     {
-        ("HELD", "AVAILABLE"),  # the hold ended
+        ("DELAYED", "AVAILABLE"),  # its time came
         ("AVAILABLE", "ACQUIRED"),  # a consumer took it
         ("ACQUIRED", "AVAILABLE"),  # its holder gave it back
         ("ACQUIRED", "DEQUEUED"),  # its holder is done with it
@@ -526,7 +526,7 @@ class Queue:
             expires=message.expires,
         )
         self.depth.add(1)
-        entry = self.entries.add(message, HELD if message.not_before else AVAILABLE)
+        entry = self.entries.add(message, DELAYED if message.not_before else AVAILABLE)
         if not message.not_before:
             if self.entries.overtaking:
                 self._rewind_all(entry)
@@ -575,10 +575,10 @@ class Queue:
     # ---- time
 
     def check_message_status(self) -> None:
-        """Housekeeping, on any thread: end the holds that are over, discard what expired."""
+        """Housekeeping, on any thread: make available what was delayed until now, discard what expired."""
         self.host.record("check_status", ph="invoke")
         for entry in self.entries:
-            if self.host.now() >= entry.message.not_before and entry.change(HELD, AVAILABLE):
+            if self.host.now() >= entry.message.not_before and entry.change(DELAYED, AVAILABLE):
                 self._announce(entry)
             elif self._expired(entry) and entry.change_available(DEQUEUED):
                 self._dispose(entry)

@@ -13,9 +13,9 @@ from seriatim_workshop.formal.theory import State, System, Term, at, every
 
 Entry, Consumer, Thread, Mark = map(DeclareSort, ("Entry", "Consumer", "Thread", "Mark"))
 Status, STATES = EnumSort(
-    "Status", ("ABSENT", "HELD", "AVAILABLE", "RETURNED", "ACQUIRED", "DEQUEUED", "DELETED")
+    "Status", ("ABSENT", "DELAYED", "AVAILABLE", "RETURNED", "ACQUIRED", "DEQUEUED", "DELETED")
 )
-ABSENT, HELD, AVAILABLE, RETURNED, ACQUIRED, DEQUEUED, DELETED = STATES
+ABSENT, DELAYED, AVAILABLE, RETURNED, ACQUIRED, DEQUEUED, DELETED = STATES
 Bool, Int = BoolSort(), IntSort()
 
 SYSTEM = System(
@@ -149,7 +149,7 @@ def hold(s: State, e: Term, p: Term) -> tuple[Term, State]:
         Or(s.overtaking(), p > s.top()),
     )
     after = s.but(
-        status=at(s.status, e, HELD),
+        status=at(s.status, e, DELAYED),
         place=at(s.place, e, p),
         top=at(s.top, If(p > s.top(), p, s.top())),
     )
@@ -159,7 +159,7 @@ def hold(s: State, e: Term, p: Term) -> tuple[Term, State]:
 @SYSTEM.action(t=Thread, e=Entry)
 def unhold(s: State, t: Term, e: Term) -> tuple[Term, State]:
     """The hold ended: one compare-and-set, and whoever won it announces."""
-    return s.status(e) == HELD, announced(s, t, e).but(status=at(s.status, e, AVAILABLE))
+    return s.status(e) == DELAYED, announced(s, t, e).but(status=at(s.status, e, AVAILABLE))
 
 
 # ---- an entry is taken, given back, done with
@@ -369,14 +369,14 @@ def places(s: State, e: Term, f: Term) -> Term:
 @SYSTEM.invariant("IM-1", e=Entry)
 def fate(s: State, e: Term) -> Term:
     """What was ever delivered, and what was dropped undelivered, can be told from the state."""
-    young = Or(s.status(e) == ABSENT, s.status(e) == HELD, s.status(e) == AVAILABLE)
+    young = Or(s.status(e) == ABSENT, s.status(e) == DELAYED, s.status(e) == AVAILABLE)
     return And(
         Implies(young, Not(Or(s.delivered(e), s.dropped(e)))),
         Implies(Or(s.status(e) == RETURNED, s.status(e) == ACQUIRED), s.delivered(e)),
         Implies(gone(s, e), Xor(s.delivered(e), s.dropped(e))),
         Implies(s.dropped(e), And(gone(s, e), Not(s.delivered(e)))),
         Implies(s.given_up(e), Not(young)),
-        Implies(s.immediate(e), s.status(e) != HELD),
+        Implies(s.immediate(e), s.status(e) != DELAYED),
     )
 
 
@@ -502,8 +502,8 @@ def legal(s: State, after: State, e: Term) -> Term:
     there = Or(old == AVAILABLE, old == RETURNED)
     return Or(
         old == new,
-        And(old == ABSENT, Or(new == HELD, new == AVAILABLE)),
-        And(old == HELD, new == AVAILABLE),
+        And(old == ABSENT, Or(new == DELAYED, new == AVAILABLE)),
+        And(old == DELAYED, new == AVAILABLE),
         And(there, Or(new == ACQUIRED, new == DEQUEUED)),
         And(old == ACQUIRED, Or(new == RETURNED, new == DEQUEUED)),
         And(old == DEQUEUED, new == DELETED),

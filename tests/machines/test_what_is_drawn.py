@@ -93,7 +93,7 @@ def happened(events: list[Event]) -> set[str]:
 
 BOTH = {
     *("browse", "deliver", "exclusive", "selector", "pointer: rewind", "pointer: advance"),
-    "HELD to AVAILABLE by check_status",
+    "DELAYED to AVAILABLE by check_status",
     "AVAILABLE to DEQUEUED by check_status",
     "AVAILABLE to DEQUEUED by enqueue",
     "ACQUIRED to AVAILABLE by release",

@@ -300,7 +300,7 @@ class Tm2(entries.Tm2):
                 continue
             for entry in timed:
                 over = entry.expires and began > entry.expires
-                for state, due in (("AVAILABLE", over), ("HELD", began >= entry.not_before)):
+                for state, due in (("AVAILABLE", over), ("DELAYED", began >= entry.not_before)):
                     if due and entry.state.at(op.start) == (state, ""):
                         tested += 1
                         if entry.state.held((state, ""), op.start, op.last.i):

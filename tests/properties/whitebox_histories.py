@@ -12,7 +12,7 @@ from seriatim_models.history import Event
 from seriatim_models.programs import MUTANTS, PROGRAMS, Mutant, Program
 from seriatim_models.programs.check import history, runnable
 
-STATES = ("HELD", "AVAILABLE", "ACQUIRED", "DEQUEUED", "DELETED")
+STATES = ("DELAYED", "AVAILABLE", "ACQUIRED", "DEQUEUED", "DELETED")
 
 
 def sampled(

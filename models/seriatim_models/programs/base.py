@@ -102,13 +102,27 @@ class Mutants(dict[str, Mutant]):
 
     def add(
         self,
+        *,
         id: str,
         killed_by: str,
         program: str,
         steps: int,
         origin: str,
         title: str,
-        *edits: tuple[str, str],
+        edit: tuple[str, str] | None = None,
+        edits: tuple[tuple[str, str], ...] = (),
         also: tuple[str, ...] = (),
     ) -> None:
-        self[id] = Mutant(id, origin, title, self.reference, edits, killed_by, program, steps, also)
+        """Register a mutant made by one `edit`, or by several `edits`."""
+        changes = edits if edit is None else (edit, *edits)
+        self[id] = Mutant(
+            id=id,
+            origin=origin,
+            title=title,
+            reference=self.reference,
+            edits=changes,
+            killed_by=killed_by,
+            program=program,
+            steps=steps,
+            also=also,
+        )

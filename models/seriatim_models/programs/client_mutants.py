@@ -18,14 +18,16 @@ MISTAKE = "a mistake one could make"
 # ---- what was published: the work pool
 
 mutant(
-    "published-put-outside",
-    "CH-6",
-    "pool-one-channel",
-    36,
-    f"{JAVA}, WorkPool.addWorkItem since 09a1fdf91",
-    "work is put first and its channel woken later, so a worker may run it in between and the channel is woken for "
-    "nothing: harmless, but the specification's invariant is gone",
-    (
+    id="published-put-outside",
+    killed_by="CH-6",
+    program="pool-one-channel",
+    steps=36,
+    origin=f"{JAVA}, WorkPool.addWorkItem since 09a1fdf91",
+    title=(
+        "work is put first and its channel woken later, so a worker may run it in between and the channel is woken for "
+        "nothing: harmless, but the specification's invariant is gone"
+    ),
+    edit=(
         """            if key in self._ready or key in self._in_progress:
                 return False  # DeliverReady""",
         """            self._lock.release()
@@ -36,13 +38,13 @@ mutant(
 )
 
 mutant(
-    "published-callback-raises",
-    "CH-4",
-    "pool-raises",
-    14,
-    f"{JAVA}, WorkPoolRunnable.run; reached by handleRecoverOk and by an exception handler that throws",
-    "a callback that raises takes the rest of its block with it",
-    (
+    id="published-callback-raises",
+    killed_by="CH-4",
+    program="pool-raises",
+    steps=14,
+    origin=f"{JAVA}, WorkPoolRunnable.run; reached by handleRecoverOk and by an exception handler that throws",
+    title="a callback that raises takes the rest of its block with it",
+    edit=(
         """                self.host.record("work_end", k=key, w=work.label, raised=type(error).__name__)
 """,
         """                self.host.record("work_end", k=key, w=work.label, raised=type(error).__name__)
@@ -52,23 +54,23 @@ mutant(
 )
 
 mutant(
-    "published-bounded-queues",
-    "CH-3",
-    "head-of-line",
-    24,
-    f"{JAVA}, WorkPool.MAX_QUEUE_LENGTH",
-    "every queue is bounded, so one slow channel stops the reader and with it all channels",
-    ("CAPACITY: int | None = None", "CAPACITY: int | None = 1"),
+    id="published-bounded-queues",
+    killed_by="CH-3",
+    program="head-of-line",
+    steps=24,
+    origin=f"{JAVA}, WorkPool.MAX_QUEUE_LENGTH",
+    title="every queue is bounded, so one slow channel stops the reader and with it all channels",
+    edit=("CAPACITY: int | None = None", "CAPACITY: int | None = 1"),
 )
 
 mutant(
-    "published-interrupted-put",
-    "CH-4",
-    "pool-interrupt",
-    33,
-    f"{JAVA}, WorkPool's enqueueing callback",
-    "a put that is interrupted drops its item and returns as if nothing had happened",
-    (
+    id="published-interrupted-put",
+    killed_by="CH-4",
+    program="pool-interrupt",
+    steps=33,
+    origin=f"{JAVA}, WorkPool's enqueueing callback",
+    title="a put that is interrupted drops its item and returns as if nothing had happened",
+    edit=(
         """                    raise NotPut("interrupted")
 """,
         """                    return False
@@ -77,13 +79,16 @@ mutant(
 )
 
 mutant(
-    "published-orphaned-queue",
-    "CH-4",
-    "pool-unregister",
-    12,
-    f"{JAVA}, WorkPool.unregisterKey",
-    "who waits for room in a channel that is unregistered goes on waiting, at a queue that nobody will ever empty",
-    (
+    id="published-orphaned-queue",
+    killed_by="CH-4",
+    program="pool-unregister",
+    steps=12,
+    origin=f"{JAVA}, WorkPool.unregisterKey",
+    title=(
+        "who waits for room in a channel that is unregistered goes on waiting, at a queue that nobody "
+        "will ever empty"
+    ),
+    edit=(
         """            self._room.notify_all()
             self.host.record("pool_unregister\"""",
         """            self.host.record("pool_unregister\"""",
@@ -91,13 +96,13 @@ mutant(
 )
 
 mutant(
-    "published-rejected-runnable",
-    "CH-4",
-    "pool-rejected",
-    20,
-    f"{JAVA}, WorkPoolRunnable.run",
-    "a rejection of the next runnable is swallowed; the channel stays ready for ever and nothing will run it",
-    (
+    id="published-rejected-runnable",
+    killed_by="CH-4",
+    program="pool-rejected",
+    steps=20,
+    origin=f"{JAVA}, WorkPoolRunnable.run",
+    title="a rejection of the next runnable is swallowed; the channel stays ready for ever and nothing will run it",
+    edit=(
         """        if self.pool.finish_work_block(key):
             self._start_runnable()
 """,
@@ -113,13 +118,13 @@ mutant(
 # ---- what was published: calls
 
 mutant(
-    "published-late-reply",
-    "RPC-1",
-    "rpc-late",
-    33,
-    f"{JAVA}, AMQChannel.cleanRpcChannelState (java-client 290; the repair is off by default)",
-    "a caller whose patience ends frees the slot, so its late reply answers the next call",
-    (
+    id="published-late-reply",
+    killed_by="RPC-1",
+    program="rpc-late",
+    steps=33,
+    origin=f"{JAVA}, AMQChannel.cleanRpcChannelState (java-client 290; the repair is off by default)",
+    title="a caller whose patience ends frees the slot, so its late reply answers the next call",
+    edit=(
         """            # rule 8: if it was sent it stays in the slot until its reply has come
 """,
         """            if self._active is call:
@@ -129,14 +134,16 @@ mutant(
 )
 
 mutant(
-    "published-timeout-clears-anothers-call",
-    "RPC-1",
-    "rpc-impatient",
-    30,
-    f"{JAVA}, AMQChannel.cleanRpcChannelState",
-    "between the end of a caller's patience and its clearing of the slot its reply comes and another call is sent: "
-    "the slot that it clears is the other's",
-    (
+    id="published-timeout-clears-anothers-call",
+    killed_by="RPC-1",
+    program="rpc-impatient",
+    steps=30,
+    origin=f"{JAVA}, AMQChannel.cleanRpcChannelState",
+    title=(
+        "between the end of a caller's patience and its clearing of the slot its reply comes and another call is sent: "
+        "the slot that it clears is the other's"
+    ),
+    edit=(
         """        if not self._changed.wait(timeout):
 """,
         """        late = not self._changed.wait(timeout) and not call.done
@@ -151,13 +158,16 @@ mutant(
 )
 
 mutant(
-    "published-turn-after-close",
-    "RPC-1",
-    "rpc-refused",
-    27,
-    f"{JAVA}, AMQChannel.doEnqueueRpc: isOpen is asked before the wait for the slot, not after it",
-    "who waits for its turn while the channel closes gets its turn, sends its request on a closed channel, and waits",
-    (
+    id="published-turn-after-close",
+    killed_by="RPC-1",
+    program="rpc-refused",
+    steps=27,
+    origin=f"{JAVA}, AMQChannel.doEnqueueRpc: isOpen is asked before the wait for the slot, not after it",
+    title=(
+        "who waits for its turn while the channel closes gets its turn, sends its request on a closed "
+        "channel, and waits"
+    ),
+    edit=(
         """            while self._active is not None:
                 self._wait(call, timeout)
             self._ensure_open(call)
@@ -170,13 +180,13 @@ mutant(
 )
 
 mutant(
-    "published-limit-after-the-next-call",
-    "RPC-1",
-    "rpc-beside-consume",
-    50,
-    f"{JAVA}, AMQChannel.handleCompleteInboundCommand: nextOutstandingRpc, and later markRpcFinished",
-    "the slot is free before the limit is put back: the next call is out by then, and the limit is its limit",
-    (
+    id="published-limit-after-the-next-call",
+    killed_by="RPC-1",
+    program="rpc-beside-consume",
+    steps=50,
+    origin=f"{JAVA}, AMQChannel.handleCompleteInboundCommand: nextOutstandingRpc, and later markRpcFinished",
+    title="the slot is free before the limit is put back: the next call is out by then, and the limit is its limit",
+    edit=(
         """        self._active = None
         self.connection.work.pool.limit(self.key)
         self._changed.notify_all()
@@ -191,48 +201,56 @@ mutant(
 )
 
 mutant(
-    "published-limits-stay-lifted",
-    "CH-5",
-    "pool-unlimited-again",
-    21,
-    f"{JAVA}, WorkPool.unregisterKey, the repair of issues 69 and 70",
-    "a channel that closes with a call out is struck off, but the bounds come back with the next reply only",
-    (
-        """        self._interrupted = False
+    id="published-limits-stay-lifted",
+    killed_by="CH-5",
+    program="pool-unlimited-again",
+    steps=21,
+    origin=f"{JAVA}, WorkPool.unregisterKey, the repair of issues 69 and 70",
+    title="a channel that closes with a call out is struck off, but the bounds come back with the next reply only",
+    edits=(
+        (
+            """        self._interrupted = False
 
     def register_key""",
-        """        self._interrupted = False
+            """        self._interrupted = False
         self._lifted = False
 
     def register_key""",
-    ),
-    (
-        """                self._unlimited.add(key)
+        ),
+        (
+            """                self._unlimited.add(key)
 """,
-        """                self._unlimited.add(key)
+            """                self._unlimited.add(key)
                 self._lifted = True
 """,
-    ),
-    (
-        """            self._unlimited.discard(key)
+        ),
+        (
+            """            self._unlimited.discard(key)
 
     def interrupt""",
-        """            self._unlimited.discard(key)
+            """            self._unlimited.discard(key)
             self._lifted = bool(self._unlimited)
 
     def interrupt""",
+        ),
+        ("            and not self._unlimited\n", "            and not self._lifted\n"),
     ),
-    ("            and not self._unlimited\n", "            and not self._lifted\n"),
 )
 
 mutant(
-    "published-close-lifts-no-limit",
-    "RPC-1",
-    "close-in-callback",
-    31,
-    f"{JAVA}, AMQConnection.close: channel 0 is not a ChannelN, so its call lifts no limit; and its timeout is none",
-    "a callback closes the connection and waits for the answer, the reader waits for room in the callback's channel",
-    (
+    id="published-close-lifts-no-limit",
+    killed_by="RPC-1",
+    program="close-in-callback",
+    steps=31,
+    origin=(
+        f"{JAVA}, AMQConnection.close: channel 0 is not a ChannelN, so its call lifts no limit; and its "
+        f"timeout is none"
+    ),
+    title=(
+        "a callback closes the connection and waits for the answer, the reader waits for room in the "
+        "callback's channel"
+    ),
+    edit=(
         """        self._end(Closed(200, "closed by the application"), tell=True)
 """,
         """        self.server.disconnect(self.wire, Closed(200, "closed by the application"))
@@ -241,13 +259,13 @@ mutant(
 )
 
 mutant(
-    "published-put-in-the-channels-lock",
-    "CH-3",
-    "refused-while-full",
-    21,
-    f"{JAVA}, ChannelN.asyncShutdown: the consumers' shutdown is put into the pool with the channel's lock held",
-    "the reader waits for room with the lock that the running callback needs in order to acknowledge",
-    (
+    id="published-put-in-the-channels-lock",
+    killed_by="CH-3",
+    program="refused-while-full",
+    steps=21,
+    origin=f"{JAVA}, ChannelN.asyncShutdown: the consumers' shutdown is put into the pool with the channel's lock held",
+    title="the reader waits for room with the lock that the running callback needs in order to acknowledge",
+    edit=(
         """                self._finish(self._active)
         self.connection.work.pool.unregister_key(self.key)
 """,
@@ -262,23 +280,23 @@ mutant(
 # ---- what was published: the broker
 
 mutant(
-    "published-no-local",
-    "NL-1",
-    "no-local",
-    40,
-    f"{BROKER}, seen with 3.10.8",
-    "no-local is accepted and ignored",
-    ("if self.no_local and item.origin", "if False and item.origin"),
+    id="published-no-local",
+    killed_by="NL-1",
+    program="no-local",
+    steps=40,
+    origin=f"{BROKER}, seen with 3.10.8",
+    title="no-local is accepted and ignored",
+    edit=("if self.no_local and item.origin", "if False and item.origin"),
 )
 
 mutant(
-    "published-quorum-requeue",
-    "QS-2",
-    "settle",
-    168,
-    f"{BROKER}, quorum queues without a delivery limit; rabbitmq-server 10499",
-    "what is put back goes to the tail",
-    (
+    id="published-quorum-requeue",
+    killed_by="QS-2",
+    program="settle",
+    steps=168,
+    origin=f"{BROKER}, quorum queues without a delivery limit; rabbitmq-server 10499",
+    title="what is put back goes to the tail",
+    edit=(
         "insort(held.queue.ready, held.item, key=lambda item: item.position)",
         "held.queue.ready.append(held.item)",
     ),
@@ -287,13 +305,13 @@ mutant(
 # ---- repaired in the client's history
 
 mutant(
-    "put-inside-the-lock",
-    "CH-4",
-    "pool-bounded",
-    7,
-    "java-client before 09a1fdf91 (2014)",
-    "a put waits for room while it holds the pool's lock, so nobody can make any",
-    (
+    id="put-inside-the-lock",
+    killed_by="CH-4",
+    program="pool-bounded",
+    steps=7,
+    origin="java-client before 09a1fdf91 (2014)",
+    title="a put waits for room while it holds the pool's lock, so nobody can make any",
+    edit=(
         """                if not self._room.wait(timeout):
 """,
         """                self.host.semaphore(0, "room in the locked pool").acquire()
@@ -303,13 +321,13 @@ mutant(
 )
 
 mutant(
-    "limit-during-a-call",
-    "RPC-1",
-    "rpc-while-full",
-    45,
-    "java-client before 2330f7147",
-    "the reader waits for room while a callback waits for the reply behind",
-    (
+    id="limit-during-a-call",
+    killed_by="RPC-1",
+    program="rpc-while-full",
+    steps=45,
+    origin="java-client before 2330f7147",
+    title="the reader waits for room while a callback waits for the reply behind",
+    edit=(
         """            self.connection.work.pool.unlimit(self.key)
 """,
         "",
@@ -317,23 +335,23 @@ mutant(
 )
 
 mutant(
-    "limit-lifted-for-one",
-    "RPC-1",
-    "rpc-while-another-is-full",
-    51,
-    "java-client before 1a1883afd",
-    "the limit is lifted for the calling channel only, and the reader waits in another",
-    ("            and not self._unlimited\n", "            and key not in self._unlimited\n"),
+    id="limit-lifted-for-one",
+    killed_by="RPC-1",
+    program="rpc-while-another-is-full",
+    steps=51,
+    origin="java-client before 1a1883afd",
+    title="the limit is lifted for the calling channel only, and the reader waits in another",
+    edit=("            and not self._unlimited\n", "            and key not in self._unlimited\n"),
 )
 
 mutant(
-    "closed-channel-stays-unlimited",
-    "CH-5",
-    "pool-unlimited-again",
-    21,
-    "java-client before 3291399a4 (issues 69, 70)",
-    "a channel that closed with a call out leaves the limits off for ever",
-    (
+    id="closed-channel-stays-unlimited",
+    killed_by="CH-5",
+    program="pool-unlimited-again",
+    steps=21,
+    origin="java-client before 3291399a4 (issues 69, 70)",
+    title="a channel that closed with a call out leaves the limits off for ever",
+    edit=(
         """            self._unlimited.discard(key)
             self._room""",
         """            self._room""",
@@ -341,23 +359,23 @@ mutant(
 )
 
 mutant(
-    "callback-on-the-reader",
-    "RPC-1",
-    "rpc-in-callback",
-    29,
-    "java-client before 1214f66ca (there for cancel notifications)",
-    "a callback runs on the reader, and waits for a reply that only the reader could bring",
-    ("        self.connection.work.add(self.key, work)\n", "        work.run()\n"),
+    id="callback-on-the-reader",
+    killed_by="RPC-1",
+    program="rpc-in-callback",
+    steps=29,
+    origin="java-client before 1214f66ca (there for cancel notifications)",
+    title="a callback runs on the reader, and waits for a reply that only the reader could bring",
+    edit=("        self.connection.work.add(self.key, work)\n", "        work.run()\n"),
 )
 
 mutant(
-    "close-tells-nobody",
-    "RPC-1",
-    "rpc-crash",
-    23,
-    "java-client before 74066327c and 98cfd3be4 (issue 194)",
-    "the end of a connection does not end the calls that are out on it",
-    (
+    id="close-tells-nobody",
+    killed_by="RPC-1",
+    program="rpc-crash",
+    steps=23,
+    origin="java-client before 74066327c and 98cfd3be4 (issue 194)",
+    title="the end of a connection does not end the calls that are out on it",
+    edit=(
         """                self._active.error = error
                 self._finish(self._active)
 """,
@@ -369,13 +387,13 @@ mutant(
 # ---- once in the reference itself
 
 mutant(
-    "reader-ends-silently",
-    "RPC-1",
-    "rpc-crash",
-    16,
-    "the reference itself, until its connections could end without being asked to",
-    "the reader sees the server's last word and tells nobody",
-    (
+    id="reader-ends-silently",
+    killed_by="RPC-1",
+    program="rpc-crash",
+    steps=16,
+    origin="the reference itself, until its connections could end without being asked to",
+    title="the reader sees the server's last word and tells nobody",
+    edit=(
         """                self._end(frame.error)
 """,
         "",
@@ -383,13 +401,19 @@ mutant(
 )
 
 mutant(
-    "executor-looks-then-takes",
-    "CH-4",
-    "pool-rejected",
-    13,
-    "the reference itself: the list of tasks was no shared object of the explorer, so look and append were one step",
-    "a task is taken by an executor that was shut down between the look and the taking, and never run nor rejected",
-    (
+    id="executor-looks-then-takes",
+    killed_by="CH-4",
+    program="pool-rejected",
+    steps=13,
+    origin=(
+        "the reference itself: the list of tasks was no shared object of the explorer, so look and "
+        "append were one step"
+    ),
+    title=(
+        "a task is taken by an executor that was shut down between the look and the taking, and never "
+        "run nor rejected"
+    ),
+    edit=(
         """        with self._lock:
             if not self._open:
                 raise Rejected("the executor is shut down")
@@ -407,44 +431,47 @@ mutant(
 # ---- others
 
 mutant(
-    "in-progress-not-looked-at",
-    "CH-1",
-    "pool-one-channel",
-    24,
-    MISTAKE,
-    "work for a channel that is in progress makes it ready",
-    (
-        "            if key in self._ready or key in self._in_progress:\n                return False  # DeliverReady",
-        "            if key in self._ready:\n                return False  # DeliverReady",
-    ),
-    (
-        """                raise Misuse(f"{key} is not in progress")
+    id="in-progress-not-looked-at",
+    killed_by="CH-1",
+    program="pool-one-channel",
+    steps=24,
+    origin=MISTAKE,
+    title="work for a channel that is in progress makes it ready",
+    edits=(
+        (
+            "            if key in self._ready or key in self._in_progress:\n"
+            "                return False  # DeliverReady",
+            "            if key in self._ready:\n                return False  # DeliverReady",
+        ),
+        (
+            """                raise Misuse(f"{key} is not in progress")
             self._in_progress.remove(key)
 """,
-        """                return False
+            """                return False
             self._in_progress.remove(key)
 """,
+        ),
     ),
 )
 
 mutant(
-    "youngest-work-first",
-    "CH-2",
-    "pool-one-channel",
-    24,
-    MISTAKE,
-    "a block is taken from the wrong end",
-    ("block = [queue.popleft() for", "block = [queue.pop() for"),
+    id="youngest-work-first",
+    killed_by="CH-2",
+    program="pool-one-channel",
+    steps=24,
+    origin=MISTAKE,
+    title="a block is taken from the wrong end",
+    edit=("block = [queue.popleft() for", "block = [queue.pop() for"),
 )
 
 mutant(
-    "one-runnable-at-a-time",
-    "CH-3",
-    "pool-together",
-    13,
-    MISTAKE,
-    "a channel that becomes ready while another is in progress starts no runnable",
-    (
+    id="one-runnable-at-a-time",
+    killed_by="CH-3",
+    program="pool-together",
+    steps=13,
+    origin=MISTAKE,
+    title="a channel that becomes ready while another is in progress starts no runnable",
+    edit=(
         """            self._ready.append(key)  # DeliverDormant
             return True
 """,
@@ -455,13 +482,13 @@ mutant(
 )
 
 mutant(
-    "finished-is-dormant",
-    "CH-4",
-    "pool-one-channel",
-    14,
-    MISTAKE,
-    "a finished channel becomes dormant though work came meanwhile",
-    (
+    id="finished-is-dormant",
+    killed_by="CH-4",
+    program="pool-one-channel",
+    steps=14,
+    origin=MISTAKE,
+    title="a finished channel becomes dormant though work came meanwhile",
+    edit=(
         """            if not self._pool[key]:
                 return False  # EndWorkNoMoreToDo
             self._ready.append(key)  # EndWorkMoreToDo: to the tail, so channels take turns
@@ -473,36 +500,38 @@ mutant(
 )
 
 mutant(
-    "registered-by-the-caller",
-    "CH-4",
-    "consume",
-    24,
-    MISTAKE,
-    "the caller of basic_consume registers its callback after the reply, when the first delivery may be here",
-    (
-        """            if call.on_reply is not None:
+    id="registered-by-the-caller",
+    killed_by="CH-4",
+    program="consume",
+    steps=24,
+    origin=MISTAKE,
+    title="the caller of basic_consume registers its callback after the reply, when the first delivery may be here",
+    edits=(
+        (
+            """            if call.on_reply is not None:
                 call.on_reply()
             call.value""",
-        """            call.value""",
-    ),
-    (
-        """            self._record_call("ok", call, got=call.answered_by)
+            """            call.value""",
+        ),
+        (
+            """            self._record_call("ok", call, got=call.answered_by)
 """,
-        """            self._record_call("ok", call, got=call.answered_by)
+            """            self._record_call("ok", call, got=call.answered_by)
             if call.on_reply is not None:
                 call.on_reply()
 """,
+        ),
     ),
 )
 
 mutant(
-    "one-is-told",
-    "RPC-1",
-    "rpc-two-callers",
-    18,
-    MISTAKE,
-    "a reply wakes one of those who wait, which may be one that waits for its turn",
-    (
+    id="one-is-told",
+    killed_by="RPC-1",
+    program="rpc-two-callers",
+    steps=18,
+    origin=MISTAKE,
+    title="a reply wakes one of those who wait, which may be one that waits for its turn",
+    edit=(
         """        self.connection.work.pool.limit(self.key)
         self._changed.notify_all()
 """,
@@ -513,144 +542,146 @@ mutant(
 )
 
 mutant(
-    "no-turn",
-    "RPC-1",
-    "rpc-two-callers",
-    29,
-    MISTAKE,
-    "a call is sent while another is out",
-    (
+    id="no-turn",
+    killed_by="RPC-1",
+    program="rpc-two-callers",
+    steps=29,
+    origin=MISTAKE,
+    title="a call is sent while another is out",
+    edit=(
         "            while self._active is not None:\n",
         "            while False:\n",
     ),
 )
 
 mutant(
-    "multiple-settles-one",
-    "QS-1",
-    "settle",
-    168,
-    MISTAKE,
-    "multiple is not looked at",
-    ("t <= tag or tag == 0", "t == tag or tag == 0"),
+    id="multiple-settles-one",
+    killed_by="QS-1",
+    program="settle",
+    steps=168,
+    origin=MISTAKE,
+    title="multiple is not looked at",
+    edit=("t <= tag or tag == 0", "t == tag or tag == 0"),
 )
 
 mutant(
-    "prefetch-off-by-one",
-    "QS-1",
-    "prefetch",
-    14,
-    MISTAKE,
-    "one more than the prefetch is pushed",
-    ("limit == 0 or held < limit", "limit == 0 or held <= limit"),
+    id="prefetch-off-by-one",
+    killed_by="QS-1",
+    program="prefetch",
+    steps=14,
+    origin=MISTAKE,
+    title="one more than the prefetch is pushed",
+    edit=("limit == 0 or held < limit", "limit == 0 or held <= limit"),
 )
 
 mutant(
-    "channel-prefetch-for-each",
-    "QS-1",
-    "prefetch",
-    14,
-    MISTAKE,
-    "the limit of the channel is compared with what one consumer holds",
-    ("within(self.channel.prefetch, len(held))", "within(self.channel.prefetch, mine)"),
+    id="channel-prefetch-for-each",
+    killed_by="QS-1",
+    program="prefetch",
+    steps=14,
+    origin=MISTAKE,
+    title="the limit of the channel is compared with what one consumer holds",
+    edit=("within(self.channel.prefetch, len(held))", "within(self.channel.prefetch, mine)"),
 )
 
 mutant(
-    "put-back-unmarked",
-    "QS-2",
-    "settle",
-    168,
-    MISTAKE,
-    "what comes again is not marked redelivered",
-    ("            held.item.redelivered = True\n", ""),
+    id="put-back-unmarked",
+    killed_by="QS-2",
+    program="settle",
+    steps=168,
+    origin=MISTAKE,
+    title="what comes again is not marked redelivered",
+    edit=("            held.item.redelivered = True\n", ""),
 )
 
 mutant(
-    "close-keeps-deliveries",
-    "QS-2",
-    "return",
-    41,
-    MISTAKE,
-    "a channel that closes does not give back what it holds",
-    ("        self._requeue(channel, list(channel.unacked))\n", ""),
+    id="close-keeps-deliveries",
+    killed_by="QS-2",
+    program="return",
+    steps=41,
+    origin=MISTAKE,
+    title="a channel that closes does not give back what it holds",
+    edit=("        self._requeue(channel, list(channel.unacked))\n", ""),
 )
 
 mutant(
-    "auto-ack-waits",
-    "QS-3",
-    "crash",
-    64,
-    MISTAKE,
-    "what was pushed with auto-ack counts as unacknowledged and comes back after a crash",
-    ("        if not auto_ack:\n", "        if True:\n"),
+    id="auto-ack-waits",
+    killed_by="QS-3",
+    program="crash",
+    steps=64,
+    origin=MISTAKE,
+    title="what was pushed with auto-ack counts as unacknowledged and comes back after a crash",
+    edit=("        if not auto_ack:\n", "        if True:\n"),
 )
 
 mutant(
-    "exclusive-comes-second",
-    "EX-1",
-    "exclusive-consumer",
-    32,
-    MISTAKE,
-    "an exclusive consumer is let in beside one that is there",
-    ("taken or bool(exclusive and queue.consumers)", "taken"),
+    id="exclusive-comes-second",
+    killed_by="EX-1",
+    program="exclusive-consumer",
+    steps=32,
+    origin=MISTAKE,
+    title="an exclusive consumer is let in beside one that is there",
+    edit=("taken or bool(exclusive and queue.consumers)", "taken"),
 )
 
 mutant(
-    "exclusive-came-first",
-    "EX-1",
-    "exclusive-consumer",
-    32,
-    MISTAKE,
-    "a consumer is let in beside an exclusive one",
-    ("taken or bool(exclusive and queue.consumers)", "bool(exclusive and queue.consumers)"),
+    id="exclusive-came-first",
+    killed_by="EX-1",
+    program="exclusive-consumer",
+    steps=32,
+    origin=MISTAKE,
+    title="a consumer is let in beside an exclusive one",
+    edit=("taken or bool(exclusive and queue.consumers)", "bool(exclusive and queue.consumers)"),
 )
 
 mutant(
-    "exclusive-queue-stays",
-    "EX-1",
-    "exclusive-queue",
-    41,
-    MISTAKE,
-    "an exclusive queue outlives its connection",
-    ("                self._delete(queue)\n", "                pass\n"),
+    id="exclusive-queue-stays",
+    killed_by="EX-1",
+    program="exclusive-queue",
+    steps=41,
+    origin=MISTAKE,
+    title="an exclusive queue outlives its connection",
+    edit=("                self._delete(queue)\n", "                pass\n"),
 )
 
 mutant(
-    "bound-twice-gets-two",
-    "RT-1",
-    "routing",
-    12,
-    MISTAKE,
-    "a queue that is bound twice gets the message twice",
-    (
+    id="bound-twice-gets-two",
+    killed_by="RT-1",
+    program="routing",
+    steps=12,
+    origin=MISTAKE,
+    title="a queue that is bound twice gets the message twice",
+    edit=(
         """for name in sorted(names & self._queues.keys()):""",
         """for name in [q for k, q in bound if k in ("*", key)] or sorted(names & self._queues.keys()):""",
     ),
 )
 
 mutant(
-    "revived-by-a-delivery",
-    "CH-1",
-    "connection-closed-while-delivering",
-    52,
-    "what `Unregistered` is for",
-    "a delivery that comes as its channel ends registers the channel anew, while its callback is still at work",
-    (
-        """            if key not in self._pool:
+    id="revived-by-a-delivery",
+    killed_by="CH-1",
+    program="connection-closed-while-delivering",
+    steps=52,
+    origin="what `Unregistered` is for",
+    title="a delivery that comes as its channel ends registers the channel anew, while its callback is still at work",
+    edits=(
+        (
+            """            if key not in self._pool:
                 raise Unregistered(f"{key} is not registered")
             queue = self._pool[key]
 """,
-        """            queue = self._pool.setdefault(key, deque())
+            """            queue = self._pool.setdefault(key, deque())
 """,
-    ),
-    (
-        """            if key not in self._pool:
+        ),
+        (
+            """            if key not in self._pool:
                 return False
             if key not in self._in_progress:
                 raise Misuse(f"{key} is not in progress")
 """,
-        """            if key not in self._in_progress:
+            """            if key not in self._in_progress:
                 return False
 """,
+        ),
     ),
 )

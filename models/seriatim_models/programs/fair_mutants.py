@@ -81,35 +81,35 @@ OUTSIDE = (
 )
 
 mutant(
-    "published-never-counted",
-    "FQ-4",
-    "fair-park",
-    60,
-    f"{ARTICLE}, the main loop",
-    "processedMessageCounter is never incremented, so every round gives its token back and permits only grow",
-    *NEVER_COUNTED,
+    id="published-never-counted",
+    killed_by="FQ-4",
+    program="fair-park",
+    steps=60,
+    origin=f"{ARTICLE}, the main loop",
+    title="processedMessageCounter is never incremented, so every round gives its token back and permits only grow",
+    edits=NEVER_COUNTED,
 )
 mutant(
-    "published-handler-exception",
-    "FQ-3",
-    "fair-failure",
-    8,
-    f"{ARTICLE}, the main loop",
-    "an exception of the handler ends the loop, and nothing is served any more",
-    (
+    id="published-handler-exception",
+    killed_by="FQ-3",
+    program="fair-failure",
+    steps=8,
+    origin=f"{ARTICLE}, the main loop",
+    title="an exception of the handler ends the loop, and nothing is served any more",
+    edit=(
         FAILED,
         """            raise error
 """,
     ),
 )
 mutant(
-    "published-offer-dropped",
-    "FQ-4",
-    "fair-overrun",
-    43,
-    f"{ARTICLE}, handleDelivery",
-    "a delivery that does not fit is dropped, and its token released all the same",
-    (
+    id="published-offer-dropped",
+    killed_by="FQ-4",
+    program="fair-overrun",
+    steps=43,
+    origin=f"{ARTICLE}, handleDelivery",
+    title="a delivery that does not fit is dropped, and its token released all the same",
+    edit=(
         REFUSE,
         """                self.tokens.release()
                 return
@@ -117,131 +117,144 @@ mutant(
     ),
 )
 mutant(
-    "published-repair-exception",
-    "FQ-3",
-    "fair-failure",
-    8,
-    f"{REPOSITORY}, 114266e",
-    "the repaired count stands in a finally clause, and the exception still ends the loop",
-    *REPAIRED,
-    OUTSIDE,
-    (
-        FAILED,
-        """            raise error
+    id="published-repair-exception",
+    killed_by="FQ-3",
+    program="fair-failure",
+    steps=8,
+    origin=f"{REPOSITORY}, 114266e",
+    title="the repaired count stands in a finally clause, and the exception still ends the loop",
+    edits=(
+        *REPAIRED,
+        OUTSIDE,
+        (
+            FAILED,
+            """            raise error
 """,
+        ),
     ),
 )
 mutant(
-    "published-repair-offer-dropped",
-    "FQ-4",
-    "fair-overrun",
-    56,
-    f"{REPOSITORY}, 114266e",
-    "the count is repaired, the token of a dropped delivery is not",
-    *REPAIRED,
-    (
-        REFUSE,
-        """                self.tokens.release()
+    id="published-repair-offer-dropped",
+    killed_by="FQ-4",
+    program="fair-overrun",
+    steps=56,
+    origin=f"{REPOSITORY}, 114266e",
+    title="the count is repaired, the token of a dropped delivery is not",
+    edits=(
+        *REPAIRED,
+        (
+            REFUSE,
+            """                self.tokens.release()
                 return
 """,
+        ),
     ),
 )
 mutant(
-    "published-release-after-offer",
-    "FQ-4",
-    "fair-park",
-    47,
-    f"{ARTICLE}, handleDelivery",
-    "a delivery is taken before its token is there, the loop gives the rest up, and is woken for nothing",
-    OUTSIDE,
-    (
-        USE,
-        """        if self._held:
+    id="published-release-after-offer",
+    killed_by="FQ-4",
+    program="fair-park",
+    steps=47,
+    origin=f"{ARTICLE}, handleDelivery",
+    title="a delivery is taken before its token is there, the loop gives the rest up, and is woken for nothing",
+    edits=(
+        OUTSIDE,
+        (
+            USE,
+            """        if self._held:
             self._held = 0
         else:
             self.tokens.try_acquire()
 """,
+        ),
     ),
 )
 mutant(
-    "published-looks-twice",
-    "FQ-1",
-    "fair-just-in-time",
-    36,
-    f"{ARTICLE}, the main loop",
-    "a visit ends because nothing waits, and looks again whether to forget the deficit: what arrived between keeps it",
-    (
-        """        earned = False
+    id="published-looks-twice",
+    killed_by="FQ-1",
+    program="fair-just-in-time",
+    steps=36,
+    origin=f"{ARTICLE}, the main loop",
+    title=(
+        "a visit ends because nothing waits, and looks again whether to forget the deficit: what "
+        "arrived between keeps it"
+    ),
+    edits=(
+        (
+            """        earned = False
 """,
-        """        slot.deficit += slot.quantum
+            """        slot.deficit += slot.quantum
         earned = True
 """,
-    ),
-    (
-        """                if not slot.waiting:
+        ),
+        (
+            """                if not slot.waiting:
                     slot.deficit = 0
                     self.host.record("visit", slot=slot.name, deficit=0, empty=True)
                     return
 """,
-        """                if not slot.waiting:
+            """                if not slot.waiting:
                     break
 """,
-    ),
-    (
-        """            self._serve(delivery)
+        ),
+        (
+            """            self._serve(delivery)
 
 """,
-        """            self._serve(delivery)
+            """            self._serve(delivery)
         with self._lock:
             if not slot.waiting:
                 slot.deficit = 0
             self.host.record("visit", slot=slot.name, deficit=slot.deficit, empty=not slot.waiting)
 
 """,
+        ),
     ),
 )
 mutant(
-    "token-first",
-    "FQ-4",
-    "fair-park",
-    39,
-    "the two lines of handleDelivery turned round",
-    "the token is released before the delivery is there",
-    (
-        """        with self._lock:
+    id="token-first",
+    killed_by="FQ-4",
+    program="fair-park",
+    steps=39,
+    origin="the two lines of handleDelivery turned round",
+    title="the token is released before the delivery is there",
+    edits=(
+        (
+            """        with self._lock:
             if len(slot.waiting) >= slot.prefetch""",
-        """        self.tokens.release()
+            """        self.tokens.release()
         with self._lock:
             if len(slot.waiting) >= slot.prefetch""",
-    ),
-    (
-        """            self.tokens.release()
+        ),
+        (
+            """            self.tokens.release()
 
     def stop""",
-        """
+            """
     def stop""",
-    ),
-    (
-        """        while self.park():
+        ),
+        (
+            """        while self.park():
             self.round()
 """,
-        """        for _ in range(5):
+            """        for _ in range(5):
             if not self.park():
                 break
             self.round()
             if not any(s.waiting for s in self.slots):
                 self._held = 0
 """,
+        ),
     ),
 )
 mutant(
-    "no-token",
-    "FQ-4",
-    "fair-park",
-    12,
-    "a forgotten line",
-    "a delivery to a slot in which another waits brings no token",
-    (
+    id="no-token",
+    killed_by="FQ-4",
+    program="fair-park",
+    steps=12,
+    origin="a forgotten line",
+    title="a delivery to a slot in which another waits brings no token",
+    edit=(
         """            self.tokens.release()
 
     def stop""",
@@ -252,13 +265,13 @@ mutant(
     ),
 )
 mutant(
-    "failure-keeps-token",
-    "FQ-4",
-    "fair-failure",
-    70,
-    "accounting after the handler instead of before",
-    "the token of a delivery whose handler raised is given back",
-    (
+    id="failure-keeps-token",
+    killed_by="FQ-4",
+    program="fair-failure",
+    steps=70,
+    origin="accounting after the handler instead of before",
+    title="the token of a delivery whose handler raised is given back",
+    edit=(
         FAILED,
         """            self.tokens.release()
 """
@@ -266,35 +279,37 @@ mutant(
     ),
 )
 mutant(
-    "token-used-when-settled",
-    "FQ-4",
-    "fair-settle-fails",
-    40,
-    "accounting at the end of a delivery instead of its beginning",
-    "a token is used up when its delivery is settled, and so not at all if that fails",
-    (
-        """                self._use_token()
+    id="token-used-when-settled",
+    killed_by="FQ-4",
+    program="fair-settle-fails",
+    steps=40,
+    origin="accounting at the end of a delivery instead of its beginning",
+    title="a token is used up when its delivery is settled, and so not at all if that fails",
+    edits=(
+        (
+            """                self._use_token()
                 self.host""",
-        """                self.host""",
-    ),
-    (
-        """        else:
+            """                self.host""",
+        ),
+        (
+            """        else:
             self.settle(delivery, True)
 """,
-        """        else:
+            """        else:
             self.settle(delivery, True)
         self._use_token()
 """,
+        ),
     ),
 )
 mutant(
-    "stop-token",
-    "FQ-4",
-    "fair-stop",
-    7,
-    "a wake-up that is not accounted for",
-    "stop releases a token and the loop, ending, takes none",
-    (
+    id="stop-token",
+    killed_by="FQ-4",
+    program="fair-stop",
+    steps=7,
+    origin="a wake-up that is not accounted for",
+    title="stop releases a token and the loop, ending, takes none",
+    edit=(
         """        if self._held == 0:
             self.host.record("park")""",
         """        if self._held == 0 and not self._stopping.get():
@@ -302,33 +317,35 @@ mutant(
     ),
 )
 mutant(
-    "idle-saves-up",
-    "FQ-1",
-    "fair-park",
-    22,
-    "rule 3 left out",
-    "a slot keeps its deficit while it is idle",
-    (
-        """                    slot.deficit = 0
+    id="idle-saves-up",
+    killed_by="FQ-1",
+    program="fair-park",
+    steps=22,
+    origin="rule 3 left out",
+    title="a slot keeps its deficit while it is idle",
+    edits=(
+        (
+            """                    slot.deficit = 0
                     self.host.record("visit", slot=slot.name, deficit=0,""",
-        '                    self.host.record("visit", slot=slot.name, deficit=slot.deficit,',
-    ),
-    (
-        """                if not slot.waiting:
+            '                    self.host.record("visit", slot=slot.name, deficit=slot.deficit,',
+        ),
+        (
+            """                if not slot.waiting:
 """,
-        """                if not slot.waiting:
+            """                if not slot.waiting:
                     slot.deficit += 0 if earned else slot.quantum
 """,
+        ),
     ),
 )
 mutant(
-    "deficit-reset",
-    "FQ-3",
-    "fair-starve",
-    120,
-    "rule 3 applied to busy slots",
-    "every visit ends with deficit 0, so what weighs more than the quantum is never served",
-    (
+    id="deficit-reset",
+    killed_by="FQ-3",
+    program="fair-starve",
+    steps=120,
+    origin="rule 3 applied to busy slots",
+    title="every visit ends with deficit 0, so what weighs more than the quantum is never served",
+    edit=(
         """                if weight > slot.deficit:
 """,
         """                if weight > slot.deficit:
@@ -337,13 +354,13 @@ mutant(
     ),
 )
 mutant(
-    "one-each",
-    "FQ-2",
-    "fair-rounds",
-    72,
-    "plain round robin",
-    "each visit serves one delivery, whatever the quantum",
-    (
+    id="one-each",
+    killed_by="FQ-2",
+    program="fair-rounds",
+    steps=72,
+    origin="plain round robin",
+    title="each visit serves one delivery, whatever the quantum",
+    edit=(
         """            self._serve(delivery)
 """,
         """            self._serve(delivery)
@@ -353,13 +370,13 @@ mutant(
     ),
 )
 mutant(
-    "until-empty",
-    "FQ-1",
-    "fair-rounds",
-    196,
-    "a loop without the second half of its condition",
-    "a visit serves until the slot is empty, or nearly",
-    (
+    id="until-empty",
+    killed_by="FQ-1",
+    program="fair-rounds",
+    steps=196,
+    origin="a loop without the second half of its condition",
+    title="a visit serves until the slot is empty, or nearly",
+    edit=(
         """                if weight > slot.deficit:
 """,
         """                if slot.deficit <= -3:
@@ -367,13 +384,13 @@ mutant(
     ),
 )
 mutant(
-    "first-slot-first",
-    "FQ-3",
-    "fair-rounds",
-    129,
-    "starting over after each success",
-    "a round begins again at the first slot as soon as one was served",
-    (
+    id="first-slot-first",
+    killed_by="FQ-3",
+    program="fair-rounds",
+    steps=129,
+    origin="starting over after each success",
+    title="a round begins again at the first slot as soon as one was served",
+    edit=(
         """            self._visit(slot)
 
 """,
@@ -385,13 +402,13 @@ mutant(
     ),
 )
 mutant(
-    "quantum-ignored",
-    "FQ-5",
-    "fair-rates",
-    1,
-    "equal pay",
-    "every visit pays the same",
-    (
+    id="quantum-ignored",
+    killed_by="FQ-5",
+    program="fair-rates",
+    steps=1,
+    origin="equal pay",
+    title="every visit pays the same",
+    edit=(
         """                    slot.deficit += slot.quantum
 """,
         """                    slot.deficit += 3

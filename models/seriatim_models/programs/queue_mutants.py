@@ -18,13 +18,13 @@ BROKER = "Apache Qpid Broker-J, main of August 2026"
 # ---- what was published
 
 mutant(
-    "published-immediate",
-    "IM-1",
-    "immediate-race",
-    11,
-    f"{ORDERING}, potential issue",
-    "the immediate flag is checked, and then the entry is dequeued whatever its state is by now",
-    (
+    id="published-immediate",
+    killed_by="IM-1",
+    program="immediate-race",
+    steps=11,
+    origin=f"{ORDERING}, potential issue",
+    title="the immediate flag is checked, and then the entry is dequeued whatever its state is by now",
+    edit=(
         """        if entry.change(AVAILABLE, DEQUEUED):
             self._dispose(entry)
 
@@ -41,23 +41,29 @@ mutant(
 )
 
 mutant(
-    "published-immediate-repair",
-    "IM-1",
-    "immediate-returned",
-    17,
-    f"{ORDERING}, what it proposes instead",
-    "one compare-and-set from AVAILABLE, as the article proposes; but a message that was given back is AVAILABLE again",
-    ("entry.change(consumer.acquired, RETURNED)", "entry.change(consumer.acquired, AVAILABLE)"),
+    id="published-immediate-repair",
+    killed_by="IM-1",
+    program="immediate-returned",
+    steps=17,
+    origin=f"{ORDERING}, what it proposes instead",
+    title=(
+        "one compare-and-set from AVAILABLE, as the article proposes; but a message that was given back "
+        "is AVAILABLE again"
+    ),
+    edit=(
+        "entry.change(consumer.acquired, RETURNED)",
+        "entry.change(consumer.acquired, AVAILABLE)",
+    ),
 )
 
 mutant(
-    "published-rewind",
-    "SP-2",
-    "release-behind",
-    49,
-    f"{ORDERING}, checkSubscriptionsNotAheadOfDelivery",
-    "a pointer is moved back only if it is past the entry, so an advance that was already decided still wins",
-    (
+    id="published-rewind",
+    killed_by="SP-2",
+    program="release-behind",
+    steps=49,
+    origin=f"{ORDERING}, checkSubscriptionsNotAheadOfDelivery",
+    title="a pointer is moved back only if it is past the entry, so an advance that was already decided still wins",
+    edit=(
         """            back = min(entry, pointer.entry, key=Node.place)
             if consumer""",
         """            back = entry
@@ -66,13 +72,13 @@ mutant(
 )
 
 mutant(
-    "published-priority-arrival",
-    "SP-2",
-    "priority-arrival",
-    34,
-    f"{ORDERING}, AMQPriorityQueue",
-    "an arrival of high priority leaves alone a pointer that is before it, though it is about to go past",
-    (
+    id="published-priority-arrival",
+    killed_by="SP-2",
+    program="priority-arrival",
+    steps=34,
+    origin=f"{ORDERING}, AMQPriorityQueue",
+    title="an arrival of high priority leaves alone a pointer that is before it, though it is about to go past",
+    edit=(
         """            back = min(entry, pointer.entry, key=Node.place)
             if consumer""",
         """            back = entry
@@ -81,13 +87,13 @@ mutant(
 )
 
 mutant(
-    "published-pointer-by-value",
-    "SP-2",
-    "release-behind",
-    51,
-    f"{ORDERING}, setLastSeenEntry(node, newNode)",
-    "pointers are compared by the entry they stand at, so a rewind to that very entry goes unseen",
-    (
+    id="published-pointer-by-value",
+    killed_by="SP-2",
+    program="release-behind",
+    steps=51,
+    origin=f"{ORDERING}, setLastSeenEntry(node, newNode)",
+    title="pointers are compared by the entry they stand at, so a rewind to that very entry goes unseen",
+    edit=(
         """    def plain(self) -> list[int]:
         \"\"\"Its position""",
         """    def __eq__(self, other: object) -> bool:
@@ -101,13 +107,13 @@ mutant(
 )
 
 mutant(
-    "published-browser-rewind",
-    "SO-4",
-    "browse",
-    86,
-    f"{ORDERING}, checkSubscriptionsNotAheadOfDelivery",
-    "an arrival of high priority moves back the pointers of all subscriptions, browsers too",
-    (
+    id="published-browser-rewind",
+    killed_by="SO-4",
+    program="browse",
+    steps=86,
+    origin=f"{ORDERING}, checkSubscriptionsNotAheadOfDelivery",
+    title="an arrival of high priority moves back the pointers of all subscriptions, browsers too",
+    edit=(
         "            if consumer.acquires:  # a browser never goes back: it sees each entry once (SO-4)\n",
         "            if consumer is not None:\n",
     ),
@@ -182,57 +188,65 @@ TWO_POINTERS = (
 )
 
 mutant(
-    "published-two-pointers",
-    "SP-2",
-    "release-again",
-    70,
-    f"{BROKER}, QueueContext and updateSubRequeueEntry",
-    "a rewind goes into a second pointer; clearing that one wipes out a rewind to the same entry that came meanwhile",
-    *TWO_POINTERS,
+    id="published-two-pointers",
+    killed_by="SP-2",
+    program="release-again",
+    steps=70,
+    origin=f"{BROKER}, QueueContext and updateSubRequeueEntry",
+    title=(
+        "a rewind goes into a second pointer; clearing that one wipes out a rewind to the same entry "
+        "that came meanwhile"
+    ),
+    edits=TWO_POINTERS,
 )
 
 mutant(
-    "published-two-pointers-rest",
-    "WK-1",
-    "release-again-rest",
-    111,
-    f"{BROKER}, QueueContext and updateSubRequeueEntry",
-    "the same, and the consumer that wiped out the rewind goes to sleep",
-    *TWO_POINTERS,
+    id="published-two-pointers-rest",
+    killed_by="WK-1",
+    program="release-again-rest",
+    steps=111,
+    origin=f"{BROKER}, QueueContext and updateSubRequeueEntry",
+    title="the same, and the consumer that wiped out the rewind goes to sleep",
+    edits=TWO_POINTERS,
 )
 
 mutant(
-    "published-wish-told-first",
-    "WK-1",
-    "consumer-priorities",
-    84,
-    f"{BROKER}, AbstractConsumerTarget",
-    "the queue is told that interest was lost before the flag says so, so the one who is woken is held back by it",
-    (
-        """        # The flag first: whoever is woken below must not be held back by a wish that is over.
+    id="published-wish-told-first",
+    killed_by="WK-1",
+    program="consumer-priorities",
+    steps=84,
+    origin=f"{BROKER}, AbstractConsumerTarget",
+    title=(
+        "the queue is told that interest was lost before the flag says so, so the one who is woken is "
+        "held back by it"
+    ),
+    edits=(
+        (
+            """        # The flag first: whoever is woken below must not be held back by a wish that is over.
         self.host.record("work_desired", ph="invoke", sub=consumer.name, desired=desired)
         consumer.wants_work.set(desired)
 """,
-        """        self.host.record("work_desired", ph="invoke", sub=consumer.name, desired=desired)
+            """        self.host.record("work_desired", ph="invoke", sub=consumer.name, desired=desired)
 """,
-    ),
-    (
-        """        self.host.record("work_desired", ph="ok", sub=consumer.name)
+        ),
+        (
+            """        self.host.record("work_desired", ph="ok", sub=consumer.name)
 """,
-        """        consumer.wants_work.set(desired)
+            """        consumer.wants_work.set(desired)
         self.host.record("work_desired", ph="ok", sub=consumer.name)
 """,
+        ),
     ),
 )
 
 mutant(
-    "published-size-late",
-    "QL-2",
-    "consumer-list",
-    18,
-    f"{BROKER}, QueueConsumerNodeList",
-    "the size goes up after the entry is linked, so it can go down first",
-    (
+    id="published-size-late",
+    killed_by="QL-2",
+    program="consumer-list",
+    steps=18,
+    origin=f"{BROKER}, QueueConsumerNodeList",
+    title="the size goes up after the entry is linked, so it can go down first",
+    edit=(
         """        self.size.add(1)
         self.append(entry)
 """,
@@ -243,26 +257,28 @@ mutant(
 )
 
 mutant(
-    "published-look-then-rest",
-    "WK-1",
-    "enqueue-consume",
-    75,
-    f"{INTERACTIONS}, the Notified list; repaired by the broker in 81a5cd612f",
-    "a consumer stays in Notified until it finds nothing, and only then goes back to Interested",
-    (
-        "        self.manager.set_notified(consumer, False)  # rule 6: be seen to rest, then look\n",
-        "",
-    ),
-    (
-        """            elif consumer.acquires:
+    id="published-look-then-rest",
+    killed_by="WK-1",
+    program="enqueue-consume",
+    steps=75,
+    origin=f"{INTERACTIONS}, the Notified list; repaired by the broker in 81a5cd612f",
+    title="a consumer stays in Notified until it finds nothing, and only then goes back to Interested",
+    edits=(
+        (
+            "        self.manager.set_notified(consumer, False)  # rule 6: be seen to rest, then look\n",
+            "",
+        ),
+        (
+            """            elif consumer.acquires:
                 self._notify_other(consumer)
         self.host.record(
             "pull",""",
-        """            else:
+            """            else:
                 self.manager.set_notified(consumer, False)
                 self._notify_other(consumer)
         self.host.record(
             "pull",""",
+        ),
     ),
 )
 
@@ -270,32 +286,34 @@ mutant(
 # ---- what others did wrong, and what one could
 
 mutant(
-    "number-drawn-early",
-    "SO-1",
-    "enqueue-enqueue",
-    36,
-    "Michael and Scott, PODC 1996: why the number is drawn from the tail that is linked to",
-    "a node draws its number once, from a tail that may not be its predecessor in the end",
-    (
-        """    def append(self, node: N) -> None:
+    id="number-drawn-early",
+    killed_by="SO-1",
+    program="enqueue-enqueue",
+    steps=36,
+    origin="Michael and Scott, PODC 1996: why the number is drawn from the tail that is linked to",
+    title="a node draws its number once, from a tail that may not be its predecessor in the end",
+    edits=(
+        (
+            """    def append(self, node: N) -> None:
         while True:
 """,
-        """    def append(self, node: N) -> None:
+            """    def append(self, node: N) -> None:
         node.id = self._tail.get().id + 1
         while True:
 """,
+        ),
+        ("            node.id = tail.id + 1\n", ""),
     ),
-    ("            node.id = tail.id + 1\n", ""),
 )
 
 mutant(
-    "link-without-cas",
-    "ES-5",
-    "enqueue-enqueue",
-    32,
-    "Michael and Scott, PODC 1996: why the link is a compare-and-set",
-    "the new node is linked by a plain write",
-    (
+    id="link-without-cas",
+    killed_by="ES-5",
+    program="enqueue-enqueue",
+    steps=32,
+    origin="Michael and Scott, PODC 1996: why the link is a compare-and-set",
+    title="the new node is linked by a plain write",
+    edit=(
         """            if tail.next.compare_and_set(None, node):
                 self._tail.compare_and_set(tail, node)
                 return
@@ -308,23 +326,23 @@ mutant(
 )
 
 mutant(
-    "unlink-acquired",
-    "SO-2",
-    "release-behind",
-    47,
-    "what a list must not take for gone",
-    "acquired entries are unlinked too",
-    ('in ("DEQUEUED", "DELETED")', 'in ("ACQUIRED", "DEQUEUED", "DELETED")'),
+    id="unlink-acquired",
+    killed_by="SO-2",
+    program="release-behind",
+    steps=47,
+    origin="what a list must not take for gone",
+    title="acquired entries are unlinked too",
+    edit=('in ("DEQUEUED", "DELETED")', 'in ("ACQUIRED", "DEQUEUED", "DELETED")'),
 )
 
 mutant(
-    "no-rewind-on-release",
-    "SO-3",
-    "release-behind",
-    42,
-    "QPID-2900 in effect",
-    "a released entry wakes, but rewinds nobody",
-    (
+    id="no-rewind-on-release",
+    killed_by="SO-3",
+    program="release-behind",
+    steps=42,
+    origin="QPID-2900 in effect",
+    title="a released entry wakes, but rewinds nobody",
+    edit=(
         """        self._rewind_all(entry)
         self._returned(entry)
 """,
@@ -334,33 +352,33 @@ mutant(
 )
 
 mutant(
-    "level-off-by-one",
-    "SO-5",
-    "priority-levels",
-    140,
-    "AMQP 0-10, message priority",
-    "floor where the table has ceil",
-    ("(5 - (levels + 1) // 2)", "(5 - levels // 2)"),
+    id="level-off-by-one",
+    killed_by="SO-5",
+    program="priority-levels",
+    steps=140,
+    origin="AMQP 0-10, message priority",
+    title="floor where the table has ceil",
+    edit=("(5 - (levels + 1) // 2)", "(5 - levels // 2)"),
 )
 
 mutant(
-    "place-ignores-sub-queue",
-    "SP-2",
-    "priority-arrival",
-    35,
-    "QPID-3927",
-    "places are compared by number alone, across sub-queues",
-    ("        return (self.rank, self.id)\n", "        return (0, self.id)\n"),
+    id="place-ignores-sub-queue",
+    killed_by="SP-2",
+    program="priority-arrival",
+    steps=35,
+    origin="QPID-3927",
+    title="places are compared by number alone, across sub-queues",
+    edit=("        return (self.rank, self.id)\n", "        return (0, self.id)\n"),
 )
 
 mutant(
-    "shortcut-skips-the-pointer",
-    "SO-6",
-    "exclusive",
-    63,
-    ORDERING,
-    "the exclusive consumer is given the new entry without a look at what it has not had yet",
-    (
+    id="shortcut-skips-the-pointer",
+    killed_by="SO-6",
+    program="exclusive",
+    steps=63,
+    origin=ORDERING,
+    title="the exclusive consumer is given the new entry without a look at what it has not had yet",
+    edit=(
         "            pointer = self.next_available(consumer)\n            blocked",
         """            pointer = (
                 self.next_available(consumer)
@@ -372,13 +390,13 @@ mutant(
 )
 
 mutant(
-    "state-by-set",
-    "ES-1",
-    "two-takers",
-    44,
-    "check-then-act",
-    "the state is compared, and then set",
-    (
+    id="state-by-set",
+    killed_by="ES-1",
+    program="two-takers",
+    steps=44,
+    origin="check-then-act",
+    title="the state is compared, and then set",
+    edit=(
         "        return self.state.compare_and_set(expected, new)\n",
         """        if self.state.get() is not expected:
             return False
@@ -389,13 +407,13 @@ mutant(
 )
 
 mutant(
-    "acquire-by-set",
-    "ES-2",
-    "two-takers",
-    36,
-    "check-then-act",
-    "an entry that was seen available is acquired without a compare-and-set",
-    (
+    id="acquire-by-set",
+    killed_by="ES-2",
+    program="two-takers",
+    steps=36,
+    origin="check-then-act",
+    title="an entry that was seen available is acquired without a compare-and-set",
+    edit=(
         "            if not entry.change_available(consumer.acquired):\n",
         """            entry.state.set(consumer.acquired)
             if not entry.available() and entry.state.get() is not consumer.acquired:
@@ -404,13 +422,13 @@ mutant(
 )
 
 mutant(
-    "acquire-what-is-gone",
-    "ES-3",
-    "two-takers",
-    38,
-    "check-then-act",
-    "the same, seen from an entry that was dequeued in between",
-    (
+    id="acquire-what-is-gone",
+    killed_by="ES-3",
+    program="two-takers",
+    steps=38,
+    origin="check-then-act",
+    title="the same, seen from an entry that was dequeued in between",
+    edit=(
         "            if not entry.change_available(consumer.acquired):\n",
         """            entry.state.set(consumer.acquired)
             if not entry.available() and entry.state.get() is not consumer.acquired:
@@ -419,13 +437,13 @@ mutant(
 )
 
 mutant(
-    "release-without-owner",
-    "ES-4",
-    "release-not-mine",
-    18,
-    "QPID-7154",
-    "whoever asks may release",
-    (
+    id="release-without-owner",
+    killed_by="ES-4",
+    program="release-not-mine",
+    steps=18,
+    origin="QPID-7154",
+    title="whoever asks may release",
+    edit=(
         """        ok = entry.change(consumer.acquired, RETURNED)
 """,
         """        held = entry.state.get()
@@ -435,46 +453,46 @@ mutant(
 )
 
 mutant(
-    "close-keeps-messages",
-    "ES-5",
-    "close",
-    28,
-    "QPID-6817",
-    "a consumer closes and takes what it holds with it",
-    ("                self.release(entry, consumer)\n", "                pass\n"),
+    id="close-keeps-messages",
+    killed_by="ES-5",
+    program="close",
+    steps=28,
+    origin="QPID-6817",
+    title="a consumer closes and takes what it holds with it",
+    edit=("                self.release(entry, consumer)\n", "                pass\n"),
 )
 
 mutant(
-    "credit-not-restored",
-    "ES-6",
-    "two-takers",
-    45,
-    ORDERING,
-    "the credit of an attempt that acquired nothing is lost",
-    ("            consumer.restore_credit()\n", ""),
+    id="credit-not-restored",
+    killed_by="ES-6",
+    program="two-takers",
+    steps=45,
+    origin=ORDERING,
+    title="the credit of an attempt that acquired nothing is lost",
+    edit=("            consumer.restore_credit()\n", ""),
 )
 
 mutant(
-    "pointer-by-set",
-    "SP-1",
-    "two-takers",
-    38,
-    ORDERING,
-    "the pointer is advanced by a plain write",
-    (
+    id="pointer-by-set",
+    killed_by="SP-1",
+    program="two-takers",
+    steps=38,
+    origin=ORDERING,
+    title="the pointer is advanced by a plain write",
+    edit=(
         'consumer.pointer.compare_and_set(pointer, Pointer(following, "advance"))',
         'consumer.pointer.set(Pointer(following, "advance"))',
     ),
 )
 
 mutant(
-    "advance-by-two",
-    "SP-3",
-    "release-behind",
-    44,
-    "off by one",
-    "the pointer advances past an entry that nobody looked at",
-    (
+    id="advance-by-two",
+    killed_by="SP-3",
+    program="release-behind",
+    steps=44,
+    origin="off by one",
+    title="the pointer advances past an entry that nobody looked at",
+    edit=(
         "            following = self.entries.next(pointer.entry)\n            if following is None:\n",
         """            following = self.entries.next(pointer.entry)
             following = following and (self.entries.next(following) or following)
@@ -484,13 +502,13 @@ mutant(
 )
 
 mutant(
-    "no-job",
-    "IM-3",
-    "push",
-    50,
-    ORDERING,
-    "what could not be delivered on enqueue is left to nobody",
-    (
+    id="no-job",
+    killed_by="IM-3",
+    program="push",
+    steps=50,
+    origin=ORDERING,
+    title="what could not be delivered on enqueue is left to nobody",
+    edit=(
         """        if not entry.message.immediate and entry.available():
             self.deliver_async()
 """,
@@ -499,36 +517,38 @@ mutant(
 )
 
 mutant(
-    "job-clears-flag-last",
-    "WK-5",
-    "push",
-    27,
-    "QPID-3821 in kind",
-    "the job clears its flag after it has looked",
-    (
-        """        self._job_pending.set(False)  # rule 6: clear the flag, then look
+    id="job-clears-flag-last",
+    killed_by="WK-5",
+    program="push",
+    steps=27,
+    origin="QPID-3821 in kind",
+    title="the job clears its flag after it has looked",
+    edits=(
+        (
+            """        self._job_pending.set(False)  # rule 6: clear the flag, then look
 """,
-        "",
-    ),
-    (
-        """            while self._deliver_to(consumer, "job"):
+            "",
+        ),
+        (
+            """            while self._deliver_to(consumer, "job"):
                 pass
 """,
-        """            while self._deliver_to(consumer, "job"):
+            """            while self._deliver_to(consumer, "job"):
                 pass
         self._job_pending.set(False)
 """,
+        ),
     ),
 )
 
 mutant(
-    "wake-the-herd",
-    "WK-2",
-    "pause",
-    76,
-    INTERACTIONS,
-    "a new message wakes everybody",
-    (
+    id="wake-the-herd",
+    killed_by="WK-2",
+    program="pause",
+    steps=76,
+    origin=INTERACTIONS,
+    title="a new message wakes everybody",
+    edit=(
         """            if consumer.has_interest(entry) and self._notify(consumer):
                 return
 """,
@@ -539,37 +559,39 @@ mutant(
 )
 
 mutant(
-    "wake-the-sleeping",
-    "WK-3",
-    "pause",
-    52,
-    INTERACTIONS,
-    "consumers that said they are not interested are woken",
-    ("            return self._move(consumer, (INTERESTED,), NOTIFIED)\n",
+    id="wake-the-sleeping",
+    killed_by="WK-3",
+    program="pause",
+    steps=52,
+    origin=INTERACTIONS,
+    title="consumers that said they are not interested are woken",
+    edits=(("            return self._move(consumer, (INTERESTED,), NOTIFIED)\n",
      "            return self._move(consumer, (INTERESTED, NOT_INTERESTED), NOTIFIED)\n"),
     ("        for consumer in self.manager.interested():\n            if not entry.available():\n",
-     "        for consumer in self.all.consumers():\n            if not entry.available():\n"),
+     "        for consumer in self.all.consumers():\n            if not entry.available():\n"),),
 )  # fmt: skip
 
 mutant(
-    "lowest-first",
-    "WK-4",
-    "consumer-priorities",
-    116,
-    INTERACTIONS,
-    "the lists of the Interested are in the wrong order, and nobody steps back for a higher one",
-    ("key=lambda p: -p[0]", "key=lambda p: p[0]"),
-    ("            other.priority > consumer.priority\n", "            other.priority > 99\n"),
+    id="lowest-first",
+    killed_by="WK-4",
+    program="consumer-priorities",
+    steps=116,
+    origin=INTERACTIONS,
+    title="the lists of the Interested are in the wrong order, and nobody steps back for a higher one",
+    edits=(
+        ("key=lambda p: -p[0]", "key=lambda p: p[0]"),
+        ("            other.priority > consumer.priority\n", "            other.priority > 99\n"),
+    ),
 )
 
 mutant(
-    "nobody-else-is-told",
-    "WK-7",
-    "pause",
-    43,
-    INTERACTIONS,
-    "a consumer that was notified and loses interest tells nobody",
-    (
+    id="nobody-else-is-told",
+    killed_by="WK-7",
+    program="pause",
+    steps=43,
+    origin=INTERACTIONS,
+    title="a consumer that was notified and loses interest tells nobody",
+    edit=(
         """                self._notify(consumer)
             elif consumer.acquires:
                 self._notify_other(consumer)
@@ -580,13 +602,13 @@ mutant(
 )
 
 mutant(
-    "connection-not-looked-at-again",
-    "WK-6",
-    "handover",
-    184,
-    INTERACTIONS + ", steps 6 to 8",
-    "a connection clears its flag and does not look again",
-    (
+    id="connection-not-looked-at-again",
+    killed_by="WK-6",
+    program="handover",
+    steps=184,
+    origin=INTERACTIONS + ", steps 6 to 8",
+    title="a connection clears its flag and does not look again",
+    edit=(
         """        if not self._sessions.empty():  # and one that came before is seen here
             self._schedule()
 """,
@@ -595,26 +617,26 @@ mutant(
 )
 
 mutant(
-    "connection-on-two-threads",
-    "WK-6",
-    "handover",
-    203,
-    INTERACTIONS + ", steps 6 to 8",
-    "a connection is scheduled whether or not it is already",
-    (
+    id="connection-on-two-threads",
+    killed_by="WK-6",
+    program="handover",
+    steps=203,
+    origin=INTERACTIONS + ", steps 6 to 8",
+    title="a connection is scheduled whether or not it is already",
+    edit=(
         "        if self._scheduled.compare_and_set(False, True):\n            self.scheduler.submit(self)\n",
         "        self._scheduled.set(True)\n        self.scheduler.submit(self)\n",
     ),
 )
 
 mutant(
-    "left-in-the-old-list",
-    "QL-1",
-    "enqueue-consume",
-    106,
-    INTERACTIONS,
-    "a move appends to the new list and forgets the old one",
-    (
+    id="left-in-the-old-list",
+    killed_by="QL-1",
+    program="enqueue-consume",
+    steps=106,
+    origin=INTERACTIONS,
+    title="a move appends to the new list and forgets the old one",
+    edit=(
         """            if consumer.in_list is not None:
                 self._list(origin""",
         """            if consumer.in_list is not None and to == REMOVED:
@@ -623,26 +645,26 @@ mutant(
 )
 
 mutant(
-    "iteration-returns-deleted",
-    "QL-3",
-    "interest",
-    110,
-    "QPID-3888",
-    "a deleted node at the tail is handed out",
-    (
+    id="iteration-returns-deleted",
+    killed_by="QL-3",
+    program="interest",
+    steps=110,
+    origin="QPID-3888",
+    title="a deleted node at the tail is handed out",
+    edit=(
         "                return None  # rule 8: the last node stays\n",
         "                break\n",
     ),
 )
 
 mutant(
-    "tail-unlinked",
-    "QL-4",
-    "interest",
-    35,
-    "what rule 8 forbids",
-    "the last node is unlinked like any other",
-    (
+    id="tail-unlinked",
+    killed_by="QL-4",
+    program="interest",
+    steps=35,
+    origin="what rule 8 forbids",
+    title="the last node is unlinked like any other",
+    edit=(
         """            if beyond is None:
                 return None  # rule 8: the last node stays
 """,
@@ -651,26 +673,26 @@ mutant(
 )
 
 mutant(
-    "youngest-first",
-    "QL-5",
-    "take-turns",
-    70,
-    INTERACTIONS,
-    "of equals the one is woken who has waited least",
-    (
+    id="youngest-first",
+    killed_by="QL-5",
+    program="take-turns",
+    steps=70,
+    origin=INTERACTIONS,
+    title="of equals the one is woken who has waited least",
+    edit=(
         "            yield from members.walk()\n",
         "            yield from reversed(list(members.walk()))\n",
     ),
 )
 
 mutant(
-    "group-not-owned",
-    "MG-1",
-    "group-race",
-    69,
-    "QPID-5450",
-    "the group is looked at, but not owned, before the entry is acquired",
-    (
+    id="group-not-owned",
+    killed_by="MG-1",
+    program="group-race",
+    steps=69,
+    origin="QPID-5450",
+    title="the group is looked at, but not owned, before the entry is acquired",
+    edit=(
         """            if owner != consumer.name:
                 return False
 """,
@@ -681,26 +703,26 @@ mutant(
 )
 
 mutant(
-    "expired-is-taken",
-    "TM-1",
-    "expiring",
-    95,
-    "entry is not looked at for its age",
-    "a consumer takes what has expired",
-    (
+    id="expired-is-taken",
+    killed_by="TM-1",
+    program="expiring",
+    steps=95,
+    origin="entry is not looked at for its age",
+    title="a consumer takes what has expired",
+    edit=(
         "            and not self._expired(node)\n",
         "",
     ),
 )
 
 mutant(
-    "pointer-moved-after-sending",
-    "SP-2",
-    "release-at-once",
-    22,
-    "QPID-2900",
-    "the pointer is moved once the message is out, when the client may have given it back already",
-    (
+    id="pointer-moved-after-sending",
+    killed_by="SP-2",
+    program="release-at-once",
+    steps=22,
+    origin="QPID-2900",
+    title="the pointer is moved once the message is out, when the client may have given it back already",
+    edit=(
         """        self.host.record(said, m=entry.message.id, sub=consumer.name)
 """,
         """        self.host.record(said, m=entry.message.id, sub=consumer.name)
@@ -710,26 +732,26 @@ mutant(
 )
 
 mutant(
-    "rewind-test-reversed",
-    "SP-2",
-    "release-behind",
-    51,
-    "QPID-3622",
-    "the pointer is moved to the later of the two places",
-    (
+    id="rewind-test-reversed",
+    killed_by="SP-2",
+    program="release-behind",
+    steps=51,
+    origin="QPID-3622",
+    title="the pointer is moved to the later of the two places",
+    edit=(
         "back = min(entry, pointer.entry, key=Node.place)",
         "back = max(entry, pointer.entry, key=Node.place)",
     ),
 )
 
 mutant(
-    "unlink-at-the-head-only",
-    "QL-4",
-    "consumer-list-middle",
-    13,
-    "QPID-3064, QPID-3157",
-    "only deleted nodes right behind the head are unlinked",
-    (
+    id="unlink-at-the-head-only",
+    killed_by="QL-4",
+    program="consumer-list-middle",
+    steps=13,
+    origin="QPID-3064, QPID-3157",
+    title="only deleted nodes right behind the head are unlinked",
+    edit=(
         """            node.next.compare_and_set(following, beyond)
             following = node.next.get()
 """,
@@ -741,13 +763,13 @@ mutant(
 )
 
 mutant(
-    "closed-before-disinterest",
-    "QL-1",
-    "close",
-    121,
-    "QPID-7971",
-    "a closing consumer leaves the lists first and says afterwards that it is not interested",
-    (
+    id="closed-before-disinterest",
+    killed_by="QL-1",
+    program="close",
+    steps=121,
+    origin="QPID-7971",
+    title="a closing consumer leaves the lists first and says afterwards that it is not interested",
+    edit=(
         """        self.set_notify_work_desired(consumer, False)
         self.manager.remove(consumer)
 """,
@@ -758,13 +780,13 @@ mutant(
 )
 
 mutant(
-    "wants-without-credit",
-    "WK-1",
-    "consumer-priorities",
-    52,
-    "QPID-1187",
-    "a consumer without credit goes on wanting work, and holds back those below it",
-    (
+    id="wants-without-credit",
+    killed_by="WK-1",
+    program="consumer-priorities",
+    steps=52,
+    origin="QPID-1187",
+    title="a consumer without credit goes on wanting work, and holds back those below it",
+    edit=(
         """                if consumer.credit is not None and consumer.credit.get() == 0:
                     self.set_notify_work_desired(consumer, False)
 """,
@@ -773,13 +795,13 @@ mutant(
 )
 
 mutant(
-    "connection-looks-then-clears",
-    "WK-6",
-    "handover",
-    185,
-    "QPID-6794",
-    "a connection looks for more work and clears its flag after that",
-    (
+    id="connection-looks-then-clears",
+    killed_by="WK-6",
+    program="handover",
+    steps=185,
+    origin="QPID-6794",
+    title="a connection looks for more work and clears its flag after that",
+    edit=(
         """        self._scheduled.set(False)  # rule 6 once more: from here on a notification schedules,
         if not self._sessions.empty():  # and one that came before is seen here
             self._schedule()
@@ -793,13 +815,13 @@ mutant(
 )
 
 mutant(
-    "registers-without-a-look",
-    "WK-1",
-    "subscribe",
-    22,
-    INTERACTIONS + ", Consumer becomes Interested",
-    "a new consumer is put among the Interested and does not look at what is there",
-    (
+    id="registers-without-a-look",
+    killed_by="WK-1",
+    program="subscribe",
+    steps=22,
+    origin=INTERACTIONS + ", Consumer becomes Interested",
+    title="a new consumer is put among the Interested and does not look at what is there",
+    edit=(
         """        self.set_notify_work_desired(consumer, consumer.wants_work.get())
 """,
         """        self.manager.set_interest(consumer, consumer.wants_work.get())
@@ -808,26 +830,26 @@ mutant(
 )
 
 mutant(
-    "delivers-to-the-closed",
-    "ES-5",
-    "push-close",
-    33,
-    "QPID-6817 in kind",
-    "a publisher that waited for the send lock does not look whether the consumer has closed meanwhile",
-    (
+    id="delivers-to-the-closed",
+    killed_by="ES-5",
+    program="push-close",
+    steps=33,
+    origin="QPID-6817 in kind",
+    title="a publisher that waited for the send lock does not look whether the consumer has closed meanwhile",
+    edit=(
         "            if consumer.closed or not consumer.wants_work.get():\n",
         "            if not consumer.wants_work.get():\n",
     ),
 )
 
 mutant(
-    "rests-between-messages",
-    "WK-8",
-    "enqueue-consume",
-    129,
-    INTERACTIONS + ", the Notified list",
-    "a consumer that was given a message is seen to rest, although it will look for more at once",
-    (
+    id="rests-between-messages",
+    killed_by="WK-8",
+    program="enqueue-consume",
+    steps=129,
+    origin=INTERACTIONS + ", the Notified list",
+    title="a consumer that was given a message is seen to rest, although it will look for more at once",
+    edit=(
         """                self.manager.set_notified(consumer, True)
                 consumer.target.send""",
         """                consumer.target.send""",
@@ -835,36 +857,36 @@ mutant(
 )
 
 mutant(
-    "housekeeping-leaves-it",
-    "TM-2",
-    "expiring",
-    27,
-    "QPID-6848 in kind",
-    "housekeeping passes over what has expired",
-    (
+    id="housekeeping-leaves-it",
+    killed_by="TM-2",
+    program="expiring",
+    steps=27,
+    origin="QPID-6848 in kind",
+    title="housekeeping passes over what has expired",
+    edit=(
         "            elif self._expired(entry) and entry.change_available(DEQUEUED):\n",
         "            elif False:\n",
     ),
 )
 
 mutant(
-    "never-deleted",
-    "ES-5",
-    "enqueue-rest",
-    90,
-    "QPID-6528 in kind",
-    "what was dequeued stays dequeued, and is never deleted",
-    ("        entry.change(DEQUEUED, DELETED)\n", "        pass\n"),
+    id="never-deleted",
+    killed_by="ES-5",
+    program="enqueue-rest",
+    steps=90,
+    origin="QPID-6528 in kind",
+    title="what was dequeued stays dequeued, and is never deleted",
+    edit=("        entry.change(DEQUEUED, DELETED)\n", "        pass\n"),
 )
 
 mutant(
-    "group-freed-by-the-last-only",
-    "SP-2",
-    "group-released",
-    47,
-    "QPID-3861 in kind",
-    "what is given back is announced, but not the rest of the group that this sets free",
-    (
+    id="group-freed-by-the-last-only",
+    killed_by="SP-2",
+    program="group-released",
+    steps=47,
+    origin="QPID-3861 in kind",
+    title="what is given back is announced, but not the rest of the group that this sets free",
+    edit=(
         """            if self._leave_group(entry, consumer):
                 self._announce_group(entry.message.group)
             else:
@@ -877,13 +899,13 @@ mutant(
 )
 
 mutant(
-    "group-given-up-in-silence",
-    "SP-2",
-    "group-given-up",
-    72,
-    "QPID-5450 in kind",
-    "a consumer that owned a group, and then got no message of it, does not say that it is free again",
-    (
+    id="group-given-up-in-silence",
+    killed_by="SP-2",
+    program="group-given-up",
+    steps=72,
+    origin="QPID-5450 in kind",
+    title="a consumer that owned a group, and then got no message of it, does not say that it is free again",
+    edit=(
         """                if self._leave_group(entry, consumer):
                     self._announce_group(entry.message.group)
                 return None
@@ -895,13 +917,13 @@ mutant(
 )
 
 mutant(
-    "browser-pointer-by-set",
-    "SP-1",
-    "browse-taken",
-    31,
-    ORDERING + ", setLastSeenEntry",
-    "a browser's pointer is moved past what it is shown by a plain write",
-    (
+    id="browser-pointer-by-set",
+    killed_by="SP-1",
+    program="browse-taken",
+    steps=31,
+    origin=ORDERING + ", setLastSeenEntry",
+    title="a browser's pointer is moved past what it is shown by a plain write",
+    edit=(
         """        elif not consumer.pointer.compare_and_set(pointer, Pointer(entry, "browse", passed=True)):
             return None
 """,
@@ -912,13 +934,13 @@ mutant(
 )
 
 mutant(
-    "browser-shown-all-the-same",
-    "SO-4",
-    "browse-taken",
-    36,
-    ORDERING + ", setLastSeenEntry",
-    "a browser whose pointer was moved by somebody else is shown the message all the same, and perhaps once more",
-    (
+    id="browser-shown-all-the-same",
+    killed_by="SO-4",
+    program="browse-taken",
+    steps=36,
+    origin=ORDERING + ", setLastSeenEntry",
+    title="a browser whose pointer was moved by somebody else is shown the message all the same, and perhaps once more",
+    edit=(
         """        elif not consumer.pointer.compare_and_set(pointer, Pointer(entry, "browse", passed=True)):
             return None
 """,
@@ -929,13 +951,13 @@ mutant(
 )
 
 mutant(
-    "moved-or-not",
-    "WK-8",
-    "grant-while-busy",
-    95,
-    "89eb67804d in kind",
-    "a move between lists says that it was done, whether it was or not",
-    (
+    id="moved-or-not",
+    killed_by="WK-8",
+    program="grant-while-busy",
+    steps=95,
+    origin="89eb67804d in kind",
+    title="a move between lists says that it was done, whether it was or not",
+    edit=(
         """            if origin not in origins:
                 return False
 """,
@@ -946,13 +968,13 @@ mutant(
 )
 
 mutant(
-    "pushed-under-the-send-lock",
-    "WK-1",
-    "push-group",
-    54,
-    "QPID-3697 in kind",
-    "who sets a group free delivers what that frees here and now, under the send lock that it then needs itself",
-    (
+    id="pushed-under-the-send-lock",
+    killed_by="WK-1",
+    program="push-group",
+    steps=54,
+    origin="QPID-3697 in kind",
+    title="who sets a group free delivers what that frees here and now, under the send lock that it then needs itself",
+    edit=(
         """        self.deliver_async()  # not here and now: the caller may hold a send lock
 """,
         """        self._job()
@@ -962,13 +984,13 @@ mutant(
 )
 
 mutant(
-    "suspended-with-its-target",
-    "WK-1",
-    "handover-suspend",
-    49,
-    INTERACTIONS + ", steps 10 and 11",
-    "a target whose next consumer is suspended is taken for one without work, and its other consumers wait",
-    (
+    id="suspended-with-its-target",
+    killed_by="WK-1",
+    program="handover-suspend",
+    steps=49,
+    origin=INTERACTIONS + ", steps 10 and 11",
+    title="a target whose next consumer is suspended is taken for one without work, and its other consumers wait",
+    edit=(
         """            queue = consumer.queue
             assert isinstance(queue, PullQueue)
 """,

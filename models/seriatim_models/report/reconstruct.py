@@ -161,7 +161,7 @@ class Reconstruction:
         entry.q = entry.q or next((q for q in self.queues if _within(a["list"], q)), a["list"])
         entry.place = tuple(int(n) for n in a["place"])
         entry.linked = True
-        entry.state = entry.state or ("HELD" if entry.held else "AVAILABLE")
+        entry.state = entry.state or ("DELAYED" if entry.held else "AVAILABLE")
 
     def _on_unlink(self, a: dict[str, Any]) -> None:
         if "@" in a["node"]:

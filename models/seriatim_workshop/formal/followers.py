@@ -197,7 +197,7 @@ class Entries(Follower):
             raise NotThat("append: its thread has not raised the depth")
         self._counting[t] -= 1
         self.take("count", e=m)
-        if self._status(node.state) == "HELD":
+        if self._status(node.state) == "DELAYED":
             self.take("hold", e=m, p=place(node))
         else:
             kind = "insert" if self.state.get("overtaking") else "append"
@@ -234,7 +234,7 @@ class Entries(Follower):
         elif old == "ACQUIRED":
             kind = "release" if new == "AVAILABLE" else "finish"
             self.take(kind, t=t, e=m, c=event.old.holder)
-        elif old == "HELD":
+        elif old == "DELAYED":
             self.take("unhold", t=t, e=m)
         elif new == "DELETED":
             self.take("bury", e=m)

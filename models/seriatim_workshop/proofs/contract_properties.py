@@ -34,7 +34,7 @@ def ten_levels_are_enough(priority: int, levels: int) -> bool:
     return priority == 9 or sub_queue(priority, levels) < sub_queue(priority + 1, levels)
 
 
-STATES = ("AVAILABLE", "HELD", "ACQUIRED", "DEQUEUED", "DELETED")
+STATES = ("AVAILABLE", "DELAYED", "ACQUIRED", "DEQUEUED", "DELETED")
 
 
 @deal.pre(lambda n: 0 <= n < len(STATES))

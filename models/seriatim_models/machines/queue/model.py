@@ -31,7 +31,7 @@ class Item:
     group: str
     not_before: int
     expires: int
-    state: str  # HELD, AVAILABLE, ACQUIRED or GONE
+    state: str  # DELAYED, AVAILABLE, ACQUIRED or GONE
     holder: str = ""
     sure: bool = True
     """Every browser that has not seen it yet will."""
@@ -127,7 +127,7 @@ class Model:
         level = amqp_0_10_level(priority, self.levels) if self.levels > 1 else 0
         place = (self.levels - 1 - level, len(self.items))
         behind = any(i.place > place for i in self.items)
-        state = "HELD" if not_before else "AVAILABLE"
+        state = "DELAYED" if not_before else "AVAILABLE"
         item = Item(id, place, key, group, not_before, expires, state)
         item.sure = state == "AVAILABLE" and not behind
         self.items = sorted([*self.items, item], key=lambda i: i.place)
@@ -196,7 +196,7 @@ class Model:
 
     def housekeeping(self) -> None:
         for item in self.items:
-            if item.state == "HELD" and self.now >= item.not_before:
+            if item.state == "DELAYED" and self.now >= item.not_before:
                 item.state = "AVAILABLE"
             elif item.state == "AVAILABLE" and self.expired(item):
                 item.state = "GONE"

@@ -17,7 +17,7 @@ Violations = list[tuple[str, list[Event]]]
 SOURCE = "Strict Ordering"
 
 LEGAL = {
-    ("HELD", "AVAILABLE"),
+    ("DELAYED", "AVAILABLE"),
     ("AVAILABLE", "ACQUIRED"),
     ("ACQUIRED", "AVAILABLE"),
     ("ACQUIRED", "DEQUEUED"),
@@ -490,7 +490,7 @@ class Tm2(OnReplay):
             for i, entry, state in changes[played:upto]:
                 if state == "AVAILABLE" and entry.expires:
                     insort(waiting, (entry.expires + 1, i, entry))
-                elif state == "HELD":
+                elif state == "DELAYED":
                     insort(waiting, (entry.not_before, i, entry))
             played = upto
             if op.last is None or began is None:

@@ -229,7 +229,7 @@ class Replay:
             entry.links.append(e)
             entry.place = (e.args["place"][0], e.args["place"][1])
             if not entry.state.when:
-                entry.state.put(e.i, ("HELD" if entry.not_before else "AVAILABLE", ""))
+                entry.state.put(e.i, ("DELAYED" if entry.not_before else "AVAILABLE", ""))
 
     def _on_entry_cas(self, e: Event) -> None:
         entry = self.entry(e.m)
