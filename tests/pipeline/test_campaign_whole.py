@@ -28,7 +28,8 @@ from .test_spark import pytestmark as spark_marks
 
 pytest.importorskip("pyspark")
 
-from seriatim_models.pipeline.campaign.run import Bounds, Progress, checkpoint, distributed
+from seriatim_models.pipeline.campaign import checkpoint, distributed
+from seriatim_models.pipeline.campaign.run import Bounds, Progress
 
 Tick = Callable[[], None]
 Stopping = Callable[[], bool]

@@ -11,8 +11,8 @@ from math import inf
 
 from seriatim_models.history import Event
 from seriatim_models.properties.base import Finding
+from seriatim_models.properties.whitebox import entries, lists, order, pointers, wakeups
 from seriatim_models.properties.whitebox.entries import Violations
-from seriatim_models.properties.whitebox.judging import entries, lists, order, pointers, wakeups
 from seriatim_models.properties.whitebox.order import amqp_0_10_level
 from seriatim_models.properties.whitebox.pointers import ahead
 from seriatim_models.properties.whitebox.replay import Entry, OnReplay, Op, Replay, Sub
