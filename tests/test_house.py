@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ast
 import fnmatch
+import re
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -184,6 +185,66 @@ def test_only_the_command_line_calls_the_pipeline() -> None:
     )
 
 
+KNOWN_CIRCLES = {
+    "decode, header, qh0": "seriatim_models.history",
+    "replay, sweep": "seriatim_models.properties.whitebox",
+    "campaign items, distributed": "seriatim_models.pipeline.campaign",
+    "html, model, stepper, text": "seriatim_models.report",
+    "learn, lesson_runner, tour": "seriatim_models.cli",
+    "execution, operations, world": "seriatim_models.explorer.model",
+    "runner, counterexample": "seriatim_models.explorer",
+}
+"""Circles of imports that still stand, and the package within which each lies. Take out what you have undone."""
+
+
+def circles_of_imports() -> list[list[str]]:
+    """The sets of modules that import each other, directly or not; imports inside functions
+    and those only for the type checker count like all others."""
+    names = {module for module, _ in modules()}
+    imports: dict[str, set[str]] = {name: set() for name in names}
+    for found in IMPORTS:
+        imported = found.imported
+        while imported and imported not in names:
+            imported = imported.rpartition(".")[0]
+        if imported and imported != found.importer:
+            imports[found.importer].add(imported)
+    reached: dict[str, set[str]] = {}
+    for name in names:
+        seen: set[str] = set()
+        todo = list(imports[name])
+        while todo:
+            module = todo.pop()
+            if module not in seen:
+                seen.add(module)
+                todo.extend(imports[module])
+        reached[name] = seen
+    circles = {
+        tuple(sorted(other for other in reached[name] if name in reached[other]))
+        for name in names
+        if name in reached[name]
+    }
+    return sorted(map(list, circles))
+
+
+def test_no_modules_import_each_other() -> None:
+    unused = dict(KNOWN_CIRCLES)
+    unknown: list[str] = []
+    for circle in circles_of_imports():
+        short = {module.rpartition(".")[2] for module in circle}
+        for title, package in KNOWN_CIRCLES.items():
+            named = set(title.replace(",", " ").split())
+            if all(within(module, package) for module in circle) and named & short:
+                unused.pop(title, None)
+                break
+        else:
+            unknown.append(", ".join(circle))
+    assert not unknown, (
+        "these modules import each other (perhaps inside a function or for the type checker only): "
+        f"{'; '.join(unknown)}: move what both need into a module below them, or pass it in as an argument"
+    )
+    assert not unused, f"no such circle any more: take {', '.join(unused)} out of KNOWN_CIRCLES"
+
+
 def test_the_product_does_without_the_workshop() -> None:
     complain(
         [
@@ -217,6 +278,29 @@ def test_every_module_says_what_it_is() -> None:
     assert not silent, (
         f"{', '.join(silent)}: begin the file with a docstring that says what it is for"
     )
+
+
+def test_every_named_module_can_be_run() -> None:
+    """`python -m X` in the Makefile, in the pages and in docstrings names a module that can be run so."""
+    runnable = {
+        module.removesuffix(".__main__")
+        for module, path in modules()
+        if path.name == "__main__.py" or '__name__ == "__main__"' in path.read_text("utf-8")
+    }
+    texts = [
+        ROOT / "Makefile",
+        ROOT / ".ci" / "run",
+        *sorted(ROOT.glob("*.md")),
+        *sorted((ROOT / "spec").rglob("*.md")),
+        *(path for _, path in modules()),
+    ]
+    wrong = [
+        f"{path.relative_to(ROOT)} runs {module}"
+        for path in texts
+        for module in re.findall(r"python[0-9.]* -m (seriatim[\w.]*\w)", path.read_text("utf-8"))
+        if module not in runnable
+    ]
+    assert not wrong, f"{'; '.join(wrong)}: no such module, or it has no `if __name__ ==` part"
 
 
 def test_the_pinned_versions_name_no_registry() -> None:
