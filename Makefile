@@ -47,7 +47,7 @@ seriatim: how a message queue's threads must behave, as code you can run, break 
   make prove-induction  the first half alone
   make mutants  wrong references by the hundred: how many are caught (slow; SAMPLE=60 takes that many)
   make reach    which lines, branches and outcomes of compare-and-set the programs never reach
-  make lint     ruff, formatting and mypy --strict
+  make lint     ruff, formatting and mypy --strict, tests too
   make format   let ruff rewrite what it can
   make setup    only install into .venv
   make lock     choose the pinned versions anew
@@ -119,6 +119,7 @@ lint: $(STAMP)
 	@$(BIN)/ruff check .
 	@$(BIN)/ruff format --check .
 	@$(BIN)/mypy
+	@$(BIN)/mypy tests
 
 crosscheck: $(STAMP)
 	@mkdir -p $(dir $(CROSSCHECK))

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from seriatim_models.programs import PROGRAMS
-from seriatim_workshop.formal import outcomes, pairs
+from seriatim_workshop.formal import outcomes, pairs, pan
 
 # Programs of the machine, not of .venv. `make spec`, which runs before the tests in .ci/run, installs them and makes
 # the same comparison over all pairs, without a skip.
@@ -25,7 +25,7 @@ def pair(name: str) -> pairs.Pair:
 def test_every_pair_is_of_a_program_that_exists_and_every_model_has_one() -> None:
     for p in pairs.PAIRS:
         assert p.program in PROGRAMS or p.run is not None
-    models = {path.name for path in outcomes.pan.PROMELA.glob("*.pml")}
+    models = {path.name for path in pan.PROMELA.glob("*.pml")}
     assert models == {p.file for p in pairs.PAIRS}
 
 

@@ -13,18 +13,13 @@ def recording(*rows: tuple[str, str, dict[str, Any]], lvl: str = "api") -> list[
     """Events of one channel, completed; `t` is ten times the index."""
     return list(
         complete(
-            Event(
-                **(
-                    {"i": i, "t": 10 * i, "ev": ev, "ph": ph, "lvl": lvl, "conn": "c", "ch": 1}
-                    | fields
-                )
-            )
+            Event(i=i, t=10 * i, ev=ev, ph=ph, lvl=lvl, **{"conn": "c", "ch": 1, **fields})
             for i, (ev, ph, fields) in enumerate(rows)
         )
     )
 
 
-OPEN = ("ch_open", "ok", {})
+OPEN: tuple[str, str, dict[str, Any]] = ("ch_open", "ok", {})
 QOS = ("qos", "invoke", {"prefetch": 1, "scope": "consumer"})
 CONSUME = ("consume", "invoke", {"q": "q", "ctag": "t", "autoack": False})
 

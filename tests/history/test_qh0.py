@@ -30,9 +30,11 @@ def test_what_the_importer_works_out() -> None:
     assert (first.ev, first.m, first.pub, first.pseq, first.gen) == ("deliver", "0:0", "0", 0, 1)
     assert (first.lvl, first.proc, first.dtag, first.redelivered) == ("api", "con0", 1, False)
     assert max(e.gen or 0 for e in events) > 1, "channel numbers are used again"
-    begun = {e.op: e for e in events if e.op == e.i}
+    begun = {e.i: e for e in events if e.op == e.i}
     done = [e for e in events if e.op is not None and e.op != e.i]
-    assert all(begun[e.op].ev == e.ev and begun[e.op].conn == e.conn for e in done)
+    assert all(
+        begun[e.op].ev == e.ev and begun[e.op].conn == e.conn for e in done if e.op is not None
+    )
     assert sum(e.ev == "publish" for e in done) == 4000
     assert {(e.scope, e.prefetch) for e in events if e.ev == "qos" and e.ph == "invoke"} == {
         ("consumer", 8)

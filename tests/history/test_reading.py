@@ -6,6 +6,7 @@ import gzip
 import json
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 import zstandard
@@ -58,7 +59,7 @@ def test_round_trip(tmp_path: Path, suffix: str, events: list[Event]) -> None:
         assert path.read_bytes() == first, "the same events give the same bytes"
 
 
-def _fields(e: Event) -> dict[str, object]:
+def _fields(e: Event) -> dict[str, Any]:
     return {n: getattr(e, n) for n in Event.__struct_fields__}
 
 

@@ -110,7 +110,7 @@ def work_off(channel: log.Channel, say: Callable[[str, bytes], None]) -> None:
 
 def child(folder: Path, n: int, pipe: int) -> None:
     killer = Killer(n)
-    log.os = Os(killer)  # type: ignore[assignment]  # it looks like the module
+    log.os = Os(killer)  # type: ignore[assignment, attr-defined]  # it looks like the module
     log.open = killer.open  # type: ignore[attr-defined]  # hides the builtin
 
     def say(what: str, message: bytes) -> None:
@@ -142,7 +142,7 @@ def check(folder: Path, n: int, said: list[str]) -> None:
 
 
 def main(folder: Path) -> None:
-    log.os = Os(Killer(1_000_000_000))  # type: ignore[assignment]  # for the parent, which is not to die
+    log.os = Os(Killer(1_000_000_000))  # type: ignore[assignment, attr-defined]  # for the parent, which is not to die
     n = 0
     while True:
         here = folder / str(n)

@@ -91,8 +91,8 @@ def make(top: Path) -> None:
     for name in "ab":
         (top / "twice" / f"{name}.jsonl").write_text(head("twice") + note(0) + note(1))
     for name, times in (("a", (1, 5)), ("b", (2, 6))):
-        rows = "".join(note(n, t=t, m=f"{name}{t}") for n, t in enumerate(times))
-        (top / "several" / f"{name}.jsonl").write_text(head("several", rec=name, clk="c") + rows)
+        notes = "".join(note(n, t=t, m=f"{name}{t}") for n, t in enumerate(times))
+        (top / "several" / f"{name}.jsonl").write_text(head("several", rec=name, clk="c") + notes)
     (top / "clock.jsonl").write_text(head("clock", clk="a") + note(0) + note(1, clk="b"))
 
 
@@ -316,7 +316,7 @@ def test_changes_under_a_stream(spark: Any, tmp_path: Path, growing: Callable[[]
 def test_no_java(monkeypatch: pytest.MonkeyPatch) -> None:
     """no Java: one sentence."""
     monkeypatch.delenv("JAVA_HOME", raising=False)
-    monkeypatch.setattr(java.shutil, "which", lambda _: None)
+    monkeypatch.setattr("shutil.which", lambda _: None)
     monkeypatch.setattr(java, "find_spec", lambda _: None)
     with pytest.raises(
         PipelineError, match=r"needs Java 17 or newer.*--engine local needs no Java"

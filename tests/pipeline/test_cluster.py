@@ -72,7 +72,7 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
             for _ in range(2)
         ],
     ]  # fmt: skip
-    running = []
+    running: list[subprocess.Popen[bytes]] = []
     try:
         for kind, arguments in classes:
             name = f"org.apache.spark.deploy.{kind.lower()}.{kind}"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from itertools import pairwise
+from typing import Any
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -47,8 +48,8 @@ def test_a_cut_anywhere_changes_nothing(cuts: list[int]) -> None:
 
 
 def test_durations_shares_and_use_are_what_they_are() -> None:
-    on = {"conn": "c", "ch": 1, "gen": 1, "q": "q", "ctag": "t"}
-    limit = {"prefetch": 2, "scope": "consumer"}
+    on: dict[str, Any] = {"conn": "c", "ch": 1, "gen": 1, "q": "q", "ctag": "t"}
+    limit: dict[str, Any] = {"prefetch": 2, "scope": "consumer"}
     events = [
         Event(i=0, t=100, ev="publish", ph="invoke", m="a", q="q"),
         Event(i=1, t=100, ev="publish", ph="invoke", m="b", q="q"),

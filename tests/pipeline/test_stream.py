@@ -41,7 +41,7 @@ def test_equal_to_a_batch_audit_and_idempotent(spark: Any, tmp_path: Path) -> No
         os.utime(path, (100 + n, 100 + n if n else 102))
     (folder / "future.jsonl").write_text('{"schema":"qh/7"}\n')
     (folder / "mixed.jsonl").write_text('{"i":0,"ev":"note"}\nhalf a li')
-    seen = []
+    seen: list[Any] = []
     stream = Stream(spark, tmp_path / "in", tmp_path / "out", BLACKBOX, on_progress=seen.append)
     stream.run(once=True, files=2)
     audit_paths([tmp_path / "in"], engine="spark", out=tmp_path / "batch")

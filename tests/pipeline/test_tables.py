@@ -13,6 +13,7 @@ from seriatim_models.conformance.profiles import FORMS, PROFILES, SYSTEMS
 from seriatim_models.pipeline import PipelineError, audit_paths
 from seriatim_models.pipeline.audit import tables
 from seriatim_models.pipeline.audit.findings import form
+from seriatim_models.properties.base import AnyProperty
 from seriatim_models.properties.blackbox.conservation import Conservation
 from seriatim_models.properties.blackbox.order import FirstDeliveryOrder
 
@@ -34,7 +35,7 @@ def test_run_property_and_form_tell_the_rows_apart(tmp_path: Path) -> None:
     head = '{"schema":"qh/1","run":"again"}\n{"i":0,"t":0,"ev":"publish","m":"m","q":"q"}\n'
     path = tmp_path / "again.jsonl"
     path.write_text(head + got.format(1) + ack.format(2, 1) + got.format(3) + ack.format(4, 3))
-    judges = [Conservation(), Conservation(again=True), FirstDeliveryOrder()]
+    judges: list[AnyProperty] = [Conservation(), Conservation(again=True), FirstDeliveryOrder()]
     report = audit_paths([path, DATA / "rabbit-classic-competing.jsonl.gz"], properties=judges)
     rows = tables.rows_of(report, judges)
     verdicts = {(r["run"], r["property"], r["form"]): r for r in rows["verdicts"].to_pylist()}

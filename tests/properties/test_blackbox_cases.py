@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from seriatim_models.history import Event
 from seriatim_models.history.event import GAP
 from seriatim_models.properties.base import Finding, Verdict
@@ -315,7 +317,7 @@ def test_p5_judges_within_one_priority() -> None:
 def late(overtakers: int, prefetch: int = 2) -> Recording:
     """m0 is nacked when the window is full, and comes back only after some later messages."""
     r = Recording()
-    limit = {"prefetch": prefetch, "scope": "consumer"}
+    limit: dict[str, Any] = {"prefetch": prefetch, "scope": "consumer"}
     for n in range(prefetch):
         r.deliver(f"m{n}", **limit)
     r.settle("nack", "m0")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections import Counter, deque
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -169,7 +170,7 @@ def test_p20_a_dequeue_without_an_answer_may_have_taken_what_is_missing() -> Non
 
 @pytest.mark.parametrize("ev", ["nack", "recover", "expire", "ch_close"])
 def test_p20_keeps_silent_where_messages_come_back(ev: str) -> None:
-    at = {"conn": "a", "ch": 1, "gen": 1}
+    at: dict[str, Any] = {"conn": "a", "ch": 1, "gen": 1}
     events = [
         Event(i=0, t=0, ev="publish", m="a", q="q"),
         Event(i=1, t=1, ev="get", m="a", q="q", **at),

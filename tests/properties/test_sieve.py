@@ -472,7 +472,11 @@ def same_rows(events: list[Event]) -> None:
     for make in (of_columns, coded):
         mine = Names()
         given = make(placed, mine)
-        for name, a, b in zip(Rows._fields, given.rows, wanted.rows, strict=True):
+        # Any: arrays of several types
+        pairs: list[tuple[str, Any, Any]] = list(
+            zip(Rows._fields, given.rows, wanted.rows, strict=True)
+        )
+        for name, a, b in pairs:
             if name == "by":  # numbers, in an order of their own
                 a, b = (
                     np.array([*table.code, ""])[rows.by] if len(table.code) else rows.by

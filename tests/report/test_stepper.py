@@ -188,7 +188,7 @@ def test_at_the_end_it_is_the_state_that_the_queue_itself_tells(program: str) ->
 
 def test_what_is_gone_stays_to_be_seen_until_it_is_unlinked() -> None:
     gone = {"m": "m1", "ok": True, "sub": ""}
-    node = {"list": "q.All", "node": "A@q.All#1", "place": [0, 1]}
+    node: dict[str, object] = {"list": "q.All", "node": "A@q.All#1", "place": [0, 1]}
     records = [
         Record(0, "a", "queue", {"q": "q"}),
         Record(0, "a", "link", {"list": "q", "node": "m1", "place": [0, 1]}),
@@ -241,6 +241,10 @@ def test_the_script_never_makes_markup_of_text() -> None:
 
 
 def test_odd_records_of_another_program_do_no_harm() -> None:
+    spoilt: list[dict[str, object]] = [
+        {},
+        {"node": None, "m": 3, "sub": "nobody", "ok": True, "list": 5, "at": ""},
+    ]
     odd = [
         Record(1, "a", ev, args)
         for ev in (
@@ -253,7 +257,7 @@ def test_odd_records_of_another_program_do_no_harm() -> None:
             "size",
             "close",
         )
-        for args in ({}, {"node": None, "m": 3, "sub": "nobody", "ok": True, "list": 5, "at": ""})
+        for args in spoilt
     ]
     told = story(Case([step(1, "a", "x.get()", "5", *odd)], odd))
     assert table(told.states[-1], "Shared objects").rows == (("x", "5"),)

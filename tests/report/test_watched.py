@@ -26,7 +26,7 @@ class Tape:
 
     def add(self, ev: str, **fields: Any) -> Event:
         n = len(self.events)
-        made = Event(i=n, t=10 * n, ev=ev, **({"q": "q", "ch": 1, "gen": 1} | fields))
+        made = Event(i=n, t=10 * n, ev=ev, **{"q": "q", "ch": 1, "gen": 1, **fields})
         self.events.append(made)
         return made
 
