@@ -36,7 +36,7 @@ seriatim: how a message queue's threads must behave, as code you can run, break 
                 real broker on Spark, and write build/report/index.html
   make test     run the tests
   make demo-fair  the fair consumer's two published tables, simulated side by side, and build/demo/fair.svg
-  make soak     the machines for SECONDS (120): drawn programs under the explorer and on real threads
+  make soak     the machines for SECONDS (120): generated programs under the explorer and on real threads
   make spec     the Promela models under Spin (installed if you are root on Debian) against spec/manifest.json,
                 their outcomes against those of the same programs in Python,
                 and executions of the reference against the systems of spec/induction
