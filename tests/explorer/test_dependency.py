@@ -12,8 +12,8 @@ from typing import Any
 
 import pytest
 
-from seriatim_models.explorer.model.execution import Execution, Thread
-from seriatim_models.explorer.model.operations import Operation, Reacquire
+from seriatim_models.explorer.model.execution import Execution
+from seriatim_models.explorer.model.operations import Operation, Reacquire, Thread
 from seriatim_models.explorer.search.runner import Limits, Runner, Setting
 from seriatim_workshop.crosscheck.generated_programs import FLAVOURS, Generated, generate
 from seriatim_workshop.crosscheck.generated_programs import Runner as Interpreter

@@ -23,7 +23,8 @@ from seriatim_models.explorer import (
     World,
     explore,
 )
-from seriatim_models.explorer.model.execution import Execution, Space, Thread
+from seriatim_models.explorer.model.execution import Execution, Space
+from seriatim_models.explorer.model.operations import Thread
 from seriatim_models.explorer.search.dpor import Search
 from seriatim_models.explorer.search.frontier import add_counts
 from seriatim_models.explorer.search.parallel import Master, answer, below, run_portion

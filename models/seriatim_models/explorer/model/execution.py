@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import greenlet  # type: ignore[import-untyped]  # greenlet ships no annotations
 
@@ -24,27 +24,24 @@ from seriatim_models.explorer.model.operations import (
     ADD,
     NOTHING,
     READ,
+    SETUP,
     WRITE,
     Footprint,
     Operation,
     Permit,
     Reacquire,
     Shared,
+    Thread,
     Wait,
     Wake,
 )
-
-if TYPE_CHECKING:
-    from seriatim_models.explorer.model.world import World
-
-SETUP = 0
-"""Number of the thread that runs the program function itself."""
+from seriatim_models.explorer.model.world import World
 
 NOBODY = -1
 """Maker of what is made by none of them: the clock, the order of calls, what is made after the end."""
 
-CALLS = -1
-CLOCK = -2
+OUTSIDE = {"calls": -1, "clock": -2}
+"""Numbers of the objects that no thread makes."""
 
 
 class Marks(dict[tuple[int, int, int], int]):
@@ -125,56 +122,15 @@ class ControlledGreenlet(greenlet.greenlet):  # type: ignore[misc]
     """Known by its type, so that a guard can tell whether a program is running."""
 
 
-class Thread:
-    """A thread of the program, or the alarm clock of a waiter (which has no code)."""
-
-    __slots__ = (
-        "born", "children", "code", "daemon", "done", "ex", "greenlet", "held", "last", "name",
-        "number", "objects", "op", "resume", "spurious", "tid", "timeouts", "virtual",
-    )  # fmt: skip
-
-    def __init__(
-        self, ex: Execution, tid: int, name: str, daemon: bool, fn: Callable[[], object] | None
-    ) -> None:
-        self.ex = ex
-        self.tid = tid
-        self.name = name
-        self.daemon = daemon
-        self.op: Operation | None = None
-        self.done = False
-        self.born = ex.steps - 1
-        self.last = -1
-        self.children = 0
-        self.objects = 0
-        self.timeouts = ex.timeouts
-        self.spurious = ex.spurious
-        self.number = len(ex.order)
-        self.virtual = fn is None
-        self.held: list[tuple[str, dict[str, object]]] | None = None
-        """Records that wait for its next operation."""
-        ex.order.append(self)
-        ex.by_tid[tid] = self
-        self.resume: Any = self._rings if fn is None else None
-        self.greenlet: Any = None
-        self.code = fn
-
-    def _rings(self, *_: object) -> None:
-        self.done = True
-        self.op = None
-
-    def __repr__(self) -> str:
-        return f"<thread {self.name}>"
-
-
 def _work(switch: Callable[[], Any]) -> None:
     """What a greenlet does: run one thread after another. To make a greenlet costs more than to run a small thread.
 
     What a greenlet is started with it holds for life, out of sight of the garbage collector: so no thread.
     """
     while True:
-        thread: Thread | None = switch()
-        assert thread is not None
-        ex = thread.ex
+        ex: Execution
+        thread: Thread
+        ex, thread = switch()
         try:
             if thread.code is not None:
                 thread.code()
@@ -192,8 +148,7 @@ def _work(switch: Callable[[], Any]) -> None:
         thread.op = thread.code = None
         ex.space.idle.append(thread.greenlet)
         thread.greenlet = None
-        del ex
-        thread = None  # an idle greenlet keeps nothing alive
+        del ex, thread  # an idle greenlet keeps nothing alive
 
 
 class Failure:
@@ -233,7 +188,6 @@ class Execution:
         self,
         program: Callable[[World], object],
         space: Space,
-        world: Callable[[Execution], World],
         *,
         real_time: bool = False,
         timeouts: int = 1,
@@ -263,18 +217,18 @@ class Execution:
         self.strays = 0
         self.circle: Any = None
         self.log: list[Any] | None = [] if log else None
-        self.world = world(self)
+        self.world = World(self)
         if real_time:
-            self.calls = self.outside_object("calls", None, CALLS)
+            self.calls = self.outside_object("calls", None)
 
     # -- running ---------------------------------------------------------------------------------------------------
 
     def start(self) -> None:
         """Run the program function up to its first choice, or to its end."""
-        setup = Thread(self, SETUP, "setup", False, lambda: self.program(self.world))
+        setup = self._new_thread(SETUP, "setup", False, lambda: self.program(self.world))
         self.setting_up = self.acting = setup
         self.threads.append(setup)
-        self._give_greenlet(setup)(setup)
+        self._give_greenlet(setup)((self, setup))
         if setup.done:
             self._set_up()
 
@@ -289,12 +243,21 @@ class Execution:
             thread.born = setup.last
             self._go(thread)
 
+    def _new_thread(
+        self, tid: int, name: str, daemon: bool, code: Callable[[], object] | None
+    ) -> Thread:
+        thread = Thread(self, tid, name, daemon, code, self.timeouts, self.spurious)
+        thread.number = len(self.order)
+        self.order.append(thread)
+        self.by_tid[tid] = thread
+        return thread
+
     def _go(self, thread: Thread) -> None:
         before, self.acting, self.current = self.acting, thread, thread
-        self._give_greenlet(thread)(thread)
+        self._give_greenlet(thread)((self, thread))
         self.acting, self.current = before, None
 
-    def _give_greenlet(self, thread: Thread) -> Callable[[Thread], object]:
+    def _give_greenlet(self, thread: Thread) -> Callable[[tuple[Execution, Thread]], object]:
         idle = self.space.idle
         if idle:
             given = idle.pop()
@@ -390,14 +353,19 @@ class Execution:
             name = f"{where}{kind}{number}"
         return index, reads, writes, adds, name
 
-    def outside_object(self, name: str, value: Any, number: int = CLOCK) -> Shared:
-        """An object that no thread made: the clock, the order of calls."""
+    def footprint(self, accesses: tuple[tuple[int, int], ...]) -> Footprint:
+        return self.space.footprint(accesses)
+
+    def outside_object(self, name: str, value: Any) -> Shared:
+        """An object that no thread made: the clock, or the order of calls."""
         shared = Shared.__new__(Shared)
         shared.ex = self
         shared.value = value
         shared.watch = None
         shared.name = name
-        shared.index, shared.reads, shared.writes, shared.adds = self.space.object(NOBODY, number)
+        shared.index, shared.reads, shared.writes, shared.adds = self.space.object(
+            NOBODY, OUTSIDE[name]
+        )
         return shared
 
     def stage(self, fn: Callable[[], object], name: str, daemon: bool) -> Thread:
@@ -407,7 +375,7 @@ class Execution:
             raise Misuse("spawn() after the end: spawn while setting up or inside a thread")
         tid = self.space.thread(SETUP, setup.children)
         setup.children += 1
-        return Thread(self, tid, self._named(name, f"t{setup.children}", tid), daemon, fn)
+        return self._new_thread(tid, self._named(name, f"t{setup.children}", tid), daemon, fn)
 
     def spawn_from(
         self, parent: Thread, fn: Callable[[], object], name: str, daemon: bool
@@ -415,7 +383,7 @@ class Execution:
         tid = self.space.thread(parent.tid, parent.children)
         parent.children += 1
         name = self._named(name, f"{parent.name}.{parent.children}", tid)
-        child = Thread(self, tid, name, daemon, fn)
+        child = self._new_thread(tid, name, daemon, fn)
         self.threads.append(child)
         self._go(child)
         return child
@@ -436,7 +404,7 @@ class Execution:
             return
         tid = self.space.thread(waiter.tid, waiter.children)
         waiter.children += 1
-        clock = Thread(self, tid, f"{waiter.name}'s alarm {waiter.children}", True, None)
+        clock = self._new_thread(tid, f"{waiter.name}'s alarm {waiter.children}", True, None)
         clock.op = Wake(wait.condition, waiter, again, kinds)
         self.threads.append(clock)
 

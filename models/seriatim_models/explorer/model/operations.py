@@ -42,10 +42,11 @@ see `dpor`.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from collections.abc import Callable
+from typing import Any, Final, Protocol
 
-if TYPE_CHECKING:
-    from seriatim_models.explorer.model.execution import Execution, Thread
+SETUP: Final = 0
+"""Number of the thread that runs the program function itself."""
 
 READ: Final = 0
 WRITE: Final = 1
@@ -85,7 +86,7 @@ class Shared:
     __slots__ = ("adds", "ex", "index", "name", "reads", "value", "watch", "writes")
     value: Any
 
-    def __init__(self, ex: Execution, value: Any, kind: str, name: str) -> None:
+    def __init__(self, ex: Scheduler, value: Any, kind: str, name: str) -> None:
         self.ex = ex
         self.value = value
         self.watch: Any = None
@@ -138,6 +139,111 @@ class Operation:
     def waits_for(self) -> str:
         """Why it cannot happen, in words."""
         return f"{self.describe()} cannot happen"
+
+
+class Thread:
+    """A thread of the program, or the alarm clock of a waiter (which has no code)."""
+
+    __slots__ = (
+        "born", "children", "code", "daemon", "done", "ex", "greenlet", "held", "last", "name",
+        "number", "objects", "op", "resume", "spurious", "tid", "timeouts", "virtual",
+    )  # fmt: skip
+
+    def __init__(
+        self,
+        ex: Scheduler,
+        tid: int,
+        name: str,
+        daemon: bool,
+        code: Callable[[], object] | None,
+        timeouts: int,
+        spurious: int,
+    ) -> None:
+        self.ex = ex
+        self.tid = tid
+        """Its number in the whole exploration, the same in every schedule."""
+        self.number = -1
+        """Its number in this execution, in order of creation."""
+        self.name = name
+        self.daemon = daemon
+        self.op: Operation | None = None
+        """The operation that it has announced."""
+        self.done = False
+        self.born = ex.steps - 1
+        """Index of the step that spawned it."""
+        self.last = -1
+        """Index of its last step, -1 before its first."""
+        self.children = 0
+        self.objects = 0
+        self.timeouts = timeouts
+        """How many of its time limits may still run out."""
+        self.spurious = spurious
+        """How often it may still wake up without a notify."""
+        self.virtual = code is None
+        self.held: list[tuple[str, dict[str, object]]] | None = None
+        """Records that wait for its next operation."""
+        self.code = code
+        self.greenlet: Any = None
+        self.resume: Any = self._ring if code is None else None
+
+    @property
+    def latest(self) -> int:
+        """Index of its last step, or of the step that spawned it; -1 if it was spawned in the set-up."""
+        return self.last if self.last >= 0 else self.born
+
+    def _ring(self, *_: object) -> None:
+        self.done = True
+        self.op = None
+
+    def __repr__(self) -> str:
+        return f"<thread {self.name}>"
+
+
+class Scheduler(Protocol):
+    """What operations and the world need of the execution that they are part of: see `execution.Execution`."""
+
+    real_time: bool
+    steps: int
+    current: Thread | None
+    acting: Thread | None
+    setting_up: Thread | None
+    closing: bool
+    end: str
+    schedule: list[tuple[int, int]]
+    calls: Shared
+    switch: Callable[[], Any]
+
+    def announce(self, thread: Thread, op: Operation) -> Any:
+        """Stop `thread` before `op` until it has been done; its result."""
+
+    def at_once(self, op: Operation) -> Any:
+        """Do an operation outside any thread; its result."""
+
+    def new_object(self, kind: str, name: str) -> tuple[int, Footprint, Footprint, Footprint, str]:
+        """Index, footprints (reads, writes, adds) and name of an object that is being made."""
+
+    def footprint(self, accesses: tuple[tuple[int, int], ...]) -> Footprint:
+        """The one footprint of these (object, mode)."""
+
+    def outside_object(self, name: str, value: Any) -> Shared:
+        """An object that no thread made."""
+
+    def stage(self, fn: Callable[[], object], name: str, daemon: bool) -> Thread:
+        """A thread that starts when the set-up is over."""
+
+    def spawn_from(
+        self, parent: Thread, fn: Callable[[], object], name: str, daemon: bool
+    ) -> Thread:
+        """A thread that runs at once up to its first operation."""
+
+    def sleeps(self, waiter: Thread, again: Reacquire, wait: Wait) -> None:
+        """Called when a thread went to sleep on a condition."""
+
+    def notified(self, condition: Shared, by: Thread, woke: list[Thread], waiters: int) -> None:
+        """Called at each notify."""
+
+    def record_now(self, ev: str, args: dict[str, object]) -> None:
+        """Keep a record that is a step of its own."""
 
 
 class Nowhere:
@@ -625,8 +731,7 @@ class Join(Operation):
         return NOTHING
 
     def after(self) -> int:
-        target = self.target
-        return target.last if target.last >= 0 else target.born
+        return self.target.latest
 
     def run(self, thread: Thread, way: int) -> None:
         return None

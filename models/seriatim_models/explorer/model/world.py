@@ -16,7 +16,6 @@ from typing import Any, Generic, NamedTuple, Self, TypeVar, cast
 
 from seriatim.host import Change, Watch
 from seriatim_models.explorer.errors import Misuse
-from seriatim_models.explorer.model.execution import Execution, Thread
 from seriatim_models.explorer.model.operations import (
     WRITE,
     Acquire,
@@ -33,10 +32,12 @@ from seriatim_models.explorer.model.operations import (
     Permit,
     Release,
     Restore,
+    Scheduler,
     Set,
     Shared,
     Spawn,
     Swap,
+    Thread,
     TryAcquire,
     Wait,
 )
@@ -58,7 +59,7 @@ class Cell(Shared, Generic[T]):
 
     __slots__ = ()
 
-    def __init__(self, ex: Execution, value: T, name: str, watch: Watch[T] | None) -> None:
+    def __init__(self, ex: Scheduler, value: T, name: str, watch: Watch[T] | None) -> None:
         Shared.__init__(self, ex, value, "cell", name)
         if watch is not None:
             self.watch = lambda op, old, new, ok: watch(Change(op, old, new, ok))
@@ -108,7 +109,7 @@ class Lock(Shared):
 
     __slots__ = ()
 
-    def __init__(self, ex: Execution, name: str) -> None:
+    def __init__(self, ex: Scheduler, name: str) -> None:
         Shared.__init__(self, ex, None, "lock", name)
 
     def acquire(self) -> None:
@@ -142,10 +143,10 @@ class Condition(Shared):
 
     __slots__ = ("lock", "waits")
 
-    def __init__(self, ex: Execution, lock: Lock, name: str) -> None:
+    def __init__(self, ex: Scheduler, lock: Lock, name: str) -> None:
         Shared.__init__(self, ex, [], "condition", name)
         self.lock = lock
-        self.waits: Footprint = ex.space.footprint(((lock.index, WRITE), (self.index, WRITE)))
+        self.waits: Footprint = ex.footprint(((lock.index, WRITE), (self.index, WRITE)))
 
     def wait(self, timeout: float | None = None) -> bool:
         ex = self.ex
@@ -171,7 +172,7 @@ class Semaphore(Shared):
 
     __slots__ = ()
 
-    def __init__(self, ex: Execution, permits: int, name: str) -> None:
+    def __init__(self, ex: Scheduler, permits: int, name: str) -> None:
         Shared.__init__(self, ex, permits, "semaphore", name)
 
     def acquire(self) -> None:
@@ -214,7 +215,7 @@ class World:
 
     __slots__ = ("_clock", "_ex", "checks", "records", "rehearsal", "results")
 
-    def __init__(self, ex: Execution) -> None:
+    def __init__(self, ex: Scheduler) -> None:
         self._ex = ex
         self._clock: Shared | None = None
         self.records: list[Record] = []
@@ -344,7 +345,7 @@ class World:
         return self._clock
 
 
-def _do(ex: Execution, op: Operation) -> Any:
+def _do(ex: Scheduler, op: Operation) -> Any:
     """Announce an operation and stop until it has been done; outside a thread, do it at once."""
     thread = ex.current
     if thread is None:

@@ -20,7 +20,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from seriatim_models.explorer.model.execution import PATIENCE, Execution, Thread
+from seriatim_models.explorer.model.execution import PATIENCE, Execution
+from seriatim_models.explorer.model.operations import Thread
 from seriatim_models.explorer.search.runner import Runner, stop_early
 from seriatim_models.explorer.trace.foata import Levels
 from seriatim_models.explorer.trace.termination import classify

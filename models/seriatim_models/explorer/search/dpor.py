@@ -44,8 +44,8 @@ from collections.abc import Iterator
 from typing import Any
 
 from seriatim_models.explorer.errors import ModelBug, NondeterministicProgram
-from seriatim_models.explorer.model.execution import PATIENCE, Execution, Thread, going_on
-from seriatim_models.explorer.model.operations import Footprint, Operation, Reacquire, Wake
+from seriatim_models.explorer.model.execution import PATIENCE, Execution, going_on
+from seriatim_models.explorer.model.operations import Footprint, Operation, Reacquire, Thread, Wake
 from seriatim_models.explorer.search.runner import Runner
 from seriatim_models.explorer.trace.foata import digest_of, normal_form
 from seriatim_models.explorer.trace.termination import classify
@@ -411,7 +411,7 @@ class Search:
                     i = self.takers[waiting.obj.index].bit_length() - 1
                 if i < 0:
                     continue
-                last = thread.last if thread.last >= 0 else thread.born
+                last = thread.latest
                 after = waiting.after()
                 past = (pasts[last] if last >= 0 else 0) | (pasts[after] if after >= 0 else 0)
                 if not past >> i & 1:

@@ -23,9 +23,9 @@ from dataclasses import dataclass
 from datetime import timedelta
 from math import sqrt
 
-from seriatim_models.explorer.model.execution import Execution, Thread
+from seriatim_models.explorer.model.execution import Execution
 from seriatim_models.explorer.model.guard import guarded
-from seriatim_models.explorer.model.operations import Footprint
+from seriatim_models.explorer.model.operations import Footprint, Thread
 from seriatim_models.explorer.search.runner import Limits, Program, Runner, Setting
 
 DOWNSETS_MAX = 20_000
@@ -234,7 +234,7 @@ class PartialOrder:
         touch = op.touch()
         before = self.before
         past = 0
-        for k in (thread.last if thread.last >= 0 else thread.born, op.after()):
+        for k in (thread.latest, op.after()):
             if k >= 0:
                 past |= 1 << k | before[k]
         for k, other in enumerate(self._prints):

@@ -145,7 +145,6 @@ class Runner:
         ex = Execution(
             self.program,
             self.space,
-            World,
             real_time=setting.real_time,
             timeouts=setting.timeouts,
             spurious=setting.spurious,

@@ -14,7 +14,8 @@ from __future__ import annotations
 import random
 from collections.abc import Callable
 
-from seriatim_models.explorer.model.execution import Execution, Thread
+from seriatim_models.explorer.model.execution import Execution
+from seriatim_models.explorer.model.operations import Thread
 from seriatim_models.explorer.search.runner import Runner, stop_early
 from seriatim_models.explorer.trace.foata import Levels
 from seriatim_models.explorer.trace.termination import classify

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from seriatim_models.explorer.errors import NondeterministicProgram
-from seriatim_models.explorer.model.execution import PATIENCE, Execution, Thread, going_on
-from seriatim_models.explorer.model.operations import Spawn, Wait, shown
+from seriatim_models.explorer.model.execution import PATIENCE, Execution, going_on
+from seriatim_models.explorer.model.operations import Spawn, Thread, Wait, shown
 from seriatim_models.explorer.model.world import Record
 from seriatim_models.explorer.search.runner import Runner, Violation, stop_early
 from seriatim_models.explorer.trace import render, replay_token

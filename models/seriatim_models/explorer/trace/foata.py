@@ -15,8 +15,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from seriatim_models.explorer.model.execution import Execution, Thread
-from seriatim_models.explorer.model.operations import ADD, READ, WRITE
+from seriatim_models.explorer.model.execution import Execution
+from seriatim_models.explorer.model.operations import ADD, READ, WRITE, Thread
 
 MASK = (1 << 128) - 1
 
@@ -41,7 +41,7 @@ class Levels:
         op = thread.op
         assert op is not None
         level = 0
-        last = thread.last if thread.last >= 0 else thread.born
+        last = thread.latest
         if last >= 0:
             level = self.levels[last]
         after = op.after()

@@ -12,8 +12,8 @@
 
 from __future__ import annotations
 
-from seriatim_models.explorer.model.execution import Execution, Missed, Thread
-from seriatim_models.explorer.model.operations import Acquire, Join, Permit, Reacquire
+from seriatim_models.explorer.model.execution import Execution, Missed
+from seriatim_models.explorer.model.operations import Acquire, Join, Permit, Reacquire, Thread
 
 STUCK = ("deadlock", "lost wake-up", "starved", "livelock")
 """The ends that are violations unless the caller allows them."""
