@@ -60,7 +60,7 @@ def run(plan: Plan, lib: ModuleType = reference, executions: int = 40, seed: int
             raise ValueError("no")
 
     def program(world: World) -> None:
-        s = FairScene(world, lib, *plan.quanta, prefetch=plan.prefetch, handler=fails)
+        s = FairScene(world, lib, plan.quanta, prefetch=plan.prefetch, handler=fails)
         s.fill(*plan.there)
         s.loop()
         for i, deliveries in enumerate(plan.brokers):

@@ -7,24 +7,19 @@ import pytest
 
 from seriatim_models.explorer import World, explore
 from seriatim_models.programs.mutant_modules import load
-from seriatim_models.programs.scene import Scene
+from seriatim_models.programs.scene import Inbox, PushScene
 
 
 def outcomes(exclusive: bool, credit: int) -> Counter[object]:
     lib: ModuleType = load("queue")
 
     def program(world: World) -> None:
-        s = Scene(world, lib)
-        q, executor = s.push()
-        c, inbox = s.subscribe(q, "A", credit=credit, exclusive=exclusive)
-        s.spawn(executor, name="job", daemon=True)
-
-        def publish() -> None:
-            q.enqueue(s.message("m1"))
-            q.enqueue(s.message("m2"))
-
-        s.spawn(publish, name="P")
-        s.spawn(lambda: q.grant(c, 1), name="A")
+        scene = PushScene(world, lib)
+        c = scene.subscribe("A", credit=credit, exclusive=exclusive)
+        inbox = c.target
+        assert isinstance(inbox, Inbox)
+        scene.publish("m1", "m2")
+        scene.spawn(lambda: scene.queue.grant(c, 1), name="A")
         world.at_end(lambda: world.result(tuple(e.message.id for e in inbox.sent)))
 
     result = explore(program)

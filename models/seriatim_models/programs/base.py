@@ -9,9 +9,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import wraps
 from types import ModuleType
+from typing import Concatenate, Generic, ParamSpec, TypeVar
 
 from seriatim_models.explorer import World
+
+P = ParamSpec("P")
+S = TypeVar("S")
 
 Build = Callable[[World, ModuleType], None]
 """Sets up shared state and spawns the threads. The module is the reference under test, perhaps a mutant of it."""
@@ -65,32 +70,65 @@ class Programs(dict[str, Program]):
         super().__init__()
         self.reference = reference
 
-    def program(
-        self,
-        id: str,
-        title: str,
-        properties: str,
-        beyond: str,
-        traces: int,
-        *,
-        real_time: bool = False,
-    ) -> Callable[[Build], Build]:
-        """Register the decorated builder as a program that tests the properties named, with blanks between."""
+    def scenarios(self, scene: Callable[Concatenate[World, ModuleType, P], S]) -> Scenarios[P, S]:
+        """Return a decorator whose functions are programs over this reference, on a `scene` of their own."""
+        return Scenarios(self, scene)
 
-        def register(build: Build) -> Build:
-            self[id] = Program(
-                id,
-                title,
-                self.reference,
-                tuple(properties.split()),
-                build,
-                beyond,
-                traces,
-                real_time,
+
+class Scenarios(Generic[P, S]):
+    """Registers functions as programs; each call of one is handed a new scene.
+
+    The program's id is the function's name with dashes, without an underscore at its end. The docstring's first
+    paragraph is the title, its paragraph "Bounds: ..." the program's `beyond`.
+    """
+
+    def __init__(
+        self, programs: Programs, scene: Callable[Concatenate[World, ModuleType, P], S]
+    ) -> None:
+        self.programs = programs
+        self.scene = scene
+
+    def __call__(
+        self,
+        properties: str,
+        traces: int,
+        real_time: bool = False,
+        *args: P.args,
+        **setup: P.kwargs,
+    ) -> Callable[[Callable[[S], None]], Callable[[S], None]]:
+        """Register the decorated function as a program that tests the properties named, with blanks between.
+
+        What follows `real_time` is handed on to the scene.
+        """
+
+        def register(scenario: Callable[[S], None]) -> Callable[[S], None]:
+            @wraps(scenario)
+            def build(world: World, lib: ModuleType) -> None:
+                scenario(self.scene(world, lib, *args, **setup))
+
+            id = scenario.__name__.removesuffix("_").replace("_", "-")
+            title, bounds = (" ".join(p.split()) for p in (scenario.__doc__ or "").split("\n\n"))
+            self.programs[id] = Program(
+                id=id,
+                title=title,
+                reference=self.programs.reference,
+                properties=tuple(properties.split()),
+                build=build,
+                beyond=bounds.removeprefix("Bounds: "),
+                traces=traces,
+                real_time=real_time,
             )
-            return build
+            return scenario
 
         return register
+
+
+class Scene:
+    """What a scenario is handed: the execution it runs in and the module under test, perhaps a mutant."""
+
+    def __init__(self, world: World, lib: ModuleType) -> None:
+        self.world = world
+        self.lib = lib
 
 
 class Mutants(dict[str, Mutant]):

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from types import ModuleType
 from typing import Any
 
 import seriatim.fair as reference
 from seriatim_models.explorer import World
-from seriatim_models.programs.base import Programs
+from seriatim_models.programs.base import Programs, Scene
 from seriatim_models.programs.fair_simulation import simulate
 
 FAIR_PROGRAMS = Programs("fair")
-program = FAIR_PROGRAMS.program
 
 Slots = list[reference.Slot[int]]
 Consumer = reference.FairConsumer[int]
@@ -21,18 +20,18 @@ Consumer = reference.FairConsumer[int]
 ROUNDS = 8
 
 
-class FairScene:
-    """A world with one fair consumer. A delivery is its own weight; at the end tokens and deliveries are counted."""
+class FairScene(Scene):
+    """A scene with one fair consumer. A delivery is its own weight; at the end tokens and deliveries are counted."""
 
     def __init__(
         self,
         world: World,
         lib: ModuleType,
-        *quanta: int,
+        quanta: Sequence[int],
         prefetch: int = 9,
         handler: Callable[[int], None] = lambda d: None,
     ) -> None:
-        self.world, self.lib = world, lib
+        super().__init__(world, lib)
         self.slots: Slots = [
             lib.Slot(f"p{k}", quantum, prefetch, lambda d: d) for k, quantum in enumerate(quanta)
         ]
@@ -97,170 +96,143 @@ class FairScene:
         )
 
 
-@program(
-    "fair-park",
-    "The broker pushes while the loop is about to park.",
-    "FQ-1 FQ-3 FQ-4",
-    "One slot, two deliveries of weight 1, quantum 2.",
-    4,
-)
-def _(world: World, lib: ModuleType) -> None:
-    s = FairScene(world, lib, 2)
-    s.loop()
-    s.push((0, 1), (0, 1))
+def fails(delivery: int) -> None:
+    """Raise: a handler."""
+    raise ValueError("no")
 
 
-@program(
-    "fair-two-brokers",
-    "Two slots get their deliveries from two threads while the loop visits both.",
-    "FQ-1 FQ-2 FQ-3 FQ-4",
-    "Two slots, one delivery there and one arriving in each.",
-    11,
-)
-def _(world: World, lib: ModuleType) -> None:
-    s = FairScene(world, lib, 2, 1)
-    s.fill((0, 1), (0, 1), (1, 1), (1, 1))
-    s.loop()
-    s.push((1, 1))
+scenario = FAIR_PROGRAMS.scenarios(FairScene)
 
 
-@program(
-    "fair-just-in-time",
-    "Deliveries arrive one by one while the loop visits their slot, each perhaps just after it was found empty.",
-    "FQ-1 FQ-3 FQ-4",
-    "One slot, quantum 3, one delivery of weight 1 there, two arriving. Each more can add the same again.",
-    16,
-)
-def _(world: World, lib: ModuleType) -> None:
-    s = FairScene(world, lib, 3)
-    s.fill((0, 1))
-    s.loop()
-    s.push((0, 1), (0, 1))
+@scenario("FQ-1 FQ-3 FQ-4", traces=4, quanta=(2,))
+def fair_park(scene: FairScene) -> None:
+    """The broker pushes while the loop is about to park.
+
+    Bounds: One slot, two deliveries of weight 1, quantum 2.
+    """
+    scene.loop()
+    scene.push((0, 1), (0, 1))
 
 
-@program(
-    "fair-heavy",
-    "A delivery weighs more than the quantum, so it takes rounds in which nothing is served.",
-    "FQ-1 FQ-3 FQ-4",
-    "One slot, weight 3, quantum 1; one delivery there, one arriving.",
-    6,
-)
-def _(world: World, lib: ModuleType) -> None:
-    s = FairScene(world, lib, 1)
-    s.fill((0, 3))
-    s.loop()
-    s.push((0, 3))
+@scenario("FQ-1 FQ-2 FQ-3 FQ-4", traces=11, quanta=(2, 1))
+def fair_two_brokers(scene: FairScene) -> None:
+    """Two slots get their deliveries from two threads while the loop visits both.
+
+    Bounds: Two slots, one delivery there and one arriving in each.
+    """
+    scene.fill((0, 1), (0, 1), (1, 1), (1, 1))
+    scene.loop()
+    scene.push((1, 1))
 
 
-@program(
-    "fair-rounds",
-    "Two slots that stay busy, with quanta 4 and 1, served by one thread.",
-    "FQ-1 FQ-2 FQ-3 FQ-4",
-    "Sequential; twenty-four and six deliveries of weight 1, at most eight rounds.",
-    1,
-)
-def _(world: World, lib: ModuleType) -> None:
-    s = FairScene(world, lib, 4, 1, prefetch=24)
-    s.fill(*[(0, 1)] * 24, *[(1, 1)] * 24)
-    s.rounds(8)
+@scenario("FQ-1 FQ-3 FQ-4", traces=16, quanta=(3,))
+def fair_just_in_time(scene: FairScene) -> None:
+    """Deliveries arrive one by one while the loop visits their slot, each perhaps just after it was found empty.
+
+    Bounds: One slot, quantum 3, one delivery of weight 1 there, two arriving. Each more can add the same again.
+    """
+    scene.fill((0, 1))
+    scene.loop()
+    scene.push((0, 1), (0, 1))
 
 
-@program(
-    "fair-starve",
-    "A slot whose deliveries weigh more than its quantum, beside one whose do not.",
-    "FQ-1 FQ-2 FQ-3",
-    "Sequential; two slots, at most eight rounds.",
-    1,
-)
-def _(world: World, lib: ModuleType) -> None:
-    s = FairScene(world, lib, 2, 2, prefetch=24)
-    s.fill(*[(0, 1)] * 24, (1, 3), (1, 3))
-    s.rounds(8)
+@scenario("FQ-1 FQ-3 FQ-4", traces=6, quanta=(1,))
+def fair_heavy(scene: FairScene) -> None:
+    """A delivery weighs more than the quantum, so it takes rounds in which nothing is served.
+
+    Bounds: One slot, weight 3, quantum 1; one delivery there, one arriving.
+    """
+    scene.fill((0, 3))
+    scene.loop()
+    scene.push((0, 3))
 
 
-@program(
-    "fair-failure",
-    "A handler raises, with more waiting in its slot and arriving in another.",
-    "FQ-3 FQ-4",
-    "Two slots, two deliveries there, one arriving, every handler raises.",
-    9,
-)
-def _(world: World, lib: ModuleType) -> None:
-    def fails(delivery: int) -> None:
-        raise ValueError("no")
+@scenario("FQ-1 FQ-2 FQ-3 FQ-4", traces=1, quanta=(4, 1), prefetch=24)
+def fair_rounds(scene: FairScene) -> None:
+    """Two slots that stay busy, with quanta 4 and 1, served by one thread.
 
-    s = FairScene(world, lib, 1, 1, handler=fails)
-    s.fill((0, 1), (0, 1))
-    s.loop()
-    s.push((1, 1))
+    Bounds: Sequential; twenty-four and six deliveries of weight 1, at most eight rounds.
+    """
+    scene.fill(*[(0, 1)] * 24, *[(1, 1)] * 24)
+    scene.rounds(8)
 
 
-@program(
-    "fair-settle-fails",
-    "The broker takes the first settlement with an error, and the loop is run again, while a delivery arrives.",
-    "FQ-1 FQ-3 FQ-4",
-    "One slot, two deliveries there, one arriving; one error.",
-    6,
-)
-def _(world: World, lib: ModuleType) -> None:
-    s = FairScene(world, lib, 2)
-    s.fill((0, 1), (0, 1))
+@scenario("FQ-1 FQ-2 FQ-3", traces=1, quanta=(2, 2), prefetch=24)
+def fair_starve(scene: FairScene) -> None:
+    """A slot whose deliveries weigh more than its quantum, beside one whose do not.
+
+    Bounds: Sequential; two slots, at most eight rounds.
+    """
+    scene.fill(*[(0, 1)] * 24, (1, 3), (1, 3))
+    scene.rounds(8)
+
+
+@scenario("FQ-3 FQ-4", traces=9, quanta=(1, 1), handler=fails)
+def fair_failure(scene: FairScene) -> None:
+    """A handler raises, with more waiting in its slot and arriving in another.
+
+    Bounds: Two slots, two deliveries there, one arriving, every handler raises.
+    """
+    scene.fill((0, 1), (0, 1))
+    scene.loop()
+    scene.push((1, 1))
+
+
+@scenario("FQ-1 FQ-3 FQ-4", traces=6, quanta=(2,))
+def fair_settle_fails(scene: FairScene) -> None:
+    """The broker takes the first settlement with an error, and the loop is run again, while a delivery arrives.
+
+    Bounds: One slot, two deliveries there, one arriving; one error.
+    """
+    scene.fill((0, 1), (0, 1))
     errors = [ConnectionError("the channel is closed")]
 
     def settle(delivery: int, well: bool) -> None:
         if errors:
             raise errors.pop()
 
-    s.consumer.settle = settle
-
-    s.loop()
-    s.push((0, 1))
-
-
-@program(
-    "fair-overrun",
-    "The broker pushes more than the prefetch it was given.",
-    "FQ-3 FQ-4",
-    "One slot with prefetch 1, two deliveries.",
-    3,
-)
-def _(world: World, lib: ModuleType) -> None:
-    s = FairScene(world, lib, 1, prefetch=1)
-    s.loop()
-    s.push((0, 1), (0, 1))
+    scene.consumer.settle = settle
+    scene.loop()
+    scene.push((0, 1))
 
 
-@program(
-    "fair-stop",
-    "The loop is asked to end while a delivery arrives.",
-    "FQ-4",
-    "One slot, one delivery there and one arriving, one stop.",
-    34,
-)
-def _(world: World, lib: ModuleType) -> None:
-    s = FairScene(world, lib, 1)
-    s.fill((0, 1))
-    world.spawn(s.consumer.run, name="loop")
-    s.push((0, 1))
-    world.spawn(s.consumer.stop, name="stop")
+@scenario("FQ-3 FQ-4", traces=3, quanta=(1,), prefetch=1)
+def fair_overrun(scene: FairScene) -> None:
+    """The broker pushes more than the prefetch it was given.
+
+    Bounds: One slot with prefetch 1, two deliveries.
+    """
+    scene.loop()
+    scene.push((0, 1), (0, 1))
 
 
-@program(
-    "fair-rates",
-    "A simulated broker, first faster than the consumer, then slower.",
-    "FQ-5",
-    "Sequential, in virtual time; three slots, quanta 1, 2 and 3, 600 messages each way.",
-    1,
-)
-def _(world: World, lib: ModuleType) -> None:
+@scenario("FQ-4", traces=34, quanta=(1,))
+def fair_stop(scene: FairScene) -> None:
+    """The loop is asked to end while a delivery arrives.
+
+    Bounds: One slot, one delivery there and one arriving, one stop.
+    """
+    scene.fill((0, 1))
+    scene.world.spawn(scene.consumer.run, name="loop")
+    scene.push((0, 1))
+    scene.world.spawn(scene.consumer.stop, name="stop")
+
+
+@FAIR_PROGRAMS.scenarios(Scene)("FQ-5", traces=1)
+def fair_rates(scene: Scene) -> None:
+    """A simulated broker, first faster than the consumer, then slower.
+
+    Bounds: Sequential, in virtual time; three slots, quanta 1, 2 and 3, 600 messages each way.
+    """
+
     def both() -> None:
-        world.now()
+        scene.world.now()
         for push, expected in ((0.1, [100, 200, 300]), (2.0, [200, 200, 200])):
             outcome = simulate(
-                1.0, quanta=(1, 2, 3), weight=1, prefetch=10, total=600, push=push, lib=lib
+                1.0, quanta=(1, 2, 3), weight=1, prefetch=10, total=600, push=push, lib=scene.lib
             )
-            world.host.record(
+            scene.world.host.record(
                 "rates", expected=expected, served=list(outcome.served), tolerance=0.06
             )
 
-    world.spawn(both, name="simulation")
+    scene.world.spawn(both, name="simulation")

@@ -11,26 +11,25 @@ from types import ModuleType
 
 import seriatim.log as reference
 from seriatim_models.explorer import World
-from seriatim_models.programs.base import Programs
+from seriatim_models.programs.base import Programs, Scene
 
 LOG_PROGRAMS = Programs("log")
-program = LOG_PROGRAMS.program
 
 
-class LogScene:
-    """A world with one topic. At its end the state of every channel is recorded."""
+class LogScene(Scene):
+    """A scene with one topic. At its end the state of every channel is recorded."""
 
     def __init__(
         self,
         world: World,
         lib: ModuleType,
         segment_size: int = 1000,
-        storage: reference.Memory | None = None,
+        memory: type[reference.Memory] | None = None,
     ) -> None:
-        self.world, self.lib = world, lib
+        super().__init__(world, lib)
         self.segment_size = segment_size
         self.channels: dict[str, reference.Channel] = {}
-        self.storage: reference.Memory = storage or lib.Memory()
+        self.storage: reference.Memory = (memory or lib.Memory)()
         self.topic = self.open()
         world.at_end(self._end)
 
@@ -63,12 +62,20 @@ class LogScene:
     ) -> None:
         self.world.spawn(lambda: channel.consume(handler), name=name or channel.name, daemon=daemon)
 
-    def publish(self, *messages: bytes, name: str = "P") -> None:
-        def publisher() -> None:
-            for message in messages:
-                self.topic.publish(message)
+    def consumer(self) -> reference.Channel:
+        """Return a channel that is connected and consumed from, on a thread of its own."""
+        channel = self.channel()
+        channel.connect()
+        self.serve(channel)
+        return channel
 
-        self.world.spawn(publisher, name=name)
+    def backlog(self, *messages: bytes) -> None:
+        """Publish on the calling thread."""
+        for message in messages:
+            self.topic.publish(message)
+
+    def publish(self, *messages: bytes, name: str = "P") -> None:
+        self.world.spawn(lambda: self.backlog(*messages), name=name)
 
     def _end(self) -> None:
         self.world.host.record("log_rest", **rest(self.topic, self.channels))
@@ -81,11 +88,10 @@ def rest(topic: reference.Topic, channels: dict[str, reference.Channel]) -> dict
 
 
 def state(channel: reference.Channel, tail: reference.Position) -> dict[str, object]:
+    """Return what the properties read of one channel at rest, `tail` being the end of its topic."""
     try:
         parked = [list(p.place) for p in channel.parked()]
-    except (
-        Exception
-    ):  # a mutant's `Damaged`, which is another class: what cannot be read is not listed
+    except Exception:  # a mutant's `Damaged` is another class; what cannot be read is not listed
         parked = []
     return {
         "place": list(channel.topic.start_of_next(channel.position, tail)),
@@ -99,271 +105,20 @@ def state(channel: reference.Channel, tail: reference.Position) -> dict[str, obj
     }
 
 
-@program(
-    "log-rest",
-    "A message is published while the consumer finds nothing and is about to sleep.",
-    "LC-1 LC-2 LC-3 LC-4 LC-5",
-    "One channel, one message. A second repeats the race.",
-    4,
-)
-def _(world: World, lib: ModuleType) -> None:
-    s = LogScene(world, lib)
-    c = s.channel()
-    c.connect()
-    s.serve(c)
-    s.publish(b"m1")
-
-
-@program(
-    "log-two-messages",
-    "Two messages are published one after the other while the consumer reads.",
-    "LC-1 LC-2 LC-3 LC-4 LC-5",
-    "One channel, two messages.",
-    42,
-)
-def _(world: World, lib: ModuleType) -> None:
-    s = LogScene(world, lib)
-    c = s.channel()
-    c.connect()
-    s.serve(c)
-    s.publish(b"m1", b"m2")
-
-
-@program(
-    "log-backlog",
-    "A consumer connects to a backlog, over the end of a segment; nothing more is published.",
-    "LC-1 LC-2 LC-4 LC-5",
-    "Two messages in two segments, one channel, one consumer.",
-    1,
-)
-def _(world: World, lib: ModuleType) -> None:
-    s = LogScene(world, lib, segment_size=20)
-    c = s.channel()
-    s.topic.publish(b"m1")
-    s.topic.publish(b"m2")
-    c.connect()
-    s.serve(c)
-
-
-@program(
-    "log-backlog-and-news",
-    "A consumer works off a backlog while a message arrives.",
-    "LC-1 LC-2 LC-3 LC-4 LC-5",
-    "One message there, one arriving, in a segment of its own.",
-    14,
-)
-def _(world: World, lib: ModuleType) -> None:
-    s = LogScene(world, lib, segment_size=20)
-    c = s.channel()
-    s.topic.publish(b"m1")
-    c.connect()
-    s.serve(c)
-    s.publish(b"m2")
-
-
-@program(
-    "log-two-channels",
-    "One message for two channels, one of which connects meanwhile.",
-    "LC-1 LC-2 LC-3 LC-4 LC-5",
-    "Two channels, one message.",
-    20,
-)
-def _(world: World, lib: ModuleType) -> None:
-    s = LogScene(world, lib)
-    a, b = s.channel("a"), s.channel("b")
-    a.connect()
-    s.serve(a)
-
-    def late() -> None:
-        b.connect()
-        b.consume(lambda message: None)
-
-    world.spawn(late, name="b", daemon=True)
-    s.publish(b"m1")
-
-
-@program(
-    "log-new-channel",
-    "A channel is made at the tail, and connects, while a message is published.",
-    "LC-1 LC-3 LC-4 LC-5",
-    "One new channel, one message.",
-    16,
-)
-def _(world: World, lib: ModuleType) -> None:
-    s = LogScene(world, lib)
-
-    def newcomer() -> None:
-        c = s.channel(at_tail=True)
-        c.connect()
-        c.consume(lambda message: None)
-
-    world.spawn(newcomer, name="c", daemon=True)
-    s.publish(b"m1")
-
-
-@program(
-    "log-stuck-handler",
-    "Messages are published while a handler never returns and another channel is disconnected.",
-    "LC-1 LC-3",
-    "Two messages, one handler that waits for ever, one channel nobody reads.",
-    10,
-)
-def _(world: World, lib: ModuleType) -> None:
-    s = LogScene(world, lib)
-    c, _ = s.channel(), s.channel("away")
-    never = world.semaphore(0, name="never")
-    busy = world.cell(False, name="busy")
-
-    def handler(message: bytes) -> None:
-        busy.set(True)
-        never.acquire()
-
-    c.connect()
-    s.serve(c, handler)
-    s.publish(b"m1", b"m2")
-
-
-@program(
-    "log-poison",
-    "A message that always fails lies before one that does not.",
-    "LC-1 LC-2 LC-5 LC-6",
-    "Two attempts, so one pause; two messages there, one arriving.",
-    44,
-)
-def _(world: World, lib: ModuleType) -> None:
-    s = LogScene(world, lib)
-    c = s.channel()
-    s.topic.publish(b"bad")
-    s.topic.publish(b"good")
-    c.connect()
-    s.serve(c, fails_on_bad)
-    s.publish(b"more")
-
-
 def fails_on_bad(message: bytes) -> None:
+    """Raise if the message is "bad": a handler."""
     if message == b"bad":
         raise ValueError("bad")
-
-
-@program(
-    "log-poison-once",
-    "A message that may be tried once fails.",
-    "LC-1 LC-2 LC-6",
-    "One attempt, so no pause; one message there, one arriving.",
-    14,
-)
-def _(world: World, lib: ModuleType) -> None:
-    s = LogScene(world, lib)
-    c = s.channel(max_attempts=1)
-    s.topic.publish(b"bad")
-    c.connect()
-    s.serve(c, fails_on_bad)
-    s.publish(b"more")
-
-
-@program(
-    "log-reconnect",
-    "A consumer is asked to end while it works, and another takes over where it stopped.",
-    "LC-1 LC-2 LC-4 LC-5",
-    "Two messages there, one stop; the other connects when the first has ended.",
-    4,
-)
-def _(world: World, lib: ModuleType) -> None:
-    s = LogScene(world, lib)
-    c = s.channel()
-    s.topic.publish(b"m1")
-    s.topic.publish(b"m2")
-    c.connect()
-
-    def first() -> None:
-        c.consume(lambda message: None)
-        c.connect()
-        s.serve(c, name="second")
-
-    world.spawn(first, name="first")
-    world.spawn(c.disconnect, name="stop")
-
-
-@program(
-    "log-two-consumers",
-    "Two threads would consume from one channel.",
-    "LC-1 LC-2",
-    "One message there, two consumers.",
-    4,
-)
-def _(world: World, lib: ModuleType) -> None:
-    s = LogScene(world, lib)
-    c = s.channel()
-    s.topic.publish(b"m1")
-    handling = world.cell(0, name="handling")
-
-    def consumer() -> None:
-        try:
-            c.connect()
-        except lib.Misuse:
-            return
-        c.consume(handler)
-
-    def handler(message: bytes) -> None:
-        handling.get_and_add(1)
-        handling.get_and_add(-1)
-
-    world.spawn(consumer, name="A", daemon=True)
-    world.spawn(consumer, name="B", daemon=True)
-
-
-@program(
-    "log-too-large",
-    "A message too large for a segment is refused; another publisher goes on.",
-    "LC-3 LC-7",
-    "Two publishers, one of which is refused.",
-    1,
-)
-def _(world: World, lib: ModuleType) -> None:
-    s = LogScene(world, lib, segment_size=20)
-    s.channel()
-
-    def too_large() -> None:
-        try:
-            s.topic.publish(b"x" * 20)
-        except lib.Misuse:
-            pass
-        else:
-            raise AssertionError("it was not refused")
-
-    world.spawn(too_large, name="large")
-    s.publish(b"m1")
-
-
-@program(
-    "log-crash",
-    "The machine stops at any write, and the topic and its channel are opened again.",
-    "LC-1 LC-2 LC-7 LC-8",
-    "One publisher and consumer in turn, two messages in two segments; every byte and every other change of the disk.",
-    120,
-)
-def _(world: World, lib: ModuleType) -> None:
-    s = LogScene(world, lib, segment_size=20)
-
-    def life() -> None:
-        s.storage.budget = s.storage.spent + world.choose(CRASHES)
-        with suppress(lib.Crash):
-            both(s, s.channel())
-        kept = (None, 0)[world.choose(2)]
-        s.restart(kept, zeros=True)
-        both(s, s.channel())
-
-    world.spawn(life, name="life")
 
 
 CRASHES = 60
 """More than the disk is changed in `both`: two records of 14 bytes, two syncs, two positions."""
 
 
-def both(s: LogScene, c: reference.Channel) -> None:
+def both(scene: LogScene, c: reference.Channel) -> None:
     """Publish, and consume all there is, twice, on one thread."""
     for message in (b"m1", b"m2"):
-        s.topic.publish(message)
+        scene.topic.publish(message)
         work_off(c)
 
 
@@ -383,94 +138,291 @@ def work_off(c: reference.Channel) -> None:
     c.consume(handler)
 
 
-@program(
-    "log-seen-before-durable",
-    "A consumer looks whenever a message is about to be made durable, and the machine stops there.",
-    "LC-1 LC-2 LC-8",
-    "One publisher and consumer in turn on one thread, one message before the crash, one after it.",
-    60,
-)
-def _(world: World, lib: ModuleType) -> None:
-    class Watched(reference.Memory):
-        """A disk before whose every sync of a segment the consumer looks for messages."""
+class Watched(reference.Memory):
+    """A disk before whose every sync of a segment the consumer looks for messages."""
 
-        looks: reference.Channel | None = None
+    looks: reference.Channel | None = None
 
-        def sync(self, name: str) -> None:
-            if self.looks is not None and name.endswith(".log"):
-                work_off(self.looks)
-            super().sync(name)
+    def sync(self, name: str) -> None:
+        """Let the consumer look, and then sync."""
+        if self.looks is not None and name.endswith(".log"):
+            work_off(self.looks)
+        super().sync(name)
 
-    s = LogScene(world, lib, storage=Watched())
+
+scenario = LOG_PROGRAMS.scenarios(LogScene)
+
+
+@scenario("LC-1 LC-2 LC-3 LC-4 LC-5", traces=4)
+def log_rest(scene: LogScene) -> None:
+    """A message is published while the consumer finds nothing and is about to sleep.
+
+    Bounds: One channel, one message. A second repeats the race.
+    """
+    scene.consumer()
+    scene.publish(b"m1")
+
+
+@scenario("LC-1 LC-2 LC-3 LC-4 LC-5", traces=42)
+def log_two_messages(scene: LogScene) -> None:
+    """Two messages are published one after the other while the consumer reads.
+
+    Bounds: One channel, two messages.
+    """
+    scene.consumer()
+    scene.publish(b"m1", b"m2")
+
+
+@scenario("LC-1 LC-2 LC-4 LC-5", traces=1, segment_size=20)
+def log_backlog(scene: LogScene) -> None:
+    """A consumer connects to a backlog, over the end of a segment; nothing more is published.
+
+    Bounds: Two messages in two segments, one channel, one consumer.
+    """
+    c = scene.channel()
+    scene.backlog(b"m1", b"m2")
+    c.connect()
+    scene.serve(c)
+
+
+@scenario("LC-1 LC-2 LC-3 LC-4 LC-5", traces=14, segment_size=20)
+def log_backlog_and_news(scene: LogScene) -> None:
+    """A consumer works off a backlog while a message arrives.
+
+    Bounds: One message there, one arriving, in a segment of its own.
+    """
+    c = scene.channel()
+    scene.backlog(b"m1")
+    c.connect()
+    scene.serve(c)
+    scene.publish(b"m2")
+
+
+@scenario("LC-1 LC-2 LC-3 LC-4 LC-5", traces=20)
+def log_two_channels(scene: LogScene) -> None:
+    """One message for two channels, one of which connects meanwhile.
+
+    Bounds: Two channels, one message.
+    """
+    a, b = scene.channel("a"), scene.channel("b")
+    a.connect()
+    scene.serve(a)
+
+    def late() -> None:
+        b.connect()
+        b.consume(lambda message: None)
+
+    scene.world.spawn(late, name="b", daemon=True)
+    scene.publish(b"m1")
+
+
+@scenario("LC-1 LC-3 LC-4 LC-5", traces=16)
+def log_new_channel(scene: LogScene) -> None:
+    """A channel is made at the tail, and connects, while a message is published.
+
+    Bounds: One new channel, one message.
+    """
+
+    def newcomer() -> None:
+        c = scene.channel(at_tail=True)
+        c.connect()
+        c.consume(lambda message: None)
+
+    scene.world.spawn(newcomer, name="c", daemon=True)
+    scene.publish(b"m1")
+
+
+@scenario("LC-1 LC-3", traces=10)
+def log_stuck_handler(scene: LogScene) -> None:
+    """Messages are published while a handler never returns and another channel is disconnected.
+
+    Bounds: Two messages, one handler that waits for ever, one channel nobody reads.
+    """
+    c, _ = scene.channel(), scene.channel("away")
+    never = scene.world.semaphore(0, name="never")
+    busy = scene.world.cell(False, name="busy")
+
+    def handler(message: bytes) -> None:
+        busy.set(True)
+        never.acquire()
+
+    c.connect()
+    scene.serve(c, handler)
+    scene.publish(b"m1", b"m2")
+
+
+@scenario("LC-1 LC-2 LC-5 LC-6", traces=44)
+def log_poison(scene: LogScene) -> None:
+    """A message that always fails lies before one that does not.
+
+    Bounds: Two attempts, so one pause; two messages there, one arriving.
+    """
+    c = scene.channel()
+    scene.backlog(b"bad", b"good")
+    c.connect()
+    scene.serve(c, fails_on_bad)
+    scene.publish(b"more")
+
+
+@scenario("LC-1 LC-2 LC-6", traces=14)
+def log_poison_once(scene: LogScene) -> None:
+    """A message that may be tried once fails.
+
+    Bounds: One attempt, so no pause; one message there, one arriving.
+    """
+    c = scene.channel(max_attempts=1)
+    scene.backlog(b"bad")
+    c.connect()
+    scene.serve(c, fails_on_bad)
+    scene.publish(b"more")
+
+
+@scenario("LC-1 LC-2 LC-4 LC-5", traces=4)
+def log_reconnect(scene: LogScene) -> None:
+    """A consumer is asked to end while it works, and another takes over where it stopped.
+
+    Bounds: Two messages there, one stop; the other connects when the first has ended.
+    """
+    c = scene.channel()
+    scene.backlog(b"m1", b"m2")
+    c.connect()
+
+    def first() -> None:
+        c.consume(lambda message: None)
+        c.connect()
+        scene.serve(c, name="second")
+
+    scene.world.spawn(first, name="first")
+    scene.world.spawn(c.disconnect, name="stop")
+
+
+@scenario("LC-1 LC-2", traces=4)
+def log_two_consumers(scene: LogScene) -> None:
+    """Two threads would consume from one channel.
+
+    Bounds: One message there, two consumers.
+    """
+    c = scene.channel()
+    scene.backlog(b"m1")
+    handling = scene.world.cell(0, name="handling")
+
+    def consumer() -> None:
+        try:
+            c.connect()
+        except scene.lib.Misuse:
+            return
+        c.consume(handler)
+
+    def handler(message: bytes) -> None:
+        handling.get_and_add(1)
+        handling.get_and_add(-1)
+
+    scene.world.spawn(consumer, name="A", daemon=True)
+    scene.world.spawn(consumer, name="B", daemon=True)
+
+
+@scenario("LC-3 LC-7", traces=1, segment_size=20)
+def log_too_large(scene: LogScene) -> None:
+    """A message too large for a segment is refused; another publisher goes on.
+
+    Bounds: Two publishers, one of which is refused.
+    """
+    scene.channel()
+
+    def too_large() -> None:
+        try:
+            scene.topic.publish(b"x" * 20)
+        except scene.lib.Misuse:
+            pass
+        else:
+            raise AssertionError("it was not refused")
+
+    scene.world.spawn(too_large, name="large")
+    scene.publish(b"m1")
+
+
+@scenario("LC-1 LC-2 LC-7 LC-8", traces=120, segment_size=20)
+def log_crash(scene: LogScene) -> None:
+    """The machine stops at any write, and the topic and its channel are opened again.
+
+    Bounds: One publisher and consumer in turn, two messages in two segments; every byte and every other change of
+    the disk.
+    """
 
     def life() -> None:
-        s.storage.looks = s.channel()  # type: ignore[attr-defined]  # it is a `Watched`
-        s.storage.budget = s.storage.spent + world.choose(CRASHES)
+        scene.storage.budget = scene.storage.spent + scene.world.choose(CRASHES)
+        with suppress(scene.lib.Crash):
+            both(scene, scene.channel())
+        kept = (None, 0)[scene.world.choose(2)]
+        scene.restart(kept, zeros=True)
+        both(scene, scene.channel())
+
+    scene.world.spawn(life, name="life")
+
+
+@scenario("LC-1 LC-2 LC-8", traces=60, memory=Watched)
+def log_seen_before_durable(scene: LogScene) -> None:
+    """A consumer looks whenever a message is about to be made durable, and the machine stops there.
+
+    Bounds: One publisher and consumer in turn on one thread, one message before the crash, one after it.
+    """
+
+    def life() -> None:
+        scene.storage.looks = scene.channel()  # type: ignore[attr-defined]  # it is a `Watched`
+        scene.storage.budget = scene.storage.spent + scene.world.choose(CRASHES)
         with suppress(reference.Crash):
-            s.topic.publish(b"m1")
-            work_off(s.channels["c"])
-        s.restart(0)
-        c = s.channel()
-        s.topic.publish(b"m2")
+            scene.topic.publish(b"m1")
+            work_off(scene.channels["c"])
+        scene.restart(0)
+        c = scene.channel()
+        scene.topic.publish(b"m2")
         work_off(c)
 
-    world.spawn(life, name="life")
+    scene.world.spawn(life, name="life")
 
 
-@program(
-    "log-empty-message",
-    "An empty message lies before another one when the topic is opened again.",
-    "LC-1 LC-2 LC-7 LC-8",
-    "Sequential; two messages, one more after the reopening.",
-    1,
-)
-def _(world: World, lib: ModuleType) -> None:
-    s = LogScene(world, lib)
+@scenario("LC-1 LC-2 LC-7 LC-8", traces=1)
+def log_empty_message(scene: LogScene) -> None:
+    """An empty message lies before another one when the topic is opened again.
+
+    Bounds: Sequential; two messages, one more after the reopening.
+    """
 
     def life() -> None:
         for message in (b"", b"m2"):
-            s.topic.publish(message)
-        s.restart()
-        c = s.channel()
-        s.topic.publish(b"m3")
+            scene.topic.publish(message)
+        scene.restart()
+        c = scene.channel()
+        scene.topic.publish(b"m3")
         work_off(c)
 
-    world.spawn(life, name="life")
+    scene.world.spawn(life, name="life")
 
 
-@program(
-    "log-roll-over",
-    "A publisher fills one segment after the other while a consumer reads over their ends.",
-    "LC-1 LC-2 LC-3 LC-4 LC-5 LC-7 LC-8",
-    "Two messages, a segment each, one consumer.",
-    42,
-)
-def _(world: World, lib: ModuleType) -> None:
-    s = LogScene(world, lib, segment_size=20)
-    c = s.channel()
-    c.connect()
-    s.serve(c)
+@scenario("LC-1 LC-2 LC-3 LC-4 LC-5 LC-7 LC-8", traces=42, segment_size=20)
+def log_roll_over(scene: LogScene) -> None:
+    """A publisher fills one segment after the other while a consumer reads over their ends.
+
+    Bounds: Two messages, a segment each, one consumer.
+    """
+    scene.consumer()
 
     def publisher() -> None:
         for message in (b"m1", b"m2"):
-            with suppress(lib.Misuse):
-                s.topic.publish(message)
+            with suppress(scene.lib.Misuse):
+                scene.topic.publish(message)
 
-    world.spawn(publisher, name="P")
+    scene.world.spawn(publisher, name="P")
 
 
-@program(
-    "log-batch",
-    "A batch is read over the end of a segment, and then handled, while a message is published.",
-    "LC-1 LC-2 LC-7",
-    "Two messages there, in two segments, one arriving; one batch of at most three.",
-    5,
-)
-def _(world: World, lib: ModuleType) -> None:
-    s = LogScene(world, lib, segment_size=20)
-    c = s.channel()
-    s.topic.publish(b"m1")
-    s.topic.publish(b"m2")
+@scenario("LC-1 LC-2 LC-7", traces=5, segment_size=20)
+def log_batch(scene: LogScene) -> None:
+    """A batch is read over the end of a segment, and then handled, while a message is published.
+
+    Bounds: Two messages there, in two segments, one arriving; one batch of at most three.
+    """
+    c = scene.channel()
+    scene.backlog(b"m1", b"m2")
 
     def batch() -> None:
         found = c.read(3)
@@ -480,56 +432,46 @@ def _(world: World, lib: ModuleType) -> None:
                 "place": list(d.place),
                 "body": bytes(d.message).decode("latin-1"),
             }
-            world.host.record("handle", ph="invoke", **at)
-            world.host.record("handle", ph="ok", **at)
+            scene.world.host.record("handle", ph="invoke", **at)
+            scene.world.host.record("handle", ph="ok", **at)
         c.commit(found[-1].following)
 
-    world.spawn(batch, name="batch")
-    s.publish(b"m3")
+    scene.world.spawn(batch, name="batch")
+    scene.publish(b"m3")
 
 
-@program(
-    "log-name-taken",
-    "A second channel of a name would be opened and consumed, while messages are published to the first.",
-    "LC-1 LC-2 LC-3 LC-4",
-    "Two messages, one channel, one who asks for another of its name.",
-    420,
-)
-def _(world: World, lib: ModuleType) -> None:
-    s = LogScene(world, lib)
-    c = s.channel()
-    c.connect()
-    s.serve(c)
+@scenario("LC-1 LC-2 LC-3 LC-4", traces=420)
+def log_name_taken(scene: LogScene) -> None:
+    """A second channel of a name would be opened and consumed, while messages are published to the first.
+
+    Bounds: Two messages, one channel, one who asks for another of its name.
+    """
+    scene.consumer()
 
     def second() -> None:
-        with suppress(lib.Misuse):
-            same = lib.Channel(s.topic, "c")
+        with suppress(scene.lib.Misuse):
+            same = scene.lib.Channel(scene.topic, "c")
             same.connect()
             same.consume(lambda message: None)
 
-    world.spawn(second, name="second", daemon=True)
-    s.publish(b"m1", b"m2")
+    scene.world.spawn(second, name="second", daemon=True)
+    scene.publish(b"m1", b"m2")
 
 
-@program(
-    "log-replay",
-    "An operator replays a parked message while the consumer parks another and is asked to end.",
-    "LC-1 LC-2 LC-6",
-    "One message parked, one that fails, one stop.",
-    4,
-)
-def _(world: World, lib: ModuleType) -> None:
-    s = LogScene(world, lib)
-    c = s.channel(max_attempts=1)
+@scenario("LC-1 LC-2 LC-6", traces=4)
+def log_replay(scene: LogScene) -> None:
+    """An operator replays a parked message while the consumer parks another and is asked to end.
+
+    Bounds: One message parked, one that fails, one stop.
+    """
+    c = scene.channel(max_attempts=1)
 
     def fails(message: bytes) -> None:
         if message == b"bad":
             c.disconnect()
         fails_on_bad(message)
 
-    s.topic.publish(b"bad")
-    s.topic.publish(b"bad")
-    s.topic.publish(b"good")
+    scene.backlog(b"bad", b"bad", b"good")
 
     def consumer() -> None:
         for _ in range(2):  # asked to end by each bad message
@@ -540,5 +482,5 @@ def _(world: World, lib: ModuleType) -> None:
         for p in c.parked():
             c.replay(p, lambda message: None)
 
-    world.spawn(consumer, name="c")
-    world.spawn(operator, name="operator")
+    scene.world.spawn(consumer, name="c")
+    scene.world.spawn(operator, name="operator")

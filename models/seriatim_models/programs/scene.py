@@ -1,4 +1,4 @@
-"""What the programs over the queue have in common: consumers on threads, jobs on threads, and the end.
+"""The scenes of the programs over the queue: a queue, its consumers and publishers on threads, and the end.
 
 The types are those of `seriatim.queue`, the code is that of the module under test, which may be a mutant.
 """
@@ -7,9 +7,32 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from types import ModuleType
+from typing import TypedDict, Unpack
 
 import seriatim.queue as reference
 from seriatim_models.explorer import World
+from seriatim_models.programs.base import Scene
+
+
+class MessageFields(TypedDict, total=False):
+    """What a message may have besides its id."""
+
+    priority: int
+    key: str
+    group: str
+    immediate: bool
+    not_before: int
+    expires: int
+
+
+class Subscription(TypedDict, total=False):
+    """The options of `Queue.subscribe`."""
+
+    acquires: bool
+    priority: int
+    keys: frozenset[str] | None
+    credit: int | None
+    exclusive: bool
 
 
 class Inbox:
@@ -20,167 +43,203 @@ class Inbox:
         self.sent: list[reference.QueueEntry] = []
 
     def notify_work(self, consumer: reference.Consumer) -> None:
+        """Wake the client's thread."""
         self.wake.release()
 
     def send(self, consumer: reference.Consumer, entry: reference.QueueEntry) -> None:
+        """Keep the entry."""
         self.sent.append(entry)
 
 
-class Scene:
-    """A world with queues in it. At its end each queue's state is recorded, for the checks at quiescence."""
+class QueueScene(Scene):
+    """Queues whose state is recorded at the end, for the checks at quiescence."""
 
     def __init__(self, world: World, lib: ModuleType) -> None:
-        self.world = world
+        super().__init__(world, lib)
         self.host = world.host
-        self.lib = lib
         self.spawn = world.spawn
-        self._queues: list[reference.Queue] = []
+        self.queues: list[reference.Queue] = []
         self._now = 0
         world.at_end(self._end)
 
-    # ---- queues
+    def message(self, id: str, **fields: Unpack[MessageFields]) -> reference.Message:
+        """Return a message of the module under test; its priority is 4 unless `fields` has another."""
+        message: reference.Message = self.lib.Message(id, **{"priority": 4, **fields})
+        return message
 
-    def pull(self, name: str = "q", levels: int = 1) -> reference.PullQueue:
-        queue: reference.PullQueue = self.lib.PullQueue(self.host, name, levels)
-        self._queues.append(queue)
-        return queue
+    def clock_starts(self) -> None:
+        """Record that the clock shows 0."""
+        self.host.record("clock", now=0)
 
-    def push(self, levels: int = 1) -> tuple[reference.PushQueue, Callable[[], None]]:
-        """A push queue, and what a thread must run to be its executor: each job that is submitted, in order."""
+    def pass_time(self, by: int) -> None:
+        """Advance the clock and record it."""
+        self.world.advance(by)
+        self._now += by
+        self.host.record("clock", now=self._now)
+
+    def _end(self) -> None:
+        for queue in self.queues:
+            self.host.record("snapshot", **queue.snapshot())
+
+
+class SingleQueueScene(QueueScene):
+    """One queue `q` with its consumers and publishers."""
+
+    queue: reference.Queue
+
+    def enqueue(self, id: str, *more: str, **fields: Unpack[MessageFields]) -> reference.QueueEntry:
+        """Enqueue messages on the calling thread, and return the entry of the last."""
+        entry = self.queue.enqueue(self.message(id, **fields))
+        return self.enqueue(*more, **fields) if more else entry
+
+    def publish(self, *ids: str, by: str = "P", **fields: Unpack[MessageFields]) -> None:
+        """Spawn a publisher, the thread `by`, that enqueues messages one after the other."""
+
+        def publisher() -> None:
+            self.enqueue(*ids, **fields)
+
+        self.spawn(publisher, name=by)
+
+    def subscribe(self, name: str, **options: Unpack[Subscription]) -> reference.Consumer:
+        """Return a new consumer whose client is an `Inbox`."""
+        return self.queue.subscribe(name, Inbox(self.world, name), **options)
+
+    def housekeeping(self, after: int, *, daemon: bool = False) -> None:
+        """Spawn one pass of housekeeping; the clock is advanced by `after` just before."""
+
+        def housekeeping() -> None:
+            self.pass_time(after)
+            self.queue.check_message_status()
+
+        self.spawn(housekeeping, name="housekeeping", daemon=daemon)
+
+
+class PullScene(SingleQueueScene):
+    """A queue that its consumers pull from."""
+
+    queue: reference.PullQueue
+
+    def __init__(self, world: World, lib: ModuleType, levels: int = 1) -> None:
+        super().__init__(world, lib)
+        self.queue = lib.PullQueue(self.host, "q", levels)
+        self.queues.append(self.queue)
+
+    def taker(self, name: str, *, credit: int | None = None) -> reference.Consumer:
+        """Return a consumer that does not want to be woken; a thread takes for it by `attempt`."""
+        consumer = self.subscribe(name, credit=credit)
+        self.queue.set_notify_work_desired(consumer, False)
+        return consumer
+
+    def attempt(self, consumer: reference.Consumer) -> reference.QueueEntry | None:
+        """Attempt one delivery to the consumer, and return the entry it was given, if any."""
+        return self.queue.attempt(consumer, "pull")
+
+    def take(self, consumer: reference.Consumer) -> reference.QueueEntry:
+        """Return the entry that an attempt in the set-up gives the consumer; there must be one."""
+        entry = self.attempt(consumer)
+        assert entry is not None, "the set-up of this program is wrong: nothing was delivered"
+        return entry
+
+    def drain(self, consumer: reference.Consumer) -> None:
+        """Pull until there is nothing more."""
+        while self.queue.deliver_single_message(consumer) is not None:
+            pass
+
+    def pull_when_woken(
+        self,
+        consumer: reference.Consumer,
+        each: Callable[[reference.QueueEntry], object] = lambda entry: None,
+    ) -> None:
+        """Wait to be woken, pull until there is nothing, and so on for ever; `each` is called with every entry."""
+        inbox = consumer.target
+        assert isinstance(inbox, Inbox)
+        while True:
+            inbox.wake.acquire()
+            while (entry := self.queue.deliver_single_message(consumer)) is not None:
+                each(entry)
+
+    def serve(
+        self,
+        consumer: reference.Consumer,
+        each: Callable[[reference.QueueEntry], object] = lambda entry: None,
+        *,
+        grant: int = 0,
+        pull_first: bool = False,
+        first: Callable[[], object] | None = None,
+    ) -> None:
+        """Spawn a consumer's IO thread, which pulls when it is woken.
+
+        `each` is what the client does with an entry, on the same thread; by default it keeps it.
+        The thread begins by granting the consumer `grant` messages (one that was subscribed without credit
+        has not looked at the queue before that), by one pull, or by calling `first`.
+        """
+
+        def loop() -> None:
+            if grant:
+                self.queue.grant(consumer, grant)
+            if pull_first:
+                self.queue.deliver_single_message(consumer)
+            if first is not None:
+                first()
+            self.pull_when_woken(consumer, each)
+
+        self.spawn(loop, name=consumer.name, daemon=True)
+
+
+class PushScene(SingleQueueScene):
+    """A queue that pushes to its consumers, and the thread `job` that is its executor."""
+
+    queue: reference.PushQueue
+
+    def __init__(self, world: World, lib: ModuleType, executor: bool = True) -> None:
+        super().__init__(world, lib)
         jobs: list[Callable[[], None]] = []
-        permits = self.world.semaphore(0, name="jobs")
+        permits = world.semaphore(0, name="jobs")
 
         def submit(job: Callable[[], None]) -> None:
             jobs.append(job)
             permits.release()
 
-        def executor() -> None:
+        def run_jobs() -> None:
             while True:
                 permits.acquire()
                 jobs.pop(0)()
 
-        queue: reference.PushQueue = self.lib.PushQueue(self.host, submit, "q", levels)
-        self._queues.append(queue)
-        return queue, executor
+        self.queue = lib.PushQueue(self.host, submit, "q")
+        self.queues.append(self.queue)
+        if executor:
+            self.spawn(run_jobs, name="job", daemon=True)
 
-    def message(
-        self,
-        id: str,
-        *,
-        priority: int = 4,
-        key: str = "",
-        group: str = "",
-        immediate: bool = False,
-        not_before: int = 0,
-        expires: int = 0,
-    ) -> reference.Message:
-        message: reference.Message = self.lib.Message(
-            id, priority, key, group, immediate, not_before, expires
-        )
-        return message
+    def give_up(self, id: str) -> None:
+        """Spawn a publisher at its last act: its immediate message is linked and was offered in vain."""
+        queue, message = self.queue, self.message(id, immediate=True)
+        queue.depth.add(1)
+        entry = queue.entries.add(message, self.lib.AVAILABLE)
 
-    # ---- consumers of a pull queue
+        def publisher() -> None:
+            self.host.record("enqueue", ph="invoke", q=queue.name, m=message.id, immediate=True)
+            queue.undelivered(entry)
+            self.host.record("enqueue", ph="ok", m=message.id, place=list(entry.place()))
 
-    def subscribe(
-        self,
-        queue: reference.Queue,
-        name: str,
-        *,
-        acquires: bool = True,
-        priority: int = 0,
-        keys: frozenset[str] | None = None,
-        credit: int | None = None,
-        exclusive: bool = False,
-    ) -> tuple[reference.Consumer, Inbox]:
-        inbox = Inbox(self.world, name)
-        consumer = queue.subscribe(
-            name,
-            inbox,
-            acquires=acquires,
-            priority=priority,
-            keys=keys,
-            credit=credit,
-            exclusive=exclusive,
-        )
-        return consumer, inbox
+        self.spawn(publisher, name="P")
 
-    def taker(
-        self, queue: reference.PullQueue, name: str, *, credit: int | None = None
-    ) -> reference.Consumer:
-        """A consumer that is not to be woken; a thread takes for it by `attempt`."""
-        consumer, _ = self.subscribe(queue, name, credit=credit)
-        queue.set_notify_work_desired(consumer, False)
-        return consumer
 
-    def serve(
-        self,
-        consumer: reference.Consumer,
-        inbox: Inbox,
-        each: Callable[[reference.QueueEntry], None] | None = None,
-        *,
-        grant: int = 0,
-        first: Callable[[], object] | None = None,
-    ) -> None:
-        """A consumer's IO thread: it waits to be woken and then pulls until there is nothing, for ever.
+class HandoverScene(QueueScene):
+    """The queues `q1` and `q2`, and one target, on a session of one connection, that is woken for both."""
 
-        `each` says what the client does with an entry, on the same thread; by default it keeps it.
-        The thread begins by granting the consumer `grant` messages (one that was subscribed without credit
-        has not looked at the queue before that), or by whatever `first` does.
-        """
-        queue = consumer.queue
-        assert hasattr(queue, "deliver_single_message")
+    def __init__(self, world: World, lib: ModuleType) -> None:
+        super().__init__(world, lib)
+        self.scheduler: reference.Scheduler = lib.Scheduler(self.host)
+        session = lib.Session(lib.Connection(self.scheduler, "conn"), "session")
+        self.target: reference.ConsumerTarget = lib.ConsumerTarget(session, "target")
+        self.queues += [lib.PullQueue(self.host, name) for name in ("q1", "q2")]
 
-        def loop() -> None:
-            if grant:
-                queue.grant(consumer, grant)
-            if first is not None:
-                first()
+    def io_threads(self, *names: str) -> None:
+        """Spawn threads that serve the connections."""
+
+        def io_thread() -> None:
             while True:
-                inbox.wake.acquire()
-                drain(queue, consumer, each)
+                self.scheduler.run_one()
 
-        self.world.spawn(loop, name=consumer.name, daemon=True)
-
-    # ---- time
-
-    def pass_time(self, by: int) -> None:
-        """The clock goes on, and the history says so."""
-        self.world.advance(by)
-        self._now += by
-        self.host.record("clock", now=self._now)
-
-    def clock_starts(self) -> None:
-        self.host.record("clock", now=0)
-
-    def _end(self) -> None:
-        for queue in self._queues:
-            self.host.record("snapshot", **queue.snapshot())
-
-
-def drain(
-    queue: reference.Queue,
-    consumer: reference.Consumer,
-    each: Callable[[reference.QueueEntry], None] | None = None,
-) -> None:
-    """Pull until there is nothing more."""
-    pull = queue.deliver_single_message  # type: ignore[attr-defined]  # callers hand in a PullQueue, perhaps a mutant's
-    while (entry := pull(consumer)) is not None:
-        if each is not None:
-            each(entry)
-
-
-def done(
-    queue: reference.Queue, consumer: reference.Consumer
-) -> Callable[[reference.QueueEntry], None]:
-    """A client that is done at once with every entry it gets."""
-
-    def each(entry: reference.QueueEntry) -> None:
-        queue.dequeue(entry, consumer)
-
-    return each
-
-
-def got(entry: reference.QueueEntry | None) -> reference.QueueEntry:
-    """What a program's set-up certainly was given."""
-    assert entry is not None, "the set-up of this program is wrong: nothing was delivered"
-    return entry
+        for name in names:
+            self.spawn(io_thread, name=name, daemon=True)

@@ -12,9 +12,9 @@ from types import ModuleType
 
 import seriatim.client as reference
 from seriatim_models.explorer import World
-from seriatim_models.programs.client import Scene
+from seriatim_models.programs.client import ClientScene
 
-OPERATIONS: dict[str, Callable[[Scene, reference.Channel], object]] = {
+OPERATIONS: dict[str, Callable[[ClientScene, reference.Channel], object]] = {
     "publish": lambda s, ch: ch.basic_publish("x", "", s.message(s.fresh())),
     "get": lambda s, ch: ch.basic_get("q"),
     "get and forget": lambda s, ch: ch.basic_get("q", auto_ack=True),
@@ -78,7 +78,7 @@ class Plan:
 
 
 def build(plan: Plan, world: World, lib: ModuleType = reference) -> None:
-    s = Scene(world, lib, threads=plan.pool)
+    s = ClientScene(world, lib, threads=plan.pool)
     channels = s.client(channels=2, messages=plan.messages, capacity=plan.capacity, block=1)
     s.at(channels[0], lambda x: s.server.bind(x, "x", "*", "q"))
     s.consuming(
