@@ -123,10 +123,23 @@ def test_the_reference_stands_alone() -> None:
     [
         (
             "history",
+            [
+                *("properties", "explorer", "recording", "programs", "machines", "conformance"),
+                *("report", "cli"),
+            ],
+        ),
+        (
+            "properties",
+            ["explorer", "recording", "programs", "machines", "conformance", "report", "cli"],
+        ),
+        (
+            "explorer",
+            ["properties", "recording", "programs", "machines", "conformance", "report", "cli"],
+        ),
+        (
+            "recording",
             ["properties", "explorer", "programs", "machines", "conformance", "report", "cli"],
         ),
-        ("properties", ["explorer", "programs", "machines", "conformance", "report", "cli"]),
-        ("explorer", ["properties", "programs", "machines", "conformance", "report", "cli"]),
         ("programs", ["machines", "conformance", "report", "cli"]),
         ("machines", ["conformance", "report", "cli"]),
         ("conformance", ["report", "cli"]),

@@ -1,7 +1,11 @@
 """The seam between the reference and the world that runs it.
 
 The reference never touches `threading`, a clock or a log.
-It asks a `Host` for shared things (cells, locks, conditions, semaphores), for the time, and tells it what happened.
+It asks a `Host` for shared objects (cells, locks, conditions, semaphores) and for the time.
+It does not record what it does either. It creates each cell with its kind and the object that owns it, and marks each
+operation once, with the decorator `operation`; so a host that wants to record sees every change of a cell and every
+call and return. What is neither is one line, `Host.record`. A host that records nothing has nothing to do.
+
 Two hosts matter:
 
 - `Threads`, here: real threads of this interpreter. What you would use.
@@ -20,14 +24,17 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable
+from functools import wraps
 from types import TracebackType
-from typing import Generic, NamedTuple, Protocol, Self, TypeVar
+from typing import Concatenate, Generic, NamedTuple, ParamSpec, Protocol, Self, TypeVar
 
 T = TypeVar("T")
+R = TypeVar("R")
+P = ParamSpec("P")
 
 
 class Change(NamedTuple, Generic[T]):
-    """One write, or failed compare-and-set, on a cell, as its watcher sees it.
+    """One write, or failed compare-and-set, on a cell, as a `Watch` function sees it.
 
     `op` is ``set``, ``cas``, ``swap`` or ``add``; `old` is the value found in the cell
     and `new` the value written, or, when `ok` is false, the value that was not written.
@@ -112,7 +119,21 @@ class Semaphore(Protocol):
 class Host(Protocol):
     """What the reference asks of its surroundings."""
 
-    def cell(self, value: T, name: str = "", watch: Watch[T] | None = None) -> Cell[T]: ...
+    def cell(
+        self,
+        value: T,
+        name: str = "",
+        watch: Watch[T] | None = None,
+        *,
+        kind: str = "",
+        owner: object = None,
+    ) -> Cell[T]:
+        """A shared variable that holds `value`.
+
+        `kind` says what it is, e.g. ``"entry state"``, and `owner` is the object that it belongs to: a host that
+        records turns its changes into events by these two.
+        """
+        ...
 
     def lock(self, name: str = "") -> Lock: ...
 
@@ -125,8 +146,37 @@ class Host(Protocol):
         ...
 
     def record(self, ev: str, /, **args: object) -> None:
-        """Say what happened. `ev` names the event, `args` its fields, all plain data (str, int, bool, None, list)."""
+        """Record an event that is neither a change of a cell nor an operation.
+
+        `ev` names the event, `args` are its fields, all plain data (str, int, bool, None, list).
+        """
         ...
+
+    def perform(self, method: Callable[P, R], /, *args: P.args, **kwargs: P.kwargs) -> R:
+        """Call an operation of the reference and return its result; see `operation`."""
+        ...
+
+
+class HasHost(Protocol):
+    """An object of the reference that knows its host."""
+
+    @property
+    def host(self) -> Host:
+        """The host that the object asks for everything."""
+        ...
+
+
+S = TypeVar("S", bound=HasHost)
+
+
+def operation(method: Callable[Concatenate[S, P], R]) -> Callable[Concatenate[S, P], R]:
+    """Mark a method as an operation: its host performs it, and so sees the call and the return."""
+
+    @wraps(method)
+    def performed(self: S, /, *args: P.args, **kwargs: P.kwargs) -> R:
+        return self.host.perform(method, self, *args, **kwargs)
+
+    return performed
 
 
 Sink = Callable[[int, str, str, dict[str, object]], None]
@@ -238,7 +288,15 @@ class Threads:
     def __init__(self, sink: Sink | None = None) -> None:
         self._sink = sink
 
-    def cell(self, value: T, name: str = "", watch: Watch[T] | None = None) -> Cell[T]:
+    def cell(
+        self,
+        value: T,
+        name: str = "",
+        watch: Watch[T] | None = None,
+        *,
+        kind: str = "",
+        owner: object = None,
+    ) -> Cell[T]:
         return _ThreadCell(value, watch)
 
     def lock(self, name: str = "") -> Lock:
@@ -258,3 +316,6 @@ class Threads:
     def record(self, ev: str, /, **args: object) -> None:
         if self._sink is not None:
             self._sink(self.now(), threading.current_thread().name, ev, args)
+
+    def perform(self, method: Callable[P, R], /, *args: P.args, **kwargs: P.kwargs) -> R:
+        return method(*args, **kwargs)

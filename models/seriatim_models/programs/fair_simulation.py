@@ -12,12 +12,14 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from types import ModuleType
-from typing import Any, TypeVar
+from typing import Any, ParamSpec, TypeVar
 
 import seriatim.fair as reference
 from seriatim.host import Cell, Condition, Lock, Watch
 
 T = TypeVar("T")
+R = TypeVar("R")
+P = ParamSpec("P")
 
 PUSH = 1 / 20168
 """Seconds a push takes: 200017 messages in 9.917 s, the second table, in which the broker is the bottleneck."""
@@ -93,7 +95,15 @@ class _Host:
     def __init__(self, idle: Callable[[], None]) -> None:
         self._idle = idle
 
-    def cell(self, value: T, name: str = "", watch: Watch[T] | None = None) -> Cell[T]:
+    def cell(
+        self,
+        value: T,
+        name: str = "",
+        watch: Watch[T] | None = None,
+        *,
+        kind: str = "",
+        owner: object = None,
+    ) -> Cell[T]:
         return _Variable(value)  # type: ignore[return-value]  # no compare-and-set is asked of it
 
     def lock(self, name: str = "") -> Lock:
@@ -109,6 +119,9 @@ class _Host:
         raise NotImplementedError
 
     def record(self, ev: str, /, **args: object) -> None: ...
+
+    def perform(self, method: Callable[P, R], /, *args: P.args, **kwargs: P.kwargs) -> R:
+        return method(*args, **kwargs)
 
 
 @dataclass(frozen=True)

@@ -9,13 +9,15 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from types import TracebackType
-from typing import Any, Generic, Self, TypeVar, cast
+from typing import Any, Generic, ParamSpec, Self, TypeVar, cast
 
 from seriatim.host import Watch
 from seriatim_models.explorer import World
 from seriatim_models.explorer.model.world import Cell, Lock
 
 T = TypeVar("T")
+R = TypeVar("R")
+P = ParamSpec("P")
 
 
 @dataclass(frozen=True)
@@ -131,8 +133,16 @@ class Recorder:
     def host(self) -> Recorder:
         return self
 
-    def cell(self, value: T, name: str = "", watch: Watch[T] | None = None) -> RecordedCell[T]:
-        owner = getattr(watch, "__self__", None)
+    def cell(
+        self,
+        value: T,
+        name: str = "",
+        watch: Watch[T] | None = None,
+        *,
+        kind: str = "",
+        owner: object = None,
+    ) -> RecordedCell[T]:
+        owner = owner or getattr(watch, "__self__", None)
         return RecordedCell(self, self.world.cell(value, name, watch), name, owner)
 
     def lock(self, name: str = "") -> RecordedLock:
@@ -141,6 +151,9 @@ class Recorder:
     def record(self, ev: str, /, **args: object) -> None:
         self.world.record(ev, **args)
         self.note("record", ev, new=args)
+
+    def perform(self, method: Callable[P, R], /, *args: P.args, **kwargs: P.kwargs) -> R:
+        return method(*args, **kwargs)
 
     def note(
         self,

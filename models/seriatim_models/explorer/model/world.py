@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from types import TracebackType
-from typing import Any, Generic, NamedTuple, Self, TypeVar, cast
+from typing import Any, Generic, NamedTuple, ParamSpec, Self, TypeVar, cast
 
 from seriatim.host import Change, Watch
 from seriatim_models.explorer.errors import Misuse
@@ -43,6 +43,8 @@ from seriatim_models.explorer.model.operations import (
 )
 
 T = TypeVar("T")
+R = TypeVar("R")
+P = ParamSpec("P")
 
 
 class Record(NamedTuple):
@@ -231,7 +233,15 @@ class World:
         """The `seriatim.host.Host` of this world, which is the world itself."""
         return self
 
-    def cell(self, value: T, name: str = "", watch: Watch[T] | None = None) -> Cell[T]:
+    def cell(
+        self,
+        value: T,
+        name: str = "",
+        watch: Watch[T] | None = None,
+        *,
+        kind: str = "",
+        owner: object = None,
+    ) -> Cell[T]:
         return Cell(self._ex, value, name, watch)
 
     def lock(self, name: str = "") -> Lock:
@@ -272,6 +282,10 @@ class World:
             return
         acting = ex.acting
         self.records.append(Record(ex.steps, "" if acting is None else acting.name, ev, args))
+
+    def perform(self, method: Callable[P, R], /, *args: P.args, **kwargs: P.kwargs) -> R:
+        """Call an operation of the code under test and return its result."""
+        return method(*args, **kwargs)
 
     def flush(self, thread: Thread) -> None:
         """Place what a thread held back: its next operation is being done, or it has ended, or all is over."""

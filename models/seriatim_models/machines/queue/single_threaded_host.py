@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TypeVar
+from collections.abc import Callable
+from typing import ParamSpec, TypeVar
 
 from seriatim.host import Cell, Condition, Lock, Semaphore, Threads, Watch
 from seriatim_models.history.event import Event, event
 
 T = TypeVar("T")
+R = TypeVar("R")
+P = ParamSpec("P")
 
 
 class Calm:
@@ -18,8 +21,16 @@ class Calm:
         self.events: list[Event] = []
         self._threads = Threads()
 
-    def cell(self, value: T, name: str = "", watch: Watch[T] | None = None) -> Cell[T]:
-        return self._threads.cell(value, name, watch)
+    def cell(
+        self,
+        value: T,
+        name: str = "",
+        watch: Watch[T] | None = None,
+        *,
+        kind: str = "",
+        owner: object = None,
+    ) -> Cell[T]:
+        return self._threads.cell(value, name, watch, kind=kind, owner=owner)
 
     def lock(self, name: str = "") -> Lock:
         return self._threads.lock(name)
@@ -36,6 +47,9 @@ class Calm:
     def record(self, ev: str, /, **args: object) -> None:
         i = len(self.events)
         self.events.append(event(i, i, "main", ev, {**args, "lvl": "model"}))
+
+    def perform(self, method: Callable[P, R], /, *args: P.args, **kwargs: P.kwargs) -> R:
+        return method(*args, **kwargs)
 
     def pass_time(self, by: int) -> None:
         """The clock goes on, and the history says so."""

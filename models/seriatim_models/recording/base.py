@@ -1,0 +1,99 @@
+"""A host around another host: it records what the reference does, and passes everything on."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from functools import partial
+from typing import Any, ParamSpec, Protocol, TypeVar, cast
+
+from seriatim.host import Cell, Change, Condition, Host, Lock, Semaphore, Watch
+
+T = TypeVar("T")
+R = TypeVar("R")
+P = ParamSpec("P")
+
+Record = Callable[..., None]
+"""`Host.record`: takes the event's name and its fields."""
+
+CellEvents = Callable[[Record, Any, Change[Any]], None]
+"""Records one change of a cell: takes `Record`, the cell's owner and the change. Called inside the atomic step."""
+
+OperationEvents = Callable[..., Any]
+"""Performs one operation and records its call and return: takes `Record`, the method and its arguments, the first of
+which is the object that it is called on. Returns what the method returns, and raises what it raises."""
+
+
+class WatchedHost(Host, Protocol):
+    """A host whose cells can be watched: what a `Recording` needs below it."""
+
+    def cell(
+        self,
+        value: T,
+        name: str = "",
+        watch: Watch[T] | None = None,
+        *,
+        kind: str = "",
+        owner: object = None,
+    ) -> Cell[T]:
+        """As `Host.cell`; `watch` is called inside the atomic step of each change, if it is given."""
+        ...
+
+
+class Recording:
+    """A host that records events by the kinds of cells and the names of operations, and passes everything on.
+
+    `cells` has what records the changes of a cell, by the cell's kind; `operations` what records an operation, by the
+    method's ``__qualname__``, e.g. ``"Queue.enqueue"``. What has no entry is not recorded. Recordings can be nested.
+    """
+
+    def __init__(
+        self,
+        inner: WatchedHost,
+        cells: Mapping[str, CellEvents],
+        operations: Mapping[str, OperationEvents],
+    ) -> None:
+        self.inner = inner
+        self._cells = cells
+        self._operations = operations
+
+    def cell(
+        self,
+        value: T,
+        name: str = "",
+        watch: Watch[T] | None = None,
+        *,
+        kind: str = "",
+        owner: object = None,
+    ) -> Cell[T]:
+        """A cell of the inner host, watched if its kind is recorded."""
+        events = self._cells.get(kind)
+        if events is not None:
+            watch = partial(events, self.inner.record, owner)
+        return self.inner.cell(value, name, watch, kind=kind, owner=owner)
+
+    def lock(self, name: str = "") -> Lock:
+        """A lock of the inner host."""
+        return self.inner.lock(name)
+
+    def condition(self, lock: Lock, name: str = "") -> Condition:
+        """A condition of the inner host."""
+        return self.inner.condition(lock, name)
+
+    def semaphore(self, permits: int, name: str = "") -> Semaphore:
+        """A semaphore of the inner host."""
+        return self.inner.semaphore(permits, name)
+
+    def now(self) -> int:
+        """The inner host's time."""
+        return self.inner.now()
+
+    def record(self, ev: str, /, **args: object) -> None:
+        """Record an event as it is."""
+        self.inner.record(ev, **args)
+
+    def perform(self, method: Callable[P, R], /, *args: P.args, **kwargs: P.kwargs) -> R:
+        """Perform an operation, and record its call and return if it has an entry."""
+        events = self._operations.get(method.__qualname__)
+        if events is None:
+            return self.inner.perform(method, *args, **kwargs)
+        return cast(R, events(self.inner.record, method, *args, **kwargs))
