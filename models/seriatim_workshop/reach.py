@@ -14,7 +14,6 @@ from __future__ import annotations
 import ast
 import sys
 from collections import Counter
-from types import ModuleType
 
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis.stateful import run_state_machine_as_test
@@ -26,7 +25,7 @@ from seriatim_models.machines.queue.regression_seeds import CORNERS
 from seriatim_models.machines.queue.sequential import KINDS, machine
 from seriatim_models.programs import PROGRAMS
 from seriatim_models.programs.base import Build
-from seriatim_models.programs.mutant_modules import source
+from seriatim_models.programs.mutant_modules import SYSTEMS, run_modules, source
 
 SITES = (
     "compare_and_set",
@@ -51,12 +50,20 @@ class Probes(ast.NodeTransformer):
 
     def __init__(self) -> None:
         self.names: list[str] = []
-        self.lines: list[int] = []
+        self.lines: list[tuple[str, int]] = []
+        """The module and the line of each probe."""
+        self._module = ""
         self._scope: list[str] = []
+
+    def insert(self, module: str) -> ast.Module:
+        """The syntax tree of `seriatim.<module>`, with probes."""
+        self._module = module
+        tree: ast.Module = ast.fix_missing_locations(self.visit(ast.parse(source(module))))
+        return tree
 
     def _new(self, line: int, name: str) -> ast.expr:
         self.names.append(f"{'.'.join(self._scope)}: {name}")
-        self.lines.append(line)
+        self.lines.append((self._module, line))
         return ast.Constant(len(self.names) - 1)
 
     def _hit(self, line: int, name: str) -> ast.stmt:
@@ -112,15 +119,16 @@ class Probes(ast.NodeTransformer):
 class Reach:
     """A reference with probes, and what they saw."""
 
-    def __init__(self, reference: str = "queue") -> None:
+    def __init__(self, system: str = "queue") -> None:
+        self.system = system
         self.probes = Probes()
-        tree = ast.fix_missing_locations(self.probes.visit(ast.parse(source(reference))))
-        name = f"seriatim.{reference}__probed"
-        self.module = ModuleType(name)
         self.hits: Counter[int] = Counter()
-        sys.modules[name] = self.module
-        self.module.__dict__.update(probe_hit=self._hit, probe_outcome=self._outcome)
-        exec(compile(tree, f"<probed {reference}>", "exec"), self.module.__dict__)
+        code = {
+            module: compile(self.probes.insert(module), f"<probed {module}>", "exec")
+            for module in SYSTEMS[system]
+        }
+        hooks = {"probe_hit": self._hit, "probe_outcome": self._outcome}
+        self.module = run_modules(code, "probed", hooks)
 
     def _hit(self, n: int) -> None:
         self.hits[n] += 1
@@ -129,8 +137,8 @@ class Reach:
         self.hits[yes if value else no] += 1
         return value
 
-    def missed(self) -> list[tuple[int, str]]:
-        """(line, what) of each probe that saw nothing."""
+    def missed(self) -> list[tuple[tuple[str, int], str]]:
+        """((module, line), what) of each probe that saw nothing."""
         pairs = zip(self.probes.lines, self.probes.names, strict=True)
         return sorted((line, name) for n, (line, name) in enumerate(pairs) if not self.hits[n])
 
@@ -139,7 +147,7 @@ class Reach:
     def programs(self, executions: int) -> None:
         """The programs, `executions` schedules each, in order and as many by chance."""
         for program in PROGRAMS.values():
-            if program.reference == "queue":
+            if program.reference == self.system:
                 for strategy in (None, Pos()):
                     self.explore(program.build, strategy, executions)
 
@@ -190,8 +198,8 @@ def main(arguments: list[str]) -> int:
     if not arguments:
         reach.machines(60)
     missed = reach.missed()
-    for line, name in missed:
-        print(f"queue.py:{line}: {name}   ({EXPLAINED.get(name, 'open')})")
+    for (module, line), name in missed:
+        print(f"{module}.py:{line}: {name}   ({EXPLAINED.get(name, 'open')})")
     names = {name for _, name in missed}
     wrong = sorted(set(EXPLAINED) - names)
     for name in wrong:

@@ -8,6 +8,7 @@ from contextlib import suppress
 
 import pytest
 
+from seriatim.broker import Frame
 from seriatim.client import (
     CallTimeout,
     Channel,
@@ -15,18 +16,14 @@ from seriatim.client import (
     Connection,
     Delivery,
     Executor,
-    Frame,
     Message,
     Misuse,
-    NotPut,
-    Rejected,
     Server,
-    Unregistered,
     Work,
-    WorkPool,
     WorkService,
 )
 from seriatim.host import Threads
+from seriatim.workpool import NotPut, Rejected, Unregistered, WorkPool
 
 from .conftest import PATIENCE, Inbox, World, fill, flush
 

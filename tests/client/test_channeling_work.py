@@ -11,8 +11,8 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
-from seriatim.client import Unregistered, Work, WorkPool
 from seriatim.host import Threads
+from seriatim.workpool import Unregistered, Work, WorkPool
 
 CHANNELS = st.sampled_from("ab")
 

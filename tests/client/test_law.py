@@ -10,18 +10,9 @@ from functools import partial
 
 import pytest
 
-from seriatim.client import (
-    Channel,
-    Connection,
-    Delivery,
-    Executor,
-    NotPut,
-    Server,
-    Work,
-    WorkPool,
-    WorkService,
-)
+from seriatim.client import Channel, Connection, Delivery, Executor, Server, Work, WorkService
 from seriatim.host import Threads
+from seriatim.workpool import NotPut, WorkPool
 from seriatim_models.explorer import World as ExplorerWorld
 from seriatim_models.explorer import explore
 

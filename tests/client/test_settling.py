@@ -6,7 +6,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
-from seriatim.client import Act, Message, Server, Wire
+from seriatim.broker import Act, Message, Server, Wire
 from seriatim.host import Threads
 
 

@@ -3,7 +3,7 @@
 import pytest
 
 from seriatim_models.programs import MUTANTS, PROGRAMS, Mutant, check_program, replay
-from seriatim_models.programs.mutant_modules import StaleMutant, mutated
+from seriatim_models.programs.mutant_modules import StaleMutant, texts
 
 
 @pytest.mark.parametrize("mutant", MUTANTS.values(), ids=lambda m: m.id)
@@ -48,4 +48,4 @@ def test_token_replays_the_counterexample() -> None:
 def test_rejects_a_mutant_whose_text_is_gone() -> None:
     stale = Mutant("stale", "", "", "queue", (("no such text", ""),), "ES-1", "two-takers", 0)
     with pytest.raises(StaleMutant, match="stands 0 times"):
-        mutated(stale)
+        texts("queue", stale)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from functools import lru_cache, partial
 
-from seriatim.client import Closed, Delivery, Frame, Message, Server, ServerChannel, Wire
+from seriatim.broker import Closed, Delivery, Frame, Message, Server, ServerChannel, Wire
 from seriatim.fair import FairConsumer, Slot
 from seriatim.host import Threads
 from seriatim_models.conformance.local import Refused

@@ -11,6 +11,7 @@ from contextlib import suppress
 from types import ModuleType
 
 import seriatim.client as reference
+from seriatim.broker import Act, ServerChannel
 from seriatim_models.explorer import World
 from seriatim_models.programs.base import Programs, Scene
 
@@ -77,12 +78,12 @@ class ClientScene(Scene):
             self.world.spawn(connection.reader, name=f"reader {name}", daemon=True)
         return opened
 
-    def fill(self, x: reference.ServerChannel, messages: int, exclusive: bool = False) -> None:
+    def fill(self, x: ServerChannel, messages: int, exclusive: bool = False) -> None:
         self.server.declare_queue(x, "q", exclusive)
         for i in range(messages):
             self.server.publish(x, "", "q", self.message(f"m{i + 1}"))
 
-    def at(self, channel: reference.Channel, act: reference.Act) -> None:
+    def at(self, channel: reference.Channel, act: Act) -> None:
         """A channel's request, before anything runs: in the set-up nobody can wait for the reply."""
         self.server.request(channel.connection.wire, channel.number, act)
 
@@ -452,7 +453,7 @@ def rpc_beside_consume(scene: ClientScene) -> None:
     """
     (ch,) = scene.client(capacity=1, messages=1)
 
-    def more(x: reference.ServerChannel) -> None:
+    def more(x: ServerChannel) -> None:
         scene.server.declare_queue(x, "r")
         for id in ("m2", "m3"):
             scene.server.publish(x, "", "r", scene.message(id))
@@ -507,11 +508,11 @@ def refused_while_full(scene: ClientScene) -> None:
     """
     ch, other = scene.client(capacity=1, channels=2, messages=2)
 
-    def publish(x: reference.ServerChannel) -> None:
+    def publish(x: ServerChannel) -> None:
         scene.server.declare_queue(x, "r")
         scene.server.publish(x, "", "r", scene.message("m3"))
 
-    def unknown(x: reference.ServerChannel) -> None:
+    def unknown(x: ServerChannel) -> None:
         scene.server.settle(x, 99, False, None)
 
     scene.consuming(ch, "q", acking)
@@ -550,7 +551,7 @@ def head_of_line(scene: ClientScene) -> None:
         if delivery.delivery_tag == 1:
             ran.acquire()
 
-    def fill(x: reference.ServerChannel) -> None:
+    def fill(x: ServerChannel) -> None:
         scene.server.declare_queue(x, "r")
         scene.server.publish(x, "", "r", scene.message("m4"))
 
@@ -634,7 +635,7 @@ def prefetch(scene: ClientScene) -> None:
     """
     (ch,) = scene.client(messages=6, read=False)
 
-    def consume(x: reference.ServerChannel) -> None:
+    def consume(x: ServerChannel) -> None:
         scene.server.qos(x, 2, False)
         scene.server.qos(x, 3, True)
         for tag in ("t", "u"):
@@ -753,7 +754,7 @@ def routing(scene: ClientScene) -> None:
     """
     a, b = scene.client(channels=2, read=False)
 
-    def declare(x: reference.ServerChannel) -> None:
+    def declare(x: ServerChannel) -> None:
         for q, key in (("q", "*"), ("q", "k"), ("r", "k"), ("r", "l")):
             scene.server.declare_queue(x, q)
             scene.server.bind(x, "x", key, q)

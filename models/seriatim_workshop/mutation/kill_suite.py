@@ -237,9 +237,10 @@ def judges(file: str) -> Iterator[Judge]:
         yield 40, schedules
         yield 10, on_threads
     else:
-        yield 10, partial(programs, file, 6)
-        yield 60, partial(tests, file)
-        yield 60, partial(programs, file, 120)
+        system = mutant_modules.system_of(file) or file
+        yield 10, partial(programs, system, 6)
+        yield 60, partial(tests, system)
+        yield 60, partial(programs, system, 120)
 
 
 def allow(seconds: int) -> None:

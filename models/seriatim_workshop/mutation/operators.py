@@ -15,7 +15,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 ROOT = Path(__file__).parents[3]
-FILES = ("queue", "host", "fair", "log", "client")
+FILES = sorted(
+    path.stem for path in (ROOT / "reference" / "seriatim").glob("*.py") if path.stem != "__init__"
+)
+"""The modules of the reference, from the folder: to import them here would load what a worker replaces."""
 
 Path_ = tuple[tuple[str, int | None], ...]
 """The way from the root of a syntax tree to a node: name of a field, and index where it is a list."""

@@ -23,7 +23,7 @@ SECONDS = 20
 OPEN = {
     "seriatim.queue.legal": "takes any strings as names of states, which have no end; "
     "over the states that there are `legal_is_the_propertys_table` is proved",
-    "seriatim.client.settled_by": "takes lists of any length, which have no end; "
+    "seriatim.broker.settled_by": "takes lists of any length, which have no end; "
     "for two outstanding deliveries `two_outstanding_are_settled_right` is proved",
 }
 """What is not proved, and why not."""

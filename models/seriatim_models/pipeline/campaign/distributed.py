@@ -294,15 +294,15 @@ class Exhaustive:
 def fingerprint(program: str, mutant: str) -> str:
     """A hash of the text that is explored: the reference, as the mutant changes it, and the program."""
     from seriatim_models.programs import MUTANTS, PROGRAMS
-    from seriatim_models.programs.mutant_modules import mutated, source
+    from seriatim_models.programs.mutant_modules import texts
 
     of = PROGRAMS[program]
     module = inspect.getmodule(of.build)
-    texts = [
-        mutated(MUTANTS[mutant]) if mutant else source(of.reference),
+    explored = [
+        *texts(of.reference, MUTANTS[mutant] if mutant else None).values(),
         "" if module is None else inspect.getsource(module),
     ]
-    return hashlib.blake2b("\0".join(texts).encode(), digest_size=8).hexdigest()
+    return hashlib.blake2b("\0".join(explored).encode(), digest_size=8).hexdigest()
 
 
 def searches(programs: Sequence[str], mutants: Iterable[str] = ("",)) -> list[tuple[str, str]]:

@@ -1,0 +1,424 @@
+"""An AMQP 0-9-1 broker as far as order and possession go: exchanges, queues, consumers, acknowledgements.
+
+It is the server side that `seriatim.client` needs; rules 4 to 10 are that file's and those of `seriatim.workpool`.
+
+How to think of it
+------------------
+Everything that a server does is one step under its lock. What it sends goes into the connection's wire, in order.
+
+Rule 1 (place).     A message gets its position in a queue when it is routed there, and keeps it: requeueing is sorting.
+Rule 2 (possession). A message is ready, or unacknowledged on one channel, or settled. Auto-ack settles by pushing.
+Rule 3 (prefetch).  A limit is looked at before each push, for the consumer and for its channel; `basic_get` has none.
+
+Where AMQP and RabbitMQ differ this file says at the line what it does. It honours no-local, which RabbitMQ ignores.
+
+What this file does not know
+----------------------------
+It does not know bytes, heartbeats, persistence, transactions, confirms, mandatory and immediate publishing,
+consumer priorities, channel numbers used twice, or the time that a request is under way to the server: a request takes
+effect when it is sent. Of a client that crashes it knows what the server sees, which is a connection that is gone.
+"""
+
+from __future__ import annotations
+
+from bisect import insort
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+import deal
+
+from seriatim.host import Host
+
+
+class Closed(Exception):
+    """The channel or its connection is closed; AMQP's reply code says why (200: somebody asked for it)."""
+
+    def __init__(self, code: int, why: str) -> None:
+        super().__init__(f"{code} {why}")
+        self.code = code
+
+
+@dataclass(frozen=True)
+class Message:
+    """What a publisher hands in."""
+
+    id: str
+    body: object = None
+
+
+@dataclass(frozen=True)
+class Delivery:
+    """A message as a channel gets it."""
+
+    message: Message
+    delivery_tag: int
+    consumer_tag: str
+    """Empty if it was got, not pushed."""
+    redelivered: bool
+
+
+@dataclass(frozen=True)
+class Frame:
+    """What the server says: ``deliver``, ``reply``, ``close`` (of a channel) or ``gone`` (the connection)."""
+
+    kind: str
+    channel: int = 0
+    call: int = 0
+    """Which call it answers. For the record only: on the wire there is no such number, and no decision reads it."""
+    value: object = None
+    delivery: Delivery | None = None
+    error: Closed | None = None
+
+
+class Wire:
+    """One direction of a connection. The server writes under its lock, one reader reads."""
+
+    def __init__(self, host: Host, name: str) -> None:
+        self.name = name
+        self.gone = False
+        """Whether the server has said its last word; under the server's lock."""
+        self._frames: deque[Frame] = deque()
+        self._arrived = host.semaphore(0, f"{name}.wire")
+
+    def send(self, frame: Frame) -> None:
+        self._frames.append(frame)
+        self._arrived.release()
+
+    def receive(self) -> Frame:
+        self._arrived.acquire()
+        return self._frames.popleft()
+
+
+@dataclass
+class Queued:
+    """A message in its place in a queue."""
+
+    position: int
+    message: Message
+    origin: str
+    """The connection that published it, for no-local."""
+    redelivered: bool = False
+
+
+@dataclass
+class ServerQueue:
+    name: str
+    owner: str = ""
+    """The connection that an exclusive queue belongs to and dies with."""
+    ready: list[Queued] = field(default_factory=list)
+    """Sorted by position (rule 1)."""
+    consumers: list[ServerConsumer] = field(default_factory=list)
+    """Whose turn is next comes first."""
+    arrivals: int = 0
+
+
+@dataclass(eq=False)
+class ServerConsumer:
+    tag: str
+    queue: ServerQueue
+    channel: ServerChannel
+    auto_ack: bool
+    exclusive: bool
+    no_local: bool
+    prefetch: int
+
+    def may_take(self, item: Queued) -> bool:
+        """Not its own connection's (NL-1), and within both limits (QS-1); auto-ack has none, as in RabbitMQ."""
+        if self.no_local and item.origin == self.channel.wire.name:
+            return False
+        if self.auto_ack:
+            return True
+        held = [u.consumer for u in self.channel.unacked.values() if u.consumer is not None]
+        mine = sum(1 for c in held if c is self)
+        return within(self.prefetch, mine) and within(self.channel.prefetch, len(held))
+
+
+@dataclass
+class Unacked:
+    queue: ServerQueue
+    item: Queued
+    consumer: ServerConsumer | None
+    """None if it was got: that counts against no prefetch."""
+
+
+@dataclass(eq=False)
+class ServerChannel:
+    wire: Wire
+    number: int
+    tag: int = 0
+    unacked: dict[int, Unacked] = field(default_factory=dict)
+    """By delivery tag, rising."""
+    consumers: dict[str, ServerConsumer] = field(default_factory=dict)
+    prefetch: int = 0
+    """Of the channel as a whole (RabbitMQ: global); 0 is no limit."""
+    consumer_prefetch: int = 0
+    """Of each consumer that comes after it was set, as in RabbitMQ; AMQP 0-9-1 would make it the channel's."""
+
+
+@deal.pre(lambda limit, held: limit >= 0 and held >= 0)
+@deal.ensure(
+    lambda limit, held, result: result or 0 < limit <= held, message="QS-1: refused only when full"
+)
+def within(limit: int, held: int) -> bool:
+    """Whether one more fits under a limit; 0 is no limit."""
+    return limit == 0 or held < limit
+
+
+@deal.ensure(
+    lambda outstanding, tag, multiple, result: set(result) <= set(outstanding),
+    message="QS-1: what is settled was outstanding",
+)
+def settled_by(outstanding: list[int], tag: int, multiple: bool) -> list[int]:
+    """The delivery tags that settling `tag` settles; 0 with `multiple` is all (AMQP 0-9-1, basic.ack)."""
+    if multiple:
+        return [t for t in outstanding if t <= tag or tag == 0]
+    return [t for t in outstanding if t == tag]
+
+
+Act = Callable[[ServerChannel], object]
+"""What a request does at the server; its value is the reply. It raises `Closed` to refuse and close the channel."""
+
+
+class Server:
+    """Exchanges, queues and what every channel holds, under one lock."""
+
+    def __init__(self, host: Host) -> None:
+        self.host = host
+        self._lock = host.lock("server")
+        self._queues: dict[str, ServerQueue] = {}
+        self._bindings: dict[str, list[tuple[str, str]]] = {}
+        """Exchange -> (routing key, queue); the key '*' is any."""
+        self._channels: dict[tuple[str, int], ServerChannel] = {}
+
+    def _say(self, ev: str, channel: ServerChannel, /, **args: object) -> None:
+        self.host.record(ev, conn=channel.wire.name, ch=channel.number, **args)
+
+    # ---- connections, channels, requests
+
+    def open(self, wire: Wire, number: int) -> None:
+        with self._lock:
+            if wire.gone:
+                return
+            channel = self._channels[wire.name, number] = ServerChannel(wire, number)
+            self._say("srv_open", channel)
+
+    def request(self, wire: Wire, number: int, act: Act, call: int = 0) -> None:
+        """A request arrives, is done and, if it is a call, answered. For a channel that is closed it means nothing."""
+        with self._lock:
+            channel = self._channels.get((wire.name, number))
+            if channel is None:
+                return
+            try:
+                value = act(channel)
+            except Closed as error:
+                self.close_channel(channel)
+                wire.send(Frame("close", number, call, error=error))
+            else:
+                if call:
+                    wire.send(Frame("reply", number, call, value))
+            self._push_all()
+
+    def disconnect(self, wire: Wire, reason: Closed) -> None:
+        """The connection is gone, closed or crashed: all it held returns, and its exclusive queues die (QS-2, EX-1)."""
+        with self._lock:
+            if wire.gone:
+                return
+            wire.gone = True
+            self.host.record("srv_gone", conn=wire.name)
+            for channel in [c for c in self._channels.values() if c.wire is wire]:
+                self.close_channel(channel)
+            for queue in [q for q in self._queues.values() if q.owner == wire.name]:
+                self._delete(queue)
+            wire.send(Frame("gone", error=reason))
+            self._push_all()
+
+    def close_channel(self, channel: ServerChannel) -> None:
+        for consumer in channel.consumers.values():
+            consumer.queue.consumers.remove(consumer)
+        self._say("srv_close", channel)
+        self._requeue(channel, list(channel.unacked))
+        self._channels.pop((channel.wire.name, channel.number), None)
+
+    # ---- declarations and routing
+
+    def declare_queue(self, channel: ServerChannel, name: str, exclusive: bool = False) -> None:
+        queue = self._queues.get(name)
+        if queue is not None:
+            self._reachable(channel, name)
+            return
+        owner = channel.wire.name if exclusive else ""
+        self._queues[name] = ServerQueue(name, owner)
+        self.host.record("srv_queue", q=name, owner=owner)
+
+    def bind(self, channel: ServerChannel, exchange: str, key: str, name: str) -> None:
+        """One exchange type is enough: the key '*' makes a binding a fanout's, any other a direct exchange's."""
+        self._reachable(channel, name)
+        self._bindings.setdefault(exchange, []).append((key, name))
+        self.host.record("srv_bind", x=exchange, key=key, q=name)
+
+    def publish(self, channel: ServerChannel, exchange: str, key: str, message: Message) -> None:
+        """To each queue once, however many bindings lead there. The default exchange, '', leads to the queue named."""
+        bound = self._bindings.get(exchange, [])
+        names = {q for k, q in bound if k in ("*", key)} if exchange else {key}
+        origin = channel.wire.name
+        self._say("srv_publish", channel, m=message.id, x=exchange, key=key)
+        for name in sorted(names & self._queues.keys()):
+            queue = self._queues[name]
+            queue.arrivals += 1
+            queue.ready.append(Queued(queue.arrivals, message, origin))
+            self._say("srv_route", channel, q=name, m=message.id, pos=queue.arrivals)
+
+    def _reachable(self, channel: ServerChannel, name: str) -> ServerQueue:
+        queue = self._queues.get(name)
+        if queue is None:
+            raise Closed(404, f"NOT_FOUND - no queue {name!r}")
+        if queue.owner not in ("", channel.wire.name):
+            raise Closed(405, f"RESOURCE_LOCKED - {name!r} is exclusive to another connection")
+        return queue
+
+    def _delete(self, queue: ServerQueue) -> None:
+        """An exclusive queue, whose consumers are its owner's and gone with the owner's channels."""
+        del self._queues[queue.name]
+        self.host.record("srv_delete", q=queue.name)
+
+    # ---- consuming
+
+    def qos(self, channel: ServerChannel, prefetch: int, whole_channel: bool) -> None:
+        if whole_channel:
+            channel.prefetch = prefetch
+            self._say("srv_qos", channel, prefetch=prefetch)
+        else:
+            channel.consumer_prefetch = prefetch
+
+    def consume(
+        self,
+        channel: ServerChannel,
+        name: str,
+        tag: str,
+        *,
+        auto_ack: bool = False,
+        exclusive: bool = False,
+        no_local: bool = False,
+    ) -> None:
+        queue = self._reachable(channel, name)
+        if tag in channel.consumers:
+            raise Closed(530, f"NOT_ALLOWED - consumer tag {tag!r} is in use")
+        taken = any(c.exclusive for c in queue.consumers)
+        refused = taken or bool(exclusive and queue.consumers)
+        self._say(
+            "srv_consume",
+            channel,
+            q=name,
+            ctag=tag,
+            autoack=auto_ack,
+            exclusive=exclusive,
+            nolocal=no_local,
+            prefetch=channel.consumer_prefetch,
+            ok=not refused,
+        )
+        if refused:
+            raise Closed(403, f"ACCESS_REFUSED - {name!r} in exclusive use")
+        consumer = ServerConsumer(
+            tag, queue, channel, auto_ack, exclusive, no_local, channel.consumer_prefetch
+        )
+        queue.consumers.append(consumer)
+        channel.consumers[tag] = consumer
+
+    def cancel(self, channel: ServerChannel, tag: str) -> None:
+        """What it has not acknowledged stays with the channel. To cancel what is not there is no error (RabbitMQ)."""
+        consumer = channel.consumers.pop(tag, None)
+        if consumer is not None:
+            consumer.queue.consumers.remove(consumer)
+            self._say("srv_cancel", channel, ctag=tag)
+
+    def get(self, channel: ServerChannel, name: str, auto_ack: bool) -> Delivery | None:
+        """The first ready message, or None at once. An exclusive consumer does not stand in its way (RabbitMQ)."""
+        queue = self._reachable(channel, name)
+        if not queue.ready:
+            return None
+        return self._hand_out(channel, queue, queue.ready.pop(0), None, auto_ack)
+
+    def settle(
+        self, channel: ServerChannel, tag: int, multiple: bool, requeue: bool | None
+    ) -> None:
+        """Ack (`requeue` is None), or nack and reject, which put back or throw away."""
+        tags = settled_by(list(channel.unacked), tag, multiple)
+        if not tags and not (multiple and tag == 0):
+            raise Closed(406, f"PRECONDITION_FAILED - unknown delivery tag {tag}")
+        self._say(
+            "srv_settle", channel, dtag=tag, multiple=multiple, requeue=bool(requeue), tags=tags
+        )
+        if requeue:
+            self._requeue(channel, tags)
+        else:
+            for t in tags:
+                del channel.unacked[t]
+
+    def _push_all(self) -> None:
+        """Each ready message, in order, to the first consumer in turn that may take it."""
+        for queue in self._queues.values():
+            for item in list(queue.ready):
+                consumer = next((c for c in queue.consumers if c.may_take(item)), None)
+                if consumer is None:
+                    continue
+                queue.ready.remove(item)
+                queue.consumers.remove(consumer)
+                queue.consumers.append(consumer)
+                channel = consumer.channel
+                delivery = self._hand_out(channel, queue, item, consumer, consumer.auto_ack)
+                channel.wire.send(Frame("deliver", channel.number, delivery=delivery))
+
+    def _hand_out(
+        self,
+        channel: ServerChannel,
+        queue: ServerQueue,
+        item: Queued,
+        consumer: ServerConsumer | None,
+        auto_ack: bool,
+    ) -> Delivery:
+        channel.tag += 1
+        if not auto_ack:
+            channel.unacked[channel.tag] = Unacked(queue, item, consumer)
+        tag = consumer.tag if consumer is not None else ""
+        self._say(
+            "srv_push",
+            channel,
+            ctag=tag,
+            dtag=channel.tag,
+            q=queue.name,
+            m=item.message.id,
+            pos=item.position,
+            autoack=auto_ack,
+            redelivered=item.redelivered,
+        )
+        return Delivery(item.message, channel.tag, tag, item.redelivered)
+
+    def _requeue(self, channel: ServerChannel, tags: list[int]) -> None:
+        """Back to the old place, marked (QS-2). A queue that is gone meanwhile takes nothing back."""
+        for tag in tags:
+            held = channel.unacked.pop(tag)
+            held.item.redelivered = True
+            insort(held.queue.ready, held.item, key=lambda item: item.position)
+            self._say(
+                "srv_requeue",
+                channel,
+                dtag=tag,
+                q=held.queue.name,
+                m=held.item.message.id,
+                pos=held.item.position,
+                order=[item.position for item in held.queue.ready],
+            )
+
+    def snapshot(self) -> dict[str, object]:
+        """For checks at rest."""
+        return {
+            "queues": {
+                q.name: [[i.message.id, i.position, i.redelivered] for i in q.ready]
+                for q in self._queues.values()
+            },
+            "unacked": {
+                f"{c.wire.name}.{c.number}": [u.item.message.id for u in c.unacked.values()]
+                for c in self._channels.values()
+            },
+        }
