@@ -14,7 +14,8 @@ import pytest
 
 from seriatim_models.explorer.model.execution import Execution
 from seriatim_models.explorer.model.operations import Operation, Reacquire, Thread
-from seriatim_models.explorer.search.runner import Limits, Runner, Setting
+from seriatim_models.explorer.model.program import Limits, Setting
+from seriatim_models.explorer.search.runner import Runner
 from seriatim_workshop.crosscheck.generated_programs import FLAVOURS, Generated, generate
 from seriatim_workshop.crosscheck.generated_programs import Runner as Interpreter
 

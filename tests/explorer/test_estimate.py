@@ -10,6 +10,7 @@ from hashlib import blake2b
 import pytest
 
 from seriatim_models.explorer import Estimate, Progress, Watch, explore
+from seriatim_models.explorer.model.program import Limits, Setting
 from seriatim_models.explorer.search.dpor import Search
 from seriatim_models.explorer.search.estimate import (
     Estimator,
@@ -17,7 +18,7 @@ from seriatim_models.explorer.search.estimate import (
     estimate,
     linear_extensions,
 )
-from seriatim_models.explorer.search.runner import Limits, Runner, Setting
+from seriatim_models.explorer.search.runner import Runner
 from seriatim_models.explorer.trace.foata import Names
 from seriatim_workshop.crosscheck.brute_force import interleavings
 from seriatim_workshop.crosscheck.generated_programs import generate

@@ -25,10 +25,11 @@ from seriatim_models.explorer import (
 )
 from seriatim_models.explorer.model.execution import Execution, Space
 from seriatim_models.explorer.model.operations import Thread
+from seriatim_models.explorer.model.program import Limits, Program, Setting
 from seriatim_models.explorer.search.dpor import Search
 from seriatim_models.explorer.search.frontier import add_counts
 from seriatim_models.explorer.search.parallel import Master, answer, below, run_portion
-from seriatim_models.explorer.search.runner import Limits, Program, Runner, Setting
+from seriatim_models.explorer.search.runner import Runner
 from seriatim_workshop.crosscheck.generated_programs import generate
 from seriatim_workshop.litmus import MISTAKES, lastzero, peterson, racy_counter
 

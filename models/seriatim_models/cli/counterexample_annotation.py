@@ -15,7 +15,7 @@ def decided(run: ProgramRun) -> ProgramRun:
     if found is None or found.story is None:
         return run
     from seriatim_models import explorer, programs
-    from seriatim_models.explorer.trace.point_of_no_return import fate
+    from seriatim_models.explorer.search.point_of_no_return import fate
     from seriatim_models.programs.check import Judge, runnable
 
     try:

@@ -19,7 +19,7 @@ from seriatim_models.cli.audit import find_profile, run_audit
 from seriatim_models.cli.report_builder import program_run
 from seriatim_models.cli.usage_errors import Mistake
 from seriatim_models.explorer import Counterexample, Result, World, explore
-from seriatim_models.explorer.trace.point_of_no_return import fate
+from seriatim_models.explorer.search.point_of_no_return import fate
 from seriatim_models.report.lessons import Lesson, Run
 from seriatim_models.report.stepper import Story, story
 

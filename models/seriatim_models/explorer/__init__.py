@@ -16,6 +16,9 @@ print(explore(program).counterexample)
 
 A program is a function of a `World`. It is run once per execution: it builds shared state and spawns threads.
 Read `operations` for what a step is, `dpor` for which schedules are run and why these are enough.
+
+The parts, each of which imports only those before it: `model` (what a program is), `trace` (one schedule),
+`search` (many schedules), then `result`, `search.explore`, and for tests `linearize`, `testing` and `pytest_plugin`.
 """
 
 from seriatim_models.explorer.errors import (
@@ -32,9 +35,8 @@ from seriatim_models.explorer.result import Result
 from seriatim_models.explorer.search.dpor import Dpor
 from seriatim_models.explorer.search.estimate import Estimate, Progress, Watch, estimate
 from seriatim_models.explorer.search.explore import Replay, Strategy, checked, explore
-from seriatim_models.explorer.search.runner import Violation
 from seriatim_models.explorer.search.sampling import Pct, Pos, Random
-from seriatim_models.explorer.trace.counterexample import Counterexample, Step
+from seriatim_models.explorer.trace.counterexample import Counterexample, Step, Violation
 
 __all__ = [
     "BadCheckpoint",

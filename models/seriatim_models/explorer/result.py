@@ -4,14 +4,12 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from seriatim_models.explorer.search.estimate import Progress
+from seriatim_models.explorer.search.parallel import Split
+from seriatim_models.explorer.trace.counterexample import Counterexample
 from seriatim_models.explorer.trace.foata import NormalForm
-
-if TYPE_CHECKING:
-    from seriatim_models.explorer.search.estimate import Progress
-    from seriatim_models.explorer.search.parallel import Split
-    from seriatim_models.explorer.trace.counterexample import Counterexample
 
 
 @dataclass

@@ -5,9 +5,10 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 
+from seriatim_models.explorer.model.program import Limits, Setting
 from seriatim_models.explorer.search.dpor import Search
 from seriatim_models.explorer.search.explore import explore
-from seriatim_models.explorer.search.runner import Limits, Runner, Setting
+from seriatim_models.explorer.search.runner import Runner
 from seriatim_models.explorer.search.sampling import Pos, Random
 from seriatim_workshop.bench.measure import Measured, Row
 from seriatim_workshop.bench.programs import SPEED

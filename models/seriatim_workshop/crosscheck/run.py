@@ -23,9 +23,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from seriatim_models.explorer.model import execution, operations, world
+from seriatim_models.explorer.model.program import Limits, Program, Setting
 from seriatim_models.explorer.search import dpor, runner
 from seriatim_models.explorer.search.dpor import Dpor
-from seriatim_models.explorer.search.runner import Limits, Program, Runner, Setting
+from seriatim_models.explorer.search.runner import Runner
 from seriatim_models.explorer.trace import foata, termination
 from seriatim_workshop.crosscheck import brute_force, generated_programs
 from seriatim_workshop.crosscheck.brute_force import guesses, interleavings

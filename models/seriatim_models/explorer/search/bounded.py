@@ -22,7 +22,7 @@ from collections.abc import Callable
 
 from seriatim_models.explorer.model.execution import PATIENCE, Execution
 from seriatim_models.explorer.model.operations import Thread
-from seriatim_models.explorer.search.runner import Runner, stop_early
+from seriatim_models.explorer.search.runner import Runner
 from seriatim_models.explorer.trace.foata import Levels
 from seriatim_models.explorer.trace.termination import classify
 
@@ -68,7 +68,7 @@ def _one(
         able = ex.able()
         if not able:
             return classify(ex)
-        early = stop_early(ex, runner.limits)
+        early = runner.limits.stop(ex)
         if early:
             return early
         going = last if last is not None and last in able else None

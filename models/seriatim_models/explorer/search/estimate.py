@@ -26,7 +26,8 @@ from math import sqrt
 from seriatim_models.explorer.model.execution import Execution
 from seriatim_models.explorer.model.guard import guarded
 from seriatim_models.explorer.model.operations import Footprint, Thread
-from seriatim_models.explorer.search.runner import Limits, Program, Runner, Setting
+from seriatim_models.explorer.model.program import Limits, Program, Setting
+from seriatim_models.explorer.search.runner import Runner
 
 DOWNSETS_MAX = 20_000
 """Partial orders with more closed sets are not counted; the walk is left out, and said."""

@@ -8,6 +8,7 @@ from typing import Any, Protocol
 
 from seriatim_models.explorer.errors import BadToken, Misuse, NondeterministicProgram
 from seriatim_models.explorer.model.guard import guarded
+from seriatim_models.explorer.model.program import Limits, Program, Setting
 from seriatim_models.explorer.result import Result
 from seriatim_models.explorer.search import bounded
 from seriatim_models.explorer.search.dpor import Dpor, Search
@@ -15,18 +16,12 @@ from seriatim_models.explorer.search.estimate import Estimator
 from seriatim_models.explorer.search.estimate import progress as progress_of
 from seriatim_models.explorer.search.frontier import load, save
 from seriatim_models.explorer.search.parallel import explore_parallel
-from seriatim_models.explorer.search.runner import (
-    Limits,
-    Observer,
-    Program,
-    Runner,
-    Setting,
-    Violation,
-)
+from seriatim_models.explorer.search.runner import Observer, Runner
+from seriatim_models.explorer.search.shrink import Shrinker
 from seriatim_models.explorer.trace import replay_token
-from seriatim_models.explorer.trace.counterexample import counterexample, follow, tokened
+from seriatim_models.explorer.trace.counterexample import Violation
 from seriatim_models.explorer.trace.cycles import spun
-from seriatim_models.explorer.trace.shrink import Shrinker
+from seriatim_models.explorer.trace.replay_run import counterexample, follow, tokened
 
 SAVE_EVERY = 5.0
 """Seconds between checkpoints."""

@@ -16,7 +16,8 @@ from typing import Any
 from seriatim_models.explorer.errors import BadCheckpoint
 from seriatim_models.explorer.model.execution import NOBODY, Space
 from seriatim_models.explorer.search.dpor import Branch, Node, Search
-from seriatim_models.explorer.search.runner import Runner, Violation
+from seriatim_models.explorer.search.runner import Runner
+from seriatim_models.explorer.trace.counterexample import Violation
 
 VERSION = 2
 

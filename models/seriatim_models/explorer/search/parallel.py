@@ -29,6 +29,7 @@ from multiprocessing.connection import Connection, wait
 from typing import Any
 
 from seriatim_models.explorer.errors import ExplorerError, ModelBug
+from seriatim_models.explorer.model.program import Limits
 from seriatim_models.explorer.search.dpor import Branch, Node, Search
 from seriatim_models.explorer.search.frontier import (
     add_counts,
@@ -38,7 +39,7 @@ from seriatim_models.explorer.search.frontier import (
     thawed_branch,
     unpacked,
 )
-from seriatim_models.explorer.search.runner import Limits, Runner
+from seriatim_models.explorer.search.runner import Runner
 
 PORTION = 200
 """Executions after which a worker hands back what is left, so that others can help."""

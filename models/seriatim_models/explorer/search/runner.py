@@ -5,14 +5,16 @@ from __future__ import annotations
 import time
 from collections import Counter
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any, Protocol, runtime_checkable
 
 from seriatim_models.explorer.model.execution import Execution, Space
 from seriatim_models.explorer.model.operations import shown
+from seriatim_models.explorer.model.program import Limits, Program, ProgramUnderTest, Setting
 from seriatim_models.explorer.model.world import World
 from seriatim_models.explorer.trace import termination
+from seriatim_models.explorer.trace.counterexample import Violation
 from seriatim_models.explorer.trace.foata import Names, NormalForm
+from seriatim_models.explorer.trace.replay_run import follow
 
 CUT_SHORT = ("cut", "failed", "livelock")
 """Ends after which the checks of a program are not asked: it was not over."""
@@ -20,7 +22,6 @@ CUT_SHORT = ("cut", "failed", "livelock")
 LOOKS = 3
 """How many executions that were cut are searched for a circle; they are long."""
 
-Program = Callable[[World], object]
 Observer = Callable[[World], object]
 
 
@@ -40,54 +41,7 @@ class Summing(Protocol):
         """Add what another of the same kind has seen."""
 
 
-@dataclass(frozen=True)
-class Violation:
-    """Something wrong in one execution.
-
-    `kind` is ``property`` (a check said so), ``error`` (the program raised) or an end of `ends.STUCK`.
-    """
-
-    kind: str
-    what: object
-
-    def __str__(self) -> str:
-        if self.kind == "property":
-            return str(self.what)
-        return f"{self.kind}: {self.what}"
-
-    @property
-    def key(self) -> str:
-        """What two violations must share to be the same mistake: their kind, and the first word said (an id)."""
-        words = str(self.what).split(None, 1)
-        return (
-            f"{self.kind} {words[0].rstrip(':')}"
-            if self.kind == "property" and words
-            else self.kind
-        )
-
-
-@dataclass(frozen=True)
-class Setting:
-    """How the program is run: everything besides the schedule that an execution depends on."""
-
-    real_time: bool = False
-    timeouts: int = 1
-    spurious: int = 0
-    stuck_ok: bool = False
-
-
-@dataclass
-class Limits:
-    """Bounds and budgets."""
-
-    max_executions: int | None = None
-    seconds: float | None = None
-    max_steps: int = 5000
-    preemptions: int | None = None
-    keep_going: bool = False
-
-
-class Runner:
+class Runner(ProgramUnderTest):
     """One exploration in progress."""
 
     def __init__(
@@ -102,12 +56,9 @@ class Runner:
         progress: Callable[[Runner], None] | None = None,
         space: Space | None = None,
     ) -> None:
-        self.program = program
-        self.setting = setting
-        self.limits = limits
+        super().__init__(program, setting, limits, space)
         self.on_execution = on_execution
         self.summing = on_execution if isinstance(on_execution, Summing) else None
-        self.space = Space() if space is None else space
         self.complete = self.blocked = self.cut = self.redundant = self.violations = 0
         self.steps = self.depth = 0
         self.outcomes: Counter[Any] = Counter()
@@ -138,24 +89,6 @@ class Runner:
         self._deadline = None if limits.seconds is None else self.started + limits.seconds
         self._progress = progress
         self._told = self.started
-
-    def fresh(self, log: bool = False) -> Execution:
-        """A new execution, set up and stopped before its first step."""
-        setting = self.setting
-        ex = Execution(
-            self.program,
-            self.space,
-            real_time=setting.real_time,
-            timeouts=setting.timeouts,
-            spurious=setting.spurious,
-            log=log,
-        )
-        try:
-            ex.start()
-        except BaseException:
-            ex.close()
-            raise
-        return ex
 
     def judge(self, ex: Execution, end: str) -> list[Violation]:
         """Run the checks of an execution that has ended."""
@@ -224,8 +157,6 @@ class Runner:
 
     def _look_for_circle(self, ex: Execution) -> str:
         """Whether a cut execution was a livelock."""
-        from seriatim_models.explorer.trace.counterexample import follow
-
         if self._looks >= LOOKS:
             return "cut"
         self._looks += 1
@@ -271,10 +202,3 @@ class Runner:
     @property
     def seconds(self) -> float:
         return self.before + time.perf_counter() - self.started
-
-
-def stop_early(ex: Execution, limits: Limits) -> str:
-    """Whether an execution that could go on must not: ``failed``, ``cut`` or ""."""
-    if ex.failures and not limits.keep_going:
-        return "failed"
-    return "cut" if ex.steps >= limits.max_steps else ""

@@ -16,7 +16,7 @@ from collections.abc import Callable
 
 from seriatim_models.explorer.model.execution import Execution
 from seriatim_models.explorer.model.operations import Thread
-from seriatim_models.explorer.search.runner import Runner, stop_early
+from seriatim_models.explorer.search.runner import Runner
 from seriatim_models.explorer.trace.foata import Levels
 from seriatim_models.explorer.trace.termination import classify
 
@@ -65,7 +65,7 @@ class Walk:
             able = ex.able()
             if not able:
                 return classify(ex)
-            early = stop_early(ex, limits)
+            early = limits.stop(ex)
             if early:
                 return early
             thread = pick(ex, able) if len(able) > 1 else able[0]

@@ -1,1 +1,4 @@
-"""One schedule: its counterexample, replay token, canonical name, shrinking and rendering."""
+"""One schedule: how it ended, its canonical name, its replay token, running it again, and its counterexample.
+
+Knows `model` and no search.
+"""

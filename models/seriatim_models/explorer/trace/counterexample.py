@@ -1,19 +1,17 @@
-"""A schedule that breaks a property: its steps, its token, how to read it."""
+"""A schedule that breaks a property: its steps, its replay token, and how people read it (one column a thread)."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from html import escape
 
-from seriatim_models.explorer.errors import NondeterministicProgram
-from seriatim_models.explorer.model.execution import PATIENCE, Execution, going_on
-from seriatim_models.explorer.model.operations import Spawn, Thread, Wait, shown
 from seriatim_models.explorer.model.world import Record
-from seriatim_models.explorer.search.runner import Runner, Violation, stop_early
-from seriatim_models.explorer.trace import render, replay_token
-from seriatim_models.explorer.trace.cycles import circle
-from seriatim_models.explorer.trace.termination import STUCK, classify, explain
 
 Schedule = list[tuple[int, int]]
+"""The steps of an execution: (number of the thread in order of creation, way)."""
+
+NARROW = 14
+"""No column is narrower."""
 
 
 @dataclass(frozen=True)
@@ -31,6 +29,32 @@ class Step:
 
     def __str__(self) -> str:
         return f"{self.op} -> {self.result}" if self.result else self.op
+
+
+@dataclass(frozen=True)
+class Violation:
+    """Something wrong in one execution.
+
+    `kind` is ``property`` (a check said so), ``error`` (the program raised) or an end of `ends.STUCK`.
+    """
+
+    kind: str
+    what: object
+
+    def __str__(self) -> str:
+        if self.kind == "property":
+            return str(self.what)
+        return f"{self.kind}: {self.what}"
+
+    @property
+    def key(self) -> str:
+        """What two violations must share to be the same mistake: their kind, and the first word said (an id)."""
+        words = str(self.what).split(None, 1)
+        return (
+            f"{self.kind} {words[0].rstrip(':')}"
+            if self.kind == "property" and words
+            else self.kind
+        )
 
 
 @dataclass(frozen=True)
@@ -66,130 +90,114 @@ class Counterexample:
 
     def text(self, width: int = 120) -> str:
         """Columns, one a thread, and the line that replays it."""
-        return render.text(self, width)
+        return _text(self, width)
 
     def html(self) -> str:
         """A page that needs nothing else."""
-        return render.html(self)
+        return _html(self)
 
     def __str__(self) -> str:
         return self.text()
 
 
-def follow(
-    runner: Runner, schedule: Schedule, *, lenient: bool = False, patience: int = PATIENCE
-) -> Execution | None:
-    """Run a schedule with everything kept for reading.
-
-    After its last step the execution goes on by itself, without choices, if it can;
-    after `patience` steps in a row the next thread has its turn.
-    With `lenient` (for shrinking) steps that cannot happen are left out; without, None is returned when one cannot.
-    """
-    ex = runner.fresh(log=True)
-    try:
-        ex.world.rehearsal = True
-        log: list[Step] = ex.log if ex.log is not None else []
-        last: Thread | None = None
-        turns = 0
-        at = 0
-        while True:
-            able = ex.able()
-            if not able:
-                ex.end = classify(ex)
-                break
-            early = stop_early(ex, runner.limits)
-            if early == "failed" and at < len(schedule):
-                early = ""  # it was found by a search that went on
-            if early:
-                ex.end = early
-                if early == "cut":
-                    ex.circle = circle(log, [t.name for t in able])
-                    owed = any(not t.daemon for t in able)
-                    if ex.circle is not None and ex.circle.fair and owed:
-                        ex.end = "livelock"
-                break
-            thread = None
-            while at < len(schedule):
-                number, way = schedule[at]
-                at += 1
-                found = ex.order[number] if number < len(ex.order) else None
-                if found in able and found is not None and way < _ways(found):
-                    thread = found
-                    break
-                if not lenient:
-                    ex.close()
-                    return None
-            if thread is None:
-                thread, way = going_on(able, last, turns, patience), 0
-            turns = turns + 1 if thread is last else 1
-            log.append(_taken(ex, thread, way, last is not None and last in able))
-            if not thread.virtual:
-                last = thread
-        ex.finish(ex.end)
-        return ex
-    except BaseException:
-        ex.close()
-        raise
-
-
-def _ways(thread: Thread) -> int:
-    return thread.op.ways() if thread.op is not None else 0
-
-
-def _taken(ex: Execution, thread: Thread, way: int, last_could: bool) -> Step:
-    """Take a step and say what it was."""
-    op = thread.op
-    assert op is not None
-    said = op.describe()
-    records = len(ex.world.records)
-    previous = ex.log[-1].thread if ex.log else thread.name
-    result = ex.step(thread, way)
-    if isinstance(op, Spawn):
-        shows = str(result.name)
-    elif result is None or isinstance(op, Wait):
-        shows = ""
-    else:
-        shows = shown(result)
-    preempts = last_could and previous != thread.name and not thread.virtual
-    return Step(ex.steps, thread.name, said, shows, preempts, tuple(ex.world.records[records:]))
-
-
-def counterexample(
-    runner: Runner, name: str, schedule: Schedule, violations: list[Violation]
-) -> Counterexample:
-    """Run the schedule again, and keep what there is to read."""
-    ex = follow(runner, schedule)
-    if ex is None:
-        raise NondeterministicProgram(
-            "the schedule that broke the program cannot be run again. Is every source of chance inside the model?"
+def _text(case: Counterexample, width: int = 120) -> str:
+    """The counterexample as a table in plain text."""
+    lines: list[str] = []
+    for violation in case.violations:
+        lines += _wrapped(str(violation), width)
+    lines += [_headline(case), ""]
+    threads = _columns(case)
+    number = len(str(len(case.events)))
+    cells: list[tuple[str, int, str]] = []
+    events = case.events
+    if case.period and len(events) > 4 * case.period + 8:
+        shown = max(len(events) % case.period + case.period, 8)
+        lines[-1] = (
+            f"the last {case.period} steps repeat; {len(events) - shown} steps are not shown"
         )
-    stuck = ex.end in STUCK and ex.end != "livelock"
-    why = explain(ex) if stuck else ""
-    made = Counterexample(
-        name,
-        tokened(runner, name, ex),
-        list(ex.schedule),
-        list(ex.log or []),
-        [Violation(v.kind, why) if stuck and v.kind == ex.end else v for v in violations],
-        ex.end,
-        [t.name for t in ex.order[1:] if not t.virtual],
-        list(ex.world.records),
-        0 if ex.circle is None else ex.circle.period,
+        lines.append("")
+        events = events[:shown]
+    for step in events:
+        column = threads.index(_column(step))
+        cells.append((str(step.n), column, str(step)))
+        cells += [("", column, "  * " + _record(r.ev, r.args)) for r in step.records]
+    room = max(NARROW, (width - number - 1) // max(len(threads), 1) - 3)
+    widths = [
+        min(room, max([len(name), *(len(c[2]) for c in cells if c[1] == k)]))
+        for k, name in enumerate(threads)
+    ]
+    lines.append(_row(" " * number, threads, widths))
+    lines.append("-" * number + "-+-" + "-+-".join("-" * w for w in widths))
+    for mark, at, said in cells:
+        for k, part in enumerate(_wrapped(said, widths[at])):
+            row = [""] * len(threads)
+            row[at] = part
+            lines.append(_row((mark if k == 0 else "").rjust(number), row, widths).rstrip())
+    lines.append("")
+    lines.append(f"replay: {case.replay}")
+    return "\n".join(lines)
+
+
+def _headline(case: Counterexample) -> str:
+    steps, preemptions = len(case.events), case.preemptions
+    return (
+        f"in {case.program or 'program'}, {steps} step{'s' * (steps != 1)} "
+        f"with {preemptions} preemption{'s' * (preemptions != 1)}, end: {case.end}"
     )
-    ex.close()
-    return made
 
 
-def tokened(runner: Runner, name: str, ex: Execution) -> str:
-    """The token of an execution that was followed."""
-    operations = [f"{s.thread} {s.op}" for s in ex.log or []]
-    setting = runner.setting
-    return replay_token.write(
-        replay_token.Replayable(
-            replay_token.program_hash(name, operations),
-            setting.real_time,
-            setting.timeouts,
-            setting.spurious,
-            list(ex.schedule),
-        )
+def _columns(case: Counterexample) -> list[str]:
+    threads = list(case.threads)
+    for step in case.events:
+        if _column(step) not in threads:
+            threads.append(_column(step))
+    return threads
+
+
+def _column(step: Step) -> str:
+    return step.thread.split("'s alarm ")[0]
+
+
+def _record(ev: str, args: dict[str, object]) -> str:
+    return " ".join([ev, *(f"{k}={v}" for k, v in args.items())])
+
+
+def _row(mark: str, cells: list[str], widths: list[int]) -> str:
+    return mark + " | " + " | ".join(c.ljust(w) for c, w in zip(cells, widths, strict=True))
+
+
+def _wrapped(said: str, width: int) -> list[str]:
+    parts: list[str] = []
+    while len(said) > width:
+        cut = said.rfind(" ", 1, width + 1)
+        cut = cut if cut > width // 2 else width
+        parts.append(said[:cut].rstrip())
+        said = "    " + said[cut:].lstrip() if width > NARROW else said[cut:].lstrip()
+    return [*parts, said]
+
+
+def _html(case: Counterexample) -> str:
+    """The counterexample as a page of its own."""
+    threads = _columns(case)
+    rows: list[str] = []
+    for step in case.events:
+        column = threads.index(_column(step))
+        said = escape(step.op) + (f" <b>{escape(step.result)}</b>" if step.result else "")
+        said += "".join(f"<br><i>{escape(_record(r.ev, r.args))}</i>" for r in step.records)
+        cells = "".join(f"<td>{said if k == column else ''}</td>" for k in range(len(threads)))
+        kind = ' class="preempts"' if step.preempts else ""
+        rows.append(f"<tr{kind}><th>{step.n}</th>{cells}</tr>")
+    head = "".join(f"<th>{escape(name)}</th>" for name in threads)
+    wrong = "".join(f"<li>{escape(str(v))}</li>" for v in case.violations)
+    return (
+        '<!doctype html><html lang="en"><meta charset="utf-8">'
+        f"<title>{escape(case.program or 'program')}</title><style>"
+        "body{font:15px/1.4 system-ui,sans-serif;margin:2em;max-width:80em}"
+        "table{border-collapse:collapse}td,th{padding:.2em .8em;border-left:1px solid #ccc;"
+        "text-align:left;vertical-align:top;font-family:ui-monospace,monospace;font-size:13px}"
+        "tr.preempts td,tr.preempts th{border-top:2px solid #c60}i{color:#666}code{word-break:break-all}"
+        f"</style><h1>{escape(case.program or 'program')}</h1><p>{escape(_headline(case))}</p><ul>{wrong}</ul>"
+        f"<table><thead><tr><th></th>{head}</tr></thead><tbody>{''.join(rows)}</tbody></table>"
+        f"<p>A line above a step marks a preemption.</p>"
+        f"<p>Replay: <code>{escape(case.replay)}</code></p></html>"
     )

@@ -11,10 +11,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from seriatim_models.explorer.trace.counterexample import Step
+from seriatim_models.explorer.trace.counterexample import Step
 
 SPINS = 10
 """How often one thread must have repeated its last steps to be said to spin."""

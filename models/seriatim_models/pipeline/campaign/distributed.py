@@ -28,12 +28,13 @@ import msgspec
 from pyspark.sql import SparkSession
 
 from seriatim_models.explorer.model.guard import guarded
+from seriatim_models.explorer.model.program import Limits, Setting
 from seriatim_models.explorer.search.dpor import Node, Search
 from seriatim_models.explorer.search.frontier import add_counts
 from seriatim_models.explorer.search.parallel import PORTION, Master, Place, answer, below
-from seriatim_models.explorer.search.runner import Limits, Runner, Setting
-from seriatim_models.explorer.trace.counterexample import counterexample
-from seriatim_models.explorer.trace.shrink import Shrinker
+from seriatim_models.explorer.search.runner import Runner
+from seriatim_models.explorer.search.shrink import Shrinker
+from seriatim_models.explorer.trace.replay_run import counterexample
 from seriatim_models.pipeline.campaign.checkpoint import Journal
 from seriatim_models.pipeline.campaign.items import Bug, Item, Outcome, canonical, items, kind
 from seriatim_models.pipeline.campaign.items import run as run_item

@@ -13,7 +13,8 @@ import msgspec
 from seriatim_models.pipeline.errors import PipelineError
 
 if TYPE_CHECKING:
-    from seriatim_models.explorer.search.runner import Runner, Violation
+    from seriatim_models.explorer.search.runner import Runner
+    from seriatim_models.explorer.trace.counterexample import Violation
 
 STRATEGIES = ("dpor", "random", "pct", "pos")
 NAMES_MOST = 4096
@@ -229,7 +230,8 @@ def kind(wrong: Violation) -> str:
 def canonical(item: Item, tok: str) -> str:
     """The name of the trace that a token's schedule belongs to, in hexadecimal."""
     from seriatim_models.explorer.model.guard import guarded
-    from seriatim_models.explorer.search.runner import Limits, Runner, Setting
+    from seriatim_models.explorer.model.program import Limits, Setting
+    from seriatim_models.explorer.search.runner import Runner
     from seriatim_models.explorer.trace import replay_token
     from seriatim_models.explorer.trace.foata import Levels
 

@@ -16,9 +16,10 @@ from collections.abc import Iterator
 
 from seriatim_models.explorer.model.execution import Execution
 from seriatim_models.explorer.search.bounded import schedules
-from seriatim_models.explorer.search.runner import Runner, Violation
-from seriatim_models.explorer.trace.counterexample import Schedule, follow
+from seriatim_models.explorer.search.runner import Runner
+from seriatim_models.explorer.trace.counterexample import Schedule, Violation
 from seriatim_models.explorer.trace.foata import Levels
+from seriatim_models.explorer.trace.replay_run import follow
 
 Size = tuple[int, int]
 """(preemptions, steps)."""

@@ -11,8 +11,9 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 from seriatim_models.explorer.model.guard import guarded
+from seriatim_models.explorer.model.program import Limits, Program, Setting
 from seriatim_models.explorer.search.dpor import Branch, Search
-from seriatim_models.explorer.search.runner import Limits, Observer, Program, Runner, Setting
+from seriatim_models.explorer.search.runner import Observer, Runner
 from seriatim_models.explorer.trace.counterexample import Counterexample, Schedule
 
 EXECUTIONS = 120

@@ -1,0 +1,69 @@
+"""A program under test: what an execution of it depends on besides the schedule, and when one must stop."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from seriatim_models.explorer.model.execution import Execution, Space
+from seriatim_models.explorer.model.world import World
+
+Program = Callable[[World], object]
+"""Builds shared state and spawns threads; called once for each execution."""
+
+
+@dataclass(frozen=True)
+class Setting:
+    """How the program is run: everything besides the schedule that an execution depends on."""
+
+    real_time: bool = False
+    timeouts: int = 1
+    spurious: int = 0
+    stuck_ok: bool = False
+
+
+@dataclass
+class Limits:
+    """Bounds of one execution, and budgets of a whole exploration."""
+
+    max_executions: int | None = None
+    seconds: float | None = None
+    max_steps: int = 5000
+    preemptions: int | None = None
+    keep_going: bool = False
+
+    def stop(self, ex: Execution) -> str:
+        """Why an execution that could go on must not: ``failed``, ``cut``, or "" if it may."""
+        if ex.failures and not self.keep_going:
+            return "failed"
+        return "cut" if ex.steps >= self.max_steps else ""
+
+
+class ProgramUnderTest:
+    """Makes executions of one program, in one setting, with common numbers for its threads and objects."""
+
+    def __init__(
+        self, program: Program, setting: Setting, limits: Limits, space: Space | None = None
+    ) -> None:
+        self.program = program
+        self.setting = setting
+        self.limits = limits
+        self.space = Space() if space is None else space
+
+    def fresh(self, log: bool = False) -> Execution:
+        """A new execution, set up and stopped before its first step; `log` keeps its steps for reading."""
+        setting = self.setting
+        ex = Execution(
+            self.program,
+            self.space,
+            real_time=setting.real_time,
+            timeouts=setting.timeouts,
+            spurious=setting.spurious,
+            log=log,
+        )
+        try:
+            ex.start()
+        except BaseException:
+            ex.close()
+            raise
+        return ex

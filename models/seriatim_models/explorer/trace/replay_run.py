@@ -1,0 +1,131 @@
+"""Running one schedule again, with all that there is to read about it."""
+
+from __future__ import annotations
+
+from seriatim_models.explorer.errors import NondeterministicProgram
+from seriatim_models.explorer.model.execution import PATIENCE, Execution, going_on
+from seriatim_models.explorer.model.operations import Spawn, Thread, Wait, shown
+from seriatim_models.explorer.model.program import ProgramUnderTest
+from seriatim_models.explorer.trace import replay_token
+from seriatim_models.explorer.trace.counterexample import Counterexample, Schedule, Step, Violation
+from seriatim_models.explorer.trace.cycles import circle
+from seriatim_models.explorer.trace.termination import STUCK, classify, explain
+
+
+def follow(
+    tested: ProgramUnderTest, schedule: Schedule, *, lenient: bool = False, patience: int = PATIENCE
+) -> Execution | None:
+    """Run a schedule with everything kept for reading.
+
+    After its last step the execution goes on by itself, without choices, if it can;
+    after `patience` steps in a row the next thread has its turn.
+    With `lenient` (for shrinking) steps that cannot happen are left out; without, None is returned when one cannot.
+    """
+    ex = tested.fresh(log=True)
+    try:
+        ex.world.rehearsal = True
+        log: list[Step] = ex.log if ex.log is not None else []
+        last: Thread | None = None
+        turns = 0
+        at = 0
+        while True:
+            able = ex.able()
+            if not able:
+                ex.end = classify(ex)
+                break
+            early = tested.limits.stop(ex)
+            if early == "failed" and at < len(schedule):
+                early = ""  # it was found by a search that went on
+            if early:
+                ex.end = early
+                if early == "cut":
+                    ex.circle = circle(log, [t.name for t in able])
+                    owed = any(not t.daemon for t in able)
+                    if ex.circle is not None and ex.circle.fair and owed:
+                        ex.end = "livelock"
+                break
+            thread = None
+            while at < len(schedule):
+                number, way = schedule[at]
+                at += 1
+                found = ex.order[number] if number < len(ex.order) else None
+                if found in able and found is not None and way < _ways(found):
+                    thread = found
+                    break
+                if not lenient:
+                    ex.close()
+                    return None
+            if thread is None:
+                thread, way = going_on(able, last, turns, patience), 0
+            turns = turns + 1 if thread is last else 1
+            log.append(_taken(ex, thread, way, last is not None and last in able))
+            if not thread.virtual:
+                last = thread
+        ex.finish(ex.end)
+        return ex
+    except BaseException:
+        ex.close()
+        raise
+
+
+def _ways(thread: Thread) -> int:
+    return thread.op.ways() if thread.op is not None else 0
+
+
+def _taken(ex: Execution, thread: Thread, way: int, last_could: bool) -> Step:
+    """Take a step and say what it was."""
+    op = thread.op
+    assert op is not None
+    said = op.describe()
+    records = len(ex.world.records)
+    previous = ex.log[-1].thread if ex.log else thread.name
+    result = ex.step(thread, way)
+    if isinstance(op, Spawn):
+        shows = str(result.name)
+    elif result is None or isinstance(op, Wait):
+        shows = ""
+    else:
+        shows = shown(result)
+    preempts = last_could and previous != thread.name and not thread.virtual
+    return Step(ex.steps, thread.name, said, shows, preempts, tuple(ex.world.records[records:]))
+
+
+def counterexample(
+    tested: ProgramUnderTest, name: str, schedule: Schedule, violations: list[Violation]
+) -> Counterexample:
+    """Run the schedule again, and keep what there is to read."""
+    ex = follow(tested, schedule)
+    if ex is None:
+        raise NondeterministicProgram(
+            "the schedule that broke the program cannot be run again. Is every source of chance inside the model?"
+        )
+    stuck = ex.end in STUCK and ex.end != "livelock"
+    why = explain(ex) if stuck else ""
+    made = Counterexample(
+        name,
+        tokened(tested, name, ex),
+        list(ex.schedule),
+        list(ex.log or []),
+        [Violation(v.kind, why) if stuck and v.kind == ex.end else v for v in violations],
+        ex.end,
+        [t.name for t in ex.order[1:] if not t.virtual],
+        list(ex.world.records),
+        0 if ex.circle is None else ex.circle.period,
+    )
+    ex.close()
+    return made
+
+
+def tokened(tested: ProgramUnderTest, name: str, ex: Execution) -> str:
+    """The token of an execution that was followed."""
+    operations = [f"{s.thread} {s.op}" for s in ex.log or []]
+    setting = tested.setting
+    return replay_token.write(
+        replay_token.Replayable(
+            replay_token.program_hash(name, operations),
+            setting.real_time,
+            setting.timeouts,
+            setting.spurious,
+            list(ex.schedule),
+        )
+    )
