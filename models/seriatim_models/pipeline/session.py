@@ -1,17 +1,25 @@
-"""The Spark session: one per process, begun late, and only when the Spark engine is asked for."""
+"""The Spark session: one per process, begun late, and only when the Spark engine is asked for.
+
+What the JVM and Spark's Python workers write to their standard streams is kept off the terminal. The JVM copies the
+standard error of its Python daemon, and so of every worker, to its own. Its streams are therefore a log file from the
+start: a worker whose socket the JVM closes writes a BrokenPipeError traceback there, and not over the verdicts. What
+a user must know reaches the driver as an exception.
+"""
 
 from __future__ import annotations
 
 import os
+import tempfile
 from collections.abc import Sequence
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import IO, TYPE_CHECKING
 
 from seriatim_models.pipeline import java
 from seriatim_models.pipeline.errors import PipelineError
 
 if TYPE_CHECKING:
+    from pyspark import SparkConf
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.types import StructType
 
@@ -51,36 +59,74 @@ def session(master: str | None = None) -> SparkSession:
     Its master is `master`, else that of the environment variable SERIATIM_SPARK_MASTER, else ``local[*]``;
     under spark-submit it is the submitter's.
 
-    Raises `PipelineError` if PySpark or a Java for it is missing.
+    The JVM writes to the file that the environment variable SERIATIM_SPARK_LOG names, else to one without a name.
+
+    Raises `PipelineError` if PySpark or a Java for it is missing, or the JVM does not start.
     """
     require()
+    from pyspark import SparkConf
     from pyspark.sql import SparkSession
 
     running = SparkSession.getActiveSession()
     if running is not None:
         return running
     java.use()
-    builder = SparkSession.builder.appName("seriatim")
-    # Under spark-submit the master and these settings are the submitter's business.
-    if "SPARK_ENV_LOADED" not in os.environ:
-        chosen = master or os.environ.get("SERIATIM_SPARK_MASTER", "local[*]")
-        builder = builder.master(chosen)
-        # Not at the top: executors import this module, maybe from a zip, in which no file has an address.
-        quiet = Path(__file__).resolve().with_name("log4j2.properties").as_uri()
-        conf = _CONF | {
-            "spark.driver.extraJavaOptions": f"{_FAST_START} -Dlog4j2.configurationFile={quiet}"
-        }
-        if chosen.startswith("local"):
-            conf |= _LOOPBACK
-            # Otherwise Spark warns where the host's name is that of the loopback.
-            os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
-        for key, value in conf.items():
-            builder = builder.config(key, value)
+    # Under spark-submit the master, these settings and the JVM's streams are the submitter's business.
+    if "SPARK_ENV_LOADED" in os.environ:
+        return _created(SparkConf().setAppName("seriatim"), None)
+    chosen = master or os.environ.get("SERIATIM_SPARK_MASTER", "local[*]")
+    # Not at the top: executors import this module, maybe from a zip, in which no file has an address.
+    quiet = Path(__file__).resolve().with_name("log4j2.properties").as_uri()
+    settings = _CONF | {
+        "spark.driver.extraJavaOptions": f"{_FAST_START} -Dlog4j2.configurationFile={quiet}"
+    }
+    if chosen.startswith("local"):
+        settings |= _LOOPBACK
+        # Otherwise Spark warns where the host's name is that of the loopback.
+        os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
+    conf = SparkConf().setAppName("seriatim").setMaster(chosen).setAll(list(settings.items()))
+    with _opened_log() as log:
+        return _created(conf, log)
+
+
+def _opened_log() -> IO[bytes]:
+    """The file that the JVM writes to, at its end. Raises `PipelineError` if it cannot be opened."""
+    path = os.environ.get("SERIATIM_SPARK_LOG")
+    if not path:
+        return tempfile.TemporaryFile()
     try:
-        return builder.getOrCreate()
+        return Path(path).open("a+b")
+    except OSError as error:
+        raise PipelineError(f"SERIATIM_SPARK_LOG: {error}") from error
+
+
+def _created(conf: SparkConf, log: IO[bytes] | None) -> SparkSession:
+    """A session with a JVM that writes to `log`, if there is one and no JVM runs yet.
+
+    Raises `PipelineError` with the JVM's last lines if it does not start.
+    """
+    from pyspark import SparkContext
+    from pyspark.java_gateway import launch_gateway
+    from pyspark.sql import SparkSession
+
+    try:
+        if log is not None and SparkContext._gateway is None:
+            streams = {"stdout": log, "stderr": log}
+            gateway = launch_gateway(conf, streams)  # type: ignore[no-untyped-call]  # PySpark's
+            SparkContext(conf=conf, gateway=gateway)
+        return SparkSession.builder.config(conf=conf).getOrCreate()
     except Exception as error:  # PySpark has its own error class for each way a JVM fails to start
-        said = (str(error).strip() or type(error).__name__).splitlines()[0]
-        raise PipelineError(f"Spark did not start: {said}") from error
+        message = (str(error).strip() or type(error).__name__).splitlines()[0]
+        written = [] if log is None else _lines(log)
+        last = f" (its last lines: {'; '.join(written[-3:])})" if written else ""
+        raise PipelineError(f"Spark did not start: {message}{last}") from error
+
+
+def _lines(log: IO[bytes]) -> list[str]:
+    """The lines in a log that are not empty."""
+    log.seek(0)
+    text = log.read().decode(errors="replace")
+    return [line.strip() for line in text.splitlines() if line.strip()]
 
 
 def frame(
