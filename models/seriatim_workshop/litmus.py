@@ -11,7 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from math import factorial
 
-from seriatim_models.explorer.model.world import Cell, World
+from seriatim_models.explorer.model.world import ControlledCell, World
 
 Program = Callable[[World], None]
 
@@ -211,7 +211,7 @@ def two_writes(crossed: bool) -> Program:
     def program(world: World) -> None:
         a, b = world.cell(0, name="a"), world.cell(0, name="b")
 
-        def write(first: Cell[int], v: int, second: Cell[int], u: int) -> None:
+        def write(first: ControlledCell[int], v: int, second: ControlledCell[int], u: int) -> None:
             first.set(v)
             second.set(u)
 

@@ -10,7 +10,7 @@ def test_a_split_program_is_judged_as_a_whole() -> None:
     alone, split = check_program(program), check_program(program, jobs=2)
     assert split.explored.split is not None
     assert split.explored.split.parts > 1
-    assert (split.explored.split.repeated, split.explored.split.in_vain) == (0, 0)
+    assert (split.explored.split.repeated, split.explored.split.blocked) == (0, 0)
     assert split.explored.traces == alone.explored.traces == program.traces
     assert split.findings == alone.findings
     assert min(f.n_tested for f in split.findings) >= program.traces

@@ -33,7 +33,7 @@ def state(ex: Execution, runner: Any) -> object:
         program.semaphore.value,
         {k: list(map(repr, v)) for k, v in program.seen.items()},
         {t.tid: (t.done, said(t)) for t in ex.order},
-        sorted(t.tid for t in ex.able()),
+        sorted(t.tid for t in ex.enabled()),
     )
 
 
@@ -42,7 +42,7 @@ def said(thread: Thread) -> object:
     op = thread.op
     if op is None:
         return None
-    return (op.describe(), isinstance(op, Reacquire) and op.woken is not None, op.ways())
+    return (op.describe(), isinstance(op, Reacquire) and op.woken is not None, op.alternatives())
 
 
 def independent(one: Operation, two: Operation) -> bool:
@@ -78,16 +78,16 @@ def test_what_is_called_independent_commutes(flavour: int) -> None:
         runner = Runner(Watched(program), setting, Limits())
         ex = runner.fresh()
         for _ in range(chance.randrange(8)):
-            able = ex.able()
+            able = ex.enabled()
             if not able:
                 break
             thread = chance.choice(able)
             assert thread.op is not None
-            ex.step(thread, chance.randrange(thread.op.ways()))
+            ex.step(thread, chance.randrange(thread.op.alternatives()))
         prefix = list(ex.schedule)
-        ready = [(t.number, t.op) for t in ex.able() if t.op is not None]
+        ready = [(t.number, t.op) for t in ex.enabled() if t.op is not None]
         checks = [
-            (a, b, op_a.ways(), op_b.ways())
+            (a, b, op_a.alternatives(), op_b.alternatives())
             for i, (a, op_a) in enumerate(ready)
             for b, op_b in ready[i + 1 :]
             if independent(op_a, op_b)

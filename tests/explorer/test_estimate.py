@@ -11,7 +11,7 @@ import pytest
 
 from seriatim_models.explorer import Estimate, Progress, Watch, explore
 from seriatim_models.explorer.model.program import Limits, Setting
-from seriatim_models.explorer.search.dpor import Search
+from seriatim_models.explorer.search.dpor import DporSearch
 from seriatim_models.explorer.search.estimate import (
     Estimator,
     PartialOrder,
@@ -19,7 +19,7 @@ from seriatim_models.explorer.search.estimate import (
     linear_extensions,
 )
 from seriatim_models.explorer.search.runner import Runner
-from seriatim_models.explorer.trace.foata import Names
+from seriatim_models.explorer.trace.foata import TraceSample
 from seriatim_workshop.crosscheck.brute_force import interleavings
 from seriatim_workshop.crosscheck.generated_programs import generate
 from seriatim_workshop.litmus import (
@@ -64,7 +64,7 @@ def test_the_estimate_of_an_even_program_is_near() -> None:
 
 
 def test_names_are_counted_exactly_while_there_is_room_and_nearly_beyond() -> None:
-    names = Names(most=1000)
+    names = TraceSample(most=1000)
     for k in range(500):
         assert not names.met(named(k))
         assert names.met(named(k))
@@ -78,7 +78,7 @@ def test_names_are_counted_exactly_while_there_is_room_and_nearly_beyond() -> No
 
 
 def test_names_of_two_join_whatever_their_shares() -> None:
-    few, many = Names(most=1000), Names(most=1000)
+    few, many = TraceSample(most=1000), TraceSample(most=1000)
     for k in range(600):
         few.met(named(k))
     for k in range(20_000):
@@ -94,7 +94,7 @@ def named(k: int) -> bytes:
 
 
 def test_the_share_of_the_tree_grows_to_one() -> None:
-    search = Search(Runner(racy_counter(4), Setting(), Limits()))
+    search = DporSearch(Runner(racy_counter(4), Setting(), Limits()))
     shares = []
     while not search.once():
         shares.append(search.share())
@@ -107,7 +107,7 @@ def test_progress_is_told_with_a_size_and_the_time_left() -> None:
     said: list[Progress] = []
     watch = Watch(said.append)
     runner = Runner(racy_counter(4), Setting(), Limits(max_executions=200))
-    Search(runner).run()
+    DporSearch(runner).run()
     watch(runner)
     told = said[0]
     assert told.executions == 200

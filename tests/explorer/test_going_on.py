@@ -26,9 +26,9 @@ from seriatim_models.explorer import (
 from seriatim_models.explorer.model.execution import Execution, Space
 from seriatim_models.explorer.model.operations import Thread
 from seriatim_models.explorer.model.program import Limits, Program, Setting
-from seriatim_models.explorer.search.dpor import Search
+from seriatim_models.explorer.search.dpor import DporSearch
 from seriatim_models.explorer.search.frontier import add_counts
-from seriatim_models.explorer.search.parallel import Master, answer, below, run_portion
+from seriatim_models.explorer.search.parallel import Coordinator, answer, run_batch, search_below
 from seriatim_models.explorer.search.runner import Runner
 from seriatim_workshop.crosscheck.generated_programs import generate
 from seriatim_workshop.litmus import MISTAKES, lastzero, peterson, racy_counter
@@ -84,7 +84,7 @@ class Sum:
         self.seen: Counter[str] = Counter()
 
     def __call__(self, world: World) -> None:
-        if not world.rehearsal:
+        if not world.is_replay:
             self.seen[world.end] += 1
             self.seen["steps"] += world.steps
 
@@ -152,26 +152,26 @@ def test_processes_find_a_mistake() -> None:
     assert result.verdict == "violated"
 
 
-@pytest.mark.parametrize("portion", [1, 3])
-def test_however_it_is_split_the_traces_are_the_same(portion: int) -> None:
+@pytest.mark.parametrize("executions", [1, 3])
+def test_however_it_is_split_the_traces_are_the_same(executions: int) -> None:
     for number in range(7000, 7150):
         program = generate(number)
         setting = Setting(program.real_time, program.timeouts, program.spurious, stuck_ok=True)
         whole = Runner(program, setting, Limits(keep_going=True))
-        if not run_portion(Search(whole), 200):
+        if not run_batch(DporSearch(whole), 200):
             continue
         split = Runner(program, setting, Limits(keep_going=True))
-        search = Search(split)
-        if run_portion(search, 1):
+        search = DporSearch(split)
+        if run_batch(search, 1):
             continue
-        master = Master(split)
-        master.take(answer(search, over=False), [master.root])
-        while master.tasks:
-            trail = master.tasks.popleft()
-            part = below(master.task(trail), split)
-            said = answer(part, run_portion(part, portion))
+        coordinator = Coordinator(split)
+        coordinator.receive(answer(search, over=False), [coordinator.root])
+        while coordinator.tasks:
+            trail = coordinator.tasks.popleft()
+            part = search_below(coordinator.task(trail), split)
+            said = answer(part, run_batch(part, executions))
             add_counts(split, said["counts"])
-            master.take(said, trail)
+            coordinator.receive(said, trail)
         assert split.seen is not None
         assert whole.seen is not None
         assert split.seen.kept == whole.seen.kept, program

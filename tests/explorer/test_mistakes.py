@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from seriatim_models.explorer import Replay, World, explore
-from seriatim_models.explorer.model.world import Cell
+from seriatim_models.explorer.model.world import ControlledCell
 from seriatim_workshop.litmus import MISTAKES, REPAIRS, Program
 from seriatim_workshop.litmus import lost_wakeup as lost
 
@@ -67,14 +67,14 @@ def test_a_lost_wakeup_names_waiter_and_the_notify_that_missed() -> None:
 def test_a_deadlock_names_the_circle() -> None:
     case = explore(MISTAKES["crossed_locks"][0]).counterexample
     assert case is not None
-    assert "the circle: one -> two -> one" in case.what
+    assert "the cycle: one -> two -> one" in case.what
 
 
 def two_polite(world: World) -> None:
     """Each gives way to the other: some schedules end, and a fair one does not."""
     a, b = world.cell(0, name="a"), world.cell(0, name="b")
 
-    def polite(mine: Cell[int], other: Cell[int]) -> None:
+    def polite(mine: ControlledCell[int], other: ControlledCell[int]) -> None:
         mine.set(1)
         while other.get() == 1:
             mine.set(0)

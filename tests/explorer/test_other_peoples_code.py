@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from seriatim.host import Host
 from seriatim_models.explorer import Result, World
-from seriatim_models.explorer.linearize import Interval, check_linearizable, linearization
+from seriatim_models.explorer.linearize import CallInterval, check_linearizable, linearization
 from seriatim_models.explorer.testing import Inconclusive, concurrent_calls, explored, linearizable
 
 Node = tuple[int, Any] | None
@@ -184,16 +184,16 @@ def test_asking_for_everything_and_not_getting_it_fails() -> None:
 
 
 def test_a_call_that_did_not_return_may_have_happened_or_not() -> None:
-    push = Interval("a", ("push", 1), 1)
-    seen = Interval("b", ("pop",), 2, 3, 1)
-    unseen = Interval("b", ("pop",), 2, 3, None)
-    other = Interval("b", ("pop",), 2, 3, 7)
+    push = CallInterval("a", ("push", 1), 1)
+    seen = CallInterval("b", ("pop",), 2, 3, 1)
+    unseen = CallInterval("b", ("pop",), 2, 3, None)
+    other = CallInterval("b", ("pop",), 2, 3, 7)
     assert linearization([push, seen], ListStack) is not None
     assert linearization([push, unseen], ListStack) is not None
     assert linearization([push, other], ListStack) is None
 
 
 def test_real_time_order_is_kept() -> None:
-    first = Interval("a", ("push", 1), 1, 2)
-    empty = Interval("b", ("pop",), 3, 4, None)
+    first = CallInterval("a", ("push", 1), 1, 2)
+    empty = CallInterval("b", ("pop",), 3, 4, None)
     assert linearization([first, empty], ListStack) is None

@@ -18,7 +18,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from seriatim_models.explorer import World
-from seriatim_models.explorer.model.world import Lock
+from seriatim_models.explorer.model.world import ControlledLock
 from seriatim_models.pipeline import PipelineError
 from seriatim_models.pipeline.campaign.isolation import Guard
 from seriatim_models.pipeline.campaign.items import Item, items, run
@@ -165,7 +165,7 @@ def test_what_is_no_property_has_one_name_too(monkeypatch: pytest.MonkeyPatch) -
     def build(world: World, _: ModuleType) -> None:
         first, second = world.lock("first"), world.lock("second")
 
-        def both(a: Lock, b: Lock) -> None:
+        def both(a: ControlledLock, b: ControlledLock) -> None:
             with a, b:
                 pass
 

@@ -15,7 +15,7 @@ import pytest
 
 from seriatim_models.explorer import World
 from seriatim_models.explorer.model.guard import guarded
-from seriatim_models.explorer.search.dpor import Search
+from seriatim_models.explorer.search.dpor import DporSearch
 from seriatim_models.explorer.search.runner import Runner
 from seriatim_models.pipeline import PipelineError
 from seriatim_models.pipeline.campaign.isolation import Guard
@@ -39,7 +39,7 @@ def alone(program: str, mutant: str = "") -> Runner:
     """The search of one process."""
     runner = distributed.runner_of(program, mutant)
     with guarded():
-        Search(runner).run()
+        DporSearch(runner).run()
     return runner
 
 

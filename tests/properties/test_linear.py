@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from seriatim_models.explorer.linearize import Interval, linearization
+from seriatim_models.explorer.linearize import CallInterval, linearization
 from seriatim_models.history import Event
 from seriatim_models.properties.base import Finding, Verdict
 from seriatim_models.properties.blackbox.linear import QueueLinearizable
@@ -31,7 +31,7 @@ class Fifo:
         return self.values.popleft() if self.values else ""
 
 
-def events_of(calls: list[Interval]) -> list[Event]:
+def events_of(calls: list[CallInterval]) -> list[Event]:
     """A history of calls as publishes and gets that take for good."""
     moments: list[tuple[int, int, Event]] = []
     for op, call in enumerate(calls):
@@ -55,7 +55,7 @@ def events_of(calls: list[Interval]) -> list[Event]:
     ]
 
 
-def calls_of(choose: random.Random) -> list[Interval]:
+def calls_of(choose: random.Random) -> list[CallInterval]:
     """Calls at random instants with random answers, nearly right ones most of the time; some never answered."""
     n = choose.randint(1, 6)
     span = choose.choice([4, 8, 20])
@@ -63,7 +63,7 @@ def calls_of(choose: random.Random) -> list[Interval]:
     calls = []
     for m in values:
         lo = choose.randint(0, span)
-        calls.append(Interval("p", ("enqueue", m), lo, lo + choose.randint(0, span // 2)))
+        calls.append(CallInterval("p", ("enqueue", m), lo, lo + choose.randint(0, span // 2)))
     answers = list(values)
     if choose.random() < 0.3:
         choose.shuffle(answers)
@@ -77,14 +77,16 @@ def calls_of(choose: random.Random) -> list[Interval]:
         at = lo
         got = choose.choice([answers.pop(0) if answers else "", ""])
         got = choose.choice([got, got, got, got, choose.choice([*values, "m9"])])
-        calls.append(Interval("c", ("dequeue",), lo, lo + choose.randint(0, span // 2), result=got))
+        calls.append(
+            CallInterval("c", ("dequeue",), lo, lo + choose.randint(0, span // 2), result=got)
+        )
     for call in calls:
         if choose.random() < 0.12:
             call.returned = None
     return calls
 
 
-def agree(calls: list[Interval]) -> tuple[Finding, bool]:
+def agree(calls: list[CallInterval]) -> tuple[Finding, bool]:
     """Never convicts what an order explains; and convicts all else, unless it says that something is open."""
     found = P20.check(events_of(calls))
     explained = linearization(calls, Fifo) is not None
@@ -122,9 +124,9 @@ def fifo(*steps: tuple[str, str, int, int | None]) -> Finding:
     return P20.check(
         events_of(
             [
-                Interval("t", ("enqueue", m), lo, hi)
+                CallInterval("t", ("enqueue", m), lo, hi)
                 if what == "put"
-                else Interval("t", ("dequeue",), lo, hi, result=m)
+                else CallInterval("t", ("dequeue",), lo, hi, result=m)
                 for what, m, lo, hi in steps
             ]
         )

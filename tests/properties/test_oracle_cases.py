@@ -266,7 +266,7 @@ def test_inside_properties_convict_with_their_parts(id: str, part: str, mutant: 
     found: list[Finding] = []
 
     def judge(world: World) -> None:
-        if not world.rehearsal:
+        if not world.is_replay:
             found.append(BY_ID[id].check(history(world)))
 
     chosen = MUTANTS[mutant] if mutant else next(m for m in MUTANTS.values() if m.killed_by == part)
@@ -278,7 +278,7 @@ def test_inside_properties_convict_with_their_parts(id: str, part: str, mutant: 
     right: list[Finding] = []
 
     def acquit(world: World) -> None:
-        if not world.rehearsal:
+        if not world.is_replay:
             right.append(BY_ID[id].check(history(world)))
 
     explore(runnable(program, None), Dpor(), max_executions=100, on_execution=acquit)

@@ -21,7 +21,7 @@ def sampled(
     found: list[list[Event]] = []
 
     def keep(world: World) -> None:
-        if not world.rehearsal:
+        if not world.is_replay:
             found.append(history(world))
 
     explore(

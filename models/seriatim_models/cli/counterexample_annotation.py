@@ -15,7 +15,7 @@ def decided(run: ProgramRun) -> ProgramRun:
     if found is None or found.story is None:
         return run
     from seriatim_models import explorer, programs
-    from seriatim_models.explorer.search.point_of_no_return import fate
+    from seriatim_models.explorer.search.point_of_no_return import point_of_no_return
     from seriatim_models.programs.check import Judge, runnable
 
     try:
@@ -26,7 +26,7 @@ def decided(run: ProgramRun) -> ProgramRun:
     if case is None or case.period:
         return run
     ids = (result.mutant.killed_by,) if result.mutant else result.program.properties
-    lost = fate(
+    lost = point_of_no_return(
         runnable(result.program, result.mutant),
         case,
         real_time=result.program.real_time,
@@ -34,7 +34,7 @@ def decided(run: ProgramRun) -> ProgramRun:
     )
     if lost is None:
         return run
-    story = told(found.story, lost.lost, str(lost))
+    story = told(found.story, lost.step, str(lost))
     return msgspec.structs.replace(run, counterexample=msgspec.structs.replace(found, story=story))
 
 

@@ -19,7 +19,7 @@ from seriatim_models.cli.audit import find_profile, run_audit
 from seriatim_models.cli.report_builder import program_run
 from seriatim_models.cli.usage_errors import Mistake
 from seriatim_models.explorer import Counterexample, Result, World, explore
-from seriatim_models.explorer.search.point_of_no_return import fate
+from seriatim_models.explorer.search.point_of_no_return import point_of_no_return
 from seriatim_models.report.lessons import Lesson, Run
 from seriatim_models.report.stepper import Story, story
 
@@ -71,11 +71,11 @@ class Lab:
     def _lost(self, case: Counterexample) -> Story:
         """With the step in which it was lost; a chapter calls its program `program`."""
         program = cast(Program, self.names["program"])
-        lost = fate(program, case)
+        lost = point_of_no_return(program, case)
         return (
             story(case)
             if lost is None
-            else counterexample_annotation.told(story(case), lost.lost, str(lost))
+            else counterexample_annotation.told(story(case), lost.step, str(lost))
         )
 
     def _new(self, result: Result) -> bool:

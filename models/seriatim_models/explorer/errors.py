@@ -2,7 +2,7 @@
 
 `Misuse`: the program asks for something that the model does not have.
 `NondeterministicProgram`: two runs of one schedule differ, so some chance lies outside the model.
-`BadToken`: a replay token that nobody here printed, or that belongs to another program.
+`BadToken`: a replay token that cannot be read, or that belongs to another program.
 `ModelBug`: the explorer itself.
 """
 

@@ -34,7 +34,7 @@ Call = tuple[Any, ...]
 
 
 @dataclass
-class Interval:
+class CallInterval:
     """One call: what was asked and answered, and when."""
 
     thread: str
@@ -46,10 +46,10 @@ class Interval:
 
     def __str__(self) -> str:
         method, *args = self.call
-        said = f"{self.thread}: {method}({', '.join(map(shown, args))})"
+        text = f"{self.thread}: {method}({', '.join(map(shown, args))})"
         if self.returned is None:
-            return f"{said} did not return"
-        return f"{said} -> {self.raised or shown(self.result)}"
+            return f"{text} did not return"
+        return f"{text} -> {self.raised or shown(self.result)}"
 
 
 def outcome(target: object, call: Call) -> tuple[object, str]:
@@ -61,13 +61,15 @@ def outcome(target: object, call: Call) -> tuple[object, str]:
         return None, type(error).__name__
 
 
-def linearization(history: Sequence[Interval], spec: Callable[[], object]) -> list[Interval] | None:
+def linearization(
+    history: Sequence[CallInterval], spec: Callable[[], object]
+) -> list[CallInterval] | None:
     """An order of the calls that a sequential object explains, or None."""
     calls = list(history)
     everyone = (1 << len(calls)) - 1
     must = sum(1 << k for k, c in enumerate(calls) if c.returned is not None)
     tried: set[tuple[int, bytes]] = set()
-    order: list[Interval] = []
+    order: list[CallInterval] = []
 
     def search(done: int, state: object) -> bool:
         if done & must == must:
@@ -112,7 +114,7 @@ def calling(
 
     def program(world: World) -> None:
         target = make(world.host)
-        history: list[Interval] = []
+        history: list[CallInterval] = []
         clock = [0]
 
         def tick() -> int:
@@ -123,7 +125,7 @@ def calling(
             for call in calls:
                 method, *args = call
                 world.record(method, ph="invoke", args=[shown(a) for a in args])
-                interval = Interval(thread, call, tick())
+                interval = CallInterval(thread, call, tick())
                 history.append(interval)
                 interval.result, interval.raised = outcome(target, call)
                 world.record(method, ph="ok", result=interval.raised or shown(interval.result))
@@ -136,8 +138,8 @@ def calling(
         def end() -> str | None:
             if linearization(history, spec) is not None:
                 return None
-            said = "; ".join(map(str, history))
-            return f"not linearizable: no order of these calls explains their results: {said}"
+            text = "; ".join(map(str, history))
+            return f"not linearizable: no order of these calls explains their results: {text}"
 
         world.at_end(end)
 

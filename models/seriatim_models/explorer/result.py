@@ -1,4 +1,4 @@
-"""What an exploration says: verdict, coverage, outcomes, counterexample."""
+"""What an exploration returns: verdict, coverage, outcomes, counterexample."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class Result:
     complete: int = 0
     """Executions that ran to their end."""
     blocked: int = 0
-    """Executions given up because every enabled thread was asleep: wasted."""
+    """Sleep-set blocked executions: given up because every enabled thread was asleep."""
     cut: int = 0
     """Executions stopped by the bound on steps."""
     redundant: int = 0

@@ -50,7 +50,7 @@ class Judge:
     def __call__(self, world: World) -> str | None:
         first: Finding | None = None
         for finding in judge(history(world), self.properties):
-            if not world.rehearsal:
+            if not world.is_replay:
                 self.tested[finding.property] += finding.n_tested
                 self.untestable[finding.property] += finding.n_untestable
             if finding.verdict is Verdict.VIOLATED:

@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable
 
 from seriatim_models.explorer.model.program import Limits, Setting
-from seriatim_models.explorer.search.dpor import Search
+from seriatim_models.explorer.search.dpor import DporSearch
 from seriatim_models.explorer.search.explore import explore
 from seriatim_models.explorer.search.runner import Runner
 from seriatim_models.explorer.search.sampling import Pos, Random
@@ -29,7 +29,7 @@ def bare(program: Program, seconds: float) -> float:
     count, begun = 0, time.perf_counter()
     while time.perf_counter() - begun < seconds:
         execution = runner.fresh()
-        while able := execution.able():
+        while able := execution.enabled():
             execution.step(able[0], 0)
         execution.close()
         count += 1
@@ -40,7 +40,7 @@ def dpor(program: Program, seconds: float) -> float:
     count, begun = 0, time.perf_counter()
     while time.perf_counter() - begun < seconds:
         runner = Runner(program, Setting(), Limits())
-        Search(runner).run()
+        DporSearch(runner).run()
         count += runner.complete
     return count / (time.perf_counter() - begun)
 

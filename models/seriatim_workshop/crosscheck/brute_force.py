@@ -9,22 +9,22 @@ import random
 from collections.abc import Callable, Iterator
 
 from seriatim_models.explorer.model.execution import Execution
-from seriatim_models.explorer.trace.foata import Levels
+from seriatim_models.explorer.trace.foata import FoataLevels
 from seriatim_models.explorer.trace.termination import classify
 
 
 def interleavings(
     fresh: Callable[[], Execution], max_steps: int = 1000
-) -> Iterator[tuple[Execution, Levels]]:
+) -> Iterator[tuple[Execution, FoataLevels]]:
     """Every maximal execution, in lexicographic order of choices. `end` of each says how it ended."""
     path: list[list[tuple[int, int]]] = []
     """At each depth the choices (thread, way) that are still to be made; the last of them is being made."""
     while True:
         ex = fresh()
-        levels = Levels(ex)
+        levels = FoataLevels(ex)
         depth = 0
         while True:
-            able = ex.able()
+            able = ex.enabled()
             if not able:
                 ex.finish(classify(ex))
                 break
@@ -36,7 +36,7 @@ def interleavings(
                     [
                         (t.number, way)
                         for t in reversed(able)
-                        for way in reversed(range(t.op.ways() if t.op is not None else 0))
+                        for way in reversed(range(t.op.alternatives() if t.op is not None else 0))
                     ]
                 )
             number, way = path[depth][-1]
@@ -61,8 +61,10 @@ def guesses(fresh: Callable[[], Execution], walks: int, seed: int = 0) -> Iterat
     for _ in range(walks):
         ex = fresh()
         weight = 1.0
-        while able := ex.able():
-            choices = [(t, w) for t in able for w in range(t.op.ways() if t.op is not None else 0)]
+        while able := ex.enabled():
+            choices = [
+                (t, w) for t in able for w in range(t.op.alternatives() if t.op is not None else 0)
+            ]
             weight *= len(choices)
             ex.step(*chance.choice(choices))
         ex.close()

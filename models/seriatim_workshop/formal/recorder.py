@@ -13,7 +13,7 @@ from typing import Any, Generic, ParamSpec, Self, TypeVar, cast
 
 from seriatim.host import Watch
 from seriatim_models.explorer import World
-from seriatim_models.explorer.model.world import Cell, Lock
+from seriatim_models.explorer.model.world import ControlledCell, ControlledLock
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -48,7 +48,9 @@ class Event:
 class RecordedCell(Generic[T]):
     """A cell that writes down what is done to it."""
 
-    def __init__(self, recorder: Recorder, inner: Cell[T], name: str, owner: object) -> None:
+    def __init__(
+        self, recorder: Recorder, inner: ControlledCell[T], name: str, owner: object
+    ) -> None:
         self._recorder, self._inner, self._name, self._owner = recorder, inner, name, owner
 
     @property
@@ -91,7 +93,7 @@ class RecordedCell(Generic[T]):
 class RecordedLock:
     """A lock that writes down who takes it and gives it back."""
 
-    def __init__(self, recorder: Recorder, inner: Lock, name: str) -> None:
+    def __init__(self, recorder: Recorder, inner: ControlledLock, name: str) -> None:
         self._recorder, self._inner, self._name = recorder, inner, name
 
     def acquire(self) -> None:

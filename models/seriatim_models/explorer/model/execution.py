@@ -44,16 +44,19 @@ OUTSIDE = {"calls": -1, "clock": -2}
 """Numbers of the objects that no thread makes."""
 
 
-class Marks(dict[tuple[int, int, int], int]):
-    """128 bits for each element (thread, level, way) of a Foata normal form, made when first asked for; see `foata`."""
+class ElementHashes(dict[tuple[int, int, int], int]):
+    """128 bits for each element (thread, level, alternative) of a Foata normal form, computed on first use.
+
+    See `trace.foata`.
+    """
 
     def __init__(self, paths: list[tuple[int, ...]]) -> None:
         super().__init__()
         self._paths = paths
 
     def __missing__(self, element: tuple[int, int, int]) -> int:
-        tid, level, way = element
-        text = f"{self._paths[tid]}/{level}/{way}".encode()
+        tid, level, alternative = element
+        text = f"{self._paths[tid]}/{level}/{alternative}".encode()
         digest = hashlib.blake2b(text, digest_size=16).digest()
         mark = self[element] = int.from_bytes(digest, "big")
         return mark
@@ -62,7 +65,7 @@ class Marks(dict[tuple[int, int, int], int]):
 class Space:
     """Numbers for names, and footprints for objects, shared by all executions of one exploration."""
 
-    __slots__ = ("_names", "_objects", "_prints", "_threads", "idle", "marks", "paths")
+    __slots__ = ("_footprints", "_names", "_objects", "_threads", "hashes", "idle", "paths")
 
     def __init__(self) -> None:
         self.idle: list[Any] = []
@@ -71,8 +74,8 @@ class Space:
         self._threads: dict[tuple[int, int], int] = {}
         self._objects: dict[tuple[int, int], tuple[int, Footprint, Footprint, Footprint]] = {}
         self._names: list[tuple[int, int]] = []
-        self._prints: dict[tuple[tuple[int, int], ...], Footprint] = {(): NOTHING}
-        self.marks = Marks(self.paths)
+        self._footprints: dict[tuple[tuple[int, int], ...], Footprint] = {(): NOTHING}
+        self.hashes = ElementHashes(self.paths)
 
     def thread(self, parent: int, child: int) -> int:
         """The number of the `child`-th thread that thread `parent` made."""
@@ -99,9 +102,9 @@ class Space:
 
     def footprint(self, accesses: tuple[tuple[int, int], ...]) -> Footprint:
         """The one footprint of these (object, mode)."""
-        found = self._prints.get(accesses)
+        found = self._footprints.get(accesses)
         if found is None:
-            found = self._prints[accesses] = Footprint(accesses)
+            found = self._footprints[accesses] = Footprint(accesses)
         return found
 
     def at(self, path: Sequence[int]) -> int:
@@ -162,7 +165,7 @@ class Failure:
         self.error = error
 
 
-class Missed:
+class Notification:
     """A notify, kept so that a lost wake-up can be explained."""
 
     __slots__ = ("by", "condition", "step", "waiters", "woke")
@@ -179,7 +182,7 @@ class Execution:
     """One run."""
 
     __slots__ = (
-        "acting", "by_tid", "calls", "circle", "closing", "current", "end", "failures", "hub", "log",
+        "acting", "by_tid", "calls", "closing", "current", "cycle", "end", "failures", "hub", "log",
         "names", "notifies", "order", "program", "real_time", "schedule", "setting_up", "space", "spurious",
         "steps", "strays", "switch", "threads", "timeouts", "world",
     )  # fmt: skip
@@ -213,9 +216,9 @@ class Execution:
         self.threads: list[Thread] = []
         self.schedule: list[tuple[int, int]] = []
         self.failures: list[Failure] = []
-        self.notifies: list[Missed] = []
+        self.notifies: list[Notification] = []
         self.strays = 0
-        self.circle: Any = None
+        self.cycle: Any = None
         self.log: list[Any] | None = [] if log else None
         self.world = World(self)
         if real_time:
@@ -268,17 +271,17 @@ class Execution:
         thread.resume = given.switch
         return given.switch  # type: ignore[no-any-return]
 
-    def step(self, thread: Thread, way: int) -> Any:
-        """Do the announced operation of `thread` in its `way`-th way, and let the thread run to its next one."""
+    def step(self, thread: Thread, alternative: int) -> Any:
+        """Do the announced operation of `thread`, let the thread run to its next one, and return the result."""
         op = thread.op
         self.acting = thread
-        self.schedule.append((thread.number, way))
+        self.schedule.append((thread.number, alternative))
         thread.last = self.steps
         self.steps += 1
         if thread.held is not None:
             self.world.flush(thread)
         try:
-            result = op.run(thread, way)  # type: ignore[union-attr]
+            result = op.run(thread, alternative)  # type: ignore[union-attr]
             resume = thread.resume
         except Exception as error:
             result = error
@@ -295,7 +298,7 @@ class Execution:
         self.acting = None
         return result
 
-    def able(self) -> list[Thread]:
+    def enabled(self) -> list[Thread]:
         """The threads whose announced operation can happen now."""
         return [t for t in self.threads if (op := t.op) is not None and (op.free or op.ready(t))]
 
@@ -317,7 +320,7 @@ class Execution:
                     if thread.greenlet is None:
                         break
             thread.code = None
-        # Break the circles of references, so that nothing waits for the garbage collector.
+        # Break the cycles of references, so that nothing waits for the garbage collector.
         self.order.clear()
         self.by_tid.clear()
         self.threads.clear()
@@ -410,7 +413,7 @@ class Execution:
 
     def notified(self, condition: Shared, by: Thread, woke: list[Thread], waiters: int) -> None:
         if self.log is not None:
-            missed = Missed(condition, by.name, self.steps, [t.name for t in woke], waiters)
+            missed = Notification(condition, by.name, self.steps, [t.name for t in woke], waiters)
             self.notifies.append(missed)
 
     def record_now(self, ev: str, args: dict[str, object]) -> None:
@@ -441,14 +444,14 @@ PATIENCE = 40
 
 
 def going_on(
-    able: list[Thread], last: Thread | None, turns: int, patience: int = PATIENCE
+    enabled: list[Thread], last: Thread | None, turns: int, patience: int = PATIENCE
 ) -> Thread:
     """Who goes when nothing else decides: the thread that ran last, but not for ever."""
-    if last is None or last not in able:
-        return able[0]
-    if turns < patience or len(able) == 1:
+    if last is None or last not in enabled:
+        return enabled[0]
+    if turns < patience or len(enabled) == 1:
         return last
-    return able[(able.index(last) + 1) % len(able)]
+    return enabled[(enabled.index(last) + 1) % len(enabled)]
 
 
 def inside() -> bool:

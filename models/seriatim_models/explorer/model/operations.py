@@ -35,7 +35,7 @@ So an operation's `Footprint` is a set of (object, READ | WRITE | ADD), kept as 
 | choose, spawn, join | nothing |
 
 **Blocking.** Only three kinds of operation can be disabled by another thread: taking a lock, taking a permit, and the
-time-out of a waiter (a notify disables it). `blocking` marks them. When such an operation of one thread is reversed
+time-out of a waiter (a notify disables it). `blocking` hashes them. When such an operation of one thread is reversed
 with one of another, the two need not be neighbours in the trace (the release stands between two acquires);
 see `dpor`.
 """
@@ -125,11 +125,11 @@ class Operation:
         """Index of the step that enabled it, besides the one before it in its thread; -1 if there is none."""
         return -1
 
-    def ways(self) -> int:
-        """In how many ways it can happen."""
+    def alternatives(self) -> int:
+        """In how many alternatives it can happen."""
         return 1
 
-    def run(self, thread: Thread, way: int) -> Any:
+    def run(self, thread: Thread, alternative: int) -> Any:
         """Do it, atomically; the result goes to the thread."""
         raise NotImplementedError
 
@@ -273,7 +273,7 @@ class Get(_Cellular):
     def touch(self) -> Footprint:
         return self.obj.reads  # type: ignore[no-any-return]
 
-    def run(self, thread: Thread, way: int) -> Any:
+    def run(self, thread: Thread, alternative: int) -> Any:
         return self.obj.value
 
     def describe(self) -> str:
@@ -291,7 +291,7 @@ class Set(_Cellular):
     def touch(self) -> Footprint:
         return self.obj.writes  # type: ignore[no-any-return]
 
-    def run(self, thread: Thread, way: int) -> Any:
+    def run(self, thread: Thread, alternative: int) -> Any:
         obj = self.obj
         old, obj.value = obj.value, self.new
         if obj.watch is not None:
@@ -305,7 +305,7 @@ class Swap(Set):
     __slots__ = ()
     code = 3
 
-    def run(self, thread: Thread, way: int) -> Any:
+    def run(self, thread: Thread, alternative: int) -> Any:
         obj = self.obj
         old, obj.value = obj.value, self.new
         if obj.watch is not None:
@@ -334,7 +334,7 @@ class CompareAndSet(_Cellular):
             return obj.writes  # type: ignore[no-any-return]
         return obj.reads  # type: ignore[no-any-return]
 
-    def run(self, thread: Thread, way: int) -> bool:
+    def run(self, thread: Thread, alternative: int) -> bool:
         obj = self.obj
         old = obj.value
         ok = old is self.expected or bool(old == self.expected)
@@ -359,7 +359,7 @@ class FetchAdd(_Cellular):
     def touch(self) -> Footprint:
         return self.obj.writes  # type: ignore[no-any-return]
 
-    def run(self, thread: Thread, way: int) -> Any:
+    def run(self, thread: Thread, alternative: int) -> Any:
         obj = self.obj
         old = obj.value
         obj.value = old + self.by
@@ -384,7 +384,7 @@ class Add(_Cellular):
         obj = self.obj
         return obj.adds if obj.watch is None else obj.writes  # type: ignore[no-any-return]
 
-    def run(self, thread: Thread, way: int) -> None:
+    def run(self, thread: Thread, alternative: int) -> None:
         obj = self.obj
         old = obj.value
         obj.value = old + self.amount
@@ -416,7 +416,7 @@ class Acquire(Operation):
     def touch_at(self, value: Any) -> Footprint | None:
         return self.obj.writes if value is None else None
 
-    def run(self, thread: Thread, way: int) -> bool | None:
+    def run(self, thread: Thread, alternative: int) -> bool | None:
         self.obj.value = thread
         return None
 
@@ -446,7 +446,7 @@ class Reacquire(Acquire):
     def after(self) -> int:
         return -1 if self.woken is None else self.woken[0]
 
-    def run(self, thread: Thread, way: int) -> bool:
+    def run(self, thread: Thread, alternative: int) -> bool:
         assert self.woken is not None
         self.obj.value = thread
         return self.woken[1]
@@ -474,7 +474,7 @@ class TryAcquire(Operation):
     def touch_at(self, value: Any) -> Footprint:
         return self.obj.writes if value is None else self.obj.reads  # type: ignore[no-any-return]
 
-    def run(self, thread: Thread, way: int) -> bool:
+    def run(self, thread: Thread, alternative: int) -> bool:
         if self.obj.value is None:
             self.obj.value = thread
             return True
@@ -495,7 +495,7 @@ class Release(Operation):
         # Releasing a lock that somebody else holds is an error that looks at the lock and leaves it.
         return self.obj.writes  # type: ignore[no-any-return]
 
-    def run(self, thread: Thread, way: int) -> None:
+    def run(self, thread: Thread, alternative: int) -> None:
         if self.obj.value is not thread:
             raise RuntimeError(
                 f"release of lock {self.obj.name}, which {thread.name} does not hold"
@@ -520,7 +520,7 @@ class Wait(Operation):
     def touch(self) -> Footprint:
         return self.condition.waits  # type: ignore[no-any-return]
 
-    def run(self, thread: Thread, way: int) -> Reacquire:
+    def run(self, thread: Thread, alternative: int) -> Reacquire:
         if self.obj.value is not thread:
             raise RuntimeError(f"wait on {self.condition.name} without holding {self.obj.name}")
         self.obj.value = None
@@ -556,11 +556,11 @@ class Wake(Operation):
     def touch(self) -> Footprint:
         return self.obj.adds  # type: ignore[no-any-return]
 
-    def ways(self) -> int:
+    def alternatives(self) -> int:
         return len(self.kinds)
 
-    def run(self, thread: Thread, way: int) -> None:
-        kind = self.kinds[way]
+    def run(self, thread: Thread, alternative: int) -> None:
+        kind = self.kinds[alternative]
         waiter = self.waiter
         if kind == "t":
             waiter.timeouts -= 1
@@ -588,18 +588,18 @@ class Notify(Operation):
     def touch(self) -> Footprint:
         return self.obj.writes  # type: ignore[no-any-return]
 
-    def ways(self) -> int:
+    def alternatives(self) -> int:
         waiters = len(self.obj.value)
         if self.n is None or self.n >= waiters:
             return 1
         return combinations(waiters, self.n)
 
-    def run(self, thread: Thread, way: int) -> None:
+    def run(self, thread: Thread, alternative: int) -> None:
         if self.lock.value is not thread:
             raise RuntimeError(f"notify on {self.obj.name} without holding {self.lock.name}")
         waiters = self.obj.value
         n = len(waiters) if self.n is None else min(self.n, len(waiters))
-        chosen = combination(len(waiters), n, way)
+        chosen = combination(len(waiters), n, alternative)
         woken = (thread.ex.steps - 1, True)
         for k in chosen:
             waiters[k][1].woken = woken
@@ -634,7 +634,7 @@ class Permit(Operation):
             return self.obj.writes  # type: ignore[no-any-return]
         return None if self.blocking else self.obj.reads
 
-    def run(self, thread: Thread, way: int) -> bool:
+    def run(self, thread: Thread, alternative: int) -> bool:
         if self.obj.value > 0:
             self.obj.value -= 1
             return True
@@ -665,7 +665,7 @@ class Restore(Operation):
     def touch(self) -> Footprint:
         return self.obj.adds  # type: ignore[no-any-return]
 
-    def run(self, thread: Thread, way: int) -> None:
+    def run(self, thread: Thread, alternative: int) -> None:
         self.obj.value += self.amount
 
     def describe(self) -> str:
@@ -673,7 +673,7 @@ class Restore(Operation):
 
 
 class Choose(Operation):
-    """A choice that is no race: one of `n` ways."""
+    """A choice that is no race: one of `n` alternatives."""
 
     __slots__ = ("n",)
     code = 16
@@ -685,11 +685,11 @@ class Choose(Operation):
     def touch(self) -> Footprint:
         return NOTHING
 
-    def ways(self) -> int:
+    def alternatives(self) -> int:
         return self.n
 
-    def run(self, thread: Thread, way: int) -> int:
-        return way
+    def run(self, thread: Thread, alternative: int) -> int:
+        return alternative
 
     def describe(self) -> str:
         return f"choose({self.n})"
@@ -708,7 +708,7 @@ class Spawn(Operation):
     def touch(self) -> Footprint:
         return NOTHING
 
-    def run(self, thread: Thread, way: int) -> Thread:
+    def run(self, thread: Thread, alternative: int) -> Thread:
         return thread.ex.spawn_from(thread, self.fn, self.name, self.daemon)
 
     def describe(self) -> str:
@@ -733,7 +733,7 @@ class Join(Operation):
     def after(self) -> int:
         return self.target.latest
 
-    def run(self, thread: Thread, way: int) -> None:
+    def run(self, thread: Thread, alternative: int) -> None:
         return None
 
     def describe(self) -> str:
@@ -743,7 +743,7 @@ class Join(Operation):
         return f"waits for thread {self.target.name} to end"
 
 
-class Mark(Operation):
+class CallBoundary(Operation):
     """The invocation (ADD) or response (READ) of a call, a step of its own where real time matters."""
 
     __slots__ = ("args", "ev", "invocation")
@@ -758,7 +758,7 @@ class Mark(Operation):
     def touch(self) -> Footprint:
         return self.obj.adds if self.invocation else self.obj.reads  # type: ignore[no-any-return]
 
-    def run(self, thread: Thread, way: int) -> None:
+    def run(self, thread: Thread, alternative: int) -> None:
         thread.ex.record_now(self.ev, self.args)
 
     def describe(self) -> str:
@@ -767,24 +767,24 @@ class Mark(Operation):
 
 def combinations(n: int, k: int) -> int:
     """n over k, at least 1."""
-    ways = 1
+    count = 1
     for i in range(k):
-        ways = ways * (n - i) // (i + 1)
-    return max(ways, 1)
+        count = count * (n - i) // (i + 1)
+    return max(count, 1)
 
 
-def combination(n: int, k: int, way: int) -> tuple[int, ...]:
-    """The `way`-th of the k-element subsets of range(n), in lexicographic order."""
+def combination(n: int, k: int, alternative: int) -> tuple[int, ...]:
+    """The `alternative`-th of the k-element subsets of range(n), in lexicographic order."""
     chosen: list[int] = []
     start = 0
     for left in range(k, 0, -1):
         for i in range(start, n):
-            ways = combinations(n - i - 1, left - 1)
-            if way < ways:
+            count = combinations(n - i - 1, left - 1)
+            if alternative < count:
                 chosen.append(i)
                 start = i + 1
                 break
-            way -= ways
+            alternative -= count
     return tuple(chosen)
 
 

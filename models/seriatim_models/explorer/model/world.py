@@ -3,9 +3,9 @@
 A `World` is also a `seriatim.host.Host`: give `world.host` to code that asks a host for its cells and locks,
 and each operation on them becomes one step of a deterministic schedule.
 
-Inside a thread an operation is a step: the thread stops before it and somebody decides who goes first.
+Inside a thread an operation is a step: the thread stops before it and the strategy decides which thread goes.
 While the program is being set up, inside a watcher, and in what runs at the end, operations happen at once:
-nobody else is running.
+no other thread runs.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ from seriatim_models.explorer.model.operations import (
     WRITE,
     Acquire,
     Add,
+    CallBoundary,
     Choose,
     CompareAndSet,
     FetchAdd,
     Footprint,
     Get,
     Join,
-    Mark,
     Notify,
     Operation,
     Permit,
@@ -48,7 +48,7 @@ P = ParamSpec("P")
 
 
 class Record(NamedTuple):
-    """What a program said happened: in step `step` (0: before the first), by thread `thread`."""
+    """An event that a program recorded: in step `step` (0: before the first), by thread `thread`."""
 
     step: int
     thread: str
@@ -56,7 +56,7 @@ class Record(NamedTuple):
     args: dict[str, object]
 
 
-class Cell(Shared, Generic[T]):
+class ControlledCell(Shared, Generic[T]):
     """A shared variable with atomic operations."""
 
     __slots__ = ()
@@ -96,17 +96,17 @@ class Cell(Shared, Generic[T]):
     def get_and_set(self, value: T) -> T:
         return cast(T, _do(self.ex, Swap(self, value)))
 
-    def get_and_add(self: Cell[int], amount: int) -> int:
+    def get_and_add(self: ControlledCell[int], amount: int) -> int:
         return cast(int, _do(self.ex, FetchAdd(self, amount)))
 
-    def add(self: Cell[int], amount: int) -> None:
+    def add(self: ControlledCell[int], amount: int) -> None:
         _do(self.ex, Add(self, amount))
 
     def __repr__(self) -> str:
         return f"<cell {self.name}>"
 
 
-class Lock(Shared):
+class ControlledLock(Shared):
     """A mutual exclusion lock, not re-entrant."""
 
     __slots__ = ()
@@ -140,12 +140,12 @@ class Lock(Shared):
         return f"<lock {self.name}>"
 
 
-class Condition(Shared):
+class ControlledCondition(Shared):
     """A condition variable. Its value is the list of (thread, second half of its wait) in order of arrival."""
 
     __slots__ = ("lock", "waits")
 
-    def __init__(self, ex: Scheduler, lock: Lock, name: str) -> None:
+    def __init__(self, ex: Scheduler, lock: ControlledLock, name: str) -> None:
         Shared.__init__(self, ex, [], "condition", name)
         self.lock = lock
         self.waits: Footprint = ex.footprint(((lock.index, WRITE), (self.index, WRITE)))
@@ -169,7 +169,7 @@ class Condition(Shared):
         return f"<condition {self.name}>"
 
 
-class Semaphore(Shared):
+class ControlledSemaphore(Shared):
     """A counting semaphore. Its value is the number of permits."""
 
     __slots__ = ()
@@ -215,13 +215,13 @@ class Handle:
 class World:
     """The surroundings of one execution of a program."""
 
-    __slots__ = ("_clock", "_ex", "checks", "records", "rehearsal", "results")
+    __slots__ = ("_clock", "_ex", "checks", "is_replay", "records", "results")
 
     def __init__(self, ex: Scheduler) -> None:
         self._ex = ex
         self._clock: Shared | None = None
         self.records: list[Record] = []
-        self.rehearsal = False
+        self.is_replay = False
         """True where an execution is run again, to shrink or to show it: whoever counts executions can skip it."""
         self.results: list[object] = []
         self.checks: list[Callable[[], object]] = []
@@ -241,28 +241,28 @@ class World:
         *,
         kind: str = "",
         owner: object = None,
-    ) -> Cell[T]:
-        return Cell(self._ex, value, name, watch)
+    ) -> ControlledCell[T]:
+        return ControlledCell(self._ex, value, name, watch)
 
-    def lock(self, name: str = "") -> Lock:
-        return Lock(self._ex, name)
+    def lock(self, name: str = "") -> ControlledLock:
+        return ControlledLock(self._ex, name)
 
-    def condition(self, lock: object, name: str = "") -> Condition:
-        if not isinstance(lock, Lock) or lock.ex is not self._ex:
+    def condition(self, lock: object, name: str = "") -> ControlledCondition:
+        if not isinstance(lock, ControlledLock) or lock.ex is not self._ex:
             raise Misuse("condition() needs a lock of this world: world.lock()")
-        return Condition(self._ex, lock, name)
+        return ControlledCondition(self._ex, lock, name)
 
-    def semaphore(self, permits: int, name: str = "") -> Semaphore:
-        return Semaphore(self._ex, permits, name)
+    def semaphore(self, permits: int, name: str = "") -> ControlledSemaphore:
+        return ControlledSemaphore(self._ex, permits, name)
 
     def now(self) -> int:
-        """The time in ticks (a host calls them nanoseconds). It stands still until somebody advances it."""
+        """The time in ticks (a host calls them nanoseconds). It stands still until a thread advances it."""
         return cast(int, _do(self._ex, Get(self._time())))
 
     def record(self, ev: str, /, **args: object) -> None:
         """Say what happened, inside the atomic step in which it happens.
 
-        An invocation (``ph="invoke"``) made inside a thread is held back, with what the thread says after it,
+        An invocation (``ph="invoke"``) made inside a thread is held back, with what the thread records after it,
         and placed just before the thread's next operation: code between two operations of a thread may run at
         any time between them, so this is an execution too, and the one in which the call took the least time.
         With `real_time` invocations and responses are steps of their own, and nothing is held back.
@@ -273,7 +273,7 @@ class World:
             ph = args["ph"]
             if ex.real_time:
                 if ph == "invoke" or ph == "ok" or ph == "fail":
-                    _do(ex, Mark(ex.calls, ev, args, ph == "invoke"))
+                    _do(ex, CallBoundary(ex.calls, ev, args, ph == "invoke"))
                     return
             elif ph == "invoke" and thread.held is None:
                 thread.held = []
@@ -316,7 +316,7 @@ class World:
         return cast(int, ex.announce(thread, Choose(n)))
 
     def spawn(self, fn: Callable[[], object], name: str = "", daemon: bool = False) -> Handle:
-        """Start a thread. A daemon may still be waiting at the end, and nobody minds."""
+        """Start a thread. A daemon may still wait at the end: that is no violation."""
         ex = self._ex
         thread = ex.current
         if thread is None:
@@ -344,7 +344,7 @@ class World:
 
     @property
     def schedule(self) -> list[tuple[int, int]]:
-        """The steps so far: (number of the thread in order of creation, way)."""
+        """The steps so far: (number of the thread in order of creation, alternative)."""
         return list(self._ex.schedule)
 
     @property

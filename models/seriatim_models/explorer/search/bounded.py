@@ -2,9 +2,9 @@
 
 A *preemption* takes the turn from a thread that could have gone on. Most mistakes need one or two.
 The schedules with at most k of them are enumerated depth first: all traces that can be had with so few preemptions
-are seen, and some more than once; `redundant` says how often.
+are seen, and some more than once; `redundant` counts these.
 
-**Why nothing is reduced.** Reduction says "what begins so has been seen, in another order".
+**Why nothing is reduced.** Reduction relies on "what begins so has been seen, in another order".
 Under a bound the other order may have needed one preemption more, and was then *not* seen:
 sleep sets and wakeup trees would lose traces.
 Bounded partial-order reduction (Coons, Musuvathi & McKinley, OOPSLA 2013) mends that with conservative branches
@@ -23,21 +23,21 @@ from collections.abc import Callable
 from seriatim_models.explorer.model.execution import PATIENCE, Execution
 from seriatim_models.explorer.model.operations import Thread
 from seriatim_models.explorer.search.runner import Runner
-from seriatim_models.explorer.trace.foata import Levels
+from seriatim_models.explorer.trace.foata import FoataLevels
 from seriatim_models.explorer.trace.termination import classify
 
-Ended = Callable[[Execution, str, Levels | None], bool]
+Ended = Callable[[Execution, str, FoataLevels | None], bool]
 
 
 def schedules(
     runner: Runner, preemptions: int, ended: Ended, over: Callable[[], bool], levels: bool
 ) -> bool:
-    """Run every schedule within the bound; `ended` says whether to stop. True if none was left out."""
+    """Run every schedule within the bound; `ended` returns whether to stop. True if none was left out."""
     path: list[list[tuple[int, int]]] = []
     while not over():
         ex = runner.fresh()
         try:
-            forms = Levels(ex) if levels else None
+            forms = FoataLevels(ex) if levels else None
             end = _one(ex, runner, preemptions, path, forms)
             stop = ended(ex, end, forms)
         except BaseException:
@@ -60,40 +60,44 @@ def _one(
     runner: Runner,
     preemptions: int,
     path: list[list[tuple[int, int]]],
-    forms: Levels | None,
+    forms: FoataLevels | None,
 ) -> str:
     depth = spent = turns = 0
     last: Thread | None = None
     while True:
-        able = ex.able()
-        if not able:
+        enabled = ex.enabled()
+        if not enabled:
             return classify(ex)
         early = runner.limits.stop(ex)
         if early:
             return early
-        going = last if last is not None and last in able else None
+        going = last if last is not None and last in enabled else None
         if depth == len(path):
-            choices = able if going is None or spent < preemptions else [going]
-            if going is not None and turns >= PATIENCE and len(able) > 1:
-                choices = able  # it spins: let somebody else go, and do not count it
+            choices = enabled if going is None or spent < preemptions else [going]
+            if going is not None and turns >= PATIENCE and len(enabled) > 1:
+                choices = (
+                    enabled  # it spins: another thread may go, which does not count as a preemption
+                )
             first = [going] if going in choices and turns < PATIENCE else []
             order = [*[t for t in choices if t not in first], *first]  # the last is taken first
-            path.append([(t.number, w) for t in order if t is not None for w in reversed(_ways(t))])
-        number, way = path[depth][-1]
+            path.append(
+                [(t.number, w) for t in order if t is not None for w in reversed(_alternatives(t))]
+            )
+        number, alternative = path[depth][-1]
         thread = ex.order[number]
         if going is not None and thread is not going and not thread.virtual and turns < PATIENCE:
             spent += 1
         turns = turns + 1 if thread is last else 1
         if forms is not None:
-            forms.before(thread, way)
-        ex.step(thread, way)
+            forms.before(thread, alternative)
+        ex.step(thread, alternative)
         if not thread.virtual:
             last = thread
         depth += 1
 
 
-def _ways(thread: Thread) -> range:
-    return range(thread.op.ways() if thread.op is not None else 0)
+def _alternatives(thread: Thread) -> range:
+    return range(thread.op.alternatives() if thread.op is not None else 0)
 
 
 def search(runner: Runner) -> None:
@@ -101,7 +105,7 @@ def search(runner: Runner) -> None:
     bound = runner.limits.preemptions
     assert bound is not None
 
-    def ended(ex: Execution, end: str, forms: Levels | None) -> bool:
+    def ended(ex: Execution, end: str, forms: FoataLevels | None) -> bool:
         if forms is not None and runner.forms is not None and end not in ("cut", "failed"):
             runner.forms.add(forms.form())
         return runner.ended(ex, end, forms.digest() if forms is not None else None)

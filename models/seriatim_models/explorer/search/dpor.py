@@ -14,7 +14,7 @@ and leave it there as a branch to be taken later. When no branch is left, every 
   of v), then v has been seen, and no branch is needed.
 - *Wakeup trees.* The whole sequence v is left as a branch, not its first step only, in an ordered tree of such
   sequences, unless a sequence in that tree already leads to the same place. After v has been followed,
-  nothing sleeps any more: so no execution is ever started in vain.
+  nothing sleeps any more: so no execution is ever sleep-set blocked.
 
 **Happens-before** is a bit set for each step (bit i: step i happens before or is it), a Python integer.
 
@@ -28,10 +28,11 @@ release the acquire cannot happen. That is asked of the operation itself (`touch
 that its object has before e (plus what commuting additions of v give).
 Executions in which threads are stuck are maximal too, and their announced operations are looked at as well.
 
-**Choices.** A step with k ways is a race with itself: its other ways are left as branches, after notdep(e, E) also.
+**Choices.** A step with k alternatives is a race with itself: its other alternatives are left as branches,
+after notdep(e, E) also.
 
 **What an operation touches** may differ between the order in which it was seen and the reversed one (a failed
-compare-and-set may now succeed). `touch_at` says it for the reversed order, so that sleeping and inserting are exact.
+compare-and-set may now succeed). `touch_at` gives it for the reversed order, so that sleeping and inserting are exact.
 
 Memory is the current execution with its branches: bounded by depth, not by the number of executions.
 Traces are counted apart from the search, from a bounded sample of their names (`foata.Names`).
@@ -54,16 +55,16 @@ from seriatim_models.explorer.trace.termination import classify
 class Branch:
     """A step in a wakeup tree, with the sequences that go on from it in order. A leaf ends a wakeup sequence."""
 
-    __slots__ = ("children", "print", "tid", "way")
+    __slots__ = ("alternative", "children", "footprint", "tid")
 
-    def __init__(self, tid: int, way: int, print: Footprint) -> None:
+    def __init__(self, tid: int, alternative: int, footprint: Footprint) -> None:
         self.tid = tid
-        self.way = way
-        self.print = print
+        self.alternative = alternative
+        self.footprint = footprint
         self.children: list[Branch] = []
 
 
-class Node:
+class PathNode:
     """A state on the current path: who sleeps there, the branches that are still to be taken, how many have been."""
 
     __slots__ = ("done", "sleep", "tree")
@@ -87,10 +88,10 @@ class Dpor:
         return f"Dpor({'real_time=True' if self.real_time else ''})"
 
     def search(self, runner: Runner) -> None:
-        Search(runner).run()
+        DporSearch(runner).run()
 
 
-class Search:
+class DporSearch:
     """The state of one search: the current path and what is known about each of its steps.
 
     Sets of steps are bit sets: bit j stands for the j-th step of the path.
@@ -98,13 +99,13 @@ class Search:
 
     def __init__(self, runner: Runner) -> None:
         self.runner = runner
-        self.nodes: list[Node] = [Node([], [])]
+        self.nodes: list[PathNode] = [PathNode([], [])]
         self.path: list[Branch] = []
         """The step taken at each node."""
         self.known = 0
         """How many leading steps of the path have been executed before, so that all about them is known."""
         self.floor = 0
-        """Nodes above this depth are somebody else's (see `parallel`): no branch is left or taken there."""
+        """Nodes above this depth belong to the coordinator (see `parallel`): no branch is left or taken there."""
         self.outbox: dict[tuple[Any, ...], list[Branch]] = {}
         """The sequences to be left at those nodes; the key begins with the depth."""
         # About each step of the current execution:
@@ -120,7 +121,7 @@ class Search:
         self.races: list[tuple[int, list[int]]] = []
         """Earlier steps with which a step races; ~i for a step i that may have disabled it."""
         self.choices: list[tuple[int, int]] = []
-        """How many ways a step had, where it had more than one."""
+        """How many alternatives a step had, where it had more than one."""
         # About all of them:
         self.steps_at: defaultdict[int, int] = defaultdict(int)
         """The steps that touched an object in a mode (see `Footprint.keys`)."""
@@ -150,8 +151,8 @@ class Search:
                 self.find_races(ex)
             digest = digest_of(self.sums[-1] if self.sums else 0)
             if runner.forms is not None and end not in ("blocked", "cut", "failed"):
-                tids, ways = [s.tid for s in self.path], [s.way for s in self.path]
-                runner.forms.add(normal_form(ex, tids, ways, self.levels))
+                tids, alternatives = [s.tid for s in self.path], [s.alternative for s in self.path]
+                runner.forms.add(normal_form(ex, tids, alternatives, self.levels))
             stop = runner.ended(ex, end, digest)
         except BaseException:
             ex.close()
@@ -198,7 +199,7 @@ class Search:
         """Take the last step, which is no longer on the path, out of the sets of steps."""
         depth = len(self.path)
         bit = 1 << depth
-        for key in done.print.keys:
+        for key in done.footprint.keys:
             self.steps_at[key] ^= bit
         self.steps_of[done.tid] ^= bit
         op = self.ops[depth]
@@ -231,7 +232,7 @@ class Search:
                 raise diverged(j, before, op)
             ops[j] = op
             values[j] = obj.value
-            take(thread, step.way)
+            take(thread, step.alternative)
         j = self.known
         if j == len(path):
             following = self._choose(ex, nodes[j])
@@ -246,15 +247,15 @@ class Search:
                     f"step {j + 1} of a wakeup sequence cannot happen (thread {step.tid})"
                 )
             self._note(thread, op, step)
-            take(thread, step.way)
+            take(thread, step.alternative)
             self.known = j = j + 1
             if ex.failures and not limits.keep_going:
                 return "failed"
             if j < len(path):  # going on from a checkpoint: this node is known
                 continue
-            mask, asleep = step.print.mask, nodes[j - 1].sleep
-            node = Node(
-                [s for s in asleep if s.tid != step.tid and not s.print.conf & mask]
+            mask, asleep = step.footprint.mask, nodes[j - 1].sleep
+            node = PathNode(
+                [s for s in asleep if s.tid != step.tid and not s.footprint.conf & mask]
                 if asleep
                 else [],
                 step.children,
@@ -273,7 +274,7 @@ class Search:
                     return following
                 path.append(following)
 
-    def _choose(self, ex: Execution, node: Node) -> Branch | str:
+    def _choose(self, ex: Execution, node: PathNode) -> Branch | str:
         """Any step that can happen and does not sleep; or the end. The running thread goes on if it can."""
         path, sleep = self.path, node.sleep
         last = ex.by_tid[path[-1].tid] if path else None
@@ -283,28 +284,28 @@ class Search:
             op = last.op
             if op is not None and (op.free or op.ready(last)):
                 return Branch(last.tid, 0, op.touch())
-        able = ex.able()
-        if not able:
+        enabled = ex.enabled()
+        if not enabled:
             return classify(ex)
         if sleep:
             asleep = {s.tid for s in sleep}
-            able = [t for t in able if t.tid not in asleep]
-            if not able:
+            enabled = [t for t in enabled if t.tid not in asleep]
+            if not enabled:
                 return "blocked"
         alone = long and all(s.tid == path[-1].tid for s in path[-PATIENCE:])
-        chosen = going_on(able, last, PATIENCE if alone else 0)
+        chosen = going_on(enabled, last, PATIENCE if alone else 0)
         return Branch(chosen.tid, 0, chosen.op.touch())  # type: ignore[union-attr]
 
     def _note(self, thread: Thread, op: Operation, step: Branch) -> None:
         """Everything about the step that `thread` is going to take now."""
-        print = op.touch()
-        if step.print is not print:
-            if step.print.mask != print.mask:
+        footprint = op.touch()
+        if step.footprint is not footprint:
+            if step.footprint.mask != footprint.mask:
                 raise ModelBug(
                     f"{op.describe()} of {thread.name} touches other things than foreseen"
                 )
-            step.print = print
-        tid, way = step.tid, step.way
+            step.footprint = footprint
+        tid, alternative = step.tid, step.alternative
         pasts, levels, steps_at = self.pasts, self.levels, self.steps_at
         j = len(pasts)
         past = bit = 1 << j
@@ -326,7 +327,7 @@ class Search:
                 if i >= 0 and not past >> i & 1:
                     races.append(~i)
         against = 0
-        for key in print.rivals:
+        for key in footprint.rivals:
             against |= steps_at[key]
         against &= ~past
         while against:
@@ -336,23 +337,23 @@ class Search:
                 level = levels[i]
             past |= pasts[i]
             against &= ~past
-        for key in print.keys:
+        for key in footprint.keys:
             steps_at[key] |= bit
         self.steps_of[tid] |= bit
-        if op.takes and print is obj.writes:
+        if op.takes and footprint is obj.writes:
             self.takers[obj.index] |= bit
         level += 1
         self.ops.append(op)
         self.values.append(obj.value)
         pasts.append(past)
         levels.append(level)
-        marks = self.runner.space.marks
-        self.sums.append((self.sums[-1] if j else 0) + marks[tid, level, way])
+        hashes = self.runner.space.hashes
+        self.sums.append((self.sums[-1] if j else 0) + hashes[tid, level, alternative])
         if races:
             self.races.append((j, races))
-        ways = op.ways()
-        if ways > 1:
-            self.choices.append((j, ways))
+        alternatives = op.alternatives()
+        if alternatives > 1:
+            self.choices.append((j, alternatives))
 
     # -- races -----------------------------------------------------------------------------------------------------
 
@@ -386,18 +387,18 @@ class Search:
                 steps = notdep(i)
                 value = values[i] if ops[i].obj is op.obj else op.obj.value
                 if ops[i].adding:
-                    print = path[i].print
+                    footprint = path[i].footprint
                     for k in bits_of(steps):
-                        if path[k].print is print:
+                        if path[k].footprint is footprint:
                             value = value + ops[k].amount
                 touch = op.touch_at(value)
                 if touch is not None:
                     self._reverse(i, steps, tid, 0, touch)
-        for i, ways in self.choices:
+        for i, alternatives in self.choices:
             step = path[i]
-            for way in range(ways):
-                if way != step.way:
-                    self._reverse(i, notdep(i), step.tid, way, step.print)
+            for alternative in range(alternatives):
+                if alternative != step.alternative:
+                    self._reverse(i, notdep(i), step.tid, alternative, step.footprint)
         for thread in ex.threads:
             waiting = thread.op
             if waiting is not None and waiting.blocking:
@@ -417,27 +418,27 @@ class Search:
                 if not past >> i & 1:
                     self._reverse(i, notdep(i), thread.tid, 0, touch)
 
-    def _reverse(self, i: int, steps: int, tid: int, way: int, touch: Footprint) -> None:
-        """Leave the sequence `steps` then (tid, way) as a branch at node i, unless it has been or will be seen."""
+    def _reverse(self, i: int, steps: int, tid: int, alternative: int, touch: Footprint) -> None:
+        """Leave the wakeup sequence `steps` then (tid, alternative) at node i, unless it has been or will be seen."""
         node = self.nodes[i]
         for sleeper in node.sleep:
-            if self._weak_initial(sleeper, steps, tid, way, touch) is not None:
+            if self._weak_initial(sleeper, steps, tid, alternative, touch) is not None:
                 return
         if i < self.floor:
             sequence = [self.path[k] for k in bits_of(steps)]
-            labels = (i, *((s.tid, s.way) for s in sequence), (tid, way))
+            labels = (i, *((s.tid, s.alternative) for s in sequence), (tid, alternative))
             if labels not in self.outbox:
                 self.outbox[labels] = [
-                    *(Branch(s.tid, s.way, s.print) for s in sequence),
-                    Branch(tid, way, touch),
+                    *(Branch(s.tid, s.alternative, s.footprint) for s in sequence),
+                    Branch(tid, alternative, touch),
                 ]
             return
-        self._insert(node.tree, steps, tid, way, touch)
+        self._insert(node.tree, steps, tid, alternative, touch)
 
     def _weak_initial(
-        self, step: Branch, steps: int, tid: int, way: int, touch: Footprint | None
+        self, step: Branch, steps: int, tid: int, alternative: int, touch: Footprint | None
     ) -> int | None:
-        """Can `step` come first in an execution that contains the sequence `steps` then (tid, way)?
+        """Can `step` come first in an execution that contains the sequence `steps` then (tid, alternative)?
 
         None if not; else the step of the sequence that it is, or -1 for its last one, or -2 if it is not in there.
         """
@@ -445,28 +446,28 @@ class Search:
         if own:
             first = own & -own
             k = first.bit_length() - 1
-            can = self.path[k].way == step.way and self.pasts[k] & steps == first
+            can = self.path[k].alternative == step.alternative and self.pasts[k] & steps == first
             return k if can else None
-        print, place = step.print, -2
+        footprint, place = step.footprint, -2
         if touch is not None:
             if tid == step.tid:
-                if way != step.way:
+                if alternative != step.alternative:
                     return None
-                print, place = touch, -1
-            elif touch.mask & print.conf:
+                footprint, place = touch, -1
+            elif touch.mask & footprint.conf:
                 return None
-        for key in print.rivals:
+        for key in footprint.rivals:
             if self.steps_at[key] & steps:
                 return None
         return place
 
     def _insert(
-        self, children: list[Branch], steps: int, tid: int, way: int, last: Footprint | None
+        self, children: list[Branch], steps: int, tid: int, alternative: int, last: Footprint | None
     ) -> None:
         """Insert a sequence into a wakeup tree, unless the tree leads to the same place already."""
         while True:
             for child in children:
-                k = self._weak_initial(child, steps, tid, way, last)
+                k = self._weak_initial(child, steps, tid, alternative, last)
                 if k is None:
                     continue
                 if k >= 0:
@@ -481,11 +482,11 @@ class Search:
                 break
         for k in bits_of(steps):
             step = self.path[k]
-            branch = Branch(step.tid, step.way, step.print)
+            branch = Branch(step.tid, step.alternative, step.footprint)
             children.append(branch)
             children = branch.children
         if last is not None:
-            children.append(Branch(tid, way, last))
+            children.append(Branch(tid, alternative, last))
 
 
 def bits_of(steps: int) -> Iterator[int]:

@@ -30,10 +30,10 @@ from seriatim_models.explorer.model.program import Limits, Program, Setting
 from seriatim_models.explorer.search.runner import Runner
 
 DOWNSETS_MAX = 20_000
-"""Partial orders with more closed sets are not counted; the walk is left out, and said."""
+"""Partial orders with more closed sets are not counted; the walk is left out and counted as skipped."""
 
 SPARE = 0.025
-"""Seconds for walks each time that somebody wants to know how far a search is, which is twice a second."""
+"""Seconds for walks for each progress report, of which there are two a second."""
 
 SHARE = 0.05
 """Of a search's time, what walks may take."""
@@ -102,25 +102,25 @@ class Progress:
     def size(self) -> str:
         """How large the whole is, in words."""
         if (total := self.total) is None:
-            return "nobody knows how many in all"
+            return "an unknown number in all"
         if total == self.estimate.traces:
             return str(self.estimate)
         return f"about {total:,.0f} in all, going by {self.share:.2%} of the search tree"
 
     def __str__(self) -> str:
-        said = f"{self.executions:,} executions, {self.rate:,.0f}/s"
+        text = f"{self.executions:,} executions, {self.rate:,.0f}/s"
         if self.samples:
-            return f"{said}, of {self.size}" if self.estimate.sharp else said
+            return f"{text}, of {self.size}" if self.estimate.sharp else text
         if self.left is None:
-            return said
-        return f"{said}, {self.size}, {timedelta(seconds=round(self.left))} left"
+            return text
+        return f"{text}, {self.size}, {timedelta(seconds=round(self.left))} left"
 
 
 class Watch:
-    """A `progress` for `explore` that keeps an estimate, better every time, and tells how far the search is."""
+    """A `progress` for `explore` that keeps an estimate, better every time, and reports how far the search is."""
 
-    def __init__(self, tell: Callable[[Progress], None]) -> None:
-        self._tell = tell
+    def __init__(self, report: Callable[[Progress], None]) -> None:
+        self._report = report
         self._estimator: Estimator | None = None
         self._spent = 0.0
 
@@ -132,7 +132,7 @@ class Watch:
             begun = time.perf_counter()
             self._estimator.spend(SPARE)
             self._spent += time.perf_counter() - begun
-        self._tell(progress(runner, self._estimator.estimate))
+        self._report(progress(runner, self._estimator.estimate))
 
 
 def progress(runner: Runner, estimate: Estimate) -> Progress:
@@ -209,13 +209,15 @@ def _walk(ex: Execution, chance: random.Random, most: int) -> tuple[float, list[
     """A random schedule: 1/p, and for each step the set of steps that must come before it."""
     weight = 1.0
     order = PartialOrder(ex)
-    while able := ex.able():
+    while enabled := ex.enabled():
         if ex.steps >= most:
             return weight, None
-        choices = [(t, w) for t in able for w in range(t.op.ways() if t.op is not None else 0)]
+        choices = [
+            (t, w) for t in enabled for w in range(t.op.alternatives() if t.op is not None else 0)
+        ]
         weight *= len(choices)
-        thread, way = chance.choice(choices)
-        order.step(thread, way)
+        thread, alternative = chance.choice(choices)
+        order.step(thread, alternative)
     return weight, order.before
 
 
@@ -224,11 +226,11 @@ class PartialOrder:
 
     def __init__(self, ex: Execution) -> None:
         self._ex = ex
-        self._prints: list[Footprint] = []
+        self._footprints: list[Footprint] = []
         self.before: list[int] = []
         """For each step the steps that come before it in every equivalent execution, as a bit set."""
 
-    def step(self, thread: Thread, way: int) -> None:
+    def step(self, thread: Thread, alternative: int) -> None:
         """Take a step."""
         op = thread.op
         assert op is not None
@@ -238,12 +240,12 @@ class PartialOrder:
         for k in (thread.latest, op.after()):
             if k >= 0:
                 past |= 1 << k | before[k]
-        for k, other in enumerate(self._prints):
+        for k, other in enumerate(self._footprints):
             if other.mask & touch.conf:
                 past |= 1 << k | before[k]
         before.append(past)
-        self._prints.append(touch)
-        self._ex.step(thread, way)
+        self._footprints.append(touch)
+        self._ex.step(thread, alternative)
 
 
 def linear_extensions(before: list[int]) -> int | None:
@@ -252,11 +254,11 @@ def linear_extensions(before: list[int]) -> int | None:
     seen = 0
     for _ in before:
         following: dict[int, int] = {}
-        for done, ways in level.items():
+        for done, alternatives in level.items():
             for k, past in enumerate(before):
                 if not done >> k & 1 and past & ~done == 0:
                     grown = done | 1 << k
-                    following[grown] = following.get(grown, 0) + ways
+                    following[grown] = following.get(grown, 0) + alternatives
         level = following
         seen += len(level)
         if seen > DOWNSETS_MAX:

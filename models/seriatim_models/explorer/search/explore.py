@@ -11,7 +11,7 @@ from seriatim_models.explorer.model.guard import guarded
 from seriatim_models.explorer.model.program import Limits, Program, Setting
 from seriatim_models.explorer.result import Result
 from seriatim_models.explorer.search import bounded
-from seriatim_models.explorer.search.dpor import Dpor, Search
+from seriatim_models.explorer.search.dpor import Dpor, DporSearch
 from seriatim_models.explorer.search.estimate import Estimator
 from seriatim_models.explorer.search.estimate import progress as progress_of
 from seriatim_models.explorer.search.frontier import load, save
@@ -20,7 +20,7 @@ from seriatim_models.explorer.search.runner import Observer, Runner
 from seriatim_models.explorer.search.shrink import Shrinker
 from seriatim_models.explorer.trace import replay_token
 from seriatim_models.explorer.trace.counterexample import Violation
-from seriatim_models.explorer.trace.cycles import spun
+from seriatim_models.explorer.trace.cycles import longest_spin
 from seriatim_models.explorer.trace.replay_run import counterexample, follow, tokened
 
 SAVE_EVERY = 5.0
@@ -79,7 +79,7 @@ def explore(
     The first violation ends the search unless `keep_going`. Threads that are stuck for ever are a violation
     unless `stuck_ok`. `on_execution` sees the world of every execution after its end,
     and may return (or assert) what is wrong with it. Up to `shrink` further executions are spent on a counterexample
-    with fewer preemptions, then fewer steps; in these `world.rehearsal` is true.
+    with fewer preemptions, then fewer steps; in these `world.is_replay` is true.
     With `checkpoint`, a file, a search that was killed or ran out of budget goes on where it was (`Dpor` only).
     With `jobs`, several processes share the search (`Dpor` only); then `on_execution` is called in them.
     """
@@ -151,10 +151,10 @@ def _search(
 
 
 def _search_with_checkpoint(runner: Runner, program: str, path: Path) -> None:
-    search = load(path, runner, program) if path.exists() else Search(runner)
+    search = load(path, runner, program) if path.exists() else DporSearch(runner)
     saved = [runner.seconds]
 
-    def now_and_then(search: Search) -> None:
+    def now_and_then(search: DporSearch) -> None:
         if runner.seconds - saved[0] >= SAVE_EVERY:
             save(path, search, program)
             saved[0] = runner.seconds
@@ -205,7 +205,7 @@ def _take_turns(runner: Runner) -> None:
         ex = follow(runner, [], patience=patience)
         assert ex is not None
         if ex.end == "livelock":
-            runner.found.append((list(ex.schedule), [Violation("livelock", str(ex.circle))]))
+            runner.found.append((list(ex.schedule), [Violation("livelock", str(ex.cycle))]))
             runner.violations += 1
             runner.cut += 1
             runner.ends["livelock"] += 1
@@ -215,17 +215,19 @@ def _take_turns(runner: Runner) -> None:
 
 
 def _spinning(runner: Runner) -> str:
-    """Whether the longest execution was so long because a thread went round in circles."""
+    """Whether the longest execution was so long because a thread repeated the same steps."""
     ex = follow(runner, runner.deepest)
     if ex is None:
         return ""
-    circle = spun(ex.log or [])
+    cycle = longest_spin(ex.log or [])
     ex.close()
-    return "" if circle is None else str(circle)
+    return "" if cycle is None else str(cycle)
 
 
-def _replay(runner: Runner, name: str, strategy: Strategy, said: replay_token.Replayable) -> Result:
-    ex = follow(runner, said.schedule)
+def _replay(
+    runner: Runner, name: str, strategy: Strategy, token: replay_token.Replayable
+) -> Result:
+    ex = follow(runner, token.schedule)
     if ex is None:
         raise BadToken(
             "the token asks for a step that this program cannot take: "
@@ -233,10 +235,10 @@ def _replay(runner: Runner, name: str, strategy: Strategy, said: replay_token.Re
         )
     made = replay_token.read(tokened(runner, name, ex))
     schedule = list(ex.schedule)
-    if made.program != said.program:
+    if made.program != token.program:
         ex.close()
         raise BadToken(
-            f"the token was made from another program ({said.program}, this run of {name} is {made.program}), "
+            f"the token was made from another program ({token.program}, this run of {name} is {made.program}), "
             "or the program has changed since"
         )
     runner.ended(ex, ex.end, None)

@@ -15,25 +15,25 @@ from typing import Any
 
 from seriatim_models.explorer.errors import BadCheckpoint
 from seriatim_models.explorer.model.execution import NOBODY, Space
-from seriatim_models.explorer.search.dpor import Branch, Node, Search
+from seriatim_models.explorer.search.dpor import Branch, DporSearch, PathNode
 from seriatim_models.explorer.search.runner import Runner
 from seriatim_models.explorer.trace.counterexample import Violation
 
 VERSION = 2
 
 
-def frozen_branch(branch: Branch, space: Space) -> list[Any]:
+def serialize_branch(branch: Branch, space: Space) -> list[Any]:
     """A branch with what goes on from it: a chain of steps, then the branches at its end."""
     chain: list[Any] = []
     while True:
-        accesses = [[*_maker(space, index), mode] for index, mode in branch.print.accesses]
-        chain.append([list(space.paths[branch.tid]), branch.way, accesses])
+        accesses = [[*_maker(space, index), mode] for index, mode in branch.footprint.accesses]
+        chain.append([list(space.paths[branch.tid]), branch.alternative, accesses])
         if len(branch.children) != 1:
-            return [chain, [frozen_branch(c, space) for c in branch.children]]
+            return [chain, [serialize_branch(c, space) for c in branch.children]]
         branch = branch.children[0]
 
 
-def packed(sequences: list[list[Branch]], space: Space) -> list[Any]:
+def serialize_sequences(sequences: list[list[Branch]], space: Space) -> list[Any]:
     """Many sequences with few different steps: a table of the steps, and the sequences as places in it."""
     places: dict[tuple[int, int, int], int] = {}
     table: list[Any] = []
@@ -41,19 +41,21 @@ def packed(sequences: list[list[Branch]], space: Space) -> list[Any]:
     for sequence in sequences:
         line: list[int] = []
         for step in sequence:
-            key = (step.tid, step.way, step.print.mask)
+            key = (step.tid, step.alternative, step.footprint.mask)
             place = places.get(key)
             if place is None:
                 place = places[key] = len(table)
-                table.append(frozen_branch(Branch(step.tid, step.way, step.print), space))
+                table.append(
+                    serialize_branch(Branch(step.tid, step.alternative, step.footprint), space)
+                )
             line.append(place)
         lines.append(line)
     return [table, lines]
 
 
-def unpacked(data: list[Any], space: Space) -> list[list[Branch]]:
+def deserialize_sequences(data: list[Any], space: Space) -> list[list[Branch]]:
     """The sequences again. Equal steps are one object: copy them before changing them."""
-    table = [thawed_branch(b, space) for b in data[0]]
+    table = [deserialize_branch(b, space) for b in data[0]]
     return [[table[k] for k in line] for line in data[1]]
 
 
@@ -62,49 +64,52 @@ def _maker(space: Space, index: int) -> list[Any]:
     return [None if maker == NOBODY else list(space.paths[maker]), number]
 
 
-def thawed_branch(data: list[Any], space: Space) -> Branch:
+def deserialize_branch(data: list[Any], space: Space) -> Branch:
     """A branch from plain data."""
     chain, children = data
     branches: list[Branch] = []
-    for path, way, places in chain:
+    for path, alternative, places in chain:
         accesses = tuple(
             (space.object(NOBODY if m is None else space.at(m), number)[0], mode)
             for m, number, mode in places
         )
-        branch = Branch(space.at(path), way, space.footprint(accesses))
+        branch = Branch(space.at(path), alternative, space.footprint(accesses))
         if branches:
             branches[-1].children.append(branch)
         branches.append(branch)
-    branches[-1].children = [thawed_branch(c, space) for c in children]
+    branches[-1].children = [deserialize_branch(c, space) for c in children]
     return branches[0]
 
 
-def frozen_search(search: Search) -> dict[str, Any]:
+def serialize_search(search: DporSearch) -> dict[str, Any]:
     """A search between two executions."""
     space = search.runner.space
     return {
         "floor": search.floor,
-        "path": [frozen_branch(b, space) for b in search.path],
+        "path": [serialize_branch(b, space) for b in search.path],
         "nodes": [
             [
-                [frozen_branch(b, space) for b in node.sleep],
-                [frozen_branch(b, space) for b in node.tree],
+                [serialize_branch(b, space) for b in node.sleep],
+                [serialize_branch(b, space) for b in node.tree],
             ]
             for node in search.nodes[: len(search.path)]
         ],
     }
 
 
-def thawed_search(data: dict[str, Any], runner: Runner) -> Search:
+def deserialize_search(data: dict[str, Any], runner: Runner) -> DporSearch:
     """The search goes on where it was."""
-    search = Search(runner)
+    search = DporSearch(runner)
     space = runner.space
     search.floor = data["floor"]
-    search.path = [thawed_branch(b, space) for b in data["path"]]
+    search.path = [deserialize_branch(b, space) for b in data["path"]]
     search.nodes = [
-        Node([thawed_branch(b, space) for b in sleep], [thawed_branch(b, space) for b in tree])
+        PathNode(
+            [deserialize_branch(b, space) for b in sleep],
+            [deserialize_branch(b, space) for b in tree],
+        )
         for sleep, tree in data["nodes"]
-    ] or [Node([], [])]
+    ] or [PathNode([], [])]
     return search
 
 
@@ -140,8 +145,8 @@ def add_counts(runner: Runner, data: dict[str, Any]) -> None:
     runner.depth = max(runner.depth, data["depth"])
     runner.redundant += data["redundant"]
     runner.ends.update(data["ends"])
-    for said, n in data["outcomes"]:
-        runner.outcomes[_value(said)] += n
+    for text, n in data["outcomes"]:
+        runner.outcomes[_value(text)] += n
     if runner.seen is not None and data["seen"] is not None:
         share, names = data["seen"]
         raw = base64.b64decode(names)
@@ -160,21 +165,21 @@ def _plain(value: object) -> str:
     return repr(value)
 
 
-def _value(said: str) -> object:
+def _value(text: str) -> object:
     try:
-        value = ast.literal_eval(said)
+        value = ast.literal_eval(text)
         hash(value)
     except (ValueError, SyntaxError, TypeError):
-        return said
+        return text
     return value
 
 
-def save(path: Path, search: Search, program: str) -> None:
+def save(path: Path, search: DporSearch, program: str) -> None:
     """Write a checkpoint, whole or not at all."""
     data = {
         "checkpoint": VERSION,
         "program": program,
-        "search": frozen_search(search),
+        "search": serialize_search(search),
         "counts": counts(search.runner),
     }
     draft = path.with_name(path.name + ".draft")
@@ -182,7 +187,7 @@ def save(path: Path, search: Search, program: str) -> None:
     os.replace(draft, path)
 
 
-def load(path: Path, runner: Runner, program: str) -> Search:
+def load(path: Path, runner: Runner, program: str) -> DporSearch:
     """Go on from a checkpoint of the same program."""
     try:
         data = json.loads(path.read_text())
@@ -198,4 +203,4 @@ def load(path: Path, runner: Runner, program: str) -> Search:
         )
     add_counts(runner, data["counts"])
     runner.before = data["counts"]["seconds"]
-    return thawed_search(data["search"], runner)
+    return deserialize_search(data["search"], runner)

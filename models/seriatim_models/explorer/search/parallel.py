@@ -5,11 +5,11 @@ add to what must be looked at below the younger one. But at the *end of a wakeup
 From there on a search owes nothing to anybody: every trace that begins so is to be explored, and by it alone.
 So the ends of wakeup sequences (leaves) are what is given away.
 
-The master keeps the tree above: its nodes, the branches at each in order, and which of them are leaves.
-A worker explores below its leaf. Races with steps above the leaf are not its own: it hands the sequences back.
-The master leaves them at their node exactly as the search of one process would, with the elder siblings of the
+The coordinator keeps the tree above: its nodes, the branches at each in order, and which of them are leaves.
+A worker explores below its leaf. Races with steps above the leaf are not its own: it returns the sequences.
+The coordinator leaves them at their node exactly as the search of one process would, with the elder siblings of the
 worker's branch asleep and the younger ones as the wakeup tree; where that makes a new leaf, there is a new task.
-After a portion of executions a worker hands back its whole stack, whose open leaves become tasks for others.
+After a batch of executions a worker returns its whole stack, whose open leaves become tasks for others.
 
 So the traces are the same, each found once; the split costs processes and messages.
 
@@ -30,27 +30,27 @@ from typing import Any
 
 from seriatim_models.explorer.errors import ExplorerError, ModelBug
 from seriatim_models.explorer.model.program import Limits
-from seriatim_models.explorer.search.dpor import Branch, Node, Search
+from seriatim_models.explorer.search.dpor import Branch, DporSearch, PathNode
 from seriatim_models.explorer.search.frontier import (
     add_counts,
     counts,
-    frozen_search,
-    packed,
-    thawed_branch,
-    unpacked,
+    deserialize_branch,
+    deserialize_sequences,
+    serialize_search,
+    serialize_sequences,
 )
 from seriatim_models.explorer.search.runner import Runner
 
-PORTION = 200
-"""Executions after which a worker hands back what is left, so that others can help."""
+EXECUTIONS_PER_TASK = 200
+"""Executions after which a worker returns the rest of its task, so that others can help."""
 
-HAND = 20
-"""The same for the master, who is asked for more by the others."""
+COORDINATOR_EXECUTIONS = 20
+"""The same for the coordinator, on whom the workers wait for more."""
 
-BATCH = 32
+TASKS_PER_MESSAGE = 32
 """Most tasks in one message."""
 
-LAST_WORDS = 0.5
+GRACE = 0.5
 """Seconds to wait for what is under way when a budget has run out."""
 
 
@@ -61,23 +61,23 @@ class Split:
     processes: int = 1
     parts: int = 0
     """How many pieces of the tree were given to a process."""
-    handed_back: int = 0
+    returned: int = 0
     """Sequences that a part found for nodes above it."""
     repeated: int = 0
-    """Executions of a trace that somebody had seen."""
-    in_vain: int = 0
-    """Executions that came to nothing, because all that could go on was asleep."""
+    """Complete executions of a trace that had been seen before."""
+    blocked: int = 0
+    """Executions that were sleep-set blocked: every enabled thread was asleep."""
 
     def __str__(self) -> str:
         return (
             f"{self.processes} processes shared the search in {self.parts} parts: "
-            f"{self.repeated} executions repeated, {self.in_vain} in vain, "
-            f"{self.handed_back} sequences handed from one part to another"
+            f"{self.repeated} executions repeated, {self.blocked} sleep-set blocked, "
+            f"{self.returned} sequences sent from one part to another"
         )
 
 
-class Place:
-    """A node of the tree that the master keeps: the state after `step` at its parent."""
+class WakeupNode:
+    """A node of the tree that the coordinator keeps: the state after `step` at its parent."""
 
     __slots__ = ("asleep", "children", "leaf", "step")
 
@@ -85,91 +85,91 @@ class Place:
         self.step = step
         self.asleep = asleep
         """Who sleeps here from the start."""
-        self.children: list[Place] = []
+        self.children: list[WakeupNode] = []
         self.leaf = False
         """Whether a task began here: then all that follows is covered."""
 
-    def elders(self, child: Place) -> list[Branch]:
+    def earlier_siblings(self, child: WakeupNode) -> list[Branch]:
         """Who sleeps here while `child` is explored."""
-        elders = list(self.asleep)
+        earlier_siblings = list(self.asleep)
         for other in self.children:
             if other is child:
                 break
             assert other.step is not None
-            elders.append(other.step)
-        return elders
+            earlier_siblings.append(other.step)
+        return earlier_siblings
 
-    def add(self, step: Branch) -> Place:
+    def add(self, step: Branch) -> WakeupNode:
         """A new youngest branch."""
         sleep = list(self.asleep) + [c.step for c in self.children if c.step is not None]
-        mask = step.print.mask
-        asleep = [s for s in sleep if s.tid != step.tid and not s.print.conf & mask]
-        child = Place(Branch(step.tid, step.way, step.print), asleep)
+        mask = step.footprint.mask
+        asleep = [s for s in sleep if s.tid != step.tid and not s.footprint.conf & mask]
+        child = WakeupNode(Branch(step.tid, step.alternative, step.footprint), asleep)
         self.children.append(child)
         return child
 
 
-class Master:
+class Coordinator:
     """Gives away leaves and collects what comes back."""
 
     def __init__(self, runner: Runner) -> None:
         self.runner = runner
         self.space = runner.space
-        self.root = Place(None, [])
-        self.tasks: deque[list[Place]] = deque()
+        self.root = WakeupNode(None, [])
+        self.tasks: deque[list[WakeupNode]] = deque()
         """Each from the root to a leaf."""
         self.split = Split()
 
-    def take(self, data: dict[str, Any], way: list[Place]) -> None:
-        """What came back from the task at the end of `way`: sequences for the nodes above, and its open stack."""
+    def receive(self, data: dict[str, Any], trail: list[WakeupNode]) -> None:
+        """What came back from the task at the end of `trail`: sequences for the nodes above, and its open stack."""
         space = self.space
         depths, sequences = data["outbox"]
         self.split.parts += 1
-        self.split.handed_back += len(depths)
-        for depth, sequence in zip(depths, unpacked(sequences, space), strict=True):
-            self._insert(way[: depth + 1], way[depth + 1], sequence)
+        self.split.returned += len(depths)
+        for depth, sequence in zip(depths, deserialize_sequences(sequences, space), strict=True):
+            self._insert(trail[: depth + 1], trail[depth + 1], sequence)
         if data["search"] is None:
             return
-        path = [thawed_branch(b, space) for b in data["search"]["path"]]
-        here = way[-1]
-        trail = list(way)
-        given = len(way) - 1
+        path = [deserialize_branch(b, space) for b in data["search"]["path"]]
+        here = trail[-1]
+        trail = list(trail)
+        given = len(trail) - 1
         for depth in range(given, len(path)):
             sleep, tree = data["search"]["nodes"][depth]
             # What has been explored here is asleep from the start, for all that follows.
-            here.asleep = [thawed_branch(b, space) for b in sleep]
+            here.asleep = [deserialize_branch(b, space) for b in sleep]
             child = here.add(path[depth])
             for open_branch in tree:
-                self._plant(trail, thawed_branch(open_branch, space))
+                self._add_open_tree(trail, deserialize_branch(open_branch, space))
             here = child
             trail = [*trail, child]
         for following in path[-1].children:
-            self._plant(trail, following)
+            self._add_open_tree(trail, following)
         if not path[-1].children:
-            self._give(trail)
+            self._add_task(trail)
 
-    def _plant(self, trail: list[Place], branch: Branch) -> None:
+    def _add_open_tree(self, trail: list[WakeupNode], branch: Branch) -> None:
         """Copy an open wakeup tree to the end of `trail`, and give its leaves away."""
         trail = [*trail, trail[-1].add(branch)]
         while len(branch.children) == 1:
             branch = branch.children[0]
             trail.append(trail[-1].add(branch))
         for following in branch.children:
-            self._plant(trail, following)
+            self._add_open_tree(trail, following)
         if not branch.children:
-            self._give(trail)
+            self._add_task(trail)
 
-    def _give(self, trail: list[Place]) -> None:
+    def _add_task(self, trail: list[WakeupNode]) -> None:
         leaf = trail[-1]
         leaf.leaf = True
         if leaf.asleep:
-            raise ModelBug("somebody sleeps at the end of a wakeup sequence")
+            raise ModelBug("a step sleeps at the end of a wakeup sequence")
         self.tasks.append(trail)
 
-    def _insert(self, trail: list[Place], origin: Place, sequence: list[Branch]) -> None:
+    def _insert(self, trail: list[WakeupNode], origin: WakeupNode, sequence: list[Branch]) -> None:
         """Leave a sequence, found below `origin`, at the end of `trail`, unless something covers it."""
         here = trail[-1]
-        if any(weak_initial(s, sequence) is not None for s in here.elders(origin)):
+        if any(weak_initial(s, sequence) is not None for s in here.earlier_siblings(origin)):
             return
         rest = list(sequence)
         children = here.children[here.children.index(origin) + 1 :]
@@ -191,66 +191,68 @@ class Master:
         trail = list(trail)
         for step in rest:
             trail.append(trail[-1].add(step))
-        self._give(trail)
+        self._add_task(trail)
 
-    def lend_a_hand(self) -> None:
-        """Explore below one leaf here, not for long: there is always somebody who works, however small the parts."""
+    def explore_one_task(self) -> None:
+        """Explore below one leaf in this process, for a short while, so that it does not only wait for the workers."""
         trail = self.tasks.pop()
-        search = below(self.task(trail), self.runner, self.runner.seconds_left)
-        over = run_portion(search, HAND)
+        search = search_below(self.task(trail), self.runner, self.runner.seconds_left)
+        over = run_batch(search, COORDINATOR_EXECUTIONS)
         add_counts(self.runner, counts(search.runner))
-        self.take(answer(search, over), trail)
+        self.receive(answer(search, over), trail)
 
-    def task(self, trail: list[Place]) -> dict[str, Any]:
+    def task(self, trail: list[WakeupNode]) -> dict[str, Any]:
         """A task as plain data: a search whose floor is the leaf."""
         path = [p.step for p in trail if p.step is not None]
-        elders = [trail[d].elders(trail[d + 1]) for d in range(len(trail) - 1)]
-        return {"sequences": packed([path, *elders], self.space)}
+        earlier_siblings = [trail[d].earlier_siblings(trail[d + 1]) for d in range(len(trail) - 1)]
+        return {"sequences": serialize_sequences([path, *earlier_siblings], self.space)}
 
 
 def weak_initial(step: Branch, sequence: list[Branch]) -> int | None:
     """Can `step` come first in an execution that contains the sequence? Its place in it, -1 if it is not in it."""
-    conf = step.print.conf
+    conf = step.footprint.conf
     for k, other in enumerate(sequence):
         if other.tid == step.tid:
-            if other.way != step.way or any(s.print.mask & other.print.conf for s in sequence[:k]):
+            if other.alternative != step.alternative or any(
+                s.footprint.mask & other.footprint.conf for s in sequence[:k]
+            ):
                 return None
             return k
-    if any(s.print.mask & conf for s in sequence):
+    if any(s.footprint.mask & conf for s in sequence):
         return None
     return -1
 
 
 def explore_parallel(runner: Runner, jobs: int) -> None:
     """The search of `runner`, in `jobs` processes, of which this is one."""
-    search = Search(runner)
-    if run_portion(search, PORTION) or runner.spent:
+    search = DporSearch(runner)
+    if run_batch(search, EXECUTIONS_PER_TASK) or runner.spent:
         return
-    master = Master(runner)
-    master.split.processes = jobs
-    runner.split = master.split
-    master.take(answer(search, over=False), [master.root])
+    coordinator = Coordinator(runner)
+    coordinator.split.processes = jobs
+    runner.split = coordinator.split
+    coordinator.receive(answer(search, over=False), [coordinator.root])
     try:
-        _share(runner, master, jobs)
+        _share(runner, coordinator, jobs)
     finally:
-        master.split.repeated, master.split.in_vain = runner.redundant, runner.blocked
+        coordinator.split.repeated, coordinator.split.blocked = runner.redundant, runner.blocked
 
 
-def _share(runner: Runner, master: Master, jobs: int) -> None:
-    with Crew(runner, jobs - 1) as crew:
-        while (master.tasks or crew.busy) and not runner.over():
-            crew.employ(master)
-            if master.tasks and runner.room > sum(crew.promised.values()):
-                master.lend_a_hand()
-            for trails, answers in crew.answered(0 if master.tasks else 0.2):
+def _share(runner: Runner, coordinator: Coordinator, jobs: int) -> None:
+    with WorkerPool(runner, jobs - 1) as pool:
+        while (coordinator.tasks or pool.busy) and not runner.over():
+            pool.assign_tasks(coordinator)
+            if coordinator.tasks and runner.room > sum(pool.promised.values()):
+                coordinator.explore_one_task()
+            for trails, answers in pool.receive(0 if coordinator.tasks else 0.2):
                 for trail, data in zip(trails, answers, strict=True):
                     add_counts(runner, data["counts"])
-                    master.take(data, trail)
+                    coordinator.receive(data, trail)
             if runner.found and not runner.limits.keep_going:
                 return
         if runner.spent:
-            # What is under way was told to end now as well; it counts, though nothing is made of it.
-            for _, answers in crew.answered(within=LAST_WORDS):
+            # Tasks under way end at the same deadline; their executions count, but open no new tasks.
+            for _, answers in pool.receive(within=GRACE):
                 for data in answers:
                     add_counts(runner, data["counts"])
             return
@@ -259,13 +261,13 @@ def _share(runner: Runner, master: Master, jobs: int) -> None:
         runner.spent = f"max_steps={runner.limits.max_steps}"
 
 
-class Crew:
+class WorkerPool:
     """The processes, and what each of them is busy with."""
 
     def __init__(self, runner: Runner, jobs: int) -> None:
         self.runner = runner
         self.workers: list[tuple[Any, Connection]] = []
-        self.busy: dict[Connection, list[list[Place]]] = {}
+        self.busy: dict[Connection, list[list[WakeupNode]]] = {}
         """The leaves from which each is exploring."""
         self.idle: list[Connection] = []
         self.promised: dict[Connection, int] = {}
@@ -279,7 +281,7 @@ class Crew:
             self.workers.append((process, mine))
             self.idle.append(mine)
 
-    def __enter__(self) -> Crew:
+    def __enter__(self) -> WorkerPool:
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -288,26 +290,26 @@ class Crew:
             process.terminate()
             process.join()
 
-    def employ(self, master: Master) -> None:
+    def assign_tasks(self, coordinator: Coordinator) -> None:
         """Give tasks to all who have none: several small ones at a time where there are many, to talk less."""
         runner = self.runner
-        while master.tasks and self.idle:
+        while coordinator.tasks and self.idle:
             room = runner.room - sum(self.promised.values())
-            many = len(master.tasks) // (2 * len(self.workers))
-            number = max(1, min(BATCH, many))
-            portion = int(min((20 if many else 1) * PORTION, room))
-            if portion < 1:
+            many = len(coordinator.tasks) // (2 * len(self.workers))
+            number = max(1, min(TASKS_PER_MESSAGE, many))
+            executions = int(min((20 if many else 1) * EXECUTIONS_PER_TASK, room))
+            if executions < 1:
                 return
             connection = self.idle.pop()
             trails = [
-                master.tasks.popleft() for _ in range(number)
+                coordinator.tasks.popleft() for _ in range(number)
             ]  # the shallowest, so the largest
-            tasks = [master.task(trail) for trail in trails]
-            connection.send((tasks, portion, runner.seconds_left))
+            tasks = [coordinator.task(trail) for trail in trails]
+            connection.send((tasks, executions, runner.seconds_left))
             self.busy[connection] = trails
-            self.promised[connection] = portion
+            self.promised[connection] = executions
 
-    def answered(self, within: float) -> Iterator[tuple[list[list[Place]], list[Any]]]:
+    def receive(self, within: float) -> Iterator[tuple[list[list[WakeupNode]], list[Any]]]:
         """Those who are done, with what they say."""
         for ready in wait(list(self.busy), timeout=within):
             assert isinstance(ready, Connection)
@@ -325,23 +327,26 @@ class Crew:
             yield trails[: len(answers)], answers
 
 
-def run_portion(search: Search, executions: int) -> bool:
+def run_batch(search: DporSearch, executions: int) -> bool:
     """Run a search for so many executions, within its budget. True if it is over: all was seen, or a violation."""
     runner = search.runner
     return any(not runner.over() and search.once() for _ in range(executions))
 
 
-def answer(search: Search, over: bool) -> dict[str, Any]:
-    """What a worker says after a portion."""
+def answer(search: DporSearch, over: bool) -> dict[str, Any]:
+    """What a worker returns after a batch: counts, sequences for nodes above its leaf, and its open stack."""
     space = search.runner.space
     return {
         "counts": counts(search.runner),
-        "outbox": [[k[0] for k in search.outbox], packed(list(search.outbox.values()), space)],
-        "search": None if over else frozen_search(search),
+        "outbox": [
+            [k[0] for k in search.outbox],
+            serialize_sequences(list(search.outbox.values()), space),
+        ],
+        "search": None if over else serialize_search(search),
     }
 
 
-def below(task: dict[str, Any], parent: Runner, seconds: float | None = None) -> Search:
+def search_below(task: dict[str, Any], parent: Runner, seconds: float | None = None) -> DporSearch:
     """A search that begins at a leaf, with counts of its own."""
     limits = Limits(
         seconds=seconds,
@@ -356,30 +361,30 @@ def below(task: dict[str, Any], parent: Runner, seconds: float | None = None) ->
         count_traces=parent.seen is not None,
         space=parent.space,
     )
-    search = Search(runner)
-    path, *elders = unpacked(task["sequences"], runner.space)
+    search = DporSearch(runner)
+    path, *earlier_siblings = deserialize_sequences(task["sequences"], runner.space)
     search.floor = len(path)
-    search.path = [Branch(b.tid, b.way, b.print) for b in path]
-    search.nodes = [Node(sleep, []) for sleep in elders]
+    search.path = [Branch(b.tid, b.alternative, b.footprint) for b in path]
+    search.nodes = [PathNode(sleep, []) for sleep in earlier_siblings]
     return search
 
 
 def work(connection: Connection, parent: Runner) -> None:
     """A worker: one message with tasks after another."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the master is told, and ends its workers
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the coordinator gets it and ends its workers
     while True:
         try:
-            tasks, portion, seconds = connection.recv()
+            tasks, executions, seconds = connection.recv()
         except EOFError:
             return
         answers: Any = []
         try:
             for task in tasks:
-                search = below(task, parent, seconds)
-                over = run_portion(search, portion)
+                search = search_below(task, parent, seconds)
+                over = run_batch(search, executions)
                 answers.append(answer(search, over))
-                portion -= search.runner.executions
-        except Exception as error:  # the master raises it
+                executions -= search.runner.executions
+        except Exception as error:  # the coordinator raises it
             answers = error
         try:
             connection.send(answers)

@@ -13,14 +13,14 @@ from seriatim_models.explorer.model.program import Limits, Program, ProgramUnder
 from seriatim_models.explorer.model.world import World
 from seriatim_models.explorer.trace import termination
 from seriatim_models.explorer.trace.counterexample import Violation
-from seriatim_models.explorer.trace.foata import Names, NormalForm
+from seriatim_models.explorer.trace.foata import NormalForm, TraceSample
 from seriatim_models.explorer.trace.replay_run import follow
 
 CUT_SHORT = ("cut", "failed", "livelock")
 """Ends after which the checks of a program are not asked: it was not over."""
 
 LOOKS = 3
-"""How many executions that were cut are searched for a circle; they are long."""
+"""How many executions that were cut are searched for a cycle; they are long."""
 
 Observer = Callable[[World], object]
 
@@ -63,7 +63,7 @@ class Runner(ProgramUnderTest):
         self.steps = self.depth = 0
         self.outcomes: Counter[Any] = Counter()
         self.ends: Counter[str] = Counter()
-        self.seen: Names | None = Names() if count_traces or trace_set else None
+        self.seen: TraceSample | None = TraceSample() if count_traces or trace_set else None
         self.forms: set[NormalForm] | None = set() if trace_set else None
         self.found: list[tuple[list[tuple[int, int]], list[Violation]]] = []
         """The schedule of the first violation, and what was wrong."""
@@ -71,7 +71,7 @@ class Runner(ProgramUnderTest):
         """The schedule of the longest execution."""
         self._looks = 0
         self.spin = ""
-        """Why executions were cut, if a thread goes round in circles."""
+        """Why executions were cut, if a thread repeats the same steps."""
         self.spent = ""
         """The budget that ran out."""
         self.exhausted = False
@@ -88,7 +88,7 @@ class Runner(ProgramUnderTest):
         """Seconds spent before this process took over, when going on from a checkpoint."""
         self._deadline = None if limits.seconds is None else self.started + limits.seconds
         self._progress = progress
-        self._told = self.started
+        self._reported = self.started
 
     def judge(self, ex: Execution, end: str) -> list[Violation]:
         """Run the checks of an execution that has ended."""
@@ -106,20 +106,22 @@ class Runner(ProgramUnderTest):
             checks = list(ex.world.checks)
             for check in checks:
                 try:
-                    said = check()
+                    message = check()
                 except AssertionError as error:
-                    said = str(error) or f"{getattr(check, '__name__', 'check')}: assertion failed"
-                if said is not None:
-                    wrong.append(Violation("property", said))
+                    message = (
+                        str(error) or f"{getattr(check, '__name__', 'check')}: assertion failed"
+                    )
+                if message is not None:
+                    wrong.append(Violation("property", message))
         if self.on_execution is not None:
             try:
-                said = self.on_execution(ex.world)
+                message = self.on_execution(ex.world)
             except AssertionError as error:
-                said = str(error) or "assertion failed"
-            if said is not None:
-                wrong.append(Violation("property", said))
+                message = str(error) or "assertion failed"
+            if message is not None:
+                wrong.append(Violation("property", message))
         if end in termination.STUCK and not self.setting.stuck_ok:
-            why = str(ex.circle) if end == "livelock" else termination.explain(ex)
+            why = str(ex.cycle) if end == "livelock" else termination.explain(ex)
             wrong.append(Violation(end, why))
         return wrong
 
@@ -130,7 +132,7 @@ class Runner(ProgramUnderTest):
             self.depth = ex.steps
             self.deepest = ex.schedule
         if end == "cut":
-            end = self._look_for_circle(ex)
+            end = self._look_for_cycle(ex)
         self.ends[end] += 1
         if end == "blocked":
             self.blocked += 1
@@ -155,7 +157,7 @@ class Runner(ProgramUnderTest):
         ex.close()
         return bool(self.found) and not self.limits.keep_going
 
-    def _look_for_circle(self, ex: Execution) -> str:
+    def _look_for_cycle(self, ex: Execution) -> str:
         """Whether a cut execution was a livelock."""
         if self._looks >= LOOKS:
             return "cut"
@@ -164,9 +166,9 @@ class Runner(ProgramUnderTest):
         if again is None:
             return "cut"
         again.close()
-        ex.circle = again.circle
-        if again.circle is not None and not self.spin:
-            self.spin = str(again.circle)
+        ex.cycle = again.cycle
+        if again.cycle is not None and not self.spin:
+            self.spin = str(again.cycle)
         return again.end
 
     def over(self) -> bool:
@@ -180,8 +182,8 @@ class Runner(ProgramUnderTest):
             if self._deadline is not None and now >= self._deadline:
                 self.spent = f"seconds={limits.seconds}"
                 return True
-            if self._progress is not None and now - self._told >= 0.5:
-                self._told = now
+            if self._progress is not None and now - self._reported >= 0.5:
+                self._reported = now
                 self._progress(self)
         return False
 

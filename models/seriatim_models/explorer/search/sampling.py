@@ -4,7 +4,7 @@
 - `Pct`: probabilistic concurrency testing (Burckhardt, Kothari, Musuvathi & Nagarakatte, ASPLOS 2010).
   Threads get random priorities, the highest goes, and at d-1 random steps the running thread drops to the bottom.
   A bug that needs d ordered events, in a program of n threads and k steps, is found by one run with probability
-  at least 1 / (n * k**(d-1)). The bound assumes that n and k are right: they are the largest seen so far, and said.
+  at least 1 / (n * k**(d-1)). The bound assumes that n and k are right: they are the largest seen so far.
 - `Pos`: partial order sampling (Yuan, Yang & Gu, CAV 2018). Every announced operation has a random priority, the
   highest goes, and what conflicts with it draws again. Spreads better over traces than a walk over schedules.
 """
@@ -17,7 +17,7 @@ from collections.abc import Callable
 from seriatim_models.explorer.model.execution import Execution
 from seriatim_models.explorer.model.operations import Thread
 from seriatim_models.explorer.search.runner import Runner
-from seriatim_models.explorer.trace.foata import Levels
+from seriatim_models.explorer.trace.foata import FoataLevels
 from seriatim_models.explorer.trace.termination import classify
 
 Pick = Callable[[Execution, list[Thread]], Thread]
@@ -26,7 +26,7 @@ RUNS = 1000
 """Executions of a walk that was given no budget."""
 
 
-class Walk:
+class SamplingStrategy:
     """What the walks have in common."""
 
     def __init__(self, seed: int = 0, *, real_time: bool = False) -> None:
@@ -45,7 +45,7 @@ class Walk:
         while not runner.over():
             ex = runner.fresh()
             try:
-                levels = Levels(ex) if runner.seen is not None else None
+                levels = FoataLevels(ex) if runner.seen is not None else None
                 end = self._one(ex, runner, chance, levels)
                 if levels is not None and runner.forms is not None and end not in ("cut", "failed"):
                     runner.forms.add(levels.form())
@@ -57,37 +57,37 @@ class Walk:
                 break
 
     def _one(
-        self, ex: Execution, runner: Runner, chance: random.Random, levels: Levels | None
+        self, ex: Execution, runner: Runner, chance: random.Random, levels: FoataLevels | None
     ) -> str:
         pick = self.picker(runner, chance)
         limits = runner.limits
         while True:
-            able = ex.able()
-            if not able:
+            enabled = ex.enabled()
+            if not enabled:
                 return classify(ex)
             early = limits.stop(ex)
             if early:
                 return early
-            thread = pick(ex, able) if len(able) > 1 else able[0]
-            ways = thread.op.ways()  # type: ignore[union-attr]
-            way = chance.randrange(ways) if ways > 1 else 0
+            thread = pick(ex, enabled) if len(enabled) > 1 else enabled[0]
+            alternatives = thread.op.alternatives()  # type: ignore[union-attr]
+            alternative = chance.randrange(alternatives) if alternatives > 1 else 0
             if levels is not None:
-                levels.before(thread, way)
-            ex.step(thread, way)
+                levels.before(thread, alternative)
+            ex.step(thread, alternative)
 
     def picker(self, runner: Runner, chance: random.Random) -> Pick:
         raise NotImplementedError
 
 
-class Random(Walk):
+class Random(SamplingStrategy):
     """A uniform random walk over schedules."""
 
     def picker(self, runner: Runner, chance: random.Random) -> Pick:
         fraction = chance.random
-        return lambda ex, able: able[int(fraction() * len(able))]
+        return lambda ex, enabled: enabled[int(fraction() * len(enabled))]
 
 
-class Pct(Walk):
+class Pct(SamplingStrategy):
     """Probabilistic concurrency testing for bugs of depth `depth`."""
 
     def __init__(self, depth: int = 3, seed: int = 0, *, real_time: bool = False) -> None:
@@ -109,44 +109,44 @@ class Pct(Walk):
         changes = {chance.randrange(length): -1.0 - c for c in range(self.depth - 1)}
         spins = [0, -1]
 
-        def pick(ex: Execution, able: list[Thread]) -> Thread:
-            for t in able:
+        def pick(ex: Execution, enabled: list[Thread]) -> Thread:
+            for t in enabled:
                 if t.tid not in priority:
                     priority[t.tid] = chance.random()
             self.threads = max(self.threads, len(priority))
-            best = max(able, key=lambda t: priority[t.tid])
+            best = max(enabled, key=lambda t: priority[t.tid])
             low = changes.pop(ex.steps, None)
             spins[0] = spins[0] + 1 if spins[1] == best.tid else 0
             spins[1] = best.tid
             if low is None and spins[0] > 2 * length + 50:
                 low = (
                     min(priority.values()) - 1
-                )  # it spins: somebody else must go, or nothing ever ends
+                )  # it spins: another thread must go, or the execution never ends
                 spins[0] = 0
             if low is not None:
                 priority[best.tid] = low
-                best = max(able, key=lambda t: priority[t.tid])
+                best = max(enabled, key=lambda t: priority[t.tid])
             return best
 
         return pick
 
 
-class Pos(Walk):
+class Pos(SamplingStrategy):
     """Partial order sampling."""
 
     def picker(self, runner: Runner, chance: random.Random) -> Pick:
         priority: dict[int, float] = {}
 
-        def pick(ex: Execution, able: list[Thread]) -> Thread:
-            for t in able:
+        def pick(ex: Execution, enabled: list[Thread]) -> Thread:
+            for t in enabled:
                 if t.tid not in priority:
                     priority[t.tid] = chance.random()
-            best = max(able, key=lambda t: priority[t.tid])
-            print = best.op.touch()  # type: ignore[union-attr]
+            best = max(enabled, key=lambda t: priority[t.tid])
+            footprint = best.op.touch()  # type: ignore[union-attr]
             del priority[best.tid]
-            if print.mask:
-                for t in able:
-                    if t is not best and t.op.touch().conf & print.mask:  # type: ignore[union-attr]
+            if footprint.mask:
+                for t in enabled:
+                    if t is not best and t.op.touch().conf & footprint.mask:  # type: ignore[union-attr]
                         priority.pop(t.tid, None)
             return best
 

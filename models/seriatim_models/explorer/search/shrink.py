@@ -18,7 +18,7 @@ from seriatim_models.explorer.model.execution import Execution
 from seriatim_models.explorer.search.bounded import schedules
 from seriatim_models.explorer.search.runner import Runner
 from seriatim_models.explorer.trace.counterexample import Schedule, Violation
-from seriatim_models.explorer.trace.foata import Levels
+from seriatim_models.explorer.trace.foata import FoataLevels
 from seriatim_models.explorer.trace.replay_run import follow
 
 Size = tuple[int, int]
@@ -78,12 +78,12 @@ class Shrinker:
             found: list[Schedule] = []
 
             def ended(
-                ex: Execution, end: str, forms: Levels | None, found: list[Schedule] = found
+                ex: Execution, end: str, forms: FoataLevels | None, found: list[Schedule] = found
             ) -> bool:
                 self.budget -= 1
                 try:
                     if end != "cut" and len(ex.schedule) < self.size[1] + (not found) * (1 << 20):
-                        ex.world.rehearsal = True
+                        ex.world.is_replay = True
                         if any(v.key == self.key for v in self.runner.judge(ex, end)):
                             found.append(list(ex.schedule))
                 finally:

@@ -8,7 +8,7 @@ from html import escape
 from seriatim_models.explorer.model.world import Record
 
 Schedule = list[tuple[int, int]]
-"""The steps of an execution: (number of the thread in order of creation, way)."""
+"""The steps of an execution: (number of the thread in order of creation, alternative)."""
 
 NARROW = 14
 """No column is narrower."""
@@ -35,7 +35,7 @@ class Step:
 class Violation:
     """Something wrong in one execution.
 
-    `kind` is ``property`` (a check said so), ``error`` (the program raised) or an end of `ends.STUCK`.
+    `kind` is ``property`` (a check failed), ``error`` (the program raised) or an end of `termination.STUCK`.
     """
 
     kind: str
@@ -48,7 +48,7 @@ class Violation:
 
     @property
     def key(self) -> str:
-        """What two violations must share to be the same mistake: their kind, and the first word said (an id)."""
+        """What two violations of the same mistake share: their kind, and the first word of the message (an id)."""
         words = str(self.what).split(None, 1)
         return (
             f"{self.kind} {words[0].rstrip(':')}"
@@ -128,8 +128,8 @@ def _text(case: Counterexample, width: int = 120) -> str:
     ]
     lines.append(_row(" " * number, threads, widths))
     lines.append("-" * number + "-+-" + "-+-".join("-" * w for w in widths))
-    for mark, at, said in cells:
-        for k, part in enumerate(_wrapped(said, widths[at])):
+    for mark, at, text in cells:
+        for k, part in enumerate(_wrapped(text, widths[at])):
             row = [""] * len(threads)
             row[at] = part
             lines.append(_row((mark if k == 0 else "").rjust(number), row, widths).rstrip())
@@ -166,14 +166,14 @@ def _row(mark: str, cells: list[str], widths: list[int]) -> str:
     return mark + " | " + " | ".join(c.ljust(w) for c, w in zip(cells, widths, strict=True))
 
 
-def _wrapped(said: str, width: int) -> list[str]:
+def _wrapped(text: str, width: int) -> list[str]:
     parts: list[str] = []
-    while len(said) > width:
-        cut = said.rfind(" ", 1, width + 1)
+    while len(text) > width:
+        cut = text.rfind(" ", 1, width + 1)
         cut = cut if cut > width // 2 else width
-        parts.append(said[:cut].rstrip())
-        said = "    " + said[cut:].lstrip() if width > NARROW else said[cut:].lstrip()
-    return [*parts, said]
+        parts.append(text[:cut].rstrip())
+        text = "    " + text[cut:].lstrip() if width > NARROW else text[cut:].lstrip()
+    return [*parts, text]
 
 
 def _html(case: Counterexample) -> str:
@@ -182,9 +182,9 @@ def _html(case: Counterexample) -> str:
     rows: list[str] = []
     for step in case.events:
         column = threads.index(_column(step))
-        said = escape(step.op) + (f" <b>{escape(step.result)}</b>" if step.result else "")
-        said += "".join(f"<br><i>{escape(_record(r.ev, r.args))}</i>" for r in step.records)
-        cells = "".join(f"<td>{said if k == column else ''}</td>" for k in range(len(threads)))
+        text = escape(step.op) + (f" <b>{escape(step.result)}</b>" if step.result else "")
+        text += "".join(f"<br><i>{escape(_record(r.ev, r.args))}</i>" for r in step.records)
+        cells = "".join(f"<td>{text if k == column else ''}</td>" for k in range(len(threads)))
         kind = ' class="preempts"' if step.preempts else ""
         rows.append(f"<tr{kind}><th>{step.n}</th>{cells}</tr>")
     head = "".join(f"<th>{escape(name)}</th>" for name in threads)
@@ -198,6 +198,6 @@ def _html(case: Counterexample) -> str:
         "tr.preempts td,tr.preempts th{border-top:2px solid #c60}i{color:#666}code{word-break:break-all}"
         f"</style><h1>{escape(case.program or 'program')}</h1><p>{escape(_headline(case))}</p><ul>{wrong}</ul>"
         f"<table><thead><tr><th></th>{head}</tr></thead><tbody>{''.join(rows)}</tbody></table>"
-        f"<p>A line above a step marks a preemption.</p>"
+        f"<p>A line above a step hashes a preemption.</p>"
         f"<p>Replay: <code>{escape(case.replay)}</code></p></html>"
     )

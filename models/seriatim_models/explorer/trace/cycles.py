@@ -1,4 +1,4 @@
-"""Going round in circles: why an execution has no end.
+"""Cycle detection: why an execution has no end.
 
 An execution that reached the bound on steps is looked at once more from its end.
 If its last steps are the same few over and over, with the same results, then nothing changes any more.
@@ -15,14 +15,14 @@ from dataclasses import dataclass
 from seriatim_models.explorer.trace.counterexample import Step
 
 SPINS = 10
-"""How often one thread must have repeated its last steps to be said to spin."""
+"""How often one thread must have repeated its last steps to count as spinning."""
 
 ROUNDS = 3
-"""How often the same steps must have been repeated at the end to be called a circle."""
+"""How often the same steps must have been repeated at the end to count as a cycle."""
 
 
 @dataclass(frozen=True)
-class Circle:
+class Cycle:
     """The steps that repeat at the end."""
 
     period: int
@@ -41,8 +41,8 @@ class Circle:
         )
 
 
-def circle(log: Sequence[Step], able: Sequence[str]) -> Circle | None:
-    """The circle at the end of an execution, in which the threads `able` could still go."""
+def find_cycle(log: Sequence[Step], enabled: Sequence[str]) -> Cycle | None:
+    """The cycle at the end of an execution in which the threads `enabled` could still go, or None."""
     signs = [(s.thread, s.op, s.result) for s in log]
     n = len(signs)
     for period in range(1, n // ROUNDS + 1):
@@ -57,21 +57,21 @@ def circle(log: Sequence[Step], able: Sequence[str]) -> Circle | None:
             continue
         tail = signs[n - period :]
         threads = tuple(dict.fromkeys(s[0] for s in tail))
-        fair = set(able) <= set(threads)
+        fair = set(enabled) <= set(threads)
         if len(threads) == 1 and not fair:
-            longer = _fair(signs, able)
+            longer = _fair(signs, enabled)
             if longer is not None:
                 return longer
-        return Circle(period, rounds, threads, _said(tail), fair)
+        return Cycle(period, rounds, threads, _described(tail), fair)
     return _spinning(signs)
 
 
-def _said(signs: list[tuple[str, str, str]]) -> tuple[str, ...]:
-    return tuple(dict.fromkeys(f"{op} -> {said}" if said else op for _, op, said in signs))
+def _described(signs: list[tuple[str, str, str]]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(f"{op} -> {result}" if result else op for _, op, result in signs))
 
 
-def _spinning(signs: list[tuple[str, str, str]]) -> Circle | None:
-    """A thread that did the same over and over, while others went their way."""
+def _spinning(signs: list[tuple[str, str, str]]) -> Cycle | None:
+    """A thread that did the same over and over, while others did something else."""
     for thread in dict.fromkeys(s[0] for s in reversed(signs)):
         own = [s for s in signs if s[0] == thread]
         for period in range(1, len(own) // SPINS + 1):
@@ -81,13 +81,13 @@ def _spinning(signs: list[tuple[str, str, str]]) -> Circle | None:
             ):
                 rounds += 1
             if rounds >= SPINS:
-                return Circle(period, rounds, (thread,), _said(own[-period:]), False)
+                return Cycle(period, rounds, (thread,), _described(own[-period:]), False)
     return None
 
 
-def spun(log: Sequence[Step]) -> Circle | None:
-    """The longest stretch in which one thread did the same over and over, wherever it is."""
-    best: Circle | None = None
+def longest_spin(log: Sequence[Step]) -> Cycle | None:
+    """The longest run of steps in which one thread did the same over and over, wherever it is."""
+    best: Cycle | None = None
     for thread in dict.fromkeys(s.thread for s in log):
         own = [(s.thread, s.op, s.result) for s in log if s.thread == thread]
         for period in range(1, len(own) // SPINS + 1):
@@ -96,19 +96,19 @@ def spun(log: Sequence[Step]) -> Circle | None:
                 same = same + 1 if own[k] == own[k - period] else 0
                 rounds = same // period + 1
                 if rounds >= SPINS and (best is None or rounds > best.rounds):
-                    said = _said(own[k - period + 1 : k + 1])
-                    best = Circle(period, rounds, (thread,), said, False)
+                    result = _described(own[k - period + 1 : k + 1])
+                    best = Cycle(period, rounds, (thread,), result, False)
     return best
 
 
-def _fair(signs: list[tuple[str, str, str]], able: Sequence[str]) -> Circle | None:
+def _fair(signs: list[tuple[str, str, str]], enabled: Sequence[str]) -> Cycle | None:
     """One thread at the very end, but perhaps all take their turn at repeating what each repeats."""
     n = len(signs)
     half = signs[n // 2 :]
     by_thread: dict[str, list[tuple[str, str]]] = {}
-    for thread, op, said in half:
-        by_thread.setdefault(thread, []).append((op, said))
-    if not set(able) <= by_thread.keys():
+    for thread, op, result in half:
+        by_thread.setdefault(thread, []).append((op, result))
+    if not set(enabled) <= by_thread.keys():
         return None
     steps: list[str] = []
     period = 0
@@ -117,6 +117,6 @@ def _fair(signs: list[tuple[str, str, str]], able: Sequence[str]) -> Circle | No
         if own is None:
             return None
         period += own
-        steps += [f"{op} -> {said}" if said else op for op, said in did[:own]]
+        steps += [f"{op} -> {result}" if result else op for op, result in did[:own]]
     rounds = min(len(did) for did in by_thread.values())
-    return Circle(period, rounds, tuple(by_thread), tuple(dict.fromkeys(steps)), True)
+    return Cycle(period, rounds, tuple(by_thread), tuple(dict.fromkeys(steps)), True)

@@ -6,8 +6,8 @@ a step lies on level 1 + the highest level of the steps before it that it depend
 Steps of one level are pairwise independent, so a level is a set,
 and two executions are equivalent exactly if their sequences of levels are equal (Cartier & Foata 1969).
 
-As a program is deterministic but for its schedule and its choices, a step is named by its thread and its way.
-For counting, a normal form is a sum of 128-bit hashes, one for each (thread, level, way):
+As a program is deterministic but for its schedule and its choices, a step is named by its thread and its alternative.
+For counting, a normal form is a sum of 128-bit hashes, one for each (thread, level, alternative):
 it grows step by step, and two different forms have one sum with probability 2**-128.
 """
 
@@ -21,23 +21,23 @@ from seriatim_models.explorer.model.operations import ADD, READ, WRITE, Thread
 MASK = (1 << 128) - 1
 
 NormalForm = tuple[tuple[tuple[tuple[int, ...], int], ...], ...]
-"""Levels; in each the sorted (path of the thread, way)."""
+"""FoataLevels; in each the sorted (path of the thread, alternative)."""
 
 
-class Levels:
-    """Follows one execution. Call `before` with a thread and its way before each step."""
+class FoataLevels:
+    """Follows one execution. Call `before` with a thread and its alternative before each step."""
 
-    __slots__ = ("_ex", "_objects", "levels", "sum", "tids", "ways")
+    __slots__ = ("_ex", "_objects", "alternatives", "levels", "sum", "tids")
 
     def __init__(self, ex: Execution) -> None:
         self._ex = ex
         self._objects: dict[int, list[int]] = {}
         self.levels: list[int] = []
         self.tids: list[int] = []
-        self.ways: list[int] = []
+        self.alternatives: list[int] = []
         self.sum = 0
 
-    def before(self, thread: Thread, way: int) -> None:
+    def before(self, thread: Thread, alternative: int) -> None:
         op = thread.op
         assert op is not None
         level = 0
@@ -62,17 +62,17 @@ class Levels:
                 tops[mode] = level
         self.levels.append(level)
         self.tids.append(thread.tid)
-        self.ways.append(way)
-        self.sum += self._ex.space.marks[thread.tid, level, way]
+        self.alternatives.append(alternative)
+        self.sum += self._ex.space.hashes[thread.tid, level, alternative]
 
     def digest(self) -> bytes:
         return digest_of(self.sum)
 
     def form(self) -> NormalForm:
-        return normal_form(self._ex, self.tids, self.ways, self.levels)
+        return normal_form(self._ex, self.tids, self.alternatives, self.levels)
 
 
-class Names:
+class TraceSample:
     """The traces that were seen, counted in bounded memory.
 
     All names are kept while there are few. Beyond `most` only those are kept that begin with a 0 bit, then with two,
@@ -102,7 +102,7 @@ class Names:
         return int.from_bytes(name[:8], "big") >> (64 - self._bits) != 0
 
     def met(self, name: bytes) -> bool:
-        """Remember a trace. Whether it was met before, as far as can be said."""
+        """Remember a trace. Whether it was met before, as far as the sample can tell."""
         if self._bits and self._falls_out(name):
             return False
         if name in self.kept:
@@ -114,7 +114,7 @@ class Names:
         return False
 
     def join(self, names: Iterable[bytes], share: int) -> int:
-        """Add what another has kept; how many of these were met before, as far as can be said."""
+        """Add what another has kept; how many of these were met before, as far as the sample can tell."""
         while self.share < share:
             self._bits += 1
             self.kept = {n for n in self.kept if not self._falls_out(n)}
@@ -126,10 +126,12 @@ def digest_of(total: int) -> bytes:
     return (total & MASK).to_bytes(16, "big")
 
 
-def normal_form(ex: Execution, tids: list[int], ways: list[int], levels: list[int]) -> NormalForm:
+def normal_form(
+    ex: Execution, tids: list[int], alternatives: list[int], levels: list[int]
+) -> NormalForm:
     """The normal form itself, for tests and for people."""
     paths = ex.space.paths
     stack: list[list[tuple[tuple[int, ...], int]]] = [[] for _ in range(max(levels, default=0))]
-    for tid, way, level in zip(tids, ways, levels, strict=True):
-        stack[level - 1].append((paths[tid], way))
+    for tid, alternative, level in zip(tids, alternatives, levels, strict=True):
+        stack[level - 1].append((paths[tid], alternative))
     return tuple(tuple(sorted(level)) for level in stack)

@@ -8,7 +8,7 @@ from seriatim_models.explorer.model.operations import Spawn, Thread, Wait, shown
 from seriatim_models.explorer.model.program import ProgramUnderTest
 from seriatim_models.explorer.trace import replay_token
 from seriatim_models.explorer.trace.counterexample import Counterexample, Schedule, Step, Violation
-from seriatim_models.explorer.trace.cycles import circle
+from seriatim_models.explorer.trace.cycles import find_cycle
 from seriatim_models.explorer.trace.termination import STUCK, classify, explain
 
 
@@ -23,14 +23,14 @@ def follow(
     """
     ex = tested.fresh(log=True)
     try:
-        ex.world.rehearsal = True
+        ex.world.is_replay = True
         log: list[Step] = ex.log if ex.log is not None else []
         last: Thread | None = None
         turns = 0
         at = 0
         while True:
-            able = ex.able()
-            if not able:
+            enabled = ex.enabled()
+            if not enabled:
                 ex.end = classify(ex)
                 break
             early = tested.limits.stop(ex)
@@ -39,26 +39,26 @@ def follow(
             if early:
                 ex.end = early
                 if early == "cut":
-                    ex.circle = circle(log, [t.name for t in able])
-                    owed = any(not t.daemon for t in able)
-                    if ex.circle is not None and ex.circle.fair and owed:
+                    ex.cycle = find_cycle(log, [t.name for t in enabled])
+                    owed = any(not t.daemon for t in enabled)
+                    if ex.cycle is not None and ex.cycle.fair and owed:
                         ex.end = "livelock"
                 break
             thread = None
             while at < len(schedule):
-                number, way = schedule[at]
+                number, alternative = schedule[at]
                 at += 1
                 found = ex.order[number] if number < len(ex.order) else None
-                if found in able and found is not None and way < _ways(found):
+                if found in enabled and found is not None and alternative < _alternatives(found):
                     thread = found
                     break
                 if not lenient:
                     ex.close()
                     return None
             if thread is None:
-                thread, way = going_on(able, last, turns, patience), 0
+                thread, alternative = going_on(enabled, last, turns, patience), 0
             turns = turns + 1 if thread is last else 1
-            log.append(_taken(ex, thread, way, last is not None and last in able))
+            log.append(_taken(ex, thread, alternative, last is not None and last in enabled))
             if not thread.virtual:
                 last = thread
         ex.finish(ex.end)
@@ -68,18 +68,18 @@ def follow(
         raise
 
 
-def _ways(thread: Thread) -> int:
-    return thread.op.ways() if thread.op is not None else 0
+def _alternatives(thread: Thread) -> int:
+    return thread.op.alternatives() if thread.op is not None else 0
 
 
-def _taken(ex: Execution, thread: Thread, way: int, last_could: bool) -> Step:
+def _taken(ex: Execution, thread: Thread, alternative: int, last_could: bool) -> Step:
     """Take a step and say what it was."""
     op = thread.op
     assert op is not None
-    said = op.describe()
+    description = op.describe()
     records = len(ex.world.records)
     previous = ex.log[-1].thread if ex.log else thread.name
-    result = ex.step(thread, way)
+    result = ex.step(thread, alternative)
     if isinstance(op, Spawn):
         shows = str(result.name)
     elif result is None or isinstance(op, Wait):
@@ -87,7 +87,9 @@ def _taken(ex: Execution, thread: Thread, way: int, last_could: bool) -> Step:
     else:
         shows = shown(result)
     preempts = last_could and previous != thread.name and not thread.virtual
-    return Step(ex.steps, thread.name, said, shows, preempts, tuple(ex.world.records[records:]))
+    return Step(
+        ex.steps, thread.name, description, shows, preempts, tuple(ex.world.records[records:])
+    )
 
 
 def counterexample(
@@ -110,7 +112,7 @@ def counterexample(
         ex.end,
         [t.name for t in ex.order[1:] if not t.virtual],
         list(ex.world.records),
-        0 if ex.circle is None else ex.circle.period,
+        0 if ex.cycle is None else ex.cycle.period,
     )
     ex.close()
     return made

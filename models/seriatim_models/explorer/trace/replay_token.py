@@ -3,7 +3,7 @@
 ``sr1.<program>.<setting>.<schedule>.<check>``: the version;
 a hash of the program's name and of the operations that it did under this schedule;
 the setting (real time, time-outs, spurious wake-ups);
-the steps as (thread in order of creation, way), run lengths coded; a check sum against typing errors.
+the steps as (thread in order of creation, alternative), run lengths coded; a check sum against typing errors.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ VERSION = "sr1"
 
 @dataclass(frozen=True)
 class Replayable:
-    """What a token says."""
+    """What a replay token holds."""
 
     program: str
     """Hash of the program's name and of what it did."""
@@ -40,29 +40,29 @@ def program_hash(name: str, operations: Iterable[str]) -> str:
     return digest.hexdigest()
 
 
-def write(said: Replayable) -> str:
-    """The token."""
+def write(replay: Replayable) -> str:
+    """The replay token of a schedule, as text."""
     data = bytearray()
     runs: list[list[int]] = []
-    for thread, way in said.schedule:
-        if runs and way == 0 and runs[-1][0] == thread and runs[-1][1] == 0:
+    for thread, alternative in replay.schedule:
+        if runs and alternative == 0 and runs[-1][0] == thread and runs[-1][1] == 0:
             runs[-1][2] += 1
         else:
-            runs.append([thread, way, 1])
-    for thread, way, length in runs:
-        # One number each: lengths where the way is 0, ways (odd) where it is not.
+            runs.append([thread, alternative, 1])
+    for thread, alternative, length in runs:
+        # One number each: lengths where the alternative is 0, alternatives (odd) where it is not.
         _number(data, thread)
-        _number(data, (length - 1) * 2 if way == 0 else way * 2 + 1)
+        _number(data, (length - 1) * 2 if alternative == 0 else alternative * 2 + 1)
     packed = zlib.compress(bytes(data), 9)
     body = b"z" + packed if len(packed) < len(data) else b"r" + bytes(data)
     text = base64.urlsafe_b64encode(body).decode().rstrip("=")
-    setting = f"{'r' if said.real_time else 'n'}{said.timeouts}-{said.spurious}"
-    front = f"{VERSION}.{said.program}.{setting}.{text}"
+    setting = f"{'r' if replay.real_time else 'n'}{replay.timeouts}-{replay.spurious}"
+    front = f"{VERSION}.{replay.program}.{setting}.{text}"
     return f"{front}.{_sum(front)}"
 
 
 def read(token: str) -> Replayable:
-    """What a token says; `BadToken` if it says nothing."""
+    """The contents of a replay token; raises `BadToken` if it cannot be read."""
     token = token.strip()
     parts = token.split(".")
     if not parts or not parts[0].startswith("sr"):

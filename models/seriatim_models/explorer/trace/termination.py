@@ -2,17 +2,17 @@
 
 - ``finished``: every thread ended;
 - ``quiescent``: only daemons still wait, and they may;
-- ``deadlock``: threads wait for each other in a circle of locks and joins, or for a lock that nobody will release;
+- ``deadlock``: threads wait for each other in a cycle of locks and joins, or for a lock that nobody will release;
 - ``lost wake-up``: a thread sleeps on a condition and nobody is left who could notify it;
 - ``starved``: a thread waits for a permit that nobody will give;
 - ``waiting``: what still waits has a time limit whose budget is spent: no error, only the end of what was looked at;
-- ``livelock``: the threads go round in a circle of steps that changes nothing (see `circles`);
+- ``livelock``: the threads repeat a cycle of steps that changes nothing (see `cycles`);
 - ``cut``: the bound on steps was reached; ``failed``: a thread raised an exception; ``blocked``: sleep-set blocked.
 """
 
 from __future__ import annotations
 
-from seriatim_models.explorer.model.execution import Execution, Missed
+from seriatim_models.explorer.model.execution import Execution, Notification
 from seriatim_models.explorer.model.operations import Acquire, Join, Permit, Reacquire, Thread
 
 STUCK = ("deadlock", "lost wake-up", "starved", "livelock")
@@ -64,16 +64,16 @@ def _next(thread: Thread) -> Thread | None:
 
 
 def explain(ex: Execution) -> str:
-    """Who waits for what; the circle, if there is one; the last notify that missed a sleeper."""
+    """Who waits for what; the cycle, if there is one; the last notify that missed a sleeper."""
     waiting = [t for t in ex.threads if not t.done and not t.virtual]
     lines = [
-        f"{t.name} {t.op.waits_for() if t.op is not None else 'is gone'}"
+        f"{t.name} {t.op.waits_for() if t.op is not None else 'has ended'}"
         + (" (a daemon)" if t.daemon else "")
         for t in waiting
     ]
-    circle = _circle(waiting)
-    if circle:
-        lines.append("the circle: " + " -> ".join(t.name for t in [*circle, circle[0]]))
+    cycle = _wait_cycle(waiting)
+    if cycle:
+        lines.append("the cycle: " + " -> ".join(t.name for t in [*cycle, cycle[0]]))
     for t in waiting:
         op = t.op
         if isinstance(op, Reacquire) and op.woken is None:
@@ -86,7 +86,7 @@ def explain(ex: Execution) -> str:
 def _missed(ex: Execution, waiter: Thread, op: Reacquire) -> str:
     condition = op.condition
     slept = waiter.last + 1
-    notifies: list[Missed] = [m for m in ex.notifies if m.condition is condition]
+    notifies: list[Notification] = [m for m in ex.notifies if m.condition is condition]
     if not notifies:
         return f"{condition.name} was never notified"
     last = notifies[-1]
@@ -104,7 +104,7 @@ CHANGES = (".set(", ".compare_and_set(", ".get_and_set(", ".get_and_add(", ".add
 """Operations on cells that may leave something to be done."""
 
 
-def _work(ex: Execution, notify: Missed) -> str:
+def _work(ex: Execution, notify: Notification) -> str:
     """What the notify was about: the last thing that its thread changed before it."""
     for step in reversed((ex.log or [])[: notify.step]):
         if step.thread == notify.by and any(change in step.op for change in CHANGES):
@@ -112,7 +112,7 @@ def _work(ex: Execution, notify: Missed) -> str:
     return ""
 
 
-def _circle(waiting: list[Thread]) -> list[Thread]:
+def _wait_cycle(waiting: list[Thread]) -> list[Thread]:
     for start in waiting:
         seen: list[Thread] = []
         t: Thread | None = start

@@ -1,6 +1,6 @@
 """One exhaustive search over executors: the same traces as in one process, each found once.
 
-The driver is the master of `explorer.parallel`: it keeps the tree and gives away leaves. What a task does is explore
+The driver is the coordinator of `explorer.parallel`: it keeps the tree and gives away leaves. A task explores
 below a leaf for a while; then it hands back what it left open, and what it found for nodes above. Tasks are items of a
 campaign (`Item.part`), so one that hangs or dies is a result, and the search goes on: the part is asked for again, up
 to the execution that was its end. What is below that one is lost, and the search is not exhausted.
@@ -29,9 +29,15 @@ from pyspark.sql import SparkSession
 
 from seriatim_models.explorer.model.guard import guarded
 from seriatim_models.explorer.model.program import Limits, Setting
-from seriatim_models.explorer.search.dpor import Node, Search
+from seriatim_models.explorer.search.dpor import DporSearch, PathNode
 from seriatim_models.explorer.search.frontier import add_counts
-from seriatim_models.explorer.search.parallel import PORTION, Master, Place, answer, below
+from seriatim_models.explorer.search.parallel import (
+    EXECUTIONS_PER_TASK,
+    Coordinator,
+    WakeupNode,
+    answer,
+    search_below,
+)
 from seriatim_models.explorer.search.runner import Runner
 from seriatim_models.explorer.search.shrink import Shrinker
 from seriatim_models.explorer.trace.replay_run import counterexample
@@ -103,11 +109,11 @@ def run_part(item: Item, reached: Callable[[int], None]) -> Outcome:
     out = Outcome(id=item.id, item=item.told(), verdict="ok")
     first: dict[str, Bug] = {}
     with guarded():
-        search = below({"sequences": part.sequences}, parent)
+        search = search_below({"sequences": part.sequences}, parent)
         path = search.path
         out.depth, out.prefix = len(path), _said(search)
         if not path:
-            search.nodes = [Node([], [])]
+            search.nodes = [PathNode([], [])]
             _look(item, first)
         over = False
         for n in range(1, (item.executions or 1) + 1):
@@ -152,11 +158,12 @@ def _note(item: Item, runner: Runner, first: dict[str, Bug]) -> None:
     runner.found.clear()
 
 
-def _said(search: Search) -> str:
+def _said(search: DporSearch) -> str:
     """A path in words: each thread by its path from the set-up, with the way it took where that is not the first."""
     paths = search.runner.space.paths
     return " ".join(
-        ".".join(map(str, paths[b.tid])) + (f":{b.way}" if b.way else "") for b in search.path
+        ".".join(map(str, paths[b.tid])) + (f":{b.alternative}" if b.alternative else "")
+        for b in search.path
     )
 
 
@@ -167,7 +174,7 @@ def _said(search: Search) -> str:
 class Leaf:
     """A part that is still to be asked for."""
 
-    trail: list[Place]
+    trail: list[WakeupNode]
     weight: float
     """Which part of the tree is thought to be below it."""
     most: int = PORTION_MOST
@@ -181,7 +188,7 @@ class Tree:
     program: str
     mutant: str = ""
     max_steps: int = Limits.max_steps
-    portion: int = PORTION
+    portion: int = EXECUTIONS_PER_TASK
     leaves: deque[Leaf] = field(default_factory=deque)
     done: float = 0.0
     """Which part of the tree is thought to be explored. All parts below a node are thought to be equally large, so it
@@ -194,15 +201,15 @@ class Tree:
     def __post_init__(self) -> None:
         self.runner = runner_of(self.program, self.mutant, self.max_steps)
         self.text = fingerprint(self.program, self.mutant)
-        self.master = Master(self.runner)
-        self.leaves.append(Leaf([self.master.root], 1.0))
+        self.coordinator = Coordinator(self.runner)
+        self.leaves.append(Leaf([self.coordinator.root], 1.0))
 
     def deal(self, bounds: Bounds) -> list[tuple[Leaf, Item]]:
         """The parts of the next round. Their names depend only on what was taken before."""
         out = []
         for _ in range(min(TASKS, len(self.leaves))):
             leaf = self.leaves.popleft()
-            part = Part(self.text, self.master.task(leaf.trail)["sequences"])
+            part = Part(self.text, self.coordinator.task(leaf.trail)["sequences"])
             item = Item(
                 self.program,
                 self.mutant,
@@ -230,9 +237,9 @@ class Tree:
         said = msgspec.json.decode(outcome.answer)
         outcome.answer = ""  # all of them together would be large
         add_counts(self.runner, said["counts"])
-        self.master.take(said, leaf.trail)
-        fresh = list(self.master.tasks)
-        self.master.tasks.clear()
+        self.coordinator.receive(said, leaf.trail)
+        fresh = list(self.coordinator.tasks)
+        self.coordinator.tasks.clear()
         done = said["share"]
         if said["search"] is None:
             done = 1 / (1 + len(fresh))  # it may have found what begins elsewhere
@@ -317,7 +324,7 @@ def explore(
     folder: str | Path,
     *,
     bounds: Bounds = Bounds(),  # noqa: B008  # it is frozen
-    portion: int = PORTION,
+    portion: int = EXECUTIONS_PER_TASK,
     max_steps: int = Limits.max_steps,
     on_progress: Tell | None = None,
     stopping: Callable[[], bool] = lambda: False,

@@ -233,13 +233,13 @@ def canonical(item: Item, tok: str) -> str:
     from seriatim_models.explorer.model.program import Limits, Setting
     from seriatim_models.explorer.search.runner import Runner
     from seriatim_models.explorer.trace import replay_token
-    from seriatim_models.explorer.trace.foata import Levels
+    from seriatim_models.explorer.trace.foata import FoataLevels
 
     said = replay_token.read(tok.partition(":")[2])
     setting = Setting(said.real_time, said.timeouts, said.spurious)
     with guarded():
         ex = Runner(_runnable(item), setting, Limits()).fresh()
-        levels = Levels(ex)
+        levels = FoataLevels(ex)
         for number, way in said.schedule:
             thread = ex.order[number]
             levels.before(thread, way)

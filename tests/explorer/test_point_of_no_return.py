@@ -8,7 +8,7 @@ import pytest
 
 from seriatim_models.explorer import Counterexample, World, explore
 from seriatim_models.explorer.model.program import Limits, Setting
-from seriatim_models.explorer.search.point_of_no_return import Fate, fate
+from seriatim_models.explorer.search.point_of_no_return import PointOfNoReturn, point_of_no_return
 from seriatim_models.explorer.search.runner import Runner
 from seriatim_models.programs import MUTANTS, PROGRAMS
 from seriatim_models.programs.check import Judge, check_program, runnable
@@ -45,26 +45,26 @@ def by_brute_force(program: Program, case: Counterexample, judge: Judge | None) 
 def test_it_is_where_brute_force_says(program: Program) -> None:
     case = explore(program).counterexample
     assert case is not None
-    found = fate(program, case)
+    found = point_of_no_return(program, case)
     assert found is not None
     assert found.decided
-    assert found.lost == by_brute_force(program, case, None)
-    assert 0 < found.lost <= len(case.events)
+    assert found.step == by_brute_force(program, case, None)
+    assert 0 < found.step <= len(case.events)
 
 
 @pytest.mark.parametrize("name", ["published-immediate", "published-immediate-repair"])
-def test_a_mutant_is_lost_where_brute_force_says(name: str) -> None:
+def test_a_mutant_is_doomed_where_brute_force_says(name: str) -> None:
     mutant = MUTANTS[name]
     program = runnable(PROGRAMS[mutant.program], mutant)
     case = check_program(PROGRAMS[mutant.program], mutant).explored.counterexample
     assert case is not None
     judge = Judge((mutant.killed_by,))
-    found = fate(program, case, on_execution=judge)
+    found = point_of_no_return(program, case, on_execution=judge)
     assert found is not None
-    assert found.lost == by_brute_force(program, case, judge)
+    assert found.step == by_brute_force(program, case, judge)
 
 
-def test_where_every_schedule_is_wrong_it_was_lost_from_the_start() -> None:
+def test_where_every_schedule_is_wrong_the_start_is_doomed() -> None:
     def program(world: World) -> None:
         x = world.cell(0, name="x")
         for name in "ab":
@@ -73,18 +73,18 @@ def test_where_every_schedule_is_wrong_it_was_lost_from_the_start() -> None:
 
     case = explore(program).counterexample
     assert case is not None
-    found = fate(program, case)
+    found = point_of_no_return(program, case)
     assert found is not None
-    assert found.lost == 0
+    assert found.step == 0
     assert str(found).startswith("Every schedule of this program is wrong")
 
 
-def test_what_was_not_decided_is_said() -> None:
+def test_what_was_not_decided_is_reported() -> None:
     case = explore(wrong_counter).counterexample
     assert case is not None
-    hurried = fate(wrong_counter, case, executions=1)
+    hurried = point_of_no_return(wrong_counter, case, executions=1)
     assert hurried is not None
-    assert not Fate(7, 2, 3).decided
-    assert str(Fate(7, 2, 3)).endswith(
-        "when after step 3 the last right one was lost was not found out."
+    assert not PointOfNoReturn(7, 2, 3).decided
+    assert str(PointOfNoReturn(7, 2, 3)).endswith(
+        "whether that was so earlier, at the earliest after step 4, was not decided within the budget."
     )
