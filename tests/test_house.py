@@ -221,7 +221,6 @@ def test_only_the_command_line_calls_the_pipeline() -> None:
 
 
 KNOWN_CIRCLES = {
-    "decode, header, qh0": "seriatim_models.history",
     "replay, sweep": "seriatim_models.properties.whitebox",
     "campaign items, distributed": "seriatim_models.pipeline.campaign",
     "html, model, stepper, text": "seriatim_models.report",

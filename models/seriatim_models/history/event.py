@@ -5,13 +5,13 @@ The reference writes them under any host, recorders write them around real broke
 and other implementations write them in their own language.
 Two layers share one envelope: *black box* (what a client sees: publish, deliver, ack, ...) uses the named fields;
 *white box* (what the reference does inside: entry_cas, ptr_cas, ...) adds its own under `args`.
+`catalogue.py` declares the events of both.
 
 Rules of the envelope, held by whoever records:
 
 - `i` rises with every event of one recorder, and `t` never falls while `i` rises.
 - The effect of an event lies between `t_lo` and `t_hi` where they are given. A `deliver` is recorded after the broker
-  acquired the message, so `t` bounds the acquisition from above; an `ack` is recorded before the broker saw it, so
-  `t`
+  acquired the message, so `t` bounds the acquisition from above; an `ack` is recorded before the broker saw it, so `t`
   bounds the settlement from below.
 - `pub` names one ordered stream of publishes (one channel of one publisher), `pseq` rises within it.
   A `deliver` carries both where the recorder can know them (the message's headers, its id).
@@ -106,7 +106,7 @@ class Event(
     scope: str | None = None
     """What prefetch or credit applies to: consumer, channel, conn or queue."""
     err: str | None = None
-    # Any: white-box fields are plain JSON of many shapes; each property reads the ones it names.
+    # Any: white-box fields are plain JSON of many shapes, which the catalogue declares and gives typed access to
     args: dict[str, Any] = {}
     x: dict[str, str] = {}
     """Fields this schema does not know, kept as text."""
@@ -116,8 +116,12 @@ _ENVELOPE = frozenset(Event.__struct_fields__) - {"i", "ev", "t", "proc", "args"
 
 
 def event(i: int, t: int, proc: str, ev: str, fields: Mapping[str, object]) -> Event:
-    """An event from what a `Host` was told by `record`: envelope fields go to the envelope, the rest to `args`."""
+    """The event that a `Host` was given by `record`: envelope fields go to the envelope, the rest to `args`."""
     known = {k: v for k, v in fields.items() if k in _ENVELOPE}
     args = {k: v for k, v in fields.items() if k not in _ENVELOPE}
+    if isinstance(known.get("op"), str):
+        args["op"] = known.pop(
+            "op"
+        )  # the name of an operation, as the client has it, and no number
     # msgspec checks types only on decoding; here the reference is the only writer
     return Event(i=i, t=t, proc=proc, ev=ev, args=args, **known)  # type: ignore[arg-type]

@@ -13,8 +13,10 @@ from typing import Any
 
 import msgspec
 
+from seriatim_models.history.catalogue import wrong_type
 from seriatim_models.history.event import LEVELS, SCHEMA
 from seriatim_models.history.faults import HistoryError
+from seriatim_models.history.importers import qh0
 
 SCHEMAS = (SCHEMA, "qh/0")
 
@@ -46,14 +48,12 @@ def header_of(obj: Mapping[str, object], where: str) -> Header:
             f"{where}: field schema: {schema!r} cannot be read; known are {' and '.join(SCHEMAS)}"
         )
     if schema == "qh/0":
-        from seriatim_models.history.importers import qh0
-
         obj = qh0.header(obj)
     known, x = split_unknown(obj, Header)
     try:
         header = msgspec.convert({**known, "x": x}, Header)
     except msgspec.ValidationError as error:
-        raise HistoryError(f"{where}: {reason(error)}") from error
+        raise HistoryError(f"{where}: {wrong_type(error)}") from error
     if header.lvl not in LEVELS:
         raise HistoryError(f"{where}: field lvl: {header.lvl!r} is none of {', '.join(LEVELS[1:])}")
     return header
@@ -78,12 +78,3 @@ def split_unknown(
     if isinstance(given, Mapping):
         x.update(given)
     return known, x
-
-
-def reason(error: msgspec.ValidationError) -> str:
-    """A decoder's message with the field in front: ``field t: expected `int`, got `str```."""
-    text = str(error)
-    what, _, path = text.partition(" - at `$")
-    what = what[:1].lower() + what[1:]
-    field = path.rstrip("`").lstrip(".")
-    return f"field {field}: {what}" if field else what

@@ -35,7 +35,7 @@ from seriatim_models.history.decode import BadLine, Decode, decoder, parse_objec
 from seriatim_models.history.event import Event
 from seriatim_models.history.faults import HistoryError, Rejected, bounded, excerpt
 from seriatim_models.history.header import Header, header_of
-from seriatim_models.history.importers import Importer, foreign
+from seriatim_models.history.importers.foreign import Importer, foreign
 from seriatim_models.history.indices import Indices
 from seriatim_models.history.lines import PARQUET, Line, first_bytes, lines
 

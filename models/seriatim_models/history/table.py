@@ -15,10 +15,11 @@ from typing import Any
 
 import msgspec
 
+from seriatim_models.history.catalogue import wrong_type
 from seriatim_models.history.decode import BadLine, checked
 from seriatim_models.history.event import Event
 from seriatim_models.history.faults import HistoryError
-from seriatim_models.history.header import Header, header_object, header_of, reason
+from seriatim_models.history.header import Header, header_object, header_of
 from seriatim_models.history.lines import Line
 
 try:
@@ -137,7 +138,7 @@ def read_events(path: Path, header: Header) -> Iterator[tuple[Line, Event | str]
                         yield line, checked(msgspec.convert({**defaults, **row}, Event))
                     except msgspec.ValidationError as error:
                         shown = json.dumps(row, default=str).encode()
-                        yield line._replace(raw=shown), reason(error)
+                        yield line._replace(raw=shown), wrong_type(error)
                     except BadLine as error:
                         shown = json.dumps(row, default=str).encode()
                         yield line._replace(raw=shown), str(error)

@@ -57,7 +57,7 @@ def header() -> dict[str, Any]:
     return {"rec": "jepsen", "lvl": "api", "clk": "jepsen", "params": {"lint": list(LINT)}}
 
 
-class Importer:
+class JepsenImporter:
     """Events of one file; keeps which operation each process has under way."""
 
     def __init__(self) -> None:

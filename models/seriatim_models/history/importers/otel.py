@@ -67,7 +67,7 @@ class _Span(msgspec.Struct):
     fields: dict[str, Any]
 
 
-class Importer:
+class OtelImporter:
     """Events of one file. Spans are written when they end, so they are sorted first: the file is held in memory."""
 
     def read(self, rows: Iterable[Line]) -> Iterator[tuple[Line, list[Event] | str]]:

@@ -46,44 +46,48 @@ def header(obj: Mapping[str, object]) -> dict[str, object]:
     return out
 
 
-class Importer:
-    """The decoder of one qh/0 file; keeps which incarnation each channel is in and which operations are under way."""
+def fault(obj: Mapping[str, object]) -> str:
+    """What is wrong with a line that has no index or no name; empty if nothing is."""
+    if not obj.get("ev"):
+        return "field ev: missing"
+    return "" if isinstance(obj.get("i"), int) else "field i: missing or no number"
+
+
+def renamed(obj: Mapping[str, object]) -> dict[str, Any]:
+    """The fields of a qh/1 event from a qh/0 line; the types are checked when they become an event."""
+    # Any: JSON in, checked as a whole by whoever makes an event of it
+    new: dict[str, Any] = {k: obj[k] for k in _SAME if obj.get(k) is not None}
+    ev = str(obj["ev"])
+    new["ev"] = _NAMES.get(ev, ev)
+    if "w" in obj:
+        new["proc"] = obj["w"]
+    if (m := obj.get("m")) and isinstance(m, str):
+        pub, _, seq = m.partition(":")
+        if seq.isdigit():
+            new["pub"], new["pseq"] = pub, int(seq)
+    if obj.get("seq") is not None:
+        new["pseq"] = obj["seq"]
+    if "glob" in obj:
+        new["scope"] = "channel" if obj["glob"] else "consumer"
+    if args := obj.get("args"):
+        new["args"] = args
+    if obj.get("depth") is not None:
+        new["args"] = {"depth": obj["depth"]}
+    return new | {k: v for k, v in obj.items() if k not in _SAME and k not in _RENAMED}
+
+
+class Context:
+    """What the lines of one qh/0 file imply for those after them: incarnations of channels, operations under way."""
 
     def __init__(self) -> None:
         self._gen: dict[tuple[str, object], int] = {}
         self._op: dict[tuple[object, ...], int] = {}
 
-    def decode(self, raw: bytes) -> Event:
-        """The event of one line; raises `BadLine`."""
-        from seriatim_models.history.decode import BadLine, checked, from_object, parse_object
+    def added_to(self, event: Event) -> Event:
+        """The event with the incarnation of its channel and the operation that it belongs to."""
+        return msgspec.structs.replace(event, **self._implied(event))
 
-        obj = parse_object(raw)
-        ev = str(obj.get("ev", ""))
-        if not isinstance(obj.get("i"), int) or not ev:
-            raise BadLine("field i: missing or no number" if ev else "field ev: missing")
-        # Any: JSON in, checked as a whole by from_object below
-        new: dict[str, Any] = {k: obj[k] for k in _SAME if obj.get(k) is not None}
-        new["ev"] = _NAMES.get(ev, ev)
-        if "w" in obj:
-            new["proc"] = obj["w"]
-        if (m := obj.get("m")) and isinstance(m, str):
-            pub, _, seq = m.partition(":")
-            if seq.isdigit():
-                new["pub"], new["pseq"] = pub, int(seq)
-        if obj.get("seq") is not None:
-            new["pseq"] = obj["seq"]
-        if "glob" in obj:
-            new["scope"] = "channel" if obj["glob"] else "consumer"
-        args = obj.get("args")
-        if args:
-            new["args"] = args
-        if obj.get("depth") is not None:
-            new["args"] = {"depth": obj["depth"]}
-        new |= {k: v for k, v in obj.items() if k not in _SAME and k not in _RENAMED}
-        event = checked(from_object(new))
-        return msgspec.structs.replace(event, **self._context(event))
-
-    def _context(self, event: Event) -> dict[str, int]:
+    def _implied(self, event: Event) -> dict[str, int]:
         """`gen` and `op`: what a qh/0 reader had to work out from the lines before."""
         out: dict[str, int] = {}
         channel = (event.conn, event.ch)

@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from seriatim_models.history import HistoryError, table
-from seriatim_models.history.decode import NEEDED
+from seriatim_models.history.catalogue import REQUIRED
 from seriatim_models.history.event import GAP, LEVELS, PHASES, SCOPES
 from seriatim_models.history.header import Header
 from seriatim_models.history.lines import PARQUET, first_bytes
@@ -107,6 +107,8 @@ def checked(batch: pa.RecordBatch, head: Header, run: str, last: int) -> dict[st
     for name, default in (("run", run), ("rec", head.rec), ("clk", head.clk)):
         if name in held and not set(pc.unique(held[name]).to_pylist()) <= {default, None}:
             raise RowByRow(f"more than one {name}")
+    if "model" in {head.lvl, *(pc.unique(held["lvl"]).to_pylist() if "lvl" in held else ())}:
+        raise RowByRow("white-box events are checked one by one")
     for name in ("run", "rec", "lvl", "clk"):
         default = run if name == "run" else getattr(head, name)
         if default:
@@ -115,9 +117,9 @@ def checked(batch: pa.RecordBatch, head: Header, run: str, last: int) -> dict[st
     kinds = set(pc.unique(held["ev"]).to_pylist())
     if GAP in kinds:
         raise RowByRow("a gap")
-    for kind in kinds & set(NEEDED):
+    for kind in kinds & set(REQUIRED):
         of = pc.equal(held["ev"], kind)
-        for name in NEEDED[kind]:
+        for name in REQUIRED[kind]:
             column = held.get(name)
             if column is None or pc.any(pc.and_(of, pc.is_null(column))).as_py():
                 raise RowByRow(f"{kind} without {name}")
