@@ -15,8 +15,8 @@ from seriatim_models.properties.blackbox import BLACKBOX
 from seriatim_models.properties.whitebox.composites import INSIDE
 
 ORACLE = (
-    "What the oracle judges other systems by. P1 to P15 and P20 read what clients see; P16 to P19 what a recorder\n"
-    "inside shows, and are made of the properties above. "
+    "What the oracle judges other systems by. P16 to P19 read what a recorder inside shows, and are made of the\n"
+    "properties above; all others read what clients see. "
     "`HISTORY.md` says how histories are written and who promises what."
 )
 """Between the two tables."""
@@ -39,14 +39,15 @@ def table() -> str:
 
 
 def oracle() -> str:
-    """One row a property of the oracle: what it reads, and whether queues may be judged apart."""
+    """One row a property of the oracle: what it reads and keeps, its cost, and what may be judged apart."""
     rows = [
-        "| id | statement | source | kind | judged by | events read |",
-        "|---|---|---|---|---|---|",
+        "| id | statement | source | kind | judged by | events read | kept from chunk to chunk | time |",
+        "|---|---|---|---|---|---|---|---|",
     ]
     for p in sorted((*BLACKBOX, *INSIDE), key=lambda p: int(p.id.removeprefix("P"))):
         reads = ", ".join(sorted(p.reads)) if p in BLACKBOX else "those of its parts"
-        rows.append(f"| {p.id} | {p.sentence} | {p.source} | {p.kind} | {p.scope} | {reads} |")
+        cells = [p.id, p.sentence, p.source, p.kind, p.scope, reads, p.keeps or "", p.time]
+        rows.append("| " + " | ".join(cells) + " |")
     return "\n".join(rows)
 
 

@@ -10,9 +10,10 @@ import pytest
 
 from seriatim_models.history import Event, read_history
 from seriatim_models.history.complete import complete
-from seriatim_models.pipeline.audit import chunks, columnar, columns
+from seriatim_models.pipeline.audit import chunks, columns
 from seriatim_models.pipeline.audit.aggregate import Fold, finished
 from seriatim_models.properties.blackbox import BLACKBOX
+from seriatim_models.properties.columnar.forms import column_map
 from seriatim_workshop.bench.simulated_broker import Broker
 
 from .conftest import DATA
@@ -42,7 +43,7 @@ def compare(events: list[Event], folder: Path) -> None:
     chunks.write_chunk(folder, name, columns.placed(table.columns(events), 0))
     quick = Fold([P4], first=True, measure=False)
     quick.file(str(folder / name))
-    assert columnar.fits(P4)
+    assert column_map(P4) is not None
     found = finished(P4, quick.summaries[0], [str(folder / name)])
     assert found == P4.finish(P4.map(events))
 

@@ -20,7 +20,7 @@ from seriatim_models.properties.blackbox.requeue import RequeueLateness
 from ..properties.blackbox_histories import Seeded, build
 
 PROPERTIES = [*BLACKBOX, RequeueLateness(within=0), NoLostWakeup(within=4)]
-APART = [p for p in PROPERTIES if partitions.scope(p) != "run"]
+APART = [p for p in PROPERTIES if p.partitioning != "run"]
 
 
 def written(folder: Path, events: Sequence[Event], cut: int) -> chunks.Manifest:
@@ -37,7 +37,7 @@ def by_shares(
     folder: Path, manifest: chunks.Manifest, properties: Sequence[AnyProperty]
 ) -> list[tuple[Finding, int]]:
     """The findings, and in how many parts each was judged."""
-    parts = {partitions.scope(p): 3 for p in properties}
+    parts = {p.partitioning: 3 for p in properties}
     said: dict[int, list[Finding]] = {}
     for share in chunks.shares(folder, manifest, parts):
         for n, finding in partitions.judged(share, properties):
@@ -66,9 +66,9 @@ def test_any_history_divided_is_judged_as_the_whole(
         manifest = written(tmp_path, events, choose.number(0, len(events)))
         for prop, (found, of) in zip(APART, by_shares(tmp_path, manifest, APART), strict=True):
             assert found == prop.check(events), (seed, prop.id)
-            parts[prop.scope] += of > 1
+            parts[prop.partitioning] += of > 1
             verdicts[found.verdict] += of > 1
-    assert min(parts[scope] for scope in {p.scope for p in APART}) > 50
+    assert min(parts[scope] for scope in {p.partitioning for p in APART}) > 50
     assert min(verdicts.values()) > 50
 
 

@@ -1,4 +1,4 @@
-"""The fast form finds what the readable form finds, in every field, on any history."""
+"""The columnar evaluator finds what the row-based form finds, in every field, on any history."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from seriatim_models.history.complete import complete
 from seriatim_models.properties.base import Finding
 from seriatim_models.properties.blackbox import BLACKBOX
 from seriatim_models.properties.columnar.columns import Columns
-from seriatim_models.properties.columnar.evaluator import NotFast, judge, judge_file
-from seriatim_models.properties.columnar.order_checks import Screen
+from seriatim_models.properties.columnar.evaluator import NotColumnar, judge, judge_file
+from seriatim_models.properties.columnar.order_checks import first_delivery_order, strict_order
 from seriatim_workshop.bench.simulated_broker import FAULTS, Broker
 
 from .blackbox_histories import Seeded, any_history, build
@@ -24,53 +24,52 @@ from .blackbox_histories import Seeded, any_history, build
 DATA = Path(__file__).parent.parent / "data"
 
 
-def readable(events: list[Event]) -> list[Finding]:
+def row_based(events: list[Event]) -> list[Finding]:
     return [p.check(events) for p in BLACKBOX]
 
 
 @settings(max_examples=60, deadline=None)
 @given(events=any_history())
-def test_the_fast_form_agrees_on_any_history(events: list[Event]) -> None:
-    assert judge(events) == readable(events)
+def test_the_columnar_evaluator_agrees_on_any_history(events: list[Event]) -> None:
+    assert judge(events) == row_based(events)
 
 
-def test_the_fast_form_agrees_on_many_histories_and_screens_often() -> None:
-    """Those of the made broker are as real ones are; random events are odd in every way."""
-    screened: Counter[str] = Counter()
+def test_the_columnar_evaluator_agrees_on_many_histories_and_clears_often() -> None:
+    """Those of the simulated broker are regular as real ones are; random events are irregular in every way."""
+    cleared: Counter[str] = Counter()
     for seed in range(200):
         events = build(Seeded(seed), 40)
-        assert judge(events) == readable(events), seed
+        assert judge(events) == row_based(events), seed
     for seed in range(33):
         fault = ("", *FAULTS)[seed % 11]
         events = list(complete(Broker(seed, 60 + seed, prefetch=1 + seed % 5, fault=fault).run()))
-        assert judge(events) == readable(events), (seed, fault)
+        assert judge(events) == row_based(events), (seed, fault)
         if not fault:
             columns = Columns()
             columns.feed(events)
-            screen = Screen(columns)
-            assert not columns.odd
-            for name in ("p4", "p5"):
-                screened[name] += getattr(screen, name)() is not None
-    assert set(screened.values()) == {3}
+            assert not columns.irregular
+            for check in (first_delivery_order, strict_order):
+                cleared[check.__name__] += check(columns) is not None
+    assert set(cleared.values()) == {3}
 
 
 @pytest.mark.parametrize("name", ["lockstep", "competing"])
-def test_the_fast_form_agrees_on_the_recordings(name: str, tmp_path: Path) -> None:
+def test_the_columnar_evaluator_agrees_on_the_recordings(name: str, tmp_path: Path) -> None:
     recorded = read_history(DATA / f"rabbit-classic-{name}.jsonl.gz")
     events = list(complete(recorded.events))
-    assert judge(events) == readable(events)
+    assert judge(events) == row_based(events)
     for suffix in (".jsonl", ".jsonl.gz", ".jsonl.zst"):
         path = tmp_path / f"{name}{suffix}"
         write_history(path, recorded.events, recorded.header)
         found = judge_file(path)
-        assert found.findings == readable(events)
+        assert found.findings == row_based(events)
         assert found.events == len(events)
         assert found.nbytes < 120 * len(events)
-        assert {"P1", "P2", "P3", "P4", "P5"} <= set(found.screened)
+        assert {"P1", "P2", "P3", "P4", "P5"} <= set(found.shortened)
 
 
 @pytest.mark.parametrize("fault", ["", *FAULTS])
-def test_the_fast_form_agrees_on_every_form_of_every_profile(fault: str) -> None:
+def test_the_columnar_evaluator_agrees_on_every_form_of_every_profile(fault: str) -> None:
     judges = forms(PROFILES[id] for id in PROFILES if id != "reference")
     assert len(judges) > len(BLACKBOX) + 4
     for seed in range(3):
@@ -79,13 +78,13 @@ def test_the_fast_form_agrees_on_every_form_of_every_profile(fault: str) -> None
 
 
 @pytest.mark.parametrize("fault", FAULTS)
-def test_a_file_with_a_fault_is_told_as_the_readable_form_tells_it(
+def test_a_file_with_a_fault_is_judged_as_the_row_based_form_judges_it(
     fault: str, tmp_path: Path
 ) -> None:
     path = tmp_path / "h.jsonl"
     write_history(path, Broker(5, 200, fault=fault).run(), Header(run="r", lvl="api"))
     events = list(complete(read_history(path).events))
-    assert judge_file(path).findings == readable(events)
+    assert judge_file(path).findings == row_based(events)
 
 
 @pytest.mark.parametrize(
@@ -101,5 +100,5 @@ def test_rejects_a_file_that_is_not_clean_and_says_why(line: bytes, tmp_path: Pa
     path = tmp_path / "h.jsonl"
     write_history(path, Broker(5, 20).run(), Header(run="r", lvl="api"))
     path.write_bytes(path.read_bytes() + line + b"\n")
-    with pytest.raises(NotFast, match=r"h\.jsonl"):
+    with pytest.raises(NotColumnar, match=r"h\.jsonl"):
         judge_file(path)

@@ -10,9 +10,9 @@ Cutting a history anywhere and combining must give what mapping it whole gives; 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from enum import StrEnum
-from typing import Any, ClassVar, Generic, Literal, TypeVar
+from typing import Any, ClassVar, Generic, Literal, NamedTuple, TypeVar
 
 import msgspec
 
@@ -23,6 +23,19 @@ S = TypeVar("S")
 Scope = Literal["run", "queue", "connection", "message"]
 """The largest part of a run that can be judged on its own: judging each such part, given also the events that belong to
 none, judges the run."""
+
+
+ProfileValue = bool | int | float | str
+"""What a key of a profile may say of a property's form."""
+
+
+class CaseEvents(NamedTuple):
+    """Events of which a history must hold at least one for a property to have a case, or anything untestable."""
+
+    names: frozenset[str]
+    """Their event names."""
+    matches: Callable[[Event], bool] = lambda _: True
+    """Whether an event of such a name counts."""
 
 
 class Verdict(StrEnum):
@@ -38,7 +51,7 @@ class Finding(msgspec.Struct, frozen=True, kw_only=True):
 
     `n_tested` counts the cases in which the property could have been violated,
     `n_untestable` those that the history leaves open (an unobserved acquisition, a missing bound).
-    `n_violations` counts the cases that convict; `witness` is the smallest set of events that does,
+    `n_violations` counts the cases that violate; `witness` is the smallest set of events that shows one,
     `explanation` says in words why.
     """
 
@@ -61,7 +74,7 @@ class Finding(msgspec.Struct, frozen=True, kw_only=True):
         n_violations: int | None = None,
         subject: str = "",
     ) -> Finding:
-        """The finding with the rule for its verdict: convicted by any violation, the one with fewest events shown.
+        """The finding with the rule for its verdict: violated by any violation; the one with fewest events is shown.
 
         `n_violations` is for a property that kept only some of the violations it counted.
         """
@@ -89,29 +102,74 @@ class Finding(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Property(Generic[S]):
-    """Base of every property. `id` and `sentence` are those of `spec/PROPERTIES.md`."""
+    """Base of every property: its class declares all that the rest of the house asks of it.
+
+    What it judges are the methods; whatever else differs between properties is a class attribute with a default.
+    """
 
     id: ClassVar[str]
+    """As in `spec/PROPERTIES.md`, whose tables are made from these attributes."""
     sentence: ClassVar[str]
     source: ClassVar[str]
     kind: ClassVar[str]
     """safety, liveness or reachability."""
+    keeps: ClassVar[str] = ""
+    """What its summary holds, folded from `begin`."""
+    time: ClassVar[str] = "O(n)"
+    """Its cost for a history of n events."""
+
     reads: ClassVar[frozenset[str]]
-    """The event names it looks at; all others may be left out of what `map` is given."""
+    """The event names it looks at; all others may be left out of what `map` is given. Empty for all."""
     scope: ClassVar[Scope] = "run"
     # Any: a type as msgspec takes it, which may be a union or a parametrised container
     summary_type: ClassVar[Any] = None
     """The type of the summary, by which it is written and read between processes; None if it must stay in one."""
 
+    case_events: ClassVar[CaseEvents | None] = None
+    """Without one of them a history has no case; None if that cannot be told by single events."""
+    column_check: ClassVar[str] = ""
+    """``module:name`` of a `columnar.forms.ColumnCheck`, which clears whole histories held as columns."""
+    column_map: ClassVar[str] = ""
+    """``module:name`` of a `columnar.forms.ColumnMap`, which makes the summary of a chunk file from its columns."""
+
+    options: ClassVar[frozenset[str]] = frozenset()
+    """The keys of a profile that choose among its forms; see `from_options`."""
+    promised_in: ClassVar[Mapping[str, str]] = {}
+    """Profiles that promise it without their files mentioning it, each with where the system says so."""
+    silent_elsewhere: ClassVar[str] = ""
+    """Why a profile whose file does not mention it does not promise it; empty if every file must mention it."""
+
+    @classmethod
+    def from_options(cls, options: Mapping[str, ProfileValue]) -> AnyProperty:
+        """The property in the form that a profile's keys choose; those of `options` that the profile gives.
+
+        Raises `ValueError` for a value that no form has.
+        """
+        return cls()
+
+    @property
+    def partitioning(self) -> Scope:
+        """By what an audit of chunk files divides its work; ``run``: by time only, and the summaries are combined."""
+        return "run" if self.own("column_map") else self.scope
+
+    def own(self, name: str) -> bool:
+        """Whether this very class declares a fast form: a subclass may judge otherwise, so it inherits none."""
+        return bool(vars(type(self)).get(name))
+
+    def relevant(self, events: Iterable[Event]) -> Iterable[Event]:
+        """Those of the events that it reads."""
+        return (e for e in events if e.ev in self.reads) if self.reads else events
+
     def begin(self) -> S:
         """The summary of a history of which nothing has come yet.
 
         Unlike ``map([])`` it says that nothing came before. Folding chunks in order *from here* lets a property that
-        carries a state keep that and no events: ``s = p.begin(); s = p.combine(s, p.map(chunk)); ...``.
+        keeps a state hold that and no events: ``s = p.begin(); s = p.combine(s, p.map(chunk)); ...``.
         """
         return self.map([])
 
     def map(self, events: Iterable[Event]) -> S:
+        """The summary of a chunk of completed events."""
         raise NotImplementedError
 
     def combine(self, left: S, right: S) -> S:
@@ -119,11 +177,12 @@ class Property(Generic[S]):
         raise NotImplementedError
 
     def finish(self, summary: S) -> Finding:
+        """The finding on a whole history, from its summary."""
         raise NotImplementedError
 
     def check(self, events: Iterable[Event]) -> Finding:
         """The verdict on a history held in memory."""
-        return self.finish(self.map(e for e in events if e.ev in self.reads))
+        return self.finish(self.map(self.relevant(events)))
 
 
 class WholeHistory(Property[list[Event]]):
@@ -146,3 +205,27 @@ def audit(events: Iterable[Event], properties: Iterable[AnyProperty]) -> list[Fi
     """Every property's finding on one history, in the order given."""
     held = list(events)
     return [p.check(held) for p in properties]
+
+
+class Fold:
+    """The summaries of one run, or of a range of it, by several properties; chunks are given to it in order."""
+
+    def __init__(self, properties: Sequence[AnyProperty], first: bool) -> None:
+        """`first` says that the run begins here."""
+        self.properties = properties
+        # Any: each property knows the type of its own summary
+        self.summaries: list[Any] = [p.begin() if first else p.map(()) for p in properties]
+
+    def take(self, events: Sequence[Event]) -> None:
+        """Add completed events that follow those before."""
+        for n, prop in enumerate(self.properties):
+            self.join(n, prop.map(prop.relevant(events)))
+
+    # Any: see above
+    def join(self, n: int, summary: Any) -> None:
+        """Add one property's summary of the events that follow those before."""
+        self.summaries[n] = self.properties[n].combine(self.summaries[n], summary)
+
+    def finish(self) -> list[Finding]:
+        """The finding of every property, in their order."""
+        return [p.finish(s) for p, s in zip(self.properties, self.summaries, strict=True)]

@@ -151,7 +151,7 @@ def one_process(folder: Path, ids: Sequence[str] | None) -> tuple[int, int]:
 
     properties = chosen_of(ids)
     manifest = chunks.read_manifest(folder)
-    by_time = [p for p in properties if partitions.scope(p) == "run"]
+    by_time = [p for p in properties if p.partitioning == "run"]
     found = []
     for stretch in chunks.stretches(folder, manifest, 1) if by_time else ():
         fold = Fold(by_time, first=True, measure=False)
@@ -160,7 +160,7 @@ def one_process(folder: Path, ids: Sequence[str] | None) -> tuple[int, int]:
         found += [
             finished(p, s, stretch.files) for p, s in zip(by_time, fold.summaries, strict=True)
         ]
-    whole = dict.fromkeys({partitions.scope(p) for p in properties} - {"run"}, 1)
+    whole = dict.fromkeys({p.partitioning for p in properties} - {"run"}, 1)
     for share in chunks.shares(folder, manifest, whole):
         found += [finding for _, finding in partitions.judged(share, properties)]
     return _numbers(found)

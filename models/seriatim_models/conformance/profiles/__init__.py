@@ -11,16 +11,18 @@ Each profile is a file of this folder, format ``seriatim-profile/1`` (spec/HISTO
 | id, title | the name, and the promise in a sentence |
 | [[promise]] property | a property's id |
 | [[promise]] source | where the system says so: a document, a section, an address |
-| [[promise]] within, returned, again | the form of the property, see `FORMS` |
+| [[promise]] within, returned, again | the form of the property, see its `options` |
 | [[silent]] property, why | a property that the system does not promise |
 
-Every property of the oracle is in a profile once, promised or silent, so that none is forgotten.
+Every property of the oracle is in a profile once, promised or silent, so that none is forgotten. A property may
+declare itself which profiles promise it, and why others are silent (`Property.promised_in`, `silent_elsewhere`); then
+a file mentions it only to say otherwise.
 """
 
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
@@ -30,12 +32,8 @@ from pathlib import Path
 import msgspec
 
 from seriatim_models.properties import WHITEBOX
-from seriatim_models.properties.base import AnyProperty
+from seriatim_models.properties.base import AnyProperty, ProfileValue
 from seriatim_models.properties.blackbox import BLACKBOX
-from seriatim_models.properties.blackbox.conservation import Conservation
-from seriatim_models.properties.blackbox.consumers import NoLostWakeup
-from seriatim_models.properties.blackbox.requeue import RequeueLateness
-from seriatim_models.properties.blackbox.strict import StrictOrder
 from seriatim_models.properties.whitebox.composites import INSIDE
 
 FORMAT = "seriatim-profile/1"
@@ -43,7 +41,7 @@ FORMAT = "seriatim-profile/1"
 ORACLE: tuple[AnyProperty, ...] = tuple(
     sorted((*BLACKBOX, *INSIDE), key=lambda p: int(p.id.removeprefix("P")))
 )
-"""P1 to P20 in their default forms."""
+"""Every property that systems are judged by, in its default form."""
 
 
 class ProfileError(ValueError):
@@ -61,6 +59,11 @@ class Promise(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Of P5: whether a message that was given back has its old place."""
     again: bool | None = None
     """Of P1: whether a message may come again after it was settled."""
+
+    def options(self) -> dict[str, ProfileValue]:
+        """The keys that choose a form and are given."""
+        named = {"within": self.within, "returned": self.returned, "again": self.again}
+        return {key: value for key, value in named.items() if value is not None}
 
 
 class Silent(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -91,38 +94,6 @@ class Profile:
     silent: tuple[Silent, ...] = ()
 
 
-def _p1(promise: Promise) -> AnyProperty:
-    return Conservation(again=bool(promise.again))
-
-
-def _p5(promise: Promise) -> AnyProperty:
-    return StrictOrder(returned=promise.returned is not False)
-
-
-def _p6(promise: Promise) -> AnyProperty:
-    if promise.within in (None, "prefetch"):
-        return RequeueLateness()
-    if isinstance(promise.within, int) and promise.within >= 0:
-        return RequeueLateness(within=promise.within)
-    raise ValueError(f"within: {promise.within!r} is neither a number of deliveries nor 'prefetch'")
-
-
-def _p14(promise: Promise) -> AnyProperty:
-    if promise.within is None:
-        return NoLostWakeup()
-    if isinstance(promise.within, int | float) and promise.within > 0:
-        return NoLostWakeup(within=int(promise.within * 1_000_000_000))
-    raise ValueError(f"within: {promise.within!r} is no number of seconds")
-
-
-FORMS: Mapping[str, tuple[frozenset[str], Callable[[Promise], AnyProperty]]] = {
-    "P1": (frozenset({"again"}), _p1),
-    "P5": (frozenset({"returned"}), _p5),
-    "P6": (frozenset({"within"}), _p6),
-    "P14": (frozenset({"within"}), _p14),
-}
-"""The properties that have more than one form: the keys that choose it, and what makes it."""
-
 _DEFAULT = {p.id: p for p in ORACLE}
 
 
@@ -130,15 +101,10 @@ _DEFAULT = {p.id: p for p in ORACLE}
 def _made(promise: Promise) -> AnyProperty:
     """One object for one form, so that profiles that share a form are judged once."""
     default = _DEFAULT[promise.property]
-    if promise.property not in FORMS:
+    if not promise.options():
         return default
-    made = FORMS[promise.property][1](promise)
+    made = default.from_options(promise.options())
     return default if vars(made) == vars(default) else made
-
-
-def _form(promise: Promise) -> Promise:
-    """A promise without its source: two that differ in that alone are the same form."""
-    return Promise(promise.property, "", promise.within, promise.returned, promise.again)
 
 
 def parse(text: str, where: str) -> Profile:
@@ -156,21 +122,31 @@ def parse(text: str, where: str) -> Profile:
         if id in seen:
             raise ProfileError(f"{where}: property: {id} stands twice")
         seen.add(id)
-    missing = [id for id in _DEFAULT if id not in seen]
+    promises, silent = [*file.promise], [*file.silent]
+    missing = []
+    for id, prop in _DEFAULT.items():
+        if id in seen:
+            continue
+        if file.id in prop.promised_in:
+            promises.append(Promise(id, prop.promised_in[file.id]))
+        elif prop.silent_elsewhere:
+            silent.append(Silent(id, prop.silent_elsewhere))
+        else:
+            missing.append(id)
     if missing:
         raise ProfileError(f"{where}: {', '.join(missing)}: neither promised nor silent")
     judges = {}
-    for promise in file.promise:
-        allowed = FORMS[promise.property][0] if promise.property in FORMS else frozenset[str]()
-        for key in ("within", "returned", "again"):
-            if getattr(promise, key) is not None and key not in allowed:
+    for promise in promises:
+        for key in promise.options():
+            if key not in _DEFAULT[promise.property].options:
                 raise ProfileError(f"{where}: {promise.property}: has no form {key}")
         try:
-            judges[promise.property] = _made(_form(promise))
+            # Two promises that differ in their source alone are the same form.
+            judges[promise.property] = _made(msgspec.structs.replace(promise, source=""))
         except ValueError as error:
             raise ProfileError(f"{where}: {promise.property}: {error}") from error
     ordered = tuple(judges[id] for id in _DEFAULT if id in judges)
-    return Profile(file.id, file.title, ordered, tuple(file.promise), tuple(file.silent))
+    return Profile(file.id, file.title, ordered, tuple(promises), tuple(silent))
 
 
 def load(path: str | Path) -> Profile:

@@ -10,10 +10,11 @@ import msgspec
 import pyarrow as pa
 
 from seriatim_models.history import Event, table
-from seriatim_models.pipeline.audit import chunks, columnar
+from seriatim_models.pipeline.audit import chunks
 from seriatim_models.pipeline.audit import findings as found
 from seriatim_models.pipeline.audit.metrics import Measures
 from seriatim_models.properties.base import AnyProperty, Finding
+from seriatim_models.properties.columnar.forms import column_map
 
 MEASURED = -1
 """Stands for the statistics where a property's number stands."""
@@ -52,8 +53,9 @@ class Fold:
 
     def file(self, path: str) -> None:
         """Add a chunk."""
-        slow = {n for n, p in enumerate(self.properties) if not columnar.fits(p)}
-        quick = {n: columnar.QUICK[p.id] for n, p in enumerate(self.properties) if n not in slow}
+        forms = {n: column_map(p) for n, p in enumerate(self.properties)}
+        quick = {n: form for n, form in forms.items() if form is not None}
+        slow = {n for n, form in forms.items() if form is None}
         # All columns, unless those that are looked at are known.
         wanted = None
         if not slow and self.measures is None:
@@ -122,8 +124,9 @@ def joined(properties: Sequence[AnyProperty], parts: Iterable[Part]) -> Any:
 
 def finished(prop: AnyProperty, summary: Any, files: Sequence[str]) -> Finding:
     """What a property says of a run whose chunks are `files`."""
-    if columnar.fits(prop):
-        summary = columnar.QUICK[prop.id].whole(summary, lambda names: chunks.find(files, names))
+    form = column_map(prop)
+    if form is not None:
+        summary = form.with_witnesses(summary, lambda names: chunks.find(files, names))
     return prop.finish(summary)
 
 

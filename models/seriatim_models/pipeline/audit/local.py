@@ -16,7 +16,7 @@ from seriatim_models.history.reading import Reader
 from seriatim_models.pipeline.audit import findings as found
 from seriatim_models.pipeline.audit.runs import FileCount, Plan, fingerprint, read
 from seriatim_models.properties.base import AnyProperty, Finding
-from seriatim_models.properties.columnar.evaluator import NotFast, judge_file
+from seriatim_models.properties.columnar.evaluator import NotColumnar, judge_file
 
 CHUNK = 20_000  # events; long enough that combining costs little, short enough to hold
 
@@ -64,7 +64,7 @@ def _by_columns(plan: Plan, properties: Sequence[AnyProperty]) -> found.AuditRep
         if Reader(sources[0].path).header.params.get("complete") is True:
             return None
         judged = judge_file(sources[0].path, properties, plan.runs[0].run)
-    except NotFast:
+    except NotColumnar:
         return None
     if fingerprint(sources[0].path) != stamp:
         return None  # changed while it was read: the readable form says what becomes of it

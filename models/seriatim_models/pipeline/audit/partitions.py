@@ -9,7 +9,6 @@ Messages are sifted by columns first (`properties.fast.sieve`), which keeps some
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import replace
 from functools import partial
 from itertools import islice
 
@@ -20,11 +19,11 @@ import pyarrow.compute as pc
 
 from seriatim_models.history import table
 from seriatim_models.history.event import GAP, Event
-from seriatim_models.pipeline.audit import chunks, columnar
+from seriatim_models.pipeline.audit import chunks
 from seriatim_models.pipeline.audit import findings as found
 from seriatim_models.pipeline.audit.aggregate import PORTION, Fold
-from seriatim_models.properties.base import AnyProperty, Finding, Scope
-from seriatim_models.properties.blackbox.lifecycle import LivesProperty
+from seriatim_models.properties.base import AnyProperty, Finding
+from seriatim_models.properties.blackbox.lifecycle import LifecycleProperty
 from seriatim_models.properties.columnar import prefilter, rows
 from seriatim_models.properties.columnar.batches import COLUMNS, rows_of_batch
 from seriatim_models.properties.columnar.columns import Names
@@ -33,16 +32,9 @@ Said = tuple[int, Finding]
 """Which of the properties, and what it comes to."""
 
 
-def scope(prop: AnyProperty) -> Scope:
-    """By what a property's work is divided among tasks; ``run``: by time only."""
-    if columnar.fits(prop) or (prop.scope == "message" and not prefilter.fits(prop)):
-        return "run"
-    return prop.scope
-
-
 def judged(share: chunks.Share, properties: Sequence[AnyProperty]) -> Iterator[Said]:
     """What those of the properties that have the share's scope say of it."""
-    mine = [n for n, p in enumerate(properties) if scope(p) == share.scope]
+    mine = [n for n, p in enumerate(properties) if p.partitioning == share.scope]
     of = [properties[n] for n in mine]
     if share.scope == "message":
         yield from zip(mine, _messages(share, of), strict=True)
@@ -94,23 +86,23 @@ def _read_by(batch: pa.RecordBatch, properties: Sequence[AnyProperty]) -> pa.Rec
 
 def _messages(share: chunks.Share, properties: Sequence[AnyProperty]) -> Iterator[Finding]:
     """The findings on some messages: the plain ones by columns, and the odd ones in a second reading."""
-    sifting = prefilter.Sieve()
+    sifting = prefilter.Prefilter()
     published = False
     for file in share.files:
         given, mine = _given(share, file, sifting.holders)
         published = published or bool((given.rows.kind <= rows.BORN).any())
-        sifting.take(mine, given.few, given.queues)
+        sifting.take(mine, given.general, given.queues)
     # Whether anything is published is a question of the run, and so is the last traffic of a queue.
-    sifted = replace(sifting.finish(), published=published)
+    sifted = sifting.finish()._replace(published=published)
     again = _odd(share, sifted)
     held = list(islice(again, PORTION))
     for prop in properties:
-        assert isinstance(prop, LivesProperty)
+        assert isinstance(prop, LifecycleProperty)
         # More than can be held is read anew for each.
         yield sifted.judge(prop, held if len(held) < PORTION else _odd(share, sifted))
 
 
-def _given(share: chunks.Share, file: str, holders: Names) -> tuple[rows.Given, rows.Rows]:
+def _given(share: chunks.Share, file: str, holders: Names) -> tuple[rows.BatchRows, rows.Rows]:
     """What the events of a chunk say of messages: of all, and of those of this share."""
     given = rows_of_batch(chunks.read_chunk(file, (*COLUMNS, "shelf")), holders)
     if share.parts == 1:
@@ -118,13 +110,13 @@ def _given(share: chunks.Share, file: str, holders: Names) -> tuple[rows.Given, 
     return given, given.rows.only(given.rows.message % np.uint64(share.parts) == share.part)
 
 
-def _odd(share: chunks.Share, sifted: prefilter.Sieved) -> Iterator[tuple[int, Event]]:
+def _odd(share: chunks.Share, sifted: prefilter.Prefiltered) -> Iterator[tuple[int, Event]]:
     """The events about odd messages, and the few about none."""
     for file in share.files:
         given, mine = _given(share, file, Names())
         # The few as well: they may be shown, and were made of some columns only.
-        few = np.array([place for place, _ in given.few], np.int64)
-        if not len(wanted := np.union1d(sifted.about_odd(mine), few)):
+        few = np.array([place for place, _ in given.general], np.int64)
+        if not len(wanted := np.union1d(sifted.about_irregular(mine), few)):
             continue
         batch = chunks.read_chunk(file)
         odd = chunks.in_order(batch.filter(pa.array(np.isin(np.asarray(batch["n"]), wanted))))

@@ -111,7 +111,7 @@ def summaries(
     tasks: DataFrame, properties: Sequence[AnyProperty], measure: bool = True
 ) -> DataFrame:
     """`TASK_SCHEMA` to `PART_SCHEMA`: the summaries of every task, for the properties that are divided by time only."""
-    mine = [n for n, p in enumerate(properties) if partitions.scope(p) == "run"]
+    mine = [n for n, p in enumerate(properties) if p.partitioning == "run"]
 
     def mapped(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
@@ -237,7 +237,7 @@ def _apart(
     properties: Sequence[AnyProperty],
 ) -> DataFrame | None:
     """The findings on what can be judged apart; None if there is nothing."""
-    scopes = {partitions.scope(p) for p in properties}
+    scopes = {p.partitioning for p in properties}
     cores = spark.sparkContext.defaultParallelism
     parts = {scope: each * cores for scope, each in PARTS_EACH.items() if scope in scopes}
     tasks = chunks.shares(folder, manifest, parts)
@@ -255,7 +255,7 @@ def _by_time(
     measure: bool,
 ) -> DataFrame | None:
     """The findings, and the statistics, on runs as a whole; None if nothing is asked for."""
-    if not measure and all(partitions.scope(p) != "run" for p in properties):
+    if not measure and all(p.partitioning != "run" for p in properties):
         return None
     cores = spark.sparkContext.defaultParallelism
     tasks = chunks.stretches(folder, manifest, TASKS_EACH * cores)

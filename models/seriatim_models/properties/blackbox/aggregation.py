@@ -21,14 +21,14 @@ from seriatim_models.properties.base import Finding, Property
 S = TypeVar("S")
 
 
-class Carry(msgspec.Struct, Generic[S]):
+class AggregationState(msgspec.Struct, Generic[S]):
     """Events waiting for the state they start from; or, where the history's beginning is in, the state after them."""
 
     waiting: list[Event] = []
     state: S | None = None
 
 
-class CarriedProperty(Property[Carry[S]]):
+class SequentialProperty(Property[AggregationState[S]]):
     """Base: a subclass gives the state at the beginning, what events do to it, and the finding it comes to."""
 
     def start(self) -> S:
@@ -43,13 +43,13 @@ class CarriedProperty(Property[Carry[S]]):
         """The finding, if the history ends here. Leaves the state as it is."""
         raise NotImplementedError
 
-    def begin(self) -> Carry[S]:
-        return Carry(state=self.start())
+    def begin(self) -> AggregationState[S]:
+        return AggregationState(state=self.start())
 
-    def map(self, events: Iterable[Event]) -> Carry[S]:
-        return Carry(waiting=[e for e in events if e.ev in self.reads])
+    def map(self, events: Iterable[Event]) -> AggregationState[S]:
+        return AggregationState(waiting=[e for e in events if e.ev in self.reads])
 
-    def combine(self, left: Carry[S], right: Carry[S]) -> Carry[S]:
+    def combine(self, left: AggregationState[S], right: AggregationState[S]) -> AggregationState[S]:
         if right.state is not None:
             raise ValueError(f"{self.id}: the beginning of a history has nothing before it")
         if left.state is None:
@@ -58,7 +58,7 @@ class CarriedProperty(Property[Carry[S]]):
             self.feed(left.state, right.waiting)
         return left
 
-    def finish(self, summary: Carry[S]) -> Finding:
+    def finish(self, summary: AggregationState[S]) -> Finding:
         if summary.state is not None:
             return self.close(summary.state)
         state = self.start()

@@ -6,7 +6,8 @@ import msgspec
 
 from seriatim_models.history.complete import EXACT
 from seriatim_models.history.event import GAP, Event
-from seriatim_models.properties.blackbox.channels import ChannelProperty, Tally, Tracks
+from seriatim_models.properties.base import CaseEvents
+from seriatim_models.properties.blackbox.channels import CaseCounts, ChannelProperty, Tracks
 from seriatim_models.properties.blackbox.lifecycle import began, holder
 
 
@@ -36,6 +37,8 @@ class CallbackOrder(ChannelProperty[Callbacks]):
     kind = "safety"
     reads = frozenset({"conn_open", "ch_open", "cb_begin", "cb_end", GAP})
     summary_type = Tracks[Callbacks]
+    keeps = "the state of each connection"
+    case_events = CaseEvents(frozenset({"cb_begin"}))
     opens = "conn_open"
 
     def key(self, event: Event) -> str:
@@ -44,7 +47,7 @@ class CallbackOrder(ChannelProperty[Callbacks]):
     def start(self) -> Callbacks:
         return Callbacks()
 
-    def step(self, state: Callbacks, event: Event, by: str, tally: Tally) -> None:
+    def step(self, state: Callbacks, event: Event, by: str, tally: CaseCounts) -> None:
         channel = holder(event)
         if event.ev == "conn_open":
             pool = event.args.get("pool")
@@ -57,13 +60,13 @@ class CallbackOrder(ChannelProperty[Callbacks]):
         else:
             self._begin(state, event, channel, tally)
 
-    def _begin(self, state: Callbacks, event: Event, channel: str, tally: Tally) -> None:
+    def _begin(self, state: Callbacks, event: Event, channel: str, tally: CaseCounts) -> None:
         tally.tested += 1
         running = state.running.get(channel)
         latest = state.latest.get(channel)
         state.running[channel] = event
         if running is not None:
-            tally.convict(
+            tally.report_violation(
                 f"on {channel} the callback at event {event.i} began while that of event {running.i} ran",
                 [running, event],
             )
@@ -73,13 +76,13 @@ class CallbackOrder(ChannelProperty[Callbacks]):
             and latest.dtag is not None
             and event.dtag <= latest.dtag
         ):
-            tally.convict(
+            tally.report_violation(
                 f"on {channel} the callback of tag {event.dtag} (event {event.i}) began after that of "
                 f"tag {latest.dtag} (event {latest.i})",
                 [latest, event],
             )
         elif state.pool is not None and len(state.running) > state.pool:
-            tally.convict(
+            tally.report_violation(
                 f"with event {event.i} {len(state.running)} callbacks of {event.conn} ran, on {state.pool} threads",
                 list(state.running.values()),
             )
@@ -116,6 +119,7 @@ class CallReply(ChannelProperty[Calls]):
     kind = "safety"
     reads = frozenset({"rpc", "ch_open", GAP})
     summary_type = Tracks[Calls]
+    case_events = CaseEvents(frozenset({"rpc"}))
 
     def start(self) -> Calls:
         return Calls()
@@ -123,14 +127,14 @@ class CallReply(ChannelProperty[Calls]):
     def start_after_gap(self) -> Calls:
         return Calls(partial=True)
 
-    def step(self, state: Calls, event: Event, by: str, tally: Tally) -> None:
+    def step(self, state: Calls, event: Event, by: str, tally: CaseCounts) -> None:
         if event.ev != "rpc" or event.op is None:
             return
         if event.ph == "invoke" and began(event):
             if event.lvl in EXACT or event.lvl == "wire":
                 tally.tested += 1
                 for other in state.waiting.values():
-                    tally.convict(
+                    tally.report_violation(
                         f"{by} sent a call at event {event.i} while that of event {other.i} waited for its reply",
                         [other, event],
                     )
@@ -141,7 +145,7 @@ class CallReply(ChannelProperty[Calls]):
         elif event.ph == "fail":
             state.waiting.pop(event.op, None)
 
-    def _reply(self, state: Calls, event: Event, by: str, tally: Tally) -> None:
+    def _reply(self, state: Calls, event: Event, by: str, tally: CaseCounts) -> None:
         assert event.op is not None
         call = state.waiting.pop(event.op, None)
         before = state.answered.get(event.op)
@@ -154,9 +158,11 @@ class CallReply(ChannelProperty[Calls]):
         tally.tested += 1
         if before is not None:
             why = f"{by} got a reply to operation {event.op} at event {event.i} and before at event {before.i}"
-            tally.convict(why, [before, event])
+            tally.report_violation(why, [before, event])
         elif call is None:
-            tally.convict(f"{by} got a reply at event {event.i} to no call of its own", [event])
+            tally.report_violation(
+                f"{by} got a reply at event {event.i} to no call of its own", [event]
+            )
         elif None not in (call.key, event.key) and call.key != event.key:
             why = f"{by} called for {call.key} at event {call.i} and got the reply to {event.key} at event {event.i}"
-            tally.convict(why, [call, event])
+            tally.report_violation(why, [call, event])

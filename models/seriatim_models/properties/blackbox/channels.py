@@ -20,7 +20,7 @@ from seriatim_models.properties.blackbox.lifecycle import holder
 S = TypeVar("S")
 
 
-class Tally(msgspec.Struct):
+class CaseCounts(msgspec.Struct):
     """Counts, and of all violations the one with the fewest events, the earliest of these."""
 
     tested: int = 0
@@ -29,7 +29,7 @@ class Tally(msgspec.Struct):
     why: str = ""
     witness: list[Event] = []
 
-    def convict(self, why: str, witness: list[Event]) -> None:
+    def report_violation(self, why: str, witness: list[Event]) -> None:
         self._add(1, why, witness)
 
     def _add(self, n: int, why: str, witness: list[Event]) -> None:
@@ -37,7 +37,7 @@ class Tally(msgspec.Struct):
             self.why, self.witness = why, witness
         self.violations += n
 
-    def join(self, other: Tally) -> None:
+    def join(self, other: CaseCounts) -> None:
         self.tested += other.tested
         self.untestable += other.untestable
         self._add(other.violations, other.why, other.witness)
@@ -56,7 +56,7 @@ class Track(msgspec.Struct, Generic[S]):
 
 class Tracks(msgspec.Struct, Generic[S]):
     tracks: dict[str, Track[S]] = {}
-    tally: Tally = msgspec.field(default_factory=Tally)
+    tally: CaseCounts = msgspec.field(default_factory=CaseCounts)
     gap: bool = False
     """Lines were lost in the chunk: channels that it does not mention start again after it."""
 
@@ -65,6 +65,7 @@ class ChannelProperty(Property[Tracks[S]]):
     """Base: a subclass gives the state's start and what an event does to it."""
 
     scope = "connection"
+    keeps = "the state of each channel"
     opens = "ch_open"
     """The event with which a state begins anew."""
 
@@ -80,7 +81,7 @@ class ChannelProperty(Property[Tracks[S]]):
         """The state of a channel after lost lines."""
         return self.start()
 
-    def step(self, state: S, event: Event, by: str, tally: Tally) -> None:
+    def step(self, state: S, event: Event, by: str, tally: CaseCounts) -> None:
         """What one event of the channel does to its state and to the counts."""
         raise NotImplementedError
 
@@ -128,7 +129,7 @@ class ChannelProperty(Property[Tracks[S]]):
         return left
 
     def finish(self, summary: Tracks[S]) -> Finding:
-        tally = Tally()
+        tally = CaseCounts()
         tally.join(summary.tally)
         for by, track in summary.tracks.items():
             state = self.start()

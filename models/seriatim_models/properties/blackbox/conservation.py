@@ -2,21 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 import msgspec
 
 from seriatim_models.history.complete import SETTLES
 from seriatim_models.history.event import Event
-from seriatim_models.properties.base import Finding
+from seriatim_models.properties.base import Finding, ProfileValue
 from seriatim_models.properties.blackbox.lifecycle import (
     ACQUIRED,
     RELEASED,
     SETTLED,
     Birth,
-    Lives,
-    LivesProperty,
+    LifecycleProperty,
+    Lifecycles,
     Placed,
+    RegularCounts,
     Step,
     Suspect,
     acquires,
@@ -57,15 +58,15 @@ class Traffic(msgspec.Struct):
     """Queues that may drop messages: purged, deleted, limited in age or length."""
 
 
-class Kept(Lives):
-    """Lives, and the traffic of their queues."""
+class ConservationSummary(Lifecycles):
+    """Lifecycles, and the traffic of their queues."""
 
     traffic: Traffic = msgspec.field(default_factory=Traffic)
     published: bool = False
     """Whether the history is known to record publishes besides those summarised here."""
 
 
-class Conservation(LivesProperty):
+class Conservation(LifecycleProperty):
     """P1. Three kinds of case.
 
     - A delivery of a message that nobody had begun to publish: a phantom. Open if lines were lost before it, or if
@@ -86,28 +87,39 @@ class Conservation(LivesProperty):
     )
     kind = "safety"
     scope = "message"
-    reads = LivesProperty.reads | {"note", "consume", "declare", "delete", "purge"}
-    summary_type = Kept
+    reads = LifecycleProperty.reads | {"note", "consume", "declare", "delete", "purge"}
+    summary_type = ConservationSummary
+    options = frozenset({"again"})
 
     def __init__(self, again: bool = False) -> None:
         """`again`: the system may hand out a message even after it was settled (at-least-once without limit), so
         that the second kind of case is none."""
         self.again = again
 
-    def judge(self, lives: Lives, before: Step, between: Sequence[Step], after: Step) -> None:
+    @classmethod
+    def from_options(cls, options: Mapping[str, ProfileValue]) -> Conservation:
+        return cls(again=bool(options.get("again")))
+
+    def regular_cases(self, counted: RegularCounts) -> tuple[int, int]:
+        """A delivery is a case; so is a confirmed message, open as long as it may still be in its queue."""
+        return counted.acquisitions + counted.confirmed_settled, counted.confirmed_open
+
+    def judge(
+        self, summary: Lifecycles, before: Step, between: Sequence[Step], after: Step
+    ) -> None:
         settled = next((s for s in between if s.kind == SETTLED and s.by == before.by), None)
         if settled is None or self.again:
-            lives.tested += 1
+            summary.tested += 1
             return
         if (
-            lives.gap_between(before.pos, after.pos)
-            or lives.ended(before.by, after.pos)
-            or lives.recovered(before.by, before.pos, after.pos)
+            summary.gap_between(before.pos, after.pos)
+            or summary.ended(before.by, after.pos)
+            or summary.recovered(before.by, before.pos, after.pos)
         ):
-            lives.untestable += 1
+            summary.untestable += 1
             return
-        lives.tested += 1
-        lives.suspects.append(
+        summary.tested += 1
+        summary.suspects.append(
             Suspect(
                 after.pos,
                 before.by,
@@ -117,21 +129,21 @@ class Conservation(LivesProperty):
             )
         )
 
-    def map(self, events: Iterable[Event]) -> Kept:
-        out = Kept()
+    def map(self, events: Iterable[Event]) -> ConservationSummary:
+        out = ConservationSummary()
         for event in events:
             self.add(out, event)
             out.n += 1
-        for key, steps in out.lives.items():
-            out.lives[key] = self._compact(out, steps)
+        for key, steps in out.lifecycles.items():
+            out.lifecycles[key] = self._compact(out, steps)
         return out
 
-    def add(self, out: Kept, event: Event) -> None:
+    def add(self, out: ConservationSummary, event: Event) -> None:
         """Take in the event at position `out.n`, without judging it yet."""
         self._add(out, event)
         self._traffic(out, event)
 
-    def _traffic(self, out: Kept, event: Event) -> None:
+    def _traffic(self, out: ConservationSummary, event: Event) -> None:
         traffic, pos = out.traffic, out.n
         ev = event.ev
         if ev in ("publish", "return", "expire") or acquires(event) or ev in SETTLES:
@@ -150,9 +162,9 @@ class Conservation(LivesProperty):
         ) and event.q not in traffic.leaky:
             traffic.leaky.append(event.q)
 
-    def combine(self, left: Lives, right: Lives) -> Lives:
-        assert isinstance(left, Kept)
-        assert isinstance(right, Kept)
+    def combine(self, left: Lifecycles, right: Lifecycles) -> Lifecycles:
+        assert isinstance(left, ConservationSummary)
+        assert isinstance(right, ConservationSummary)
         shift = left.n
         mine, more = left.traffic, right.traffic
         mine.last |= {q: p + shift for q, p in more.last.items()}
@@ -165,20 +177,20 @@ class Conservation(LivesProperty):
         left.published |= right.published
         return super().combine(left, right)
 
-    def finish(self, summary: Lives) -> Finding:
-        assert isinstance(summary, Kept)
-        guilty, _ = summary.guilty()
-        excused = len(summary.suspects) - len(guilty)
+    def finish(self, summary: Lifecycles) -> Finding:
+        assert isinstance(summary, ConservationSummary)
+        violating, _ = summary.violating()
+        excused = len(summary.suspects) - len(violating)
         tested = summary.tested - excused
         untestable = summary.untestable + excused
-        violations = [(s.why, s.events) for s in guilty]
+        violations = [(s.why, s.events) for s in violating]
         by_message: dict[str, list[list[Step]]] = {}
         sent: dict[str, Placed] = {}
         for key, birth in summary.births.items():
             m = message_of(key)
             if birth.sent and (m not in sent or birth.sent.pos < sent[m].pos):
                 sent[m] = birth.sent
-        for key, steps in summary.lives.items():
+        for key, steps in summary.lifecycles.items():
             by_message.setdefault(message_of(key), []).append(steps)
             first = next((s for s in steps if s.kind == ACQUIRED), None)
             if first is None:
@@ -207,7 +219,7 @@ class Conservation(LivesProperty):
         return Finding.of(self.id, tested, violations, n_untestable=untestable)
 
     def _phantom(
-        self, summary: Kept, sent: dict[str, Placed], first: Step
+        self, summary: ConservationSummary, sent: dict[str, Placed], first: Step
     ) -> tuple[str | None, list[Event]]:
         """Why the first delivery of a message comes from nowhere; empty if it does not, None if that is open."""
         m, i = first.event.m, first.event.i
@@ -221,7 +233,7 @@ class Conservation(LivesProperty):
             return why, [first.event, begun.event]
         return f"{m} was given to {first.by} at event {i}, but nobody sent it", [first.event]
 
-    def drained(self, summary: Kept, q: str) -> bool:
+    def drained(self, summary: ConservationSummary, q: str) -> bool:
         """Whether nothing of the queue can be anywhere when its depth was seen to be 0."""
         traffic = summary.traffic
         look = traffic.looks[q]
@@ -237,12 +249,17 @@ class Conservation(LivesProperty):
         return True
 
     def _lost(
-        self, summary: Kept, birth: Birth, lives: list[list[Step]], m: str, drained: set[str]
+        self,
+        summary: ConservationSummary,
+        birth: Birth,
+        lifecycles: list[list[Step]],
+        m: str,
+        drained: set[str],
     ) -> str | None:
         """Why a confirmed message is lost; empty if it is not, None if that is open."""
         if m in summary.unplaced:
             return None
-        tails = [_after_last(steps) for steps in lives]
+        tails = [_after_last(steps) for steps in lifecycles]
         if any(s.kind == SETTLED for tail in tails for s in tail):
             return ""
         q = _queue(birth)
@@ -263,7 +280,7 @@ class Conservation(LivesProperty):
 
 
 def _after_last(steps: list[Step]) -> list[Step]:
-    """The end of a life: its last acquisition and what follows."""
+    """The end of a lifecycle: its last acquisition and what follows."""
     last = max((n for n, s in enumerate(steps) if s.kind == ACQUIRED), default=0)
     return steps[last:]
 

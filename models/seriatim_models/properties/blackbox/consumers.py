@@ -7,15 +7,15 @@ property.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 import msgspec
 
 from seriatim_models.history.complete import EXACT, SETTLES
 from seriatim_models.history.event import GAP, Event
-from seriatim_models.properties.base import Finding
-from seriatim_models.properties.blackbox.aggregation import CarriedProperty, Carry
-from seriatim_models.properties.blackbox.channels import Tally
+from seriatim_models.properties.base import CaseEvents, Finding, ProfileValue
+from seriatim_models.properties.blackbox.aggregation import AggregationState, SequentialProperty
+from seriatim_models.properties.blackbox.channels import CaseCounts
 from seriatim_models.properties.blackbox.conservation import DROPPING
 from seriatim_models.properties.blackbox.lifecycle import (
     ACQUIRES,
@@ -26,7 +26,7 @@ from seriatim_models.properties.blackbox.lifecycle import (
     end_of,
     holder,
     holders,
-    life_key,
+    lifecycle_key,
     named,
 )
 from seriatim_models.properties.blackbox.strict import ALWAYS, Time, when
@@ -38,7 +38,7 @@ def name_of(event: Event) -> str:
 
 
 def queue_of(key: str) -> str:
-    """The queue of a life key."""
+    """The queue of a lifecycle key."""
     return key.partition("\n")[0]
 
 
@@ -74,10 +74,10 @@ class Sole(msgspec.Struct):
     """What P10 carries along."""
 
     queues: dict[str, Seats] = {}
-    tally: Tally = msgspec.field(default_factory=Tally)
+    tally: CaseCounts = msgspec.field(default_factory=CaseCounts)
 
 
-class SoleConsumer(CarriedProperty[Sole]):
+class SoleConsumer(SequentialProperty[Sole]):
     """P10. Cases: a consume that succeeds while an exclusive consumer is definitely registered, or an exclusive one
     while any is; a delivery to somebody else while an exclusive consumer is; and, on a queue with
     ``x-single-active-consumer``, a delivery that follows one to another consumer which has not ended since.
@@ -98,7 +98,13 @@ class SoleConsumer(CarriedProperty[Sole]):
     kind = "safety"
     scope = "queue"
     reads = ENDS | {"declare", "consume", "cancel", "deliver", GAP}
-    summary_type = Carry[Sole]
+    summary_type = AggregationState[Sole]
+    keeps = "the consumers of each queue"
+    time = "O(n k), k consumers of a queue"
+    case_events = CaseEvents(
+        frozenset({"consume", "declare"}),
+        lambda e: bool(e.exclusive) or bool(e.args.get("x-single-active-consumer")),
+    )
 
     def start(self) -> Sole:
         return Sole()
@@ -132,7 +138,7 @@ class SoleConsumer(CarriedProperty[Sole]):
         if seats.last and name_of(seats.last) == name:
             seats.last = None
 
-    def _consume(self, tally: Tally, seats: Seats, event: Event) -> None:
+    def _consume(self, tally: CaseCounts, seats: Seats, event: Event) -> None:
         name = name_of(event)
         if event.ph == "fail":
             seats.consumers.pop(name, None)
@@ -153,7 +159,7 @@ class SoleConsumer(CarriedProperty[Sole]):
                 continue
             tally.tested += 1
             who = other_name if other.exclusive else name
-            tally.convict(
+            tally.report_violation(
                 f"{name} was accepted as consumer of {event.q} at event {event.i} while {other_name}, accepted at "
                 f"event {other.ok.i}, was there, and {who} is exclusive",
                 [other.ok, event],
@@ -162,7 +168,7 @@ class SoleConsumer(CarriedProperty[Sole]):
         if mine.exclusive:
             tally.tested += 1
 
-    def _deliver(self, tally: Tally, seats: Seats, event: Event) -> None:
+    def _deliver(self, tally: CaseCounts, seats: Seats, event: Event) -> None:
         name = name_of(event)
         lo: Time = event.t_lo if event.t_lo is not None else ALWAYS
         if event.lvl in EXACT:
@@ -171,7 +177,7 @@ class SoleConsumer(CarriedProperty[Sole]):
             if other_name != name and other.exclusive and other.ok is not None:
                 if when(other.ok) < lo:
                     tally.tested += 1
-                    tally.convict(
+                    tally.report_violation(
                         f"{event.m} was given to {name} at event {event.i}, although {other_name} has been the "
                         f"exclusive consumer since event {other.ok.i}",
                         [other.ok, event],
@@ -188,7 +194,7 @@ class SoleConsumer(CarriedProperty[Sole]):
             tally.tested += 1
         elif when(last) < lo:
             tally.tested += 1
-            tally.convict(
+            tally.report_violation(
                 f"{event.m} was given to {name} at event {event.i}, although the single active consumer was "
                 f"{name_of(last)}, given {last.m} at event {last.i} and not gone since",
                 [last, event],
@@ -200,7 +206,7 @@ class SoleConsumer(CarriedProperty[Sole]):
         return _told(self.id, state.tally)
 
 
-def _told(id: str, tally: Tally) -> Finding:
+def _told(id: str, tally: CaseCounts) -> Finding:
     return Finding.of(
         id,
         tally.tested,
@@ -233,8 +239,8 @@ class Ranks(msgspec.Struct):
     qos: dict[str, tuple[int | None, str | None]] = {}
     """By holder: the prefetch that consumers begun from now on get, and its scope."""
     held: dict[str, dict[str, str]] = {}
-    """Of each holder, which of its consumers holds a message, by life key."""
-    tally: Tally = msgspec.field(default_factory=Tally)
+    """Of each holder, which of its consumers holds a message, by lifecycle key."""
+    tally: CaseCounts = msgspec.field(default_factory=CaseCounts)
 
 
 PASSED = (
@@ -242,7 +248,7 @@ PASSED = (
 )
 
 
-class ConsumerPriority(CarriedProperty[Ranks]):
+class ConsumerPriority(SequentialProperty[Ranks]):
     """P11. A case is a delivery while a consumer of higher priority was definitely registered.
 
     Inside the broker it is known how many messages the higher one held; if fewer than its prefetch, it was ready.
@@ -260,7 +266,10 @@ class ConsumerPriority(CarriedProperty[Ranks]):
     kind = "safety"
     scope = "queue"
     reads = ENDS | SETTLES | {"qos", "consume", "cancel", "deliver", "recover", GAP}
-    summary_type = Carry[Ranks]
+    summary_type = AggregationState[Ranks]
+    keeps = "consumers, what is held, what nobody was given"
+    time = "O(n k), k consumers of a queue"
+    case_events = CaseEvents(frozenset({"consume"}), lambda e: e.cprio is not None)
 
     def start(self) -> Ranks:
         return Ranks()
@@ -334,7 +343,7 @@ class ConsumerPriority(CarriedProperty[Ranks]):
             mine.given += 1
             mine.freed += bool(event.autoack)
             if not event.autoack:
-                key = life_key(event.q, event.m)
+                key = lifecycle_key(event.q, event.m)
                 state.held.setdefault(holder(event), {})[key] = name
         rank = mine.prio if mine is not None else None
         if rank is None:
@@ -375,14 +384,14 @@ class ConsumerPriority(CarriedProperty[Ranks]):
     def _convict(self, state: Ranks, low: Event, name: str, high: Ranked) -> None:
         assert high.ok is not None
         room = "no limit" if high.credit is None else f"a prefetch of {high.credit}"
-        state.tally.convict(
+        state.tally.report_violation(
             f"{low.m} was given to {name_of(low)} at event {low.i}, although {name}, of priority {high.prio}, was "
             f"there since event {high.ok.i} and ready: it had {room} and held {high.given - high.freed} at most",
             [high.ok, low],
         )
 
     def close(self, state: Ranks) -> Finding:
-        tally = Tally()
+        tally = CaseCounts()
         tally.join(state.tally)
         tally.untestable += sum(
             len(c.passed) for consumers in state.queues.values() for c in consumers.values()
@@ -419,19 +428,19 @@ class Wakeups(msgspec.Struct):
     queues: dict[str, Idle] = {}
     qos: dict[str, int | None] = {}
     held: dict[str, dict[str, str]] = {}
-    """Of each holder, which of its consumers holds a message, by life key."""
+    """Of each holder, which of its consumers holds a message, by lifecycle key."""
     common: int = 0
     """The latest time that an event told which names no queue. What other queues' events tell is left out, so that
     queues can be judged apart; where times fall it would make a difference."""
     end: int = 0
     """The latest time of all."""
-    tally: Tally = msgspec.field(default_factory=Tally)
+    tally: CaseCounts = msgspec.field(default_factory=CaseCounts)
 
 
 WITHIN = 10_000_000_000  # ns; far beyond what a broker on one machine needs to hand a message over
 
 
-class NoLostWakeup(CarriedProperty[Wakeups]):
+class NoLostWakeup(SequentialProperty[Wakeups]):
     """P14. A case is a time in which a confirmed message was never yet handed out while a consumer was registered that
     held less than its prefetch. It ends with the next delivery from the queue. Longer than `within` it convicts.
 
@@ -454,10 +463,22 @@ class NoLostWakeup(CarriedProperty[Wakeups]):
         | {"publish", "return", "qos", "consume", "cancel", "declare", "delete", "purge", "expire"}
         | {"recover", "note", GAP}
     )
-    summary_type = Carry[Wakeups]
+    summary_type = AggregationState[Wakeups]
+    keeps = "consumers, what is held, what nobody was given"
+    time = "O(n k), k consumers of a queue"
+    options = frozenset({"within"})
 
     def __init__(self, within: int = WITHIN) -> None:
         self.within = within
+
+    @classmethod
+    def from_options(cls, options: Mapping[str, ProfileValue]) -> NoLostWakeup:
+        within = options.get("within")
+        if within is None:
+            return cls()
+        if isinstance(within, int | float) and within > 0:
+            return cls(within=int(within * 1_000_000_000))
+        raise ValueError(f"within: {within!r} is no number of seconds")
 
     def start(self) -> Wakeups:
         return Wakeups()
@@ -527,7 +548,7 @@ class NoLostWakeup(CarriedProperty[Wakeups]):
             if waiter is not None and not event.autoack:
                 waiter.holds += 1
                 held = state.held.setdefault(holder(event), {})
-                held[life_key(event.q, event.m)] = name_of(event)
+                held[lifecycle_key(event.q, event.m)] = name_of(event)
         self._look(state, idle)
 
     def _settle(self, state: Wakeups, event: Event) -> None:
@@ -563,21 +584,21 @@ class NoLostWakeup(CarriedProperty[Wakeups]):
         if since is not None and not idle.blind:
             self._judge(state.tally, idle, since, self._now(state, idle))
 
-    def _judge(self, tally: Tally, idle: Idle, since: int, now: int) -> None:
+    def _judge(self, tally: CaseCounts, idle: Idle, since: int, now: int) -> None:
         tally.tested += 1
         if now - since <= self.within:
             return
         oldest = next(iter(idle.unread.values()))
         ready = (n for n, c in idle.consumers.items() if c.credit is None or c.holds < c.credit)
         names = ", ".join(sorted(ready))
-        tally.convict(
+        tally.report_violation(
             f"{oldest.m}, confirmed at event {oldest.i}, lay in {oldest.q} from {since} to {now} while "
             f"{names} waited, and nothing was handed out",
             [oldest],
         )
 
     def close(self, state: Wakeups) -> Finding:
-        tally = Tally()
+        tally = CaseCounts()
         tally.join(state.tally)
         for idle in state.queues.values():
             if idle.since is None or idle.blind:

@@ -10,17 +10,18 @@ from seriatim_models.history.complete import EXACT
 from seriatim_models.properties.base import Finding
 from seriatim_models.properties.blackbox.lifecycle import (
     ACQUIRED,
-    Lives,
-    LivesProperty,
+    LifecycleProperty,
+    Lifecycles,
+    RegularCounts,
     Step,
     Suspect,
     holder,
     let_go,
-    life_key,
+    lifecycle_key,
 )
 
 
-class OneHolder(LivesProperty):
+class OneHolder(LifecycleProperty):
     """P2. A case is a delivery: was anybody else definitely holding the message when it was recorded?
 
     Not judged: deliveries that need no settling (the broker forgets them at once); a second delivery after
@@ -36,14 +37,20 @@ class OneHolder(LivesProperty):
     kind = "safety"
     scope = "message"
 
-    def judge(self, lives: Lives, before: Step, between: Sequence[Step], after: Step) -> None:
-        if lives.gap_between(before.pos, after.pos):
-            lives.untestable += 1
+    def regular_cases(self, counted: RegularCounts) -> tuple[int, int]:
+        """Every delivery is a case."""
+        return counted.acquisitions, 0
+
+    def judge(
+        self, summary: Lifecycles, before: Step, between: Sequence[Step], after: Step
+    ) -> None:
+        if summary.gap_between(before.pos, after.pos):
+            summary.untestable += 1
             return
-        lives.tested += 1
-        if before.event.autoack or let_go(lives, before, between, after):
+        summary.tested += 1
+        if before.event.autoack or let_go(summary, before, between, after):
             return
-        lives.suspects.append(
+        summary.suspects.append(
             Suspect(
                 after.pos,
                 before.by,
@@ -53,13 +60,15 @@ class OneHolder(LivesProperty):
             )
         )
 
-    def finish(self, summary: Lives) -> Finding:
-        firsts = sum(any(s.kind == ACQUIRED for s in steps) for steps in summary.lives.values())
-        guilty, freed = summary.guilty()
+    def finish(self, summary: Lifecycles) -> Finding:
+        firsts = sum(
+            any(s.kind == ACQUIRED for s in steps) for steps in summary.lifecycles.values()
+        )
+        violating, freed = summary.violating()
         return Finding.of(
             self.id,
             firsts + summary.tested - freed,
-            [(s.why, s.events) for s in guilty],
+            [(s.why, s.events) for s in violating],
             n_untestable=summary.untestable + freed,
         )
 
@@ -67,7 +76,7 @@ class OneHolder(LivesProperty):
 class Endings:
     """When consumers of a queue were ending: its own consumers, and any channel or connection."""
 
-    def __init__(self, summary: Lives) -> None:
+    def __init__(self, summary: Lifecycles) -> None:
         self._begun: dict[str, list[int]] = defaultdict(list)
         self._done: dict[str, list[int]] = defaultdict(list)
         for end in (*summary.ends.values(), *summary.cancels.values()):
@@ -85,7 +94,7 @@ class Endings:
         )
 
 
-class RedeliveredFlag(LivesProperty):
+class RedeliveredFlag(LifecycleProperty):
     """P3. A case is a delivery that carries the flag.
 
     False on a message that was handed out before is definite. True on first sight is a violation only if nobody
@@ -106,14 +115,20 @@ class RedeliveredFlag(LivesProperty):
     kind = "safety"
     scope = "message"
 
-    def judge(self, lives: Lives, before: Step, between: Sequence[Step], after: Step) -> None:
+    def regular_cases(self, counted: RegularCounts) -> tuple[int, int]:
+        """Every delivery is a case whose flag decides something."""
+        return counted.acquisitions - counted.undecided_flags, counted.undecided_flags
+
+    def judge(
+        self, summary: Lifecycles, before: Step, between: Sequence[Step], after: Step
+    ) -> None:
         flag = after.event.redelivered
         if flag is None:
-            lives.untestable += 1
+            summary.untestable += 1
             return
-        lives.tested += 1
+        summary.tested += 1
         if not flag:
-            lives.suspects.append(
+            summary.suspects.append(
                 Suspect(
                     after.pos,
                     "",
@@ -123,11 +138,11 @@ class RedeliveredFlag(LivesProperty):
                 )
             )
 
-    def finish(self, summary: Lives) -> Finding:
+    def finish(self, summary: Lifecycles) -> Finding:
         violations = [(s.why, s.events) for s in summary.suspects]
         tested, untestable = summary.tested, summary.untestable
         endings = Endings(summary)
-        for steps in summary.lives.values():
+        for steps in summary.lifecycles.values():
             first = next((s for s in steps if s.kind == ACQUIRED), None)
             if first is None:
                 continue
@@ -136,7 +151,7 @@ class RedeliveredFlag(LivesProperty):
                 tested += 1
                 continue
             q, m = first.event.q, first.event.m
-            births = [summary.births.get(life_key(name, m)) for name in (q, "")]
+            births = [summary.births.get(lifecycle_key(name, m)) for name in (q, "")]
             sent = next((b.sent for b in births if b and b.sent), None)
             if flag is None or sent is None or first.pos < sent.pos:
                 untestable += 1

@@ -1,12 +1,9 @@
-"""The life of each message as consumers see it: what conservation, one holder and the redelivered flag are judged on.
+"""Message lifecycles as consumers see them: what conservation, one holder and the redelivered flag are judged on.
 
-A life is the list of its steps in recording order: acquired (a delivery, a get), released (a command that requeues it
-was
-sent), settled (a command that ends it was sent). Two steps that follow each other are judged as soon as both are
-known
-and then dropped, so the summary of any chunk keeps for each message the steps up to its first acquisition in the
-chunk
-and those from the last on, however long the chunk is.
+A lifecycle is the list of a message's steps in recording order: acquired (a delivery, a get), released (a command that
+requeues it was sent), settled (a command that ends it was sent). Two steps that follow each other are judged as soon
+as both are known and then dropped, so the summary of any chunk keeps for each message the steps up to its first
+acquisition in the chunk and those from the last on, however long the chunk is.
 
 What is observed is one-sided. An acquisition happened before it was recorded, the effect of a command comes after it
 was recorded. A holder therefore *definitely* holds from the recorded delivery to the first recorded act that could
@@ -20,12 +17,13 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Iterable, Sequence
 from itertools import pairwise
+from typing import NamedTuple
 
 import msgspec
 
 from seriatim_models.history.complete import EXACT, SETTLES
 from seriatim_models.history.event import GAP, Event
-from seriatim_models.properties.base import Property
+from seriatim_models.properties.base import Property, Scope
 
 ENDS = frozenset({"ch_close", "conn_close", "conn_drop"})
 ACQUIRES = frozenset({"deliver", "get"})
@@ -106,12 +104,12 @@ class Suspect(msgspec.Struct, array_like=True):
     events: list[Event]
 
 
-class Lives(msgspec.Struct):
-    """The summary of one chunk. Keys of `lives` and `births` are queue and message, see `life_key`."""
+class Lifecycles(msgspec.Struct):
+    """The summary of one chunk. Keys of `lifecycles` and `births` are queue and message, see `lifecycle_key`."""
 
     n: int = 0
     gaps: list[int] = []
-    lives: dict[str, list[Step]] = {}
+    lifecycles: dict[str, list[Step]] = {}
     unplaced: dict[str, list[Step]] = {}
     """Settling steps by message, of commands that span queues."""
     births: dict[str, Birth] = {}
@@ -141,33 +139,33 @@ class Lives(msgspec.Struct):
             for name in (by, connection(by))
         )
 
-    def guilty(self) -> tuple[list[Suspect], int]:
+    def violating(self) -> tuple[list[Suspect], int]:
         """The suspects that no end excuses, and the number of those for whom an unasked end leaves it open."""
         held = [s for s in self.suspects if not self.ended(s.by, s.pos)]
-        guilty = [s for s in held if not self.unasked(s.by)]
-        return guilty, len(held) - len(guilty)
+        violating = [s for s in held if not self.unasked(s.by)]
+        return violating, len(held) - len(violating)
 
     def recovered(self, by: str, after: int, before: int) -> bool:
         """Whether a holder asked for all its messages to be requeued between two positions."""
         return any(after < pos < before for pos in self.recovers.get(by, ()))
 
 
-def life_key(q: str, m: str) -> str:
-    """Lives are told apart by queue as well: a message routed to two queues lives twice."""
+def lifecycle_key(q: str, m: str) -> str:
+    """Lifecycles are told apart by queue as well: a message routed to two queues has two."""
     return f"{q}\n{m}"
 
 
 def message_of(key: str) -> str:
-    """The message of a `life_key`."""
+    """The message of a `lifecycle_key`."""
     return key.rpartition("\n")[2]
 
 
 def named(event: Event, held: Iterable[str]) -> list[str]:
-    """The life keys that a settlement, or a recover, is about, of those that its sender holds."""
+    """The lifecycle keys that a settlement, or a recover, is about, of those that its sender holds."""
     if event.ev == "recover":
         return [k for k in held if not event.q or k.startswith(f"{event.q}\n")]
     if event.q:
-        return [life_key(event.q, m) for m in event.ms or ()]
+        return [lifecycle_key(event.q, m) for m in event.ms or ()]
     about = set(event.ms or ())
     return [k for k in held if message_of(k) in about]
 
@@ -178,31 +176,63 @@ def holders(event: Event, among: Iterable[str]) -> list[str]:
     return [by for by in among if by == name or connection(by) == name]
 
 
-class LivesProperty(Property[Lives]):
-    """Base of the properties judged on lives. They say what a pair of acquisitions means, and the rest in `finish`."""
+class RegularCounts(NamedTuple):
+    """What the pre-filter counted of regular messages (see `columnar.prefilter`), of which none is violating."""
+
+    acquisitions: int
+    undecided_flags: int
+    """Of these, the ones whose redelivered flag is not known or decides nothing."""
+    confirmed_settled: int
+    """Messages that were confirmed and settled."""
+    confirmed_open: int
+    """Messages that were confirmed and are not settled yet."""
+
+
+class LifecycleProperty(Property[Lifecycles]):
+    """Base of what judges message lifecycles: they say what a pair of acquisitions means, and the rest in `finish`."""
+
+    keeps = "each message's publish, first and last acquisition"
 
     reads = ACQUIRES | SETTLES | ENDS | {"publish", "return", "recover", "expire", "cancel", GAP}
-    summary_type = Lives
+    summary_type = Lifecycles
 
-    def judge(self, lives: Lives, before: Step, between: Sequence[Step], after: Step) -> None:
+    def regular_cases(self, counted: RegularCounts) -> tuple[int, int]:
+        """How many cases regular messages were, tested and untestable.
+
+        A class that declares it lets the pre-filter clear regular messages and judges the irregular ones alone.
+        """
+        raise NotImplementedError
+
+    @property
+    def prefiltered(self) -> bool:
+        """Whether regular messages need not be judged one by one."""
+        return self.own("regular_cases")
+
+    @property
+    def partitioning(self) -> Scope:
+        return "message" if self.prefiltered else "run"
+
+    def judge(
+        self, summary: Lifecycles, before: Step, between: Sequence[Step], after: Step
+    ) -> None:
         """Judge two acquisitions of one message that follow each other; `between` are the steps between them."""
         raise NotImplementedError
 
-    def map(self, events: Iterable[Event]) -> Lives:
-        out = Lives()
+    def map(self, events: Iterable[Event]) -> Lifecycles:
+        out = Lifecycles()
         for event in events:
             self._add(out, event)
             out.n += 1
-        for key, steps in out.lives.items():
-            out.lives[key] = self._compact(out, steps)
+        for key, steps in out.lifecycles.items():
+            out.lifecycles[key] = self._compact(out, steps)
         return out
 
-    def _add(self, out: Lives, event: Event) -> None:
+    def _add(self, out: Lifecycles, event: Event) -> None:
         pos = out.n
         ev = event.ev
         if acquires(event):
             step = Step(pos, ACQUIRED, holder(event), event)
-            out.lives.setdefault(life_key(event.q, event.m), []).append(step)
+            out.lifecycles.setdefault(lifecycle_key(event.q, event.m), []).append(step)
         elif ev in SETTLES:
             if not began(event):
                 return
@@ -210,16 +240,16 @@ class LivesProperty(Property[Lives]):
             step = Step(pos, SETTLED if final else RELEASED, holder(event), event)
             for m in event.ms or ():
                 if event.q:
-                    out.lives.setdefault(life_key(event.q, m), []).append(step)
+                    out.lifecycles.setdefault(lifecycle_key(event.q, m), []).append(step)
                 else:
                     out.unplaced.setdefault(m, []).append(step)
         elif ev == "expire":
             # A lease that ran out or a message that was too old: the holder, whoever it was, has it no longer.
             kind = RELEASED if event.requeue else SETTLED
             step = Step(pos, kind, "", event)
-            out.lives.setdefault(life_key(event.q, event.m), []).append(step)
+            out.lifecycles.setdefault(lifecycle_key(event.q, event.m), []).append(step)
         elif ev == "publish":
-            birth = out.births.setdefault(life_key(event.q, event.m), Birth())
+            birth = out.births.setdefault(lifecycle_key(event.q, event.m), Birth())
             placed = Placed(pos, event)
             if event.ph == "fail":
                 birth.refused = birth.refused or placed
@@ -228,7 +258,7 @@ class LivesProperty(Property[Lives]):
                 if event.ph == "ok" or event.lvl in EXACT:
                     birth.confirmed = birth.confirmed or placed
         elif ev == "return":
-            birth = out.births.setdefault(life_key(event.q, event.m), Birth())
+            birth = out.births.setdefault(lifecycle_key(event.q, event.m), Birth())
             birth.refused = birth.refused or Placed(pos, event)
         elif ev in ENDS:
             _end(out.ends, end_of(event), _sign(pos, event))
@@ -239,8 +269,8 @@ class LivesProperty(Property[Lives]):
         elif ev == GAP:
             out.gaps.append(pos)
 
-    def _compact(self, out: Lives, steps: list[Step]) -> list[Step]:
-        """Judge each pair of acquisitions that follow each other, and keep the ends of the life."""
+    def _compact(self, out: Lifecycles, steps: list[Step]) -> list[Step]:
+        """Judge each pair of acquisitions that follow each other, and keep both ends of the lifecycle."""
         taken = [n for n, s in enumerate(steps) if s.kind == ACQUIRED]
         for a, b in pairwise(taken):
             self.judge(out, steps[a], steps[a + 1 : b], steps[b])
@@ -248,7 +278,7 @@ class LivesProperty(Property[Lives]):
             steps = steps[: taken[0] + 1] + steps[taken[-1] :]
         return steps
 
-    def combine(self, left: Lives, right: Lives) -> Lives:
+    def combine(self, left: Lifecycles, right: Lifecycles) -> Lifecycles:
         shift = left.n
         left.n += right.n
         left.gaps += [p + shift for p in right.gaps]
@@ -271,13 +301,13 @@ class LivesProperty(Property[Lives]):
         left.untestable += right.untestable
         left.suspects += [Suspect(s.pos + shift, s.by, s.why, s.events) for s in right.suspects]
         # Last, because judging needs the ends, recovers and gaps of both sides.
-        for key, steps in right.lives.items():
+        for key, steps in right.lifecycles.items():
             moved = [Step(s.pos + shift, s.kind, s.by, s.event) for s in steps]
-            mine_steps = left.lives.get(key)
-            left.lives[key] = self._join(left, mine_steps, moved) if mine_steps else moved
+            mine_steps = left.lifecycles.get(key)
+            left.lifecycles[key] = self._join(left, mine_steps, moved) if mine_steps else moved
         return left
 
-    def _join(self, out: Lives, mine: list[Step], more: list[Step]) -> list[Step]:
+    def _join(self, out: Lifecycles, mine: list[Step], more: list[Step]) -> list[Step]:
         """Judge the one pair that the cut had parted; the pairs on either side are judged already."""
         last = max((n for n, s in enumerate(mine) if s.kind == ACQUIRED), default=None)
         first = min((n for n, s in enumerate(more) if s.kind == ACQUIRED), default=None)
@@ -308,14 +338,14 @@ def _shifted(placed: Placed | None, shift: int) -> Placed | None:
     return Placed(placed.pos + shift, placed.event) if placed else None
 
 
-def let_go(lives: Lives, before: Step, between: Sequence[Step], after: Step) -> bool:
+def let_go(summary: Lifecycles, before: Step, between: Sequence[Step], after: Step) -> bool:
     """Whether the holder of `before` may have let its message go by the time `after` was recorded."""
     by = before.by
-    loose = lives.unplaced.get(before.event.m, ())
+    loose = summary.unplaced.get(before.event.m, ())
     return (
         any(s.kind != ACQUIRED and s.by in (by, "") for s in between)
         or any(s.by == by and before.pos < s.pos < after.pos for s in loose)
-        or lives.ended(by, after.pos)
-        or lives.recovered(by, before.pos, after.pos)
-        or lives.gap_between(before.pos, after.pos)
+        or summary.ended(by, after.pos)
+        or summary.recovered(by, before.pos, after.pos)
+        or summary.gap_between(before.pos, after.pos)
     )

@@ -32,7 +32,7 @@ import msgspec
 from seriatim_models.history.complete import SETTLES
 from seriatim_models.history.event import GAP, Event
 from seriatim_models.properties.base import Finding
-from seriatim_models.properties.blackbox.aggregation import CarriedProperty, Carry
+from seriatim_models.properties.blackbox.aggregation import AggregationState, SequentialProperty
 from seriatim_models.properties.blackbox.lifecycle import (
     ACQUIRES,
     ENDS,
@@ -108,18 +108,6 @@ class Queues(msgspec.Struct):
     why: str = ""
     witness: list[Event] = []
 
-    def leave(self, inside: Inside) -> None:
-        """Messages come back to a queue: from now on it is not judged, and nothing of it is remembered.
-
-        What found it empty and is not decided yet stays open: the values that are taken from now on would look as if
-        they had been inside all the while.
-        """
-        if not inside.out:
-            inside.out = True
-            inside.untestable += len(inside.empties)
-            for held in (inside.values, inside.waiting, inside.empties, inside.left):
-                held.clear()
-
     def blame(self, inside: Inside, why: str, witness: list[Event]) -> None:
         inside.violations += 1
         if not self.witness or _rank(witness) < _rank(self.witness):
@@ -135,12 +123,19 @@ def _operation(event: Event) -> str:
 
 
 class _Pass:
+    """Events fed to a state."""
+
     def __init__(self, state: Queues) -> None:
         self.s = state
+        self.n_judged = sum(not inside.out for inside in state.queues.values())
+        """Queues that are still judged."""
 
     def run(self, events: Iterable[Event]) -> None:
+        """Take in the events, in recording order."""
         for event in events:
             ev = event.ev
+            if not self.n_judged and self._only_counted(event):
+                continue
             if ev == "publish":
                 self._enqueue(event)
             elif ev in ACQUIRES:
@@ -151,28 +146,59 @@ class _Pass:
             elif ev == GAP:
                 self.s.lost = True
                 for inside in self.s.queues.values():
-                    self.s.leave(inside)
+                    self.leave(inside)
             elif ev in ENDS:
                 for by in holders(event, self.s.held):
                     for q in self.s.held.pop(by):
-                        self.s.leave(self._at(q))
+                        self.leave(self._at(q))
             elif event.q:  # recover, expire, purge, delete: messages go or come back by themselves
-                self.s.leave(self._at(event.q))
+                self.leave(self._at(event.q))
             else:
                 for q in self.s.held.pop(holder(event), {}):
-                    self.s.leave(self._at(q))
+                    self.leave(self._at(q))
+
+    def _only_counted(self, event: Event) -> bool:
+        """Count an event of a queue, when none is judged any more; False if there is more to do than that.
+
+        Nearly all of a long recording with requeues is counted, so this is kept short.
+        """
+        inside = self.s.queues.get(event.q)
+        if inside is None:
+            return False
+        if event.ev in ACQUIRES:
+            answered = event.ev == "get" and event.ph not in ("invoke", "fail", "info")
+            inside.untestable += answered or acquires(event)
+        elif event.ev == "publish":
+            inside.published = True
+        else:
+            return event.ev in SETTLES
+        return True
+
+    def leave(self, inside: Inside) -> None:
+        """Messages come back to a queue: from now on it is not judged, and nothing of it is remembered.
+
+        What found it empty and is not decided yet stays open: the values that are taken from now on would look as if
+        they had been inside all the while.
+        """
+        if not inside.out:
+            inside.out = True
+            self.n_judged -= 1
+            inside.untestable += len(inside.empties)
+            for held in (inside.values, inside.waiting, inside.empties, inside.left):
+                held.clear()
 
     def _at(self, q: str) -> Inside:
         inside = self.s.queues.get(q)
         if inside is None:
             inside = self.s.queues[q] = Inside(out=self.s.lost)
+            self.n_judged += not inside.out
         return inside
 
     def _enqueue(self, event: Event) -> None:
         inside = self._at(event.q)
         inside.published = True
         if event.prio is not None or event.pos is not None:
-            self.s.leave(inside)  # not first-in first-out; not a queue
+            self.leave(inside)  # not first-in first-out; not a queue
         if inside.out:
             return
         if event.ph == "fail":
@@ -233,7 +259,7 @@ class _Pass:
             held = s.held.setdefault(holder(event), {})
             held[event.q] = held.get(event.q, 0) + 1
         if event.redelivered or event.pos is not None:
-            self.s.leave(inside)
+            self.leave(inside)
         if inside.out:
             inside.untestable += 1
             return
@@ -270,7 +296,7 @@ class _Pass:
     def _settle(self, event: Event) -> None:
         for q in [event.q] if event.q else list(self.s.held.get(holder(event), ())):
             if event.ev != "ack" and event.requeue is not False:
-                self.s.leave(self._at(q))
+                self.leave(self._at(q))
             held = self.s.held.get(holder(event), {})
             if q in held:
                 held[q] -= len(event.ms or ())
@@ -386,7 +412,7 @@ def _full(empty: Empty, cover: list[Event]) -> tuple[str, list[Event]]:
     return why, [*cover, empty.event]
 
 
-class QueueLinearizable(CarriedProperty[Queues]):
+class QueueLinearizable(SequentialProperty[Queues]):
     """P20. A case is a completed dequeue. Untestable: on queues on which messages come back or of which no publish
     was recorded; and an empty dequeue that others overlap which never answered, or that push may overlap.
 
@@ -402,7 +428,9 @@ class QueueLinearizable(CarriedProperty[Queues]):
     kind = "safety"
     scope = "queue"
     reads = ACQUIRES | SETTLES | ENDS | {"publish", "recover", "expire", "purge", "delete", GAP}
-    summary_type = Carry[Queues]
+    summary_type = AggregationState[Queues]
+    keeps = "what is inside the queue, and operations under way"
+    time = "O(n log n)"
 
     def start(self) -> Queues:
         return Queues()

@@ -9,9 +9,9 @@ import msgspec
 
 from seriatim_models.history.complete import EXACT
 from seriatim_models.history.event import GAP, Event
-from seriatim_models.properties.base import Finding
-from seriatim_models.properties.blackbox.aggregation import CarriedProperty, Carry
-from seriatim_models.properties.blackbox.channels import Tally
+from seriatim_models.properties.base import CaseEvents, Finding
+from seriatim_models.properties.blackbox.aggregation import AggregationState, SequentialProperty
+from seriatim_models.properties.blackbox.channels import CaseCounts
 from seriatim_models.properties.blackbox.lifecycle import began, end_of, holder
 
 
@@ -40,7 +40,7 @@ class Logs(msgspec.Struct):
     """What P15 carries along."""
 
     topics: dict[str, Topic] = {}
-    tally: Tally = msgspec.field(default_factory=Tally)
+    tally: CaseCounts = msgspec.field(default_factory=CaseCounts)
 
 
 POSITIONS_KEPT = (
@@ -48,7 +48,7 @@ POSITIONS_KEPT = (
 )
 
 
-class LogReader(CarriedProperty[Logs]):
+class LogReader(SequentialProperty[Logs]):
     """P15. A case is a delivery with a position, to a reader (`ctag`: the group or channel; else the holder).
 
     Convicted: a position at or below one committed before, without a `seek`; a step back within a session, if
@@ -73,7 +73,12 @@ class LogReader(CarriedProperty[Logs]):
         {"publish", "deliver", "get", "commit", "seek", "nack", "reject", "declare", "consume"}
         | {"ch_close", "conn_close", "conn_drop", "cancel", GAP}
     )
-    summary_type = Carry[Logs]
+    summary_type = AggregationState[Logs]
+    keeps = (
+        "each reader's last position and commit; the latest 65,536 known positions of a partition"
+    )
+    time = "O(n log n)"
+    case_events = CaseEvents(reads, lambda e: e.pos is not None)
 
     def start(self) -> Logs:
         return Logs()
@@ -109,7 +114,7 @@ class LogReader(CarriedProperty[Logs]):
         elif reader.by and (reader.by == end_of(event) or reader.by.startswith(end_of(event))):
             reader.last = None
 
-    def _read(self, tally: Tally, topic: Topic, reader: Reader, event: Event) -> None:
+    def _read(self, tally: CaseCounts, topic: Topic, reader: Reader, event: Event) -> None:
         if event.ev == "commit":
             if began(event) and event.pos is not None:
                 known = reader.committed
@@ -124,7 +129,7 @@ class LogReader(CarriedProperty[Logs]):
         elif event.pos is not None and event.ph not in ("invoke", "fail"):
             self._deliver(tally, topic, reader, event)
 
-    def _deliver(self, tally: Tally, topic: Topic, reader: Reader, event: Event) -> None:
+    def _deliver(self, tally: CaseCounts, topic: Topic, reader: Reader, event: Event) -> None:
         pos = event.pos
         assert pos is not None
         last, committed = reader.last, reader.committed
@@ -140,14 +145,14 @@ class LogReader(CarriedProperty[Logs]):
                 f"{who} was given position {pos} at event {event.i} in attempt {event.attempt}; "
                 f"allowed are {topic.attempts}"
             )
-            tally.convict(why, [event])
+            tally.report_violation(why, [event])
         elif committed is not None and committed.pos is not None and pos <= committed.pos:
             tally.tested += 1
             why = (
                 f"{who} was given position {pos} at event {event.i}, although it had committed {committed.pos} "
                 f"at event {committed.i}"
             )
-            tally.convict(why, [committed, event])
+            tally.report_violation(why, [committed, event])
         elif last is not None and last.pos is not None:
             self._after(tally, topic, last, event, failed)
         elif committed is not None and committed.pos is not None and not seeks:
@@ -155,7 +160,9 @@ class LogReader(CarriedProperty[Logs]):
         else:
             tally.untestable += 1
 
-    def _after(self, tally: Tally, topic: Topic, before: Event, event: Event, failed: bool) -> None:
+    def _after(
+        self, tally: CaseCounts, topic: Topic, before: Event, event: Event, failed: bool
+    ) -> None:
         assert event.pos is not None
         assert before.pos is not None
         who = event.ctag or holder(event)
@@ -164,7 +171,7 @@ class LogReader(CarriedProperty[Logs]):
             tally.tested += 1
             if not failed and not again:
                 why = f"{who} went back from position {before.pos} (event {before.i}) to {event.pos} at event {event.i}"
-                tally.convict(why, [before, event])
+                tally.report_violation(why, [before, event])
             return
         between = event.pos - before.pos - 1
         at = bisect_right(topic.positions, before.pos)
@@ -176,7 +183,7 @@ class LogReader(CarriedProperty[Logs]):
                 f"{who} went from position {before.pos} (event {before.i}) to {event.pos} at event {event.i} and left "
                 f"out {first}"
             )
-            tally.convict(why, [before, event])
+            tally.report_violation(why, [before, event])
         elif between:
             tally.untestable += 1
         else:

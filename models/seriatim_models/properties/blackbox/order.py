@@ -59,6 +59,9 @@ class FirstDeliveryOrder(Property[Lines]):
     scope = "queue"
     reads = ACQUIRES
     summary_type = Lines
+    keeps = "of each publisher and channel: the count, the highest, the lows of the chunk"
+    column_check = "seriatim_models.properties.columnar.order_checks:first_delivery_order"
+    column_map = "seriatim_models.properties.columnar.delivery_order:FORM"
 
     def map(self, events: Iterable[Event]) -> Lines:
         out = Lines()

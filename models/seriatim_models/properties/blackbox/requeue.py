@@ -18,14 +18,14 @@ back, the first `WINDOW` deliveries that overtook it beyond the bound.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 import msgspec
 
 from seriatim_models.history.complete import EXACT, SETTLES
 from seriatim_models.history.event import GAP, Event
-from seriatim_models.properties.base import Finding
-from seriatim_models.properties.blackbox.aggregation import CarriedProperty, Carry
+from seriatim_models.properties.base import Finding, ProfileValue
+from seriatim_models.properties.blackbox.aggregation import AggregationState, SequentialProperty
 from seriatim_models.properties.blackbox.lifecycle import (
     ACQUIRES,
     ENDS,
@@ -33,7 +33,7 @@ from seriatim_models.properties.blackbox.lifecycle import (
     began,
     end_of,
     holder,
-    life_key,
+    lifecycle_key,
     named,
 )
 from seriatim_models.properties.blackbox.strict import when
@@ -88,9 +88,9 @@ class Late(msgspec.Struct):
     """What P6 carries along."""
 
     back: dict[str, dict[str, Requeued]] = {}
-    """By holder and publisher's stream, then by life key."""
+    """By holder and publisher's stream, then by lifecycle key."""
     at: dict[str, str] = {}
-    """Under which of these a message is, by life key."""
+    """Under which of these a message is, by lifecycle key."""
     held: dict[str, dict[str, Holding]] = {}
     commands: dict[str, int] = {}
     limits: dict[str, Limit] = {}
@@ -120,7 +120,7 @@ class _Pass:
                     self._settle(event)
             elif event.ev == "publish":
                 if event.prio is not None:
-                    self.s.prio[life_key(event.q, event.m)] = event.prio
+                    self.s.prio[lifecycle_key(event.q, event.m)] = event.prio
             elif event.ev == GAP:
                 self._lost()
             else:
@@ -193,7 +193,7 @@ class _Pass:
     def _deliver(self, event: Event) -> None:
         s = self.s
         by = holder(event)
-        key = life_key(event.q, event.m)
+        key = lifecycle_key(event.q, event.m)
         name = f"{event.q}\n{by}" if event.scope == "channel" else f"{event.q}\n{by} {event.ctag}"
         returned = self._forget(key)
         if returned:
@@ -295,7 +295,7 @@ class _Pass:
             self._settled(number)
 
 
-class RequeueLateness(CarriedProperty[Late]):
+class RequeueLateness(SequentialProperty[Late]):
     """P6. A case is a delivery under a prefetch, of a message whose place among its publisher's is known.
 
     It violates if it overtakes, on the channel that had requeued it, an earlier message of the same publisher that
@@ -316,10 +316,22 @@ class RequeueLateness(CarriedProperty[Late]):
     kind = "safety"
     scope = "queue"
     reads = ACQUIRES | SETTLES | ENDS | {"cancel", "publish", GAP}
-    summary_type = Carry[Late]
+    summary_type = AggregationState[Late]
+    keeps = "what is held or on its way back, and who overtook it"
+    time = "O(n + n·k), k messages of one channel on their way back"
+    options = frozenset({"within"})
 
     def __init__(self, within: int | None = None) -> None:
         self.within = within
+
+    @classmethod
+    def from_options(cls, options: Mapping[str, ProfileValue]) -> RequeueLateness:
+        within = options.get("within", "prefetch")
+        if within == "prefetch":
+            return cls()
+        if isinstance(within, int) and within >= 0:
+            return cls(within=within)
+        raise ValueError(f"within: {within!r} is neither a number of deliveries nor 'prefetch'")
 
     def start(self) -> Late:
         return Late()

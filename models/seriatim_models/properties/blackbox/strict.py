@@ -35,15 +35,15 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right, insort
 from collections import deque
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from typing import NamedTuple
 
 import msgspec
 
 from seriatim_models.history.complete import EXACT, SETTLES
 from seriatim_models.history.event import Event
-from seriatim_models.properties.base import Finding
-from seriatim_models.properties.blackbox.aggregation import CarriedProperty, Carry
+from seriatim_models.properties.base import Finding, ProfileValue
+from seriatim_models.properties.blackbox.aggregation import AggregationState, SequentialProperty
 from seriatim_models.properties.blackbox.lifecycle import (
     ACQUIRES,
     ENDS,
@@ -51,7 +51,7 @@ from seriatim_models.properties.blackbox.lifecycle import (
     began,
     holder,
     holders,
-    life_key,
+    lifecycle_key,
     named,
 )
 
@@ -140,7 +140,7 @@ class Strict(msgspec.Struct):
 
     known: dict[str, Known] = {}
     held: dict[str, dict[str, None]] = {}
-    """Of each holder, the life keys of what it holds."""
+    """Of each holder, the lifecycle keys of what it holds."""
     lanes: dict[str, Lane] = {}
     inexact: bool = False
     """Some event that names no queue was recorded outside the broker."""
@@ -300,7 +300,9 @@ class _Pass:
         return order
 
     def _find(self, q: str, m: str) -> Known | None:
-        return self.state.known.get(life_key(q, m)) or self.state.known.get(life_key("", m))
+        return self.state.known.get(lifecycle_key(q, m)) or self.state.known.get(
+            lifecycle_key("", m)
+        )
 
     def _take(self, event: Event) -> None:
         state = self.state
@@ -327,7 +329,7 @@ class _Pass:
             return
         state = self.state
         lane = self._lane(event.q) if event.q else None
-        key = life_key(event.q, event.m)
+        key = lifecycle_key(event.q, event.m)
         if lane is not None:
             if event.ph == "ok" and lane.asked and key not in state.known:
                 return
@@ -373,10 +375,10 @@ class _Pass:
             )  # fmt: skip
             if len(order.rows) > WINDOW:
                 lane.tested += order.oldest().tested
-        key = life_key(q, m)
+        key = lifecycle_key(q, m)
         if event.autoack:
             state.known.pop(key, None)
-            state.known.pop(life_key("", m), None)
+            state.known.pop(lifecycle_key("", m), None)
             return
         if known is None:
             known = state.known[key] = Known(prio=event.prio)
@@ -407,7 +409,7 @@ class _Pass:
     def _gone(self, event: Event) -> None:
         """At an instant that only a recorder inside knows; otherwise nothing is definite."""
         q, m = event.q, event.m
-        key = life_key(q, m)
+        key = lifecycle_key(q, m)
         known = self._find(q, m)
         if known is not None and event.lvl in EXACT:
             end = when(event)
@@ -465,7 +467,7 @@ def told(row: Row, a: Available, of: Place) -> tuple[str, list[Event]]:
     return why, events
 
 
-class StrictOrder(CarriedProperty[Strict]):
+class StrictOrder(SequentialProperty[Strict]):
     """P5. A case is an acquisition with both bounds known while some other message was definitely available: the
     broker had a choice, and a wrong one would show. An acquisition from a queue that may have been empty otherwise is
     counted as untestable.
@@ -482,12 +484,20 @@ class StrictOrder(CarriedProperty[Strict]):
     kind = "safety"
     scope = "queue"
     reads = ACQUIRES | SETTLES | ENDS | {"publish", "expire"}
-    summary_type = Carry[Strict]
+    summary_type = AggregationState[Strict]
+    keeps = "what is published or held and not settled; the latest 2,048 acquisitions of each queue"
+    time = "O(n log n)"
+    column_check = "seriatim_models.properties.columnar.order_checks:strict_order"
+    options = frozenset({"returned"})
 
     def __init__(self, returned: bool = True) -> None:
         """`returned`: whether a message that was given back has its old place. If not, only its first availability
         counts."""
         self.returned = returned
+
+    @classmethod
+    def from_options(cls, options: Mapping[str, ProfileValue]) -> StrictOrder:
+        return cls(returned=options.get("returned") is not False)
 
     def start(self) -> Strict:
         return Strict()

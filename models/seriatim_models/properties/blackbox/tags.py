@@ -6,7 +6,7 @@ import msgspec
 
 from seriatim_models.history.complete import EXACT, SETTLES
 from seriatim_models.history.event import GAP, Event
-from seriatim_models.properties.blackbox.channels import ChannelProperty, Tally, Tracks
+from seriatim_models.properties.blackbox.channels import CaseCounts, ChannelProperty, Tracks
 from seriatim_models.properties.blackbox.lifecycle import ACQUIRES, acquires, began
 
 
@@ -41,7 +41,7 @@ class DeliveryTags(ChannelProperty[Tags]):
     def start(self) -> Tags:
         return Tags()
 
-    def step(self, state: Tags, event: Event, by: str, tally: Tally) -> None:
+    def step(self, state: Tags, event: Event, by: str, tally: CaseCounts) -> None:
         if event.dtag is None:
             return
         if acquires(event):
@@ -49,7 +49,7 @@ class DeliveryTags(ChannelProperty[Tags]):
         elif event.ev in SETTLES and began(event):
             self._settle(state, event, by, tally)
 
-    def _deliver(self, state: Tags, event: Event, by: str, tally: Tally) -> None:
+    def _deliver(self, state: Tags, event: Event, by: str, tally: CaseCounts) -> None:
         last, dtag = state.last, event.dtag or 0
         state.last = event
         if not event.autoack:
@@ -58,7 +58,7 @@ class DeliveryTags(ChannelProperty[Tags]):
             return
         if dtag <= last.dtag:
             tally.tested += 1
-            tally.convict(
+            tally.report_violation(
                 f"on {by} tag {dtag} (event {event.i}) came after tag {last.dtag} (event {last.i})",
                 [last, event],
             )
@@ -66,20 +66,20 @@ class DeliveryTags(ChannelProperty[Tags]):
             tally.untestable += 1
         elif dtag > last.dtag + 1:
             tally.tested += 1
-            tally.convict(
+            tally.report_violation(
                 f"on {by} tag {dtag} (event {event.i}) followed tag {last.dtag} (event {last.i})",
                 [last, event],
             )
         else:
             tally.tested += 1
 
-    def _settle(self, state: Tags, event: Event, by: str, tally: Tally) -> None:
+    def _settle(self, state: Tags, event: Event, by: str, tally: CaseCounts) -> None:
         dtag = event.dtag or 0
         covered = [d for d in state.open if d <= dtag or dtag == 0] if event.multiple else [dtag]
         before = state.settled.get(dtag)
         if not event.multiple and before is not None and dtag not in state.open:
             tally.tested += 1
-            tally.convict(
+            tally.report_violation(
                 f"{by} settled tag {dtag} at event {event.i} and before at event {before.i}",
                 [before, event],
             )
@@ -120,7 +120,7 @@ class SilenceAfterEnd(ChannelProperty[Silence]):
     def start(self) -> Silence:
         return Silence()
 
-    def step(self, state: Silence, event: Event, by: str, tally: Tally) -> None:
+    def step(self, state: Silence, event: Event, by: str, tally: CaseCounts) -> None:
         confirmed = event.ph in ("", "ok")
         if event.ev == "cancel" and confirmed:
             state.cancelled[event.ctag] = event
@@ -138,7 +138,7 @@ class SilenceAfterEnd(ChannelProperty[Silence]):
             if not after and event.t_lo is not None and end.t is not None:
                 after = event.t_lo > end.t
             if after:
-                tally.convict(
+                tally.report_violation(
                     f"{event.m} was given to {event.ctag or by} at event {event.i}, after its {end.ev} was "
                     f"confirmed at event {end.i}",
                     [end, event],

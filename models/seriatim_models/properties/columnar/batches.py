@@ -1,4 +1,4 @@
-"""Rows for the sieve from Arrow columns (`history.table`), without an object for each event.
+"""Rows for the pre-filter from Arrow columns (`history.table`), without an object for each event.
 
 Gives what `rows.rows_of_events` gives of the same events; a test compares them.
 """
@@ -19,7 +19,7 @@ from seriatim_models.properties.columnar.rows import (
     ACQUIRED,
     BORN,
     CONFIRMED,
-    FEW,
+    GENERAL,
     OTHER,
     REFUSED,
     RELEASED,
@@ -27,12 +27,12 @@ from seriatim_models.properties.columnar.rows import (
     SETTLED,
     SURELY,
     TRAFFIC,
+    BatchRows,
     Bools,
-    Given,
     Hashes,
     Rows,
     hashes,
-    lives,
+    lifecycle_hashes,
     text_hashes,
 )
 
@@ -142,7 +142,7 @@ def _kinds(
 
 
 def _numbers(batch: pa.RecordBatch, holders: Names) -> Ints:
-    """The number of each row's holder, named as `lives.holder` names it."""
+    """The number of each row's holder, named as `lifecycle.holder` names it."""
     empty = ("", None, None, "", "")
     coded = [_coded(_column(batch, name), e) for name, e in zip(HOLDER, empty, strict=True)]
     lone = np.asarray(_column(batch, "ch").is_null())
@@ -174,11 +174,11 @@ def _dense(code: Ints) -> Ints:
     return dense
 
 
-def rows_of_batch(batch: pa.RecordBatch, holders: Names) -> Given:
+def rows_of_batch(batch: pa.RecordBatch, holders: Names) -> BatchRows:
     """Rows of some events; `n` is their place in the run; `holders` numbers who acts, and is kept between batches.
 
-    The few have the fields that the batch has columns of: enough for `Sieve.take`, but `Sieved.judge` shows them, and
-    wants them whole.
+    The general events have the fields that the batch has columns of: enough for `Prefilter.take`, but
+    `Prefiltered.judge` may show them, and wants them whole.
     """
     places: Ints = np.asarray(batch["n"]).astype(np.int64)
     ev = _coded(batch["ev"], "")
@@ -217,19 +217,19 @@ def rows_of_batch(batch: pa.RecordBatch, holders: Names) -> Given:
         places[of],
         np.where(several, OTHER, kind[of]).astype(np.int8),
         first,
-        lives(second, of_queue[q[0][of]]),
+        lifecycle_hashes(second, of_queue[q[0][of]]),
         by[of],
         redelivered[of].astype(np.int8),
     )
     if (places[1:] <= places[:-1]).any():
         rows = rows.only(np.argsort(rows.n, kind="stable"))
-    return Given(rows, _few(batch, places, ev), _last(kind, settles, places, q))
+    return BatchRows(rows, _general(batch, places, ev), _last(kind, settles, places, q))
 
 
-def _few(
+def _general(
     batch: pa.RecordBatch, places: Ints, ev: tuple[Ints, list[Any]]
 ) -> list[tuple[int, Event]]:
-    at = np.flatnonzero(_among(ev, *FEW))
+    at = np.flatnonzero(_among(ev, *GENERAL))
     if not len(at):
         return []
     at = at[np.argsort(places[at])]

@@ -1,7 +1,7 @@
-"""A history as columns: what the fast form keeps of each event, in arrays.
+"""A history as columns: what the columnar evaluator keeps of each event, in arrays.
 
 Names are numbered when first seen. A publish or an acquisition becomes one row of one table; ``pos`` is the event's
-place among all. Of other events the screens need only to know whether they make the history odd.
+place among all. Of other events the checks need only to know whether they make the history irregular.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ Ints = npt.NDArray[np.int64]
 UNKNOWN = -(2**63)
 """Stands in an array for a field that an event does not have."""
 
-PUBLISHES = ("pos", "key", "t", "lo", "ok", "stream", "number", "lane", "refused")
+PUBLISHES = ("pos", "key", "t", "lo", "ok", "stream", "number", "queue", "refused")
 ACQUISITIONS = (
     "pos",
     "key",
-    "lane",
+    "queue",
     "t",
     "lo",
     "stream",
@@ -63,18 +63,18 @@ class Names:
 
 
 class Columns:
-    """Feed it completed events in recording order, as often as wanted."""
+    """The columns of a history that is fed to it, block after block, in recording order."""
 
     def __init__(self) -> None:
         self.publishes = Table(PUBLISHES)
         self.acquisitions = Table(ACQUISITIONS)
         self.n = 0
         self.keys, self.holders, self.streams = Names(), Names(), Names()
-        self.lines, self.lanes = Names(), Names()
+        self.lines, self.queues = Names(), Names()
         self.clipped = 0
         """Acquisitions without publisher, sequence or flag: P4 cannot test them."""
-        self.odd = ""
-        """Why the fast form does not judge this history; empty if it does."""
+        self.irregular = ""
+        """Why columns cannot clear this history; empty if they may."""
         self._holder: dict[tuple[str, int | None, int | None, str, str], int] = {}
 
     def _key(self, q: str, m: str) -> int:
@@ -90,18 +90,18 @@ class Columns:
         return code
 
     def feed(self, events: Iterable[Event]) -> None:
-        """Take in more events."""
+        """Add completed events, which follow those before."""
         acq = [c.append for c in self.acquisitions.columns.values()]
         put = [c.append for c in self.publishes.columns.values()]
         pos = self.n
-        streams, lines, lanes = self.streams, self.lines, self.lanes
+        streams, lines, queues = self.streams, self.lines, self.queues
         for e in events:
             ev = e.ev
             if e.lvl in EXACT or e.t is None:
-                self.odd = self.odd or "recorded inside, or without times"
+                self.irregular = self.irregular or "recorded inside, or without times"
             if ev in ACQUIRES:
                 if acquires(e):
-                    self._strange(e)
+                    self._check_fields(e)
                     by = self._by(e)
                     known = e.pseq is not None and bool(e.pub)
                     stream = streams(f"{e.q}\n{e.pub}") if known else -1
@@ -111,7 +111,7 @@ class Columns:
                     elif not e.redelivered:
                         line = lines.code.setdefault(f"{stream} {by}", len(lines.code))
                     row = (
-                        pos, self._key(e.q, e.m), lanes(e.q), e.t or 0,
+                        pos, self._key(e.q, e.m), queues(e.q), e.t or 0,
                         UNKNOWN if e.t_lo is None else e.t_lo, stream,
                         e.pseq if e.pseq is not None else UNKNOWN, line,
                         -1 if e.redelivered is None else int(e.redelivered),
@@ -120,32 +120,32 @@ class Columns:
                         append(value)
             elif ev in SETTLES:
                 if began(e):
-                    self._strange(e)
+                    self._check_fields(e)
                     if e.ms and not e.q:
-                        self.odd = self.odd or "a settlement that spans queues"
+                        self.irregular = self.irregular or "a settlement that spans queues"
             elif ev == "publish":
-                self._strange(e)
+                self._check_fields(e)
                 refused = e.ph == "fail"
                 known = e.pseq is not None and bool(e.pub)
                 sent = (
                     pos, self._key(e.q, e.m), e.t or 0, (e.t or 0) if e.t_lo is None else e.t_lo, int(e.ph == "ok"),
                     streams(f"{e.q}\n{e.pub}") if known else -1,
-                    e.pseq if e.pseq is not None else UNKNOWN, lanes(e.q), int(refused),
+                    e.pseq if e.pseq is not None else UNKNOWN, queues(e.q), int(refused),
                 )  # fmt: skip
                 for append, value in zip(put, sent, strict=True):
                     append(value)
             else:
                 if ev in (GAP, "return", "expire", "recover"):
-                    self.odd = self.odd or f"a {ev}"
+                    self.irregular = self.irregular or f"a {ev}"
                 elif e.t_hi is not None:
-                    self.odd = self.odd or "an upper bound"
+                    self.irregular = self.irregular or "an upper bound"
             pos += 1
         self.n = pos
 
-    def _strange(self, e: Event) -> None:
-        """Fields with which the readable form has to judge."""
+    def _check_fields(self, e: Event) -> None:
+        """Note fields that only the row-based form understands."""
         if e.t_hi is not None or e.pos is not None or e.prio is not None:
-            self.odd = self.odd or "an upper bound, a position or a priority"
+            self.irregular = self.irregular or "an upper bound, a position or a priority"
 
     @property
     def nbytes(self) -> int:

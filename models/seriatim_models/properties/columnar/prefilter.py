@@ -1,23 +1,25 @@
-"""P1 to P3 for long histories: plain messages are acquitted by columns, and only the odd ones judged event by event.
+"""Message lifecycles over columns: regular messages are cleared, and only the irregular ones judged event by event.
 
-Nearly every message is *plain*: published, delivered, perhaps given back and delivered again, settled. What the
-readable forms (`blackbox.conservation`, `blackbox.holding`) count for it follows from how often it was acquired, how
-often without a flag, and whether it was confirmed. Exactly then a message is plain:
+Nearly every message is *regular*: published, delivered, perhaps released and delivered again, settled. What a property
+of lifecycles counts for it follows from how often it was acquired, how often without a flag that decides something,
+and whether it was confirmed (`LifecycleProperty.regular_cases`). Exactly then a message is regular:
 
-- all that is said of it is said of one queue, and names the queue;
+- all its events name one and the same queue;
 - it begins with its publish, and nothing else is a beginning; it was not refused, returned or expired;
 - its first delivery is not marked redelivered, every later one is, or it is not known; a first one may be marked if a
   channel or connection was ending since the publish, which may have had the message unseen;
-- before every later delivery its holder gave it back or was seen to end, and no lines were lost between the two;
-- only its holder gives it back or settles it, once, and nothing follows the settlement but the publish's confirmation.
+- before every later delivery its holder released it or was seen to end, and no lines were lost between the two;
+- only its holder releases it or settles it, once, and nothing follows the settlement but the publish's confirmation.
 
-One that is not yet settled at the end is plain too, unless it was confirmed and some queue was drained: it might be
-lost. All others, and whatever is not sure, are *odd*. Who is odd is told by a hash; the readable form then judges the
-events of odd messages and alone convicts (`Sieved.judge`), so that a finding is the readable form's in every field.
+One that is not yet settled at the end is regular too, unless it was confirmed and some queue was drained: it might be
+lost. All others, and whatever is not sure, are *irregular*, and known by a hash. The row-based form then judges the
+events of irregular messages; it alone reports violations (`Prefiltered.judge`), so a finding is the row-based form's
+in every field.
 
-What is remembered of a message that is done with is 16 bytes: its hash, half of its life's hash, and the counts. What
-meets that hash again makes the message odd and takes the counts back. So do two messages of one hash, since they
-differ in the second (see `rows`): a collision of hashes makes messages odd, and acquits nobody, unless both agree.
+What is remembered of a message that is done with is 16 bytes: its hash, half of its lifecycle's hash, and the counts.
+What meets that hash again makes the message irregular and takes the counts back. So do two messages of one hash, since
+they differ in the second (see `rows`): a collision of hashes makes messages irregular, and clears none, unless both
+agree.
 """
 
 from __future__ import annotations
@@ -26,18 +28,21 @@ from array import array
 from bisect import bisect_left
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import islice
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from seriatim_models.history.event import Event
 from seriatim_models.properties.base import Finding
-from seriatim_models.properties.blackbox.conservation import Conservation, Kept
-from seriatim_models.properties.blackbox.holding import OneHolder, RedeliveredFlag
-from seriatim_models.properties.blackbox.lifecycle import Lives, LivesProperty, connection
+from seriatim_models.properties.blackbox.conservation import Conservation, ConservationSummary
+from seriatim_models.properties.blackbox.lifecycle import (
+    LifecycleProperty,
+    Lifecycles,
+    RegularCounts,
+    connection,
+)
 from seriatim_models.properties.columnar.columns import Ints, Names
 from seriatim_models.properties.columnar.rows import (
     ACQUIRED,
@@ -57,16 +62,16 @@ FAR = 2**62
 GONE = -1
 """The state of a row that is no longer open."""
 MOST = 2**15 - 1
-"""Acquisitions of one message that its counts have room for; with more it is odd."""
-PORTION = 50_000
-"""Events that the readable form summarises at a time."""
+"""Acquisitions of one message that its counts have room for; with more it is irregular."""
+BATCH = 50_000
+"""Events that the row-based form summarises at a time."""
 
 # Any: a row of several fields, or a word
 Entries = npt.NDArray[Any]
 
 OPEN = np.dtype(
     [
-        ("life", np.uint64),
+        ("lifecycle", np.uint64),
         ("since", np.int64),  # the place of the last acquisition, or else of the publish
         ("by", np.int32),
         ("count", np.uint16),
@@ -77,10 +82,10 @@ OPEN = np.dtype(
     align=True,
 )
 
-# A finished message's word: half of its life's hash, two flags and two counts.
+# A finished message's word: half of its lifecycle's hash, two flags and two counts.
 _LIFE = np.uint64(0xFFFFFFFF00000000)
 _BACK = np.uint64(1 << 31)
-"""Its counts were taken back: it turned out to be odd."""
+"""Its counts were taken back: it turned out to be irregular."""
 _CONFIRMED = np.uint64(1 << 30)
 _UNKNOWN_AT = np.uint64(15)
 _COUNT = np.uint64(MOST)
@@ -88,7 +93,7 @@ _WHOLE = np.uint64(2**64 - 1)
 
 
 class _Run:
-    """Sorted hashes, each with what is kept of it."""
+    """Sorted hashes, each with what is kept of it, in arrays of one length."""
 
     def __init__(self, hashes: Hashes, kept: Entries, gone: int = 0) -> None:
         self.hashes = hashes
@@ -150,26 +155,23 @@ class _Opens(_Runs):
         self.runs = [run for run in self.runs if len(run)]
 
 
-@dataclass(frozen=True)
-class Sieved:
-    """What the sieve counted, and what is left to judge."""
+class Prefiltered(NamedTuple):
+    """What the pre-filter counted, and what is left to judge."""
 
-    tested: Mapping[str, int]
-    untestable: Mapping[str, int]
-    """By property, of plain messages."""
-    odd: Hashes
-    """Sorted: the messages that the readable form must judge."""
+    counted: RegularCounts
+    """Of regular messages."""
+    irregular: Hashes
+    """Sorted: the messages that the row-based form must judge."""
     published: bool
     """Whether the history records any publish."""
     last: Mapping[str, int]
     """Place of the last traffic by queue."""
 
-    def __add__(self, other: Sieved) -> Sieved:
-        """Of two sieves that had different messages of one run."""
-        return Sieved(
-            {id: n + other.tested[id] for id, n in self.tested.items()},
-            {id: n + other.untestable[id] for id, n in self.untestable.items()},
-            np.union1d(self.odd, other.odd),
+    def joined(self, other: Prefiltered) -> Prefiltered:
+        """Of two pre-filters that had different messages of one run."""
+        return Prefiltered(
+            RegularCounts(*(a + b for a, b in zip(self.counted, other.counted, strict=True))),
+            np.union1d(self.irregular, other.irregular),
             self.published or other.published,
             {
                 q: max(self.last.get(q, -1), other.last.get(q, -1))
@@ -177,41 +179,42 @@ class Sieved:
             },
         )
 
-    def about_odd(self, rows: Rows) -> Ints:
-        """The places of the events that name an odd message."""
-        if not len(self.odd):
+    def about_irregular(self, rows: Rows) -> Ints:
+        """The places of the events that name an irregular message."""
+        if not len(self.irregular):
             return np.zeros(0, np.int64)
-        at = np.searchsorted(self.odd, rows.message)
-        at[at == len(self.odd)] = 0
-        found: Ints = np.unique(rows.n[self.odd[at] == rows.message])
+        at = np.searchsorted(self.irregular, rows.message)
+        at[at == len(self.irregular)] = 0
+        found: Ints = np.unique(rows.n[self.irregular[at] == rows.message])
         return found
 
-    def judge(self, prop: LivesProperty, placed: Iterable[tuple[int, Event]]) -> Finding:
-        """The finding of P1, P2 or P3. `placed`: the events that name an odd message, and the few that concern none
-        (`rows.FEW`), in the run's order with their places. Without odd messages none are needed."""
-        rest = Rest(self, prop)
-        rest.take(placed)
-        return rest.finish()
+    def judge(self, prop: LifecycleProperty, placed: Iterable[tuple[int, Event]]) -> Finding:
+        """The finding of a pre-filtered property. `placed`: the events that name an irregular message, and those that
+        concern none (`rows.GENERAL`), in the run's order with their places. Without irregular messages none are
+        needed."""
+        left = IrregularMessages(self, prop)
+        left.take(placed)
+        return left.finish()
 
 
-class Rest:
-    """`Sieved.judge`, given its events in parts."""
+class IrregularMessages:
+    """`Prefiltered.judge`, given its events in batches."""
 
-    def __init__(self, sieved: Sieved, prop: LivesProperty) -> None:
-        assert fits(prop)
-        self._sieved = sieved
+    def __init__(self, prefiltered: Prefiltered, prop: LifecycleProperty) -> None:
+        assert prop.prefiltered
+        self._prefiltered = prefiltered
         self._prop = prop
-        self._summary: Lives = prop.begin()
+        self._summary: Lifecycles = prop.begin()
         self._places = array("q")
         self._waiting: list[Event] = []
 
     def take(self, placed: Iterable[tuple[int, Event]]) -> None:
-        """The next events."""
+        """Add the next events."""
         for place, event in placed:
             if event.ev in self._prop.reads:
                 self._places.append(place)
                 self._waiting.append(event)
-                if len(self._waiting) == PORTION:
+                if len(self._waiting) == BATCH:
                     self._fold()
 
     def _fold(self) -> None:
@@ -221,33 +224,29 @@ class Rest:
     def finish(self) -> Finding:
         """The finding on the whole run."""
         self._fold()
-        summary, sieved, id = self._summary, self._sieved, self._prop.id
-        if isinstance(summary, Kept):
-            # The traffic of plain messages counts too. It is compared with positions of the events given.
-            last = {q: bisect_left(self._places, p) for q, p in sieved.last.items()}
+        summary, prefiltered = self._summary, self._prefiltered
+        if isinstance(summary, ConservationSummary):
+            # The traffic of regular messages counts too. It is compared with positions of the events given.
+            last = {q: bisect_left(self._places, p) for q, p in prefiltered.last.items()}
             summary.traffic.last = last
-            summary.published = sieved.published
-        summary.tested += sieved.tested[id]
-        summary.untestable += sieved.untestable[id]
+            summary.published = prefiltered.published
+        tested, untestable = self._prop.regular_cases(prefiltered.counted)
+        summary.tested += tested
+        summary.untestable += untestable
         return self._prop.finish(summary)
 
 
-def fits(prop: object) -> bool:
-    """Whether the sieve knows how a property counts. A subclass may judge otherwise."""
-    return type(prop) in (Conservation, OneHolder, RedeliveredFlag)
-
-
-class Sieve:
-    """Give it the rows of a run, batch after batch in order."""
+class Prefilter:
+    """Clears regular messages by the rows of a run, which it is given batch after batch in order."""
 
     def __init__(self) -> None:
         self.holders = Names()
-        """The table for whoever makes the rows."""
+        """The numbers of holders, for whoever makes the rows."""
         self._judge = Conservation()
-        self._kept = Kept()
+        self._kept = ConservationSummary()
         self._opens = _Opens()
         self._finished = _Runs()
-        self._odd = _Runs()
+        self._irregular = _Runs()
         self._published = False
         self._last: dict[str, int] = {}
         self._end: Ints = np.zeros(0, np.int64)
@@ -257,22 +256,24 @@ class Sieve:
     @property
     def nbytes(self) -> int:
         """Bytes that are kept for messages."""
-        return self._opens.nbytes + self._finished.nbytes + self._odd.nbytes
+        return self._opens.nbytes + self._finished.nbytes + self._irregular.nbytes
 
-    def take(self, rows: Rows, few: Sequence[tuple[int, Event]], queues: Mapping[str, int]) -> None:
-        """The next batch: `few` has all events that concern no one message up to the batch's last place."""
+    def take(
+        self, rows: Rows, general: Sequence[tuple[int, Event]], queues: Mapping[str, int]
+    ) -> None:
+        """Add the next batch: `general` has all events that concern no one message up to the batch's last place."""
         self._last |= queues
-        self._hear(few)
+        self._take_general(general)
         if len(rows.n):
             self._published |= bool((rows.kind <= BORN).any())
-            self._sift(rows)
+            self._advance_messages(rows)
             self._opens.tidy()
 
-    def _hear(self, few: Sequence[tuple[int, Event]]) -> None:
-        """Ends, gaps, looks and consumers, as the readable form summarises them."""
+    def _take_general(self, general: Sequence[tuple[int, Event]]) -> None:
+        """Ends, gaps, looks and consumers, as the row-based form summarises them."""
         ends = self._kept.ends
         known = len(ends)
-        for place, event in few:
+        for place, event in general:
             self._kept.n = place
             self._judge.add(self._kept, event)
         begin = len(self._end)
@@ -289,19 +290,22 @@ class Sieve:
             at = np.array(numbers if lone is None else [*numbers, lone], np.int64)
             self._end[at] = np.minimum(self._end[at], ends[name].pos)
 
-    def _sift(self, rows: Rows) -> None:
+    def _advance_messages(self, rows: Rows) -> None:
+        """Move the state of every message that the rows name; what ends or becomes irregular changes its table."""
         order = _by_message(rows.message)
         rows = rows.only(order)
+        # The rows are sorted by message now. Of each row: whether a message begins there, and the message's number.
         begins = np.append(True, rows.message[1:] != rows.message[:-1])
         of = np.cumsum(begins) - 1
+        # From here on one element a message: its hash, and its state before the batch, that of a new one until found.
         message = rows.message[begins]
         now = np.zeros(len(message), OPEN)
         now["state"] = SENT
-        now["life"], now["since"] = rows.life[begins], rows.n[begins]
-        # What of the life's hash must agree; all of it, but for what is done with.
+        now["lifecycle"], now["since"] = rows.lifecycle[begins], rows.n[begins]
+        # Which bits of the lifecycle's hash must agree; all, but for what is done with.
         agrees = np.full(len(message), _WHOLE)
         new = np.ones(len(message), np.bool_)
-        known = np.zeros(len(message), np.bool_)  # to be odd
+        known = np.zeros(len(message), np.bool_)  # to be irregular
         opens, done = [], []
         for run, at, which in self._opens.find(message):
             there = run.kept["state"][at] != GONE
@@ -311,15 +315,17 @@ class Sieve:
         for run, at, which in self._finished.find(message):
             there = (run.kept[at] & _BACK) == 0
             done.append((run, at[there], which[there]))
-            now["life"][which[there]] = run.kept[at[there]]
+            now["lifecycle"][which[there]] = run.kept[at[there]]
             now["state"][which[there]] = SETTLED
             agrees[which[there]] = _LIFE
             new[which[there]] = False
-        for _, _, which in self._odd.find(message):
+        for _, _, which in self._irregular.find(message):
             known[which] = True
+        # `now` becomes the state after the batch, and `bad` says which messages have become irregular in it.
         bad = self._advance(rows, of, begins & new[of], now, agrees)
         bad &= ~known
         settled = now["state"] == SETTLED
+        # Back into the tables: open ones stay or leave, finished ones are marked, the rest is added.
         for run, at, which in opens:
             over = bad[which] | settled[which]
             run.kept[at[~over]] = now[which[~over]]
@@ -330,16 +336,17 @@ class Sieve:
             run.kept[at[bad[which]]] |= _BACK
             run.kept[at[now["confirmed"][which]]] |= _CONFIRMED
             good[which] = False
-        self._odd.add(message[bad], np.ones(np.count_nonzero(bad), np.bool_))
+        self._irregular.add(message[bad], np.ones(np.count_nonzero(bad), np.bool_))
         self._finished.add(message[good & settled], _words(now[good & settled]))
         fresh = good & new & ~settled
         self._opens.add(message[fresh], now[fresh])
 
     def _advance(self, rows: Rows, of: Ints, births: Bools, now: Entries, agrees: Hashes) -> Bools:
-        """Move `now`, the state of each message, over the rows sorted by message; says of each whether it is odd."""
+        """Move `now`, the state of each message, over the rows sorted by message; returns which are irregular."""
+        # Of each row: whether it says what a regular message's row may not.
         kind = rows.kind
         confirms = (kind == CONFIRMED) | (kind == BORN)
-        wrong = ((rows.life ^ now["life"][of]) & agrees[of]) != 0
+        wrong = ((rows.lifecycle ^ now["lifecycle"][of]) & agrees[of]) != 0
         wrong |= births != (kind == SENT)
         wrong[births & confirms] = False
         wrong |= (kind == REFUSED) | (kind == OTHER)
@@ -347,6 +354,7 @@ class Sieve:
         bad = np.zeros(len(now), np.bool_)
         bad[of[wrong]] = True
 
+        # From here on only the steps of lifecycles, sorted by message: acquired, released, settled.
         steps = np.flatnonzero((kind >= ACQUIRED) & (kind <= SETTLED))
         of, kind, n, by = of[steps], kind[steps], rows.n[steps], rows.by[steps]
         flag = rows.redelivered[steps]
@@ -361,11 +369,13 @@ class Sieve:
             out[first] = at_first[begin]
             return out
 
+        # Of each step: the kind, holder and place of the one before it, of which the place is an acquisition's.
         was = before(kind, now["state"])
         who = before(by, now["by"])
         # A step that is no acquisition follows one, or is wrong.
         since = np.where(acquired, n, before(n, now["since"]))
         earlier = before(since, now["since"])
+        # Which acquisitions are not the first, come while another holds the message, are first and marked all the same.
         again = acquired & (was != SENT)
         held = again & (was == ACQUIRED)
         marked = acquired & ~again & (flag > 0)
@@ -379,6 +389,7 @@ class Sieve:
             wrong |= again & (np.searchsorted(gaps, earlier) != np.searchsorted(gaps, n))
         bad[of[wrong]] = True
 
+        # Of each message its last step in the batch, and its counts.
         last = np.append(first[1:], True)[: len(of)]
         at = of[last]
         now["state"][at], now["by"][at], now["since"][at] = kind[last], by[last], since[last]
@@ -402,17 +413,17 @@ class Sieve:
             )
         return out
 
-    def finish(self) -> Sieved:
+    def finish(self) -> Prefiltered:
         """The run is over."""
         kept = self._kept
         kept.traffic.last = dict(self._last)
         drained = any(self._judge.drained(kept, q) for q in kept.traffic.looks)
-        odd = [run.hashes for run in self._odd.runs]
+        irregular = [run.hashes for run in self._irregular.runs]
         count = unknown = safe = left = 0
         for run in self._opens.runs:
             there = run.kept["state"] != GONE
             if drained:
-                odd.append(run.hashes[there & run.kept["confirmed"]])
+                irregular.append(run.hashes[there & run.kept["confirmed"]])
                 there &= ~run.kept["confirmed"]
             count += int(run.kept["count"][there].sum(dtype=np.int64))
             unknown += int(run.kept["unknown"][there].sum(dtype=np.int64))
@@ -422,12 +433,14 @@ class Sieve:
             count += int((words & _COUNT).sum())
             unknown += int(((words >> _UNKNOWN_AT) & _COUNT).sum())
             safe += int(np.count_nonzero(words & _CONFIRMED))
-        # A case of P1 is a delivery, and a confirmed message, open as long as it may still be there; of P2 and P3 a
-        # delivery.
-        return Sieved(
-            tested={"P1": count + safe, "P2": count, "P3": count - unknown},
-            untestable={"P1": left, "P2": 0, "P3": unknown},
-            odd=np.sort(np.concatenate([np.zeros(0, np.uint64), *odd])),
+        return Prefiltered(
+            counted=RegularCounts(
+                acquisitions=count,
+                undecided_flags=unknown,
+                confirmed_settled=safe,
+                confirmed_open=left,
+            ),
+            irregular=np.sort(np.concatenate([np.zeros(0, np.uint64), *irregular])),
             published=self._published,
             last=dict(self._last),
         )
@@ -436,7 +449,7 @@ class Sieve:
 def _words(now: Entries) -> Hashes:
     counts = now["count"].astype(np.uint64) | (now["unknown"].astype(np.uint64) << _UNKNOWN_AT)
     flags = np.where(now["confirmed"], _CONFIRMED, np.uint64(0))
-    found: Hashes = (now["life"] & _LIFE) | counts | flags
+    found: Hashes = (now["lifecycle"] & _LIFE) | counts | flags
     return found
 
 

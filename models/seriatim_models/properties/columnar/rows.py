@@ -1,10 +1,10 @@
-"""What events say of messages, as rows of whole numbers: what the sieve sifts (`sieve`).
+"""What events say of messages, as rows of whole numbers: the input of the pre-filter.
 
 An event is about the messages it names: an acknowledgement of five is five rows. Names become hashes of 64 bits, the
 same in every process, so that messages can be divided among processes by them.
 
 A message has two hashes that are made independently: one of its name, and one of its queue and name together. Rows
-that agree in the first are one message's, and the sieve acquits only what agrees in the second as well. So two
+that agree in the first are one message's, and the pre-filter clears only what agrees in the second as well. So two
 messages are taken for one only if both agree: once in 2^128 pairs, as far as such mixing goes, for names that nobody
 chose with that in mind.
 """
@@ -37,7 +37,7 @@ SURELY = 2
 
 TRAFFIC = ACQUIRES | SETTLES | {"publish", "return", "expire"}
 """Events about messages; a get that came back empty is about none."""
-FEW = Conservation.reads - TRAFFIC
+GENERAL = Conservation.reads - TRAFFIC
 """Events that concern no one message, of those that P1 to P3 read."""
 
 
@@ -48,10 +48,10 @@ class Rows(NamedTuple):
     """The event's place in the run; equal for the rows of one event."""
     kind: Smalls
     message: Hashes
-    life: Hashes
+    lifecycle: Hashes
     """Of queue and message."""
     by: Ints
-    """The number of the holder, in the table that made the rows; means nothing but for the three steps of a life."""
+    """The number of the holder, in the table that made the rows; means nothing but for steps of lifecycles."""
     redelivered: Smalls
     """Of an acquisition: -1 unknown, 0, 1 or `SURELY`."""
 
@@ -61,24 +61,24 @@ class Rows(NamedTuple):
             self.n[which],
             self.kind[which],
             self.message[which],
-            self.life[which],
+            self.lifecycle[which],
             self.by[which],
             self.redelivered[which],
         )
 
 
-class Given(NamedTuple):
-    """What a batch of events gives to a sieve."""
+class BatchRows(NamedTuple):
+    """What the pre-filter is given of a batch of events."""
 
     rows: Rows
-    few: Sequence[tuple[int, Event]]
-    """Those of `FEW`, with their places."""
+    general: Sequence[tuple[int, Event]]
+    """Those of `GENERAL`, with their places."""
     queues: Mapping[str, int]
     """Place of the last traffic by queue, as conservation counts it."""
 
 
 LONG = 256  # bytes: names beyond are hashed one by one
-_PORTION = 2**15  # names hashed at a time: what is made of them stays in the cache
+_BATCH = 2**15  # names hashed at a time: what is made of them stays in the cache
 
 
 def _constants(*values: int) -> Hashes:
@@ -103,14 +103,14 @@ def mixed(h: Hashes) -> Hashes:
 
 
 def hashes(data: Bytes, starts: Ints, lengths: Ints) -> tuple[Hashes, Hashes]:
-    """Two independent hashes of each stretch of bytes."""
+    """Two independent hashes of each range of bytes."""
     out = np.empty((2, len(starts)), np.uint64)
     padded = np.zeros(len(data) + 8, np.uint8)
     padded[: len(data)] = data
     # Of each byte, the word of eight that begins there.
     words: Hashes = np.ndarray(len(data) + 1, np.dtype("<u8"), padded, strides=(1,))
-    for begin in range(0, len(starts), _PORTION):
-        part = slice(begin, begin + _PORTION)
+    for begin in range(0, len(starts), _BATCH):
+        part = slice(begin, begin + _BATCH)
         out[:, part] = _hashed(words, starts[part], lengths[part])
     for n in np.flatnonzero(lengths > LONG).tolist():
         name = data[starts[n] : starts[n] + lengths[n]].tobytes()
@@ -142,13 +142,13 @@ def text_hashes(texts: Sequence[str]) -> tuple[Hashes, Hashes]:
     """Two independent hashes of each text: of its bytes in UTF-8."""
     joined = "".join(texts)
     raw = joined.encode("utf-8", "surrogatepass")
-    plain = len(raw) == len(joined)
-    sizes = map(len, texts if plain else (t.encode("utf-8", "surrogatepass") for t in texts))
+    ascii_only = len(raw) == len(joined)
+    sizes = map(len, texts if ascii_only else (t.encode("utf-8", "surrogatepass") for t in texts))
     lengths = np.fromiter(sizes, np.int64, len(texts))
     return hashes(np.frombuffer(raw, np.uint8), np.cumsum(lengths) - lengths, lengths)
 
 
-def lives(second: Hashes, of_queue: Hashes) -> Hashes:
+def lifecycle_hashes(second: Hashes, of_queue: Hashes) -> Hashes:
     """The hash of queue and message, from the second hash of the message and the first of the queue."""
     return mixed(second ^ of_queue)
 
@@ -176,15 +176,15 @@ def _kind(event: Event) -> int:
     return kind_of_publish(event) if ev == "publish" else OTHER
 
 
-def rows_of_events(placed: Iterable[tuple[int, Event]], holders: Names) -> Given:
+def rows_of_events(placed: Iterable[tuple[int, Event]], holders: Names) -> BatchRows:
     """Rows of completed events, each with its place; `holders` numbers who acts, and is kept between batches."""
-    few: list[tuple[int, Event]] = []
+    general: list[tuple[int, Event]] = []
     queues: dict[str, int] = {}
     n, kinds, messages, names, by, redelivered = [], [], [], [], [], []
     for place, event in placed:
         if event.ev not in TRAFFIC:
-            if event.ev in FEW:
-                few.append((place, event))
+            if event.ev in GENERAL:
+                general.append((place, event))
             continue
         kind = _kind(event)
         if kind >= 0 or event.ev not in ACQUIRES:
@@ -197,7 +197,7 @@ def rows_of_events(placed: Iterable[tuple[int, Event]], holders: Names) -> Given
         if event.redelivered and event.lvl in EXACT:
             flag = SURELY
         for m in (event.ms or ()) if settles else (event.m,):
-            # A name of several lines goes by its last one, as `lives.message_of` has it, and is odd.
+            # A name of several lines goes by its last one, as `lifecycle.message_of` has it, and is irregular.
             n.append(place)
             kinds.append(OTHER if "\n" in m else kind)
             messages.append(m.rpartition("\n")[2])
@@ -212,8 +212,8 @@ def rows_of_events(placed: Iterable[tuple[int, Event]], holders: Names) -> Given
         np.array(n, np.int64),
         np.array(kinds, np.int8),
         first,
-        lives(second, of_queue[codes]),
+        lifecycle_hashes(second, of_queue[codes]),
         np.array(by, np.int64),
         np.array(redelivered, np.int8),
     )
-    return Given(rows, few, queues)
+    return BatchRows(rows, general, queues)

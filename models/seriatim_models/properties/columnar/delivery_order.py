@@ -1,13 +1,9 @@
-"""`map` over the columns of a chunk, for the properties that have such a form: the same summary, in less time.
-
-The events that such a summary keeps have only the fields that `combine` and `finish` decide by.
-Before `finish` tells of a violation, `whole` puts the recorded events in the place of those that it will show.
-"""
+"""P4 over the columns of a chunk: the summary that `FirstDeliveryOrder.map` makes of its rows."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
-from typing import Any, NamedTuple
+from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -15,28 +11,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from seriatim_models.history import Event
-from seriatim_models.properties.base import AnyProperty
 from seriatim_models.properties.blackbox.lifecycle import holder
 from seriatim_models.properties.blackbox.order import FirstDeliveryOrder, Line, Lines, Low
+from seriatim_models.properties.columnar.forms import ColumnMap, FindEvents
 
 Ints = npt.NDArray[np.int64]
-
-Name = tuple[str, int]
-"""Of an event in its run: recorder and index."""
-
-Find = Callable[[Iterable[Name]], Mapping[Name, Event]]
-
-
-class Quick(NamedTuple):
-    """A property's form over columns. The summary is the property's own."""
-
-    of: type[AnyProperty]
-    columns: tuple[str, ...]
-    # Any: see above
-    map: Callable[[pa.RecordBatch], Any]
-    whole: Callable[[Any, Find], Any]
-    needs_more: Callable[[pa.RecordBatch], bool]
-    """Whether these rows cannot be judged by `columns` alone."""
 
 
 def _coded(batch: pa.RecordBatch, name: str) -> tuple[Ints, list[Any]]:
@@ -172,7 +151,7 @@ def _key(event: Event) -> str:
     return f"{event.pub}\n{event.q}\n{event.prio}\n{holder(event)}"
 
 
-def _with_witnesses(lines: Lines, find: Find) -> Lines:
+def _with_witnesses(lines: Lines, find: FindEvents) -> Lines:
     """The recorded events in place of those that convict."""
     shown = [
         e
@@ -189,18 +168,9 @@ def _with_witnesses(lines: Lines, find: Find) -> Lines:
     return lines
 
 
-QUICK: dict[str, Quick] = {
-    "P4": Quick(
-        FirstDeliveryOrder,
-        ("i", "ev", "ph", "redelivered", "pseq", *NAMES),
-        first_delivery_order,
-        _with_witnesses,
-        _gets,
-    )
-}
-
-
-def fits(prop: AnyProperty) -> bool:
-    """Whether a property has a form over columns. A subclass may judge otherwise, so it has none."""
-    form = QUICK.get(prop.id)
-    return form is not None and type(prop) is form.of
+FORM = ColumnMap(
+    columns=("i", "ev", "ph", "redelivered", "pseq", *NAMES),
+    map=first_delivery_order,
+    with_witnesses=_with_witnesses,
+    needs_more=_gets,
+)
