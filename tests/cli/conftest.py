@@ -167,7 +167,7 @@ def world(monkeypatch: pytest.MonkeyPatch) -> World:
         (programs, "check_program", check_program),
         (programs, "replay", replay),
         (lesson_runner, "stories", lambda lesson: {}),  # chapters run real programs
-        (counterexample_annotation, "decided", lambda run: run),  # the fakes cannot be explored
+        (counterexample_annotation, "annotated", lambda run: run),  # the fakes cannot be explored
         (pipeline, "audit_paths", _audit(made)),
         (
             properties,

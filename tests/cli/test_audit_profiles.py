@@ -21,14 +21,14 @@ def late(tmp_path: Path) -> Path:
     return path
 
 
-def test_every_report_says_whose_promise_a_recording_keeps(
+def test_every_report_names_the_profiles_that_a_recording_is_consistent_with(
     late: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     files = {name: tmp_path / f"report.{name}" for name in ("json", "html", "junit")}
     options = [part for name, file in files.items() for part in (f"--{name}", str(file))]
     assert run(["audit", str(late), "--profile", "rabbit-quorum", *options]) == 0
     shown = capsys.readouterr().out
-    assert "Whose promise it keeps" in shown
+    assert "Profiles that it is consistent with" in shown
     found = json.loads(files["json"].read_text())
     standing = {s["profile"]: s for s in found["audits"][0]["standings"]}
     assert standing["rabbit-quorum"]["verdict"] == "ok"
@@ -36,7 +36,7 @@ def test_every_report_says_whose_promise_a_recording_keeps(
         assert standing[profile]["verdict"] == "violated"
         assert standing[profile]["broken"][0]["property"] == "P6"
         assert len(standing[profile]["broken"][0]["witness"]) == 4
-    assert "Whose promise it keeps" in files["html"].read_text()
+    assert "Profiles that it is consistent with" in files["html"].read_text()
     suites = ET.parse(files["junit"]).getroot()
     cases = suites.findall("./testsuite[@name='profiles']/testcase")
     assert len(cases) == 7
@@ -44,7 +44,7 @@ def test_every_report_says_whose_promise_a_recording_keeps(
     assert skipped == {"late: strict-qpid", "late: rabbit-classic"}
 
 
-def test_a_conviction_is_drawn_and_shrunk(
+def test_a_violation_is_drawn_and_shrunk(
     late: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     small, found = tmp_path / "small.jsonl", tmp_path / "found.json"
@@ -52,9 +52,9 @@ def test_a_conviction_is_drawn_and_shrunk(
     assert run([*asked, "--json", str(found)]) == 1
     shown = capsys.readouterr().out
     assert "is back (event" in shown
-    assert "events still convict" in shown
-    [guilty] = [r for r in json.loads(found.read_text())["results"] if r["verdict"] == "violated"]
-    assert guilty["intervals"][0].keys() == {"lane", "lo", "hi", "label", "event", "convicts"}
+    assert "events still violate it" in shown
+    [violated] = [r for r in json.loads(found.read_text())["results"] if r["verdict"] == "violated"]
+    assert violated["intervals"][0].keys() == {"lane", "lo", "hi", "label", "event", "convicts"}
     assert len(read_history(small).events) < 40
     assert run(["audit", str(small), "--profile", "strict-qpid"]) == 1
 

@@ -18,7 +18,7 @@ TWO_HOLDERS = """\
 {"i": 2, "t": 20, "ev": "deliver", "conn": "d", "ch": 1, "q": "q", "m": "p:0", "ctag": "t", "dtag": 1}
 {"i": 3, "t": 30, "ev": "deliver", "conn": "e", "ch": 1, "q": "q", "m": "p:0", "ctag": "u", "dtag": 1}
 """
-COMMANDS = tuple(app.commands)
+COMMANDS = tuple(name for name, command in app.commands.items() if not command.hidden)
 
 
 def test_alone_it_prints_help(run: Any) -> None:
@@ -132,6 +132,12 @@ def test_help_is_one_page(run: Any) -> None:
     ran = run("help")
     assert ran.code == 0
     assert [c for c in COMMANDS if f"Usage: seriatim {c} " not in ran.out] == []
+
+
+def test_the_former_name_of_bugs_still_works_and_is_not_listed(run: Any) -> None:
+    assert app.commands["museum"].callback is app.commands["bugs"].callback
+    assert "build/bugs" in run("museum", "--help").out
+    assert "museum" not in run("--help").out
 
 
 def test_help_tells_of_one_command_as_the_command_does(run: Any) -> None:

@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 
 from seriatim_models.conformance.reference import Reference
-from seriatim_models.conformance.search import Bounds
+from seriatim_models.conformance.search import SearchBounds
 from seriatim_models.conformance.testing import Conformance
 
-FEW = Bounds(seconds=10.0, scripts=40)
+FEW = SearchBounds(seconds=10.0, scripts=40)
 
 
 class TestReference(Conformance):
@@ -52,7 +52,7 @@ def test_a_call_that_never_returns_is_a_failure() -> None:
         def get(self, q: str) -> None: ...
 
     class Hanging(Conformance):
-        bounds = Bounds(seconds=0.5, scripts=5)
+        bounds = SearchBounds(seconds=0.5, scripts=5)
 
         def implementation(self) -> Any:
             return Hangs()

@@ -10,15 +10,21 @@ from pathlib import Path
 import pytest
 
 from seriatim_models.cli import run
-from seriatim_models.conformance.child import Child
+from seriatim_models.conformance.child import ChildProcess
 from seriatim_models.conformance.driving import drive
 from seriatim_models.conformance.judging import ANSWERS, black_box_profiles, judged
 from seriatim_models.conformance.local import Local, load
 from seriatim_models.conformance.profiles import PROFILES
 from seriatim_models.conformance.protocol import Fault
 from seriatim_models.conformance.reference import Reference
-from seriatim_models.conformance.script import Script, ScriptError, Step, read_script, write_script
-from seriatim_models.conformance.search import Bounds, Outcome, search
+from seriatim_models.conformance.script import (
+    Script,
+    ScriptError,
+    ScriptStep,
+    read_script,
+    write_script,
+)
+from seriatim_models.conformance.search import SearchBounds, SearchOutcome, search
 from seriatim_models.conformance.selftest import self_test
 from seriatim_models.history import read_history
 from seriatim_models.properties.base import Verdict
@@ -26,11 +32,11 @@ from seriatim_models.properties.base import Verdict
 from .conftest import SPEC, example, faulty
 
 MISTAKES = runpy.run_path(str(SPEC / "faulty.py"))["MISTAKES"]
-BOUNDS = Bounds(seconds=20.0, scripts=120)
+BOUNDS = SearchBounds(seconds=20.0, scripts=120)
 
 
-def anew(command: str) -> Outcome:
-    return search(Child(command), PROFILES["strict-qpid"], BOUNDS, seed=1)
+def anew(command: str) -> SearchOutcome:
+    return search(ChildProcess(command), PROFILES["strict-qpid"], BOUNDS, seed=1)
 
 
 searched = lru_cache(anew)
@@ -53,7 +59,7 @@ def test_the_examples_are_right(command: str) -> None:
     # Node is another language's interpreter, not a package of .venv; with the Python example the same is always run.
     if not shutil.which(command.split()[0]):
         pytest.skip(f"{command.split()[0]} is not installed")
-    system = Child(command)
+    system = ChildProcess(command)
     assert [c for c in self_test(system) if c.why] == []
     outcome = search(system, PROFILES["strict-qpid"], BOUNDS, seed=1)
     assert outcome.witnesses == []
@@ -94,13 +100,13 @@ def test_the_same_seed_draws_the_same() -> None:
 
 def test_steps_that_make_no_sense_are_left_out() -> None:
     steps = [
-        Step(op="ack"),
-        Step(op="cancel", ctag="c1"),
-        Step(op="close"),
-        Step(op="publish", q="q"),
-        Step(op="get", q="q"),
-        Step(op="ack", which=5),
-        Step(op="ack", which=0),
+        ScriptStep(op="ack"),
+        ScriptStep(op="cancel", ctag="c1"),
+        ScriptStep(op="close"),
+        ScriptStep(op="publish", q="q"),
+        ScriptStep(op="get", q="q"),
+        ScriptStep(op="ack", which=5),
+        ScriptStep(op="ack", which=0),
     ]
     done = drive(Local(Reference), steps)
     assert [(s.op, s.m) for s in done.steps] == [("publish", "m0"), ("get", ""), ("ack", "m0")]
@@ -114,7 +120,7 @@ def test_a_fault_counts_against_whoever_made_it() -> None:
         def get(self, q: str) -> None:
             raise KeyError("oh")
 
-    done = drive(Local(Broken), [Step(op="get", q="q")])
+    done = drive(Local(Broken), [ScriptStep(op="get", q="q")])
     finding = judged(done, ())[0]
     assert (finding.property, finding.verdict) == (ANSWERS, Verdict.VIOLATED)
     assert "KeyError" in finding.explanation
@@ -130,7 +136,9 @@ def test_the_profiles_of_clients_leave_out_the_white_box() -> None:
 
 def test_a_script_is_kept_as_it_was(tmp_path: Path) -> None:
     path = tmp_path / "s.json"
-    script = Script(steps=[Step(op="nack", ch=2, m="m1", requeue=False)], seed=3, violates="P1")
+    script = Script(
+        steps=[ScriptStep(op="nack", ch=2, m="m1", requeue=False)], seed=3, violates="P1"
+    )
     write_script(path, script)
     assert read_script(path) == script
 

@@ -10,10 +10,10 @@ from pathlib import Path
 import pytest
 
 from seriatim_models.cli import run
-from seriatim_models.conformance.child import Child, marked
-from seriatim_models.conformance.driving import Run, drive
+from seriatim_models.conformance.child import ChildProcess, marked
+from seriatim_models.conformance.driving import DrivenRun, drive
 from seriatim_models.conformance.protocol import Fault
-from seriatim_models.conformance.script import Step
+from seriatim_models.conformance.script import ScriptStep
 
 from .conftest import example, faulty
 
@@ -22,9 +22,9 @@ IN_TIME = 60.0
 """Seconds: many times what is needed, and far below what a hang takes."""
 
 TAKE_AND_GIVE_BACK = [
-    Step(op="publish", q="q", m="m0"),
-    Step(op="get", q="q"),
-    Step(op="nack", m="m0"),
+    ScriptStep(op="publish", q="q", m="m0"),
+    ScriptStep(op="get", q="q"),
+    ScriptStep(op="nack", m="m0"),
 ]
 
 Program = Callable[[str], str]
@@ -73,7 +73,7 @@ print(json.dumps({{"id": json.loads(sys.stdin.readline())["id"], "ok": True, "pr
 def test_rejects_a_bad_beginning(program: Program, source: str, kind: str, says: str) -> None:
     begun = time.monotonic()
     with pytest.raises(Fault, match=says) as caught:
-        Child(program(source), patience=PATIENCE)
+        ChildProcess(program(source), patience=PATIENCE)
     assert caught.value.kind == kind
     assert time.monotonic() - begun < IN_TIME
 
@@ -81,11 +81,11 @@ def test_rejects_a_bad_beginning(program: Program, source: str, kind: str, says:
 @pytest.mark.parametrize("command", ["/nowhere/at/all", "", "'unclosed"])
 def test_rejects_what_cannot_be_started(command: str) -> None:
     with pytest.raises((Fault, ValueError), match=r"cannot be started|No closing quotation"):
-        Child(command)
+        ChildProcess(command)
 
 
-def driven(command: str) -> tuple[Run, Child]:
-    child = Child(command, patience=PATIENCE)
+def driven(command: str) -> tuple[DrivenRun, ChildProcess]:
+    child = ChildProcess(command, patience=PATIENCE)
     return drive(child, TAKE_AND_GIVE_BACK), child
 
 
@@ -111,14 +111,14 @@ def test_what_breaks_in_the_middle_ends_the_run_with_the_step_at_fault(
 
 
 def test_one_that_does_not_read_does_not_stop_us_from_writing(program: Program) -> None:
-    child = Child(program(hello("time.sleep(1e6)")), patience=PATIENCE)
-    run = drive(child, [Step(op="publish", q="q" * 2**20, m="m0")])
+    child = ChildProcess(program(hello("time.sleep(1e6)")), patience=PATIENCE)
+    run = drive(child, [ScriptStep(op="publish", q="q" * 2**20, m="m0")])
     assert run.fault in ("silent", "deaf")
     assert not marked(child._mark)
 
 
 def test_who_ignores_signals_and_forks_is_killed_with_all_offspring() -> None:
-    child = Child(faulty("will-not-end"), patience=PATIENCE)
+    child = ChildProcess(faulty("will-not-end"), patience=PATIENCE)
     mark = child._mark
     run = drive(child, TAKE_AND_GIVE_BACK)
     assert not run.fault
@@ -131,7 +131,7 @@ def test_who_ignores_signals_and_forks_is_killed_with_all_offspring() -> None:
 
 
 def test_the_child_leaves_no_zombie() -> None:
-    child = Child(example(), patience=PATIENCE)
+    child = ChildProcess(example(), patience=PATIENCE)
     process = child._process
     assert process is not None
     child.end()
@@ -142,7 +142,7 @@ def test_the_child_leaves_no_zombie() -> None:
 
 
 def test_a_child_that_died_is_started_again_for_the_next_script() -> None:
-    child = Child(faulty("dies"), patience=PATIENCE)
+    child = ChildProcess(faulty("dies"), patience=PATIENCE)
     assert drive(child, TAKE_AND_GIVE_BACK).fault == "died"
     assert drive(child, TAKE_AND_GIVE_BACK[:2]).fault == ""
     child.end()

@@ -18,7 +18,7 @@ from pika import BasicProperties, frame, spec
 from seriatim_models.cli import run
 from seriatim_models.conformance.lint import SENTENCES, lint
 from seriatim_models.conformance.protocol import Fault
-from seriatim_models.conformance.proxy import Half, Proxy, Recorder, Session
+from seriatim_models.conformance.proxy import FrameReader, Proxy, WireRecorder, WireSession
 from seriatim_models.conformance.recording import address, through
 from seriatim_models.history import Event, read_history
 from seriatim_models.history.complete import complete
@@ -39,9 +39,12 @@ def content(ch: int, what: Any, m: str, body: bytes = b"body") -> bytes:
 
 def heard(*said: tuple[str, bytes]) -> list[Event]:
     """What is recorded when client and broker say this."""
-    recorder = Recorder()
-    session = Session(recorder, "c1")
-    halves = {"client": Half(session.from_client), "broker": Half(session.from_broker)}
+    recorder = WireRecorder()
+    session = WireSession(recorder, "c1")
+    halves = {
+        "client": FrameReader(session.from_client),
+        "broker": FrameReader(session.from_broker),
+    }
     for who, data in said:
         for n in range(len(data)):  # in the smallest pieces there are
             halves[who].feed(data[n : n + 1])
@@ -125,7 +128,7 @@ def echo() -> Iterator[int]:
 
 
 def test_what_cannot_be_parsed_is_forwarded_all_the_same() -> None:
-    recorder = Recorder()
+    recorder = WireRecorder()
     with (
         echo() as port,
         Proxy("127.0.0.1", port, recorder) as proxy,
@@ -142,7 +145,7 @@ def test_what_cannot_be_parsed_is_forwarded_all_the_same() -> None:
 
 
 def test_a_recording_that_is_full_takes_no_more() -> None:
-    recorder = Recorder(limit=2)
+    recorder = WireRecorder(limit=2)
     for _ in range(5):
         recorder.record("note")
     assert (len(recorder.events), recorder.full) == (2, True)

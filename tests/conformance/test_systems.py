@@ -6,13 +6,13 @@ from pathlib import Path
 
 import pytest
 
-from seriatim_models.conformance.search import Bounds
+from seriatim_models.conformance.search import SearchBounds
 from seriatim_workshop.systems import run, servers
 from seriatim_workshop.systems.registry import SYSTEMS, Listed
 
 from .conftest import ROOT
 
-FEW = Bounds(seconds=20.0, scripts=20)
+FEW = SearchBounds(seconds=20.0, scripts=20)
 
 
 @pytest.mark.parametrize("id", ["queue.Queue", "asyncio.Queue", "litequeue", "persist-queue"])

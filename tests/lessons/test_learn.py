@@ -82,7 +82,7 @@ def test_pages_are_written(run: Any, checkout: Path) -> None:
         (["1", "--check", "empty.py"], "empty.py: has no 'RUNS'"),
         (["1", "--check", "broken.py"], "broken.py, line 2: "),
         (["1", "--check", "raises.py"], "raises.py, line 2: ZeroDivisionError"),
-        (["1", "--start", "empty.py"], "is there already"),
+        (["1", "--start", "empty.py"], "exists already"),
     ],
 )
 def test_rejects_what_cannot_be_done(

@@ -12,10 +12,11 @@ from typing import Any
 
 import pytest
 
+from seriatim_models import cli
 from seriatim_models.cli import lesson_runner
 from seriatim_models.explorer import Result
 from seriatim_models.report import lessons
-from seriatim_models.report.lessons import Lesson, LessonError, prints_as_told
+from seriatim_models.report.lessons import Lesson, LessonError, prints_match
 
 CHAPTERS = lessons.all_in(lesson_runner.folder())
 
@@ -30,12 +31,12 @@ def test_there_are_enough() -> None:
 
 @pytest.mark.parametrize("lesson", CHAPTERS, ids=named)
 def test_a_chapter_prints_what_it_says(lesson: Lesson, checkout: Path) -> None:
-    place = lesson_runner.Lab()
+    place = lesson_runner.LessonRunner()
     compared = 0
     for step in lesson.runs:
         printed = io.StringIO()
         with contextlib.redirect_stdout(printed), contextlib.redirect_stderr(io.StringIO()):
-            place.run(step)
+            place.run(step, cli.run)
         if step.prints is not None:
             compared += 1
             diff = difflib.unified_diff(
@@ -45,7 +46,7 @@ def test_a_chapter_prints_what_it_says(lesson: Lesson, checkout: Path) -> None:
                 "printed",
                 lineterm="",
             )
-            assert prints_as_told(printed.getvalue(), step.prints), "\n".join(diff)
+            assert prints_match(printed.getvalue(), step.prints), "\n".join(diff)
     assert compared >= 2
 
 
@@ -53,7 +54,7 @@ def test_a_chapter_prints_what_it_says(lesson: Lesson, checkout: Path) -> None:
 def test_a_chapter_has_something_to_step_through(lesson: Lesson, checkout: Path) -> None:
     found = lesson_runner.stories(lesson)
     assert found
-    assert all(told.broken or told.what for told in found.values())
+    assert all(expected.broken or expected.what for expected in found.values())
     page = lessons.page(lesson, found, CHAPTERS)
     assert page.count('class="story"') == len(found)
     assert "Answer" in page
@@ -72,10 +73,10 @@ def test_a_chapter_names_its_source(lesson: Lesson) -> None:
 
 @pytest.mark.parametrize("lesson", CHAPTERS, ids=named)
 def test_commands_in_the_prose_can_be_typed(lesson: Lesson, checkout: Path, run: Any) -> None:
-    place = lesson_runner.Lab()
+    place = lesson_runner.LessonRunner()
     for step in lesson.runs:
         if step.kind == "python":
-            place.run(step)
+            place.run_program(step)
     for command in re.findall(r"`seriatim ([^`]+)`", lesson.text):
         ran = run(*shlex.split(command))
         assert ran.code in (0, 1), ran.err
@@ -152,7 +153,7 @@ def test_every_exercise_has_an_answer_that_is_nearly_right() -> None:
 
 
 @pytest.mark.parametrize(
-    ("printed", "told", "same"),
+    ("printed", "expected", "same"),
     [
         ("a\nb\nc\n", "a\nb\nc", True),
         ("a  \nb\n\n", "a\nb", True),
@@ -171,8 +172,8 @@ def test_every_exercise_has_an_answer_that_is_nearly_right() -> None:
         ("", "a", False),
     ],
 )
-def test_dots_stand_for_anything(printed: str, told: str, same: bool) -> None:
-    assert prints_as_told(printed, told) is same
+def test_dots_stand_for_anything(printed: str, expected: str, same: bool) -> None:
+    assert prints_match(printed, expected) is same
 
 
 WHOLE = """\

@@ -8,7 +8,7 @@ from seriatim_models.history.event import Event
 from seriatim_models.properties.base import Finding, Verdict
 from seriatim_models.report import (
     AuditRun,
-    Counterexample,
+    CounterexampleSummary,
     Edit,
     MutantRun,
     ProgramRun,
@@ -41,7 +41,7 @@ def program_run(
         bounds="One message, two consumers; a second message is beyond.",
         findings=list(findings),
         command=f"seriatim check {id}" + (f" --mutant {mutant}" if mutant else ""),
-        counterexample=Counterexample(token="s1-abcdef", steps=3, text=INTERLEAVING)
+        counterexample=CounterexampleSummary(token="s1-abcdef", steps=3, text=INTERLEAVING)
         if broken
         else None,
     )

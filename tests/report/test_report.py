@@ -13,7 +13,7 @@ from rich.console import Console
 from seriatim_models.properties.base import Finding, Verdict
 from seriatim_models.report import MutantRun, Report, figures, worst
 from seriatim_models.report.document import SCHEMA, decode, document, encode
-from seriatim_models.report.html import Beside, Chapter, html, mutant_page
+from seriatim_models.report.html import LessonLink, TourSections, html, mutant_page
 from seriatim_models.report.text import property_table, write
 
 OK, VIOLATED, INCONCLUSIVE = Verdict.OK, Verdict.VIOLATED, Verdict.INCONCLUSIVE
@@ -139,7 +139,7 @@ class Page(HTMLParser):
 
 @pytest.fixture
 def page(report: Report, race: MutantRun) -> str:
-    return html(report, Beside(race, report.programs[1]))
+    return html(report, TourSections(race, report.programs[1]))
 
 
 def test_the_page_is_well_formed_and_its_links_lead_somewhere(page: str) -> None:
@@ -199,12 +199,12 @@ def test_the_page_of_a_tour_has_what_is_beside_the_verdicts(
 ) -> None:
     page = html(
         report,
-        Beside(
+        TourSections(
             race,
             report.programs[1],
             {"published-immediate": "mutants/published-immediate.html"},
             "# What was found\n\n## Article\n\n### F-1 A race\n\n<b>told</b>\n\n| a |\n|---|\n| b |\n",
-            [Chapter("Two threads", "Who gets it?", "lessons/1.html")],
+            [LessonLink("Two threads", "Who gets it?", "lessons/1.html")],
             [figures.Fairness("1 us", (4, 8), (1000, 2100), (990, 1980))],
         ),
     )

@@ -10,14 +10,14 @@ from functools import cache
 
 import pytest
 
-from seriatim_models.cli.report_builder import program_run, told_of
+from seriatim_models.cli.report_builder import program_run, property_catalogue
 from seriatim_models.explorer import Pct, World, explore
 from seriatim_models.explorer.model.world import Record
 from seriatim_models.explorer.trace.counterexample import Step
 from seriatim_models.history.event import Event
 from seriatim_models.programs import MUTANTS, PROGRAMS
 from seriatim_models.programs.check import check_program, runnable
-from seriatim_models.properties.base import Finding
+from seriatim_models.properties.base import AnyProperty, Finding, Property
 from seriatim_models.properties.whitebox.replay import Replay
 from seriatim_models.report import Report
 from seriatim_models.report.document import encode
@@ -32,13 +32,12 @@ from seriatim_models.report.reconstruct import (
 )
 from seriatim_models.report.stepper import (
     STEPS_MAX,
-    About,
     Story,
-    data,
     happens_before,
     page,
     story,
 )
+from seriatim_models.report.templating import script_data
 
 HOSTILE = "</script><script>alert(1)</script><!--<img src=x onerror=alert(2)>\u2028&amp;\"'"
 
@@ -66,6 +65,13 @@ def found(mutant: str) -> Story:
     run = program_run(check_program(PROGRAMS[MUTANTS[mutant].program], MUTANTS[mutant]), "dpor", [])
     assert run.story is not None
     return run.story
+
+
+def described(sentence: str, source: str, kind: str) -> AnyProperty:
+    """A property of which only the description is read."""
+    attributes = {"sentence": sentence, "source": source, "kind": kind}
+    made: AnyProperty = type("Described", (Property,), attributes)()
+    return made
 
 
 def table(state: State, title: str) -> Section:
@@ -105,8 +111,14 @@ def test_the_race_turns_bad_where_what_was_delivered_is_dequeued() -> None:
 
 def test_the_page_says_what_is_broken_and_how_to_see_it_again() -> None:
     source = page(found("published-immediate"), "seriatim show X")
-    sentence, where, _ = told_of()["IM-1"]
-    for said in ("IM-1", sentence, where, "m1 was delivered to A and dequeued", "seriatim show X"):
+    im1 = property_catalogue()["IM-1"]
+    for said in (
+        "IM-1",
+        im1.sentence,
+        im1.source,
+        "m1 was delivered to A and dequeued",
+        "seriatim show X",
+    ):
         assert said in source
 
 
@@ -223,12 +235,14 @@ def hostile() -> Case:
 
 def test_no_name_becomes_markup() -> None:
     finding = Finding.of("SO-1", 1, [(HOSTILE, [])])
-    source = page(story(hostile(), [finding], {"SO-1": About(HOSTILE, HOSTILE, "safety")}), HOSTILE)
+    source = page(
+        story(hostile(), [finding], {"SO-1": described(HOSTILE, HOSTILE, "safety")}), HOSTILE
+    )
     assert source.count("<script") == 2
     assert source.count("</script>") == 2
     assert "<img" not in source
     assert "<!--" not in source
-    assert "\u2028" not in data(story(hostile()))
+    assert "\u2028" not in script_data(story(hostile()))
     steps = embedded(source)["steps"]
     assert isinstance(steps, list)
     assert steps[0]["result"] == HOSTILE
@@ -275,8 +289,8 @@ def test_what_never_happens_is_bad_only_at_the_end() -> None:
     records = [Record(1, "a", "deliver", {})]
     case = Case([step(1, "a", "x.get()", "", *records), step(2, "b", "x.get()")], records)
     never = Finding.of("WK-5", 1, [("why", [Event(i=0, ev="deliver", t=1)])])
-    assert story(case, [never], {"WK-5": About("", "", "safety")}).bad == 1
-    assert story(case, [never], {"WK-5": About("", "", "liveness")}).bad == 2
+    assert story(case, [never], {"WK-5": described("", "", "safety")}).bad == 1
+    assert story(case, [never], {"WK-5": described("", "", "liveness")}).bad == 2
 
 
 # ---- programs that are not about the queue

@@ -14,15 +14,15 @@ from typing import Any
 import pytest
 
 from seriatim_models.cli import lesson_runner
-from seriatim_models.cli.report_builder import mutant_run, program_run, told_of
+from seriatim_models.cli.report_builder import mutant_run, program_run, property_catalogue
 from seriatim_models.history import Event
 from seriatim_models.programs import MUTANTS, PROGRAMS
 from seriatim_models.programs.check import check_program
 from seriatim_models.properties.base import Finding
 from seriatim_models.report import AuditRun, Report, lessons
 from seriatim_models.report.figures import Fairness
-from seriatim_models.report.history_view import watched
-from seriatim_models.report.html import Beside, Chapter, html, mutant_page
+from seriatim_models.report.history_view import history_story
+from seriatim_models.report.html import LessonLink, TourSections, html, mutant_page
 from seriatim_models.report.model import ProgramRun
 from seriatim_models.report.stepper import Story
 from seriatim_models.report.stepper import page as stepper_page
@@ -92,12 +92,12 @@ def pages(tmp_path_factory: pytest.TempPathFactory) -> Path:
         mutants=[mutant],
         audits=[audit],
     )
-    beside = Beside(
+    beside = TourSections(
         mutant,
         runs["long"],
         {"published-immediate": "mutant.html"},
         (Path(lesson_runner.folder()).parent / "FINDINGS.md").read_text(encoding="utf-8"),
-        [Chapter("Two threads", "Who gets it?", "lesson.html")],
+        [LessonLink("Two threads", "Who gets it?", "lesson.html")],
         [Fairness("1 us", (4, 8), (1000, 2100), (990, 1980))],
     )
     (folder / "report.html").write_text(html(whole, beside))
@@ -122,7 +122,7 @@ def history() -> Story:
         )
     ]
     finding = Finding.of("P2", 1, [("ann was given what bob held", events[1:3])], subject="day")
-    return watched("day", events, [finding], told_of(), "seriatim audit day.jsonl")
+    return history_story("day", events, [finding], property_catalogue(), "seriatim audit day.jsonl")
 
 
 PAGES = ("short", "long", "both", "mutant", "lesson", "history", "report")
@@ -337,9 +337,9 @@ def test_in_a_report_each_has_keys_of_its_own(visit: Any) -> None:
 
 def test_a_history_has_a_bar_for_each_time_that_somebody_had_a_message(visit: Any) -> None:
     seen = visit("history")
-    bars = seen.page.locator(".stretch:not(.waits)")
+    bars = seen.page.locator(".interval:not(.waits)")
     assert bars.all_inner_texts() == ["bob/1", "ann/1"]
-    assert seen.page.locator(".stretch.convicts").count() == 2
+    assert seen.page.locator(".interval.violating").count() == 2
     bob, ann = (bar.bounding_box() for bar in bars.all())
     assert bob["x"] < ann["x"] < ann["x"] + ann["width"] < bob["x"] + bob["width"]
     assert (
@@ -349,11 +349,11 @@ def test_a_history_has_a_bar_for_each_time_that_somebody_had_a_message(visit: An
 
 def test_a_bar_leads_to_its_first_event(visit: Any) -> None:
     seen = visit("history")
-    seen.page.locator(".stretch", has_text="ann/1").click()
+    seen.page.locator(".interval", has_text="ann/1").click()
     assert seen.now.startswith("Step 3 of 5, ann/1")
     assert "The first bad step" in seen.now
     here = seen.page.locator(".here").first.bounding_box()
-    ann = seen.page.locator(".stretch", has_text="ann/1").bounding_box()
+    ann = seen.page.locator(".interval", has_text="ann/1").bounding_box()
     assert abs(here["x"] - ann["x"]) < 4
 
 
@@ -361,12 +361,12 @@ def test_bars_can_be_had_by_consumer(visit: Any) -> None:
     seen = visit("history")
     seen.page.get_by_label("consumer", exact=True).check()
     assert seen.page.locator(".line > span").all_inner_texts() == ["bob/1", "ann/1"]
-    assert seen.page.locator(".stretch").all_inner_texts() == ["m1", "m1"]
+    assert seen.page.locator(".interval").all_inner_texts() == ["m1", "m1"]
 
 
-def test_a_screen_reader_is_told_of_every_bar(visit: Any) -> None:
+def test_a_screen_reader_is_property_catalogue_every_bar(visit: Any) -> None:
     seen = visit("history")
-    name = "m1 with bob/1, step 2 to step 5: ack; convicts"
+    name = "m1 with bob/1, step 2 to step 5: ack; shows the violation"
     assert seen.page.get_by_role("button", name=name, exact=True).count() == 1
 
 

@@ -1,39 +1,36 @@
 """The command `seriatim`.
 
-Each subcommand is a module of this package; what they gather goes into one `Report` (see `seriatim_models.report`),
+Each subcommand is a module of this package; its results go into one `Report` (see `seriatim_models.report`),
 whose verdict decides the exit code:
-0 all well, 1 a property is violated, 2 bad usage or unreadable input, 3 inconclusive.
+0 ok, 1 a property is violated, 2 bad usage or unreadable input, 3 inconclusive.
 What is slow to import is imported by the command that needs it.
 """
 
 from __future__ import annotations
 
-import os
 import sys
-import traceback
 from collections.abc import Sequence
+from copy import copy
 
 import rich_click as click
 
 from seriatim_models.cli.audit import audit
-from seriatim_models.cli.bug_catalogue import museum
+from seriatim_models.cli.bug_catalogue import bugs
 from seriatim_models.cli.campaign import campaign
 from seriatim_models.cli.check import check
 from seriatim_models.cli.conform import conform
 from seriatim_models.cli.demo import demo
 from seriatim_models.cli.generate import generate
-from seriatim_models.cli.help_page import manual
+from seriatim_models.cli.help_page import help_command
 from seriatim_models.cli.learn import learn
 from seriatim_models.cli.listing import listing
 from seriatim_models.cli.options import HELP, lines
 from seriatim_models.cli.record import lint, record
+from seriatim_models.cli.running import run_command
 from seriatim_models.cli.show import show
 from seriatim_models.cli.stream import stream
 from seriatim_models.cli.tour import tour
 from seriatim_models.cli.vectors import vectors
-
-FAULT = 70
-INTERRUPTED = 130
 
 
 @click.group(
@@ -44,10 +41,10 @@ INTERRUPTED = 130
         [bold]Examples[/]
         seriatim tour                              all of it once, with a report
         seriatim check                             every program, every schedule
-        seriatim check --mutants                   is every known mistake noticed?
-        seriatim audit recordings --engine spark   judge what a real broker did
+        seriatim check --mutants                   is every known bug detected?
+        seriatim audit recordings --engine spark   check what a real broker did
         seriatim conform --exec ./queue            is this queue right?
-        seriatim list properties                   what is claimed at all
+        seriatim list properties                   every property and its source
         seriatim learn                             lessons with exercises
         seriatim demo fair                         two published tables, simulated
 
@@ -80,8 +77,8 @@ for command in (
     learn,
     demo,
     tour,
-    manual,
-    museum,
+    help_command,
+    bugs,
     vectors,
     record,
     lint,
@@ -89,28 +86,16 @@ for command in (
     app.add_command(command)
 
 
+hidden = copy(bugs)
+hidden.hidden = True
+app.add_command(hidden, "museum")  # what the command was called first
+
+
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Run the command line; every mistake of the caller becomes one sentence and exit code 2."""
+    """Run the command line and leave with its exit code."""
     sys.exit(run(arguments))
 
 
 def run(arguments: Sequence[str] | None = None) -> int:
-    """The same, giving the exit code back."""
-    try:
-        code = app.main(args=arguments, prog_name="seriatim", standalone_mode=False)
-    except click.ClickException as mistake:
-        click.echo(f"seriatim: {mistake.format_message()}", err=True)
-        return mistake.exit_code
-    except (click.Abort, KeyboardInterrupt):
-        click.echo("seriatim: interrupted", err=True)
-        return INTERRUPTED
-    except BrokenPipeError:
-        # Who read our output has had enough; keep the interpreter from complaining when it flushes.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return 0
-    except Exception:
-        # Not exit code 1: that would say that a property is violated.
-        traceback.print_exc()
-        click.echo("seriatim: this is a fault of seriatim itself, not of what it checked", err=True)
-        return FAULT
-    return code if isinstance(code, int) else 0
+    """Run the command line and return its exit code."""
+    return run_command(app, arguments)

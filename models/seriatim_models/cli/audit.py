@@ -1,4 +1,4 @@
-"""`seriatim audit`: judge recorded histories, on this machine or on Spark."""
+"""`seriatim audit`: check recorded histories against properties, on this machine or on Spark."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ import time
 
 import rich_click as click
 
-from seriatim_models.cli.console import Outputs, Work
-from seriatim_models.cli.options import ENGINES, HELP, completing, lines, outputs
-from seriatim_models.cli.recordings import picture
+from seriatim_models.cli.console import Outputs, ProgressDisplay
+from seriatim_models.cli.options import ENGINES, HELP, PROFILE_HELP, lines, outputs, profile_option
+from seriatim_models.cli.recordings import add_drawings
 from seriatim_models.cli.report_builder import new_report
-from seriatim_models.cli.usage_errors import Mistake, unknown
+from seriatim_models.cli.usage_errors import UsageError, unknown
 from seriatim_models.conformance.profile_consistency import forms, standings
 from seriatim_models.conformance.profiles import PROFILES, SYSTEMS, Profile, ProfileError, load
 from seriatim_models.history import HistoryError
@@ -31,28 +31,21 @@ QUARANTINE_SHOWN = 20  # enough to see what is wrong with a file; the count says
         seriatim audit recordings --engine spark           a folder, on Spark
         seriatim audit recordings --engine spark --out a   and keep tables in a/tables
         seriatim audit day.jsonl.zst --json - | jq .results
-        seriatim audit day.jsonl --profile strict-qpid     held to a stricter word
-        seriatim audit day.jsonl --profile mine.toml       held to one's own (spec/HISTORY.md)
-        seriatim audit day.jsonl --shrink small.jsonl      the smallest part that still convicts
+        seriatim audit day.jsonl --profile strict-qpid     under a stricter profile
+        seriatim audit day.jsonl --profile mine.toml       under your own (spec/HISTORY.md)
+        seriatim audit day.jsonl --shrink small.jsonl      the smallest part with a violation
 
         Files are JSON lines (also .gz and .zst) or Parquet; a folder stands for those in it.
         A line that cannot be read is left out and counted; the rest still gets its verdict.
-        Below the verdicts stands whose promise the recording keeps: which profiles it is consistent with, and
-        what rules out each of the others. The exit code is that of --profile alone.
+        Below the verdicts stands which profiles the recording is consistent with, and what rules out each of
+        the others. The exit code is that of --profile alone.
         A property of which a recording has no case is shown as inconclusive;
         that decides the exit code only if nothing at all was tested in it.
         """
     )
 )
 @click.argument("paths", metavar="PATH...", nargs=-1, required=True)
-@click.option(
-    "--profile",
-    shell_complete=completing("profiles"),
-    default="any",
-    show_default=True,
-    metavar="NAME",
-    help="Which properties this system promises: a name of `seriatim list profiles`, or a .toml file.",
-)
+@profile_option(PROFILE_HELP)
 @click.option(
     "--engine",
     type=click.Choice(ENGINES),
@@ -74,7 +67,7 @@ QUARANTINE_SHOWN = 20  # enough to see what is wrong with a file; the count says
 @click.option(
     "--shrink",
     metavar="FILE",
-    help="If one recording is convicted, write the smallest part of it that still is.",
+    help="If a property is violated, write the smallest part of the recording that still violates it.",
 )
 @outputs
 @click.rich_config(help_config=HELP)
@@ -89,19 +82,19 @@ def audit(
     html: str | None,
     junit: str | None,
 ) -> int:
-    """Judge recorded histories: what did a real broker do, and was it right?"""
+    """Check recorded histories: which properties does what a real broker did violate?"""
     outputs = Outputs(json, html, junit)
     chosen = find_profile(profile)
     if out is not None and engine != "spark":
-        raise Mistake("--out keeps what Spark prepared: it needs --engine spark")
+        raise UsageError("--out keeps what Spark prepared: it needs --engine spark")
     if master is not None and engine != "spark":
-        raise Mistake("--master names a Spark cluster: it needs --engine spark")
-    report = new_report(None, None, *(["pyspark"] if engine == "spark" else []))
+        raise UsageError("--master names a Spark cluster: it needs --engine spark")
+    report = new_report(*(["pyspark"] if engine == "spark" else []))
     begun = time.monotonic()
-    with Work(1, "audits").running() as work, work.item(f"audit on {engine}"):
+    with ProgressDisplay(1, "audits").running() as work, work.item(f"audit on {engine}"):
         report.audits.append(run_audit(paths, chosen, engine, out, master))
         if html is not None:
-            picture(report.audits[0], chosen)
+            add_drawings(report.audits[0], chosen)
     report.seconds = time.monotonic() - begun
     write(outputs.console, report)
     if shrink is not None:
@@ -111,38 +104,38 @@ def audit(
 
 
 def shrunk_to(paths: tuple[str, ...], profile: Profile, target: str) -> str:
-    """Write the smallest part of a recording that still convicts; what is in it, in words."""
+    """Write the smallest part of a recording that still violates a property; returns a text that describes it."""
     from seriatim_models.history import read_history, write_history
     from seriatim_models.history.complete import complete
     from seriatim_models.properties.shrink import shrunk
 
     if len(paths) != 1:
-        raise Mistake("--shrink needs one recording, not several")
+        raise UsageError("--shrink needs one recording, not several")
     try:
         history = read_history(paths[0])
         events = list(complete(history.events))
-        guilty = {p: p.check(events) for p in profile.properties}
-        convicted = [p for p, f in guilty.items() if f.verdict is Verdict.VIOLATED]
-        if not convicted:
-            return "nothing convicts, so there is nothing to shrink"
-        first = min(convicted, key=lambda p: len(guilty[p].witness))
+        findings = {p: p.check(events) for p in profile.properties}
+        violated = [p for p, f in findings.items() if f.verdict is Verdict.VIOLATED]
+        if not violated:
+            return "no property is violated, so there is nothing to shrink"
+        first = min(violated, key=lambda p: len(findings[p].witness))
         small = shrunk(first, history.events)
         write_history(target, small.events, history.header)
     except HistoryError as error:
-        raise Mistake(str(error)) from error
+        raise UsageError(str(error)) from error
     return (
-        f"{target}: {len(small.events)} of {len(events):,} events still convict ({small.judged} tries): "
+        f"{target}: {len(small.events)} of {len(events):,} events still violate it ({small.judged} tries): "
         f"{first.id}: {small.finding.explanation}\n{drawn(intervals(small.finding))}"
     )
 
 
 def find_profile(name: str) -> Profile:
-    """A profile that is shipped, or one's own: a path that ends in ``.toml``."""
+    """The profile of that name, or the user's own if it is a path that ends in ``.toml``. Raises `UsageError`."""
     if name.endswith(".toml"):
         try:
             return load(name)
         except ProfileError as error:
-            raise Mistake(str(error)) from error
+            raise UsageError(str(error)) from error
     if name not in PROFILES:
         raise unknown("profile", name, PROFILES, "seriatim list profiles")
     return PROFILES[name]
@@ -155,18 +148,22 @@ def run_audit(
     out: str | None,
     master: str | None = None,
 ) -> AuditRun:
+    """Audit the recordings and gather the findings, and the consistency with every profile of a system.
+
+    Raises `UsageError` if something cannot be read.
+    """
     from seriatim_models import pipeline
 
     begun = time.monotonic()
-    # A white box's own record is no recording of a system that promises anything to clients.
+    # What the reference records of itself is not held to the profiles of systems that clients see.
     compared = () if profile.id == "reference" else tuple(SYSTEMS.values())
     judges = forms((profile, *compared))
     try:
-        found = pipeline.audit_paths(paths, engine, judges, out, master)
+        audited = pipeline.audit_paths(paths, engine, judges, out, master)
     except (OSError, HistoryError, pipeline.PipelineError) as error:
-        raise Mistake(str(error)) from error
+        raise UsageError(str(error)) from error
     by_run: dict[str, list[Finding]] = {}
-    for finding in found.findings:
+    for finding in audited.findings:
         by_run.setdefault(finding.subject, []).append(finding)
     return AuditRun(
         paths=list(paths),
@@ -176,13 +173,13 @@ def run_audit(
         standings=[
             s for each in by_run.values() if compared for s in standings(judges, each, compared)
         ],
-        events=found.statistics["events"],
-        quarantined=found.statistics["rejected"] + sum(r.line == 0 for r in found.quarantine),
+        events=audited.statistics["events"],
+        quarantined=audited.statistics["rejected"] + sum(r.line == 0 for r in audited.quarantine),
         quarantine=[
             Quarantined(file=line.source, line=line.line, reason=line.reason)
-            for line in found.quarantine[:QUARANTINE_SHOWN]
+            for line in audited.quarantine[:QUARANTINE_SHOWN]
         ],
-        statistics=found.statistics,
+        statistics=audited.statistics,
         seconds=time.monotonic() - begun,
         command=shlex.join(
             ["seriatim", "audit", *paths, "--engine", engine, "--profile", profile.id]

@@ -1,4 +1,4 @@
-"""`seriatim museum`: bugs that a broker really had, each made again, convicted and repaired, as pages."""
+"""`seriatim bugs`: bugs that a broker really had, each reproduced, found by a property and repaired, as pages."""
 
 from __future__ import annotations
 
@@ -16,34 +16,33 @@ from seriatim_models.report.model import MutantRun
     epilog=lines(
         """
         [bold]Examples[/]
-        seriatim museum                        write build/museum/index.html and a page for each bug
-        seriatim museum --out /tmp/museum      the same elsewhere
+        seriatim bugs                      write build/bugs/index.html and a page for each bug
+        seriatim bugs --out /tmp/bugs      the same elsewhere
         """
     ),
 )
 @click.option(
-    "--out", default="build/museum", show_default=True, metavar="DIR", help="Where the pages go."
+    "--out", default="build/bugs", show_default=True, metavar="DIR", help="Where the pages go."
 )
 @click.rich_config(help_config=HELP)
-def museum(out: str) -> None:
-    """Write the museum: for each bug what happened, the shortest interleaving to step through, and the repair."""
-    from seriatim_models.programs.bug_catalogue import EXHIBITS, NOT_SHOWN
+def bugs(out: str) -> None:
+    """Write the bug catalogue: each bug with what happened, the shortest interleaving step by step, and the repair."""
+    from seriatim_models.programs.bug_catalogue import BUG_CASES, NOT_SHOWN
     from seriatim_models.properties import PROPERTIES
-    from seriatim_models.report.bug_catalogue import index
-    from seriatim_models.report.html import mutant_page
+    from seriatim_models.report.html import bug_catalogue_page, mutant_page
 
     folder = Path(out)
     folder.mkdir(parents=True, exist_ok=True)
-    shown = [(e, convicted(e.mutant)) for e in track(EXHIBITS, "exhibits", transient=True)]
-    for exhibit, run in shown:
-        page = mutant_page(run, PROPERTIES[run.expected].sentence, "index.html", exhibit)
+    cases = [(case, found(case.mutant)) for case in track(BUG_CASES, "bugs", transient=True)]
+    for case, run in cases:
+        page = mutant_page(run, PROPERTIES[run.expected].sentence, "index.html", case)
         (folder / f"{run.mutant}.html").write_text(page, encoding="utf-8")
-    (folder / "index.html").write_text(index(shown, NOT_SHOWN), encoding="utf-8")
-    click.echo(f"{len(shown)} exhibits: {folder / 'index.html'}")
+    (folder / "index.html").write_text(bug_catalogue_page(cases, NOT_SHOWN), encoding="utf-8")
+    click.echo(f"{len(cases)} bugs: {folder / 'index.html'}")
 
 
-def convicted(id: str) -> MutantRun:
-    """The counterexample of an exhibit, with all that its page needs."""
+def found(id: str) -> MutantRun:
+    """The search that finds the bug of this mutant, with all that its page needs."""
     from seriatim_models.programs import MUTANTS, PROGRAMS, check_program
 
     mutant = MUTANTS[id]

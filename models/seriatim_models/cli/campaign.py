@@ -10,7 +10,7 @@ from rich.console import Console
 from seriatim_models.cli.console import Outputs
 from seriatim_models.cli.options import HELP, STRATEGIES, completing, lines
 from seriatim_models.cli.stream import _Stop
-from seriatim_models.cli.usage_errors import Mistake, unknown
+from seriatim_models.cli.usage_errors import UsageError, unknown
 from seriatim_models.report.text import table, titled
 
 if TYPE_CHECKING:
@@ -162,7 +162,7 @@ def campaign(
                     spark, wanted, out, bounds=within, on_progress=bar.tell, stopping=lambda: stop.asked,
                 )  # fmt: skip
     except (OSError, pipeline.PipelineError) as error:
-        raise Mistake(str(error)) from error
+        raise UsageError(str(error)) from error
     return _said_whole(console, whole, out) if exhaustive else _said(console, done, out)
 
 

@@ -1,4 +1,4 @@
-"""`seriatim check`: run programs under the schedules that matter and say which properties held."""
+"""`seriatim check`: run programs under the schedules that matter and show which properties held."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ import msgspec
 import rich_click as click
 
 from seriatim_models.cli.console import Outputs
-from seriatim_models.cli.jobs import Job, Search, run_jobs
+from seriatim_models.cli.jobs import Job, SearchOptions, run_jobs
 from seriatim_models.cli.options import HELP, STRATEGIES, completing, lines, outputs
 from seriatim_models.cli.report_builder import mutant_run, new_report, program_run
-from seriatim_models.cli.usage_errors import Mistake, unknown
+from seriatim_models.cli.usage_errors import UsageError, unknown
 from seriatim_models.report import MutantRun, ProgramRun, Report
 from seriatim_models.report.text import write
 
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
         seriatim check handover --jobs 4              one program's schedules in four processes
         seriatim check --json - | jq .verdict         verdicts for another program
 
-        A budget that runs out is never called ok: the verdict is inconclusive, exit code 3.
+        A budget that runs out is never ok: the verdict is inconclusive, exit code 3.
         """
     )
 )
@@ -91,9 +91,9 @@ def check(
     if sum([mutant_id is not None, all_mutants, token is not None]) > 1 or (
         names and (all_mutants or token)
     ):
-        raise Mistake("choose one: programs with or without --mutant, or --mutants, or --replay")
-    search = Search(strategy, budget, seed)
-    report = new_report(None, seed, "greenlet")
+        raise UsageError("choose one: programs with or without --mutant, or --mutants, or --replay")
+    search = SearchOptions(strategy, budget, seed)
+    report = new_report("greenlet", seed=seed)
     begun = time.monotonic()
     if token is not None:
         report.programs.append(replayed(token))
@@ -107,7 +107,7 @@ def check(
 
 
 def finish(report: Report, out: Outputs) -> int:
-    """Show the report, write what was asked for, and say with which code to leave."""
+    """Show the report and write the files; returns the exit code."""
     write(out.console, report)
     for run in report.programs:
         if run.split:
@@ -117,7 +117,7 @@ def finish(report: Report, out: Outputs) -> int:
 
 
 def find_programs(names: tuple[str, ...], mutant: Mutant | None) -> list[Program]:
-    """Those named, in their order; else the mutant's own, else all."""
+    """The programs named, in their order; else the mutant's own, else all. Raises `UsageError`."""
     from seriatim_models.programs import PROGRAMS
 
     if not names:
@@ -128,7 +128,7 @@ def find_programs(names: tuple[str, ...], mutant: Mutant | None) -> list[Program
     found = [PROGRAMS[name] for name in dict.fromkeys(names)]
     for program in found:
         if mutant and program.reference != mutant.reference:
-            raise Mistake(
+            raise UsageError(
                 f"mutant {mutant.id!r} changes {mutant.reference}.py, "
                 f"but program {program.id!r} runs {program.reference}.py"
             )
@@ -136,6 +136,7 @@ def find_programs(names: tuple[str, ...], mutant: Mutant | None) -> list[Program
 
 
 def find_mutant(name: str) -> Mutant:
+    """The mutant of that name. Raises `UsageError`."""
     from seriatim_models.programs import MUTANTS
 
     if name not in MUTANTS:
@@ -144,14 +145,15 @@ def find_mutant(name: str) -> Mutant:
 
 
 def check_programs(
-    found: list[Program], mutant: Mutant | None, search: Search, jobs: int | None = None
+    found: list[Program], mutant: Mutant | None, search: SearchOptions, jobs: int | None = None
 ) -> list[ProgramRun]:
+    """Run programs, over a mutant if there is one."""
     named = mutant.id if mutant else None
     return run_jobs([Job(program.id, named, search) for program in found], "programs", jobs)
 
 
-def check_mutants(search: Search, jobs: int | None = None) -> list[MutantRun]:
-    """Each over the program that shows it."""
+def check_mutants(search: SearchOptions, jobs: int | None = None) -> list[MutantRun]:
+    """Run each mutant with the program that detects it."""
     from seriatim_models.programs import MUTANTS
 
     mutants = list(MUTANTS.values())
@@ -160,13 +162,13 @@ def check_mutants(search: Search, jobs: int | None = None) -> list[MutantRun]:
 
 
 def replayed(token: str) -> ProgramRun:
-    """The one schedule that a token stands for."""
+    """The run of the one schedule that a token stands for. Raises `UsageError`."""
     from seriatim_models import programs
     from seriatim_models.explorer import BadToken
 
     try:
         result = programs.replay(token)
     except BadToken as error:
-        raise Mistake(f"cannot replay {token!r}: {error}") from error
+        raise UsageError(f"cannot replay {token!r}: {error}") from error
     again = ["seriatim", "check", "--replay", token]
     return msgspec.structs.replace(program_run(result, "replay", []), command=shlex.join(again))

@@ -18,11 +18,11 @@ import msgspec
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
-from seriatim_models.cli.usage_errors import Mistake
+from seriatim_models.cli.usage_errors import UsageError
 from seriatim_models.report import Report
 
 if TYPE_CHECKING:
-    from seriatim_models.report.html import Beside
+    from seriatim_models.report.html import TourSections
 
 PIPE_WIDTH = 140  # a pipe has no width; tables need some
 
@@ -35,29 +35,29 @@ class Outputs:
     html: str | None = None
     junit: str | None = None
     console: Console = field(init=False)
-    """For people."""
+    """For people; standard error if a file goes to standard output."""
 
     def __post_init__(self) -> None:
         to_stdout = [target for target in (self.json, self.html, self.junit) if target == "-"]
         if len(to_stdout) > 1:
-            raise Mistake("only one of --json, --html and --junit can go to standard output")
+            raise UsageError("only one of --json, --html and --junit can go to standard output")
         self.console = _console(stderr=bool(to_stdout))
 
-    def write(self, report: Report, beside: Beside | None = None) -> None:
-        """Draw what was asked for."""
+    def write(self, report: Report, sections: TourSections | None = None) -> None:
+        """Write the report to the files; `sections` are added to the page."""
         if self.json is not None:
             from seriatim_models.report.document import encode
 
             put(self.json, encode(report))
         if self.html is not None:
-            from seriatim_models.cli import counterexample_annotation
+            from seriatim_models.cli import counterexample_annotation as annotation
             from seriatim_models.report.html import html
 
-            programs = [counterexample_annotation.decided(run) for run in report.programs]
-            drawn = msgspec.structs.replace(report, programs=programs)
-            if beside is not None and beside.race is not None:
-                beside = beside._replace(race=counterexample_annotation.decided_race(beside.race))
-            put(self.html, html(drawn, beside).encode())
+            programs = [annotation.annotated(run) for run in report.programs]
+            report = msgspec.structs.replace(report, programs=programs)
+            if sections is not None and sections.race is not None:
+                sections = sections._replace(race=annotation.annotated_mutant(sections.race))
+            put(self.html, html(report, sections).encode())
         if self.junit is not None:
             from seriatim_models.report.junit import junit
 
@@ -72,6 +72,7 @@ def _console(stderr: bool) -> Console:
 
 
 def put(target: str, content: bytes) -> None:
+    """Write a file and the folders above it, or standard output if `target` is `-`. Raises `UsageError`."""
     if target == "-":
         sys.stdout.buffer.write(content)
         sys.stdout.buffer.flush()
@@ -81,19 +82,19 @@ def put(target: str, content: bytes) -> None:
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(content)
     except OSError as error:
-        raise Mistake(f"cannot write {target}: {error.strerror}") from error
+        raise UsageError(f"cannot write {target}: {error.strerror}") from error
 
 
-class Tell(Protocol):
-    """Called now and then by what works, with how many executions it has behind it, and how far that is."""
+class ProgressCallback(Protocol):
+    """Called now and then by what works, with the number of executions done and a text on the progress."""
 
-    def __call__(self, executions: int, said: str = "", /) -> None: ...
-
-
-PATIENCE = 10.0  # seconds without a word, where lines do not move
+    def __call__(self, executions: int, text: str = "", /) -> None: ...
 
 
-class Work:
+LINE_EVERY = 10.0  # seconds between lines where they cannot be redrawn
+
+
+class ProgressDisplay:
     """Progress over a known number of items."""
 
     def __init__(self, total: int, noun: str) -> None:
@@ -112,30 +113,31 @@ class Work:
             disable=not self._live,
             auto_refresh=False,  # no thread of its own: a search may fork this process
         )
-        self._said = time.monotonic()
+        self._printed_at = time.monotonic()
 
     @contextmanager
-    def running(self) -> Iterator[Work]:
+    def running(self) -> Iterator[ProgressDisplay]:
+        """Show the progress as long as the context lasts."""
         with self._progress:
             self._task = self._progress.add_task("", total=self._total, note="")
             yield self
 
-    def say(self, description: str) -> None:
-        """What is being worked on."""
+    def describe(self, description: str) -> None:
+        """Show what is being worked on."""
         self._progress.update(self._task, description=description, note="", refresh=True)
 
-    def note(self, name: str, said: str) -> None:
-        """How far `name` is."""
-        self._progress.update(self._task, note=said, refresh=True)
-        if not self._live and time.monotonic() - self._said > PATIENCE:
-            self._line(f"[{self._done}/{self._total}] {name}: {said} ...")
+    def note(self, name: str, text: str) -> None:
+        """Show the progress of one item."""
+        self._progress.update(self._task, note=text, refresh=True)
+        if not self._live and time.monotonic() - self._printed_at > LINE_EVERY:
+            self._line(f"[{self._done}/{self._total}] {name}: {text} ...")
 
-    def _line(self, said: str) -> None:
-        self._said = time.monotonic()
-        self._console.print(said, markup=False, soft_wrap=True)
+    def _line(self, text: str) -> None:
+        self._printed_at = time.monotonic()
+        self._console.print(text, markup=False, soft_wrap=True)
 
     def finished(self, name: str, seconds: float, executions: int = 0) -> None:
-        """One item ended; the plain form prints its line."""
+        """Count an item that ended; where lines cannot be redrawn, print one."""
         self._done += 1
         self._progress.update(self._task, completed=self._done, refresh=True)
         if not self._live:
@@ -143,17 +145,17 @@ class Work:
             self._line(f"[{self._done}/{self._total}] {name}: {seconds:.1f} s{detail}")
 
     @contextmanager
-    def item(self, name: str) -> Iterator[Tell]:
-        """One item in this process, which tells how far it is."""
+    def item(self, name: str) -> Iterator[ProgressCallback]:
+        """Work on one item in this process; gives the callback for its progress."""
         begun = time.monotonic()
-        self.say(name)
+        self.describe(name)
         executions = 0
 
-        def tell(count: int, said: str = "", /) -> None:
+        def report(count: int, text: str = "", /) -> None:
             nonlocal executions
             executions = count
             rate = count / max(time.monotonic() - begun, 1e-9)
-            self.note(name, said or f"{count:,} executions, {rate:,.0f}/s")
+            self.note(name, text or f"{count:,} executions, {rate:,.0f}/s")
 
-        yield tell
+        yield report
         self.finished(name, time.monotonic() - begun, executions)

@@ -1,4 +1,4 @@
-"""Putting into a story where its interleaving was lost. It takes some hundred executions, so only pages get it."""
+"""Adding to a story its point of no return, which takes some hundred executions: only pages show it."""
 
 from __future__ import annotations
 
@@ -9,17 +9,17 @@ from seriatim_models.report.model import MutantRun
 from seriatim_models.report.stepper import Story
 
 
-def decided(run: ProgramRun) -> ProgramRun:
-    """The run with a story that says when it was lost, if it has a story and that can be said."""
-    found = run.counterexample
-    if found is None or found.story is None:
+def annotated(run: ProgramRun) -> ProgramRun:
+    """The run with the point of no return in its story, if there is a story and the point can be found."""
+    summary = run.counterexample
+    if summary is None or summary.story is None:
         return run
     from seriatim_models import explorer, programs
     from seriatim_models.explorer.search.point_of_no_return import point_of_no_return
     from seriatim_models.programs.check import Judge, runnable
 
     try:
-        result = programs.replay(found.token)
+        result = programs.replay(summary.token)
     except explorer.BadToken:
         return run  # somebody else's program
     case = result.explored.counterexample
@@ -34,17 +34,24 @@ def decided(run: ProgramRun) -> ProgramRun:
     )
     if lost is None:
         return run
-    story = told(found.story, lost.step, str(lost))
-    return msgspec.structs.replace(run, counterexample=msgspec.structs.replace(found, story=story))
+    story = with_point_of_no_return(summary.story, lost.step, str(lost))
+    return msgspec.structs.replace(
+        run, counterexample=msgspec.structs.replace(summary, story=story)
+    )
 
 
-def told(story: Story, lost: int, says: str) -> Story:
-    """A story with its first bad step. 0 is no step: then what convicts stays the first bad one."""
-    if lost == 0 or lost > len(story.steps):
-        return msgspec.structs.replace(story, fate=f"{says} The first bad step is where it shows.")
-    fate = f"{says} That is the first bad step."
-    return msgspec.structs.replace(story, good=lost - 1, bad=lost, fate=fate)
+def annotated_mutant(mutant: MutantRun) -> MutantRun:
+    """The same for the run of a mutant."""
+    return msgspec.structs.replace(mutant, run=annotated(mutant.run))
 
 
-def decided_race(race: MutantRun) -> MutantRun:
-    return msgspec.structs.replace(race, run=decided(race.run))
+def with_point_of_no_return(story: Story, step: int, explanation: str) -> Story:
+    """The story with `step` as its first bad one.
+
+    If the step is 0, which is none, the step of the last event that shows the violation stays the first bad one.
+    """
+    if step == 0 or step > len(story.steps):
+        no_return = f"{explanation} The first bad step is where it shows."
+        return msgspec.structs.replace(story, no_return=no_return)
+    no_return = f"{explanation} That is the first bad step."
+    return msgspec.structs.replace(story, good=step - 1, bad=step, no_return=no_return)

@@ -1,17 +1,17 @@
-"""`seriatim demo`: published results, made again."""
+"""`seriatim demo`: published results, reproduced."""
 
 from __future__ import annotations
 
-import json
 from typing import TYPE_CHECKING
 
+import msgspec
 import rich_click as click
 from rich.table import Table
 from rich.text import Text
 
-from seriatim_models.cli.console import Outputs, Work, put
-from seriatim_models.cli.options import HELP, lines
-from seriatim_models.cli.usage_errors import Mistake
+from seriatim_models.cli.console import Outputs, ProgressDisplay, put
+from seriatim_models.cli.options import HELP, json_output, lines
+from seriatim_models.cli.usage_errors import UsageError
 
 if TYPE_CHECKING:
     from seriatim_models.programs.fair_simulation import Comparison
@@ -30,7 +30,7 @@ SCHEMA = "seriatim-demo-fair/1"
 )
 @click.rich_config(help_config=HELP)
 def demo() -> None:
-    """Published results, made again, side by side with what was published."""
+    """Published results, reproduced, side by side with what was published."""
 
 
 @demo.command(
@@ -74,14 +74,9 @@ def demo() -> None:
     help="What the jitter is drawn from.",
 )
 @click.option("--svg", metavar="FILE", help="Draw the tables and the turn.")
-@click.option(
-    "--json",
-    "json_file",
-    metavar="FILE",
-    help="Write it all as JSON. [dim]-[/] for standard output.",
-)
+@json_output("tables and ratios as JSON")
 @click.rich_config(help_config=HELP)
-def fair(total: int, jitter: float, seed: int, svg: str | None, json_file: str | None) -> int:
+def fair(total: int, jitter: float, seed: int, svg: str | None, json: str | None) -> int:
     """Simulate the two tables of the article "Fair Consuming with RabbitMQ", by the reference's own loop.
 
     Ten queues, p9 with ten times the quantum of p0. In the first table the consumer is the bottleneck and
@@ -89,10 +84,10 @@ def fair(total: int, jitter: float, seed: int, svg: str | None, json_file: str |
     """
     from seriatim_models.programs import fair_simulation as f
 
-    console = Outputs(json=json_file).console
+    console = Outputs(json=json).console
     tables: list[Comparison] = []
     turn: list[tuple[float, float]] = []
-    with Work(len(f.TABLES) + len(f.SPEEDS), "simulations").running() as work:
+    with ProgressDisplay(len(f.TABLES) + len(f.SPEEDS), "simulations").running() as work:
         for name in f.TABLES:
             with work.item(f"{name} a message"):
                 tables.append(f.compare(name, total, jitter, seed))
@@ -101,8 +96,8 @@ def fair(total: int, jitter: float, seed: int, svg: str | None, json_file: str |
                 turn.append((speed, f.advantage(speed, jitter, seed)))
     for table in tables:
         console.print(_drawn(table))
-        said = f"{table.outcome.seconds:.2f} s simulated; largest error {table.largest:.1%} of {table.allowed:.1%}"
-        console.print(Text(said, style="green" if table.ok else "bold red"))
+        summary = f"{table.outcome.seconds:.2f} s simulated; largest error {table.largest:.1%} of {table.allowed:.1%}"
+        console.print(Text(summary, style="green" if table.ok else "bold red"))
         console.print()
     console.print(_turn(turn))
     console.print(Text(f.WHY), soft_wrap=True)
@@ -112,16 +107,19 @@ def fair(total: int, jitter: float, seed: int, svg: str | None, json_file: str |
         try:
             f.plot(svg, tables, turn)
         except ImportError as error:
-            raise Mistake(
+            raise UsageError(
                 "--svg needs matplotlib: install seriatim with the extra 'plots'"
             ) from error
         except OSError as error:
-            raise Mistake(f"cannot write {svg}: {error.strerror}") from error
+            raise UsageError(f"cannot write {svg}: {error.strerror}") from error
         console.print(Text(f"The picture: {svg}", style="bold"), soft_wrap=True)
-    if json_file is not None:
+    if json is not None:
         put(
-            json_file,
-            json.dumps(_document(tables, turn, total, jitter, seed), indent=2).encode() + b"\n",
+            json,
+            msgspec.json.format(
+                msgspec.json.encode(_document(tables, turn, total, jitter, seed)), indent=2
+            )
+            + b"\n",
         )
     return 0 if all(t.ok for t in tables) else 1
 

@@ -6,7 +6,7 @@ import rich_click as click
 
 from seriatim_models.cli.console import Outputs
 from seriatim_models.cli.options import HELP, lines
-from seriatim_models.cli.usage_errors import Mistake
+from seriatim_models.cli.usage_errors import UsageError
 
 
 @click.command(
@@ -97,7 +97,7 @@ def generate(
         from seriatim_models.pipeline import PipelineError
         from seriatim_models.pipeline.synthetic.generate import generate as make
     except ImportError as missing:
-        raise Mistake("this needs pyarrow: pip install 'seriatim[spark]'") from missing
+        raise UsageError("this needs pyarrow: pip install 'seriatim[spark]'") from missing
     kinds = None if not plants else [] if plants == ("none",) else list(plants)
     try:
         made = make(
@@ -112,7 +112,7 @@ def generate(
             run=name,
         )
     except (OSError, PipelineError) as error:
-        raise Mistake(str(error)) from error
+        raise UsageError(str(error)) from error
     console = Outputs().console
     console.print(f"{folder}: {made.events:,} events in {len(made.files)} files, seed {seed}")
     said = ", ".join(f"{p} {n}" for p, n in made.expected.items()) or "none"

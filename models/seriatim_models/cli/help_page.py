@@ -1,4 +1,4 @@
-"""`seriatim help`: every command's help as one page, and what a reader needs to know beside it."""
+"""`seriatim help`: every command's help as one page, and the topics that several commands share."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ TOPICS = {
     "log": "seriatim.log",
     "fair": "seriatim.fair",
 }
-"""Each is told by the module that does it, so that there is one text."""
+"""The docstring of each module is the text of its topic."""
 
 
 @click.command(
@@ -45,20 +45,19 @@ TOPICS = {
 @click.argument("topic", metavar="[COMMAND|TOPIC]", required=False)
 @click.rich_config(help_config=HELP)
 @click.pass_context
-def manual(context: click.Context, topic: str | None) -> int:
+def help_command(context: click.Context, topic: str | None) -> int:
     """Explain a command or a topic, or print the help of all commands as one page."""
-    above = context.parent
-    assert above is not None
-    assert isinstance(above.command, click.Group)
-    commands = above.command.commands
+    app = context.find_root().command
+    assert isinstance(app, click.Group)
+    commands = {name: command for name, command in app.commands.items() if not command.hidden}
     if topic in TOPICS:
-        told = inspect.getdoc(importlib.import_module(TOPICS[topic])) or ""
-        Outputs().console.print(Text(told), soft_wrap=True)
+        text = inspect.getdoc(importlib.import_module(TOPICS[topic])) or ""
+        Outputs().console.print(Text(text), soft_wrap=True)
         return 0
     if topic is not None and topic not in commands:
         raise unknown("topic", topic, [*commands, *TOPICS], "seriatim help --help")
     if topic is None:
-        above.command.main(["--help"], prog_name="seriatim", standalone_mode=False)
+        app.main(["--help"], prog_name="seriatim", standalone_mode=False)
     for name, command in commands.items():
         if topic in (None, name):
             command.main(["--help"], prog_name=f"seriatim {name}", standalone_mode=False)

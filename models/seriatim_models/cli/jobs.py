@@ -1,6 +1,6 @@
 """Many searches at once: one process for each, as many as there are processors; or one search in several processes.
 
-A search is named by plain words (program, mutant, strategy), because what a program *is*, a function, cannot be sent.
+A search is sent to a process by the names of program, mutant and strategy, because functions cannot be sent.
 The results come back in the order asked for, whatever order they end in.
 """
 
@@ -13,7 +13,7 @@ from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wai
 from dataclasses import dataclass
 from multiprocessing.queues import SimpleQueue
 
-from seriatim_models.cli.console import Tell, Work
+from seriatim_models.cli.console import ProgressCallback, ProgressDisplay
 from seriatim_models.cli.report_builder import program_run
 from seriatim_models.report import ProgramRun
 
@@ -21,7 +21,7 @@ SAMPLING_SECONDS = 10.0  # a strategy that samples never ends by itself
 
 
 @dataclass(frozen=True)
-class Search:
+class SearchOptions:
     """How schedules are chosen, and for how long."""
 
     strategy: str = "dpor"
@@ -30,13 +30,14 @@ class Search:
 
     @property
     def seconds(self) -> float | None:
+        """The budget, with the default of a strategy that samples; None is no limit."""
         if self.budget is None and self.strategy != "dpor":
             return SAMPLING_SECONDS
         return self.budget
 
     @property
     def options(self) -> list[str]:
-        """As they would be typed."""
+        """The options as they would be typed."""
         typed = ["--strategy", self.strategy] if self.strategy != "dpor" else []
         if self.budget is not None:
             typed += ["--budget", f"{self.budget:g}"]
@@ -51,14 +52,15 @@ class Job:
 
     program: str
     mutant: str | None
-    search: Search
+    search: SearchOptions
 
     @property
     def name(self) -> str:
+        """The name under which its progress is shown."""
         return self.mutant or self.program
 
-    def run(self, tell: Tell | None = None, processes: int = 1) -> ProgramRun:
-        """Explore it, in several processes if told so."""
+    def run(self, on_progress: ProgressCallback | None = None, processes: int = 1) -> ProgramRun:
+        """Explore it, in as many processes as `processes`."""
         from seriatim_models import explorer, programs
 
         sampling = {"random": explorer.Random, "pct": explorer.Pct, "pos": explorer.Pos}
@@ -70,54 +72,60 @@ class Job:
             programs.MUTANTS[self.mutant] if self.mutant else None,
             strategy=strategy,
             seconds=self.search.seconds,
-            on_progress=None if tell is None else lambda p: tell(p.executions, str(p)),
+            on_progress=None
+            if on_progress is None
+            else lambda p: on_progress(p.executions, str(p)),
             jobs=1 if make else processes,
         )
         return program_run(result, self.search.strategy, self.search.options)
 
 
 def run_jobs(jobs: Sequence[Job], noun: str, processes: int | None = None) -> list[ProgramRun]:
-    """Run them all, with progress: side by side, and each in several processes if it was asked for more than there are.
+    """Run all jobs with progress, side by side; each in several processes if more of them are asked for than jobs.
 
-    Only if asked: which of several counterexamples is met first then depends on who is quicker.
+    Only if asked: which of several counterexamples is found first then depends on who is quicker.
     """
     side_by_side = min(processes or os.cpu_count() or 1, len(jobs))
-    share = max((processes or 1) // max(len(jobs), 1), 1)
-    with Work(len(jobs), noun).running() as work:
+    split_into = max((processes or 1) // max(len(jobs), 1), 1)
+    with ProgressDisplay(len(jobs), noun).running() as work:
         if side_by_side <= 1:
-            return _one_by_one(jobs, work, share)
-        return _together(jobs, work, side_by_side, share)
+            return _one_by_one(jobs, work, split_into)
+        return _together(jobs, work, side_by_side, split_into)
 
 
-def _one_by_one(jobs: Sequence[Job], work: Work, share: int) -> list[ProgramRun]:
+def _one_by_one(jobs: Sequence[Job], work: ProgressDisplay, split_into: int) -> list[ProgramRun]:
     runs = []
     for job in jobs:
-        with work.item(job.name) as tell:
-            runs.append(job.run(tell, share))
-            tell(runs[-1].complete)
+        with work.item(job.name) as report:
+            runs.append(job.run(report, split_into))
+            report(runs[-1].complete)
     return runs
 
 
-def _together(jobs: Sequence[Job], work: Work, processes: int, share: int) -> list[ProgramRun]:
+def _together(
+    jobs: Sequence[Job], work: ProgressDisplay, processes: int, split_into: int
+) -> list[ProgramRun]:
     done: dict[int, ProgramRun] = {}
-    # Spawned, not forked: they begin with nothing of this process.
+    # Spawned, not forked: they share nothing with this process.
     context = multiprocessing.get_context("spawn")
-    news: SimpleQueue[tuple[int, str]] = context.SimpleQueue()
+    messages: SimpleQueue[tuple[int, str]] = context.SimpleQueue()
     with ProcessPoolExecutor(
-        processes, mp_context=context, initializer=_listen, initargs=(news,)
+        processes, mp_context=context, initializer=_connect, initargs=(messages,)
     ) as pool:
         pending: dict[Future[ProgramRun], int] = {
-            pool.submit(_run, job, n, share): n for n, job in enumerate(jobs)
+            pool.submit(_run, job, n, split_into): n for n, job in enumerate(jobs)
         }
         try:
             while pending:
-                work.say(" and ".join(jobs[n].name for n in sorted(pending.values())[:processes]))
+                work.describe(
+                    " and ".join(jobs[n].name for n in sorted(pending.values())[:processes])
+                )
                 ended: set[Future[ProgramRun]] = set()
                 while not ended:
                     ended = wait(pending, timeout=0.5, return_when=FIRST_COMPLETED).done
-                    while not news.empty():
-                        n, said = news.get()
-                        work.note(jobs[n].name, f"{jobs[n].name}: {said}")
+                    while not messages.empty():
+                        n, text = messages.get()
+                        work.note(jobs[n].name, f"{jobs[n].name}: {text}")
                 for future in ended:
                     n = pending.pop(future)
                     done[n] = run = future.result()
@@ -133,13 +141,13 @@ def _together(jobs: Sequence[Job], work: Work, processes: int, share: int) -> li
 
 # In the other processes:
 
-_news: SimpleQueue[tuple[int, str]]
+_messages: SimpleQueue[tuple[int, str]]
 
 
-def _listen(news: SimpleQueue[tuple[int, str]]) -> None:
-    global _news
-    _news = news
+def _connect(messages: SimpleQueue[tuple[int, str]]) -> None:
+    global _messages
+    _messages = messages
 
 
-def _run(job: Job, n: int, share: int) -> ProgramRun:
-    return job.run(lambda executions, said="", /: _news.put((n, said)), share)
+def _run(job: Job, n: int, split_into: int) -> ProgramRun:
+    return job.run(lambda executions, text="", /: _messages.put((n, text)), split_into)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from functools import partial
 from pathlib import Path
 
 import rich_click as click
@@ -13,7 +14,8 @@ from rich.text import Text
 
 from seriatim_models.cli.console import Outputs, put
 from seriatim_models.cli.options import HELP, lines
-from seriatim_models.cli.usage_errors import Mistake
+from seriatim_models.cli.running import run_command
+from seriatim_models.cli.usage_errors import UsageError
 from seriatim_models.report import lessons
 from seriatim_models.report.lessons import Lesson
 from seriatim_models.report.text import table, titled
@@ -39,11 +41,13 @@ READABLE = 100  # columns; longer lines of prose are hard to read, programs are 
 @click.argument("chapter", metavar="[N]", type=int, required=False)
 @click.option("--run", "running", is_flag=True, help="Run the chapter's programs and commands.")
 @click.option("--start", metavar="FILE", help="Write what the exercise starts from.")
-@click.option("--check", "mine", metavar="FILE", help="Judge your answer to the exercise.")
+@click.option("--check", "mine", metavar="FILE", help="Check your answer to the exercise.")
 @click.option("--answer", is_flag=True, help="Show an answer.")
 @click.option("--html", metavar="FILE|DIR", help="Write the chapter, or all, as pages.")
 @click.rich_config(help_config=HELP)
+@click.pass_context
 def learn(
+    context: click.Context,
     chapter: int | None,
     running: bool,
     start: str | None,
@@ -51,28 +55,28 @@ def learn(
     answer: bool,
     html: str | None,
 ) -> int:
-    """Lessons: from two threads and one message to judging a real broker, with exercises."""
+    """Lessons: from two threads and one message to auditing a real broker, with exercises."""
     from seriatim_models.cli import lesson_runner
 
     if sum([running, start is not None, mine is not None, answer, html is not None]) > 1:
-        raise Mistake("choose one of --run, --start, --check, --answer and --html")
+        raise UsageError("choose one of --run, --start, --check, --answer and --html")
     chapters = lessons.all_in(lesson_runner.folder())
     console = Outputs().console
     if chapter is None:
         if running or start is not None or mine is not None or answer:
-            raise Mistake("which chapter? `seriatim learn` lists them")
+            raise UsageError("which chapter? `seriatim learn` lists them")
         if html is not None:
             return write_all(chapters, Path(html), console)
         return contents(chapters, console)
     if not 1 <= chapter <= len(chapters):
-        raise Mistake(f"there is no chapter {chapter}; they are numbered 1 to {len(chapters)}")
+        raise UsageError(f"there is no chapter {chapter}; they are numbered 1 to {len(chapters)}")
     lesson = chapters[chapter - 1]
     if running:
-        return run(lesson, console)
+        return run(lesson, console, context.find_root().command)
     if start is not None:
         return begin(lesson, start, console)
     if mine is not None:
-        return judge(lesson, Path(mine), console)
+        return check_answer(lesson, Path(mine), console)
     if html is not None:
         put(html, lessons.page(lesson, lesson_runner.stories(lesson), []).encode())
         return 0
@@ -82,6 +86,7 @@ def learn(
 
 
 def contents(chapters: list[Lesson], console: Console) -> int:
+    """Print the table of chapters."""
     shown = table("n", "chapter", "question", right=("n",))
     for lesson in chapters:
         shown.add_row(str(lesson.number), escape(lesson.title), escape(lesson.question))
@@ -90,6 +95,7 @@ def contents(chapters: list[Lesson], console: Console) -> int:
 
 
 def write_all(chapters: list[Lesson], into: Path, console: Console | None = None) -> int:
+    """Write a page for each chapter into a folder, and print where, if there is a console."""
     from seriatim_models.cli import lesson_runner
 
     for lesson in chapters:
@@ -100,24 +106,25 @@ def write_all(chapters: list[Lesson], into: Path, console: Console | None = None
     return 0
 
 
-def run(lesson: Lesson, console: Console) -> int:
-    """As a reader would: each program and command in turn, each shown before what it prints."""
+def run(lesson: Lesson, console: Console, app: click.Command) -> int:
+    """Run each program and each command of `app` in turn, each shown before what it prints."""
     from seriatim_models.cli import lesson_runner
 
-    place = lesson_runner.Lab()
+    runner = lesson_runner.LessonRunner()
     for step in lesson.runs:
         if step.kind == "command":
             console.print(Text(f"$ {step.source}", style="bold"), soft_wrap=True)
         else:
             console.print(Markdown(f"```python\n{step.source}```"), width=READABLE)
         sys.stdout.flush()
-        place.run(step)
+        runner.run(step, partial(run_command, app))
     return 0
 
 
 def begin(lesson: Lesson, target: str, console: Console) -> int:
+    """Write what the exercise starts from; an existing file is never overwritten."""
     if target != "-" and Path(target).exists():
-        raise Mistake(f"{target} is there already; choose another name")
+        raise UsageError(f"{target} exists already; choose another name")
     put(target, lesson.start.encode())
     if target != "-":
         console.print(
@@ -127,18 +134,21 @@ def begin(lesson: Lesson, target: str, console: Console) -> int:
     return 0
 
 
-def judge(lesson: Lesson, mine: Path, console: Console) -> int:
+def check_answer(lesson: Lesson, mine: Path, console: Console) -> int:
+    """Check a learner's file and print the result; returns the exit code."""
     from seriatim_models.cli import lesson_runner
 
     try:
-        found = lesson_runner.check(lesson, mine)
+        results = lesson_runner.check(lesson, mine)
     except AssertionError as wrong:
         console.print(Text(f"Not yet: {wrong}", style="bold red"), soft_wrap=True)
         return 1
-    last = found[-1] if found else None
+    last = results[-1] if results else None
     if last is None or last.verdict == "ok":
-        traces = sum(f.traces or 0 for f in found)
-        over = f": {len(found)} programs, {traces:,} traces, and nothing is wrong" if found else ""
+        traces = sum(r.traces or 0 for r in results)
+        over = (
+            f": {len(results)} programs, {traces:,} traces, and nothing is wrong" if results else ""
+        )
         console.print(Text(f"Right{over}.", style="bold green"), soft_wrap=True)
         return 0
     if last.counterexample is None:

@@ -1,4 +1,4 @@
-"""Running what a chapter runs: its programs, its commands, and the check of its exercise."""
+"""Running a chapter: its programs, its commands, and the check of its exercise."""
 
 from __future__ import annotations
 
@@ -14,13 +14,17 @@ from pathlib import Path
 from types import ModuleType
 from typing import cast
 
-from seriatim_models.cli import counterexample_annotation, recordings
+from seriatim_models.cli import recordings
 from seriatim_models.cli.audit import find_profile, run_audit
-from seriatim_models.cli.report_builder import program_run
-from seriatim_models.cli.usage_errors import Mistake
+from seriatim_models.cli.bug_catalogue import found
+from seriatim_models.cli.counterexample_annotation import (
+    annotated_mutant,
+    with_point_of_no_return,
+)
+from seriatim_models.cli.usage_errors import UsageError
 from seriatim_models.explorer import Counterexample, Result, World, explore
 from seriatim_models.explorer.search.point_of_no_return import point_of_no_return
-from seriatim_models.report.lessons import Lesson, Run
+from seriatim_models.report.lessons import Lesson, LessonStep
 from seriatim_models.report.stepper import Story, story
 
 CHECKOUT = Path(__file__).resolve().parents[3] / "spec" / "lessons"
@@ -30,97 +34,85 @@ Program = Callable[[World], None]
 
 
 def folder() -> Path:
-    """Where the chapters are: in a checkout, or where the wheel put them."""
-    for found in (CHECKOUT, INSTALLED):
-        if found.is_dir():
-            return found
-    raise Mistake(f"the lessons are not installed: neither {CHECKOUT} nor {INSTALLED} is there")
+    """The folder of the chapters: in a checkout, or where the wheel put it."""
+    for path in (CHECKOUT, INSTALLED):
+        if path.is_dir():
+            return path
+    raise UsageError(f"the lessons are not installed: neither {CHECKOUT} nor {INSTALLED} is there")
 
 
-class Lab:
-    """One chapter's namespace. `run` prints what a reader would see."""
+class LessonRunner:
+    """Runs the steps of one chapter, whose programs share one namespace."""
 
     def __init__(self) -> None:
         self.names: dict[str, object] = {"__name__": "lesson"}
-        self.looked_at: set[int] = set()
+        self._shown: set[int] = set()
 
-    def run(self, step: Run) -> None:
+    def run_program(self, step: LessonStep) -> None:
+        """Run a program of the chapter; it prints what a reader would see."""
+        exec(compile(step.source, f"<line {step.line}>", "exec"), self.names)
+
+    def run(self, step: LessonStep, run_command: Callable[[list[str]], int]) -> None:
+        """Run a program, or a command by calling `run_command` with its arguments."""
         if step.kind == "python":
-            exec(compile(step.source, f"<line {step.line}>", "exec"), self.names)
-        else:
-            self.command(step.source)
-
-    def command(self, line: str) -> int:
-        from seriatim_models import cli
-
-        word, *arguments = shlex.split(line)
+            self.run_program(step)
+            return
+        word, *arguments = shlex.split(step.source)
         if word != "seriatim":
-            raise Mistake(f"a chapter runs seriatim and Python, not {word!r}")
-        return cli.run(arguments)
+            raise UsageError(f"a chapter runs seriatim and Python, not {word!r}")
+        run_command(arguments)
 
-    def story(self, step: Run) -> Story | None:
-        """The interleaving that this step of the chapter, which was run, came upon."""
+    def story(self, step: LessonStep) -> Story | None:
+        """The interleaving that this step of the chapter found, once its programs were run."""
         if step.kind == "command":
             words = shlex.split(step.source)
-            return _convicted(words[2]) if words[1] == "audit" else _found_by(words)
+            return _audit_story(words[2]) if words[1] == "audit" else _check_story(words)
         for value in self.names.values():
-            if isinstance(value, Result) and value.counterexample and self._new(value):
-                return self._lost(value.counterexample)
+            if isinstance(value, Result) and value.counterexample and id(value) not in self._shown:
+                self._shown.add(id(value))
+                return self._annotated_story(value.counterexample)
         return None
 
-    def _lost(self, case: Counterexample) -> Story:
-        """With the step in which it was lost; a chapter calls its program `program`."""
-        program = cast(Program, self.names["program"])
-        lost = point_of_no_return(program, case)
-        return (
-            story(case)
-            if lost is None
-            else counterexample_annotation.told(story(case), lost.step, str(lost))
-        )
-
-    def _new(self, result: Result) -> bool:
-        new = id(result) not in self.looked_at
-        self.looked_at.add(id(result))
-        return new
+    def _annotated_story(self, case: Counterexample) -> Story:
+        """The story with its point of no return; a chapter calls its program `program`."""
+        lost = point_of_no_return(cast(Program, self.names["program"]), case)
+        if lost is None:
+            return story(case)
+        return with_point_of_no_return(story(case), lost.step, str(lost))
 
 
-def _found_by(words: list[str]) -> Story | None:
-    """What `seriatim check --mutant ID` finds."""
-    from seriatim_models.programs import MUTANTS, PROGRAMS, check_program
-
+def _check_story(words: list[str]) -> Story | None:
+    """The story of what `seriatim check --mutant ID` finds."""
     if words[1] != "check" or "--mutant" not in words:
         return None
-    mutant = MUTANTS[words[words.index("--mutant") + 1]]
-    found = program_run(check_program(PROGRAMS[mutant.program], mutant), "dpor", [])
-    return counterexample_annotation.decided(found).story
+    return annotated_mutant(found(words[words.index("--mutant") + 1])).run.story
 
 
-def _convicted(path: str) -> Story | None:
-    """What `seriatim audit PATH` convicts, of what the chapter itself wrote."""
+def _audit_story(path: str) -> Story | None:
+    """The story of the violation that `seriatim audit PATH` finds in a recording that the chapter wrote."""
     if not Path(path).is_file():
         return None
     profile = find_profile("any")
-    found = run_audit((path,), profile, "local", None).findings
-    told = recordings.stories([path], profile, found, f"seriatim audit {path}")
-    return next(iter(told.values()))
+    findings = run_audit((path,), profile, "local", None).findings
+    by_run = recordings.stories([path], profile, findings, f"seriatim audit {path}")
+    return next(iter(by_run.values()))
 
 
 def stories(lesson: Lesson) -> dict[int, Story]:
     """Every interleaving of a chapter, by the line of its fence.
 
-    Its programs are run; what they print is lost, and so are the files that they write.
+    Its programs are run; their output is discarded, and so are the files that they write.
     """
-    place = Lab()
-    found = {}
+    runner = LessonRunner()
+    made = {}
     with tempfile.TemporaryDirectory() as folder, contextlib.chdir(folder):
         for step in lesson.runs:
             if step.kind == "python":
                 with contextlib.redirect_stdout(io.StringIO()):
-                    place.run(step)
-            told = place.story(step)
-            if told is not None:
-                found[step.line] = told
-    return found
+                    runner.run_program(step)
+            if (shown := runner.story(step)) is not None:
+                made[step.line] = shown
+    return made
 
 
 # --------------------------------------------------------------------------------------------------
@@ -128,37 +120,41 @@ def stories(lesson: Lesson) -> dict[int, Story]:
 # --------------------------------------------------------------------------------------------------
 
 Check = Callable[[ModuleType], Mapping[str, Program] | None]
-"""Raises AssertionError with what is wrong, or gives programs that must be well under every schedule."""
+"""Raises AssertionError with what is wrong, or returns programs that must be ok under every schedule."""
 
 SECONDS = 20.0  # for each program of an exercise; the answers need less than one
 STEPS_MAX = 400
 
 
 def check(lesson: Lesson, mine: Path) -> list[Result]:
-    """Judge a learner's file: what was explored, of which the last may be violated.
+    """Check a learner's file; returns the results of the searches, of which the last may be violated.
 
-    Raises `Mistake` if the file cannot be run, AssertionError if it is wrong.
+    Raises `UsageError` if the file cannot be run, AssertionError if it is wrong.
     """
     judge: Check = _module(Path(lesson.file).with_suffix(".py"), "judge").check
     try:
         answer = _module(mine.resolve(), "mine")
     except OSError as error:
-        raise Mistake(f"cannot read {mine}: {error.strerror}") from error
+        raise UsageError(f"cannot read {mine}: {error.strerror}") from error
     except SyntaxError as error:
-        raise Mistake(f"{mine}, line {error.lineno}: {error.msg}") from error
+        raise UsageError(f"{mine}, line {error.lineno}: {error.msg}") from error
     except Exception as error:
-        raise Mistake(f"{mine}, {_where(error, mine)}: {type(error).__name__}: {error}") from error
-    found: list[Result] = []
+        raise UsageError(
+            f"{mine}, {_where(error, mine)}: {type(error).__name__}: {error}"
+        ) from error
+    results: list[Result] = []
     try:
         for name, program in (judge(answer) or {}).items():
-            found.append(explore(program, name=name, seconds=SECONDS, max_steps=STEPS_MAX))
-            if found[-1].verdict != "ok":
+            results.append(explore(program, name=name, seconds=SECONDS, max_steps=STEPS_MAX))
+            if results[-1].verdict != "ok":
                 break
     except AttributeError as error:
         if error.obj is answer:
-            raise Mistake(f"{mine}: has no {error.name!r}, which the exercise asks for") from error
+            raise UsageError(
+                f"{mine}: has no {error.name!r}, which the exercise asks for"
+            ) from error
         raise
-    return found
+    return results
 
 
 def _where(error: Exception, file: Path) -> str:
@@ -173,7 +169,7 @@ def _where(error: Exception, file: Path) -> str:
 def _module(path: Path, name: str) -> ModuleType:
     spec = importlib.util.spec_from_file_location(f"seriatim_lesson_{name}", path)
     if spec is None or spec.loader is None:
-        raise Mistake(f"{path}: an answer is a Python file, whose name ends in .py")
+        raise UsageError(f"{path}: an answer is a Python file, whose name ends in .py")
     made = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(made)
     return made

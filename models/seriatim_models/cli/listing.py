@@ -1,4 +1,4 @@
-"""`seriatim list`: what there is to name."""
+"""`seriatim list`: the names of programs, mutants, properties and profiles."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ import rich_click as click
 from rich.markup import escape
 
 from seriatim_models.cli.console import Outputs, put
-from seriatim_models.cli.options import HELP, lines
-from seriatim_models.cli.report_builder import every_property
+from seriatim_models.cli.options import HELP, json_output, lines
+from seriatim_models.cli.report_builder import property_catalogue
 from seriatim_models.cli.usage_errors import unknown
 from seriatim_models.report.text import table, titled
 
@@ -28,9 +28,7 @@ Row = dict[str, str]
     ),
 )
 @click.argument("what", metavar="programs|mutants|properties|profiles")
-@click.option(
-    "--json", "json", metavar="FILE", help="Write the list as JSON. [dim]-[/] for standard output."
-)
+@json_output("the list as JSON")
 @click.rich_config(help_config=HELP)
 def listing(what: str, json: str | None) -> int:
     """List the programs, mutants, properties or profiles there are."""
@@ -75,7 +73,7 @@ def _mutants() -> Iterator[Row]:
 
 
 def _properties() -> Iterator[Row]:
-    for p in every_property():
+    for p in property_catalogue().values():
         yield {"id": p.id, "kind": p.kind, "sentence": p.sentence, "source": p.source}
 
 

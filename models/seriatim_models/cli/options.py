@@ -1,25 +1,26 @@
-"""Options that several commands share, and how help looks."""
+"""Options that several commands share, and the style of their help."""
 
 from __future__ import annotations
 
-import shlex
-import sys
 from collections.abc import Callable, Iterable
 from textwrap import dedent
 from typing import Any, TypeVar
 
 import rich_click as click
 
-F = TypeVar("F", bound=Callable[..., Any])  # Any: a command takes what its options say
+F = TypeVar("F", bound=Callable[..., Any])  # Any: a command takes what its options give
 
 HELP = click.RichHelpConfiguration(text_markup="rich", max_width=100, style_helptext="")
 
 STRATEGIES = ("dpor", "random", "pct", "pos")
 ENGINES = ("local", "spark")
+PROFILE_HELP = (
+    "Which properties this system promises: a name of `seriatim list profiles`, or a .toml file."
+)
 
 
 def lines(text: str) -> str:
-    """An epilog whose lines stay lines: rich-click joins those of one paragraph."""
+    """The text as an epilog whose lines stay lines: rich-click joins those of one paragraph."""
     return "\n\n".join(dedent(text).strip().splitlines())
 
 
@@ -36,8 +37,27 @@ def outputs(command: F) -> F:
     return command
 
 
+def json_output(what: str) -> Callable[[F], F]:
+    """`--json` alone, for a command that writes `what` and no report."""
+    return click.option(
+        "--json", "json", metavar="FILE", help=f"Write {what}. [dim]-[/] for standard output."
+    )
+
+
+def profile_option(what: str, default: str | None = "any") -> Callable[[F], F]:
+    """`--profile`, which names the properties that apply; `what` is its help."""
+    return click.option(
+        "--profile",
+        shell_complete=completing("profiles"),
+        default=default,
+        show_default=default is not None,
+        metavar="NAME",
+        help=what,
+    )
+
+
 def completing(kind: str) -> Callable[[click.Context, click.Parameter, str], list[str]]:
-    """Names that the shell may complete: ``programs``, ``mutants`` or ``profiles``."""
+    """A completion for the shell of the names of a `kind`: ``programs``, ``mutants`` or ``profiles``."""
 
     def complete(context: click.Context, parameter: click.Parameter, incomplete: str) -> list[str]:
         from seriatim_models import programs
@@ -51,8 +71,3 @@ def completing(kind: str) -> Callable[[click.Context, click.Parameter, str], lis
         return [name for name in names[kind] if name.startswith(incomplete)]
 
     return complete
-
-
-def command_line() -> str:
-    """How this process was asked, for the report."""
-    return shlex.join(["seriatim", *sys.argv[1:]])

@@ -4,20 +4,25 @@ from __future__ import annotations
 
 import time
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import msgspec
 import rich_click as click
 from rich.console import Console
 
 from seriatim_models.cli.console import Outputs, put
-from seriatim_models.cli.options import HELP, lines
+from seriatim_models.cli.implementations import queue_argument_option, queue_arguments
+from seriatim_models.cli.options import HELP, json_output, lines
 from seriatim_models.cli.recordings import read
-from seriatim_models.cli.usage_errors import Mistake
+from seriatim_models.cli.usage_errors import UsageError
 from seriatim_models.conformance.lint import Hint
 from seriatim_models.conformance.lint import lint as hints
 from seriatim_models.conformance.protocol import Fault
 from seriatim_models.history import Header, HistoryError, write_history
 from seriatim_models.report.text import table, titled
+
+if TYPE_CHECKING:
+    from seriatim_models.conformance.proxy import WireRecorder
 
 
 @click.command(
@@ -29,7 +34,7 @@ from seriatim_models.report.text import table, titled
         seriatim record --amqp amqp://127.0.0.1/ --out mine.jsonl --listen 5673
 
         With --listen nothing is done to the broker: let your own clients connect to that port instead of the
-        broker's, and stop with Ctrl-C. Encrypted connections cannot be listened to.
+        broker's, and stop with Ctrl-C. Encrypted connections cannot be recorded.
         """
     )
 )
@@ -46,7 +51,7 @@ from seriatim_models.report.text import table, titled
     "--listen",
     type=click.IntRange(1, 65535),
     metavar="PORT",
-    help="Only listen in on your own clients.",
+    help="Only record your own clients.",
 )
 @click.option(
     "--seconds",
@@ -68,13 +73,7 @@ from seriatim_models.report.text import table, titled
 @click.option(
     "--seed", type=int, default=1, show_default=True, metavar="N", help="What the clients do."
 )
-@click.option(
-    "--queue-argument",
-    "arguments",
-    metavar="NAME=VALUE",
-    multiple=True,
-    help="Such as x-queue-type=quorum.",
-)
+@queue_argument_option("Such as x-queue-type=quorum.")
 @click.rich_config(help_config=HELP)
 def record(
     url: str,
@@ -88,17 +87,16 @@ def record(
     seed: int,
     arguments: tuple[str, ...],
 ) -> int:
-    """Record what a broker and its clients say to each other, frame by frame."""
-    from seriatim_models.cli.conform import queue_arguments
-    from seriatim_models.conformance.proxy import Recorder
-    from seriatim_models.conformance.recording import Plan
+    """Record what a broker and its clients send to each other, frame by frame."""
+    from seriatim_models.conformance.proxy import WireRecorder
+    from seriatim_models.conformance.recording import RecordingPlan
     from seriatim_models.conformance.recording import record as made
 
     console = Outputs().console
     if not Path(out).absolute().parent.is_dir():
-        raise Mistake(f"cannot write {out}: there is no such folder")
-    recorder = Recorder()
-    plan = Plan(
+        raise UsageError(f"cannot write {out}: there is no such folder")
+    recorder = WireRecorder()
+    plan = RecordingPlan(
         seconds=seconds or 5.0,
         messages=messages,
         publishers=publishers,
@@ -112,13 +110,13 @@ def record(
         else:
             made(url, queue_arguments(arguments), plan, recorder)
     except (Fault, OSError) as error:
-        raise Mistake(f"{url}: {error}") from error
+        raise UsageError(f"{url}: {error}") from error
     params = {} if listen is not None else {"seed": seed, "arguments": list(arguments)}
     header = Header(rec="seriatim record", lvl="wire", clk="proxy", params=params)
     try:
         count = write_history(out, recorder.events, header)
     except HistoryError as error:
-        raise Mistake(str(error)) from error
+        raise UsageError(str(error)) from error
     console.print(f"{count:,} events in {out}", soft_wrap=True)
     if recorder.unreadable:
         console.print(f"{recorder.unreadable} connections could not be read to their end")
@@ -128,11 +126,12 @@ def record(
     return 0
 
 
-def _listen(url: str, port: int, seconds: float | None, recorder: object, console: Console) -> None:
-    from seriatim_models.conformance.proxy import Proxy, Recorder
+def _listen(
+    url: str, port: int, seconds: float | None, recorder: WireRecorder, console: Console
+) -> None:
+    from seriatim_models.conformance.proxy import Proxy
     from seriatim_models.conformance.recording import address
 
-    assert isinstance(recorder, Recorder)
     host, there = address(url)
     until = time.monotonic() + (seconds or float("inf"))
     with Proxy(host, there, recorder, port):
@@ -151,17 +150,15 @@ def _listen(url: str, port: int, seconds: float | None, recorder: object, consol
         seriatim lint recording.jsonl.gz
         seriatim lint recording.jsonl --json -
 
-        A hint is no fault of the broker: it says what the recording leaves open, so that no property can tell.
+        A hint is no fault of the broker: it names what the recording leaves open, so that no property can decide it.
         """
     )
 )
 @click.argument("file", metavar="FILE")
-@click.option(
-    "--json", "json", metavar="FILE", help="Write the hints. [dim]-[/] for standard output."
-)
+@json_output("the hints")
 @click.rich_config(help_config=HELP)
 def lint(file: str, json: str | None) -> int:
-    """Say what a recording leaves open: unobserved acquisitions, clocks, what was never closed."""
+    """List what a recording leaves open: unobserved acquisitions, clocks, what was never closed."""
     out = Outputs(json)
     history = read(Path(file))
     found = hints(history.events)
@@ -182,7 +179,7 @@ def lint(file: str, json: str | None) -> int:
 
 
 def show(console: Console, file: str, found: list[Hint]) -> None:
-    """The hints as a table."""
+    """Print the hints as a table."""
     if not found:
         console.print(f"{file} leaves nothing open")
         return

@@ -1,4 +1,4 @@
-"""Recorded files: which there are, and what a look at them shows."""
+"""Recorded files: which there are, what is in them, and the drawings of a page."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ from rich.console import Console
 from rich.markup import escape
 from rich.text import Text
 
-from seriatim_models.cli.usage_errors import Mistake
+from seriatim_models.cli.usage_errors import UsageError
 from seriatim_models.conformance.profiles import Profile
 from seriatim_models.history import Event, History, HistoryError, read_history
 from seriatim_models.history.reading import SUFFIXES, stem
 from seriatim_models.properties.base import Finding, Verdict
 from seriatim_models.report import AuditRun
-from seriatim_models.report.history_view import watched
+from seriatim_models.report.history_view import history_story
 from seriatim_models.report.latency import publish_to_delivery
-from seriatim_models.report.stepper import About, Story
+from seriatim_models.report.stepper import Story
 from seriatim_models.report.text import table, titled
 
 PICTURE_MAX = (
@@ -27,7 +27,7 @@ PICTURE_MAX = (
 
 
 def files(paths: Iterable[str]) -> list[Path]:
-    """The files named, and those in the folders named."""
+    """The files named, and the recordings in the folders named."""
     found = []
     for path in map(Path, paths):
         inside = sorted(p for p in path.rglob("*") if p.is_file()) if path.is_dir() else [path]
@@ -44,47 +44,51 @@ def latencies(paths: Iterable[str]) -> dict[str, list[float]]:
     }
 
 
-def picture(audit: AuditRun, profile: Profile) -> None:
-    """What a page shows beside the verdicts: how long messages waited, and what convicts."""
+def add_drawings(audit: AuditRun, profile: Profile) -> None:
+    """Add to an audit what a page draws: how long messages waited, and the runs with a violation."""
     audit.latencies.update(latencies(audit.paths))
     if audit.verdict is Verdict.VIOLATED:
         audit.stories.update(stories(audit.paths, profile, audit.findings, audit.command))
 
 
 def stories(
-    paths: Iterable[str], profile: Profile, findings: Sequence[Finding], again: str
+    paths: Iterable[str], profile: Profile, findings: Sequence[Finding], command: str
 ) -> dict[str, Story]:
-    """The runs that are convicted, to step through; without any, the first run. Large files are left alone."""
+    """The runs with a violation as stories, by run; without any, the first run. Large files are left out.
+
+    `command` judges them again.
+    """
     from seriatim_models.pipeline.audit import runs
 
     plan = runs.plan([p for p in files(paths) if p.stat().st_size <= PICTURE_MAX])
-    about = {p.id: About(p.sentence, p.source, p.kind) for p in profile.properties}
-    convicting: dict[str, list[Finding]] = {}
+    properties = {p.id: p for p in profile.properties}
+    violations: dict[str, list[Finding]] = {}
     for f in findings:
         if f.verdict is Verdict.VIOLATED:
-            convicting.setdefault(f.subject, []).append(f)
+            violations.setdefault(f.subject, []).append(f)
     events: dict[str, list[Event]] = {}
     for planned in plan.runs:
         for item in runs.read(planned):
-            if isinstance(item, runs.Placed) and (not convicting or item.run in convicting):
+            if isinstance(item, runs.Placed) and (not violations or item.run in violations):
                 events.setdefault(item.run, []).append(item.event)
-        if events and not convicting:
+        if events and not violations:
             break
     return {
-        run: watched(run, found, convicting.get(run, ()), about, again)
+        run: history_story(run, found, violations.get(run, ()), properties, command)
         for run, found in events.items()
     }
 
 
 def read(path: Path) -> History:
+    """A recorded history. Raises `UsageError`."""
     try:
         return read_history(path)
     except HistoryError as error:
-        raise Mistake(str(error)) from error
+        raise UsageError(str(error)) from error
 
 
 def show_history(path: Path, console: Console) -> None:
-    """Who recorded it, what is in it, and what was left out."""
+    """Print who recorded a history, what is in it, and what was left out."""
     history = read(path)
     header = history.header
     about = {

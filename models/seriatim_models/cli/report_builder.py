@@ -1,32 +1,31 @@
-"""From what the explorer and the audit say to the plain data of the report."""
+"""From the results of the explorer to the plain data of the report."""
 
 from __future__ import annotations
 
 import platform
 import shlex
+import sys
 from datetime import UTC, datetime
 from importlib.metadata import PackageNotFoundError, version
 from textwrap import dedent
 from typing import TYPE_CHECKING
 
-from seriatim_models.cli.contract import ProgramResult
-from seriatim_models.cli.options import command_line
 from seriatim_models.properties.base import AnyProperty, Verdict
-from seriatim_models.report import Counterexample, Edit, MutantRun, ProgramRun, Report, worst
-from seriatim_models.report.stepper import About, story
+from seriatim_models.report import CounterexampleSummary, Edit, MutantRun, ProgramRun, Report, worst
+from seriatim_models.report.stepper import story
 
 if TYPE_CHECKING:
-    from seriatim_models.programs.base import Mutant
+    from seriatim_models.programs import Mutant, ProgramResult
 
 
-def new_report(command: str | None = None, seed: int | None = None, *packages: str) -> Report:
-    """An empty report that says who made it. `packages` are the distributions that the work rests on."""
+def new_report(*packages: str, seed: int | None = None) -> Report:
+    """An empty report of this command. `packages` are the distributions whose versions it names."""
     return Report(
-        command=command or command_line(),
+        command=shlex.join(["seriatim", *sys.argv[1:]]),
         started=datetime.now(UTC).strftime("%Y-%m-%d %H:%M:%S UTC"),
         seed=seed,
         versions=_versions("seriatim", *packages) | {"python": platform.python_version()},
-        sentences=sentences(),
+        sentences={id: p.sentence for id, p in property_catalogue().items()},
     )
 
 
@@ -40,26 +39,19 @@ def _versions(*packages: str) -> dict[str, str]:
     return found
 
 
-def sentences() -> dict[str, str]:
-    """What each property says."""
-    return {p.id: p.sentence for p in every_property()}
-
-
-def told_of() -> dict[str, About]:
-    """What each property says, and who says so."""
-    return {p.id: About(p.sentence, p.source, p.kind) for p in every_property()}
-
-
-def every_property() -> list[AnyProperty]:
-    """Those that read the reference's own record, then those that read what clients saw."""
+def property_catalogue() -> dict[str, AnyProperty]:
+    """Every property by id: those that read the reference's own record, then those that read what clients saw."""
     from seriatim_models import properties
     from seriatim_models.conformance.profiles import ORACLE
 
-    return list({p.id: p for p in (*properties.PROPERTIES.values(), *ORACLE)}.values())
+    return {p.id: p for p in (*properties.PROPERTIES.values(), *ORACLE)}
 
 
 def program_run(result: ProgramResult, strategy: str, options: list[str]) -> ProgramRun:
-    """`options` are those of the command line that change the search, so that the command can be repeated."""
+    """The result as data of the report.
+
+    `options` are those of the command line that change the search, so that the command can be repeated.
+    """
     program, mutant, explored = result.program, result.mutant, result.explored
     arguments = [
         "seriatim",
@@ -88,16 +80,17 @@ def program_run(result: ProgramResult, strategy: str, options: list[str]) -> Pro
         command=shlex.join(arguments),
         counterexample=None
         if found is None
-        else Counterexample(
+        else CounterexampleSummary(
             token=found.token,
             steps=len(found.events),
             text=found.text(),
-            story=story(found, result.findings, told_of()),
+            story=story(found, result.findings, property_catalogue()),
         ),
     )
 
 
 def mutant_run(mutant: Mutant, run: ProgramRun) -> MutantRun:
+    """The run of a mutant's program as data of the report, with what the mutant changes."""
     return MutantRun(
         mutant=mutant.id,
         title=mutant.title,
@@ -110,7 +103,7 @@ def mutant_run(mutant: Mutant, run: ProgramRun) -> MutantRun:
 
 
 def edit(reference: str, mutant: str) -> Edit:
-    """What differs, without the lines around it that only say where it stands, and not indented."""
+    """The lines that differ, not indented, without the equal lines around them."""
     old, new = reference.splitlines(), mutant.splitlines()
     while len(old) > 1 and len(new) > 1 and old[-1] == new[-1]:
         old.pop()

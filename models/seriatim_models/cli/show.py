@@ -15,14 +15,14 @@ from seriatim_models.cli import counterexample_annotation
 from seriatim_models.cli.audit import find_profile, run_audit
 from seriatim_models.cli.check import finish, replayed
 from seriatim_models.cli.console import Outputs, put
-from seriatim_models.cli.jobs import Job, Search
-from seriatim_models.cli.options import HELP, completing, lines, outputs
+from seriatim_models.cli.jobs import Job, SearchOptions
+from seriatim_models.cli.options import HELP, completing, lines, outputs, profile_option
 from seriatim_models.cli.recordings import show_history, stories
 from seriatim_models.cli.report_builder import new_report
-from seriatim_models.cli.usage_errors import Mistake
+from seriatim_models.cli.usage_errors import UsageError
 from seriatim_models.conformance.profiles import Profile
 from seriatim_models.report import ProgramRun
-from seriatim_models.report.document import Saved, decode
+from seriatim_models.report.document import SavedVerdicts, decode
 from seriatim_models.report.picture import TooLong, picture
 from seriatim_models.report.stepper import Story, page
 from seriatim_models.report.text import table, titled, verdict_text
@@ -37,24 +37,17 @@ FILE_SUFFIXES = (".json", ".jsonl", ".gz", ".zst", ".parquet", ".html")
         seriatim show TOKEN                    replay what a check found
         seriatim show TOKEN --html race.html   the same as a page
         seriatim show published-immediate --svg race.svg
-                                               the shortest way to convict a mutant, as a picture
+                                               the shortest interleaving that a mutant breaks, as a picture
         seriatim show verdicts.json            what --json wrote, as a table
         seriatim show recording.jsonl.gz       what is in a recording
         seriatim show recording.jsonl.gz --html page.html
-                                               who had which message when, and what convicts
+                                               who had which message when, and the violations
         """
     ),
 )
 @click.argument("what", metavar="TOKEN|MUTANT|FILE", shell_complete=completing("mutants"))
 @click.option("--svg", metavar="FILE", help="Write a short interleaving as one picture.")
-@click.option(
-    "--profile",
-    shell_complete=completing("profiles"),
-    default="any",
-    show_default=True,
-    metavar="NAME",
-    help="What a recording is held to, when it is drawn.",
-)
+@profile_option("Which properties apply to a recording, when it is drawn.")
 @outputs
 @click.rich_config(help_config=HELP)
 def show(
@@ -76,13 +69,13 @@ def show(
             draw_history(path, find_profile(profile), html, out)
         return 0
     if what.endswith(FILE_SUFFIXES) or "/" in what:
-        raise Mistake(f"no such file: {what}")
+        raise UsageError(f"no such file: {what}")
     begun = time.monotonic()
-    report = new_report(None, None, "greenlet")
+    report = new_report("greenlet")
     report.programs.append(interleaving(what))
     report.seconds = time.monotonic() - begun
     drawn = (
-        counterexample_annotation.decided(report.programs[0]).story
+        counterexample_annotation.annotated(report.programs[0]).story
         if html is not None or svg is not None
         else None
     )
@@ -96,37 +89,38 @@ def show(
 
 
 def interleaving(what: str) -> ProgramRun:
-    """The schedule of a token, or the shortest one that convicts a mutant."""
+    """The run of a token's schedule, or of the shortest one that violates a mutant's property."""
     from seriatim_models.programs import MUTANTS
 
     if what not in MUTANTS:
         return replayed(what)
     mutant = MUTANTS[what]
-    return Job(mutant.program, mutant.id, Search()).run()
+    return Job(mutant.program, mutant.id, SearchOptions()).run()
 
 
-def pictured(told: Story) -> str:
+def pictured(story: Story) -> str:
+    """The story as one picture. Raises `UsageError` if it is too long."""
     try:
-        return picture(told)
+        return picture(story)
     except TooLong as error:
-        raise Mistake(f"too long for a picture: {error}; --html steps through it") from error
+        raise UsageError(f"too long for a picture: {error}; --html steps through it") from error
 
 
 def draw_history(path: Path, profile: Profile, target: str, out: Outputs) -> None:
-    """A page with one run to step through: the first that is convicted, or else the first."""
-    again = ["seriatim", "audit", str(path), "--profile", profile.id]
+    """Write a page with one run to step through: the first with a violation, or else the first."""
+    command = ["seriatim", "audit", str(path), "--profile", profile.id]
     found = run_audit((str(path),), profile, "local", None)
-    for n, (run, told) in enumerate(
-        stories([str(path)], profile, found.findings, shlex.join(again)).items()
+    for n, (run, story) in enumerate(
+        stories([str(path)], profile, found.findings, shlex.join(command)).items()
     ):
         if n == 0:
-            put(target, page(told).encode())
-        says = f"{target} shows it" if n == 0 else "is convicted too, and not on the page"
-        out.console.print(Text(f"{run}: {says}"), soft_wrap=True)
+            put(target, page(story).encode())
+        where = f"{target} shows it" if n == 0 else "has a violation too, and is not on the page"
+        out.console.print(Text(f"{run}: {where}"), soft_wrap=True)
 
 
 def show_verdicts(path: Path, out: Outputs) -> int:
-    """A table of the results; the exit code is that of the command which wrote them."""
+    """Print a table of saved results; returns the exit code of the command which wrote them."""
     found = read_verdicts(path)
     shown = table(
         "property",
@@ -148,10 +142,11 @@ def show_verdicts(path: Path, out: Outputs) -> int:
     return found.exit_code
 
 
-def read_verdicts(path: Path) -> Saved:
+def read_verdicts(path: Path) -> SavedVerdicts:
+    """What `--json` wrote. Raises `UsageError`."""
     try:
         return decode(path.read_bytes())
     except OSError as error:
-        raise Mistake(f"cannot read {path}: {error.strerror}") from error
+        raise UsageError(f"cannot read {path}: {error.strerror}") from error
     except msgspec.MsgspecError as error:
-        raise Mistake(f"{path} holds no verdicts of this version: {error}") from error
+        raise UsageError(f"{path} holds no verdicts of this version: {error}") from error

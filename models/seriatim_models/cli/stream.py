@@ -11,10 +11,10 @@ import rich_click as click
 
 from seriatim_models.cli.audit import QUARANTINE_SHOWN, find_profile
 from seriatim_models.cli.console import Outputs
-from seriatim_models.cli.options import HELP, completing, lines, outputs
+from seriatim_models.cli.options import HELP, lines, outputs, profile_option
 from seriatim_models.cli.report_builder import new_report
 from seriatim_models.cli.stream_ui import Watch, watch
-from seriatim_models.cli.usage_errors import Mistake
+from seriatim_models.cli.usage_errors import UsageError
 from seriatim_models.report import AuditRun, Quarantined
 from seriatim_models.report.text import write
 
@@ -56,14 +56,7 @@ from seriatim_models.report.text import write
 )
 @click.argument("folder", metavar="FOLDER")
 @click.option("--out", required=True, metavar="DIR", help="Where state and tables go.")
-@click.option(
-    "--profile",
-    shell_complete=completing("profiles"),
-    default="any",
-    show_default=True,
-    metavar="NAME",
-    help="Which properties this system promises.",
-)
+@profile_option("Which properties this system promises.")
 @click.option(
     "--lateness",
     type=click.FloatRange(0),
@@ -138,9 +131,9 @@ def stream(
         with stop, shown:
             watching.run(once=once, idle=idle, every=every, stopping=lambda: stop.told(shown))
     except (OSError, pipeline.PipelineError) as error:
-        raise Mistake(str(error)) from error
+        raise UsageError(str(error)) from error
     found = watching.report()
-    report = new_report(None, None, "pyspark")
+    report = new_report("pyspark")
     report.seconds = time.monotonic() - begun
     left_out = watching.left_out(QUARANTINE_SHOWN)
     rejected = found.statistics["rejected"] + sum(line.line == 0 for line in left_out)

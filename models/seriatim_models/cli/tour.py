@@ -1,4 +1,4 @@
-"""`seriatim tour`: all of it once, for somebody who has never seen it; what `make run` runs."""
+"""`seriatim tour`: all commands once, for somebody who has never seen them; what `make run` runs."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ from rich.text import Text
 from seriatim_models.cli import counterexample_annotation
 from seriatim_models.cli.audit import find_profile, run_audit
 from seriatim_models.cli.check import check_mutants, check_programs, find_mutant, find_programs
-from seriatim_models.cli.console import Outputs, Work, put
-from seriatim_models.cli.jobs import Job, Search, run_jobs
+from seriatim_models.cli.console import Outputs, ProgressDisplay, put
+from seriatim_models.cli.jobs import Job, SearchOptions, run_jobs
 from seriatim_models.cli.options import ENGINES, HELP, lines
-from seriatim_models.cli.recordings import picture
+from seriatim_models.cli.recordings import add_drawings
 from seriatim_models.cli.report_builder import mutant_run, new_report
-from seriatim_models.cli.usage_errors import Mistake
+from seriatim_models.cli.usage_errors import UsageError
 from seriatim_models.report import MutantRun, ProgramRun, Report
 from seriatim_models.report.figures import Fairness
-from seriatim_models.report.html import Beside, Chapter, mutant_page
+from seriatim_models.report.html import LessonLink, TourSections, mutant_page
 from seriatim_models.report.text import STYLES, counterexample, failures, property_table, summary
 
 RACE = "published-immediate"
@@ -58,26 +58,28 @@ RACE = "published-immediate"
     "--mutants/--no-mutants",
     default=True,
     show_default=True,
-    help="Run every known mistake, and write a page for each that was published or that a broker really had.",
+    help="Run every mutant, and write a page for each that was published or that a broker really had.",
 )
 @click.option(
     "--out", default="build/report", show_default=True, metavar="DIR", help="Where the page goes."
 )
 @click.rich_config(help_config=HELP)
 def tour(data: str, engine: str, budget: float | None, mutants: bool, out: str) -> int:
-    """Check every program and every known mistake, audit real recordings, write a report."""
+    """Check every program and every mutant, audit real recordings, write a report."""
     if not Path(data).is_dir():
-        raise Mistake(
+        raise UsageError(
             f"no folder {data!r} with recordings here; run it in a checkout or name one with --data"
         )
     page = Path(out) / "index.html"
     outputs = Outputs(json=str(Path(out) / "verdicts.json"), html=str(page))
     console = outputs.console
-    report = new_report(None, None, "greenlet", "pyspark")
+    report = new_report("greenlet", "pyspark")
     begun = time.monotonic()
 
     console.rule("[bold]1. Every program, every schedule", align="left")
-    report.programs.extend(check_programs(find_programs((), None), None, Search(budget=budget)))
+    report.programs.extend(
+        check_programs(find_programs((), None), None, SearchOptions(budget=budget))
+    )
     for run in report.programs:
         for part in failures(run):
             console.print(part, soft_wrap=True)
@@ -86,66 +88,67 @@ def tour(data: str, engine: str, budget: float | None, mutants: bool, out: str) 
     report.mutants.append(race)
     pages = {}
     if mutants:
-        report.mutants = check_mutants(Search(budget=budget))
+        report.mutants = check_mutants(SearchOptions(budget=budget))
         pages = write_pages(report, Path(out))
     console.rule("[bold]2. The race that was published", align="left")
-    _tell_race(console, race, repaired, report.sentences)
-    console.rule(f"[bold]3. What a real broker did, judged on {engine}", align="left")
-    with Work(1, "audits").running() as work, work.item(f"audit of {data} on {engine}"):
+    _print_race(console, race, repaired, report.sentences)
+    console.rule(f"[bold]3. What a real broker did, audited on {engine}", align="left")
+    with ProgressDisplay(1, "audits").running() as work, work.item(f"audit of {data} on {engine}"):
         report.audits.append(run_audit((data,), find_profile("any"), engine, None))
-        picture(report.audits[0], find_profile("any"))
+        add_drawings(report.audits[0], find_profile("any"))
     report.seconds = time.monotonic() - begun
 
     console.print(property_table(report))
     console.print(summary(report), soft_wrap=True)
     outputs.write(
         report,
-        Beside(race, repaired, pages, _findings(), _lessons(Path(out)), _fairness()),
+        TourSections(race, repaired, pages, _findings(), _lessons(Path(out)), _fairness()),
     )
     console.print(Text(f"The report: {page.resolve()}", style="bold"), soft_wrap=True)
     return report.exit_code
 
 
 def write_pages(report: Report, out: Path) -> dict[str, str]:
-    """A page for each mutant that was published or is in the museum, and where they are, seen from the report."""
-    from seriatim_models.programs.bug_catalogue import EXHIBITS
+    """Write a page for each mutant that was published or is in the bug catalogue; returns their links by mutant."""
+    from seriatim_models.programs.bug_catalogue import BUG_CASES
 
-    told = {exhibit.mutant: exhibit for exhibit in EXHIBITS}
+    cases = {case.mutant: case for case in BUG_CASES}
     pages = {}
     shown = [
         m
         for m in report.mutants
-        if m.run.story and (m.mutant in told or m.mutant.startswith("published-"))
+        if m.run.story and (m.mutant in cases or m.mutant.startswith("published-"))
     ]
-    with Work(len(shown), "pages").running() as work:
+    with ProgressDisplay(len(shown), "pages").running() as work:
         for mutant in shown:
             with work.item(f"page of {mutant.mutant}"):
                 link = f"mutants/{mutant.mutant}.html"
-                said = report.sentences.get(mutant.expected, "")
-                run = counterexample_annotation.decided_race(mutant)
-                page = mutant_page(run, said, "../index.html#mutants", told.get(mutant.mutant))
+                sentence = report.sentences.get(mutant.expected, "")
+                run = counterexample_annotation.annotated_mutant(mutant)
+                case = cases.get(mutant.mutant)
+                page = mutant_page(run, sentence, "../index.html#mutants", case)
                 put(str(out / link), page.encode())
                 pages[mutant.mutant] = link
     return pages
 
 
 def _findings() -> str:
-    """What was found, if this is a checkout."""
+    """The page of findings in published designs as Markdown; empty if this is no checkout."""
     from seriatim_models.cli.lesson_runner import CHECKOUT
 
     file = CHECKOUT.parent / "FINDINGS.md"
     return file.read_text(encoding="utf-8") if file.is_file() else ""
 
 
-def _lessons(out: Path) -> list[Chapter]:
-    """The chapters' pages, and where they are."""
+def _lessons(out: Path) -> list[LessonLink]:
+    """Write the chapters' pages; returns the links to them."""
     from seriatim_models.cli.learn import write_all
     from seriatim_models.cli.lesson_runner import folder
     from seriatim_models.report import lessons
 
     chapters = lessons.all_in(folder())
     write_all(chapters, out / "lessons")
-    return [Chapter(c.title, c.question, f"lessons/{c.name}.html") for c in chapters]
+    return [LessonLink(c.title, c.question, f"lessons/{c.name}.html") for c in chapters]
 
 
 def _fairness() -> list[Fairness]:
@@ -157,11 +160,11 @@ def _fairness() -> list[Fairness]:
 
 def _race() -> MutantRun:
     mutant = find_mutant(RACE)
-    (run,) = run_jobs([Job(mutant.program, mutant.id, Search())], "mutants")
+    (run,) = run_jobs([Job(mutant.program, mutant.id, SearchOptions())], "mutants")
     return mutant_run(mutant, run)
 
 
-def _tell_race(
+def _print_race(
     console: Console, race: MutantRun, repaired: ProgramRun | None, sentences: dict[str, str]
 ) -> None:
     console.print(Text(race.title), soft_wrap=True)
@@ -176,5 +179,5 @@ def _tell_race(
     if repaired is not None:
         extent = "in all of" if repaired.exhausted else "after"
         traces = f"{repaired.traces or repaired.complete:,} traces of {repaired.program}"
-        said = f"With the repair: {repaired.verdict.value} {extent} {traces}."
-        console.print(Text(said, style=STYLES[repaired.verdict]), soft_wrap=True)
+        line = f"With the repair: {repaired.verdict.value} {extent} {traces}."
+        console.print(Text(line, style=STYLES[repaired.verdict]), soft_wrap=True)

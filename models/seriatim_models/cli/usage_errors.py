@@ -1,4 +1,4 @@
-"""What the caller did wrong, in one sentence that names the nearest right thing."""
+"""Errors of usage, each in one sentence that names the nearest right thing."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ import rich_click as click
 FEW = 5  # names that fit into one sentence
 
 
-class Mistake(click.ClickException):
+class UsageError(click.ClickException):
     """Bad usage or unreadable input."""
 
     exit_code = 2
 
 
-def unknown(kind: str, name: str, known: Iterable[str], look: str) -> Mistake:
-    """`look` is the command that lists the names there are."""
+def unknown(kind: str, name: str, known: Iterable[str], look: str) -> UsageError:
+    """The error for a name that is not known; `look` is the command that lists those that are."""
     by_lower = {candidate.lower(): candidate for candidate in known}
     near = get_close_matches(name.lower(), by_lower, n=1, cutoff=0.5)
     if near:
@@ -26,4 +26,4 @@ def unknown(kind: str, name: str, known: Iterable[str], look: str) -> Mistake:
         hint = f"there is {', '.join(by_lower.values())}"
     else:
         hint = f"`{look}` lists them"
-    return Mistake(f"there is no {kind} {name!r}; {hint}")
+    return UsageError(f"there is no {kind} {name!r}; {hint}")

@@ -33,13 +33,13 @@ POLL = 0.001
 
 
 @dataclass
-class _Consumer:
+class _AmqpConsumer:
     queue: str
     autoack: bool
     prefetch: int
     held: int = 0
 
-    def may_take(self, channel: _Channel) -> bool:
+    def may_take(self, channel: _AmqpChannel) -> bool:
         limits = [] if self.autoack else [(self.prefetch, self.held)]
         if not self.autoack:
             limits.append((channel.limit, sum(c.held for c in channel.consumers.values())))
@@ -47,18 +47,18 @@ class _Consumer:
 
 
 @dataclass
-class _Channel:
+class _AmqpChannel:
     number: int
     pika: BlockingChannel
     prefetch: int = 0
     limit: int = 0
-    consumers: dict[str, _Consumer] = field(default_factory=dict)
-    held: dict[int, tuple[str, _Consumer | None]] = field(default_factory=dict)
+    consumers: dict[str, _AmqpConsumer] = field(default_factory=dict)
+    held: dict[int, tuple[str, _AmqpConsumer | None]] = field(default_factory=dict)
     settling: bool = False
     """Whether a settlement was sent since it last answered."""
 
 
-class Broker:
+class AmqpBroker:
     """One connection. Every reset gives fresh queues, whose names begin with ``seriatim-conform-``."""
 
     exact = False
@@ -91,7 +91,7 @@ class Broker:
             self.can = self.can - {"channel-qos"}
         self._patience = patience
         self._pushes: list[Push] = []
-        self._channels: dict[int, _Channel] = {}
+        self._channels: dict[int, _AmqpChannel] = {}
         self._names: dict[str, str] = {}
         self._live: dict[str, int] = {}  # queue: messages published and not settled
         self._strange: dict[str, int] = {}  # queue: by how many its count is not what it must be
@@ -296,7 +296,7 @@ class Broker:
 
     def _open(self, request: Request) -> Answer:
         assert self._connection is not None
-        self._channels[request.ch] = _Channel(request.ch, self._connection.channel())
+        self._channels[request.ch] = _AmqpChannel(request.ch, self._connection.channel())
         return Answer()
 
     def _close(self, request: Request) -> Answer:
@@ -378,7 +378,7 @@ class Broker:
     def _consume(self, request: Request) -> Answer:
         channel = self._channels[request.ch]
         name = self._queue(request.q)
-        consumer = _Consumer(request.q, request.autoack, channel.prefetch)
+        consumer = _AmqpConsumer(request.q, request.autoack, channel.prefetch)
         # Before it is asked: pika may hand out the first delivery before it returns.
         channel.consumers[request.ctag] = consumer
         try:
@@ -396,7 +396,7 @@ class Broker:
         return Answer()
 
     def _receiver(
-        self, channel: _Channel, ctag: str, consumer: _Consumer
+        self, channel: _AmqpChannel, ctag: str, consumer: _AmqpConsumer
     ) -> Callable[[BlockingChannel, Basic.Deliver, BasicProperties, bytes], None]:
         def receive(
             _: BlockingChannel, method: Basic.Deliver, properties: BasicProperties, body: bytes

@@ -45,7 +45,7 @@ STDERR_KEPT = 2000  # bytes, the last ones, shown when the child fails
 HALF_LINE = "; what came was half a line"
 
 
-class Child:
+class ChildProcess:
     """`System` over a pipe. One child serves one script after another; after a fault a new one is started."""
 
     exact = True

@@ -19,7 +19,7 @@ from collections.abc import Iterable
 import msgspec
 
 from seriatim_models.conformance.protocol import Answer, Fault, Push, Request
-from seriatim_models.conformance.script import SETTLING, Step
+from seriatim_models.conformance.script import SETTLING, ScriptStep
 from seriatim_models.conformance.system import System
 from seriatim_models.history.complete import complete
 from seriatim_models.history.event import Event
@@ -28,10 +28,10 @@ DRAIN = 1_000
 """The channel by which what is left is taken out at the end."""
 
 
-class Run(msgspec.Struct, kw_only=True):
+class DrivenRun(msgspec.Struct, kw_only=True):
     """What came of one script."""
 
-    steps: list[Step]
+    steps: list[ScriptStep]
     """Those that were taken, each with the message it meant."""
     events: list[Event]
     """Completed, see `seriatim_models.history.complete`."""
@@ -42,23 +42,23 @@ class Run(msgspec.Struct, kw_only=True):
     """Of the steps that requeue, how many were certain to have taken effect before the next."""
 
 
-class _Channel:
+class _DrivenChannel:
     def __init__(self) -> None:
         self.outstanding: dict[int, tuple[str, str]] = {}  # dtag: message, consumer
         self.consumers: dict[str, tuple[str, bool]] = {}  # tag: queue, autoack
         self.cancelled: set[str] = set()
 
 
-class _Drive:
+class _Driver:
     def __init__(self, system: System) -> None:
         self.system = system
-        self.run = Run(steps=[], events=[])
-        self.channels: dict[int, _Channel] = {}
+        self.run = DrivenRun(steps=[], events=[])
+        self.channels: dict[int, _DrivenChannel] = {}
         self.place: dict[str, int] = {}  # message: its number in the order of publishing
         self._sent: dict[str, int] = {}  # queue: how many were published
         self._events = self.run.events
         self._op = 0
-        self.asked: Step | None = None
+        self.asked: ScriptStep | None = None
         """What is under way, with the message it means: the last step of a run that ends in a fault."""
         self._unfenced: list[int] = []  # events whose effect is not bounded yet
 
@@ -155,7 +155,7 @@ class _Drive:
 
     # ---- steps
 
-    def step(self, step: Step) -> None:
+    def step(self, step: ScriptStep) -> None:
         if (
             step.op != "publish"
             and step.op not in self.system.can
@@ -171,24 +171,24 @@ class _Drive:
         if step.wait or self.system.exact:
             self.settled()
 
-    def _open(self, step: Step) -> Step | None:
+    def _open(self, step: ScriptStep) -> ScriptStep | None:
         if step.ch in self.channels:
             return None
         if "open" in self.system.can:
             self.around("ch_open", Request(op="open", ch=step.ch), False, ch=step.ch)
         else:
             self.record("ch_open", ch=step.ch)
-        self.channels[step.ch] = _Channel()
+        self.channels[step.ch] = _DrivenChannel()
         return step
 
-    def _close(self, step: Step) -> Step | None:
+    def _close(self, step: ScriptStep) -> ScriptStep | None:
         if step.ch not in self.channels or "close" not in self.system.can:
             return None
         self.around("ch_close", Request(op="close", ch=step.ch), True, ch=step.ch)
         self.channels.pop(step.ch, None)
         return step
 
-    def _publish(self, step: Step) -> Step:
+    def _publish(self, step: ScriptStep) -> ScriptStep:
         m = step.m or f"m{len(self.place)}"
         self.place.setdefault(m, len(self.place))
         number = self._sent[step.q] = self._sent.get(step.q, -1) + 1
@@ -196,7 +196,7 @@ class _Drive:
         self.around("publish", request, False, q=step.q, m=m, pub="publisher", pseq=number)
         return msgspec.structs.replace(step, m=m)
 
-    def _qos(self, step: Step) -> Step | None:
+    def _qos(self, step: ScriptStep) -> ScriptStep | None:
         if "whole-qos" in self.system.can:
             step = msgspec.structs.replace(step, scope="channel")
         elif step.scope == "channel" and "channel-qos" not in self.system.can:
@@ -206,7 +206,7 @@ class _Drive:
         self.around("qos", request, False, ch=step.ch, prefetch=step.prefetch, scope=step.scope)
         return step
 
-    def _consume(self, step: Step) -> Step | None:
+    def _consume(self, step: ScriptStep) -> ScriptStep | None:
         self._ensure(step.ch)
         if any(step.ctag in channel.consumers for channel in self.channels.values()):
             return None
@@ -227,7 +227,7 @@ class _Drive:
             consumers.pop(step.ctag, None)
         return step
 
-    def _cancel(self, step: Step) -> Step | None:
+    def _cancel(self, step: ScriptStep) -> ScriptStep | None:
         channel = self.channels.get(step.ch)
         if channel is None or step.ctag not in channel.consumers.keys() - channel.cancelled:
             return None
@@ -237,12 +237,12 @@ class _Drive:
         channel.cancelled.add(step.ctag)
         return step
 
-    def _get(self, step: Step) -> Step:
+    def _get(self, step: ScriptStep) -> ScriptStep:
         self._ensure(step.ch)
         self.got(step)
         return step
 
-    def got(self, step: Step) -> str:
+    def got(self, step: ScriptStep) -> str:
         """The message got; empty if there was none."""
         autoack = step.autoack and "autoack" in self.system.can
         autoack = autoack or not SETTLING & self.system.can
@@ -260,12 +260,12 @@ class _Drive:
             self.channels[step.ch].outstanding[answer.dtag] = (answer.m, "")
         return answer.m
 
-    def _ack(self, step: Step) -> Step | None:
+    def _ack(self, step: ScriptStep) -> ScriptStep | None:
         return self._settle(step)
 
     _nack = _reject = _ack
 
-    def _settle(self, step: Step) -> Step | None:
+    def _settle(self, step: ScriptStep) -> ScriptStep | None:
         channel = self.channels.get(step.ch)
         if channel is None or not channel.outstanding:
             return None
@@ -306,7 +306,7 @@ class _Drive:
 
     def _ensure(self, ch: int) -> None:
         if ch not in self.channels:
-            opened = self._open(Step(op="open", ch=ch))
+            opened = self._open(ScriptStep(op="open", ch=ch))
             assert opened is not None
 
     # ---- the end
@@ -316,43 +316,43 @@ class _Drive:
         self.asked = None
         for ch in list(self.channels):
             if "close" in self.system.can:
-                self._close(Step(op="close", ch=ch))
+                self._close(ScriptStep(op="close", ch=ch))
             else:
                 for tag in list(self.channels[ch].consumers):
-                    self._cancel(Step(op="cancel", ch=ch, ctag=tag))
+                    self._cancel(ScriptStep(op="cancel", ch=ch, ctag=tag))
                 while self.channels[ch].outstanding:
-                    self._settle(Step(op="ack", ch=ch))
+                    self._settle(ScriptStep(op="ack", ch=ch))
         self.settled()
         limit = 2 * len(self.place) + 10
         for q in self._sent:
             self._ensure(DRAIN)
             if "get" in self.system.can:
                 for _ in range(limit):
-                    if not self.got(Step(op="get", ch=DRAIN, q=q)):
+                    if not self.got(ScriptStep(op="get", ch=DRAIN, q=q)):
                         break
-                    self._settle(Step(op="ack", ch=DRAIN))
+                    self._settle(ScriptStep(op="ack", ch=DRAIN))
                     self.settled()
                 else:
                     continue  # it gives more than it was given, of which the history tells
             else:
                 tag = f"drain-{q}"
-                self._consume(Step(op="consume", ch=DRAIN, q=q, ctag=tag))
+                self._consume(ScriptStep(op="consume", ch=DRAIN, q=q, ctag=tag))
                 for _ in range(limit):
                     self.settled()
                     if not self.channels[DRAIN].outstanding:
                         break
                     while self.channels[DRAIN].outstanding:
-                        self._settle(Step(op="ack", ch=DRAIN))
-                self._cancel(Step(op="cancel", ch=DRAIN, ctag=tag))
+                        self._settle(ScriptStep(op="ack", ch=DRAIN))
+                self._cancel(ScriptStep(op="cancel", ch=DRAIN, ctag=tag))
             self.record("note", q=q, args={"depth": 0})
 
 
-def drive(system: System, steps: Iterable[Step], *, until: float = float("inf")) -> Run:
-    """Run a script from a fresh start. Never raises `Fault`: it becomes part of the `Run`.
+def drive(system: System, steps: Iterable[ScriptStep], *, until: float = float("inf")) -> DrivenRun:
+    """Run a script from a fresh start. Never raises `Fault`: it becomes part of the `DrivenRun`.
 
     `until` is the `time.monotonic` at which it is given up, as if the steps ended there.
     """
-    at_work = _Drive(system)
+    at_work = _Driver(system)
     run = at_work.run
     try:
         system.reset()

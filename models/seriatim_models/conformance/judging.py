@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 import msgspec
 
-from seriatim_models.conformance.driving import Run
+from seriatim_models.conformance.driving import DrivenRun
 from seriatim_models.conformance.profiles import PROFILES, Profile
 from seriatim_models.history.event import Event
 from seriatim_models.properties import WHITEBOX
@@ -27,7 +27,7 @@ def black_box_profiles() -> dict[str, Profile]:
     }
 
 
-def judged(run: Run, properties: Iterable[AnyProperty]) -> list[Finding]:
+def judged(run: DrivenRun, properties: Iterable[AnyProperty]) -> list[Finding]:
     """The findings on one run; if a fault ended it, that comes first."""
     findings = [p.check(run.events) for p in properties]
     if run.fault:
@@ -44,7 +44,7 @@ def judged(run: Run, properties: Iterable[AnyProperty]) -> list[Finding]:
     return findings
 
 
-class Tally(msgspec.Struct):
+class FindingTally(msgspec.Struct):
     """One property over all runs: counts, and the violation shown, if there is one."""
 
     verdict: Verdict = Verdict.INCONCLUSIVE

@@ -64,7 +64,7 @@ class Local:
         except Exception as error:
             raise Fault("start", f"cannot be made: {said(error)}") from error
         plain = not hasattr(made, "publish") and hasattr(made, "put") and hasattr(made, "get")
-        self._object = Plain(made, self._factory) if plain else made
+        self._object = PutGetAdapter(made, self._factory) if plain else made
         self._pushes.clear()
 
     def do(self, request: Request) -> Answer:
@@ -121,7 +121,7 @@ class Local:
         return deliver
 
 
-class Plain:
+class PutGetAdapter:
     """A queue that has only `put` and `get`: what is got is settled by that."""
 
     can = ("publish", "get", "autoack")

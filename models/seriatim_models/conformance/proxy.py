@@ -38,10 +38,10 @@ EVENTS_MAX = 5_000_000
 
 # Any: pika's methods and properties, which have no types
 Method = Any
-Heard = Callable[[int, Method, Any, bytes], None]
+OnMethod = Callable[[int, Method, Any, bytes], None]
 
 
-class Recorder:
+class WireRecorder:
     """Events of many connections in one order, from the threads of the proxy."""
 
     def __init__(self, limit: int = EVENTS_MAX) -> None:
@@ -79,10 +79,10 @@ class _Content:
     body: bytes = b""
 
 
-class Half:
+class FrameReader:
     """The frames of one direction, put together again."""
 
-    def __init__(self, heard: Heard) -> None:
+    def __init__(self, heard: OnMethod) -> None:
         self._heard = heard
         self._buffer = b""
         self._contents: dict[int, _Content] = {}
@@ -119,7 +119,7 @@ class Half:
 
 
 @dataclass
-class _Channel:
+class _WireChannel:
     waiting: dict[str, tuple[int, dict[str, object]]] = field(default_factory=dict)
     """Calls without their answer: by the name of the event, its operation and fields."""
     mode: str = ""
@@ -128,12 +128,12 @@ class _Channel:
     number: int = 0
 
 
-class Session:
+class WireSession:
     """What the frames of one connection mean."""
 
-    def __init__(self, recorder: Recorder, conn: str) -> None:
+    def __init__(self, recorder: WireRecorder, conn: str) -> None:
         self._recorder, self._conn = recorder, conn
-        self._channels: dict[int, _Channel] = {}
+        self._channels: dict[int, _WireChannel] = {}
         self._op = 0
         self.closed = False
         recorder.record("conn_open", conn=conn)
@@ -144,8 +144,8 @@ class Session:
             self.closed = True
             self._recorder.record("conn_drop", conn=self._conn)
 
-    def _channel(self, ch: int) -> _Channel:
-        return self._channels.setdefault(ch, _Channel())
+    def _channel(self, ch: int) -> _WireChannel:
+        return self._channels.setdefault(ch, _WireChannel())
 
     def _say(self, ev: str, ch: int, **fields: object) -> int:
         return self._recorder.record(ev, conn=self._conn, ch=ch, **fields)
@@ -167,7 +167,7 @@ class Session:
     def from_client(self, ch: int, method: Method, properties: Any, body: bytes) -> None:
         match method:
             case spec.Channel.Open():
-                self._channels[ch] = _Channel()
+                self._channels[ch] = _WireChannel()
                 self._call("ch_open", ch)
             case spec.Channel.Close():
                 self._call("ch_close", ch)
@@ -316,7 +316,7 @@ def plain(arguments: Any) -> dict[str, object]:  # Any: a table of AMQP
 class Proxy:
     """Listens on the loopback and forwards to a broker. Use as a context manager."""
 
-    def __init__(self, host: str, port: int, recorder: Recorder, listen: int = 0) -> None:
+    def __init__(self, host: str, port: int, recorder: WireRecorder, listen: int = 0) -> None:
         """Raises `OSError` if the port cannot be listened on."""
         self._target = (host, port)
         self._recorder = recorder
@@ -378,8 +378,11 @@ class Proxy:
             self._start(self._forward, name, client, broker)
 
     def _forward(self, name: str, client: socket.socket, broker: socket.socket) -> None:
-        session = Session(self._recorder, name)
-        halves = {client: Half(session.from_client), broker: Half(session.from_broker)}
+        session = WireSession(self._recorder, name)
+        halves = {
+            client: FrameReader(session.from_client),
+            broker: FrameReader(session.from_broker),
+        }
         listening = True
         try:
             while True:

@@ -18,7 +18,7 @@ import pika.exceptions
 from pika.adapters.blocking_connection import BlockingChannel
 
 from seriatim_models.conformance.protocol import Fault
-from seriatim_models.conformance.proxy import Proxy, Recorder
+from seriatim_models.conformance.proxy import Proxy, WireRecorder
 
 GRACE = 20.0
 """Seconds that the end may take beyond those asked for."""
@@ -26,7 +26,7 @@ AMQP_PORT = 5672
 
 
 @dataclass(frozen=True)
-class Plan:
+class RecordingPlan:
     """What is done, and for how long."""
 
     seconds: float = 5.0
@@ -57,7 +57,9 @@ def through(url: str, port: int) -> str:
     return found._replace(netloc=f"{user}{at}127.0.0.1:{port}").geturl()
 
 
-def record(url: str, arguments: dict[str, str | int], plan: Plan, recorder: Recorder) -> str:
+def record(
+    url: str, arguments: dict[str, str | int], plan: RecordingPlan, recorder: WireRecorder
+) -> str:
     """Do the plan and record it; the queue's name. Raises `Fault` if there is no broker."""
     host, port = address(url)
     q = f"seriatim-record-{uuid.uuid4().hex[:8]}"
@@ -73,8 +75,8 @@ def record(url: str, arguments: dict[str, str | int], plan: Plan, recorder: Reco
         channel = setup.channel()
         channel.queue_declare(q, durable=durable, arguments=arguments)
         until = time.monotonic() + plan.seconds
-        crew = [_Publisher(near, q, plan, n, until) for n in range(plan.publishers)]
-        hands = [_Consumer(near, q, plan, n, until, proxy) for n in range(plan.consumers)]
+        crew = [_PublisherThread(near, q, plan, n, until) for n in range(plan.publishers)]
+        hands = [_ConsumerThread(near, q, plan, n, until, proxy) for n in range(plan.consumers)]
         for each in (*crew, *hands):
             each.start()
         for each in (*crew, *hands):
@@ -88,8 +90,10 @@ def record(url: str, arguments: dict[str, str | int], plan: Plan, recorder: Reco
     return q
 
 
-class _Worker(threading.Thread):
-    def __init__(self, near: pika.URLParameters, q: str, plan: Plan, n: int, until: float) -> None:
+class _ClientThread(threading.Thread):
+    def __init__(
+        self, near: pika.URLParameters, q: str, plan: RecordingPlan, n: int, until: float
+    ) -> None:
         super().__init__(daemon=True)
         self.near, self.q, self.plan, self.number, self.until = near, q, plan, n, until
         self.chance = random.Random(f"{plan.seed}/{type(self).__name__}/{n}")
@@ -105,7 +109,7 @@ class _Worker(threading.Thread):
         raise NotImplementedError
 
 
-class _Publisher(_Worker):
+class _PublisherThread(_ClientThread):
     def work(self) -> None:
         connection = pika.BlockingConnection(self.near)
         channel = connection.channel()
@@ -126,9 +130,15 @@ class _Publisher(_Worker):
         connection.close()
 
 
-class _Consumer(_Worker):
+class _ConsumerThread(_ClientThread):
     def __init__(
-        self, near: pika.URLParameters, q: str, plan: Plan, n: int, until: float, proxy: Proxy
+        self,
+        near: pika.URLParameters,
+        q: str,
+        plan: RecordingPlan,
+        n: int,
+        until: float,
+        proxy: Proxy,
     ) -> None:
         super().__init__(near, q, plan, n, until)
         self.proxy = proxy

@@ -16,7 +16,7 @@ from seriatim_models.conformance.local import Refused
 from seriatim_models.programs.fair_simulation import simulate
 
 
-class _Line(Wire):
+class _BufferedWire(Wire):
     """A wire whose frames nobody waits for."""
 
     def __init__(self, name: str) -> None:
@@ -40,7 +40,7 @@ class Reference:
     def __init__(self) -> None:
         self._host = Threads()
         self._server = Server(self._host)
-        self._lines: dict[str, _Line] = {}
+        self._lines: dict[str, _BufferedWire] = {}
         self._where: dict[int, str] = {}
         self._deliver: dict[tuple[int, str], Callable[..., None]] = {}
 
@@ -54,7 +54,7 @@ class Reference:
         self._asked(ch, self._server.close_channel)
 
     def publish(self, q: str, m: str, conn: str = "") -> None:
-        line = self._lines.setdefault(conn or "c", _Line(conn or "c"))
+        line = self._lines.setdefault(conn or "c", _BufferedWire(conn or "c"))
         publisher = ServerChannel(line, 0)
         self._declare(q)
         # Through a channel of its own, number 0, which no script uses.
@@ -126,12 +126,12 @@ class Reference:
 
     # ---- the server
 
-    def _line(self, ch: int) -> _Line:
+    def _line(self, ch: int) -> _BufferedWire:
         name = self._where.get(ch, "c")
-        return self._lines.setdefault(name, _Line(name))
+        return self._lines.setdefault(name, _BufferedWire(name))
 
     def _declare(self, q: str) -> None:
-        line = self._lines.setdefault("c", _Line("c"))
+        line = self._lines.setdefault("c", _BufferedWire("c"))
         self._server.declare_queue(ServerChannel(line, 0), q)
 
     def _asked(self, ch: int, act: Callable[[ServerChannel], object]) -> object:

@@ -38,7 +38,7 @@ class ScriptError(ValueError):
     """The file is no script; the message names file and field."""
 
 
-class Step(
+class ScriptStep(
     msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True
 ):
     """One command. Fields that an operation has no use for stay at their defaults."""
@@ -79,7 +79,7 @@ class Script(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Steps, and where they come from."""
 
     schema: str = SCHEMA
-    steps: list[Step] = []
+    steps: list[ScriptStep] = []
     seed: int | None = None
     profile: str = ""
     violates: str = ""

@@ -13,10 +13,10 @@ from collections.abc import Callable, Sequence
 import msgspec
 from hypothesis import HealthCheck, Phase, errors, given, seed, settings
 
-from seriatim_models.conformance.driving import Run, drive
-from seriatim_models.conformance.judging import ANSWERS, Tally, black_box_profiles, judged
+from seriatim_models.conformance.driving import DrivenRun, drive
+from seriatim_models.conformance.judging import ANSWERS, FindingTally, black_box_profiles, judged
 from seriatim_models.conformance.profiles import Profile
-from seriatim_models.conformance.script import Step
+from seriatim_models.conformance.script import ScriptStep
 from seriatim_models.conformance.system import System
 from seriatim_models.conformance.workloads import scripts
 from seriatim_models.properties.base import AnyProperty, Finding, Verdict
@@ -27,7 +27,7 @@ CONFIRM = 3
 """How often a shortest script is run again, to say how often it convicts."""
 
 
-class Bounds(msgspec.Struct, frozen=True, kw_only=True):
+class SearchBounds(msgspec.Struct, frozen=True, kw_only=True):
     """Where a search ends, whatever the implementation does."""
 
     seconds: float = 30.0
@@ -41,12 +41,12 @@ class Witness(msgspec.Struct, kw_only=True):
 
     property: str
     finding: Finding
-    run: Run
+    run: DrivenRun
     again: int = 0
     """Of `CONFIRM` further runs, how many convicted."""
 
 
-class Outcome(msgspec.Struct, kw_only=True):
+class SearchOutcome(msgspec.Struct, kw_only=True):
     """What a search found."""
 
     name: str
@@ -67,7 +67,7 @@ class Outcome(msgspec.Struct, kw_only=True):
     seconds: float = 0.0
     ended: str = ""
     """What ended it: ``scripts``, ``time``, or a fault that repeats."""
-    last: Run | None = None
+    last: DrivenRun | None = None
     """The longest run of those that convict nothing: a history to keep."""
 
 
@@ -75,13 +75,18 @@ class _OutOfTime(BaseException):
     """Not an Exception, or Hypothesis would take it for a finding."""
 
 
-Tell = Callable[[str, int], None]
+SearchProgress = Callable[[str, int], None]
 """What is going on, and how many scripts were run."""
 
 
-class _Search:
+class _ViolationSearch:
     def __init__(
-        self, system: System, profile: Profile, bounds: Bounds, chance: int, tell: Tell
+        self,
+        system: System,
+        profile: Profile,
+        bounds: SearchBounds,
+        chance: int,
+        tell: SearchProgress,
     ) -> None:
         self.system, self.profile, self.bounds, self.tell = system, profile, bounds, tell
         self.begun = time.monotonic()
@@ -91,11 +96,11 @@ class _Search:
         self.forms: dict[int, AnyProperty] = {}
         for each in (profile, *black_box_profiles().values()):
             self.forms |= {id(p): p for p in each.properties}
-        self.tallies = {key: Tally() for key in self.forms}
+        self.tallies = {key: FindingTally() for key in self.forms}
         self.witnesses: dict[str, Witness] = {}
-        self.outcome = Outcome(name=system.name, profile=profile.id, seed=chance)
+        self.outcome = SearchOutcome(name=system.name, profile=profile.id, seed=chance)
 
-    def execute(self, steps: Sequence[Step]) -> tuple[Run, dict[str, Finding]]:
+    def execute(self, steps: Sequence[ScriptStep]) -> tuple[DrivenRun, dict[str, Finding]]:
         """Run and judge; the findings that convict, by property, under the profile asked for."""
         if time.monotonic() > self.until:
             raise _OutOfTime
@@ -123,7 +128,7 @@ class _Search:
         spent = time.monotonic() - self.begun
         return self.outcome.scripts > 0 and spent / self.outcome.scripts < QUICK
 
-    def run(self) -> Outcome:
+    def run(self) -> SearchOutcome:
         begun = time.monotonic()
         round = 0
         try:
@@ -158,7 +163,7 @@ class _Search:
             suppress_health_check=list(HealthCheck),
         )
         @given(scripts(self.system.can, steps=self.bounds.steps, exact=self.system.exact))
-        def attempt(steps: list[Step]) -> None:
+        def attempt(steps: list[ScriptStep]) -> None:
             run, convicted = self.execute(steps)
             target = (
                 best[0].property if best else next((p for p in convicted if p not in known), None)
@@ -172,11 +177,11 @@ class _Search:
             witness = Witness(property=target, finding=convicted[target], run=run)
             if not best or len(run.steps) <= len(best[0].run.steps):
                 best[:] = [witness]
-            raise _Convicted
+            raise _ViolationFound
 
         try:
             attempt()
-        except (_Convicted, errors.Flaky, errors.FlakyFailure):
+        except (_ViolationFound, errors.Flaky, errors.FlakyFailure):
             pass
         except _OutOfTime:
             if not best:
@@ -218,7 +223,7 @@ class _Search:
             witness.again += witness.property in convicted
         return witness
 
-    def finished(self) -> Outcome:
+    def finished(self) -> SearchOutcome:
         out = self.outcome
         out.witnesses = list(self.witnesses.values())
         shortest = {w.property: w.finding for w in out.witnesses}
@@ -241,7 +246,7 @@ class _Search:
         return out
 
 
-def _plainer(step: Step) -> list[Step]:
+def _plainer(step: ScriptStep) -> list[ScriptStep]:
     """The same step with one of its refinements taken away."""
     return [
         msgspec.structs.replace(step, **{name: plain})
@@ -250,17 +255,17 @@ def _plainer(step: Step) -> list[Step]:
     ]
 
 
-class _Convicted(Exception):
+class _ViolationFound(Exception):
     """Tells Hypothesis that a script is of interest."""
 
 
 def search(
     system: System,
     profile: Profile,
-    bounds: Bounds | None = None,
+    bounds: SearchBounds | None = None,
     seed: int | None = None,
-    tell: Tell = lambda what, scripts: None,
-) -> Outcome:
+    tell: SearchProgress = lambda what, scripts: None,
+) -> SearchOutcome:
     """Search within bounds. The system is ended in any case."""
     chance = random.randrange(2**31) if seed is None else seed
-    return _Search(system, profile, bounds or Bounds(), chance, tell).run()
+    return _ViolationSearch(system, profile, bounds or SearchBounds(), chance, tell).run()

@@ -19,7 +19,7 @@ from typing import ClassVar
 from seriatim_models.conformance.local import Implementation, Local
 from seriatim_models.conformance.patience import limited
 from seriatim_models.conformance.profiles import PROFILES
-from seriatim_models.conformance.search import Bounds, Outcome, search
+from seriatim_models.conformance.search import SearchBounds, SearchOutcome, search
 from seriatim_models.conformance.selftest import self_test
 from seriatim_models.properties.base import Verdict
 
@@ -30,7 +30,7 @@ class Conformance:
     """Subclass it, give it a name that pytest collects, and say what makes the implementation."""
 
     profile: ClassVar[str] = "any"
-    bounds: ClassVar[Bounds] = Bounds(seconds=10.0, scripts=100, steps=30)
+    bounds: ClassVar[SearchBounds] = SearchBounds(seconds=10.0, scripts=100, steps=30)
     seed: ClassVar[int | None] = SEED
     """None draws other scripts each time; the failure says which seed it was."""
 
@@ -54,7 +54,7 @@ class Conformance:
         assert Verdict.OK in verdicts, f"{outcome.scripts} scripts tested nothing of {self.profile}"
 
 
-def failure(outcome: Outcome) -> str:
+def failure(outcome: SearchOutcome) -> str:
     """What a failed test shows."""
     told = [f"{outcome.name} does not keep {outcome.profile} (seed {outcome.seed})"]
     for witness in outcome.witnesses:

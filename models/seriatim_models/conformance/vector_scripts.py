@@ -13,7 +13,7 @@ from seriatim_models.conformance.protocol import Request
 from seriatim_models.programs.fair_simulation import PREFETCH, PUSH, QUANTA, TABLES, TOTAL, WEIGHT
 
 
-class Asked(msgspec.Struct, frozen=True, kw_only=True):
+class VectorScript(msgspec.Struct, frozen=True, kw_only=True):
     """A vector without its outcomes."""
 
     id: str
@@ -55,54 +55,54 @@ def _exclusive(first: bool) -> list[Request]:
     ]
 
 
-def rows() -> Iterator[Asked]:
+def rows() -> Iterator[VectorScript]:
     """Behaviour of a broker in twenty-two rows, some of which take two scripts."""
-    yield Asked(
+    yield VectorScript(
         id="01-immediate",
         title="an immediate message to a queue without consumers",
         requests=[Request(op="publish", q="q", m="m0", immediate=True)],
         needs=["immediate"],
     )
-    yield Asked(
+    yield VectorScript(
         id="02-mandatory",
         title="a mandatory message that no queue is bound for",
         requests=[Request(op="publish", q="absent", m="m0", mandatory=True)],
         needs=["mandatory"],
     )
-    yield Asked(
+    yield VectorScript(
         id="03-prefetch-size",
         title="a prefetch in bytes",
         requests=[*_open(1), Request(op="qos", ch=1, prefetch_size=1)],
         needs=["prefetch-size"],
     )
-    yield Asked(
+    yield VectorScript(
         id="04-recover-without-requeue",
         title="recover without requeue",
         requests=[*_open(1), Request(op="recover", ch=1, requeue=False)],
     )
-    yield Asked(
+    yield VectorScript(
         id="05a-double-ack",
         title="the same tag acknowledged twice",
         requests=[*_open(1), *_publish(1), *_get(1, 1), *[Request(op="ack", ch=1, dtag=1)] * 2],
     )
-    yield Asked(
+    yield VectorScript(
         id="05b-unknown-tag",
         title="a tag acknowledged that was never given",
         requests=[*_open(1), Request(op="ack", ch=1, dtag=7)],
     )
-    yield Asked(
+    yield VectorScript(
         id="06a-exclusive-then-another",
         title="a consumer beside an exclusive one",
         requests=_exclusive(True),
         needs=["exclusive"],
     )
-    yield Asked(
+    yield VectorScript(
         id="06b-another-then-exclusive",
         title="an exclusive consumer beside another",
         requests=_exclusive(False),
         needs=["exclusive"],
     )
-    yield Asked(
+    yield VectorScript(
         id="07-get-beside-exclusive",
         title="get passes an exclusive consumer that has no credit left",
         requests=[
@@ -114,7 +114,7 @@ def rows() -> Iterator[Asked]:
         ],
         needs=["exclusive"],
     )
-    yield Asked(
+    yield VectorScript(
         id="08-no-local",
         title="a no-local consumer, and a message of its own connection",
         requests=[
@@ -125,18 +125,18 @@ def rows() -> Iterator[Asked]:
         ],
         needs=["no-local"],
     )
-    yield Asked(
+    yield VectorScript(
         id="09-prefetch-and-autoack",
         title="a prefetch does not hold back what is settled by pushing",
         requests=[*_open(1), *_publish(50), _qos(1, 3), _consume(1, "a", autoack=True)],
         needs=["autoack"],
     )
-    yield Asked(
+    yield VectorScript(
         id="10-prefetch-each-consumer",
         title="a prefetch of 3 for each of two consumers",
         requests=[*_open(1), *_publish(10), _qos(1, 3), _consume(1, "a"), _consume(1, "b")],
     )
-    yield Asked(
+    yield VectorScript(
         id="11-prefetch-whole-channel",
         title="a prefetch of 3 for the channel of two consumers",
         requests=[
@@ -148,18 +148,20 @@ def rows() -> Iterator[Asked]:
         ],
         needs=["channel-qos"],
     )
-    yield Asked(
+    yield VectorScript(
         id="12-later-qos",
         title="a prefetch set after the consumer began",
         requests=[*_open(1), *_publish(30), _qos(1, 5), _consume(1, "a"), _qos(1, 20)],
     )
-    yield Asked(
+    yield VectorScript(
         id="13-get-and-prefetch",
         title="get is not limited by a prefetch",
         requests=[*_open(1), *_publish(3), _qos(1, 1), *_get(1, 3)],
     )
-    yield Asked(id="14-get-empty", title="get of an empty queue", requests=[*_open(1), *_get(1, 1)])
-    yield Asked(
+    yield VectorScript(
+        id="14-get-empty", title="get of an empty queue", requests=[*_open(1), *_get(1, 1)]
+    )
+    yield VectorScript(
         id="15-ack-zero-multiple",
         title="tag 0 with multiple is all of the channel",
         requests=[
@@ -172,7 +174,7 @@ def rows() -> Iterator[Asked]:
         ],
         needs=["multiple"],
     )
-    yield Asked(
+    yield VectorScript(
         id="16-requeue",
         title="of 0 to 5 taken, 4, 1 and 3 are given back one by one: what comes next (rows 16, 19 and 20)",
         requests=[
@@ -183,7 +185,7 @@ def rows() -> Iterator[Asked]:
             *_get(2, 5),
         ],
     )
-    yield Asked(
+    yield VectorScript(
         id="17-close",
         title="a channel that holds 0 to 4 closes while another holds 5",
         requests=[
@@ -195,12 +197,12 @@ def rows() -> Iterator[Asked]:
             *_get(2, 7),
         ],
     )
-    yield Asked(
+    yield VectorScript(
         id="18-requeue-alone",
         title="the only consumer, with a prefetch of 1, gives back",
         requests=[*_open(1), *_publish(2), _qos(1, 1), _consume(1, "a"), *_nack(1, 0, 0, 0)],
     )
-    yield Asked(
+    yield VectorScript(
         id="21-close-all",
         title="a channel that holds 0 to 4 closes",
         requests=[
@@ -211,7 +213,7 @@ def rows() -> Iterator[Asked]:
             *_get(2, 8),
         ],
     )
-    yield Asked(
+    yield VectorScript(
         id="22-consumer-priority",
         title="consumers of priority 10 and 0 with a prefetch of 2 each, and then six messages",
         requests=[
@@ -225,7 +227,7 @@ def rows() -> Iterator[Asked]:
     )
 
 
-def round_robin() -> Iterator[Asked]:
+def round_robin() -> Iterator[VectorScript]:
     """Deficit weighted round robin: the order of service, and both published tables."""
     cases = {
         "proportional": ([[1, 1, 40], [1, 2, 40], [1, 4, 40]], 5),
@@ -234,19 +236,19 @@ def round_robin() -> Iterator[Asked]:
         "one-runs-dry": ([[1, 3, 4], [1, 1, 10], [1, 2, 0]], 8),
     }
     for name, (slots, rounds) in cases.items():
-        yield Asked(
+        yield VectorScript(
             id=f"dwrr-{name}",
             title=f"{len(slots)} slots of weight, quantum and backlog {slots}, {rounds} rounds",
             requests=[Request(op="dwrr", slots=slots, rounds=rounds)],
         )
     slots = [[WEIGHT, quantum, PREFETCH] for quantum in QUANTA]
     for name, (cost, _, _) in TABLES.items():
-        yield Asked(
+        yield VectorScript(
             id=f"dwrr-table-{name.replace(' ', '-')}",
             title=f"ten queues, {name} a message: the published table",
             requests=[Request(op="dwrr-table", slots=slots, total=TOTAL, cost=cost, push=PUSH)],
         )
 
 
-def all_asked() -> list[Asked]:
+def all_asked() -> list[VectorScript]:
     return [*rows(), *round_robin()]

@@ -16,7 +16,7 @@ from seriatim_models.conformance.local import Local
 from seriatim_models.conformance.protocol import Answer, Fault, Push, Request
 from seriatim_models.conformance.reference import Reference
 from seriatim_models.conformance.system import System
-from seriatim_models.conformance.vector_scripts import Asked, all_asked
+from seriatim_models.conformance.vector_scripts import VectorScript, all_asked
 from seriatim_models.programs.fair_simulation import TABLES
 
 SCHEMA = "seriatim-vectors/1"
@@ -29,7 +29,7 @@ class VectorError(ValueError):
     """A file is no vector; the message names file and field."""
 
 
-class Outcome(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+class RequestOutcome(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """What one request led to, until nothing more happens."""
 
     refused: int | None = None
@@ -47,7 +47,7 @@ class Accepted(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """One list of outcomes that is right, one for each request, and who has it."""
 
     by: list[str]
-    see: list[Outcome]
+    see: list[RequestOutcome]
     within: float | None = None
     """Relative error that each number of `served` may have."""
 
@@ -64,7 +64,7 @@ class Vector(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     accepted: list[Accepted]
 
 
-class Judged(msgspec.Struct, frozen=True, kw_only=True):
+class VectorResult(msgspec.Struct, frozen=True, kw_only=True):
     """What came of one vector: who it agrees with; or the first request where it parts from all; or why not run."""
 
     id: str
@@ -77,7 +77,7 @@ class Judged(msgspec.Struct, frozen=True, kw_only=True):
 # ---- running a script
 
 
-def outcomes(system: System, requests: Sequence[Request]) -> list[Outcome]:
+def outcomes(system: System, requests: Sequence[Request]) -> list[RequestOutcome]:
     """One for each request. Raises `Fault`."""
     system.reset()
     held: dict[tuple[int, str], int] = {}
@@ -88,7 +88,7 @@ def outcomes(system: System, requests: Sequence[Request]) -> list[Outcome]:
             dtag = held.pop((request.ch, request.m), None)
             if dtag is None:
                 # It never had what it is to settle: that alone is another outcome.
-                seen.append(Outcome(refused=0))
+                seen.append(RequestOutcome(refused=0))
                 continue
             asked = msgspec.structs.replace(request, m="", dtag=dtag)
         answer = system.do(asked)
@@ -103,7 +103,7 @@ def outcomes(system: System, requests: Sequence[Request]) -> list[Outcome]:
     return seen
 
 
-def _outcome(request: Request, answer: Answer, pushes: list[Push]) -> Outcome:
+def _outcome(request: Request, answer: Answer, pushes: list[Push]) -> RequestOutcome:
     refused = None if answer.ok else answer.code or 0
     for push in pushes:
         if push.ev == "closed" and refused is None:
@@ -112,7 +112,7 @@ def _outcome(request: Request, answer: Answer, pushes: list[Push]) -> Outcome:
             )  # an asynchronous refusal: the channel is closed with the reason
     delivered = [(p.ch, p.ctag, p.m, p.redelivered) for p in pushes if p.ev == "deliver"]
     got = answer.m if request.op == "get" and answer.ok else None
-    return Outcome(
+    return RequestOutcome(
         refused=refused,
         got=got,
         redelivered=answer.redelivered if got else None,
@@ -122,7 +122,7 @@ def _outcome(request: Request, answer: Answer, pushes: list[Push]) -> Outcome:
     )
 
 
-def needs(asked: Asked) -> list[str]:
+def needs(asked: VectorScript) -> list[str]:
     """Operations and features that a script takes."""
     return sorted({*(r.op for r in asked.requests), *asked.needs})
 
@@ -153,7 +153,7 @@ def fill(observed: Path) -> Iterator[Vector]:
     reference.end()
 
 
-def _accept(accepted: list[Accepted], name: str, see: list[Outcome]) -> None:
+def _accept(accepted: list[Accepted], name: str, see: list[RequestOutcome]) -> None:
     for n, known in enumerate(accepted):
         if known.see == see:
             accepted[n] = msgspec.structs.replace(known, by=[*known.by, name])
@@ -161,14 +161,16 @@ def _accept(accepted: list[Accepted], name: str, see: list[Outcome]) -> None:
     accepted.append(Accepted(by=[name], see=see))
 
 
-def _published(asked: Asked) -> list[Accepted]:
+def _published(asked: VectorScript) -> list[Accepted]:
     for name, (_, counts, error) in TABLES.items():
         if asked.id == f"dwrr-table-{name.replace(' ', '-')}":
-            return [Accepted(by=[PUBLISHED], see=[Outcome(served=list(counts))], within=error)]
+            return [
+                Accepted(by=[PUBLISHED], see=[RequestOutcome(served=list(counts))], within=error)
+            ]
     return []
 
 
-def observe(system: System) -> dict[str, list[Outcome]]:
+def observe(system: System) -> dict[str, list[RequestOutcome]]:
     """What a system does with every script that it can run. Raises `Fault`."""
     can = {asked.id: asked for asked in all_asked() if not set(needs(asked)) - system.can}
     return {id: outcomes(system, asked.requests) for id, asked in can.items()}
@@ -182,8 +184,8 @@ def encode(value: object) -> bytes:
     return msgspec.json.format(msgspec.json.encode(value), indent=1) + b"\n"
 
 
-def read_observed(path: Path) -> dict[str, list[Outcome]]:
-    return _decoded(path, dict[str, list[Outcome]])
+def read_observed(path: Path) -> dict[str, list[RequestOutcome]]:
+    return _decoded(path, dict[str, list[RequestOutcome]])
 
 
 def read_vectors(folder: Path) -> list[Vector]:
@@ -222,7 +224,7 @@ def _decoded(path: Path, shape: type[T]) -> T:
 # ---- consuming
 
 
-def consume(system: System, vectors: Sequence[Vector], by: str = "") -> Iterator[Judged]:
+def consume(system: System, vectors: Sequence[Vector], by: str = "") -> Iterator[VectorResult]:
     """Hold a system to vectors; `by` is whose outcomes count, all if empty. A fault is an outcome of its own."""
     for vector in vectors:
         lacks = sorted(set(vector.needs) - system.can)
@@ -235,24 +237,24 @@ def consume(system: System, vectors: Sequence[Vector], by: str = "") -> Iterator
                 if by
                 else "nobody has an outcome of it"
             )
-            yield Judged(id=vector.id, title=vector.title, why=why, skipped=True)
+            yield VectorResult(id=vector.id, title=vector.title, why=why, skipped=True)
             continue
         try:
             seen = outcomes(system, vector.requests)
         except Fault as fault:
-            yield Judged(id=vector.id, title=vector.title, why=str(fault))
+            yield VectorResult(id=vector.id, title=vector.title, why=str(fault))
             continue
         agrees = [name for a in accepted if agree(a, seen) for name in a.by]
         why = "" if agrees else first_difference(vector, accepted, seen)
-        yield Judged(id=vector.id, title=vector.title, agrees=agrees, why=why)
+        yield VectorResult(id=vector.id, title=vector.title, agrees=agrees, why=why)
 
 
-def agree(accepted: Accepted, seen: Sequence[Outcome]) -> bool:
+def agree(accepted: Accepted, seen: Sequence[RequestOutcome]) -> bool:
     """Whether the outcomes are those accepted; a flag or code that the implementation does not say counts as equal."""
     return all(map(_alike, accepted.see, seen, [accepted.within] * len(seen)))
 
 
-def _alike(right: Outcome, seen: Outcome, within: float | None) -> bool:
+def _alike(right: RequestOutcome, seen: RequestOutcome, within: float | None) -> bool:
     if within is not None:
         pairs = list(zip(right.served, seen.served, strict=False))
         return len(right.served) == len(seen.served) and all(
@@ -272,7 +274,9 @@ def _alike(right: Outcome, seen: Outcome, within: float | None) -> bool:
     return right == seen
 
 
-def first_difference(vector: Vector, accepted: Sequence[Accepted], seen: Sequence[Outcome]) -> str:
+def first_difference(
+    vector: Vector, accepted: Sequence[Accepted], seen: Sequence[RequestOutcome]
+) -> str:
     """Where it parts from what is accepted, in one sentence."""
     at = max(
         next(

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from hypothesis import strategies as st
 
-from seriatim_models.conformance.script import SETTLING, Step
+from seriatim_models.conformance.script import SETTLING, ScriptStep
 
 CHANNELS = 3
 PREFETCH_MAX = 4
@@ -16,7 +16,7 @@ PREFETCH_MAX = 4
 
 def scripts(
     can: frozenset[str], *, steps: int = 30, exact: bool = True
-) -> st.SearchStrategy[list[Step]]:
+) -> st.SearchStrategy[list[ScriptStep]]:
     """Scripts of at most so many steps, of what the implementation can do."""
     move = _move(can, exact)
     # Long ones as often as short ones: a violation may need much before it, and shrinking takes away what it does not.
@@ -25,13 +25,15 @@ def scripts(
     return st.one_of(short, long).map(lambda moves: [step for m in moves for step in m][:steps])
 
 
-def _move(can: frozenset[str], exact: bool) -> st.SearchStrategy[tuple[Step, ...]]:
+def _move(can: frozenset[str], exact: bool) -> st.SearchStrategy[tuple[ScriptStep, ...]]:
     """One step, or a few that belong together."""
     channel = st.integers(1, CHANNELS)
     consumer = st.integers(1, 3).map(lambda n: f"c{n}")
-    kinds: list[st.SearchStrategy[tuple[Step, ...]]] = [st.just((Step(op="publish", q="q"),))] * 2
+    kinds: list[st.SearchStrategy[tuple[ScriptStep, ...]]] = [
+        st.just((ScriptStep(op="publish", q="q"),))
+    ] * 2
     if "get" in can:
-        kinds += [channel.map(lambda ch: (Step(op="get", ch=ch, q="q"),))] * 2
+        kinds += [channel.map(lambda ch: (ScriptStep(op="get", ch=ch, q="q"),))] * 2
     if "consume" in can:
         # What is settled by pushing tells little, so rarely.
         autoack = _one_in(10) if "autoack" in can else st.just(False)
@@ -40,11 +42,13 @@ def _move(can: frozenset[str], exact: bool) -> st.SearchStrategy[tuple[Step, ...
         kinds.append(st.builds(_consume, channel, consumer, autoack, limit, scope))
         if "cancel" in can:
             kinds.append(
-                st.builds(lambda ch, c: (Step(op="cancel", ch=ch, ctag=c),), channel, consumer)
+                st.builds(
+                    lambda ch, c: (ScriptStep(op="cancel", ch=ch, ctag=c),), channel, consumer
+                )
             )
     if settling := sorted(SETTLING & can):
         settle = st.builds(
-            Step,
+            ScriptStep,
             op=st.sampled_from(settling),
             ch=channel,
             which=st.integers(0, 4),
@@ -54,7 +58,7 @@ def _move(can: frozenset[str], exact: bool) -> st.SearchStrategy[tuple[Step, ...
         )
         kinds += [settle.map(lambda step: (step,))] * 2
     if "close" in can:
-        kinds.append(channel.map(lambda ch: (Step(op="close", ch=ch),)))
+        kinds.append(channel.map(lambda ch: (ScriptStep(op="close", ch=ch),)))
     return st.one_of(kinds)
 
 
@@ -63,9 +67,11 @@ def _one_in(n: int) -> st.SearchStrategy[bool]:
     return st.integers(0, n - 1).map(lambda drawn: drawn == n - 1)
 
 
-def _consume(ch: int, ctag: str, autoack: bool, prefetch: int, whole: bool) -> tuple[Step, ...]:
-    consume = Step(op="consume", ch=ch, q="q", ctag=ctag, autoack=autoack)
+def _consume(
+    ch: int, ctag: str, autoack: bool, prefetch: int, whole: bool
+) -> tuple[ScriptStep, ...]:
+    consume = ScriptStep(op="consume", ch=ch, q="q", ctag=ctag, autoack=autoack)
     if not prefetch:
         return (consume,)
     scope = "channel" if whole else "consumer"
-    return (Step(op="qos", ch=ch, prefetch=prefetch, scope=scope), consume)
+    return (ScriptStep(op="qos", ch=ch, prefetch=prefetch, scope=scope), consume)

@@ -1,7 +1,7 @@
-"""The museum: bugs that a broker really had, told as what happened and how it was repaired, each with its mutant.
+"""The bug catalogue: bugs that a broker really had, each with what happened, how it was repaired, and its mutant.
 
 The bugs are those of Apache Qpid Broker-J that its public history names; numbers such as QPID-2900 are its tracker's.
-A bug that the reference can express is an `Exhibit`; one that it cannot is in `NOT_SHOWN`, with the reason.
+A bug that the reference can express is an `BugCase`; one that it cannot is in `NOT_SHOWN`, with the reason.
 Why an interleaving went wrong is often ours to say: commit messages rarely do.
 """
 
@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 
 @dataclass(frozen=True)
-class Exhibit:
+class BugCase:
     """One bug, as a mutant of the reference queue."""
 
     bug: str
@@ -24,57 +24,57 @@ class Exhibit:
     """The mutant makes the same mistake in another place, because the reference has not that place."""
 
 
-EXHIBITS = (
-    Exhibit(
+BUG_CASES = (
+    BugCase(
         "QPID-2900",
         "pointer-moved-after-sending",
         "The pointer was moved to a message after the message had been sent. A client that gave it back at once was "
         "faster: the rewind came first, and the late move wiped it out. The message was never offered again.",
         "Move the pointer before the message leaves; here it stands at the message until it is seen to be taken.",
     ),
-    Exhibit(
+    BugCase(
         "QPID-3622",
         "rewind-test-reversed",
         "When a released message was compared with the one a pointer was to go back to, the test was the wrong way "
         "round: the later of the two won, and the earlier message lay behind the pointer.",
         "Go back to the earlier of the two.",
     ),
-    Exhibit(
+    BugCase(
         "QPID-3927",
         "place-ignores-sub-queue",
         "Places in a priority queue were compared by number alone. Numbers are drawn in each sub-queue, so a message "
         "of high priority could look as if it stood behind one of low priority, and no pointer was moved back to it.",
         "Compare by sub-queue first, then by number.",
     ),
-    Exhibit(
+    BugCase(
         "QPID-3888",
         "iteration-returns-deleted",
         "The last node of a list stays linked when it is deleted. The iteration stepped on it without asking whether "
         "it was still alive, and handed it out.",
         "An iteration that ends at a deleted tail ends.",
     ),
-    Exhibit(
+    BugCase(
         "QPID-3064, QPID-3157",
         "unlink-at-the-head-only",
         "Removal unlinked only at the head of the list. What was deleted in the middle stayed, and with it all that "
         "it referred to.",
         "Every iteration unlinks what is deleted wherever it meets it, but for the tail.",
     ),
-    Exhibit(
+    BugCase(
         "article 'Strict Ordering', repaired in 48fab14af9",
         "published-immediate",
         "An immediate message was seen to be undelivered, and then dequeued whatever had become of it meanwhile. "
         "A delivery that came between gave a consumer a message that was dropped at the same time.",
         "One compare-and-set from the state in which the message was born.",
     ),
-    Exhibit(
+    BugCase(
         "QPID-7154",
         "release-without-owner",
         "Rejecting a message released it without asking who held it. It could take the message from a consumer that "
         "had acquired it since, and two had it.",
         "The compare-and-set starts from 'acquired by me'.",
     ),
-    Exhibit(
+    BugCase(
         "QPID-6268",
         "published-size-late",
         "The number of unacknowledged messages went up after delivery. The acknowledgement was faster, and the "
@@ -82,14 +82,14 @@ EXHIBITS = (
         "Count up before, and down after.",
         alike=True,
     ),
-    Exhibit(
+    BugCase(
         "QPID-6817",
         "close-keeps-messages",
         "A closing consumer dropped what it had acquired and not yet sent. The messages stayed acquired for ever, by "
         "nobody.",
         "Closing gives back everything that the consumer holds.",
     ),
-    Exhibit(
+    BugCase(
         "QPID-6817",
         "delivers-to-the-closed",
         "The same from the publisher's side: it waited for the send lock, got it when the consumer had closed, and "
@@ -97,7 +97,7 @@ EXHIBITS = (
         "Look whether the consumer is closed once the lock is held.",
         alike=True,
     ),
-    Exhibit(
+    BugCase(
         "QPID-6848",
         "housekeeping-leaves-it",
         "Purging and expiry passed over messages that were locked at that moment, and never came back to them.",
@@ -105,14 +105,14 @@ EXHIBITS = (
         "is gone when it ends.",
         alike=True,
     ),
-    Exhibit(
+    BugCase(
         "QPID-7971",
         "closed-before-disinterest",
         "A closing consumer left the lists before it said that it was not interested any more. The wish was then moved "
         "for a consumer that was not there: a ghost in a list, and nobody was told to do its work.",
         "Say so first, then leave.",
     ),
-    Exhibit(
+    BugCase(
         "89eb67804d",
         "moved-or-not",
         "Whether a consumer was really moved to the Interested was not asked: a wish that it had expressed before "
@@ -120,14 +120,14 @@ EXHIBITS = (
         "Go on only if the move was made.",
         alike=True,
     ),
-    Exhibit(
+    BugCase(
         "QPID-5450",
         "group-not-owned",
         "Whose a message group was, was looked up in one critical section, and the message acquired in another. In "
         "between the group went to somebody else: two consumers held messages of one group.",
         "Own the group before touching the message, and give it back if the message was gone.",
     ),
-    Exhibit(
+    BugCase(
         "QPID-5450",
         "group-given-up-in-silence",
         "The same repair done by halves: a group that was owned in vain is free again, and nobody says so to those who "
@@ -135,14 +135,14 @@ EXHIBITS = (
         "Announce what the group still holds.",
         alike=True,
     ),
-    Exhibit(
+    BugCase(
         "QPID-3861",
         "group-freed-by-the-last-only",
         "A test on a pointer that was not set answered the wrong way, and a group was stuck.",
         "Here: setting a group free announces all of it, not only the message that was given back.",
         alike=True,
     ),
-    Exhibit(
+    BugCase(
         "QPID-3821",
         "job-clears-flag-last",
         "The flag 'running' of a delivery job was cleared on one way out only. Once it stuck, "
@@ -150,20 +150,20 @@ EXHIBITS = (
         "Clear the flag before looking for work; then it cannot outlive the work.",
         alike=True,
     ),
-    Exhibit(
+    BugCase(
         "QPID-1187",
         "wants-without-credit",
         "A consumer without credit went on wanting messages. It was woken for each, took none, "
         "and kept them from others.",
         "Who cannot pay does not want.",
     ),
-    Exhibit(
+    BugCase(
         "QPID-6794",
         "connection-looks-then-clears",
         "A flag was read before it was set that one is about to sleep. What came between the two woke nobody.",
         "Show that you rest, then look once more.",
     ),
-    Exhibit(
+    BugCase(
         "QPID-56",
         "shortcut-skips-the-pointer",
         "A counter that was not atomic said that nothing was queued. The new message was handed out directly, past an "
@@ -171,7 +171,7 @@ EXHIBITS = (
         "The direct way asks for the next message like any other, and goes on only if that is the new one.",
         alike=True,
     ),
-    Exhibit(
+    BugCase(
         "repaired in 81a5cd612f",
         "published-look-then-rest",
         "A consumer looked for messages, found none, and only then was moved to those who may be woken. A message that "

@@ -5,7 +5,7 @@ All four are drawn from one `Report` (`model.py`), so that they cannot disagree.
 
 from seriatim_models.report.model import (
     AuditRun,
-    Counterexample,
+    CounterexampleSummary,
     Edit,
     MutantRun,
     ProgramRun,
@@ -16,7 +16,7 @@ from seriatim_models.report.model import (
 
 __all__ = [
     "AuditRun",
-    "Counterexample",
+    "CounterexampleSummary",
     "Edit",
     "MutantRun",
     "ProgramRun",

@@ -2,7 +2,7 @@
 
 `results` holds one object per finding, whatever was judged: `property`, `verdict`, `n_tested`, `n_untestable`,
 `subject`, `witness` and `explanation`; `kind` says where it comes from and `expected` what a mutant must get.
-A finding on a recording that convicts also has `intervals`: who had what when, as bars (`properties.intervals`).
+A violation in a recording also has `intervals`: who had what when, as bars (`properties.intervals`).
 Fields may be added under this schema tag; none changes its meaning.
 """
 
@@ -24,7 +24,7 @@ SCHEMA = "seriatim-verdicts/1"
 Json = dict[str, Any]
 
 
-class Result(msgspec.Struct):
+class SavedResult(msgspec.Struct):
     """What a reader of saved verdicts may rely on, of each finding."""
 
     property: str
@@ -34,18 +34,18 @@ class Result(msgspec.Struct):
     subject: str
 
 
-class Saved(msgspec.Struct):
+class SavedVerdicts(msgspec.Struct):
     """What a reader of saved verdicts may rely on, of the whole."""
 
     schema: Literal["seriatim-verdicts/1"]
     command: str
     exit_code: int
-    results: list[Result]
+    results: list[SavedResult]
 
 
-def decode(content: bytes) -> Saved:
-    """Raises `msgspec.MsgspecError` with the field at fault."""
-    return msgspec.json.decode(content, type=Saved)
+def decode(content: bytes) -> SavedVerdicts:
+    """Saved verdicts read back. Raises `msgspec.MsgspecError` with the field at fault."""
+    return msgspec.json.decode(content, type=SavedVerdicts)
 
 
 def document(report: Report) -> Json:
@@ -69,6 +69,7 @@ def document(report: Report) -> Json:
 
 
 def encode(report: Report) -> bytes:
+    """The report as indented JSON."""
     return msgspec.json.format(msgspec.json.encode(document(report)), indent=2) + b"\n"
 
 

@@ -1,6 +1,6 @@
 """The pictures of the HTML report, as SVG that takes its colours from the page.
 
-matplotlib is the extra `plots`; without it there are no pictures, and the tables say the same.
+matplotlib is the extra `plots`; without it there are no pictures, and the tables hold the same numbers.
 """
 
 from __future__ import annotations
@@ -34,6 +34,7 @@ class Fairness(NamedTuple):
 
 
 def available() -> bool:
+    """Whether matplotlib is installed."""
     from importlib.util import find_spec
 
     return find_spec("matplotlib") is not None
@@ -108,7 +109,7 @@ def fairness(tables: Sequence[Fairness]) -> str:
 
 
 def _canvas(height: float) -> tuple[Figure, Axes]:
-    # Building the font cache is said once on the very first use; it is nobody's concern here.
+    # On its very first use it reports that it builds a font cache, which is of no use to a reader.
     logging.getLogger("matplotlib.font_manager").setLevel(logging.ERROR)
     from matplotlib.figure import Figure
 

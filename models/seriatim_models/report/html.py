@@ -6,20 +6,20 @@ It is light or dark as the reader's system is, and can be read on a telephone.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from functools import cache
-from typing import NamedTuple, Protocol
+from typing import TYPE_CHECKING, NamedTuple
 
-from jinja2 import Environment, PackageLoader, StrictUndefined
 from markdown_it import MarkdownIt
 from markupsafe import Markup
 
 from seriatim_models.report import figures
 from seriatim_models.report.model import MutantRun, ProgramRun, Report
-from seriatim_models.report.stepper import data
-from seriatim_models.report.text import covered
+from seriatim_models.report.templating import render
+
+if TYPE_CHECKING:
+    from seriatim_models.programs.bug_catalogue import BugCase
 
 
-class Chapter(NamedTuple):
+class LessonLink(NamedTuple):
     """A lesson, and where its page is."""
 
     title: str
@@ -27,7 +27,7 @@ class Chapter(NamedTuple):
     link: str
 
 
-class Beside(NamedTuple):
+class TourSections(NamedTuple):
     """What the page of a tour has beside the verdicts."""
 
     race: MutantRun | None = None
@@ -37,52 +37,50 @@ class Beside(NamedTuple):
     """Mutants that have a page of their own, and where it is."""
     findings: str = ""
     """What was found in published designs, as Markdown."""
-    lessons: Sequence[Chapter] = ()
+    lessons: Sequence[LessonLink] = ()
     fairness: Sequence[figures.Fairness] = ()
 
 
-def html(report: Report, beside: Beside | None = None) -> str:
+def html(report: Report, sections: TourSections | None = None) -> str:
     """The page."""
-    more = beside or Beside()
+    more = sections or TourSections()
     shown = [*report.programs, *([more.race.run] if more.race else [])]
-    return (
-        environment()
-        .get_template("report.html.j2")
-        .render(
-            report=report,
-            more=more,
-            race=more.race,
-            repaired=more.repaired,
-            rows=report.rows(),
-            findings=Markup(_markdown(more.findings)),
-            stories=any(run.story for run in shown) or any(a.stories for a in report.audits),
-            traces_figure=_traces_figure(report),
-            latency_figure=_latency_figure(report),
-            fairness_figure=_fairness_figure(more.fairness),
-        )
+    return render(
+        "report.html.j2",
+        report=report,
+        more=more,
+        race=more.race,
+        repaired=more.repaired,
+        rows=report.rows(),
+        findings=Markup(_markdown(more.findings)),
+        stories=any(run.story for run in shown) or any(a.stories for a in report.audits),
+        traces_figure=_traces_figure(report),
+        latency_figure=_latency_figure(report),
+        fairness_figure=_fairness_figure(more.fairness),
     )
 
 
-class Told(Protocol):
-    """A bug that somebody really had, of which a mutant is the likeness."""
+def mutant_page(mutant: MutantRun, sentence: str, back: str, bug: BugCase | None = None) -> str:
+    """A page that shows what a mutant changes, what happens then, and how the reference does it.
 
-    @property
-    def bug(self) -> str: ...
-
-    @property
-    def happened(self) -> str: ...
-
-    @property
-    def repair(self) -> str: ...
-
-
-def mutant_page(mutant: MutantRun, sentence: str, back: str, told: Told | None = None) -> str:
-    """What a mutant changes, what happens then, and how the reference does it. `back` is a link to the report."""
-    return (
-        environment()
-        .get_template("mutant.html.j2")
-        .render(mutant=mutant, sentence=sentence, back=back, told=told, story=mutant.run.story)
+    `sentence` is that of the property that it violates, `back` a link to the report, `bug` the real bug that the
+    mutant reproduces, if it does.
+    """
+    return render(
+        "mutant.html.j2",
+        mutant=mutant,
+        sentence=sentence,
+        back=back,
+        bug=bug,
+        story=mutant.run.story,
     )
+
+
+def bug_catalogue_page(
+    cases: Sequence[tuple[BugCase, MutantRun]], not_shown: Mapping[str, str]
+) -> str:
+    """The front page of the bug catalogue: its cases, and the bugs that have none with the reason."""
+    return render("bug_catalogue.html.j2", cases=cases, not_shown=not_shown)
 
 
 def _markdown(text: str) -> str:
@@ -94,21 +92,6 @@ def _markdown(text: str) -> str:
             f"</h{level}>", f"</h{level + 1}>"
         )
     return str(made)
-
-
-@cache
-def environment() -> Environment:
-    made = Environment(
-        loader=PackageLoader("seriatim_models.report"),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
-    made.filters["thousands"] = lambda n: "not counted" if n is None else f"{n:,}"
-    made.filters["covered"] = covered
-    made.filters["story_data"] = data
-    return made
 
 
 def _traces_figure(report: Report) -> Markup | None:

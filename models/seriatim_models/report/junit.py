@@ -14,6 +14,7 @@ from seriatim_models.report.model import MutantRun, Report
 
 
 def junit(report: Report) -> bytes:
+    """The report as an XML document."""
     root = ET.Element("testsuites", name="seriatim", time=f"{report.seconds:.3f}")
     for run in report.programs:
         name = f"{run.program} ({run.mutant})" if run.mutant else run.program
@@ -50,7 +51,7 @@ def _suite(root: ET.Element, name: str, seconds: float, findings: list[Finding])
 
 
 def _standings(root: ET.Element, standings: list[Standing]) -> None:
-    """One case per recording and profile. To be ruled out is no failure: nobody is everything."""
+    """One case per recording and profile. To be ruled out is no failure: no system fits every profile."""
     out = sum(s.verdict is not Verdict.OK for s in standings)
     suite = ET.SubElement(
         root,

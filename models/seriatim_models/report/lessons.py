@@ -23,22 +23,23 @@ from markdown_it.token import Token
 from markupsafe import Markup
 
 from seriatim_models.report.stepper import Story
+from seriatim_models.report.templating import environment
 
 EXERCISE = "Exercise"
 HIDDEN = re.compile(r"<details>\s*<summary>.*?</summary>\n(.*?)</details>\n?", re.DOTALL)
 
 
 class LessonError(Exception):
-    """A chapter is not as a chapter should be; says where."""
+    """A chapter lacks something; the message names the file and what."""
 
 
-class Run(msgspec.Struct, frozen=True, kw_only=True):
-    """Something that a chapter runs, and what it says that this prints."""
+class LessonStep(msgspec.Struct, frozen=True, kw_only=True):
+    """A program or command of a chapter, with what it must print."""
 
     kind: Literal["python", "command"]
     source: str
     prints: str | None
-    """None if it does not say."""
+    """None if the chapter does not show it."""
     line: int
     """Of its fence in the file, from 1."""
 
@@ -52,7 +53,7 @@ class Lesson(msgspec.Struct, frozen=True, kw_only=True):
     file: str
     text: str
     """All of it, as Markdown."""
-    runs: list[Run]
+    runs: list[LessonStep]
     start: str
     """What a learner begins with."""
     answer: str
@@ -64,18 +65,18 @@ class Lesson(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def shown(self) -> str:
-        """Without the answer."""
+        """The text without the answer."""
         return HIDDEN.sub("", self.text)
 
     @property
     def hidden(self) -> str:
-        """What is behind the answer's door."""
+        """The answer with its explanation, which the page folds away."""
         found = HIDDEN.search(self.text)
         return found.group(1).strip() if found else ""
 
 
 def read(path: Path) -> Lesson:
-    """Raises `LessonError` if there is no title, question, exercise, answer or source in it."""
+    """The chapter in a file. Raises `LessonError` if there is no title, question, exercise, answer or source in it."""
     text = path.read_text(encoding="utf-8")
     title = re.search(r"\A# (\d+)\. (.+)$", text, re.MULTILINE)
     question = re.search(r"^\*\*Question\.\*\*\s+(.+?)\n\n", text, re.MULTILINE | re.DOTALL)
@@ -87,10 +88,10 @@ def read(path: Path) -> Lesson:
             raise LessonError(f"{path}: has no heading `## {heading}`")
     fences = [t for t in MarkdownIt().parse(text) if t.type == "fence"]
     exercise = text[: text.index(f"\n## {EXERCISE}\n")].count("\n") + 1
-    door = text[: text.index("<details>")].count("\n") if "<details>" in text else len(text)
+    fold = text[: text.index("<details>")].count("\n") if "<details>" in text else len(text)
     body = [t for t in fences if _line(t) < exercise]
-    tasks = [t.content for t in fences if exercise < _line(t) < door and t.info == "python"]
-    answers = [t.content for t in fences if _line(t) > door and t.info == "python"]
+    tasks = [t.content for t in fences if exercise < _line(t) < fold and t.info == "python"]
+    answers = [t.content for t in fences if _line(t) > fold and t.info == "python"]
     if not tasks or not answers:
         raise LessonError(f"{path}: an exercise has a start, and an answer inside <details>")
     assert title is not None
@@ -112,24 +113,28 @@ def _line(fence: Token) -> int:
     return fence.map[0]
 
 
-def _runs(fences: list[Token]) -> Iterator[Run]:
+def _runs(fences: list[Token]) -> Iterator[LessonStep]:
     for n, fence in enumerate(fences):
         line = _line(fence) + 1
         if fence.info == "python":
-            told = fences[n + 1] if n + 1 < len(fences) else None
+            expected = fences[n + 1] if n + 1 < len(fences) else None
             assert fence.map is not None
-            adjacent = told is not None and told.info == "text" and _line(told) == fence.map[1] + 1
-            prints = told.content if told is not None and adjacent else None
-            yield Run(kind="python", source=fence.content, prints=prints, line=line)
+            adjacent = (
+                expected is not None
+                and expected.info == "text"
+                and _line(expected) == fence.map[1] + 1
+            )
+            prints = expected.content if expected is not None and adjacent else None
+            yield LessonStep(kind="python", source=fence.content, prints=prints, line=line)
         elif fence.info == "console":
             for part in re.split(r"^\$ ", fence.content, flags=re.MULTILINE)[1:]:
                 command, _, prints = part.partition("\n")
-                yield Run(kind="command", source=command, prints=prints or None, line=line)
+                yield LessonStep(kind="command", source=command, prints=prints or None, line=line)
 
 
-def prints_as_told(printed: str, told: str) -> bool:
-    """Whether what was printed is what a chapter says; spaces at line ends and empty lines around do not count."""
-    pattern = "".join(map(_pattern, _lines(told)))
+def prints_match(printed: str, expected: str) -> bool:
+    """Whether the output is what the chapter shows; spaces at line ends and empty lines around do not count."""
+    pattern = "".join(map(_pattern, _lines(expected)))
     return re.fullmatch(pattern, "".join(f"{line}\n" for line in _lines(printed))) is not None
 
 
@@ -163,18 +168,16 @@ def page(lesson: Lesson, stories: Mapping[int, Story], others: list[Lesson]) -> 
 
     `stories` are by the line of the fence. `others` are all chapters, to be linked to.
     """
-    from seriatim_models.report.html import environment
-
     env = environment()
     # Any: a template's macros are attributes that no type checker knows
     stepper: Callable[[Story], str] = cast(Any, env.get_template("stepper.j2").module).stepper
 
     def fence(tokens: list[Token], at: int, *_: Any) -> str:  # Any: markdown-it's own signature
-        told = tokens[at]
-        story = stories.get(_line(told) + 1)
+        token = tokens[at]
+        story = stories.get(_line(token) + 1)
         label = {"python": "Program", "text": "What it prints", "console": "Commands"}
         pre = Markup('<pre tabindex="0" aria-label="{}"><code>{}</code></pre>\n').format(
-            label.get(told.info, "Text"), told.content
+            label.get(token.info, "Text"), token.content
         )
         return str(pre + Markup(stepper(story)) if story else pre)
 

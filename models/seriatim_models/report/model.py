@@ -1,6 +1,6 @@
 """The report as plain data: what was run, what each property's verdict is, and the command that shows it again.
 
-Nothing here computes a verdict from events; it only says what verdicts together mean for the whole.
+No verdict is computed from events here: only the verdict of the whole from those of its parts.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ EXIT_CODES = {Verdict.OK: 0, Verdict.VIOLATED: 1, Verdict.INCONCLUSIVE: 3}
 
 
 def worst(verdicts: Iterable[Verdict]) -> Verdict:
-    """One violation convicts; without one, one open question leaves the whole open; no verdict at all is no proof."""
+    """Violated if any is; else inconclusive if any is, or if there is none; else ok."""
     seen = set(verdicts)
     if Verdict.VIOLATED in seen:
         return Verdict.VIOLATED
@@ -26,7 +26,7 @@ def worst(verdicts: Iterable[Verdict]) -> Verdict:
     return Verdict.OK
 
 
-class Counterexample(msgspec.Struct, frozen=True, kw_only=True):
+class CounterexampleSummary(msgspec.Struct, frozen=True, kw_only=True):
     """An interleaving that breaks a property."""
 
     token: str
@@ -71,32 +71,41 @@ class ProgramRun(msgspec.Struct, frozen=True, kw_only=True):
     split: str = ""
     """What it cost to share the search between processes, if it was shared."""
     mutant: str | None = None
-    counterexample: Counterexample | None = None
+    counterexample: CounterexampleSummary | None = None
+
+    @property
+    def covered(self) -> str:
+        """What the search can claim, in words: only one that ended by itself covered every schedule."""
+        if self.exhausted:
+            return "every schedule"
+        return "until it broke" if self.verdict is Verdict.VIOLATED else "a part"
 
     @property
     def story(self) -> Story | None:
+        """The counterexample to step through, if there is one."""
         return self.counterexample.story if self.counterexample else None
 
 
 class MutantRun(msgspec.Struct, frozen=True, kw_only=True):
-    """One mutant, and whether the property that must convict it did."""
+    """One mutant, and whether the property that must detect it did."""
 
     mutant: str
     title: str
     origin: str
     expected: str
-    """Id of the property that must convict it."""
+    """Id of the property that must be violated."""
     expected_steps: int
     run: ProgramRun
     edits: list[Edit] = []
 
     @property
     def killed_by(self) -> list[str]:
+        """Ids of the properties that it violates."""
         return [f.property for f in self.run.findings if f.verdict is Verdict.VIOLATED]
 
     @property
     def killers(self) -> str:
-        """Who killed it, in words."""
+        """The properties that it violates, in words."""
         if self.killed_by:
             return ", ".join(self.killed_by)
         if self.run.verdict is Verdict.VIOLATED:
@@ -109,11 +118,12 @@ class MutantRun(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def as_expected(self) -> bool:
+        """Whether the property that must be violated is."""
         return self.expected in self.killed_by
 
     @property
     def verdict(self) -> Verdict:
-        """Of our claim to notice it. One that did not die as it must is a violation, if the search was done."""
+        """Of the claim that it is detected: one that survives is a violation of that claim, if the search was done."""
         if self.as_expected:
             return Verdict.OK
         done = self.run.exhausted or self.run.verdict is Verdict.VIOLATED
@@ -143,17 +153,17 @@ class AuditRun(msgspec.Struct, frozen=True, kw_only=True):
     """The first of them; `quarantined` counts all."""
     statistics: dict[str, int] = {}
     standings: list[Standing] = []
-    """How each recording stands to each system's promise."""
+    """Which systems' profiles each recording is consistent with."""
     latencies: dict[str, list[float]] = {}
     """Milliseconds from publish to first delivery, for each file; drawn, not written to JSON."""
     stories: dict[str, Story] = {}
-    """The runs that are convicted, to step through; drawn, not written to JSON."""
+    """The runs with a violation, to step through; drawn, not written to JSON."""
 
     @property
     def verdict(self) -> Verdict:
-        """A recording cannot test everything: each must be found well by some property, and convicted by none.
+        """Violated if any finding is; ok if some property of every recording is ok; else inconclusive.
 
-        What it could not test still stands in the findings, as inconclusive.
+        A recording cannot test everything: what it could not test still stands in the findings, as inconclusive.
         """
         verdicts = [{f.verdict for f in findings} for findings in self.by_recording().values()]
         if any(Verdict.VIOLATED in found for found in verdicts):
@@ -188,13 +198,14 @@ class Report(msgspec.Struct, kw_only=True):
     seed: int | None = None
     versions: dict[str, str] = {}
     sentences: dict[str, str] = {}
-    """What each property says, by id."""
+    """The sentence of each property, by id."""
     programs: list[ProgramRun] = []
     mutants: list[MutantRun] = []
     audits: list[AuditRun] = []
 
     @property
     def verdict(self) -> Verdict:
+        """The worst of all runs."""
         return worst(
             [
                 *(run.verdict for run in self.programs),
@@ -205,15 +216,16 @@ class Report(msgspec.Struct, kw_only=True):
 
     @property
     def traces(self) -> int:
-        """Over all programs, mutants aside."""
+        """How many of all programs together, mutants aside."""
         return sum(run.traces or 0 for run in self.programs)
 
     @property
     def exit_code(self) -> int:
+        """That of the command: 0 ok, 1 violated, 3 inconclusive."""
         return EXIT_CODES[self.verdict]
 
     def rows(self) -> list[PropertyRow]:
-        """Each property once. Only where it was tested does it count; tested nowhere, it is inconclusive."""
+        """Each property once, in reading order, over the runs that tested it; tested by none, it is inconclusive."""
         found: dict[str, list[tuple[str, Finding]]] = {}
         for run in self.programs:
             for finding in run.findings:

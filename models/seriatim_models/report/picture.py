@@ -9,6 +9,7 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from seriatim_models.report.stepper import Story
+from seriatim_models.report.templating import render
 
 STEPS_MAX = 60
 """Longer ones are for the stepper."""
@@ -22,7 +23,7 @@ class TooLong(ValueError):
     """There are more steps than a picture holds."""
 
 
-class Mark(NamedTuple):
+class DrawnStep(NamedTuple):
     """One step, drawn."""
 
     n: int
@@ -32,7 +33,7 @@ class Mark(NamedTuple):
     kind: str
 
 
-class Span(NamedTuple):
+class DrawnState(NamedTuple):
     """An entry's state, from one step to another."""
 
     x: int
@@ -42,43 +43,38 @@ class Span(NamedTuple):
     kind: str
 
 
-def picture(told: Story) -> str:
-    """Raises `TooLong`."""
-    from seriatim_models.report.html import environment
-
-    if len(told.steps) > STEPS_MAX:
-        raise TooLong(f"{len(told.steps)} steps; a picture holds {STEPS_MAX}")
-    marks = list(_marks(told))
-    entries = _entries(told)
-    x = 40 + LANE * len(told.threads)
+def picture(story: Story) -> str:
+    """The story as an SVG document. Raises `TooLong`."""
+    if len(story.steps) > STEPS_MAX:
+        raise TooLong(f"{len(story.steps)} steps; a picture holds {STEPS_MAX}")
+    marks = list(_marks(story))
+    entries = _entries(story)
+    x = 40 + LANE * len(story.threads)
     columns = {m: list(_spans(seen, x + STATE * k)) for k, (m, seen) in enumerate(entries.items())}
-    return (
-        environment()
-        .get_template("picture.svg.j2")
-        .render(
-            story=told,
-            marks=marks,
-            columns=columns,
-            lanes=[(40 + LANE * k, name) for k, name in enumerate(told.threads)],
-            width=x + STATE * len(entries) + 10,
-            height=TOP + ROW * len(marks) + 40,
-            lost_at=TOP + ROW * (told.bad - 1) - 1 if told.fate and told.bad else None,
-            states_at=x,
-            state_width=STATE,
-            lane_width=LANE,
-            top=TOP,
-            row=ROW,
-        )
+    return render(
+        "picture.svg.j2",
+        story=story,
+        marks=marks,
+        columns=columns,
+        lanes=[(40 + LANE * k, name) for k, name in enumerate(story.threads)],
+        width=x + STATE * len(entries) + 10,
+        height=TOP + ROW * len(marks) + 40,
+        lost_at=TOP + ROW * (story.bad - 1) - 1 if story.no_return and story.bad else None,
+        states_at=x,
+        state_width=STATE,
+        lane_width=LANE,
+        top=TOP,
+        row=ROW,
     )
 
 
-def _marks(told: Story) -> Iterator[Mark]:
+def _marks(story: Story) -> Iterator[DrawnStep]:
     room = int((LANE - 30) / CHARACTER)
-    for step in told.steps:
+    for step in story.steps:
         text = f"{step.op} → {step.result}" if step.result else step.op
         text = text.replace("compare_and_set", "cas")
-        kind = "bad" if step.witness or step.n == told.bad else ""
-        yield Mark(
+        kind = "bad" if step.witness or step.n == story.bad else ""
+        yield DrawnStep(
             step.n,
             40 + LANE * step.lane,
             TOP + ROW * (step.n - 1),
@@ -87,12 +83,12 @@ def _marks(told: Story) -> Iterator[Mark]:
         )
 
 
-def _entries(told: Story) -> dict[str, list[str]]:
+def _entries(story: Story) -> dict[str, list[str]]:
     """What each of the first entries was before the first step and after each."""
     found: dict[str, list[str]] = {}
-    indexes = [told.initial, *(step.state for step in told.steps)]
+    indexes = [story.initial, *(step.state for step in story.steps)]
     for at, index in enumerate(indexes):
-        for section in told.states[index]:
+        for section in story.states[index]:
             if not section.title.startswith("Entries of"):
                 continue
             for name, state, holder, *_ in section.rows:
@@ -102,7 +98,7 @@ def _entries(told: Story) -> dict[str, list[str]]:
     return found
 
 
-def _spans(seen: Sequence[str], x: int) -> Iterator[Span]:
+def _spans(seen: Sequence[str], x: int) -> Iterator[DrawnState]:
     """A new box wherever the state changes, at the step that changes it."""
     begun = 0
     for at in range(1, len(seen) + 1):
@@ -111,5 +107,5 @@ def _spans(seen: Sequence[str], x: int) -> Iterator[Span]:
         first, last = max(begun - 1, 0), at - 1
         if seen[begun] and last > first:
             kind = seen[begun].split(",")[0].split(" ")[0].lower()
-            yield Span(x, TOP + ROW * first, ROW * (last - first), seen[begun], kind)
+            yield DrawnState(x, TOP + ROW * first, ROW * (last - first), seen[begun], kind)
         begun = at

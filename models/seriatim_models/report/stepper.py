@@ -1,4 +1,4 @@
-"""A counterexample to step through: its steps, the state after each, where it went wrong; and the page for it.
+"""A counterexample to step through: its steps, the state after each, its first bad step; and the page for it.
 
 The page needs nothing else: no network, works from a file. Data is embedded as JSON and put on the page as text,
 never as markup, because names and values in it come from the program that was checked.
@@ -8,21 +8,21 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from typing import NamedTuple, Protocol
+from typing import Protocol
 
 import msgspec
-from markupsafe import Markup
 
 from seriatim_models.history.event import Event
-from seriatim_models.properties.base import Finding, Verdict
+from seriatim_models.properties.base import AnyProperty, Finding, Verdict
 from seriatim_models.report.reconstruct import Recorded, State, Stepped, states, touched
+from seriatim_models.report.templating import render
 
 STEPS_MAX = 1000
 """More steps are not put on a page, which would grow beyond what a browser shows at once."""
 
 
-class Told(Stepped, Protocol):
-    """A step as the explorer keeps it."""
+class InterleavingStep(Stepped, Protocol):
+    """A step as the explorer records it."""
 
     @property
     def preempts(self) -> bool: ...
@@ -31,12 +31,12 @@ class Told(Stepped, Protocol):
 
 
 class Interleaving(Protocol):
-    """A counterexample of the explorer."""
+    """A counterexample of the explorer, which this package does not import."""
 
     @property
     def program(self) -> str: ...
     @property
-    def events(self) -> Sequence[Told]: ...
+    def events(self) -> Sequence[InterleavingStep]: ...
     @property
     def violations(self) -> Sequence[object]: ...
     @property
@@ -49,15 +49,6 @@ class Interleaving(Protocol):
     def period(self) -> int: ...
     @property
     def replay(self) -> str: ...
-
-
-class About(NamedTuple):
-    """What there is to say of a property."""
-
-    sentence: str
-    source: str
-    kind: str
-    """safety, liveness or reachability."""
 
 
 class StepRow(msgspec.Struct, frozen=True, kw_only=True):
@@ -73,10 +64,10 @@ class StepRow(msgspec.Struct, frozen=True, kw_only=True):
     state: int
     """Which state holds after it, an index."""
     witness: bool
-    """Whether an event that convicts was recorded in it."""
+    """Whether an event that shows the violation was recorded in it."""
 
 
-class Sentence(msgspec.Struct, frozen=True, kw_only=True):
+class BrokenProperty(msgspec.Struct, frozen=True, kw_only=True):
     """A property that is broken."""
 
     id: str
@@ -85,8 +76,8 @@ class Sentence(msgspec.Struct, frozen=True, kw_only=True):
     explanation: str
 
 
-class Bar(msgspec.Struct, frozen=True, kw_only=True):
-    """One stretch in the life of a message, in steps: from the one that began it to the one that ended it."""
+class MessageBar(msgspec.Struct, frozen=True, kw_only=True):
+    """One interval of a message, waiting or with a consumer, from the step that began it to the step that ended it."""
 
     message: str
     by: str
@@ -96,18 +87,19 @@ class Bar(msgspec.Struct, frozen=True, kw_only=True):
     """One beyond the last step if it never ended."""
     how: str
     """How it ended, in a word."""
-    convicts: bool
+    violating: bool
+    """Whether an event of it shows the violation."""
 
 
 class Story(msgspec.Struct, frozen=True, kw_only=True):
-    """Everything that the page shows: an execution, or a recorded history (`watched.py`)."""
+    """Everything that the page shows: an execution, or a recorded history (`history_view.py`)."""
 
     id: str
     """Stands in the link to a step."""
     title: str
     what: list[str]
     """What is wrong, in words."""
-    broken: list[Sentence]
+    broken: list[BrokenProperty]
     end: str
     left_out: str
     """Why steps are missing, if any are."""
@@ -123,13 +115,14 @@ class Story(msgspec.Struct, frozen=True, kw_only=True):
     """Number of the last good and of the first bad step; both 0 if nothing is wrong."""
     arrows: list[tuple[int, int]]
     """Steps of different threads, one of which must come before the other."""
-    fate: str = ""
-    """How it is known that the first bad step is the first: in words, if it was found out."""
-    bars: list[Bar] = []
+    no_return: str = ""
+    """From which step on every continuation violates the property, in a sentence; empty if it was not computed."""
+    bars: list[MessageBar] = []
     """Of a recorded history: who had which message when."""
 
     @property
     def heading(self) -> str:
+        """The title of its page."""
         wrong = self.broken or self.what
         return f"{self.title}: {'how it breaks' if wrong else 'what was seen'}"
 
@@ -137,25 +130,25 @@ class Story(msgspec.Struct, frozen=True, kw_only=True):
 def story(
     case: Interleaving,
     findings: Iterable[Finding] = (),
-    properties: Mapping[str, About] | None = None,
+    properties: Mapping[str, AnyProperty] | None = None,
 ) -> Story:
-    """`properties` tells of each property that `findings` may name.
+    """The counterexample as data for the page; `properties` are those that `findings` may name, by id.
 
-    The first bad step is that of the last event that convicts. What convicts for liveness is what never happens: then
-    every step could still have been followed by it, and only the end is bad.
+    The first bad step is that of the last event that shows a violation. A liveness property is violated by what never
+    happens: every step could still have been followed by it, and only the end is bad.
     """
-    about = properties or {}
-    convicting = [f for f in findings if f.verdict is Verdict.VIOLATED]
+    known = properties or {}
+    violations = [f for f in findings if f.verdict is Verdict.VIOLATED]
     witness = [
         e.t
-        for f in convicting
+        for f in violations
         if all(_recorded(e, case.records) for e in f.witness)
         for e in f.witness
         if e.t is not None
     ]
     events, left_out = _shown(case)
     last = len(events)
-    never = any(p.kind == "liveness" for f in convicting if (p := about.get(f.property)))
+    never = any(p.kind == "liveness" for f in violations if (p := known.get(f.property)))
     bad = last if never else min(max(witness, default=last), last) or last
     threads = list(dict.fromkeys([*case.threads, *(_lane(e) for e in events)]))
     unique: dict[State, int] = {}
@@ -164,7 +157,7 @@ def story(
         id="steps-" + re.sub(r"[^\w-]+", ".", case.program),
         title=case.program or "program",
         what=[str(v) for v in case.violations],
-        broken=[sentence(f, about) for f in convicting],
+        broken=[broken_property(f, known) for f in violations],
         end=case.end,
         left_out=left_out,
         replay=case.replay,
@@ -190,26 +183,26 @@ def story(
     )
 
 
-def _shown(case: Interleaving) -> tuple[Sequence[Told], str]:
-    """The steps that go on the page, and what to say of the others."""
+def _shown(case: Interleaving) -> tuple[Sequence[InterleavingStep], str]:
+    """The steps that go on the page, and a sentence on the others."""
     events, period = case.events, case.period
-    if period and len(events) > 4 * period + 8:  # a circle is shown once, as in the text
+    if period and len(events) > 4 * period + 8:  # a cycle is shown once, as in the text
         shown = max(len(events) % period + period, 8)
-        says = f"the last {period} steps repeat"
+        reason = f"the last {period} steps repeat"
     elif len(events) > STEPS_MAX:
-        shown, says = STEPS_MAX, "there is no room for all"
+        shown, reason = STEPS_MAX, "there is no room for all"
     else:
         return events, ""
-    return events[:shown], f"{says}; {len(events) - shown} steps are not shown"
+    return events[:shown], f"{reason}; {len(events) - shown} steps are not shown"
 
 
 def _recorded(e: Event, records: Sequence[Recorded]) -> bool:
-    """Whether a witness is of this execution and not of another."""
+    """Whether a witness is an event of this execution and not of another."""
     return 0 <= e.i < len(records) and (records[e.i].ev, records[e.i].step) == (e.ev, e.t)
 
 
 def _lane(step: Stepped) -> str:
-    """An alarm stands in the lane of the thread that it wakes."""
+    """The thread in whose column a step stands; an alarm stands in that of the thread that it wakes."""
     return step.thread.split("'s alarm ")[0]
 
 
@@ -217,14 +210,19 @@ def _record(r: Recorded) -> str:
     return " ".join([r.ev, *(f"{k}={v}" for k, v in r.args.items())])
 
 
-def sentence(f: Finding, properties: Mapping[str, About]) -> Sentence:
-    """What a finding breaks, and how."""
-    p = properties.get(f.property, About("", "", ""))
-    return Sentence(id=f.property, sentence=p.sentence, source=p.source, explanation=f.explanation)
+def broken_property(f: Finding, properties: Mapping[str, AnyProperty]) -> BrokenProperty:
+    """The property that a finding violates, with the explanation."""
+    p = properties.get(f.property)
+    return BrokenProperty(
+        id=f.property,
+        sentence=p.sentence if p else "",
+        source=p.source if p else "",
+        explanation=f.explanation,
+    )
 
 
 def happens_before(events: Sequence[Stepped]) -> list[tuple[int, int]]:
-    """(earlier, later) for steps of different threads on one object, not both reads; each read of a value once.
+    """Pairs (earlier, later) of steps of different threads on one object, not both reads; each read of a value once.
 
     Objects are known by their names. The nodes of a list share theirs, so the links inside lists are left out.
     """
@@ -249,16 +247,6 @@ def happens_before(events: Sequence[Stepped]) -> list[tuple[int, int]]:
     return found
 
 
-def data(told: Story) -> Markup:
-    """The story as JSON that can stand in a script element: no text in it can end the element or begin a comment."""
-    text = msgspec.json.encode(told).decode()
-    for character in "<>&\u2028\u2029":
-        text = text.replace(character, f"\\u{ord(character):04x}")
-    return Markup(text)
-
-
-def page(told: Story, again: str = "") -> str:
-    """A page of its own. `again` is the command that makes it."""
-    from seriatim_models.report.html import environment
-
-    return environment().get_template("stepper_page.html.j2").render(story=told, again=again)
+def page(story: Story, command: str = "") -> str:
+    """A page of its own that steps through one story. `command` makes the page again."""
+    return render("stepper_page.html.j2", story=story, again=command)

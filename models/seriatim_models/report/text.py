@@ -12,9 +12,15 @@ from rich.text import Text
 
 from seriatim_models.properties.base import Finding, Verdict
 from seriatim_models.properties.intervals import drawn, intervals
-from seriatim_models.report.model import AuditRun, Counterexample, MutantRun, ProgramRun, Report
+from seriatim_models.report.model import (
+    AuditRun,
+    CounterexampleSummary,
+    MutantRun,
+    ProgramRun,
+    Report,
+)
 
-BARS_MAX = 16  # bars of one finding; what convicts is a handful
+BARS_MAX = 16  # bars of one finding; a violation has a handful
 
 STYLES = {Verdict.OK: "green", Verdict.VIOLATED: "bold red", Verdict.INCONCLUSIVE: "yellow"}
 
@@ -28,7 +34,7 @@ def write(console: Console, report: Report) -> None:
 
 
 def summary(report: Report) -> Text:
-    """One line: the verdict, and what it rests on."""
+    """One line: the verdict, and the numbers that it rests on."""
     facts = []
     if report.programs:
         facts.append(f"{_count(report.programs, 'program')}, {report.traces:,} traces")
@@ -44,6 +50,7 @@ def summary(report: Report) -> Text:
 
 
 def verdict_text(verdict: Verdict) -> Text:
+    """A verdict in its colour."""
     return Text(verdict.value, style=STYLES[verdict])
 
 
@@ -59,11 +66,11 @@ def _parts(report: Report) -> Iterator[RenderableType]:
         yield from _quarantine(audit)
         yield from (_explanation(f) for f in audit.findings if f.verdict is Verdict.VIOLATED)
         if audit.standings:
-            yield standing_table(audit)
+            yield consistency_table(audit)
 
 
 def table(*columns: str, right: tuple[str, ...] = ()) -> Table:
-    """The one look of all tables; the first column and numbers never wrap."""
+    """An empty table in the style of all; the first column and numbers never wrap."""
     made = Table(box=box.SIMPLE_HEAD)
     for column in columns:
         made.add_column(
@@ -75,11 +82,12 @@ def table(*columns: str, right: tuple[str, ...] = ()) -> Table:
 
 
 def titled(title: str, made: Table) -> RenderableType:
-    """rich would fold a table's own title to the width of the table."""
+    """A table under its title, which rich itself would fold to the width of the table."""
     return Group(Text(title, style="bold"), made)
 
 
 def programs(runs: list[ProgramRun]) -> RenderableType:
+    """The table of programs."""
     made = table(
         "program",
         "verdict",
@@ -95,21 +103,14 @@ def programs(runs: list[ProgramRun]) -> RenderableType:
             verdict_text(run.verdict),
             "not counted" if run.traces is None else f"{run.traces:,}",
             f"{run.seconds:.2f}",
-            covered(run),
+            run.covered,
             Text(" ").join(Text(f.property, style=STYLES[f.verdict]) for f in run.findings),
         )
     return titled("Programs", made)
 
 
-def covered(run: ProgramRun) -> str:
-    """What the search can claim: only a search that ended by itself covered every schedule."""
-    if run.exhausted:
-        return "every schedule"
-    return "until it broke" if run.verdict is Verdict.VIOLATED else "a part"
-
-
 def failures(run: ProgramRun) -> Iterator[Text]:
-    """For a program that is not well: what broke, how, and the command that shows it again."""
+    """For a program that is not ok: what broke, how, and the command that shows it again."""
     untested = [f.property for f in run.findings if not f.n_tested]
     if run.verdict is Verdict.INCONCLUSIVE and run.exhausted and untested:
         why = f"no schedule has a case of {', '.join(untested)}"
@@ -120,7 +121,8 @@ def failures(run: ProgramRun) -> Iterator[Text]:
         yield from counterexample(run.counterexample)
 
 
-def counterexample(found: Counterexample) -> Iterator[Text]:
+def counterexample(found: CounterexampleSummary) -> Iterator[Text]:
+    """The interleaving, and the command that shows it again."""
     yield Text(found.text.rstrip("\n"))
     yield Text.assemble("again: ", (f"seriatim show {found.token}", "bold"), "\n")
 
@@ -136,6 +138,7 @@ def _explanation(finding: Finding) -> Text:
 
 
 def mutants(runs: list[MutantRun]) -> RenderableType:
+    """The table of mutants."""
     made = table(
         "mutant",
         "origin",
@@ -159,6 +162,7 @@ def mutants(runs: list[MutantRun]) -> RenderableType:
 
 
 def audit_table(audit: AuditRun, sentences: dict[str, str]) -> RenderableType:
+    """Each recording with its findings; `sentences` are those of the properties, by id."""
     made = table(
         "recording",
         "property",
@@ -185,26 +189,26 @@ def audit_table(audit: AuditRun, sentences: dict[str, str]) -> RenderableType:
     return titled(f"Audit of {', '.join(audit.paths)} ({facts})", made)
 
 
-STANDING = {
+CONSISTENCY = {
     Verdict.OK: "consistent",
     Verdict.VIOLATED: "ruled out",
     Verdict.INCONCLUSIVE: "not tested",
 }
 
 
-def standing_table(audit: AuditRun) -> RenderableType:
-    """Which promises the recordings are consistent with, and what rules out the others."""
+def consistency_table(audit: AuditRun) -> RenderableType:
+    """Which profiles each recording is consistent with, and what rules out the others."""
     made = table("recording", "profile", "", "because")
     before = ""
-    for standing in audit.standings:
+    for row in audit.standings:
         made.add_row(
-            escape(standing.subject) if standing.subject != before else "",
-            standing.profile,
-            Text(STANDING[standing.verdict], style=STYLES[standing.verdict]),
-            escape(standing.why),
+            escape(row.subject) if row.subject != before else "",
+            row.profile,
+            Text(CONSISTENCY[row.verdict], style=STYLES[row.verdict]),
+            escape(row.why),
         )
-        before = standing.subject
-    return titled("Whose promise it keeps", made)
+        before = row.subject
+    return titled("Profiles that it is consistent with", made)
 
 
 def property_table(report: Report) -> RenderableType:

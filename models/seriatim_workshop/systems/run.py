@@ -19,12 +19,12 @@ from pathlib import Path
 
 import msgspec
 
-from seriatim_models.conformance.amqp import Broker
-from seriatim_models.conformance.child import Child
+from seriatim_models.conformance.amqp import AmqpBroker
+from seriatim_models.conformance.child import ChildProcess
 from seriatim_models.conformance.judging import black_box_profiles
 from seriatim_models.conformance.profiles import PROFILES
 from seriatim_models.conformance.protocol import Fault
-from seriatim_models.conformance.search import Bounds, Outcome, search
+from seriatim_models.conformance.search import SearchBounds, SearchOutcome, search
 from seriatim_models.conformance.system import System
 from seriatim_models.properties.base import Verdict
 from seriatim_workshop.systems.adapters import TARGET
@@ -65,7 +65,7 @@ class Row(msgspec.Struct, kw_only=True):
     seconds: float = 0.0
 
 
-def run_system(listed: Listed, bounds: Bounds) -> Row:
+def run_system(listed: Listed, bounds: SearchBounds) -> Row:
     """Everything from start to stop."""
     row = Row(id=listed.id, title=listed.title, promise=listed.promise)
     try:
@@ -83,10 +83,10 @@ def run_system(listed: Listed, bounds: Bounds) -> Row:
 def open_listed(listed: Listed, at: str) -> System:
     """Raises `Fault`."""
     if not listed.factory:
-        return Broker(at, listed.arguments)
+        return AmqpBroker(at, listed.arguments)
     os.environ[TARGET] = at
     serve = [sys.executable, "-m", "seriatim_models.conformance.serve", listed.factory]
-    return Child(shlex.join(serve))
+    return ChildProcess(shlex.join(serve))
 
 
 def said_version(listed: Listed, system: System) -> str:
@@ -101,7 +101,7 @@ def said_version(listed: Listed, system: System) -> str:
         return ""
 
 
-def told(row: Row, outcome: Outcome) -> Row:
+def told(row: Row, outcome: SearchOutcome) -> Row:
     """The row with what a search found."""
     row.keeps = [name for name in outcome.tested if not outcome.profiles[name]]
     row.violates = [f.property for f in outcome.findings if f.verdict is Verdict.VIOLATED]
@@ -180,7 +180,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--out", type=Path, default=Path("build/conform"))
     parser.add_argument("--table", type=Path, help="write the page of all systems there")
     asked = parser.parse_args(arguments)
-    bounds = Bounds(seconds=asked.seconds, scripts=asked.scripts)
+    bounds = SearchBounds(seconds=asked.seconds, scripts=asked.scripts)
     asked.out.mkdir(parents=True, exist_ok=True)
     news = []
     for listed in chosen(asked.systems):

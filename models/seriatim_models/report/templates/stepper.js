@@ -41,10 +41,10 @@
       const found = [];
       for (const [key, { value, what }] of after) {
         const old = before.has(key) ? before.get(key).value : "";
-        if (old !== value) found.push({ key, said: `${what}: ${old || "nothing"} → ${value || "nothing"}` });
+        if (old !== value) found.push({ key, change: `${what}: ${old || "nothing"} → ${value || "nothing"}` });
       }
       for (const [key, { value, what }] of before)
-        if (!after.has(key) && value) found.push({ key, said: `${what}: ${value} → nothing` });
+        if (!after.has(key) && value) found.push({ key, change: `${what}: ${value} → nothing` });
       return found;
     }
 
@@ -53,7 +53,7 @@
       const tables = state(at).map(([title, columns, lines]) => {
         const table = make("table");
         table.append(make("caption", title));
-        table.setAttribute("role", "table"); // said, because a narrow page lays it out as no table
+        table.setAttribute("role", "table"); // set explicitly, because a narrow page lays it out as no table
         table.className = "facts";
         const head = make("tr");
         head.setAttribute("role", "row");
@@ -99,7 +99,7 @@
       return table;
     }
 
-    function say(changed) {
+    function describe(changed) {
       const text = (...parts) => now.append(...parts);
       now.replaceChildren();
       if (at === 0) return text(`Before the first of ${last} steps.`);
@@ -108,7 +108,7 @@
       if (step.result) text(" → ", make("code", step.result));
       if (at === story.bad) text(" ", make("strong", "The first bad step.", "violated"));
       if (at === story.good && story.bad) text(" ", make("strong", "The last good step.", "ok"));
-      text(changed.length ? ` Changed: ${changed.map((c) => c.said).join("; ")}.` : " Nothing shown beside changes.");
+      text(changed.length ? ` Changed: ${changed.map((c) => c.change).join("; ")}.` : " Nothing shown beside changes.");
     }
 
     function drawArrows() {
@@ -156,12 +156,12 @@
           let level = ends.findIndex((end) => end <= bar.start);
           if (level < 0) level = ends.length;
           ends[level] = bar.end;
-          const drawn = make("button", bar[other], `stretch${bar.by ? "" : " waits"}${bar.convicts ? " convicts" : ""}`);
+          const drawn = make("button", bar[other], `interval${bar.by ? "" : " waits"}${bar.violating ? " violating" : ""}`);
           drawn.type = "button";
           drawn.dataset.at = bar.start;
           const until = bar.end > last ? "to the end" : `to step ${bar.end}`;
           drawn.title = `${bar.message} ${bar.by ? `with ${bar.by}` : "waits"}, step ${bar.start} ${until}: ${bar.how}`;
-          drawn.setAttribute("aria-label", drawn.title + (bar.convicts ? "; convicts" : ""));
+          drawn.setAttribute("aria-label", drawn.title + (bar.violating ? "; shows the violation" : ""));
           drawn.style.left = place(bar.start);
           drawn.style.width = `${(100 * (Math.min(bar.end, last + 1) - bar.start)) / last}%`;
           drawn.style.top = `${level * 1.5 + 0.1}rem`;
@@ -199,7 +199,7 @@
       });
       const changed = changes(at);
       drawState(changed);
-      say(changed);
+      describe(changed);
       for (const [name, off] of [["first", at === 0], ["back", at === 0], ["forward", at === last], ["last", at === last]])
         button(name).setAttribute("aria-disabled", String(off));
       if (at === last) stop();

@@ -1,4 +1,4 @@
-"""A recorded history as a page: the bars are what the record says, and what convicts is on it."""
+"""A recorded history as a page: the bars are what the record says, and the events of a violation are on it."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from seriatim_models.history import Event
 from seriatim_models.history.event import event
 from seriatim_models.properties.base import Finding
 from seriatim_models.properties.blackbox.holding import OneHolder
-from seriatim_models.report.history_view import EVENTS_MAX, watched
+from seriatim_models.report.history_view import EVENTS_MAX, history_story
 from seriatim_models.report.stepper import Story, page
 
 HOSTILE = "</script><img src=x onerror=alert(1)>"
@@ -67,7 +67,7 @@ def test_a_bar_goes_from_delivery_to_settlement() -> None:
     tape.settle("nack", "m1", "a", requeue=True)
     tape.deliver("m1", "b")
     tape.settle("ack", "m1", "b")
-    assert bars(watched("r", tape.events)) == [
+    assert bars(history_story("r", tape.events)) == [
         ("m1", "", 1, 2, "in the queue"),
         ("m1", "a/1", 2, 3, "nack"),
         ("m1", "", 3, 4, "in the queue"),
@@ -92,27 +92,27 @@ def test_an_end_gives_back_what_was_held(ev: str, fields: dict[str, Any]) -> Non
     tape.deliver("m1", "a")
     tape.deliver("m2", "b")
     tape.add(ev, **fields)
-    drawn = bars(watched("r", tape.events))
+    drawn = bars(history_story("r", tape.events))
     assert ("m2", "b/1", 4, 6, "to the end") in drawn
     assert [b[:4] for b in drawn if b[1] == "a/1"] == [("m1", "a/1", 3, 5)]
     assert ("m1", "", 5, 6, "in the queue to the end") in drawn
 
 
-def test_what_convicts_is_marked_and_where_it_was_bad() -> None:
+def test_a_violation_is_marked_and_where_it_was_bad() -> None:
     tape, finding = two_holders()
-    story = watched("r", tape.events, [finding])
+    story = history_story("r", tape.events, [finding])
     assert [s.n for s in story.steps if s.witness] == [2, 3]
     assert (story.good, story.bad) == (2, 3)
-    assert [b.by for b in story.bars if b.convicts] == ["a/1", "b/1"]
+    assert [b.by for b in story.bars if b.violating] == ["a/1", "b/1"]
     assert told(story, 3, "Messages", "m1") == ["m1", "with a/1 and b/1", "2"]
     assert told(story, 4, "Messages", "m1")[1] == "with b/1"
     assert told(story, 5, "Messages", "m1")[1] == "settled by b/1 (ack)"
 
 
-def test_where_nothing_convicts_nothing_is_bad() -> None:
+def test_without_a_violation_nothing_is_bad() -> None:
     tape = Tape()
     tape.publish("m1")
-    story = watched("r", tape.events)
+    story = history_story("r", tape.events)
     assert (story.good, story.bad) == (0, 0)
     source = page(story)
     assert "what was seen" in source
@@ -123,10 +123,10 @@ def test_the_prefetch_stands_beside_what_a_consumer_has() -> None:
     tape = Tape()
     tape.publish("m1")
     tape.deliver("m1", "a", prefetch=3)
-    assert told(watched("r", tape.events), 2, "Consumers", "a/1") == ["a/1", "m1", "1 of 3"]
+    assert told(history_story("r", tape.events), 2, "Consumers", "a/1") == ["a/1", "m1", "1 of 3"]
 
 
-def test_of_a_long_recording_what_convicts_is_shown_and_the_rest_is_counted() -> None:
+def test_of_a_long_recording_the_violation_is_shown_and_the_rest_is_counted() -> None:
     tape = Tape()
     for n in range(1000):
         tape.publish(f"x{n}")
@@ -137,11 +137,11 @@ def test_of_a_long_recording_what_convicts_is_shown_and_the_rest_is_counted() ->
             for e in more.events:
                 tape.add(e.ev, ph=e.ph, m=e.m, ms=e.ms, conn=e.conn, ctag=e.ctag)
     finding = OneHolder().check(tape.events)
-    story = watched("r", tape.events, [finding])
+    story = history_story("r", tape.events, [finding])
     assert len(story.steps) <= EVENTS_MAX
     assert [s.op for s in story.steps if s.witness] == ["deliver m1", "deliver m1"]
     assert re.fullmatch(r"3,00\d of 3,005 events are not shown", story.left_out)
-    calm = watched("r", tape.events)
+    calm = history_story("r", tape.events)
     assert len(calm.steps) == EVENTS_MAX
     assert len(page(calm).encode()) < 400_000
 
@@ -150,7 +150,7 @@ def test_no_name_becomes_markup() -> None:
     tape = Tape()
     tape.publish(HOSTILE)
     tape.deliver(HOSTILE, HOSTILE)
-    source = page(watched(HOSTILE, tape.events), HOSTILE)
+    source = page(history_story(HOSTILE, tape.events), HOSTILE)
     assert "<img" not in source
     (text,) = re.findall(r'<script type="application/json" class="story">(.*?)</script>', source)
     assert json.loads(text)["bars"][-1]["message"] == HOSTILE
@@ -164,6 +164,6 @@ def test_a_white_box_history_shows_the_queue_itself() -> None:
         ("entry_cas", {"m": "m1", "ok": True, "new": "ACQUIRED", "sub": "A"}),
     ]
     events = [event(n, n, "P", ev, {**f, "lvl": "model"}) for n, (ev, f) in enumerate(fields)]
-    story = watched("r", events)
+    story = history_story("r", events)
     assert told(story, 4, "Entries of q, in order", "m1")[1:3] == ["ACQUIRED", "A"]
     assert story.steps[3].op == "entry_cas m=m1 ok=True new=ACQUIRED sub=A"

@@ -1,0 +1,155 @@
+"""What `seriatim conform` shows and keeps of a search: tables, shortest scripts and their histories."""
+
+from __future__ import annotations
+
+import shlex
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import msgspec
+from rich.console import Console
+from rich.markup import escape
+from rich.text import Text
+
+from seriatim_models.cli.usage_errors import UsageError
+from seriatim_models.conformance.driving import DrivenRun
+from seriatim_models.conformance.protocol import Fault
+from seriatim_models.conformance.script import Script, write_script
+from seriatim_models.conformance.selftest import self_test, speed
+from seriatim_models.conformance.system import System
+from seriatim_models.history import Header, HistoryError, write_history
+from seriatim_models.properties.base import Verdict
+from seriatim_models.report import AuditRun
+from seriatim_models.report.text import STYLES, table, titled, verdict_text
+
+if TYPE_CHECKING:
+    from seriatim_models.conformance.search import SearchOutcome, Witness
+
+CONSISTENT = {Verdict.VIOLATED: "no", Verdict.OK: "yes", Verdict.INCONCLUSIVE: "no case"}
+
+
+def audit_run(outcome: SearchOutcome) -> AuditRun:
+    """The outcome as data of the report."""
+    shortest = {w.property: "; ".join(map(str, w.run.steps)) for w in outcome.witnesses}
+    findings = [
+        msgspec.structs.replace(f, explanation=f"{f.explanation}. Shortest: {shortest[f.property]}")
+        if f.property in shortest
+        else f
+        for f in outcome.findings
+    ]
+    return AuditRun(
+        paths=[outcome.name],
+        engine="driven",
+        profile=outcome.profile,
+        findings=findings,
+        events=outcome.events,
+        quarantined=0,
+        seconds=outcome.seconds,
+        command="",
+        statistics={"scripts": outcome.scripts, "steps": outcome.steps},
+    )
+
+
+def save(outcome: SearchOutcome, folder: Path) -> dict[str, Path]:
+    """Save each shortest script with its history, and the longest history without a violation.
+
+    Returns the paths of the scripts by property. Raises `UsageError` if they cannot be written.
+    """
+    saved = {}
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        for witness in outcome.witnesses:
+            saved[witness.property] = path = folder / f"{witness.property}.json"
+            script = Script(
+                steps=witness.run.steps,
+                seed=outcome.seed,
+                profile=outcome.profile,
+                violates=witness.property,
+                why=witness.finding.explanation,
+            )
+            write_script(path, script)
+            _save_history(path.with_suffix(".jsonl"), outcome, witness.run)
+        if outcome.last is not None:
+            _save_history(folder / "well.jsonl", outcome, outcome.last)
+    except (OSError, HistoryError) as error:
+        raise UsageError(f"cannot write to {folder}: {error}") from error
+    return saved
+
+
+def _save_history(path: Path, outcome: SearchOutcome, run: DrivenRun) -> None:
+    header = Header(
+        run=path.stem, rec="seriatim conform", broker=outcome.name, params={"seed": outcome.seed}
+    )
+    write_history(path, run.events, header)
+
+
+def print_outcome(
+    console: Console, outcome: SearchOutcome, saved: dict[str, Path], words: list[str]
+) -> None:
+    """Print which profiles the runs are consistent with, and the shortest violation of each property.
+
+    `words` are the options that name the implementation.
+    """
+    if outcome.profiles:
+        _print_profiles(console, outcome)
+    for witness in outcome.witnesses:
+        _print_witness(console, witness, saved.get(witness.property), words)
+
+
+def _print_profiles(console: Console, outcome: SearchOutcome) -> None:
+    shown = table("profile", "consistent", "violated", "no case of")
+    for name, violated in outcome.profiles.items():
+        tested = Verdict.OK if name in outcome.tested else Verdict.INCONCLUSIVE
+        verdict = Verdict.VIOLATED if violated else tested
+        shown.add_row(
+            escape(name),
+            Text(CONSISTENT[verdict], style=STYLES[verdict]),
+            ", ".join(violated),
+            ", ".join(outcome.untested[name]),
+        )
+    facts = f"{outcome.scripts:,} scripts, {outcome.steps:,} steps, seed {outcome.seed}"
+    ended = ", until the time was over" if outcome.ended == "time" else ""
+    console.print(titled(f"{outcome.name} under each profile ({facts}{ended})", shown))
+
+
+def _print_witness(
+    console: Console, witness: Witness, script: Path | None, words: list[str]
+) -> None:
+    from seriatim_models.conformance.search import CONFIRM
+
+    title = f"The shortest way to violate {witness.property}:"
+    console.print(Text(title, style=STYLES[Verdict.VIOLATED]))
+    for n, step in enumerate(witness.run.steps, 1):
+        console.print(Text(f"  {n:2}  {step}"), soft_wrap=True)
+    console.print(Text(f"  {witness.finding.explanation}"), soft_wrap=True)
+    if script is None:
+        return
+    if witness.again < CONFIRM:
+        repeated = f"  in {witness.again} of {CONFIRM} further runs"
+        console.print(Text(repeated, style="yellow"))
+    command = shlex.join(["seriatim", "conform", *words, "--replay", str(script)])
+    console.print(Text.assemble("  again: ", (command, "bold")), soft_wrap=True)
+
+
+def print_self_test(console: Console, system: System) -> int:
+    """Run the self-test and print it; returns the exit code."""
+    shown = table("check", "verdict", "why")
+    failed = 0
+    for check in self_test(system):
+        verdict = (
+            Verdict.INCONCLUSIVE if check.skipped else Verdict.VIOLATED if check.why else Verdict.OK
+        )
+        failed += verdict is Verdict.VIOLATED
+        shown.add_row(escape(check.sentence), verdict_text(verdict), escape(check.why))
+    can = ", ".join(sorted(system.can))
+    console.print(titled(f"{system.name} can: {can}", shown))
+    if failed:
+        first = "Mend these first: until then no verdict on the queue itself means anything."
+        console.print(Text(first, style="red"))
+        return 1
+    try:
+        console.print(f"{speed(system):,.0f} requests a second")
+    except Fault as fault:
+        console.print(Text(str(fault), style="red"))
+        return 1
+    return 0

@@ -1,0 +1,78 @@
+"""The options that name an implementation to be driven, and what opens it."""
+
+from __future__ import annotations
+
+import shlex
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import rich_click as click
+
+from seriatim_models.cli.options import F
+from seriatim_models.cli.usage_errors import UsageError
+from seriatim_models.conformance.child import ChildProcess
+from seriatim_models.conformance.system import System
+
+
+@dataclass(frozen=True)
+class Implementation:
+    """What the options name: one of a command, a factory and a URL."""
+
+    command: str | None
+    factory: str | None
+    url: str | None
+    queue_arguments: tuple[str, ...] = ()
+    patience: float = 5.0
+    """Seconds that one answer may take."""
+
+    def open(self) -> System:
+        """Connect to it or start it. Raises `Fault` if it cannot be driven."""
+        if sum(given is not None for given in (self.command, self.factory, self.url)) != 1:
+            raise UsageError("say which implementation: one of --exec, --python and --amqp")
+        if self.command is not None:
+            return ChildProcess(self.command, patience=self.patience)
+        if self.factory is not None:
+            # In a process of its own, so that what hangs or floods does not do so here.
+            serve = [sys.executable, "-m", "seriatim_models.conformance.serve", self.factory]
+            return ChildProcess(shlex.join(serve), patience=self.patience)
+        from seriatim_models.conformance.amqp import AmqpBroker
+
+        assert self.url is not None
+        return AmqpBroker(self.url, queue_arguments(self.queue_arguments), patience=self.patience)
+
+    @property
+    def words(self) -> list[str]:
+        """The options as they would be typed."""
+        named = (("--exec", self.command), ("--python", self.factory), ("--amqp", self.url))
+        words = [word for option, value in named if value is not None for word in (option, value)]
+        return words + [w for each in self.queue_arguments for w in ("--queue-argument", each)]
+
+
+def implementation_options(command: F) -> F:
+    """`--exec`, `--python` and `--amqp`, which become `command`, `factory` and `url`."""
+    for name, key, metavar, what in (
+        ("--amqp", "url", "URL", "An AMQP 0-9-1 broker [dim](needs the extra amqp)[/]."),
+        ("--python", "factory", "MODULE:FACTORY", "What makes the object to test."),
+        ("--exec", "command", "CMD", "A program that speaks seriatim-conform/1."),
+    ):
+        command = click.option(name, key, metavar=metavar, help=what)(command)
+    return command
+
+
+def queue_argument_option(what: str) -> Callable[[F], F]:
+    """`--queue-argument`, to be given several times; `what` is its help."""
+    return click.option(
+        "--queue-argument", "arguments", metavar="NAME=VALUE", multiple=True, help=what
+    )
+
+
+def queue_arguments(given: tuple[str, ...]) -> dict[str, str | int]:
+    """The arguments of a queue, from texts such as ``x-max-length=3``: what looks like a number is one."""
+    found: dict[str, str | int] = {}
+    for each in given:
+        name, equals, value = each.partition("=")
+        if not name or not equals:
+            raise UsageError(f"--queue-argument {each!r} is not NAME=VALUE")
+        found[name] = int(value) if value.lstrip("-").isdigit() else value
+    return found
