@@ -1,42 +1,44 @@
-"""A message queue that keeps its promises, as the smallest code that is right.
+"""A message queue that keeps its promises, in as little code as is correct.
 
 Two published designs of one broker are written down here: the queue that *pushes* (article "Strict Ordering":
 a publisher tries to deliver what it has just enqueued) and the queue that is *pulled* from (article "Consumer-Queue
 Interactions": the queue wakes a consumer, which then takes messages until there are none).
 They share the list, the entries and the pointers; `PushQueue` and `PullQueue` differ only in what they do
-when an entry becomes available.
+when an entry becomes available. `seriatim.handover` leads from the thread that enqueues to the thread that sends.
 
 How to think of it
 ------------------
-There is one list of entries, in an order that never changes, and many threads that disagree about everything else.
-Each shared fact lives in one cell, and a fact changes only by compare-and-set from the value that was examined.
+There is one list of entries, in an order that never changes, and there are many threads.
+Each shared fact is in one cell, and a fact changes only by compare-and-set from the value that was examined.
 Everything follows from eight rules.
 
 Rule 1 (place).       An entry is linked once, behind the tail, and never moves. Its order is its place.
 Rule 2 (state).       An entry changes state only along `LEGAL`, each time by one compare-and-set from the state it is
-                      expected to be in. Who wins the compare-and-set owns the consequence; who loses does nothing.
+                      expected to be in. The thread that wins the compare-and-set does what follows from it; a thread
+                      that loses does nothing.
 Rule 3 (advance).     A consumer's pointer moves forward only past an entry that was seen unwanted, by compare-and-set
                       from the very pointer object from which that entry was reached.
-Rule 4 (rewind).      Whoever makes an entry wanted (release, priority arrival, end of a delay, group set free) puts a
-                      *fresh* pointer object into every acquiring consumer, moved back if it had gone past the entry.
-                      So an advance that was decided on old knowledge loses its compare-and-set.
-Rule 5 (announce).    Make the entry available, then rewind, then look for somebody to take it. In that order.
-Rule 6 (look again).  Whoever is about to rest first shows that it rests (clears its flag, moves to Interested) and then
-                      looks once more. So either the arriving work sees the rester, or the rester sees the work.
-Rule 7 (pass it on).  A consumer that was woken and does not take, for whatever reason, wakes somebody else who could.
+Rule 4 (rewind).      A thread that makes an entry wanted (release, priority arrival, end of a delay, group set free)
+                      puts a *fresh* pointer object into every acquiring consumer, moved back if it had gone past the
+                      entry. So an advance that was decided on old knowledge loses its compare-and-set.
+Rule 5 (announce).    Make the entry available, then rewind, then look for a consumer to take it. In that order.
+Rule 6 (re-check).    A thread that is about to wait first publishes that intent (clears its flag, moves to Interested)
+                      and then checks once more. So either the arriving work sees the waiting consumer, or the
+                      consumer sees the work.
+Rule 7 (hand-off).    A consumer that was woken and does not take, for whatever reason, wakes another that could.
 Rule 8 (lists).       Deleting marks; only iteration unlinks; the last node stays linked, for an append may be under way
                       behind it. Counters go up before and down after, so they never read negative.
 
 Why no wake-up is lost: suppose an entry is available and a ready consumer wants it. The thread that announced the entry
 either found the consumer in Interested and notified it, or did not find it there because it was Notified or moving;
-then it has a look ahead of it (rules 6 and 7). `spec/PROPERTIES.md` says this exactly; WK-1 checks it.
+then the consumer has a check ahead of it (rules 6 and 7). `spec/PROPERTIES.md` says this exactly; WK-1 checks it.
 
 What this file does not know
 ----------------------------
 It does not know threads, clocks or logs: it asks its `Host`. It does not know persistence, transactions, bytes,
 back-pressure other than credit, or the network. A consumer's interest and credit change only on the thread that
 runs its connection, as in the articles; everything else may be called from any thread.
-Memory is reclaimed by the garbage collector: a node that somebody still points at is never used again.
+Memory is reclaimed by the garbage collector: a node that is still referenced is never used again.
 Its contracts are `deal`'s, without ``deal.pure``: that replaces ``sys.stdout`` while a function runs, for all threads.
 """
 
@@ -48,7 +50,7 @@ from typing import Generic, Protocol, TypeVar
 
 import deal
 
-from seriatim.host import Cell, Change, Host
+from seriatim.host import Cell, Host, operation
 
 # --------------------------------------------------------------------------------------------------
 # Messages, and pure functions on them
@@ -65,13 +67,13 @@ class Message:
     key: str = ""
     """What selectors look at."""
     group: str = ""
-    """Messages of one group are held by at most one consumer at a time; '' is no group."""
+    """Messages of one group are acquired by at most one consumer at a time; '' is no group."""
     immediate: bool = False
     """Deliver at once or not at all."""
     not_before: int = 0
     """Delayed, that is invisible, before this time."""
     expires: int = 0
-    """Nobody gets it after this time; 0 is never."""
+    """No consumer gets it after this time; 0 is never."""
 
     def __post_init__(self) -> None:
         if self.immediate and self.not_before:
@@ -97,45 +99,33 @@ def sub_queue(priority: int, levels: int) -> int:
 
 
 class Node:
-    """Something in a list. `id` rises in link order; a bare `Node` is the sentinel before the first."""
+    """A node of a list. `id` rises in link order; a bare `Node` is the sentinel before the first."""
 
-    __slots__ = ("host", "id", "list_name", "next", "rank")
+    __slots__ = ("id", "list_name", "next", "rank")
 
     def __init__(self, host: Host, list_name: str, rank: int = 0) -> None:
-        self.host = host
         self.list_name = list_name
         self.rank = rank
         self.id = 0
-        self.next: Cell[Node | None] = host.cell(None, f"{list_name}.next", self._on_next)
+        self.next: Cell[Node | None] = host.cell(None, f"{list_name}.next", kind="next", owner=self)
 
-    def gone(self) -> bool:
-        """Deleted for good, though perhaps still linked. Nobody asks a sentinel."""
+    def deleted(self) -> bool:
+        """Whether it was deleted for good, though it may still be linked. A sentinel never is asked."""
         raise NotImplementedError
 
     def place(self) -> tuple[int, int]:
         """Smaller is earlier: by list, then in order of arrival."""
         return (self.rank, self.id)
 
-    def label(self) -> str:
-        return f"{self.list_name}#{self.id}"
-
     def __repr__(self) -> str:
-        return self.label()
-
-    def _on_next(self, change: Change[Node | None]) -> None:
-        ev, node = ("link", change.new) if change.old is None else ("unlink", change.old)
-        if not change.ok or node is None:
-            return
-        self.host.record(
-            ev, list=self.list_name, node=node.label(), place=list(node.place()), at=self.label()
-        )
+        return f"{self.list_name}#{self.id}"
 
 
 N = TypeVar("N", bound=Node)
 
 
 class NodeList(Generic[N]):
-    """Lock-free: appends behind the tail, hands out what is not gone, unlinks what is."""
+    """A lock-free list: appends behind the tail, iterates over what is not deleted, unlinks what is."""
 
     def __init__(self, host: Host, name: str, rank: int = 0) -> None:
         self.host = host
@@ -144,6 +134,7 @@ class NodeList(Generic[N]):
         self._tail: Cell[Node] = host.cell(self.head, f"{name}.tail")
 
     def append(self, node: N) -> None:
+        """Link the node behind the last, which gives it its number."""
         while True:
             tail = self._tail.get()
             node.id = tail.id + 1
@@ -155,9 +146,9 @@ class NodeList(Generic[N]):
             self._tail.compare_and_set(tail, following)  # finish what another append began
 
     def next(self, node: Node) -> N | None:
-        """The first node behind `node` that is not gone; those that are gone are unlinked on the way."""
+        """The first node behind `node` that is not deleted; deleted nodes are unlinked on the way."""
         following = node.next.get()
-        while following is not None and following.gone():
+        while following is not None and following.deleted():
             beyond = following.next.get()
             if beyond is None:
                 return None  # rule 8: the last node stays
@@ -179,10 +170,11 @@ class NodeList(Generic[N]):
 
 @dataclass(frozen=True, eq=False)
 class State:
-    """A state of an entry, compared by identity. Each consumer has an ACQUIRED of its own, so it names the holder."""
+    """A state of an entry, compared by identity. Each consumer has an ACQUIRED of its own, which names it."""
 
     name: str
     holder: str = ""
+    """The consumer that has acquired the entry."""
 
     def __repr__(self) -> str:
         return f"{self.name} by {self.holder}" if self.holder else self.name
@@ -198,8 +190,8 @@ LEGAL = frozenset(
     {
         ("DELAYED", "AVAILABLE"),  # its time came
         ("AVAILABLE", "ACQUIRED"),  # a consumer took it
-        ("ACQUIRED", "AVAILABLE"),  # its holder gave it back
-        ("ACQUIRED", "DEQUEUED"),  # its holder is done with it
+        ("ACQUIRED", "AVAILABLE"),  # the consumer released it
+        ("ACQUIRED", "DEQUEUED"),  # the consumer is done with it
         ("AVAILABLE", "DEQUEUED"),  # expired, or immediate and not delivered
         ("DEQUEUED", "DELETED"),  # final
     }
@@ -225,19 +217,17 @@ class QueueEntry(Node):
     ) -> None:
         super().__init__(host, list_name, rank)
         self.message = message
-        self.state: Cell[State] = host.cell(state, f"{message.id}.state", self._on_state)
+        self.state = host.cell(state, f"{message.id}.state", kind="entry state", owner=self)
 
-    def gone(self) -> bool:
+    def deleted(self) -> bool:
         return self.state.get().name in ("DEQUEUED", "DELETED")
 
     def available(self) -> bool:
+        """Whether a consumer may acquire it."""
         return self.state.get().name == "AVAILABLE"
 
-    def label(self) -> str:
-        return self.message.id
-
     def change_available(self, new: State) -> bool:
-        """Take or discard it from either state of being available; RETURNED never goes back to AVAILABLE."""
+        """Acquire or discard it from either available state; RETURNED never goes back to AVAILABLE."""
         return self.change(AVAILABLE, new) or self.change(RETURNED, new)
 
     @deal.pre(lambda self, expected, new: legal(expected, new), message="ES-1: no such transition")
@@ -245,28 +235,25 @@ class QueueEntry(Node):
         """The only way to change the state (rule 2)."""
         return self.state.compare_and_set(expected, new)
 
-    def _on_state(self, change: Change[State]) -> None:
-        self.host.record(
-            "entry_cas",
-            m=self.message.id,
-            how=change.op,
-            old=change.old.name,
-            new=change.new.name,
-            sub=change.new.holder or change.old.holder,
-            ok=change.ok,
-        )
+    def __repr__(self) -> str:
+        return self.message.id
 
 
 class QueueEntryList(Protocol):
-    """What a queue asks of its list. `head` stands before every entry."""
+    """What a queue asks of its list."""
 
     head: Node
+    """The node before every entry."""
     overtaking: bool
     """Whether an arrival can stand before an entry that arrived earlier."""
 
-    def add(self, message: Message, state: State) -> QueueEntry: ...
+    def add(self, message: Message, state: State) -> QueueEntry:
+        """Link a new entry and return it."""
+        ...
 
-    def next(self, node: Node) -> QueueEntry | None: ...
+    def next(self, node: Node) -> QueueEntry | None:
+        """The first entry behind `node` that is not deleted."""
+        ...
 
     def __iter__(self) -> Iterator[QueueEntry]: ...
 
@@ -277,6 +264,7 @@ class OrderedQueueEntryList(NodeList[QueueEntry]):
     overtaking = False
 
     def add(self, message: Message, state: State) -> QueueEntry:
+        """Append a new entry and return it."""
         entry = QueueEntry(self.host, self.name, self.head.rank, message, state)
         self.append(entry)
         return entry
@@ -292,11 +280,13 @@ class PriorityQueueEntryList:
         self.head = self._by_rank[0].head
 
     def add(self, message: Message, state: State) -> QueueEntry:
+        """Append a new entry to the sub-queue of its priority and return it."""
         levels = len(self._by_rank)
         rank = levels - 1 - sub_queue(message.priority, levels)
         return self._by_rank[rank].add(message, state)
 
     def next(self, node: Node) -> QueueEntry | None:
+        """The first entry behind `node` that is not deleted, in its sub-queue or a lower one."""
         entry = self._by_rank[node.rank].next(node)
         for lower in self._by_rank[node.rank + 1 :]:
             if entry is not None:
@@ -315,10 +305,10 @@ class PriorityQueueEntryList:
 
 
 class Pointer:
-    """How far a consumer has got: `entry` is the next to look at or, when `passed`, the last it has been given.
+    """A consumer's progress: `entry` is the next to examine or, when `passed`, the last that it was given.
 
     Compared by identity. A fresh pointer at the same place is another pointer, and that is how a rewind defeats an
-    advance that was decided before it (rules 3 and 4).
+    advance that was decided before it (rules 3 and 4). `cause` says why it was made.
     """
 
     __slots__ = ("cause", "entry", "passed")
@@ -329,11 +319,7 @@ class Pointer:
         self.passed = passed
 
     def __repr__(self) -> str:
-        return f"{'past' if self.passed else 'at'} {self.entry.label()}"
-
-    def plain(self) -> list[int]:
-        """Its position as comparable data: place of the entry, then whether that was passed."""
-        return [*self.entry.place(), int(self.passed)]
+        return f"{'past' if self.passed else 'at'} {self.entry}"
 
 
 class Target(Protocol):
@@ -342,9 +328,13 @@ class Target(Protocol):
     `send` may run under the consumer's send lock, so it must not call the queue; answers come from another thread.
     """
 
-    def notify_work(self, consumer: Consumer) -> None: ...
+    def notify_work(self, consumer: Consumer) -> None:
+        """The consumer was woken: its thread has to take messages."""
+        ...
 
-    def send(self, consumer: Consumer, entry: QueueEntry) -> None: ...
+    def send(self, consumer: Consumer, entry: QueueEntry) -> None:
+        """The entry was acquired for the consumer, or shown to it if it is a browser."""
+        ...
 
 
 class Consumer:
@@ -368,26 +358,22 @@ class Consumer:
         self.priority = priority
         self.keys = keys
         self.acquired = State("ACQUIRED", name)
-        self.pointer = host.cell(
-            Pointer(queue.entries.head, "start"), f"{name}.pointer", self._on_pointer
-        )
-        self.credit = (
-            None if credit is None else host.cell(credit, f"{name}.credit", self._on_credit)
-        )
-        self.wants_work = host.cell(
-            credit is None or credit > 0, f"{name}.wants_work", self._on_wants
-        )
+        start = Pointer(queue.entries.head, "start")
+        self.pointer = host.cell(start, f"{name}.pointer", kind="pointer", owner=self)
+        self.credit: Cell[int] | None = None
+        if credit is not None:
+            self.credit = host.cell(credit, f"{name}.credit", kind="credit", owner=self)
+        wants = credit is None or credit > 0
+        self.wants_work = host.cell(wants, f"{name}.wants_work", kind="wants", owner=self)
         self.send_lock = host.lock(f"{name}.send_lock")
-        self.closed = (
-            False  # guarded by send_lock in a PushQueue, by the one IO thread in a PullQueue
-        )
+        self.closed = False  # guarded by send_lock in a PushQueue, by the IO thread in a PullQueue
         self.in_all = ListEntry(host, queue.all.name, self)
         self.moving = host.lock(f"{name}.moving")
         self.listed = REMOVED  # which list of the manager it is in; guarded by `moving`
         self.in_list: ListEntry | None = None  # and where; guarded by `moving`
 
     def has_interest(self, entry: QueueEntry) -> bool:
-        """Whether its selector matches: what it would take, whatever its state or credit."""
+        """Whether its selector matches the entry, whatever the entry's state or its own credit."""
         return self.keys is None or entry.message.key in self.keys
 
     def take_credit(self) -> bool:
@@ -400,27 +386,9 @@ class Consumer:
         return False
 
     def restore_credit(self) -> None:
-        """Give back what an attempt paid that acquired nothing (ES-6)."""
+        """Restore what an attempt paid that acquired nothing (ES-6)."""
         if self.credit is not None:
             self.credit.add(1)
-
-    def _on_pointer(self, change: Change[Pointer]) -> None:
-        self.queue.host.record(
-            "ptr_cas",
-            sub=self.name,
-            how=change.op,
-            old=change.old.plain(),
-            new=change.new.plain(),
-            cause=change.new.cause,
-            ok=change.ok,
-        )
-
-    def _on_wants(self, change: Change[bool]) -> None:
-        self.queue.host.record("wants", sub=self.name, value=change.new)
-
-    def _on_credit(self, change: Change[int]) -> None:
-        if change.ok:
-            self.queue.host.record("credit", sub=self.name, delta=change.new - change.old)
 
 
 class ListEntry(Node):
@@ -431,48 +399,41 @@ class ListEntry(Node):
     def __init__(self, host: Host, list_name: str, consumer: Consumer) -> None:
         super().__init__(host, list_name)
         self.consumer = consumer
-        self.marked = host.cell(False, f"{list_name}.marked", self._on_marked)
+        self.marked = host.cell(False, f"{list_name}.marked", kind="marked", owner=self)
 
-    def gone(self) -> bool:
+    def deleted(self) -> bool:
         return self.marked.get()
 
-    def label(self) -> str:
-        return f"{self.consumer.name}@{super().label()}"
-
-    def _on_marked(self, change: Change[bool]) -> None:
-        self.host.record("mark", list=self.list_name, node=self.label(), place=list(self.place()))
+    def __repr__(self) -> str:
+        return f"{self.consumer.name}@{super().__repr__()}"
 
 
 class ConsumerList(NodeList[ListEntry]):
-    """A list of consumers: append and delete cost O(1), and its size is known without walking it."""
+    """A list of consumers: append and delete cost O(1), and its size is known without iterating."""
 
     def __init__(self, host: Host, name: str) -> None:
         super().__init__(host, name)
-        self.size = host.cell(0, f"{name}.size", self._on_size)
+        self.size = host.cell(0, f"{name}.size", kind="size", owner=self)
 
     def add(self, entry: ListEntry) -> None:
+        """Append a membership."""
         self.size.add(1)
         self.append(entry)
 
     def delete(self, entry: ListEntry) -> None:
+        """End a membership."""
         entry.marked.set(True)
         self.size.add(-1)
 
     def consumers(self) -> Iterator[Consumer]:
-        """Everybody who is in the list from the first step of the iteration to its last, and perhaps others."""
-        for entry in self:
+        """Every consumer that is in the list from the iteration's first step to its last, and perhaps others."""
+        for entry in self.members():
             yield entry.consumer
 
-    def walk(self) -> Iterator[Consumer]:
-        """The same, on record."""
-        self.host.record("walk", list=self.name, at="begin")
-        for entry in self:
-            self.host.record("walk", list=self.name, at="node", node=entry.label())
-            yield entry.consumer
-        self.host.record("walk", list=self.name, at="end")
-
-    def _on_size(self, change: Change[int]) -> None:
-        self.host.record("size", list=self.name, value=change.new)
+    @operation
+    def members(self) -> Iterator[ListEntry]:
+        """The memberships that have not ended."""
+        return iter(self)
 
 
 class QueueMisuse(Exception):
@@ -485,7 +446,7 @@ class QueueMisuse(Exception):
 
 
 class Queue:
-    """Entries, consumers, and everything that makes an entry available, taken or gone.
+    """Entries, consumers, and everything that makes an entry available, acquired or deleted.
 
     What is done when an entry becomes available is left open: `PushQueue` delivers, `PullQueue` wakes.
     """
@@ -503,28 +464,18 @@ class Queue:
         self.depth = host.cell(0, f"{name}.depth")
         self.all = ConsumerList(host, f"{name}.All")
         self.exclusive: Cell[Consumer | None] = host.cell(None, f"{name}.exclusive")
-        self._groups: Cell[Mapping[str, tuple[str, int]]] = host.cell({}, f"{name}.groups")
+        self.groups: Cell[Mapping[str, tuple[str, int]]] = host.cell({}, f"{name}.groups")
+        """Group -> (the consumer that owns it, how many of its messages that has acquired)."""
         host.record("queue", q=name, levels=levels, kind=self.kind)
 
     # ---- publishing
 
+    @operation
     def enqueue(self, message: Message) -> QueueEntry:
-        """Give the message its place, then find somebody for it.
+        """Give the message its place, then find a consumer for it.
 
         Everything that decides who may have it is set before it is linked: from then on it is public.
         """
-        self.host.record(
-            "enqueue",
-            ph="invoke",
-            q=self.name,
-            m=message.id,
-            prio=message.priority,
-            key=message.key,
-            group=message.group,
-            immediate=message.immediate,
-            not_before=message.not_before,
-            expires=message.expires,
-        )
         self.depth.add(1)
         entry = self.entries.add(message, DELAYED if message.not_before else AVAILABLE)
         if not message.not_before:
@@ -533,56 +484,52 @@ class Queue:
             self._arrived(entry)
         if message.immediate:
             self.undelivered(entry)
-        self.host.record("enqueue", ph="ok", m=message.id, place=list(entry.place()))
         return entry
 
     def undelivered(self, entry: QueueEntry) -> None:
-        """An immediate message was delivered by now, or nobody gets it.
+        """Discard an immediate message unless it was delivered by now.
 
         One compare-and-set decides, because a delivery on another thread may be taking it at this moment;
         the article "Strict Ordering" has a check and then a dequeue here, and doubts it.
-        It starts from the AVAILABLE in which the entry was born: one that was delivered and given back
+        It starts from the AVAILABLE in which the entry was made: one that was delivered and released
         is RETURNED, and an ordinary message from then on.
         """
         if entry.change(AVAILABLE, DEQUEUED):
             self._dispose(entry)
 
-    # ---- what a holder does
+    # ---- what a consumer does with an entry that it acquired
 
+    @operation
     def release(self, entry: QueueEntry, consumer: Consumer) -> bool:
-        """Give back an entry that `consumer` holds. It is where it was; False if it was not his to give."""
-        self.host.record("release", ph="invoke", m=entry.message.id, sub=consumer.name)
+        """Make an entry that `consumer` acquired available again, in its place; False if it has not acquired it."""
         ok = entry.change(consumer.acquired, RETURNED)
         if ok:
             if self._leave_group(entry, consumer):
                 self._announce_group(entry.message.group)
             else:
                 self._announce(entry)
-        self.host.record("release", ph="ok", m=entry.message.id, sub=consumer.name, done=ok)
         return ok
 
+    @operation
     def dequeue(self, entry: QueueEntry, consumer: Consumer) -> bool:
-        """The holder is done with it: it is gone for good; False if it was not his."""
-        self.host.record("dequeue", ph="invoke", m=entry.message.id, sub=consumer.name)
+        """Delete an entry that `consumer` acquired and is done with; False if it has not acquired it."""
         ok = entry.change(consumer.acquired, DEQUEUED)
         if ok:
             self._dispose(entry)
             if self._leave_group(entry, consumer):
                 self._announce_group(entry.message.group)
-        self.host.record("dequeue", ph="ok", m=entry.message.id, sub=consumer.name, done=ok)
         return ok
 
     # ---- time
 
+    @operation
     def check_message_status(self) -> None:
         """Housekeeping, on any thread: make available what was delayed until now, discard what expired."""
-        self.host.record("check_status", ph="invoke")
         for entry in self.entries:
             if self.host.now() >= entry.message.not_before and entry.change(DELAYED, AVAILABLE):
                 self._announce(entry)
             elif self._expired(entry) and entry.change_available(DEQUEUED):
                 self._dispose(entry)
-        self.host.record("check_status", ph="ok")
 
     def _expired(self, entry: QueueEntry) -> bool:
         return entry.message.expires != 0 and self.host.now() > entry.message.expires
@@ -596,7 +543,7 @@ class Queue:
     def next_available(self, consumer: Consumer) -> Pointer | None:
         """The pointer at the first entry that `consumer` wants, advanced to it; None if there is none.
 
-        Any thread may ask on behalf of any consumer.
+        Any thread may call it for any consumer.
         """
         while True:
             pointer = consumer.pointer.get()
@@ -608,7 +555,7 @@ class Queue:
             consumer.pointer.compare_and_set(pointer, Pointer(following, "advance"))
 
     def _wanted(self, consumer: Consumer, node: Node) -> bool:
-        """Whether `consumer` would take it now: there, not expired, selected, its group not somebody else's."""
+        """Whether `consumer` could acquire it now: available, not expired, selected, its group not another's."""
         return (
             isinstance(node, QueueEntry)
             and node.available()
@@ -635,45 +582,45 @@ class Queue:
         self._returned(entry)
 
     def _arrived(self, entry: QueueEntry) -> None:
-        """A new entry is available: see to it that somebody takes it or will look."""
+        """A new entry is available: deliver it, or see to it that a consumer will check."""
         raise NotImplementedError
 
     def _returned(self, entry: QueueEntry) -> None:
-        """An old entry is available again: see to it that somebody will look."""
+        """An old entry is available again: see to it that a consumer will check."""
         raise NotImplementedError
 
-    # ---- taking
+    # ---- acquiring
 
     def attempt(
         self, consumer: Consumer, path: str, only: QueueEntry | None = None
     ) -> QueueEntry | None:
         """Take the next entry for `consumer` (only if it is `only`, when that is given), or None.
 
-        Credit is paid before the entry is acquired and given back if somebody else was faster.
+        Credit is paid before the entry is acquired and restored if another consumer was faster.
+        `path` names the way that led here.
         """
         while True:
-            self.host.record("attempt", ph="invoke", sub=consumer.name, path=path)
-            taken = None
-            pointer = self.next_available(consumer)
-            blocked = (
-                pointer is None
-                or (only is not None and pointer.entry is not only)
-                or not self._may_take(consumer, pointer.entry)
-                or not consumer.take_credit()
-            )
-            if pointer is not None and not blocked:
-                taken = self._take(consumer, pointer)
-            self.host.record(
-                "attempt",
-                ph="ok",
-                sub=consumer.name,
-                path=path,
-                m=taken.message.id if taken else "",
-            )
-            if blocked or taken is not None:
-                return taken
+            entry, paid = self._attempt_once(consumer, path, only)
+            if entry is not None or not paid:
+                return entry
             consumer.restore_credit()
 
+    @operation
+    def _attempt_once(
+        self, consumer: Consumer, path: str, only: QueueEntry | None
+    ) -> tuple[QueueEntry | None, bool]:
+        """The entry that was taken, and whether credit was paid."""
+        pointer = self.next_available(consumer)
+        if (
+            pointer is None
+            or (only is not None and pointer.entry is not only)
+            or not self._may_take(consumer, pointer.entry)
+            or not consumer.take_credit()
+        ):
+            return None, False
+        return self._take(consumer, pointer), True
+
+    @operation
     def _take(self, consumer: Consumer, pointer: Pointer) -> QueueEntry | None:
         entry = pointer.entry
         assert isinstance(entry, QueueEntry)
@@ -686,27 +633,25 @@ class Queue:
                 return None
         elif not consumer.pointer.compare_and_set(pointer, Pointer(entry, "browse", passed=True)):
             return None
-        said = "deliver" if consumer.acquires else "browse"
-        self.host.record(said, m=entry.message.id, sub=consumer.name)
         return entry
 
     def _may_take(self, consumer: Consumer, entry: Node) -> bool:
         return True
 
-    # ---- groups: owned by one consumer while it holds any of their messages
+    # ---- groups: owned by one consumer while it has acquired any of their messages
 
     def _group_allows(self, group: str, consumer: Consumer) -> bool:
-        return not group or self._groups.get().get(group, (consumer.name, 0))[0] == consumer.name
+        return not group or self.groups.get().get(group, (consumer.name, 0))[0] == consumer.name
 
     def _join_group(self, entry: QueueEntry, consumer: Consumer) -> bool:
         """Own the group before touching the entry: of two consumers that want two of its messages one gets none."""
         group = entry.message.group
         while group:
-            groups = self._groups.get()
-            owner, held = groups.get(group, (consumer.name, 0))
+            groups = self.groups.get()
+            owner, count = groups.get(group, (consumer.name, 0))
             if owner != consumer.name:
                 return False
-            if self._groups.compare_and_set(groups, {**groups, group: (owner, held + 1)}):
+            if self.groups.compare_and_set(groups, {**groups, group: (owner, count + 1)}):
                 break
         return True
 
@@ -714,17 +659,17 @@ class Queue:
         """One message of the group fewer; True if that set the group free."""
         group = entry.message.group
         while group:
-            groups = self._groups.get()
-            held = groups[group][1] - 1
+            groups = self.groups.get()
+            count = groups[group][1] - 1
             rest = {g: owned for g, owned in groups.items() if g != group}
-            if held:
-                rest[group] = (consumer.name, held)
-            if self._groups.compare_and_set(groups, rest):
-                return not held
+            if count:
+                rest[group] = (consumer.name, count)
+            if self.groups.compare_and_set(groups, rest):
+                return not count
         return False
 
     def _announce_group(self, group: str) -> None:
-        """What others had to pass over is for them again."""
+        """What other consumers had to pass over is available to them again."""
         for entry in self.entries:
             if entry.message.group == group and entry.available():
                 self._announce(entry)
@@ -749,26 +694,30 @@ class Queue:
         others = list(self.all)
         if self.exclusive.get() is not None or (exclusive and others):
             raise QueueMisuse(f"queue {self.name} has a consumer, and one of the two is exclusive")
-        consumer = Consumer(self, name, target, acquires, priority, keys, credit)
-        self.host.record(
-            "consumer",
-            q=self.name,
-            sub=name,
-            acquires=acquires,
-            cprio=priority,
-            keys=None if keys is None else sorted(keys),
-            credit=credit,
-            exclusive=exclusive,
-        )
-        if exclusive:
-            self.exclusive.set(consumer)
-        self.all.add(consumer.in_all)
+        consumer = self._join(name, target, acquires, priority, keys, credit, exclusive)
         self._registered(consumer)
         return consumer
 
+    @operation
+    def _join(
+        self,
+        name: str,
+        target: Target,
+        acquires: bool,
+        priority: int,
+        keys: frozenset[str] | None,
+        credit: int | None,
+        exclusive: bool,
+    ) -> Consumer:
+        consumer = Consumer(self, name, target, acquires, priority, keys, credit)
+        if exclusive:
+            self.exclusive.set(consumer)
+        self.all.add(consumer.in_all)
+        return consumer
+
+    @operation
     def close(self, consumer: Consumer) -> None:
-        """The consumer leaves. What it holds goes back to its place, for the others."""
-        self.host.record("close", ph="invoke", sub=consumer.name)
+        """Remove the consumer. What it acquired goes back to its place, for the others."""
         self._unregister(consumer)
         self.all.delete(consumer.in_all)
         if self.exclusive.get() is consumer:
@@ -776,17 +725,16 @@ class Queue:
         for entry in self.entries:
             if entry.state.get() is consumer.acquired:
                 self.release(entry, consumer)
-        self.host.record("close", ph="ok", sub=consumer.name)
 
+    @operation
     def grant(self, consumer: Consumer, messages: int) -> None:
         """The client allows `messages` more."""
-        self.host.record("grant", sub=consumer.name, messages=messages)
         if consumer.credit is not None:
             consumer.credit.add(messages)
         self.set_notify_work_desired(consumer, True)
 
     def set_notify_work_desired(self, consumer: Consumer, desired: bool) -> None:
-        """The consumer says whether it wants messages at present (flow control, credit, back-pressure)."""
+        """Set whether the consumer wants messages at present (flow control, credit, back-pressure)."""
         raise NotImplementedError
 
     def _registered(self, consumer: Consumer) -> None:
@@ -794,30 +742,6 @@ class Queue:
 
     def _unregister(self, consumer: Consumer) -> None:
         raise NotImplementedError
-
-    # ---- looking at it from outside, when nothing moves
-
-    def snapshot(self) -> dict[str, object]:
-        """The whole state as plain data, for the checks at quiescence."""
-        there = [(entry, entry.state.get()) for entry in self.entries]
-        return {
-            "q": self.name,
-            "entries": [
-                [entry.message.id, list(entry.place()), state.name, state.holder]
-                for entry, state in there
-            ],
-            "depth": self.depth.get(),
-            "groups": {g: owner for g, (owner, _) in self._groups.get().items()},
-            "lists": {self.all.name: [[c.name for c in self.all.consumers()], self.all.size.get()]},
-            "consumers": {
-                c.name: {
-                    "pointer": c.pointer.get().plain(),
-                    "credit": None if c.credit is None else c.credit.get(),
-                    "wants_work": c.wants_work.get(),
-                }
-                for c in self.all.consumers()
-            },
-        }
 
 
 # --------------------------------------------------------------------------------------------------
@@ -828,8 +752,7 @@ class Queue:
 class PushQueue(Queue):
     """The publisher delivers what it enqueued if it can; otherwise a job does, later, on another thread.
 
-    `submit` hands a job to whoever runs jobs. Credit that comes back, interest regained and released entries
-    start the job too.
+    `submit` hands a job to an executor. Restored credit, regained interest and released entries start the job too.
     """
 
     kind = "push"
@@ -843,7 +766,7 @@ class PushQueue(Queue):
     ) -> None:
         super().__init__(host, name, levels)
         self._submit = submit
-        self._job_pending = host.cell(False, f"{name}.job_pending", self._on_job_pending)
+        self._job_pending = host.cell(False, f"{name}.job_pending", kind="job pending", owner=self)
         self._last_delivered: Cell[Node] = host.cell(self.all.head, f"{name}.last_delivered")
 
     def _arrived(self, entry: QueueEntry) -> None:
@@ -888,14 +811,10 @@ class PushQueue(Queue):
             self._submit(self._job)
 
     def _job(self) -> None:
-        self._job_pending.set(False)  # rule 6: clear the flag, then look
+        self._job_pending.set(False)  # rule 6: clear the flag, then check
         for consumer in self.all.consumers():
             while self._deliver_to(consumer, "job"):
                 pass
-
-    def _on_job_pending(self, change: Change[bool]) -> None:
-        if change.ok:
-            self.host.record("job", at="submit" if change.new else "begin")
 
     def set_notify_work_desired(self, consumer: Consumer, desired: bool) -> None:
         consumer.wants_work.set(desired)
@@ -928,23 +847,28 @@ class QueueConsumerManager:
         self.non_acquiring = ConsumerList(host, f"{name}.{NON_ACQUIRING}")
         self.not_interested = ConsumerList(host, f"{name}.{NOT_INTERESTED}")
         self.notified = ConsumerList(host, f"{name}.{NOTIFIED}")
-        self._interested: Cell[tuple[tuple[int, ConsumerList], ...]] = host.cell(
+        self.by_priority: Cell[tuple[tuple[int, ConsumerList], ...]] = host.cell(
             (), f"{name}.{INTERESTED}"
         )
+        """The lists of the Interested, each with its consumers' priority, highest first."""
 
     def interested(self) -> Iterator[Consumer]:
         """The Interested, those of higher priority first, those who have waited longer first among equals."""
-        for _, members in self._interested.get():
-            yield from members.walk()
+        for _, members in self.by_priority.get():
+            yield from members.consumers()
 
     def set_interest(self, consumer: Consumer, desired: bool) -> bool:
+        """Move a consumer that wants messages, or no longer does; False if it is not where the move begins."""
         wanting = INTERESTED if consumer.acquires else NON_ACQUIRING
         if desired:
             return self._move(consumer, (REMOVED, NOT_INTERESTED), wanting)
         return self._move(consumer, (REMOVED, wanting, NOTIFIED), NOT_INTERESTED)
 
     def set_notified(self, consumer: Consumer, notified: bool) -> bool:
-        """A browser is never in Notified: it may be woken at any time it wants to be."""
+        """Move a consumer to or from Notified; False if it is not where the move begins.
+
+        A browser is never in Notified: it may be woken at any time it wants to be.
+        """
         if not consumer.acquires:
             return True
         if notified:
@@ -952,6 +876,7 @@ class QueueConsumerManager:
         return self._move(consumer, (NOTIFIED,), INTERESTED)
 
     def remove(self, consumer: Consumer) -> None:
+        """Take a consumer out of its list for good."""
         self._move(consumer, (NON_ACQUIRING, NOT_INTERESTED, INTERESTED, NOTIFIED), REMOVED)
 
     def _move(self, consumer: Consumer, origins: tuple[str, ...], to: str) -> bool:
@@ -979,22 +904,14 @@ class QueueConsumerManager:
                 NOTIFIED: self.notified,
             }[name]
         while True:
-            pairs = self._interested.get()
+            pairs = self.by_priority.get()
             for at, members in pairs:
                 if at == priority:
                     return members
             pair = (priority, ConsumerList(self.host, f"{self.name}.{INTERESTED}.{priority}"))
-            self._interested.compare_and_set(
+            self.by_priority.compare_and_set(
                 pairs, tuple(sorted((*pairs, pair), key=lambda p: -p[0]))
             )
-
-    def lists(self) -> list[ConsumerList]:
-        return [
-            self.non_acquiring,
-            self.not_interested,
-            self.notified,
-            *(members for _, members in self._interested.get()),
-        ]
 
 
 class PullQueue(Queue):
@@ -1008,7 +925,7 @@ class PullQueue(Queue):
 
     def _arrived(self, entry: QueueEntry) -> None:
         """Wake every browser that wants it and one consumer that will take it."""
-        for consumer in self.manager.non_acquiring.walk():
+        for consumer in self.manager.non_acquiring.consumers():
             if consumer.has_interest(entry):
                 self._notify(consumer)
         for consumer in self.manager.interested():
@@ -1020,7 +937,7 @@ class PullQueue(Queue):
     _returned = _arrived
 
     def _notify(self, consumer: Consumer) -> bool:
-        """Wake `consumer` if there is something that it could take; say whether that was done."""
+        """Wake `consumer` if there is an entry that it could take; return whether that was done."""
         pointer = self.next_available(consumer)
         if pointer is None or not self._may_take(consumer, pointer.entry):
             return False
@@ -1031,7 +948,7 @@ class PullQueue(Queue):
         return True
 
     def _notify_other(self, consumer: Consumer) -> None:
-        """Rule 7: somebody else, if anybody, has to look now."""
+        """Rule 7: another consumer, if there is one, has to check now."""
         for other in self.manager.interested():
             if other is not consumer and self._notify(other):
                 return
@@ -1046,13 +963,13 @@ class PullQueue(Queue):
             for other in self.all.consumers()
         )
 
+    @operation
     def deliver_single_message(self, consumer: Consumer) -> QueueEntry | None:
-        """Called by a consumer that was woken, on its own thread: the next entry for it, or None.
+        """Take the next entry for a consumer that was woken, or None. Called on the consumer's own thread.
 
         While it gets entries it stays in Notified, and must call again.
         """
-        self.host.record("pull", ph="invoke", sub=consumer.name)
-        self.manager.set_notified(consumer, False)  # rule 6: be seen to rest, then look
+        self.manager.set_notified(consumer, False)  # rule 6: be seen to wait, then check
         entry = None
         if consumer.wants_work.get():
             entry = self.attempt(consumer, "pull")
@@ -1063,21 +980,17 @@ class PullQueue(Queue):
                     self.set_notify_work_desired(consumer, False)
             elif consumer.acquires:
                 self._notify_other(consumer)
-        self.host.record(
-            "pull", ph="ok", sub=consumer.name, m=entry.message.id if entry is not None else ""
-        )
         return entry
 
+    @operation
     def set_notify_work_desired(self, consumer: Consumer, desired: bool) -> None:
-        # The flag first: whoever is woken below must not be held back by a wish that is over.
-        self.host.record("work_desired", ph="invoke", sub=consumer.name, desired=desired)
+        # The flag first: a consumer woken below must not be held back by an interest that is over.
         consumer.wants_work.set(desired)
         if self.manager.set_interest(consumer, desired):
             if desired:
                 self._notify(consumer)
             elif consumer.acquires:
                 self._notify_other(consumer)
-        self.host.record("work_desired", ph="ok", sub=consumer.name)
 
     def _registered(self, consumer: Consumer) -> None:
         self.set_notify_work_desired(consumer, consumer.wants_work.get())
@@ -1085,144 +998,3 @@ class PullQueue(Queue):
     def _unregister(self, consumer: Consumer) -> None:
         self.set_notify_work_desired(consumer, False)
         self.manager.remove(consumer)
-
-    def snapshot(self) -> dict[str, object]:
-        whole = super().snapshot()
-        lists = {m.name: [[c.name for c in m.walk()], m.size.get()] for m in self.manager.lists()}
-        return {**whole, "lists": {**whole["lists"], **lists}}  # type: ignore[dict-item]  # a dict, made above
-
-
-# --------------------------------------------------------------------------------------------------
-# The hand-over: from the thread that enqueues to the thread that sends
-# --------------------------------------------------------------------------------------------------
-
-W = TypeVar("W")
-
-
-class WorkSet(Generic[W]):
-    """Who has work to do, each at most once, oldest first. Taking removes *before* the work is looked at (rule 6)."""
-
-    def __init__(self, host: Host, name: str) -> None:
-        self._waiting: Cell[tuple[W, ...]] = host.cell((), name)
-
-    def add(self, item: W) -> bool:
-        """False if it was waiting already: then whoever added it sees to the rest."""
-        while True:
-            waiting = self._waiting.get()
-            if item in waiting:
-                return False
-            if self._waiting.compare_and_set(waiting, (*waiting, item)):
-                return True
-
-    def take(self) -> W | None:
-        while True:
-            waiting = self._waiting.get()
-            if not waiting:
-                return None
-            if self._waiting.compare_and_set(waiting, waiting[1:]):
-                return waiting[0]
-
-    def empty(self) -> bool:
-        return not self._waiting.get()
-
-
-class ConsumerTarget:
-    """The broker's side of a consuming client: consumers on one or more queues, served in turn."""
-
-    def __init__(self, session: Session, name: str) -> None:
-        self.session = session
-        self.name = name
-        self.consumers: list[Consumer] = []
-        self._turn = 0  # touched only by the connection's IO thread
-        self.sent: list[QueueEntry] = []  # likewise: the IO buffer
-
-    def notify_work(self, consumer: Consumer) -> None:
-        """Steps 3 and 4: the consumer tells its target, the target its session."""
-        self.session.notify_work(self)
-
-    def send(self, consumer: Consumer, entry: QueueEntry) -> None:
-        """Step 12."""
-        self.sent.append(entry)
-
-    def process(self) -> bool:
-        """Steps 10 and 11: one message for one consumer, each asked at most once; False if there was none."""
-        for _ in self.consumers:
-            consumer = self.consumers[self._turn % len(self.consumers)]
-            self._turn += 1
-            queue = consumer.queue
-            assert isinstance(queue, PullQueue)
-            if queue.deliver_single_message(consumer) is not None:
-                return True
-        return False
-
-
-class Session:
-    """One conversation on a connection, with its targets."""
-
-    def __init__(self, connection: Connection, name: str) -> None:
-        self.connection = connection
-        self._targets: WorkSet[ConsumerTarget] = WorkSet(connection.host, f"{name}.targets")
-
-    def notify_work(self, target: ConsumerTarget) -> None:
-        """Step 5."""
-        if self._targets.add(target):
-            self.connection.notify_work(self)
-
-    def process(self) -> bool:
-        """Step 9: one target; True if there is more to do."""
-        target = self._targets.take()
-        if target is not None and target.process():
-            self._targets.add(target)
-        return not self._targets.empty()
-
-
-class Connection:
-    """Runs on at most one IO thread at a time, and runs again after every notification."""
-
-    def __init__(self, scheduler: Scheduler, name: str) -> None:
-        self.host = scheduler.host
-        self.scheduler = scheduler
-        self.name = name
-        self._sessions: WorkSet[Session] = WorkSet(self.host, f"{name}.sessions")
-        self._scheduled = self.host.cell(False, f"{name}.scheduled")
-
-    def notify_work(self, session: Session) -> None:
-        """Step 6, the switch of threads."""
-        self.host.record("conn_notify", conn=self.name)
-        if self._sessions.add(session):
-            self._schedule()
-
-    def _schedule(self) -> None:
-        if self._scheduled.compare_and_set(False, True):
-            self.scheduler.submit(self)
-
-    def run(self) -> None:
-        """Step 8, on an IO thread."""
-        self.host.record("conn_run", conn=self.name, at="begin")
-        while (session := self._sessions.take()) is not None:
-            if session.process():
-                self._sessions.add(session)
-        self.host.record("conn_run", conn=self.name, at="end")
-        self._scheduled.set(False)  # rule 6 once more: from here on a notification schedules,
-        if not self._sessions.empty():  # and one that came before is seen here
-            self._schedule()
-
-
-class Scheduler:
-    """The pool of IO threads."""
-
-    def __init__(self, host: Host) -> None:
-        self.host = host
-        self._ready: WorkSet[Connection] = WorkSet(host, "scheduler.ready")
-        self._permits = host.semaphore(0, "scheduler.permits")
-
-    def submit(self, connection: Connection) -> None:
-        self._ready.add(connection)
-        self._permits.release()
-
-    def run_one(self) -> None:
-        """Step 7: wait for a connection with work and serve it. An IO thread does this for ever."""
-        self._permits.acquire()
-        connection = self._ready.take()
-        if connection is not None:
-            connection.run()

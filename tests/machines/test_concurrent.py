@@ -3,7 +3,6 @@
 import pytest
 from hypothesis import HealthCheck, Phase, core, given, settings
 
-import seriatim.queue as reference
 from seriatim_models.machines.queue import concurrent
 from seriatim_models.machines.queue.generated_programs import Plan, Taker, Told, plans
 from seriatim_models.machines.queue.regression_seeds import CORNERS
@@ -40,14 +39,14 @@ IMMEDIATE_GIVEN_BACK = Plan(
 @QUICK
 @given(plan=plans())
 def test_reference_passes(plan: Plan) -> None:
-    result = concurrent.run(plan, reference, executions=20)
+    result = concurrent.run(plan, executions=20)
     assert result.executions > 0
     assert result.counterexample is None, concurrent.report(plan, result, 0)
 
 
 @pytest.mark.parametrize("plan", CORNERS.values(), ids=CORNERS)
 def test_reference_passes_in_corners(plan: Plan) -> None:
-    result = concurrent.run(plan, reference, executions=300)
+    result = concurrent.run(plan, executions=300)
     assert result.counterexample is None, concurrent.report(plan, result, 0)
 
 
@@ -95,7 +94,7 @@ def test_wrong_hand_over_is_caught(mutant: str) -> None:
 
 
 def test_an_immediate_message_given_back_at_once_is_not_discarded() -> None:
-    result = concurrent.run(IMMEDIATE_GIVEN_BACK, reference, executions=3000)
+    result = concurrent.run(IMMEDIATE_GIVEN_BACK, executions=3000)
     assert result.verdict == "ok", result.why
 
 

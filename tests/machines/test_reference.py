@@ -5,9 +5,11 @@ from __future__ import annotations
 import pytest
 
 import seriatim.queue as reference
+from seriatim import handover
 from seriatim.host import Cell, Threads
 from seriatim_models.explorer import World, explore
-from seriatim_models.machines.queue.single_threaded_host import Calm
+from seriatim_models.machines.queue.single_threaded_host import SingleThreadedHost
+from seriatim_models.recording.queue import recorded
 
 
 class Steps(Threads):
@@ -17,7 +19,7 @@ class Steps(Threads):
         super().__init__()
         self.taken: list[str] = []
 
-    def cell(self, value, name="", watch=None):  # type: ignore[no-untyped-def]
+    def cell(self, value, name="", watch=None, *, kind="", owner=None):  # type: ignore[no-untyped-def]
         return _Counted(super().cell(value, name, watch), name, self.taken)
 
 
@@ -71,7 +73,7 @@ def test_ql4_an_append_that_nobody_disturbs_takes_three_steps() -> None:
 
 def test_ql4_an_append_finishes_one_that_stopped_half_way() -> None:
     """No append waits for another: the thread that linked the first node was never heard of again."""
-    host = Calm()
+    host = SingleThreadedHost()
     entries = reference.OrderedQueueEntryList(host, "list")
     stopped = reference.QueueEntry(
         host, "list", 0, reference.Message("stopped"), reference.AVAILABLE
@@ -82,7 +84,7 @@ def test_ql4_an_append_finishes_one_that_stopped_half_way() -> None:
 
 
 def test_sp1_an_arrival_behind_everything_moves_no_pointer() -> None:
-    host = Calm()
+    host = SingleThreadedHost()
     queue = reference.PullQueue(host)
     consumer = queue.subscribe("A", Client())
     before = consumer.pointer.get()
@@ -92,8 +94,8 @@ def test_sp1_an_arrival_behind_everything_moves_no_pointer() -> None:
 
 
 def test_sp1_a_group_set_free_is_announced_and_nothing_else() -> None:
-    host = Calm()
-    queue = reference.PullQueue(host)
+    host = SingleThreadedHost()
+    queue = reference.PullQueue(recorded(host))
     holder = queue.subscribe("A", Client())
     for id, group in (("g1", "g"), ("g2", "g"), ("g3", "g"), ("other", "")):
         queue.enqueue(reference.Message(id, group=group))
@@ -111,10 +113,10 @@ def test_sp1_a_group_set_free_is_announced_and_nothing_else() -> None:
 def test_what_is_delivered_is_sent_once() -> None:
     jobs: list[object] = []
     push, pull = Client(), Client()
-    reference.PushQueue(Calm(), jobs.append).subscribe("A", push).queue.enqueue(
+    reference.PushQueue(SingleThreadedHost(), jobs.append).subscribe("A", push).queue.enqueue(
         reference.Message("m")
     )
-    queue = reference.PullQueue(Calm())
+    queue = reference.PullQueue(SingleThreadedHost())
     consumer = queue.subscribe("A", pull)
     queue.enqueue(reference.Message("m"))
     assert pull.woken == 1
@@ -124,7 +126,7 @@ def test_what_is_delivered_is_sent_once() -> None:
 
 def test_im3_one_job_is_pending_however_often_it_is_asked_for() -> None:
     jobs: list[object] = []
-    queue = reference.PushQueue(Calm(), jobs.append)
+    queue = reference.PushQueue(SingleThreadedHost(), jobs.append)
     for _ in range(3):
         queue.deliver_async()
     assert len(jobs) == 1
@@ -133,13 +135,13 @@ def test_im3_one_job_is_pending_however_often_it_is_asked_for() -> None:
 # ---- the hand-over, step by step
 
 
-def handover(
+def connected(
     host: object,
-) -> tuple[reference.Scheduler, reference.ConsumerTarget, reference.PullQueue]:
+) -> tuple[handover.Scheduler, handover.ConsumerTarget, reference.PullQueue]:
     """One connection with one session and one target, which consumes from one queue."""
-    scheduler = reference.Scheduler(host)  # type: ignore[arg-type]  # a world's host is one
-    session = reference.Session(reference.Connection(scheduler, "conn"), "session")
-    target = reference.ConsumerTarget(session, "target")
+    scheduler = handover.Scheduler(host)  # type: ignore[arg-type]  # a world's host is one
+    session = handover.Session(handover.Connection(scheduler, "conn"), "session")
+    target = handover.ConsumerTarget(session, "target")
     queue = reference.PullQueue(scheduler.host, "q")
     target.consumers = [queue.subscribe("A", target)]
     return scheduler, target, queue
@@ -149,7 +151,7 @@ def test_one_run_sends_all_there_is_and_each_later_message_brings_another_run() 
     """A target that found a message is asked again: its consumer stays in Notified and is not woken meanwhile."""
 
     def program(world: World) -> None:
-        scheduler, target, queue = handover(world.host)
+        scheduler, target, queue = connected(world.host)
 
         def life() -> None:
             queue.enqueue(reference.Message("m1"))
@@ -168,7 +170,7 @@ def test_one_run_sends_all_there_is_and_each_later_message_brings_another_run() 
 
 def test_an_io_thread_waits_until_there_is_a_connection_to_serve() -> None:
     def program(world: World) -> None:
-        scheduler = handover(world.host)[0]
+        scheduler = connected(world.host)[0]
         served = 0
 
         def io_thread() -> None:

@@ -12,6 +12,7 @@ from seriatim_models.machines.queue.threads import ThreadStage
 from seriatim_models.properties import PROPERTIES, WHITEBOX, Verdict
 from seriatim_models.properties.base import AnyProperty, audit
 from seriatim_models.properties.whitebox.judging import judge
+from seriatim_models.recording.queue import snapshot
 
 from .whitebox_histories import histories, numbered
 
@@ -62,7 +63,7 @@ def test_a_browser_need_not_be_woken_for_what_had_expired_when_it_came() -> None
     stage.pass_time(2)
     for id, expires in (("late", 1), ("good", 0)):
         queue.enqueue(reference.Message(id, expires=expires))
-    stage.record("snapshot", **queue.snapshot())
+    stage.record("snapshot", **snapshot(queue))
     events = stage.history()
     assert [e.ev for e in events].count("notify") == 1
     (found,) = audit(events, [PROPERTIES["WK-2"]])

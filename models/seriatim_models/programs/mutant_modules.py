@@ -19,7 +19,7 @@ from types import CodeType, ModuleType
 from seriatim_models.programs.base import Mutant
 
 SYSTEMS = {
-    "queue": ("queue",),
+    "queue": ("queue", "handover"),
     "client": ("workpool", "broker", "client"),
     "log": ("log",),
     "fair": ("fair",),

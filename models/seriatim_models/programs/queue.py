@@ -556,7 +556,7 @@ def consumer_list(scene: PullScene) -> None:
                 members.delete(entry)
 
     def look() -> None:
-        for _ in members.walk():
+        for _ in members.consumers():
             pass
 
     scene.spawn(lambda: members.add(arriving), name="append")
@@ -579,7 +579,7 @@ def consumer_list_middle(scene: PullScene) -> None:
         members.add(entry)
 
     def look() -> None:
-        for _ in members.walk():
+        for _ in members.consumers():
             pass
 
     scene.spawn(lambda: members.add(arriving), name="append")

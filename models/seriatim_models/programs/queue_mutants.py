@@ -28,13 +28,13 @@ mutant(
         """        if entry.change(AVAILABLE, DEQUEUED):
             self._dispose(entry)
 
-    # ---- what a holder does
+    # ---- what a consumer does with an entry that it acquired
 """,
         """        if entry.available():
             entry.state.set(DEQUEUED)
             self._dispose(entry)
 
-    # ---- what a holder does
+    # ---- what a consumer does with an entry that it acquired
 """,
     ),
     also=("IM-2",),
@@ -94,15 +94,15 @@ mutant(
     origin=f"{ORDERING}, setLastSeenEntry(node, newNode)",
     title="pointers are compared by the entry they stand at, so a rewind to that very entry goes unseen",
     edit=(
-        """    def plain(self) -> list[int]:
-        \"\"\"Its position""",
+        """    def __repr__(self) -> str:
+        return f"{'past'""",
         """    def __eq__(self, other: object) -> bool:
-        return isinstance(other, Pointer) and self.plain() == other.plain()
+        return (self.entry, self.passed) == (other.entry, other.passed)
 
     __hash__ = None
 
-    def plain(self) -> list[int]:
-        \"\"\"Its position""",
+    def __repr__(self) -> str:
+        return f"{'past'""",
     ),
 )
 
@@ -121,11 +121,28 @@ mutant(
 
 TWO_POINTERS = (
     (
-        """        self.credit = (
-            None if credit""",
-        """        self.released = host.cell(None, f"{name}.released")
-        self.credit = (
-            None if credit""",
+        """class Consumer:
+""",
+        """class EarlierOfTwo:
+    def __init__(self, consumer):
+        self.consumer = consumer
+
+    def get(self):
+        last, released = self.consumer.last.get(), self.consumer.released.get()
+        return min(last, released and Pointer(released, "released") or last,
+                   key=lambda p: (*p.entry.place(), p.passed))
+
+
+class Consumer:
+""",
+    ),
+    (
+        """        self.pointer = host.cell(start, f"{name}.pointer", kind="pointer", owner=self)
+""",
+        """        self.last = host.cell(start, f"{name}.pointer", kind="pointer", owner=self)
+        self.released = host.cell(None, f"{name}.released")
+        self.pointer = EarlierOfTwo(self)
+""",
     ),
     (
         """            pointer = consumer.pointer.get()
@@ -136,7 +153,7 @@ TWO_POINTERS = (
                 return None
             consumer.pointer.compare_and_set(pointer, Pointer(following, "advance"))
 """,
-        """            pointer = consumer.pointer.get()
+        """            pointer = consumer.last.get()
             released = consumer.released.get()
             if released is not None and pointer.entry.place() >= released.place():
                 following = released
@@ -144,7 +161,7 @@ TWO_POINTERS = (
                 following = self.entries.next(pointer.entry)
             if following is None or self._wanted(consumer, following):
                 return following and Pointer(following, "found")
-            if consumer.pointer.compare_and_set(pointer, Pointer(following, "advance", True)):
+            if consumer.last.compare_and_set(pointer, Pointer(following, "advance", True)):
                 consumer.released.compare_and_set(released, None)
 """,
     ),
@@ -167,22 +184,15 @@ TWO_POINTERS = (
         "    def _returned(self, entry: QueueEntry) -> None:\n        pass\n",
     ),
     (
-        """        self.host.record(said, m=entry.message.id, sub=consumer.name)
+        """        return self._take(consumer, pointer), True
 """,
-        """        self.host.record(said, m=entry.message.id, sub=consumer.name)
-        released = consumer.released.get()
-        consumer.pointer.set(Pointer(entry, "seen", True))
-        if released is entry:
-            consumer.released.compare_and_set(released, None)
-""",
-    ),
-    (
-        """                    "pointer": c.pointer.get().plain(),
-""",
-        """                    "pointer": min(
-                        c.pointer.get().plain(),
-                        [*r.place(), 0] if (r := c.released.get()) is not None else [1 << 30],
-                    ),
+        """        entry = self._take(consumer, pointer)
+        if entry is not None:
+            released = consumer.released.get()
+            consumer.last.set(Pointer(entry, "seen", True))
+            if released is entry:
+                consumer.released.compare_and_set(released, None)
+        return entry, True
 """,
     ),
 )
@@ -222,18 +232,24 @@ mutant(
     ),
     edits=(
         (
-            """        # The flag first: whoever is woken below must not be held back by a wish that is over.
-        self.host.record("work_desired", ph="invoke", sub=consumer.name, desired=desired)
+            """        # The flag first: a consumer woken below must not be held back by an interest that is over.
         consumer.wants_work.set(desired)
 """,
-            """        self.host.record("work_desired", ph="invoke", sub=consumer.name, desired=desired)
-""",
+            "",
         ),
         (
-            """        self.host.record("work_desired", ph="ok", sub=consumer.name)
+            """            if desired:
+                self._notify(consumer)
+            elif consumer.acquires:
+                self._notify_other(consumer)
+
 """,
-            """        consumer.wants_work.set(desired)
-        self.host.record("work_desired", ph="ok", sub=consumer.name)
+            """            if desired:
+                self._notify(consumer)
+            elif consumer.acquires:
+                self._notify_other(consumer)
+        consumer.wants_work.set(desired)
+
 """,
         ),
     ),
@@ -265,19 +281,19 @@ mutant(
     title="a consumer stays in Notified until it finds nothing, and only then goes back to Interested",
     edits=(
         (
-            "        self.manager.set_notified(consumer, False)  # rule 6: be seen to rest, then look\n",
+            "        self.manager.set_notified(consumer, False)  # rule 6: be seen to wait, then check\n",
             "",
         ),
         (
             """            elif consumer.acquires:
                 self._notify_other(consumer)
-        self.host.record(
-            "pull",""",
+        return entry
+""",
             """            else:
                 self.manager.set_notified(consumer, False)
                 self._notify_other(consumer)
-        self.host.record(
-            "pull",""",
+        return entry
+""",
         ),
     ),
 )
@@ -294,12 +310,12 @@ mutant(
     title="a node draws its number once, from a tail that may not be its predecessor in the end",
     edits=(
         (
-            """    def append(self, node: N) -> None:
-        while True:
+            """        while True:
+            tail = self._tail.get()
 """,
-            """    def append(self, node: N) -> None:
-        node.id = self._tail.get().id + 1
+            """        node.id = self._tail.get().id + 1
         while True:
+            tail = self._tail.get()
 """,
         ),
         ("            node.id = tail.id + 1\n", ""),
@@ -379,13 +395,16 @@ mutant(
     origin=ORDERING,
     title="the exclusive consumer is given the new entry without a look at what it has not had yet",
     edit=(
-        "            pointer = self.next_available(consumer)\n            blocked",
-        """            pointer = (
-                self.next_available(consumer)
-                if path != "shortcut"
-                else (Pointer(only, "shortcut") if self._wanted(consumer, only) else None)
-            )
-            blocked""",
+        """        pointer = self.next_available(consumer)
+        if (
+""",
+        """        pointer = (
+            self.next_available(consumer)
+            if path != "shortcut"
+            else (Pointer(only, "shortcut") if self._wanted(consumer, only) else None)
+        )
+        if (
+""",
     ),
 )
 
@@ -525,7 +544,7 @@ mutant(
     title="the job clears its flag after it has looked",
     edits=(
         (
-            """        self._job_pending.set(False)  # rule 6: clear the flag, then look
+            """        self._job_pending.set(False)  # rule 6: clear the flag, then check
 """,
             "",
         ),
@@ -680,8 +699,8 @@ mutant(
     origin=INTERACTIONS,
     title="of equals the one is woken who has waited least",
     edit=(
-        "            yield from members.walk()\n",
-        "            yield from reversed(list(members.walk()))\n",
+        "            yield from members.consumers()\n",
+        "            yield from reversed(list(members.consumers()))\n",
     ),
 )
 
@@ -723,10 +742,12 @@ mutant(
     origin="QPID-2900",
     title="the pointer is moved once the message is out, when the client may have given it back already",
     edit=(
-        """        self.host.record(said, m=entry.message.id, sub=consumer.name)
+        """        return self._take(consumer, pointer), True
 """,
-        """        self.host.record(said, m=entry.message.id, sub=consumer.name)
-        consumer.pointer.set(Pointer(entry, "seen", True))
+        """        entry = self._take(consumer, pointer)
+        if entry is not None:
+            consumer.pointer.set(Pointer(entry, "seen", True))
+        return entry, True
 """,
     ),
 )

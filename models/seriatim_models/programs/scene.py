@@ -1,6 +1,6 @@
 """The scenes of the programs over the queue: a queue, its consumers and publishers on threads, and the end.
 
-The types are those of `seriatim.queue`, the code is that of the module under test, which may be a mutant.
+The types are those of the reference, the code is that of the module under test, which may be a mutant.
 """
 
 from __future__ import annotations
@@ -10,8 +10,10 @@ from types import ModuleType
 from typing import TypedDict, Unpack
 
 import seriatim.queue as reference
+from seriatim import handover
 from seriatim_models.explorer import World
 from seriatim_models.programs.base import Scene
+from seriatim_models.recording.queue import recorded, snapshot
 
 
 class MessageFields(TypedDict, total=False):
@@ -56,7 +58,7 @@ class QueueScene(Scene):
 
     def __init__(self, world: World, lib: ModuleType) -> None:
         super().__init__(world, lib)
-        self.host = world.host
+        self.host = recorded(world.host)
         self.spawn = world.spawn
         self.queues: list[reference.Queue] = []
         self._now = 0
@@ -79,7 +81,7 @@ class QueueScene(Scene):
 
     def _end(self) -> None:
         for queue in self.queues:
-            self.host.record("snapshot", **queue.snapshot())
+            self.host.record("snapshot", **snapshot(queue))
 
 
 class SingleQueueScene(QueueScene):
@@ -229,9 +231,9 @@ class HandoverScene(QueueScene):
 
     def __init__(self, world: World, lib: ModuleType) -> None:
         super().__init__(world, lib)
-        self.scheduler: reference.Scheduler = lib.Scheduler(self.host)
+        self.scheduler: handover.Scheduler = lib.Scheduler(self.host)
         session = lib.Session(lib.Connection(self.scheduler, "conn"), "session")
-        self.target: reference.ConsumerTarget = lib.ConsumerTarget(session, "target")
+        self.target: handover.ConsumerTarget = lib.ConsumerTarget(session, "target")
         self.queues += [lib.PullQueue(self.host, name) for name in ("q1", "q2")]
 
     def io_threads(self, *names: str) -> None:

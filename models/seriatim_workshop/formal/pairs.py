@@ -10,12 +10,13 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-import seriatim.queue as reference
+from seriatim import handover
 from seriatim_models.explorer import World
 from seriatim_models.explorer.model.world import Record
 from seriatim_models.programs import MUTANTS, PROGRAMS
 from seriatim_models.programs.base import Mutant
 from seriatim_models.programs.check import runnable
+from seriatim_models.recording.queue import recorded
 
 Records = list[Record]
 
@@ -148,13 +149,13 @@ class Stub:
 
 def two_sessions(world: World) -> None:
     """Two threads notify, each its own session; one connection; two IO threads."""
-    scheduler = reference.Scheduler(world.host)
-    connection = reference.Connection(scheduler, "conn")
+    scheduler = handover.Scheduler(recorded(world.host))
+    connection = handover.Connection(scheduler, "conn")
     for number in range(2):
-        session = reference.Session(connection, f"session{number}")
+        session = handover.Session(connection, f"session{number}")
         target: Any = Stub(world)  # Any: it has all of a target that a session asks for
 
-        def notifier(session: reference.Session = session, target: Any = target) -> None:
+        def notifier(session: handover.Session = session, target: Any = target) -> None:
             session.notify_work(target)
 
         world.spawn(notifier, name=f"notifier{number}")

@@ -28,8 +28,7 @@ EQUIVALENT: dict[str, str] = {
     "client.Channel.__init__: 0 -> 1": ONLY_TOLD,
     "client.Channel._call: 1 -> 2": ONLY_TOLD,
     "queue.Consumer.take_credit: return False -> dropped": NOT_LOOKED_AT,
-    "queue.Queue.attempt: without `pointer is not None`: pointer is not None and (not blocked)": FOR_THE_TYPES,
-    "queue.Queue._group_allows: without `not group`: not group or self._groups.get().get(group, (consumer.name, 0": (
+    "queue.Queue._group_allows: without `not group`: not group or self.groups.get().get(group, (consumer.name, 0)": (
         "nobody owns the group ''; asking first saves a look at a shared cell, and with it schedules to explore"
     ),
     "queue.Queue._group_allows: 0 -> 1": "the count of a group that nobody owns is not looked at",
@@ -40,5 +39,5 @@ EQUIVALENT: dict[str, str] = {
     "log.recover: +/- swapped: size - offset": (
         "more is asked for than there is, and what there is comes: to the end of the file both ways"
     ),
-    "queue.ConsumerTarget.process: return False -> dropped": NOT_LOOKED_AT,
+    "handover.ConsumerTarget.process: return False -> dropped": NOT_LOOKED_AT,
 }

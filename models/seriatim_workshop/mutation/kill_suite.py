@@ -226,7 +226,7 @@ def judges(file: str) -> Iterator[Judge]:
     if file == "host":
         yield 5, host
         yield 60, partial(tests, "client", "log", "fair")
-    if file in ("queue", "host"):
+    if file in ("queue", "handover", "host"):
         yield 10, partial(programs, "queue", 6)
         yield 10, partial(tests, "machines/test_reference.py")
         yield 10, partial(calls, 20)

@@ -8,11 +8,15 @@ from __future__ import annotations
 import sys
 from types import ModuleType
 
-import seriatim.queue as reference
 from seriatim_models.explorer import BadToken, Dpor, Pos, Replay, Result, World, explore
 from seriatim_models.machines.judging import convicted
 from seriatim_models.machines.queue.generated_programs import Plan, start
 from seriatim_models.programs.check import history
+from seriatim_models.programs.mutant_modules import load
+from seriatim_models.recording.queue import recorded, snapshot
+
+REFERENCE = load("queue")
+"""The module under test unless another is given."""
 
 NAME = "machine"
 """The name under which a plan's schedules stand in tokens: the token checks the program by what it does."""
@@ -23,7 +27,7 @@ class WorldStage:
 
     def __init__(self, world: World) -> None:
         self.world = world
-        self.host = world.host
+        self.host = recorded(world.host)
         self.spawn = world.spawn
         self._now = 0
 
@@ -36,7 +40,7 @@ class WorldStage:
 def program(world: World, plan: Plan, lib: ModuleType) -> None:
     """The plan as the explorer takes it."""
     queue = start(plan, lib, WorldStage(world))
-    world.at_end(lambda: world.host.record("snapshot", **queue.snapshot()))
+    world.at_end(lambda: world.host.record("snapshot", **snapshot(queue)))
 
 
 def verdict(world: World) -> str | None:
@@ -48,7 +52,7 @@ def verdict(world: World) -> str | None:
 
 def run(
     plan: Plan,
-    lib: ModuleType = reference,
+    lib: ModuleType = REFERENCE,
     *,
     executions: int = 60,
     seed: int = 0,

@@ -21,9 +21,10 @@ from hypothesis.stateful import (
 
 import seriatim.queue as reference
 from seriatim_models.machines.queue.model import Client, Disagreement, Item, Model
-from seriatim_models.machines.queue.single_threaded_host import Calm
+from seriatim_models.machines.queue.single_threaded_host import SingleThreadedHost
 from seriatim_models.properties import PROPERTIES, Verdict
 from seriatim_models.properties.whitebox.judging import judge
+from seriatim_models.recording.queue import recorded, snapshot
 
 LEVELS = (1, 2, 3, 10)
 CLIENTS = 4
@@ -52,7 +53,7 @@ class Machine(RuleBasedStateMachine):
     def __init__(self) -> None:
         super().__init__()
         self.made()
-        self.host = Calm()
+        self.host = SingleThreadedHost()
         self.woken: list[str] = []
         self.jobs: list[Callable[[], None]] = []
         self.entries: dict[str, reference.QueueEntry] = {}
@@ -82,9 +83,9 @@ class Machine(RuleBasedStateMachine):
     def begin(self, levels: int, comers: list[dict[str, Any]], exclusive: bool) -> None:
         self.model = Model(levels, self.pull)
         self.queue: Any = (
-            self.lib.PullQueue(self.host, "q", levels)
+            self.lib.PullQueue(recorded(self.host), "q", levels)
             if self.pull
-            else self.lib.PushQueue(self.host, self.jobs.append, "q", levels)
+            else self.lib.PushQueue(recorded(self.host), self.jobs.append, "q", levels)
         )
         self.host.pass_time(0)
         for comer in comers:
@@ -274,7 +275,7 @@ class Machine(RuleBasedStateMachine):
     @rule()
     def look(self) -> None:
         """The whole state, as the queue tells it."""
-        shot = self.queue.snapshot()
+        shot = snapshot(self.queue)
         told = [(m, state, holder) for m, _, state, holder in shot["entries"]]
         expired = {i.id for i in self.model.items if self.model.expired(i) and not i.holder}
         due = [(i.id, i.state, i.holder) for i in self.model.items if i.state != "GONE"]
@@ -339,7 +340,7 @@ class Machine(RuleBasedStateMachine):
         self.look()
         self.states_agree()
         self.nobody_is_forgotten()
-        self.host.record("snapshot", **self.queue.snapshot())
+        self.host.record("snapshot", **snapshot(self.queue))
         for finding in judge(self.host.events, PROPERTIES.values()):
             if finding.verdict is Verdict.VIOLATED:
                 raise Disagreement(f"{finding.property}: {finding.explanation}")

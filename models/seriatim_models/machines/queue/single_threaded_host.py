@@ -13,7 +13,7 @@ R = TypeVar("R")
 P = ParamSpec("P")
 
 
-class Calm:
+class SingleThreadedHost:
     """Nobody else is running: cells and locks are those of `Threads`, which nobody contends for."""
 
     def __init__(self) -> None:

@@ -12,13 +12,16 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from types import ModuleType
 
-import seriatim.queue as reference
 from seriatim.host import Semaphore, Threads
 from seriatim_models.history.event import Event, event
 from seriatim_models.machines.judging import convicted
 from seriatim_models.machines.queue.generated_programs import Plan, start
+from seriatim_models.programs.mutant_modules import load
 from seriatim_models.properties import Finding
+from seriatim_models.recording.queue import recorded, snapshot
 
+REFERENCE = load("queue")
+"""The module under test unless another is given."""
 SWITCH = 1e-6
 """Seconds after which the interpreter lets another thread run."""
 TOO_LONG = 20.0
@@ -91,7 +94,7 @@ class ThreadStage(Threads):
 
     def __init__(self) -> None:
         super().__init__(sink=self._sink)
-        self.host = self
+        self.host = recorded(self)
         self.events: list[Event] = []
         self.failures: list[str] = []
         self._rest = _Rest()
@@ -167,17 +170,17 @@ def switching(interval: float = SWITCH) -> Iterator[None]:
         sys.setswitchinterval(before)
 
 
-def run(plan: Plan, lib: ModuleType = reference) -> tuple[list[Event], list[Finding], list[str]]:
+def run(plan: Plan, lib: ModuleType = REFERENCE) -> tuple[list[Event], list[Finding], list[str]]:
     """One run: its history, the findings that convict it, and what threads raised."""
     stage = ThreadStage()
     queue = start(plan, lib, stage)
     stage.run()
-    stage.record("snapshot", **queue.snapshot())
+    stage.record("snapshot", **snapshot(queue))
     events = stage.history()
     return events, convicted(events), stage.failures
 
 
-def stress(plan: Plan, rounds: int, lib: ModuleType = reference) -> str | None:
+def stress(plan: Plan, rounds: int, lib: ModuleType = REFERENCE) -> str | None:
     """Many runs of one plan; what was wrong in the first that was not right."""
     with switching():
         for n in range(1, rounds + 1):
