@@ -22,7 +22,7 @@ class OutsideModel(Misuse):
 
 
 class NondeterministicProgram(ExplorerError):
-    """Two runs of one schedule differ. Is every source of chance inside the model?"""
+    """Two runs of one schedule differ, so some source of chance lies outside the model."""
 
 
 class BadToken(ExplorerError):

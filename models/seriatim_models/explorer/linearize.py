@@ -1,4 +1,4 @@
-"""Is a concurrent object as good as a sequential one? (Herlihy & Wing, 1990)
+"""Linearizability: is a concurrent object as good as a sequential one (Herlihy & Wing 1990).
 
 An object is *linearizable* if in every execution each call seems to happen at one moment between its invocation and
 its response: there is an order of the calls that agrees with their real-time order and in which a sequential object

@@ -12,6 +12,7 @@ from seriatim_models.explorer.result import Result
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
+    """Add ``--explore-replay`` and ``--explore-seconds`` to pytest."""
     group = parser.getgroup("explorer", "exploring concurrent programs")
     group.addoption("--explore-replay", metavar="TOKEN", help="run only the schedule of this token")
     group.addoption(
@@ -20,6 +21,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
+    """Pass the options on to `testing`."""
     testing.OPTIONS["replay"] = config.getoption("--explore-replay", None)
     testing.OPTIONS["seconds"] = config.getoption("--explore-seconds", None)
 

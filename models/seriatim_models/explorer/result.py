@@ -64,6 +64,7 @@ class Result:
 
     @property
     def executions(self) -> int:
+        """How many executions were started."""
         return self.complete + self.blocked + self.cut
 
     @property

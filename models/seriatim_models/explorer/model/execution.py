@@ -122,7 +122,7 @@ class Space:
 
 
 class ControlledGreenlet(greenlet.greenlet):  # type: ignore[misc]
-    """Known by its type, so that a guard can tell whether a program is running."""
+    """A greenlet of a program; its type tells a guard that a program is running."""
 
 
 def _work(switch: Callable[[], Any]) -> None:
@@ -328,6 +328,7 @@ class Execution:
     # -- asked by the world ----------------------------------------------------------------------------------------
 
     def announce(self, thread: Thread, op: Operation) -> Any:
+        """Stop `thread` before `op` until the strategy picks it; returns the result of the operation."""
         thread.op = op
         return self.switch()
 
@@ -343,6 +344,7 @@ class Execution:
         return op.run(actor, 0)
 
     def new_object(self, kind: str, name: str) -> tuple[int, Footprint, Footprint, Footprint, str]:
+        """Index, footprints and name of a new object, numbered among those of the thread that makes it."""
         maker = self.acting
         if maker is None:
             number, tid = self.strays, NOBODY
@@ -357,6 +359,7 @@ class Execution:
         return index, reads, writes, adds, name
 
     def footprint(self, accesses: tuple[tuple[int, int], ...]) -> Footprint:
+        """The footprint of these (object, mode), of which there is one in a whole exploration."""
         return self.space.footprint(accesses)
 
     def outside_object(self, name: str, value: Any) -> Shared:
@@ -383,6 +386,7 @@ class Execution:
     def spawn_from(
         self, parent: Thread, fn: Callable[[], object], name: str, daemon: bool
     ) -> Thread:
+        """Make a child of `parent` and run it up to its first operation."""
         tid = self.space.thread(parent.tid, parent.children)
         parent.children += 1
         name = self._named(name, f"{parent.name}.{parent.children}", tid)
@@ -412,15 +416,18 @@ class Execution:
         self.threads.append(clock)
 
     def notified(self, condition: Shared, by: Thread, woke: list[Thread], waiters: int) -> None:
+        """Keep a notify for `termination.explain`, if this execution is for reading."""
         if self.log is not None:
             missed = Notification(condition, by.name, self.steps, [t.name for t in woke], waiters)
             self.notifies.append(missed)
 
     def record_now(self, ev: str, args: dict[str, object]) -> None:
+        """Keep a record that is a step of its own."""
         acting = self.acting
         self.world.note(self.steps, "" if acting is None else acting.name, ev, args)
 
     def failed(self, thread: Thread, error: BaseException) -> None:
+        """Keep the exception that left a thread."""
         self.failures.append(Failure(thread.name, self.steps, error))
 
 
@@ -446,7 +453,7 @@ PATIENCE = 40
 def going_on(
     enabled: list[Thread], last: Thread | None, turns: int, patience: int = PATIENCE
 ) -> Thread:
-    """Who goes when nothing else decides: the thread that ran last, but not for ever."""
+    """The thread that goes when nothing else decides: the one that ran last, but at most `patience` steps in a row."""
     if last is None or last not in enabled:
         return enabled[0]
     if turns < patience or len(enabled) == 1:
@@ -455,5 +462,5 @@ def going_on(
 
 
 def inside() -> bool:
-    """Does the caller run in a controlled thread?"""
+    """Whether the caller runs in a controlled thread."""
     return isinstance(greenlet.getcurrent(), ControlledGreenlet)

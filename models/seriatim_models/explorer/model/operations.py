@@ -110,15 +110,15 @@ class Operation:
     obj: Any
 
     def ready(self, thread: Thread) -> bool:
-        """Can it happen now?"""
+        """Whether it can happen now."""
         return True
 
     def touch(self) -> Footprint:
-        """What it would touch if it happened now."""
+        """Its footprint if it happened now."""
         raise NotImplementedError
 
     def touch_at(self, value: Any) -> Footprint | None:
-        """What it would touch if its object had this value; None if it could not happen."""
+        """Its footprint if its object had this value; None if it could not happen then."""
         return self.touch()
 
     def after(self) -> int:
@@ -126,7 +126,7 @@ class Operation:
         return -1
 
     def alternatives(self) -> int:
-        """In how many alternatives it can happen."""
+        """How many alternatives it has: different results that no other thread decides."""
         return 1
 
     def run(self, thread: Thread, alternative: int) -> Any:
@@ -134,6 +134,7 @@ class Operation:
         raise NotImplementedError
 
     def describe(self) -> str:
+        """The operation as a call, for people: part of a program's hash, so it names no addresses."""
         return type(self).__name__.lower()
 
     def waits_for(self) -> str:
@@ -264,6 +265,8 @@ class _Cellular(Operation):
 
 
 class Get(_Cellular):
+    """Read a cell."""
+
     __slots__ = ()
     code = 1
 
@@ -281,6 +284,8 @@ class Get(_Cellular):
 
 
 class Set(_Cellular):
+    """Write a cell."""
+
     __slots__ = ("new",)
     code = 2
 
@@ -302,6 +307,8 @@ class Set(_Cellular):
 
 
 class Swap(Set):
+    """Write a cell and return what it held."""
+
     __slots__ = ()
     code = 3
 
@@ -317,6 +324,8 @@ class Swap(Set):
 
 
 class CompareAndSet(_Cellular):
+    """Write a cell if it holds the expected value; returns whether it did."""
+
     __slots__ = ("expected", "new")
     code = 4
 
@@ -349,6 +358,8 @@ class CompareAndSet(_Cellular):
 
 
 class FetchAdd(_Cellular):
+    """Add to a cell and return what it held before."""
+
     __slots__ = ("by",)
     code = 5
 
@@ -372,6 +383,8 @@ class FetchAdd(_Cellular):
 
 
 class Add(_Cellular):
+    """Add to a cell without looking at it."""
+
     __slots__ = ("amount",)
     code = 6
     adding = True
@@ -424,6 +437,7 @@ class Acquire(Operation):
         return f"{self.obj.name}.acquire()"
 
     def waits_for(self) -> str:
+        """Who holds the lock."""
         return f"waits for lock {self.obj.name}, held by {self.obj.value.name}"
 
 
@@ -461,6 +475,8 @@ class Reacquire(Acquire):
 
 
 class TryAcquire(Operation):
+    """Take a lock if it is free; returns whether it was."""
+
     __slots__ = ()
     code = 9
     takes = True
@@ -485,6 +501,8 @@ class TryAcquire(Operation):
 
 
 class Release(Operation):
+    """Free a lock; RuntimeError if the thread does not hold it."""
+
     __slots__ = ()
     code = 10
 
@@ -696,6 +714,8 @@ class Choose(Operation):
 
 
 class Spawn(Operation):
+    """Start a thread."""
+
     __slots__ = ("daemon", "fn", "name")
     code = 17
 
@@ -716,6 +736,8 @@ class Spawn(Operation):
 
 
 class Join(Operation):
+    """Wait until a thread has ended."""
+
     __slots__ = ("target",)
     code = 18
     free = False
@@ -766,7 +788,7 @@ class CallBoundary(Operation):
 
 
 def combinations(n: int, k: int) -> int:
-    """n over k, at least 1."""
+    """Binomial coefficient of n and k, at least 1."""
     count = 1
     for i in range(k):
         count = count * (n - i) // (i + 1)

@@ -67,6 +67,7 @@ class ControlledCell(Shared, Generic[T]):
             self.watch = lambda op, old, new, ok: watch(Change(op, old, new, ok))
 
     def get(self) -> T:
+        """The value; one step."""
         ex = self.ex
         thread = ex.current
         if thread is None:
@@ -77,6 +78,7 @@ class ControlledCell(Shared, Generic[T]):
     # The three commonest operations do by themselves what `_do` does.
 
     def set(self, value: T) -> None:
+        """Write the value; one step."""
         ex = self.ex
         thread = ex.current
         if thread is None:
@@ -86,6 +88,7 @@ class ControlledCell(Shared, Generic[T]):
         ex.switch()
 
     def compare_and_set(self, expected: T, new: T) -> bool:
+        """Write `new` if the cell holds `expected`; whether it did. One step."""
         ex = self.ex
         thread = ex.current
         if thread is None:
@@ -94,12 +97,15 @@ class ControlledCell(Shared, Generic[T]):
         return cast(bool, ex.switch())
 
     def get_and_set(self, value: T) -> T:
+        """Write the value and return the one before; one step."""
         return cast(T, _do(self.ex, Swap(self, value)))
 
     def get_and_add(self: ControlledCell[int], amount: int) -> int:
+        """Add `amount` and return the value before; one step."""
         return cast(int, _do(self.ex, FetchAdd(self, amount)))
 
     def add(self: ControlledCell[int], amount: int) -> None:
+        """Add `amount` without looking at the value, so that two additions commute; one step."""
         _do(self.ex, Add(self, amount))
 
     def __repr__(self) -> str:
@@ -115,12 +121,15 @@ class ControlledLock(Shared):
         Shared.__init__(self, ex, None, "lock", name)
 
     def acquire(self) -> None:
+        """Wait until the lock is free and take it."""
         _do(self.ex, Acquire(self))
 
     def try_acquire(self) -> bool:
+        """Take the lock if it is free; whether it was."""
         return cast(bool, _do(self.ex, TryAcquire(self)))
 
     def release(self) -> None:
+        """Free the lock; RuntimeError if the thread does not hold it."""
         _do(self.ex, Release(self))
 
     def __enter__(self) -> Self:
@@ -151,6 +160,7 @@ class ControlledCondition(Shared):
         self.waits: Footprint = ex.footprint(((lock.index, WRITE), (self.index, WRITE)))
 
     def wait(self, timeout: float | None = None) -> bool:
+        """Free the lock, sleep until notified, take the lock again; False if a time limit ran out first."""
         ex = self.ex
         thread = ex.current
         if thread is None:
@@ -160,9 +170,11 @@ class ControlledCondition(Shared):
         return cast(bool, ex.switch())
 
     def notify(self, n: int = 1) -> None:
+        """Wake `n` of the threads that wait; which ones is a choice. Needs the lock."""
         _do(self.ex, Notify(self, self.lock, n))
 
     def notify_all(self) -> None:
+        """Wake all threads that wait. Needs the lock."""
         _do(self.ex, Notify(self, self.lock, None))
 
     def __repr__(self) -> str:
@@ -178,15 +190,18 @@ class ControlledSemaphore(Shared):
         Shared.__init__(self, ex, permits, "semaphore", name)
 
     def acquire(self) -> None:
+        """Wait for a permit and take it."""
         _do(self.ex, Permit(self, limited=False, blocking=True))
 
     def try_acquire(self, timeout: float | None = None) -> bool:
+        """Take a permit; False if there is none (with `timeout`: before the time ran out)."""
         thread = self.ex.current
         limited = timeout is not None and timeout > 0
         blocking = limited and (thread is None or thread.timeouts <= 0)
         return cast(bool, _do(self.ex, Permit(self, limited, blocking)))
 
     def release(self, n: int = 1) -> None:
+        """Add `n` permits; ValueError if n < 1."""
         if n < 1:
             raise ValueError("release(n) needs n >= 1")
         _do(self.ex, Restore(self, n))
@@ -205,6 +220,7 @@ class Handle:
 
     @property
     def name(self) -> str:
+        """Name of the thread."""
         return self._thread.name
 
     def join(self) -> None:
@@ -242,17 +258,21 @@ class World:
         kind: str = "",
         owner: object = None,
     ) -> ControlledCell[T]:
+        """A shared cell that holds `value`; `watch` is called with each change, inside the step."""
         return ControlledCell(self._ex, value, name, watch)
 
     def lock(self, name: str = "") -> ControlledLock:
+        """A mutual exclusion lock."""
         return ControlledLock(self._ex, name)
 
     def condition(self, lock: object, name: str = "") -> ControlledCondition:
+        """A condition variable over a lock of this world; raises `Misuse` for any other lock."""
         if not isinstance(lock, ControlledLock) or lock.ex is not self._ex:
             raise Misuse("condition() needs a lock of this world: world.lock()")
         return ControlledCondition(self._ex, lock, name)
 
     def semaphore(self, permits: int, name: str = "") -> ControlledSemaphore:
+        """A semaphore with so many permits."""
         return ControlledSemaphore(self._ex, permits, name)
 
     def now(self) -> int:

@@ -53,7 +53,7 @@ from seriatim_models.explorer.trace.termination import classify
 
 
 class Branch:
-    """A step in a wakeup tree, with the sequences that go on from it in order. A leaf ends a wakeup sequence."""
+    """A step in a wakeup tree, with its subtrees in the order in which they are explored. A leaf ends a sequence."""
 
     __slots__ = ("alternative", "children", "footprint", "tid")
 
@@ -65,7 +65,7 @@ class Branch:
 
 
 class PathNode:
-    """A state on the current path: who sleeps there, the branches that are still to be taken, how many have been."""
+    """A state on the current path: its sleep set, its wakeup tree, and how many of its branches have been explored."""
 
     __slots__ = ("done", "sleep", "tree")
 
@@ -88,6 +88,7 @@ class Dpor:
         return f"Dpor({'real_time=True' if self.real_time else ''})"
 
     def search(self, runner: Runner) -> None:
+        """Explore the program of `runner` until all is seen, a budget runs out or a violation ends the search."""
         DporSearch(runner).run()
 
 
@@ -122,6 +123,8 @@ class DporSearch:
         """Earlier steps with which a step races; ~i for a step i that may have disabled it."""
         self.choices: list[tuple[int, int]] = []
         """How many alternatives a step had, where it had more than one."""
+        self._independent: dict[int, int] = {}
+        """notdep of the steps of this execution, as far as it has been asked for."""
         # About all of them:
         self.steps_at: defaultdict[int, int] = defaultdict(int)
         """The steps that touched an object in a mode (see `Footprint.keys`)."""
@@ -133,6 +136,7 @@ class DporSearch:
     # -- the search ------------------------------------------------------------------------------------------------
 
     def run(self) -> None:
+        """Run executions until none is left or a budget runs out."""
         runner = self.runner
         runner.share = self.share
         while not runner.over():
@@ -216,23 +220,16 @@ class DporSearch:
                 some.pop()
 
     def execute(self, ex: Execution) -> str:
-        """Follow the path, then the wakeup sequence at its end, then whatever can happen. Returns the end."""
+        """Follow the path, then the wakeup sequence at its end, then any enabled steps; returns how it ended.
+
+        This is Explore(E, Sleep, WuT) of the paper along one path, iteratively: `path` is E, and each node holds
+        its sleep set and its wakeup tree. Ends: `termination.classify`, or ``blocked``, ``cut``, ``failed``.
+        """
         limits = self.runner.limits
         by_tid, take = ex.by_tid, ex.step
         nodes, path = self.nodes, self.path
-        ops, values = self.ops, self.values
-        for j in range(self.known):
-            step = path[j]
-            before = ops[j]
-            thread = by_tid.get(step.tid)
-            if thread is None or (op := thread.op) is None:
-                raise diverged(j, before, None)
-            obj = op.obj
-            if op.code != before.code or obj.index != before.obj.index:
-                raise diverged(j, before, op)
-            ops[j] = op
-            values[j] = obj.value
-            take(thread, step.alternative)
+        # The prefix that earlier executions have been through.
+        self._repeat_known_steps(ex)
         j = self.known
         if j == len(path):
             following = self._choose(ex, nodes[j])
@@ -246,6 +243,7 @@ class DporSearch:
                 raise ModelBug(
                     f"step {j + 1} of a wakeup sequence cannot happen (thread {step.tid})"
                 )
+            # One new step: its happens-before and its races, then do it.
             self._note(thread, op, step)
             take(thread, step.alternative)
             self.known = j = j + 1
@@ -253,6 +251,7 @@ class DporSearch:
                 return "failed"
             if j < len(path):  # going on from a checkpoint: this node is known
                 continue
+            # The node behind it. Sleep' = those of Sleep that are independent of the step; WuT' = subtree(WuT, step).
             mask, asleep = step.footprint.mask, nodes[j - 1].sleep
             node = PathNode(
                 [s for s in asleep if s.tid != step.tid and not s.footprint.conf & mask]
@@ -266,6 +265,7 @@ class DporSearch:
                 # Cut here: what was to come lies beyond the bound.
                 node.tree.clear()
                 return "cut"
+            # The next step: the first branch of the wakeup tree, or at its end any step that does not sleep.
             if node.tree:
                 path.append(node.tree.pop(0))
             else:
@@ -273,6 +273,23 @@ class DporSearch:
                 if isinstance(following, str):
                     return following
                 path.append(following)
+
+    def _repeat_known_steps(self, ex: Execution) -> None:
+        """Take the steps of the path that have been executed before; they must be the same operations again."""
+        by_tid, take = ex.by_tid, ex.step
+        path, ops, values = self.path, self.ops, self.values
+        for j in range(self.known):
+            step = path[j]
+            before = ops[j]
+            thread = by_tid.get(step.tid)
+            if thread is None or (op := thread.op) is None:
+                raise diverged(j, before, None)
+            obj = op.obj
+            if op.code != before.code or obj.index != before.obj.index:
+                raise diverged(j, before, op)
+            ops[j] = op
+            values[j] = obj.value
+            take(thread, step.alternative)
 
     def _choose(self, ex: Execution, node: PathNode) -> Branch | str:
         """Any step that can happen and does not sleep; or the end. The running thread goes on if it can."""
@@ -296,8 +313,10 @@ class DporSearch:
         chosen = going_on(enabled, last, PATIENCE if alone else 0)
         return Branch(chosen.tid, 0, chosen.op.touch())  # type: ignore[union-attr]
 
-    def _note(self, thread: Thread, op: Operation, step: Branch) -> None:
-        """Everything about the step that `thread` is going to take now."""
+    # One pass over a step, in the innermost loop of the search: split up, it would pay calls for every step.
+    def _note(self, thread: Thread, op: Operation, step: Branch) -> None:  # see above
+        """Append what is known about the step that `thread` is about to take: happens-before, races, hash, level."""
+        # What it touches was foreseen when the branch was made; the footprint may be another object, not another set.
         footprint = op.touch()
         if step.footprint is not footprint:
             if step.footprint.mask != footprint.mask:
@@ -310,6 +329,7 @@ class DporSearch:
         j = len(pasts)
         past = bit = 1 << j
         level = 0
+        # Program order: the last step of the thread, or the spawn of it, and all before that.
         last = thread.last if thread.last >= 0 else thread.born
         if last >= 0:
             past |= pasts[last]
@@ -317,15 +337,19 @@ class DporSearch:
         obj = op.obj
         races: list[int] = []
         if not op.free:
+            # The step that enabled this one (the notify of a wait, the end of a joined thread): no race.
             after = op.after()
             if after >= 0:
                 past |= pasts[after]
                 if levels[after] > level:
                     level = levels[after]
+            # The last step that took the object of a blocking operation, and may have disabled it.
             if op.blocking:
                 i = self.takers[obj.index].bit_length() - 1
                 if i >= 0 and not past >> i & 1:
                     races.append(~i)
+        # Races: dependent steps not yet in the past, the latest first. Each brings its own past,
+        # so only the pairs are left that no third step orders (e and e' in a race of the paper).
         against = 0
         for key in footprint.rivals:
             against |= steps_at[key]
@@ -337,11 +361,13 @@ class DporSearch:
                 level = levels[i]
             past |= pasts[i]
             against &= ~past
+        # Enter the step into the sets by which later steps find it.
         for key in footprint.keys:
             steps_at[key] |= bit
         self.steps_of[tid] |= bit
         if op.takes and footprint is obj.writes:
             self.takers[obj.index] |= bit
+        # Append to the lists, each of which now holds one entry a step; the hash of the Foata normal form grows.
         level += 1
         self.ops.append(op)
         self.values.append(obj.value)
@@ -358,72 +384,82 @@ class DporSearch:
     # -- races -----------------------------------------------------------------------------------------------------
 
     def find_races(self, ex: Execution) -> None:
-        """Reverse every race of this execution."""
-        path, ops, values, pasts = self.path, self.ops, self.values, self.pasts
-        n = len(path)
-        independent: dict[int, int] = {}
-
-        def notdep(i: int) -> int:
-            """The steps after i that do not happen after it."""
-            found = independent.get(i)
-            if found is None:
-                found = 0
-                for k in range(i + 1, n):
-                    if not pasts[k] >> i & 1:
-                        found |= 1 << k
-                independent[i] = found
-            return found
-
+        """Leave a branch for every race of this execution, every untaken alternative, and every blocked operation."""
+        self._independent.clear()
         for j, races in self.races:
-            op = ops[j]
-            tid = path[j].tid
-            for i in races:
-                if i < 0:
-                    # op was, or might have been, disabled by a step that took its object.
-                    i = ~i
-                    if i not in races:
-                        self._reverse(i, notdep(i), tid, 0, op.obj.writes)
-                    continue
-                steps = notdep(i)
-                value = values[i] if ops[i].obj is op.obj else op.obj.value
-                if ops[i].adding:
-                    footprint = path[i].footprint
-                    for k in bits_of(steps):
-                        if path[k].footprint is footprint:
-                            value = value + ops[k].amount
-                touch = op.touch_at(value)
-                if touch is not None:
-                    self._reverse(i, steps, tid, 0, touch)
+            self._reverse_races_of(j, races)
         for i, alternatives in self.choices:
-            step = path[i]
+            # A choice is a race of a step with itself: the sequence is notdep(e, E), then e with another alternative.
+            step = self.path[i]
             for alternative in range(alternatives):
                 if alternative != step.alternative:
-                    self._reverse(i, notdep(i), step.tid, alternative, step.footprint)
+                    self._reverse(i, self._notdep(i), step.tid, alternative, step.footprint)
         for thread in ex.threads:
-            waiting = thread.op
-            if waiting is not None and waiting.blocking:
-                if isinstance(waiting, Wake):
-                    touch = waiting.obj.adds
-                    i = -1 if waiting.again.woken is None else waiting.again.woken[0]
-                elif isinstance(waiting, Reacquire) and waiting.woken is None:
-                    continue
-                else:
-                    touch = waiting.obj.writes
-                    i = self.takers[waiting.obj.index].bit_length() - 1
-                if i < 0:
-                    continue
-                last = thread.latest
-                after = waiting.after()
-                past = (pasts[last] if last >= 0 else 0) | (pasts[after] if after >= 0 else 0)
-                if not past >> i & 1:
-                    self._reverse(i, notdep(i), thread.tid, 0, touch)
+            if thread.op is not None and thread.op.blocking:
+                self._reverse_blocked(thread, thread.op)
+
+    def _notdep(self, i: int) -> int:
+        """notdep(e, E) of the paper for the i-th step e: the steps after it that do not happen after it."""
+        found = self._independent.get(i)
+        if found is None:
+            found = 0
+            pasts = self.pasts
+            for k in range(i + 1, len(self.path)):
+                if not pasts[k] >> i & 1:
+                    found |= 1 << k
+            self._independent[i] = found
+        return found
+
+    def _reverse_races_of(self, j: int, races: list[int]) -> None:
+        """For each race (i, j) leave v = notdep(i, E).j at node i; `races` as in `DporSearch.races`."""
+        path, ops = self.path, self.ops
+        op, tid = ops[j], path[j].tid
+        for i in races:
+            if i < 0:
+                # op was, or might have been, disabled by a step that took its object.
+                i = ~i
+                if i not in races:
+                    self._reverse(i, self._notdep(i), tid, 0, op.obj.writes)
+                continue
+            steps = self._notdep(i)
+            # The value that the object of j has at the end of notdep: that before i, and what v adds to it.
+            value = self.values[i] if ops[i].obj is op.obj else op.obj.value
+            if ops[i].adding:
+                footprint = path[i].footprint
+                for k in bits_of(steps):
+                    if path[k].footprint is footprint:
+                        value = value + ops[k].amount
+            # What j touches there; None where it could not happen.
+            touch = op.touch_at(value)
+            if touch is not None:
+                self._reverse(i, steps, tid, 0, touch)
+
+    def _reverse_blocked(self, thread: Thread, waiting: Operation) -> None:
+        """Leave a branch in which an operation that is blocked at the end happens before what disabled it."""
+        if isinstance(waiting, Wake):
+            touch = waiting.obj.adds
+            i = -1 if waiting.again.woken is None else waiting.again.woken[0]
+        elif isinstance(waiting, Reacquire) and waiting.woken is None:
+            return  # asleep on its condition: nothing disabled it
+        else:
+            touch = waiting.obj.writes
+            i = self.takers[waiting.obj.index].bit_length() - 1
+        if i < 0:
+            return
+        # A race only if nothing in front of the operation happens after step i.
+        last, after = thread.latest, waiting.after()
+        past = (self.pasts[last] if last >= 0 else 0) | (self.pasts[after] if after >= 0 else 0)
+        if not past >> i & 1:
+            self._reverse(i, self._notdep(i), thread.tid, 0, touch)
 
     def _reverse(self, i: int, steps: int, tid: int, alternative: int, touch: Footprint) -> None:
         """Leave the wakeup sequence `steps` then (tid, alternative) at node i, unless it has been or will be seen."""
         node = self.nodes[i]
+        # sleep(E') and WI(v) meet: an execution that begins with v has been explored.
         for sleeper in node.sleep:
             if self._weak_initial(sleeper, steps, tid, alternative, touch) is not None:
                 return
+        # Above the floor the tree is the coordinator's: the sequence is sent to it.
         if i < self.floor:
             sequence = [self.path[k] for k in bits_of(steps)]
             labels = (i, *((s.tid, s.alternative) for s in sequence), (tid, alternative))
@@ -438,16 +474,19 @@ class DporSearch:
     def _weak_initial(
         self, step: Branch, steps: int, tid: int, alternative: int, touch: Footprint | None
     ) -> int | None:
-        """Can `step` come first in an execution that contains the sequence `steps` then (tid, alternative)?
+        """Whether `step` is a weak initial of v, the sequence `steps` then (tid, alternative): p in WI(v) of the paper.
 
+        That is, whether it can come first in an execution that contains v.
         None if not; else the step of the sequence that it is, or -1 for its last one, or -2 if it is not in there.
         """
+        # The thread has a step in v: then its first one there, if nothing in v happens before it.
         own = self.steps_of[step.tid] & steps
         if own:
             first = own & -own
             k = first.bit_length() - 1
             can = self.path[k].alternative == step.alternative and self.pasts[k] & steps == first
             return k if can else None
+        # It has none, or it is the last step of v: then it must be independent of all (other) steps of v.
         footprint, place = step.footprint, -2
         if touch is not None:
             if tid == step.tid:
@@ -464,7 +503,8 @@ class DporSearch:
     def _insert(
         self, children: list[Branch], steps: int, tid: int, alternative: int, last: Footprint | None
     ) -> None:
-        """Insert a sequence into a wakeup tree, unless the tree leads to the same place already."""
+        """insert(v, WuT) of the paper: add v = `steps` then (tid, alternative), unless a leaf of the tree covers it."""
+        # Go down along the first branches that are weak initials of what is left of v, and take them out of it.
         while True:
             for child in children:
                 k = self._weak_initial(child, steps, tid, alternative, last)
@@ -480,6 +520,7 @@ class DporSearch:
                 break
             else:
                 break
+        # What is left becomes a new youngest branch at the node that was reached.
         for k in bits_of(steps):
             step = self.path[k]
             branch = Branch(step.tid, step.alternative, step.footprint)

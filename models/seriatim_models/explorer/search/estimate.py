@@ -180,6 +180,7 @@ class Estimator:
 
     @property
     def estimate(self) -> Estimate:
+        """The estimate from the walks made so far."""
         n = max(len(self._traces), 1)
         mean = sum(self._traces) / n
         spread = sum((t - mean) ** 2 for t in self._traces) / max(n - 1, 1)

@@ -32,7 +32,8 @@ class Strategy(Protocol):
 
     real_time: bool
 
-    def search(self, runner: Runner) -> None: ...
+    def search(self, runner: Runner) -> None:
+        """Run executions of the program under test until a budget runs out or all were seen."""
 
 
 class Replay:
@@ -46,6 +47,7 @@ class Replay:
         return f"Replay({self.token!r})"
 
     def search(self, runner: Runner) -> None:
+        """Not used: `explore` replays by itself."""
         raise NotImplementedError  # explore() replays by itself
 
 

@@ -29,13 +29,14 @@ Observer = Callable[[World], object]
 class Summing(Protocol):
     """An observer that adds up what it sees, so that several processes, or a later one, can add up together."""
 
-    def __call__(self, world: World) -> object: ...
+    def __call__(self, world: World) -> object:
+        """See one execution after its end, like any observer."""
 
     def empty(self) -> Summing:
         """One of the same kind that has seen nothing."""
 
     def counts(self) -> Any:
-        """What it has seen, as data that JSON can say."""
+        """What it has seen, as data that can be written as JSON."""
 
     def add(self, counts: Any) -> None:
         """Add what another of the same kind has seen."""
@@ -91,7 +92,7 @@ class Runner(ProgramUnderTest):
         self._reported = self.started
 
     def judge(self, ex: Execution, end: str) -> list[Violation]:
-        """Run the checks of an execution that has ended."""
+        """Run the checks of an execution that has ended; returns what is wrong."""
         ex.finish(end)
         wrong: list[Violation] = []
         for failure in ex.failures:
@@ -126,7 +127,7 @@ class Runner(ProgramUnderTest):
         return wrong
 
     def ended(self, ex: Execution, end: str, digest: bytes | None) -> bool:
-        """Count an execution and say whether to stop. Lets go of it in any case."""
+        """Count an execution, run its checks and close it; returns whether the search is to stop."""
         self.steps += ex.steps
         if ex.steps > self.depth:
             self.depth = ex.steps
@@ -172,7 +173,7 @@ class Runner(ProgramUnderTest):
         return again.end
 
     def over(self) -> bool:
-        """Has a budget run out?"""
+        """Whether a budget has run out; calls `progress` twice a second."""
         limits = self.limits
         if self.room < 1:
             self.spent = f"max_executions={limits.max_executions}"
@@ -189,6 +190,7 @@ class Runner(ProgramUnderTest):
 
     @property
     def executions(self) -> int:
+        """How many executions were started."""
         return self.complete + self.blocked + self.cut
 
     @property
@@ -199,8 +201,10 @@ class Runner(ProgramUnderTest):
 
     @property
     def seconds_left(self) -> float | None:
+        """Seconds to the deadline; None where there is none."""
         return None if self._deadline is None else self._deadline - time.perf_counter()
 
     @property
     def seconds(self) -> float:
+        """Seconds since the start, with those of the runs that a checkpoint goes on from."""
         return self.before + time.perf_counter() - self.started

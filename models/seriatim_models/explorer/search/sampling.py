@@ -27,7 +27,7 @@ RUNS = 1000
 
 
 class SamplingStrategy:
-    """What the walks have in common."""
+    """What the sampling strategies have in common: executions under schedules drawn from one seed."""
 
     def __init__(self, seed: int = 0, *, real_time: bool = False) -> None:
         self.seed = seed
@@ -37,6 +37,7 @@ class SamplingStrategy:
         return f"{type(self).__name__}(seed={self.seed})"
 
     def search(self, runner: Runner) -> None:
+        """Run executions until a budget runs out (without one: `RUNS` of them) or a violation ends the search."""
         limits = runner.limits
         runner.seed = self.seed
         if limits.max_executions is None and limits.seconds is None:
@@ -76,6 +77,7 @@ class SamplingStrategy:
             ex.step(thread, alternative)
 
     def picker(self, runner: Runner, chance: random.Random) -> Pick:
+        """A function that picks the next thread, for one execution."""
         raise NotImplementedError
 
 
@@ -83,6 +85,7 @@ class Random(SamplingStrategy):
     """A uniform random walk over schedules."""
 
     def picker(self, runner: Runner, chance: random.Random) -> Pick:
+        """Any enabled thread, with equal probability."""
         fraction = chance.random
         return lambda ex, enabled: enabled[int(fraction() * len(enabled))]
 
@@ -99,11 +102,13 @@ class Pct(SamplingStrategy):
         return f"Pct(depth={self.depth}, seed={self.seed})"
 
     def search(self, runner: Runner) -> None:
+        """As any sampling strategy; then the guarantee for the number of threads and steps that were seen."""
         super().search(runner)
         if self.threads and runner.depth:
             runner.chance = 1 / (self.threads * runner.depth ** (self.depth - 1))
 
     def picker(self, runner: Runner, chance: random.Random) -> Pick:
+        """The enabled thread of the highest priority, which drops at `depth` - 1 random steps."""
         priority: dict[int, float] = {}
         length = max(runner.depth, 2)
         changes = {chance.randrange(length): -1.0 - c for c in range(self.depth - 1)}
@@ -135,6 +140,7 @@ class Pos(SamplingStrategy):
     """Partial order sampling."""
 
     def picker(self, runner: Runner, chance: random.Random) -> Pick:
+        """The thread whose announced operation has the highest priority; conflicting operations draw anew."""
         priority: dict[int, float] = {}
 
         def pick(ex: Execution, enabled: list[Thread]) -> Thread:

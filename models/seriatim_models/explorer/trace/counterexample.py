@@ -81,6 +81,7 @@ class Counterexample:
 
     @property
     def preemptions(self) -> int:
+        """How many steps interrupt a thread that could have gone on."""
         return sum(step.preempts for step in self.events)
 
     @property

@@ -21,11 +21,11 @@ from seriatim_models.explorer.model.operations import ADD, READ, WRITE, Thread
 MASK = (1 << 128) - 1
 
 NormalForm = tuple[tuple[tuple[tuple[int, ...], int], ...], ...]
-"""FoataLevels; in each the sorted (path of the thread, alternative)."""
+"""Levels; in each the sorted (path of the thread, alternative)."""
 
 
 class FoataLevels:
-    """Follows one execution. Call `before` with a thread and its alternative before each step."""
+    """The levels of the Foata normal form of one execution. Call `before` before each step."""
 
     __slots__ = ("_ex", "_objects", "alternatives", "levels", "sum", "tids")
 
@@ -38,6 +38,7 @@ class FoataLevels:
         self.sum = 0
 
     def before(self, thread: Thread, alternative: int) -> None:
+        """Add the step that `thread` is about to take."""
         op = thread.op
         assert op is not None
         level = 0
@@ -66,9 +67,11 @@ class FoataLevels:
         self.sum += self._ex.space.hashes[thread.tid, level, alternative]
 
     def digest(self) -> bytes:
+        """16 bytes that name the trace."""
         return digest_of(self.sum)
 
     def form(self) -> NormalForm:
+        """The normal form of the steps so far."""
         return normal_form(self._ex, self.tids, self.alternatives, self.levels)
 
 
@@ -102,7 +105,7 @@ class TraceSample:
         return int.from_bytes(name[:8], "big") >> (64 - self._bits) != 0
 
     def met(self, name: bytes) -> bool:
-        """Remember a trace. Whether it was met before, as far as the sample can tell."""
+        """Remember a trace; whether it was met before, as far as the sample can tell."""
         if self._bits and self._falls_out(name):
             return False
         if name in self.kept:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from seriatim_models.explorer.errors import NondeterministicProgram
 from seriatim_models.explorer.model.execution import PATIENCE, Execution, going_on
 from seriatim_models.explorer.model.operations import Spawn, Thread, Wait, shown
-from seriatim_models.explorer.model.program import ProgramUnderTest
+from seriatim_models.explorer.model.program import Limits, ProgramUnderTest
 from seriatim_models.explorer.trace import replay_token
 from seriatim_models.explorer.trace.counterexample import Counterexample, Schedule, Step, Violation
 from seriatim_models.explorer.trace.cycles import find_cycle
@@ -30,19 +30,8 @@ def follow(
         at = 0
         while True:
             enabled = ex.enabled()
-            if not enabled:
-                ex.end = classify(ex)
-                break
-            early = tested.limits.stop(ex)
-            if early == "failed" and at < len(schedule):
-                early = ""  # it was found by a search that went on
-            if early:
-                ex.end = early
-                if early == "cut":
-                    ex.cycle = find_cycle(log, [t.name for t in enabled])
-                    owed = any(not t.daemon for t in enabled)
-                    if ex.cycle is not None and ex.cycle.fair and owed:
-                        ex.end = "livelock"
+            ex.end = _end(ex, tested.limits, enabled, ended=at >= len(schedule))
+            if ex.end:
                 break
             thread = None
             while at < len(schedule):
@@ -66,6 +55,20 @@ def follow(
     except BaseException:
         ex.close()
         raise
+
+
+def _end(ex: Execution, limits: Limits, enabled: list[Thread], *, ended: bool) -> str:
+    """How the execution ends here, "" if it goes on; `ended` when the schedule has no more steps."""
+    if not enabled:
+        return classify(ex)
+    early = limits.stop(ex)
+    if early == "failed" and not ended:
+        return ""  # it was found by a search that went on
+    if early == "cut":
+        ex.cycle = find_cycle(ex.log or [], [t.name for t in enabled])
+        if ex.cycle is not None and ex.cycle.fair and not all(t.daemon for t in enabled):
+            return "livelock"
+    return early
 
 
 def _alternatives(thread: Thread) -> int:
