@@ -18,8 +18,10 @@ from seriatim_models.explorer.model.guard import guarded
 from seriatim_models.explorer.search.dpor import DporSearch
 from seriatim_models.explorer.search.runner import Runner
 from seriatim_models.pipeline import PipelineError
-from seriatim_models.pipeline.campaign.isolation import Guard
-from seriatim_models.pipeline.campaign.items import Item, run
+from seriatim_models.pipeline.campaign.isolation import IsolatedWorker
+from seriatim_models.pipeline.campaign.items import SearchItem
+from seriatim_models.pipeline.campaign.search import run_search
+from seriatim_models.pipeline.campaign.subtree import run_item
 from seriatim_models.programs import PROGRAMS
 from seriatim_models.programs.base import Program
 
@@ -28,8 +30,8 @@ from .test_spark import pytestmark as spark_marks
 
 pytest.importorskip("pyspark")
 
-from seriatim_models.pipeline.campaign import checkpoint, distributed
-from seriatim_models.pipeline.campaign.run import Bounds, Progress
+from seriatim_models.pipeline.campaign import checkpoint, distributed, subtree
+from seriatim_models.pipeline.campaign.run import CampaignBounds, CampaignProgress
 
 Tick = Callable[[], None]
 Stopping = Callable[[], bool]
@@ -37,7 +39,7 @@ Stopping = Callable[[], bool]
 
 def alone(program: str, mutant: str = "") -> Runner:
     """The search of one process."""
-    runner = distributed.runner_of(program, mutant)
+    runner = subtree.runner_of(program, mutant)
     with guarded():
         DporSearch(runner).run()
     return runner
@@ -49,7 +51,7 @@ def table(folder: Path, name: str) -> list[dict[str, Any]]:
 
 
 class Here:
-    """In place of the executors: one guard in this process, so that its children know what a test changed."""
+    """In place of the executors: one worker in this process, so that its children know what a test changed."""
 
     def __init__(self) -> None:
         self.tried: list[str] = []
@@ -57,17 +59,21 @@ class Here:
         """Items to try before this process is as good as killed."""
 
     def fan_out(
-        self, spark: Any, items: Sequence[Item], folder: Path, bounds: Bounds, tick: Tick, stopping: Stopping
+        self, spark: Any, items: Sequence[SearchItem], folder: Path, bounds: CampaignBounds, tick: Tick,
+        stopping: Stopping,
     ) -> None:  # fmt: skip
-        with Guard(bounds.memory) as guard, checkpoint.opened(folder) as file:
+        with (
+            IsolatedWorker(bounds.memory, run_item) as worker,
+            checkpoint.open_log(folder) as file,
+        ):
             for item in items:
                 if self.most <= len(self.tried):
                     raise KeyboardInterrupt
-                [outcome] = guard.outcomes([item], bounds.timeout, lambda: False)
-                checkpoint.write(file, outcome)
+                [result] = worker.results([item], bounds.timeout, lambda: False)
+                checkpoint.append(file, result)
                 self.tried.append(item.id)
                 tick()
-                if bounds.first_bug and outcome.bugs:
+                if bounds.first_bug and result.bugs:
                     break
 
 
@@ -78,11 +84,11 @@ def here(monkeypatch: pytest.MonkeyPatch) -> Here:
     return made
 
 
-def explored(folder: Path, *asked: tuple[str, str], **more: Any) -> distributed.Exhaustive:
+def explored(folder: Path, *asked: tuple[str, str], **more: Any) -> distributed.DistributedResult:
     return distributed.explore(None, asked, folder, **more)  # type: ignore[arg-type]  # no Spark here
 
 
-def seen(tree: distributed.Tree) -> set[bytes]:
+def seen(tree: distributed.DistributedSearch) -> set[bytes]:
     assert tree.runner.seen is not None
     return tree.runner.seen.kept
 
@@ -93,9 +99,9 @@ def seen(tree: distributed.Tree) -> set[bytes]:
 def test_in_parts_it_finds_the_traces_of_one_process(
     here: Here, tmp_path: Path, portion: int, mutant: str
 ) -> None:
-    told: list[Progress] = []
-    done = explored(tmp_path, ("immediate", mutant), portion=portion, on_progress=told.append)
-    [tree], whole = done.trees, alone("immediate", mutant)
+    told: list[CampaignProgress] = []
+    done = explored(tmp_path, ("immediate", mutant), executions=portion, on_progress=told.append)
+    [tree], whole = done.searches, alone("immediate", mutant)
     assert whole.seen is not None
     assert tree.exhausted
     assert seen(tree) == whole.seen.kept
@@ -113,9 +119,9 @@ def test_in_parts_it_finds_the_traces_of_one_process(
     assert (coverage["traces"], coverage["exhausted"]) == (whole.complete, True)
     assert coverage["verdict"] == ("violated" if mutant else "ok")
     # What the search of one process makes its first counterexample into.
-    item = Item("immediate", mutant)
+    item = SearchItem("immediate", mutant)
     found = [(b["bug"], b["trace"]) for b in table(tmp_path, "bugs")]
-    assert found == [(b.bug, b.trace) for b in run(item).bugs]
+    assert found == [(b.bug, b.trace) for b in run_search(item).bugs]
     assert bool(found) == bool(mutant)
 
 
@@ -125,44 +131,44 @@ def test_killed_again_and_again_it_does_no_part_twice(here: Here, tmp_path: Path
     whole = [alone(*a) for a in asked]
     for here.most in range(3, 1000, 7):
         try:
-            done = explored(tmp_path, *asked, portion=2)
+            done = explored(tmp_path, *asked, executions=2)
             break
         except KeyboardInterrupt:
             continue
     assert here.most > 20, "it was not killed often enough"
     assert len(set(here.tried)) == len(here.tried)
-    for tree, of in zip(done.trees, whole, strict=True):
+    for tree, of in zip(done.searches, whole, strict=True):
         assert of.seen is not None
         assert tree.exhausted
         assert seen(tree) == of.seen.kept
         assert tree.runner.complete == of.complete
     tried = len(here.tried)
-    assert len(explored(tmp_path, *asked, portion=2).outcomes) == tried == len(here.tried)
+    assert len(explored(tmp_path, *asked, executions=2).results) == tried == len(here.tried)
 
 
 @forks
 def test_after_the_first_bug_it_goes_on_to_the_end_if_asked(here: Here, tmp_path: Path) -> None:
     asked = ("immediate", "published-immediate")
-    first = explored(tmp_path, asked, portion=4, bounds=Bounds(first_bug=True))
+    first = explored(tmp_path, asked, executions=4, bounds=CampaignBounds(first_bug=True))
     assert len(first.bugs()) == 1
-    assert not first.trees[0].exhausted
-    assert first.trees[0].verdict == "violated"
+    assert not first.searches[0].exhausted
+    assert first.searches[0].verdict == "violated"
     tried = len(here.tried)
-    again = explored(tmp_path, asked, portion=4, bounds=Bounds(first_bug=True))
+    again = explored(tmp_path, asked, executions=4, bounds=CampaignBounds(first_bug=True))
     assert len(here.tried) == tried, "the bug is known"
     assert again.bugs() == first.bugs()
-    rest = explored(tmp_path, asked, portion=4)
-    assert rest.trees[0].exhausted
-    assert rest.trees[0].traces == alone(*asked).complete
+    rest = explored(tmp_path, asked, executions=4)
+    assert rest.searches[0].exhausted
+    assert rest.searches[0].traces == alone(*asked).complete
     assert len(set(here.tried)) == len(here.tried)
 
 
 @forks
 def test_a_part_ends_at_the_first_bug_if_asked(here: Here, tmp_path: Path) -> None:
     asked = ("immediate", "published-immediate")
-    first = explored(tmp_path, asked, portion=1000, bounds=Bounds(first_bug=True))
-    assert len(first.outcomes) == 1
-    assert first.outcomes[0].complete < alone(*asked).complete
+    first = explored(tmp_path, asked, executions=1000, bounds=CampaignBounds(first_bug=True))
+    assert len(first.results) == 1
+    assert first.results[0].complete < alone(*asked).complete
 
 
 @forks
@@ -177,7 +183,7 @@ def test_chance_outside_the_model_is_told(
 
     monkeypatch.setitem(PROGRAMS, "chance", Program("chance", "", "queue", (), build, "", 1))
     done = explored(tmp_path, ("chance", ""))
-    assert done.trees[0].verdict == "inconclusive"
+    assert done.searches[0].verdict == "inconclusive"
     [row] = table(tmp_path, "results")
     assert row["verdict"] == "error"
     assert row["why"].startswith("NondeterministicProgram: two runs of one schedule differ")
@@ -187,11 +193,11 @@ def test_chance_outside_the_model_is_told(
 def test_answers_for_another_text_are_not_taken(
     here: Here, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    explored(tmp_path, ("two-takers", ""), portion=4)
+    explored(tmp_path, ("two-takers", ""), executions=4)
     tried = len(here.tried)
     monkeypatch.setattr(distributed, "fingerprint", lambda program, mutant: "another")
-    done = explored(tmp_path, ("two-takers", ""), portion=4)
-    assert done.trees[0].exhausted
+    done = explored(tmp_path, ("two-takers", ""), executions=4)
+    assert done.searches[0].exhausted
     assert len(here.tried) == 2 * tried
 
 
@@ -224,7 +230,7 @@ def _hang() -> None:
     [
         (lambda: os.kill(os.getpid(), signal.SIGKILL), "died", "signal SIGKILL"),
         (lambda: os._exit(3), "died", "exit code 3"),
-        (_hang, "timeout", "it had not ended after 2 s"),
+        (_hang, "timeout", "it had not ended after 4 s"),
         (lambda: bytearray(2**40), "memory", "more than 512 MiB"),
     ],
 )
@@ -236,9 +242,11 @@ def test_a_part_that_dies_is_a_result_and_costs_what_is_below_it(
     whole = alone("trap")
     assert whole.seen is not None
     monkeypatch.setitem(PROGRAMS, "trap", _trap(snap))
-    done = explored(tmp_path, ("trap", ""), portion=portion, bounds=Bounds(timeout=2, memory=2**29))
-    [tree] = done.trees
-    lost = [o for o in done.outcomes if o.verdict != "ok"]
+    done = explored(
+        tmp_path, ("trap", ""), executions=portion, bounds=CampaignBounds(timeout=4, memory=2**29)
+    )
+    [tree] = done.searches
+    lost = [o for o in done.results if o.verdict != "ok"]
     assert {(o.verdict, o.why) for o in lost} == {(verdict, why)}
     assert (tree.verdict, tree.exhausted, tree.lost) == ("inconclusive", False, 1)
     assert seen(tree) < whole.seen.kept
@@ -249,7 +257,7 @@ def test_a_part_that_dies_is_a_result_and_costs_what_is_below_it(
     [coverage] = table(tmp_path, "coverage")
     assert (coverage["verdict"], coverage["exhausted"]) == ("inconclusive", False)
     tried = len(here.tried)
-    explored(tmp_path, ("trap", ""), portion=portion)
+    explored(tmp_path, ("trap", ""), executions=portion)
     assert len(here.tried) == tried, "what died stands"
 
 
@@ -268,7 +276,7 @@ def test_a_livelock_is_a_bug_here_too(
         world.spawn(wait, name="b")
 
     monkeypatch.setitem(PROGRAMS, "spin", Program("spin", "", "queue", (), build, "", 0))
-    done = explored(tmp_path, ("spin", ""), bounds=Bounds(first_bug=True), max_steps=50)
+    done = explored(tmp_path, ("spin", ""), bounds=CampaignBounds(first_bug=True), max_steps=50)
     assert [bug for _, _, bug, _ in done.bugs()] == ["livelock"]
 
 
@@ -284,27 +292,29 @@ class TestOnSpark:
         self, spark: Any, tmp_path: Path
     ) -> None:
         asked = [("immediate", ""), ("enqueue-consume", ""), ("immediate", "published-immediate")]
-        done = distributed.explore(spark, asked, tmp_path, portion=20)
-        for tree in done.trees:
+        done = distributed.explore(spark, asked, tmp_path, executions=20)
+        for tree in done.searches:
             whole = alone(tree.program, tree.mutant)
             assert whole.seen is not None
             assert tree.exhausted
             assert tree.runner.complete == tree.traces == whole.complete
             assert seen(tree) == whole.seen.kept
-        assert done.trees[0].traces == PROGRAMS["immediate"].traces
+        assert done.searches[0].traces == PROGRAMS["immediate"].traces
         assert {bug for _, _, bug, _ in done.bugs()} == {"IM-1"}
-        lines = [p.read_bytes() for p in (tmp_path / "journal").glob("*.jsonl")]
-        assert sum(line.count(b"\n") for line in lines) == len(done.outcomes)
-        again = distributed.explore(spark, asked, tmp_path, portion=20)
-        assert [p.read_bytes() for p in (tmp_path / "journal").glob("*.jsonl")] == lines
+        lines = [p.read_bytes() for p in (tmp_path / "checkpoint").glob("*.jsonl")]
+        assert sum(line.count(b"\n") for line in lines) == len(done.results)
+        again = distributed.explore(spark, asked, tmp_path, executions=20)
+        assert [p.read_bytes() for p in (tmp_path / "checkpoint").glob("*.jsonl")] == lines
         assert again.coverage() == done.coverage()
 
     def test_where_no_memory_is_allowed_nothing_is_exhausted(
         self, spark: Any, tmp_path: Path
     ) -> None:
-        done = distributed.explore(spark, [("immediate", "")], tmp_path, bounds=Bounds(memory=1))
-        assert [o.verdict for o in done.outcomes] in (["memory"], ["died"])
-        assert done.trees[0].verdict == "inconclusive"
+        done = distributed.explore(
+            spark, [("immediate", "")], tmp_path, bounds=CampaignBounds(memory=1)
+        )
+        assert [o.verdict for o in done.results] in (["memory"], ["died"])
+        assert done.searches[0].verdict == "inconclusive"
 
     def test_the_command_writes_tables_and_says_what_was_not_exhausted(
         self, spark: Any, tmp_path: Path, capfd: pytest.CaptureFixture[str]

@@ -22,7 +22,7 @@ from seriatim_models.history.header import Header
 from seriatim_models.pipeline import audit_paths
 from seriatim_models.pipeline.audit import chunks, tables
 from seriatim_models.pipeline.audit.runs import plan
-from seriatim_models.pipeline.campaign.checkpoint import Journal
+from seriatim_models.pipeline.campaign.checkpoint import CheckpointLog
 from seriatim_models.pipeline.synthetic.generate import generate
 from seriatim_models.programs import PROGRAMS
 
@@ -234,5 +234,5 @@ def test_an_exhaustive_campaign_killed_again_and_again_does_nothing_twice(tmp_pa
 
 
 def _parts(out: Path) -> list[str]:
-    """The ids in a campaign's journal."""
-    return [o.id for o in Journal(out).news()]
+    """The ids in a campaign's checkpoint log."""
+    return [o.id for o in CheckpointLog(out).new_results()]

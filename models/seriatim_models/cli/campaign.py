@@ -9,13 +9,14 @@ from rich.console import Console
 
 from seriatim_models.cli.console import Outputs
 from seriatim_models.cli.options import HELP, STRATEGIES, completing, lines
-from seriatim_models.cli.stream import _Stop
+from seriatim_models.cli.stop_request import StopRequest
 from seriatim_models.cli.usage_errors import UsageError, unknown
 from seriatim_models.report.text import table, titled
 
 if TYPE_CHECKING:
-    from seriatim_models.pipeline.campaign.distributed import Exhaustive
-    from seriatim_models.pipeline.campaign.run import Campaign, Found, Progress
+    from seriatim_models.pipeline.campaign.distributed import DistributedResult
+    from seriatim_models.pipeline.campaign.results import BugTokens, CampaignResult
+    from seriatim_models.pipeline.campaign.run import CampaignProgress
 
 TIMEOUT = 300.0
 MEMORY = 2048
@@ -30,13 +31,13 @@ MEMORY = 2048
         seriatim campaign PROGRAM --out c --exhaustive             one search, shared by all executors
 
         Run again with the same DIR, it goes on where it was. Results are Parquet: results, bugs, coverage.
-        An item (or a part of an exhaustive search) that hangs, dies or eats all memory is a result.
+        An item (or a part of an exhaustive search) that hangs, dies or takes all memory is a result.
         Exit code: 1 if a bug was found, 3 if items are left or ended badly or nothing was exhausted, else 0.
         """
     )
 )
 @click.argument("names", metavar="[PROGRAM]...", nargs=-1, shell_complete=completing("programs"))
-@click.option("--out", required=True, metavar="DIR", help="Where journal and tables go.")
+@click.option("--out", required=True, metavar="DIR", help="Where checkpoint log and tables go.")
 @click.option(
     "--mutant",
     "mutant_ids",
@@ -142,16 +143,16 @@ def campaign(
         require()
         from seriatim_models.pipeline.campaign import distributed
         from seriatim_models.pipeline.campaign.items import items
-        from seriatim_models.pipeline.campaign.run import Bounds
+        from seriatim_models.pipeline.campaign.run import CampaignBounds
         from seriatim_models.pipeline.campaign.run import campaign as run
 
         spark = session(master)
-        within = Bounds(timeout=timeout, memory=memory << 20, first_bug=first_bug)
-        with _Bar() as bar, (stop := _Stop()):
+        within = CampaignBounds(timeout=timeout, memory=memory << 20, first_bug=first_bug)
+        with _Bar() as bar, (stop := StopRequest()):
             if exhaustive:
                 asked = distributed.searches(programs, mutants)
                 whole = distributed.explore(
-                    spark, asked, out, bounds=within, on_progress=bar.tell, stopping=lambda: stop.asked,
+                    spark, asked, out, bounds=within, on_progress=bar.update, stopping=lambda: stop.asked,
                 )  # fmt: skip
             else:
                 wanted = items(
@@ -159,52 +160,52 @@ def campaign(
                     executions=executions, preemptions=bounds or (None,),
                 )  # fmt: skip
                 done = run(
-                    spark, wanted, out, bounds=within, on_progress=bar.tell, stopping=lambda: stop.asked,
+                    spark, wanted, out, bounds=within, on_progress=bar.update, stopping=lambda: stop.asked,
                 )  # fmt: skip
     except (OSError, pipeline.PipelineError) as error:
         raise UsageError(str(error)) from error
-    return _said_whole(console, whole, out) if exhaustive else _said(console, done, out)
+    return _show_distributed(console, whole, out) if exhaustive else _show(console, done, out)
 
 
-def _said(console: Console, done: Campaign, out: str) -> int:
+def _show(console: Console, done: CampaignResult, out: str) -> int:
     found = done.bugs()
-    _show(console, found)
+    _show_bugs(console, found)
     traces = sum(c.traces for c in done.coverage().values())
-    ended = _ended([o.verdict for o in done.outcomes])
+    ended = _verdicts([o.verdict for o in done.results])
     console.print(
-        f"{len(done.outcomes):,} of {done.total:,} items ({ended}), "
+        f"{len(done.results):,} of {done.total:,} items ({ended}), "
         f"{traces:,} distinct traces, {done.seconds:.1f} s; tables in {out}",
         markup=False, soft_wrap=True,
     )  # fmt: skip
     if found:
         return 1
-    return 0 if done.finished and all(o.verdict == "ok" for o in done.outcomes) else 3
+    return 0 if done.finished and all(o.verdict == "ok" for o in done.results) else 3
 
 
-def _said_whole(console: Console, done: Exhaustive, out: str) -> int:
+def _show_distributed(console: Console, done: DistributedResult, out: str) -> int:
     found = done.bugs()
-    _show(console, found)
-    for tree in done.trees:
-        name = f"{tree.program}+{tree.mutant}" if tree.mutant else tree.program
-        all_of_it = "all" if tree.exhausted else "not all"
-        why = f" ({tree.why})" if tree.why else ""
+    _show_bugs(console, found)
+    for search in done.searches:
+        name = f"{search.program}+{search.mutant}" if search.mutant else search.program
+        all_of_it = "all" if search.exhausted else "not all"
+        why = f" ({search.why})" if search.why else ""
         console.print(
-            f"{name}: {tree.verdict}, {all_of_it} traces{why}: {tree.traces:,} in {len(tree.outcomes):,} parts",
+            f"{name}: {search.verdict}, {all_of_it} traces{why}: {search.traces:,} in {len(search.results):,} parts",
             markup=False, soft_wrap=True,
         )  # fmt: skip
-    ended = _ended([o.verdict for o in done.outcomes])
+    ended = _verdicts([o.verdict for o in done.results])
     console.print(
-        f"{len(done.outcomes):,} parts ({ended}), {sum(t.traces for t in done.trees):,} distinct traces, "
+        f"{len(done.results):,} parts ({ended}), {sum(t.traces for t in done.searches):,} distinct traces, "
         f"{done.seconds:.1f} s; tables in {out}",
         markup=False, soft_wrap=True,
     )  # fmt: skip
     if found:
         return 1
-    return 0 if all(t.exhausted for t in done.trees) else 3
+    return 0 if all(t.exhausted for t in done.searches) else 3
 
 
-def _show(console: Console, found: Found) -> None:
-    from seriatim_models.pipeline.campaign.run import shortest
+def _show_bugs(console: Console, found: BugTokens) -> None:
+    from seriatim_models.pipeline.campaign.results import shortest
 
     if not found:
         return
@@ -215,7 +216,7 @@ def _show(console: Console, found: Found) -> None:
     console.print(titled(f"{len(found)} distinct bugs", shown))
 
 
-def _ended(verdicts: list[str]) -> str:
+def _verdicts(verdicts: list[str]) -> str:
     return ", ".join(f"{verdicts.count(v):,} {v}" for v in sorted(set(verdicts)))
 
 
@@ -238,7 +239,7 @@ class _Bar:
     def __exit__(self, *_: object) -> None:
         self._progress.stop()
 
-    def tell(self, p: Progress) -> None:
+    def update(self, p: CampaignProgress) -> None:
         left = f", about {p.left:.0f} s left" if p.left is not None else ""
         note = f"{p.noun}, {p.rate:,.1f}/s{left}, {p.bugs} bugs"
         self._progress.update(self._task, completed=p.done, total=p.total, note=note)

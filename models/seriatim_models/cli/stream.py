@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import signal
 import time
 from pathlib import Path
-from types import FrameType
 
 import rich_click as click
 
@@ -13,7 +11,8 @@ from seriatim_models.cli.audit import QUARANTINE_SHOWN, find_profile
 from seriatim_models.cli.console import Outputs
 from seriatim_models.cli.options import HELP, lines, outputs, profile_option
 from seriatim_models.cli.report_builder import new_report
-from seriatim_models.cli.stream_ui import Watch, watch
+from seriatim_models.cli.stop_request import StopRequest
+from seriatim_models.cli.stream_ui import watch
 from seriatim_models.cli.usage_errors import UsageError
 from seriatim_models.report import AuditRun, Quarantined
 from seriatim_models.report.text import write
@@ -115,7 +114,7 @@ def stream(
     from seriatim_models import pipeline
 
     begun = time.monotonic()
-    stop = _Stop()
+    stop = StopRequest()
     shown = watch(quiet or json is not None, folder, out)
     try:
         from seriatim_models.pipeline.session import require, session
@@ -129,7 +128,9 @@ def stream(
         )
         # Only now: Spark's session sets a handler of its own.
         with stop, shown:
-            watching.run(once=once, idle=idle, every=every, stopping=lambda: stop.told(shown))
+            watching.run(
+                once=once, idle=idle, every=every, stopping=lambda: stop.shown(shown.stopping)
+            )
     except (OSError, pipeline.PipelineError) as error:
         raise UsageError(str(error)) from error
     found = watching.report()
@@ -157,32 +158,3 @@ def stream(
     write(outputs.console, report)
     outputs.write(report)
     return report.exit_code
-
-
-class _Stop:
-    """While it is entered, the first Ctrl-C (or SIGTERM) asks to stop, and the second one interrupts."""
-
-    def __init__(self) -> None:
-        self.asked = False
-        self._told = False
-
-    def told(self, shown: Watch) -> bool:
-        """Whether somebody asked, which is then shown."""
-        if self.asked and not self._told:
-            self._told = True
-            shown.stopping()
-        return self.asked
-
-    def __enter__(self) -> None:
-        self._before = [(s, signal.getsignal(s)) for s in (signal.SIGINT, signal.SIGTERM)]
-        for number, _ in self._before:
-            signal.signal(number, self._ask)
-
-    def __exit__(self, *_: object) -> None:
-        for number, before in self._before:
-            signal.signal(number, before)
-
-    def _ask(self, number: int, frame: FrameType | None) -> None:
-        if self.asked:
-            raise KeyboardInterrupt
-        self.asked = True

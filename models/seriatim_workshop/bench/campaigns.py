@@ -13,6 +13,7 @@ from pathlib import Path
 
 import msgspec
 
+from seriatim_workshop.bench.campaign_work import busy, busy_item
 from seriatim_workshop.bench.explorers import run
 from seriatim_workshop.bench.measure import Measured, Row, Series
 
@@ -26,21 +27,14 @@ WORK = 0.2
 
 NOTES = [
     f"{ITEMS} items of {WORK} s of processor time each. The pool (multiprocessing.Pool, one item at a time) only calls "
-    "a function; the campaign guards each item against hanging, dying and eating memory, and writes a journal and "
-    "tables. Its session is warm. Who goes first changes from round to round.",
+    "a function; the campaign isolates each item, so that it may hang, die or take all memory, and writes a "
+    "checkpoint log and tables. Its session is warm. Who goes first changes from round to round.",
     "items a second of k cores over those of one core is how it scales.",
     "processor time is that of all processes of a side together, Java's too, between the same two moments: "
     "a busy machine disturbs it less than the clock.",
 ]
 
 Tell = Callable[[str], None]
-
-
-def work(seconds: float) -> None:
-    """Keep a processor busy."""
-    until = time.process_time() + seconds
-    while time.process_time() < until:
-        pass
 
 
 class Took(msgspec.Struct):
@@ -83,27 +77,27 @@ def timed() -> Iterator[Took]:
 def pool(cores: int) -> Took:
     """What a bare process pool takes."""
     with multiprocessing.Pool(cores) as running:
-        list(running.imap_unordered(work, [0.0] * cores))  # so that its processes are there
+        list(running.imap_unordered(busy, [0.0] * cores))  # so that its processes are there
         with timed() as took:
-            list(running.imap_unordered(work, [WORK] * ITEMS))
+            list(running.imap_unordered(busy, [WORK] * ITEMS))
     return took
 
 
 def spark(cores: int) -> Took:
     """What a campaign takes, from its items to its tables."""
-    from seriatim_models.pipeline.campaign.items import Item
+    from seriatim_models.pipeline.campaign.items import SearchItem
     from seriatim_models.pipeline.campaign.run import campaign
     from seriatim_models.pipeline.session import session
 
     started = session(f"local[{cores}]")
     with tempfile.TemporaryDirectory(prefix="seriatim-bench-") as folder:
         for n in range(3):
-            warm = [Item("warm", seed=k, test="work 0") for k in range(ITEMS)]
-            campaign(started, warm, Path(folder, f"warm-{n}"))
-        items = [Item("work", seed=n, test=f"work {WORK}") for n in range(ITEMS)]
+            warm = [SearchItem("warm", seed=k, seconds=0.0) for k in range(ITEMS)]
+            campaign(started, warm, Path(folder, f"warm-{n}"), work=busy_item)
+        items = [SearchItem("work", seed=n, seconds=WORK) for n in range(ITEMS)]
         with timed() as took:
-            done = campaign(started, items, Path(folder, "work"))
-    if not done.finished or {o.verdict for o in done.outcomes} != {"ok"}:
+            done = campaign(started, items, Path(folder, "work"), work=busy_item)
+    if not done.finished or {r.verdict for r in done.results} != {"ok"}:
         raise AssertionError("the campaign did not do all of its items")
     return took
 

@@ -1,4 +1,4 @@
-"""The journal of a campaign: outcomes as they come, a JSON line each; who runs again leaves these items out.
+"""The checkpoint log of a campaign: results as they come, a JSON line each. A campaign that resumes leaves them out.
 
 Every process that works writes a file of its own, with one call a line: so lines do not mix, and only the last line of
 a file can be cut off, by a kill.
@@ -15,21 +15,21 @@ from typing import BinaryIO
 
 import msgspec
 
-from seriatim_models.pipeline.campaign.items import Outcome
+from seriatim_models.pipeline.campaign.items import ItemResult
 
-VERSION = "2"  # of the lines; files of another one are not read
+VERSION = "3"  # of the lines; files of another one are not read
 
 
-class Journal:
-    """Reads what was not read before."""
+class CheckpointLog:
+    """Reads a folder's checkpoint log, each line once."""
 
     def __init__(self, folder: Path) -> None:
-        self._folder = place(folder)
+        self._folder = log_folder(folder)
         self._folder.mkdir(parents=True, exist_ok=True)
         self._read: dict[Path, int] = {}
 
-    def news(self) -> Iterator[Outcome]:
-        """The outcomes that came since the last time. A line that is not whole is left for later."""
+    def new_results(self) -> Iterator[ItemResult]:
+        """The results that came since the last call. A line that is not whole is left for later."""
         for path in sorted(self._folder.glob(f"{VERSION}-*.jsonl")):
             begin = self._read.get(path, 0)
             if path.stat().st_size <= begin:
@@ -41,24 +41,24 @@ class Journal:
             self._read[path] = begin + whole
             for line in fresh[:whole].split(b"\n"):
                 try:
-                    yield msgspec.json.decode(line, type=Outcome)
+                    yield msgspec.json.decode(line, type=ItemResult)
                 except msgspec.DecodeError:
                     continue
 
 
-def place(folder: Path) -> Path:
-    """Where a campaign's folder has its journal."""
-    return folder / "journal"
+def log_folder(folder: Path) -> Path:
+    """Where a campaign's folder has its checkpoint log."""
+    return folder / "checkpoint"
 
 
-def write(file: BinaryIO, outcome: Outcome) -> None:
-    """A line more."""
-    file.write(msgspec.json.encode(outcome) + b"\n")
+def append(file: BinaryIO, result: ItemResult) -> None:
+    """Append the line of a result."""
+    file.write(msgspec.json.encode(result) + b"\n")
 
 
-def opened(folder: Path) -> BinaryIO:
-    """This process's file, which goes on where its last batch ended, or on a new line if it was cut off there."""
-    file = (place(folder) / _name(os.getpid())).open("a+b", buffering=0)
+def open_log(folder: Path) -> BinaryIO:
+    """This process's file, at its end: on a new line, even if the last one was cut off."""
+    file = (log_folder(folder) / _name(os.getpid())).open("a+b", buffering=0)
     if file.tell():
         file.seek(-1, os.SEEK_END)
         if file.read(1) != b"\n":

@@ -1,6 +1,6 @@
-"""Items in a process of their own, so that one that hangs, dies or eats all memory is a result and not the end.
+"""An isolated worker: items are done in a child process, so that one that hangs, dies or takes all memory is a result.
 
-One child works off item after item, and batch after batch; only what it dies of costs a new child.
+One child does item after item, and batch after batch; only an item that ends it costs a new child.
 """
 
 from __future__ import annotations
@@ -21,22 +21,26 @@ from typing import Any
 
 import msgspec
 
-from seriatim_models.pipeline.campaign.items import Item, Outcome, run
+from seriatim_models.pipeline.campaign.items import ItemResult, SearchItem, Work
 
 POLL = 0.1  # seconds between looks whether to stop
-LAST_WORDS = 1.0  # seconds a child has to end when it is told to
+EXIT_WAIT = 1.0  # seconds that a child whose pipe is closed has to end
 _PR_SET_PDEATHSIG = 1  # linux/prctl.h
 
 
-class Guard:
-    """Who has items done by a child, and a new one whenever that is lost."""
+class IsolatedWorker:
+    """Does items in a child process, and in a new one whenever that is lost."""
 
-    def __init__(self, memory: int) -> None:
-        """`memory` in bytes of address space, for each item, on top of what the child has when the item begins."""
+    def __init__(self, memory: int, work: Work) -> None:
+        """`work` does an item, in the child.
+
+        `memory` is in bytes of address space, for each item, on top of what the child has when the item begins.
+        """
         self._memory = memory
+        self._work = work
         self._child: _Child | None = None
 
-    def __enter__(self) -> Guard:
+    def __enter__(self) -> IsolatedWorker:
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -48,37 +52,37 @@ class Guard:
             self._child.end()
             self._child = None
 
-    def outcomes(
-        self, batch: Sequence[Item], timeout: float, stopped: Callable[[], bool]
-    ) -> Iterator[Outcome]:
-        """What comes of each item, in their order, until `stopped`. `timeout` in seconds for one item."""
+    def results(
+        self, batch: Sequence[SearchItem], timeout: float, stopped: Callable[[], bool]
+    ) -> Iterator[ItemResult]:
+        """The result of each item, in their order, until `stopped`. `timeout` in seconds for one item."""
         for item in batch:
             if stopped():
                 return
             if self._child is None or not self._child.alive():
                 self.close()
-                self._child = _Child(self._memory)
+                self._child = _Child(self._memory, self._work)
             child = self._child
-            outcome = None
+            result = None
             try:
-                outcome = _waited(child, item, timeout, stopped)
+                result = _wait_for_result(child, item, timeout, stopped)
             finally:
-                if outcome is None or outcome.verdict in ("timeout", "died", "memory"):
-                    self.close()  # it is busy, or dead, or who knows what it still holds
-            if outcome is None:
+                if result is None or result.verdict in ("timeout", "died", "memory"):
+                    self.close()  # it is busy, or dead, or holds memory that nobody can account for
+            if result is None:
                 return
-            yield outcome
+            yield result
 
 
 @functools.cache
-def kept(memory: int) -> Guard:
-    """This process's guard, whose child lasts from batch to batch. It ends when this process does."""
-    return Guard(memory)
+def shared_worker(memory: int, work: Work) -> IsolatedWorker:
+    """This process's worker, whose child lasts from batch to batch. It ends when this process does."""
+    return IsolatedWorker(memory, work)
 
 
-def _waited(
-    child: _Child, item: Item, timeout: float, stopped: Callable[[], bool]
-) -> Outcome | None:
+def _wait_for_result(
+    child: _Child, item: SearchItem, timeout: float, stopped: Callable[[], bool]
+) -> ItemResult | None:
     begun = time.monotonic()
     child.send(item)
     while not child.ready(min(POLL, timeout)):
@@ -86,17 +90,19 @@ def _waited(
             return None
         if time.monotonic() - begun > timeout:
             break
-    return child.outcome(item, time.monotonic() - begun, timeout)
+    return child.result(item, time.monotonic() - begun, timeout)
 
 
 class _Child:
-    def __init__(self, memory: int) -> None:
+    def __init__(self, memory: int, work: Work) -> None:
         context = multiprocessing.get_context("fork")
         self._mine, its = context.Pipe()
         self._reached = memoryview(mmap.mmap(-1, 8)).cast("q")  # shared with the child
         # Any: the class depends on the context
         self._process: Any = context.Process(
-            target=_work, args=(its, self._mine, memory, os.getpid(), self._reached), daemon=True
+            target=_do_items,
+            args=(its, self._mine, memory, work, os.getpid(), self._reached),
+            daemon=True,
         )
         self._process.start()
         its.close()
@@ -104,7 +110,7 @@ class _Child:
     def alive(self) -> bool:
         return bool(self._process.is_alive())
 
-    def send(self, item: Item) -> None:
+    def send(self, item: SearchItem) -> None:
         # One that has died meanwhile will be noticed when its answer is looked for.
         with contextlib.suppress(ConnectionError):
             self._mine.send_bytes(msgspec.json.encode(item))
@@ -112,16 +118,16 @@ class _Child:
     def ready(self, seconds: float) -> bool:
         return self._mine.poll(seconds)
 
-    def outcome(self, item: Item, seconds: float, timeout: float) -> Outcome:
-        out = Outcome(id=item.id, item=item.told(), verdict="timeout", seconds=seconds)
+    def result(self, item: SearchItem, seconds: float, timeout: float) -> ItemResult:
+        out = ItemResult(id=item.id, item=item.summary(), verdict="timeout", seconds=seconds)
         out.reached = self._reached[0]
         if not self._mine.poll(0):
             out.why = f"it had not ended after {timeout:g} s"
             return out
         try:
-            return msgspec.json.decode(self._mine.recv_bytes(), type=Outcome)
+            return msgspec.json.decode(self._mine.recv_bytes(), type=ItemResult)
         except (EOFError, ConnectionError):
-            self._process.join(LAST_WORDS)
+            self._process.join(EXIT_WAIT)
             code = self._process.exitcode
             out.verdict, out.why = "died", f"exit code {code}"
             if code is not None and code < 0:
@@ -135,10 +141,10 @@ class _Child:
         self._process.close()
 
 
-def _work(
-    pipe: Connection, others: Connection, memory: int, parent: int, reached: memoryview
+def _do_items(
+    pipe: Connection, others: Connection, memory: int, work: Work, parent: int, reached: memoryview
 ) -> None:
-    """A child: one item after another until the pipe is closed."""
+    """The child: do one item after another until the pipe is closed."""
     gc.freeze()  # else it copies the parent's pages when it first collects
     others.close()
     # Sent to all processes of a group, when Ctrl-C is typed or Spark ends its workers: our end would be taken for the
@@ -148,16 +154,16 @@ def _work(
     _end_with(parent)
     while True:
         try:
-            item = msgspec.json.decode(pipe.recv_bytes(), type=Item)
+            item = msgspec.json.decode(pipe.recv_bytes(), type=SearchItem)
         except EOFError:
             return
         if memory:
-            _allow(memory)
-        out = Outcome(id=item.id, item=item.told(), verdict="error")
+            _limit_memory(memory)
+        out = ItemResult(id=item.id, item=item.summary(), verdict="error")
         begun = time.process_time()
         reached[0] = 0
         try:
-            out = run(item, lambda n: reached.__setitem__(0, n))
+            out = work(item, lambda n: reached.__setitem__(0, n))
         except MemoryError:
             out.verdict, out.why = "memory", f"more than {memory >> 20} MiB"
         except Exception as error:
@@ -168,8 +174,10 @@ def _work(
 
 
 def _end_with(parent: int) -> None:
-    """Die when the parent does, even by SIGKILL and in the middle of an item. Where that cannot be had (it is Linux's),
-    a child ends when it next looks for an item."""
+    """Die when the parent does, even by SIGKILL and in the middle of an item.
+
+    Only Linux can do this; elsewhere a child ends when it next looks for an item.
+    """
     prctl = getattr(ctypes.CDLL(None), "prctl", None)
     if prctl is not None:
         prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
@@ -177,8 +185,8 @@ def _end_with(parent: int) -> None:
             os._exit(1)
 
 
-def _allow(memory: int) -> None:
-    """So many bytes more than are held now."""
+def _limit_memory(memory: int) -> None:
+    """Limit this process's address space to so many bytes more than it has now."""
     with open("/proc/self/statm") as file:  # pages
         held = int(file.read().split()[0]) * resource.getpagesize()
     _, most = resource.getrlimit(resource.RLIMIT_AS)
