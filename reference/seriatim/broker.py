@@ -28,7 +28,7 @@ from dataclasses import dataclass, field
 
 import deal
 
-from seriatim.host import Host
+from seriatim.host import Host, operation
 
 
 class Closed(Exception):
@@ -41,7 +41,7 @@ class Closed(Exception):
 
 @dataclass(frozen=True)
 class Message:
-    """What a publisher hands in."""
+    """A message as a publisher hands it in."""
 
     id: str
     body: object = None
@@ -54,18 +54,18 @@ class Delivery:
     message: Message
     delivery_tag: int
     consumer_tag: str
-    """Empty if it was got, not pushed."""
+    """Empty if it is the answer to a get."""
     redelivered: bool
 
 
 @dataclass(frozen=True)
 class Frame:
-    """What the server says: ``deliver``, ``reply``, ``close`` (of a channel) or ``gone`` (the connection)."""
+    """What the server sends: ``deliver``, ``reply``, ``close`` (of a channel) or ``gone`` (of the connection)."""
 
     kind: str
     channel: int = 0
     call: int = 0
-    """Which call it answers. For the record only: on the wire there is no such number, and no decision reads it."""
+    """Which call it answers. For recordings only: on the wire there is no such number, and no decision reads it."""
     value: object = None
     delivery: Delivery | None = None
     error: Closed | None = None
@@ -77,15 +77,17 @@ class Wire:
     def __init__(self, host: Host, name: str) -> None:
         self.name = name
         self.gone = False
-        """Whether the server has said its last word; under the server's lock."""
+        """Whether the server has sent its last frame; under the server's lock."""
         self._frames: deque[Frame] = deque()
         self._arrived = host.semaphore(0, f"{name}.wire")
 
     def send(self, frame: Frame) -> None:
+        """Put a frame behind those that were sent before."""
         self._frames.append(frame)
         self._arrived.release()
 
     def receive(self) -> Frame:
+        """Wait for the next frame and take it."""
         self._arrived.acquire()
         return self._frames.popleft()
 
@@ -103,9 +105,11 @@ class Queued:
 
 @dataclass
 class ServerQueue:
+    """A queue: its ready messages and its consumers."""
+
     name: str
     owner: str = ""
-    """The connection that an exclusive queue belongs to and dies with."""
+    """The connection that an exclusive queue belongs to and is deleted with."""
     ready: list[Queued] = field(default_factory=list)
     """Sorted by position (rule 1)."""
     consumers: list[ServerConsumer] = field(default_factory=list)
@@ -115,6 +119,8 @@ class ServerQueue:
 
 @dataclass(eq=False)
 class ServerConsumer:
+    """A consumer, as `Server.consume` made it."""
+
     tag: str
     queue: ServerQueue
     channel: ServerChannel
@@ -129,21 +135,25 @@ class ServerConsumer:
             return False
         if self.auto_ack:
             return True
-        held = [u.consumer for u in self.channel.unacked.values() if u.consumer is not None]
-        mine = sum(1 for c in held if c is self)
-        return within(self.prefetch, mine) and within(self.channel.prefetch, len(held))
+        unacked = [u.consumer for u in self.channel.unacked.values() if u.consumer is not None]
+        mine = sum(1 for c in unacked if c is self)
+        return within(self.prefetch, mine) and within(self.channel.prefetch, len(unacked))
 
 
 @dataclass
 class Unacked:
+    """A message that was handed out and is not settled."""
+
     queue: ServerQueue
     item: Queued
     consumer: ServerConsumer | None
-    """None if it was got: that counts against no prefetch."""
+    """None if it is the answer to a get, which counts against no prefetch."""
 
 
 @dataclass(eq=False)
 class ServerChannel:
+    """The server's side of a channel."""
+
     wire: Wire
     number: int
     tag: int = 0
@@ -156,13 +166,14 @@ class ServerChannel:
     """Of each consumer that comes after it was set, as in RabbitMQ; AMQP 0-9-1 would make it the channel's."""
 
 
-@deal.pre(lambda limit, held: limit >= 0 and held >= 0)
+@deal.pre(lambda limit, unacked: limit >= 0 and unacked >= 0)
 @deal.ensure(
-    lambda limit, held, result: result or 0 < limit <= held, message="QS-1: refused only when full"
+    lambda limit, unacked, result: result or 0 < limit <= unacked,
+    message="QS-1: refused only when full",
 )
-def within(limit: int, held: int) -> bool:
-    """Whether one more fits under a limit; 0 is no limit."""
-    return limit == 0 or held < limit
+def within(limit: int, unacked: int) -> bool:
+    """Return whether one more fits under a limit; 0 is no limit."""
+    return limit == 0 or unacked < limit
 
 
 @deal.ensure(
@@ -170,7 +181,7 @@ def within(limit: int, held: int) -> bool:
     message="QS-1: what is settled was outstanding",
 )
 def settled_by(outstanding: list[int], tag: int, multiple: bool) -> list[int]:
-    """The delivery tags that settling `tag` settles; 0 with `multiple` is all (AMQP 0-9-1, basic.ack)."""
+    """Return the delivery tags that settling `tag` settles; 0 with `multiple` is all (AMQP 0-9-1, basic.ack)."""
     if multiple:
         return [t for t in outstanding if t <= tag or tag == 0]
     return [t for t in outstanding if t == tag]
@@ -181,7 +192,7 @@ Act = Callable[[ServerChannel], object]
 
 
 class Server:
-    """Exchanges, queues and what every channel holds, under one lock."""
+    """Exchanges, queues and what every channel has unacknowledged, under one lock."""
 
     def __init__(self, host: Host) -> None:
         self.host = host
@@ -191,20 +202,18 @@ class Server:
         """Exchange -> (routing key, queue); the key '*' is any."""
         self._channels: dict[tuple[str, int], ServerChannel] = {}
 
-    def _say(self, ev: str, channel: ServerChannel, /, **args: object) -> None:
-        self.host.record(ev, conn=channel.wire.name, ch=channel.number, **args)
-
     # ---- connections, channels, requests
 
     def open(self, wire: Wire, number: int) -> None:
+        """Open a channel, unless the connection has ended."""
         with self._lock:
             if wire.gone:
                 return
-            channel = self._channels[wire.name, number] = ServerChannel(wire, number)
-            self._say("srv_open", channel)
+            self._channels[wire.name, number] = ServerChannel(wire, number)
+            self.host.record("srv_open", conn=wire.name, ch=number)
 
     def request(self, wire: Wire, number: int, act: Act, call: int = 0) -> None:
-        """A request arrives, is done and, if it is a call, answered. For a channel that is closed it means nothing."""
+        """Do what a channel requests and, if it is a call, answer. A request on a closed channel is ignored."""
         with self._lock:
             channel = self._channels.get((wire.name, number))
             if channel is None:
@@ -220,7 +229,7 @@ class Server:
             self._push_all()
 
     def disconnect(self, wire: Wire, reason: Closed) -> None:
-        """The connection is gone, closed or crashed: all it held returns, and its exclusive queues die (QS-2, EX-1)."""
+        """End a connection that was closed or crashed: its channels close and its exclusive queues go (QS-2, EX-1)."""
         with self._lock:
             if wire.gone:
                 return
@@ -233,41 +242,44 @@ class Server:
             wire.send(Frame("gone", error=reason))
             self._push_all()
 
+    @operation
     def close_channel(self, channel: ServerChannel) -> None:
+        """End its consumers and requeue what it has unacknowledged."""
         for consumer in channel.consumers.values():
             consumer.queue.consumers.remove(consumer)
-        self._say("srv_close", channel)
-        self._requeue(channel, list(channel.unacked))
+        for tag in list(channel.unacked):
+            self._requeue(channel, tag)
         self._channels.pop((channel.wire.name, channel.number), None)
 
     # ---- declarations and routing
 
     def declare_queue(self, channel: ServerChannel, name: str, exclusive: bool = False) -> None:
-        queue = self._queues.get(name)
-        if queue is not None:
+        """Make a queue, if there is none of that name."""
+        if name in self._queues:
             self._reachable(channel, name)
             return
         owner = channel.wire.name if exclusive else ""
         self._queues[name] = ServerQueue(name, owner)
         self.host.record("srv_queue", q=name, owner=owner)
 
+    @operation
     def bind(self, channel: ServerChannel, exchange: str, key: str, name: str) -> None:
-        """One exchange type is enough: the key '*' makes a binding a fanout's, any other a direct exchange's."""
+        """Bind a queue. One exchange type is enough: with the key '*' it is a fanout's, with others a direct one's."""
         self._reachable(channel, name)
         self._bindings.setdefault(exchange, []).append((key, name))
-        self.host.record("srv_bind", x=exchange, key=key, q=name)
 
+    @operation
     def publish(self, channel: ServerChannel, exchange: str, key: str, message: Message) -> None:
-        """To each queue once, however many bindings lead there. The default exchange, '', leads to the queue named."""
+        """Route to each queue once, however many bindings lead there. The default exchange '' leads to queue `key`."""
         bound = self._bindings.get(exchange, [])
         names = {q for k, q in bound if k in ("*", key)} if exchange else {key}
-        origin = channel.wire.name
-        self._say("srv_publish", channel, m=message.id, x=exchange, key=key)
         for name in sorted(names & self._queues.keys()):
-            queue = self._queues[name]
-            queue.arrivals += 1
-            queue.ready.append(Queued(queue.arrivals, message, origin))
-            self._say("srv_route", channel, q=name, m=message.id, pos=queue.arrivals)
+            self._route(channel, message, self._queues[name])
+
+    @operation
+    def _route(self, channel: ServerChannel, message: Message, queue: ServerQueue) -> None:
+        queue.arrivals += 1
+        queue.ready.append(Queued(queue.arrivals, message, channel.wire.name))
 
     def _reachable(self, channel: ServerChannel, name: str) -> ServerQueue:
         queue = self._queues.get(name)
@@ -277,20 +289,22 @@ class Server:
             raise Closed(405, f"RESOURCE_LOCKED - {name!r} is exclusive to another connection")
         return queue
 
+    @operation
     def _delete(self, queue: ServerQueue) -> None:
-        """An exclusive queue, whose consumers are its owner's and gone with the owner's channels."""
+        """An exclusive queue, whose consumers are its owner's and ended with the owner's channels."""
         del self._queues[queue.name]
-        self.host.record("srv_delete", q=queue.name)
 
     # ---- consuming
 
+    @operation
     def qos(self, channel: ServerChannel, prefetch: int, whole_channel: bool) -> None:
+        """Set the limit of unacknowledged messages, of the channel or of each later consumer."""
         if whole_channel:
             channel.prefetch = prefetch
-            self._say("srv_qos", channel, prefetch=prefetch)
         else:
             channel.consumer_prefetch = prefetch
 
+    @operation
     def consume(
         self,
         channel: ServerChannel,
@@ -301,23 +315,12 @@ class Server:
         exclusive: bool = False,
         no_local: bool = False,
     ) -> None:
+        """Add a consumer to a queue. Raises `Closed` if the tag is in use or an exclusive one would not be alone."""
         queue = self._reachable(channel, name)
         if tag in channel.consumers:
             raise Closed(530, f"NOT_ALLOWED - consumer tag {tag!r} is in use")
         taken = any(c.exclusive for c in queue.consumers)
-        refused = taken or bool(exclusive and queue.consumers)
-        self._say(
-            "srv_consume",
-            channel,
-            q=name,
-            ctag=tag,
-            autoack=auto_ack,
-            exclusive=exclusive,
-            nolocal=no_local,
-            prefetch=channel.consumer_prefetch,
-            ok=not refused,
-        )
-        if refused:
+        if taken or (exclusive and queue.consumers):
             raise Closed(403, f"ACCESS_REFUSED - {name!r} in exclusive use")
         consumer = ServerConsumer(
             tag, queue, channel, auto_ack, exclusive, no_local, channel.consumer_prefetch
@@ -325,15 +328,15 @@ class Server:
         queue.consumers.append(consumer)
         channel.consumers[tag] = consumer
 
+    @operation
     def cancel(self, channel: ServerChannel, tag: str) -> None:
-        """What it has not acknowledged stays with the channel. To cancel what is not there is no error (RabbitMQ)."""
+        """End a consumer, if it is there (RabbitMQ). What it has not acknowledged stays with the channel."""
         consumer = channel.consumers.pop(tag, None)
         if consumer is not None:
             consumer.queue.consumers.remove(consumer)
-            self._say("srv_cancel", channel, ctag=tag)
 
     def get(self, channel: ServerChannel, name: str, auto_ack: bool) -> Delivery | None:
-        """The first ready message, or None at once. An exclusive consumer does not stand in its way (RabbitMQ)."""
+        """Hand out the first ready message, or None at once. An exclusive consumer does not prevent it (RabbitMQ)."""
         queue = self._reachable(channel, name)
         if not queue.ready:
             return None
@@ -342,21 +345,29 @@ class Server:
     def settle(
         self, channel: ServerChannel, tag: int, multiple: bool, requeue: bool | None
     ) -> None:
-        """Ack (`requeue` is None), or nack and reject, which put back or throw away."""
+        """Ack (`requeue` is None), or nack and reject, which requeue or drop."""
         tags = settled_by(list(channel.unacked), tag, multiple)
         if not tags and not (multiple and tag == 0):
             raise Closed(406, f"PRECONDITION_FAILED - unknown delivery tag {tag}")
-        self._say(
-            "srv_settle", channel, dtag=tag, multiple=multiple, requeue=bool(requeue), tags=tags
-        )
-        if requeue:
-            self._requeue(channel, tags)
-        else:
-            for t in tags:
+        self._settle(channel, tag, multiple, requeue, tags)
+
+    @operation
+    def _settle(
+        self,
+        channel: ServerChannel,
+        tag: int,
+        multiple: bool,
+        requeue: bool | None,
+        tags: list[int],
+    ) -> None:
+        for t in tags:
+            if requeue:
+                self._requeue(channel, t)
+            else:
                 del channel.unacked[t]
 
     def _push_all(self) -> None:
-        """Each ready message, in order, to the first consumer in turn that may take it."""
+        """Hand each ready message, in order, to the first consumer in turn that may take it."""
         for queue in self._queues.values():
             for item in list(queue.ready):
                 consumer = next((c for c in queue.consumers if c.may_take(item)), None)
@@ -369,6 +380,7 @@ class Server:
                 delivery = self._hand_out(channel, queue, item, consumer, consumer.auto_ack)
                 channel.wire.send(Frame("deliver", channel.number, delivery=delivery))
 
+    @operation
     def _hand_out(
         self,
         channel: ServerChannel,
@@ -381,44 +393,11 @@ class Server:
         if not auto_ack:
             channel.unacked[channel.tag] = Unacked(queue, item, consumer)
         tag = consumer.tag if consumer is not None else ""
-        self._say(
-            "srv_push",
-            channel,
-            ctag=tag,
-            dtag=channel.tag,
-            q=queue.name,
-            m=item.message.id,
-            pos=item.position,
-            autoack=auto_ack,
-            redelivered=item.redelivered,
-        )
         return Delivery(item.message, channel.tag, tag, item.redelivered)
 
-    def _requeue(self, channel: ServerChannel, tags: list[int]) -> None:
-        """Back to the old place, marked (QS-2). A queue that is gone meanwhile takes nothing back."""
-        for tag in tags:
-            held = channel.unacked.pop(tag)
-            held.item.redelivered = True
-            insort(held.queue.ready, held.item, key=lambda item: item.position)
-            self._say(
-                "srv_requeue",
-                channel,
-                dtag=tag,
-                q=held.queue.name,
-                m=held.item.message.id,
-                pos=held.item.position,
-                order=[item.position for item in held.queue.ready],
-            )
-
-    def snapshot(self) -> dict[str, object]:
-        """For checks at rest."""
-        return {
-            "queues": {
-                q.name: [[i.message.id, i.position, i.redelivered] for i in q.ready]
-                for q in self._queues.values()
-            },
-            "unacked": {
-                f"{c.wire.name}.{c.number}": [u.item.message.id for u in c.unacked.values()]
-                for c in self._channels.values()
-            },
-        }
+    @operation
+    def _requeue(self, channel: ServerChannel, tag: int) -> None:
+        """Back to the old place, marked (QS-2). A queue that was deleted meanwhile takes nothing back."""
+        unacked = channel.unacked.pop(tag)
+        unacked.item.redelivered = True
+        insort(unacked.queue.ready, unacked.item, key=lambda item: item.position)

@@ -36,7 +36,7 @@ from dataclasses import dataclass
 from functools import partial
 
 from seriatim.broker import Act, Closed, Delivery, Frame, Message, Server, Wire
-from seriatim.host import Host
+from seriatim.host import Host, operation
 from seriatim.workpool import BLOCK, CAPACITY, Executor, Misuse, Work, WorkService
 
 __all__ = [
@@ -84,6 +84,7 @@ class Connection:
         self._closers = 0
 
     def open_channel(self) -> Channel:
+        """Open the next channel. Raises `Closed` if the connection has ended."""
         with self._lock:
             if self._closed is not None:
                 raise self._closed
@@ -94,7 +95,7 @@ class Connection:
             return channel
 
     def close(self) -> None:
-        """Return when it is over. What was delivered here and has not begun to run is thrown away.
+        """End it and return when it has ended. What was delivered here and has not begun to run is dropped.
 
         The reader must be running, and may not be who calls.
         """
@@ -109,25 +110,28 @@ class Connection:
             self.host.record("cli_call", ph="ok", conn=self.name, ch=0, call=number, got=number)
 
     def fail(self, why: str) -> None:
-        """End it, and wait for nobody: any thread may do so, in the middle of anything (rule 7)."""
+        """End it without waiting: any thread may do so, in the middle of anything (rule 7)."""
         self._end(Closed(541, f"INTERNAL_ERROR - {why}"), tell=True)
 
     def reader(self) -> None:
-        """Read until the server's last word."""
+        """Read until the server has sent its last frame."""
         while True:
             frame = self.wire.receive()
             if frame.error is not None and frame.kind == "gone":
-                self.host.record("cli_frame", conn=self.name, ch=0, kind="gone", call=0, dtag=0)
-                self._end(frame.error)
-                with self._lock:
-                    self._gone = True
-                    self._over.notify_all()
+                self._on_gone(frame.error)
                 return
             # Only `open_channel` adds, and before the server can name it. Nothing is ever removed.
             self._channels[frame.channel].on_frame(frame)
 
+    @operation
+    def _on_gone(self, error: Closed) -> None:
+        self._end(error)
+        with self._lock:
+            self._gone = True
+            self._over.notify_all()
+
     def _end(self, error: Closed, tell: bool = False) -> None:
-        """No more channels, and none that is open; then the server is told, if it did not tell us."""
+        """Close all channels and open no more; then, with `tell`, end the connection at the server."""
         with self._lock:
             if self._closed is not None:
                 return
@@ -147,12 +151,13 @@ class Call:
     """A synchronous operation that is under way."""
 
     number: int
-    on_reply: Callable[[], None] | None = None
+    op: str
+    act: Act
+    on_reply: Callable[[], None] | None
     """What the reader does with the reply before it reads on (rule 4)."""
-    done: bool = False
-    value: object = None
-    error: Closed | None = None
-    answered_by: int = 0
+    timeout: float | None
+    reply: Frame | None = None
+    """What the server sent, or what stands for it if the channel ends first."""
 
 
 class Channel:
@@ -174,15 +179,17 @@ class Channel:
     # ---- operations that wait for a reply
 
     def queue_declare(self, name: str, *, exclusive: bool = False) -> None:
+        """Make a queue, if there is none of that name; an exclusive one is deleted with the connection."""
         self._call("declare", lambda c: self.server.declare_queue(c, name, exclusive))
 
     def queue_bind(self, name: str, exchange: str, key: str = "*") -> None:
+        """Have an exchange route messages with this key, or all ('*'), to a queue."""
         if not exchange:
             raise Misuse("the default exchange has its own bindings")
         self._call("bind", lambda c: self.server.bind(c, exchange, key, name))
 
     def basic_qos(self, prefetch: int, *, whole_channel: bool = False) -> None:
-        """At most so many unacknowledged, 0 for no limit: for each later consumer, or for the channel together."""
+        """Have at most so many unacknowledged, 0 for no limit: for each later consumer, or for the channel together."""
         if prefetch < 0:
             raise Misuse(f"prefetch is 0 (no limit) or more, not {prefetch}")
         self._call("qos", lambda c: self.server.qos(c, prefetch, whole_channel))
@@ -197,6 +204,8 @@ class Channel:
         exclusive: bool = False,
         no_local: bool = False,
     ) -> None:
+        """Have `callback` called for each message of a queue, on a thread of the pool."""
+
         def register() -> None:
             self._consumers[tag] = callback
 
@@ -209,18 +218,18 @@ class Channel:
         )
 
     def basic_cancel(self, tag: str) -> None:
-        """Deliveries that are here already still run."""
+        """End a consumer. Deliveries that are here already still run."""
         self._call("cancel", lambda c: self.server.cancel(c, tag))
 
     def basic_get(
         self, queue: str, *, auto_ack: bool = False, timeout: float | None = None
     ) -> Delivery | None:
-        """The next message or None, at once. After a `CallTimeout` a message that was got belongs to the channel."""
+        """Get the next message or None, at once. After a `CallTimeout` a message that was got is unacknowledged."""
         got = self._call("get", lambda c: self.server.get(c, queue, auto_ack), timeout=timeout)
         return got if isinstance(got, Delivery) else None
 
     def close(self) -> None:
-        """What is not acknowledged goes back, and deliveries that have not begun to run are thrown away."""
+        """Close the channel: what is unacknowledged is requeued, deliveries that have not begun to run are dropped."""
         with suppress(Closed):  # by somebody else, before or meanwhile
             self._call("close", self.server.close_channel)
         self.shut_down(Closed(200, "the channel was closed by the application"))
@@ -232,60 +241,54 @@ class Channel:
         on_reply: Callable[[], None] | None = None,
         timeout: float | None = None,
     ) -> object:
-        """Wait for the turn, send, wait for the reply; raises `Closed` or `CallTimeout`."""
         with self._lock:
             self._calls += 1
-            call = Call(self._calls, on_reply)
-            self._record_call("invoke", call, op=op)
-            while self._active is not None:
-                self._wait(call, timeout)
-            self._ensure_open(call)
-            self._active = call
-            self.connection.work.pool.unlimit(self.key)
-            self._record_call("info", call, at="sent")
-            self.server.request(self.connection.wire, self.number, act, call.number)
-            while not call.done:
-                self._wait(call, timeout)
-            if call.error is not None:
-                self._record_call("fail", call, why=str(call.error))
-                raise call.error
-            self._record_call("ok", call, got=call.answered_by)
-            return call.value
+            return self._converse(Call(self._calls, op, act, on_reply, timeout))
 
-    def _wait(self, call: Call, timeout: float | None) -> None:
-        if not self._changed.wait(timeout):
+    @operation
+    def _converse(self, call: Call) -> object:
+        """Wait for the turn, send, wait for the reply; raises `Closed` or `CallTimeout`. Under the lock."""
+        while self._active is not None:
+            self._wait(call)
+        self._ensure_open()
+        self._active = call
+        self.connection.work.pool.unlimit(self.key)
+        self._request(call)
+        while call.reply is None:
+            self._wait(call)
+        if call.reply.error is not None:
+            raise call.reply.error
+        return call.reply.value
+
+    @operation
+    def _request(self, call: Call) -> None:
+        self.server.request(self.connection.wire, self.number, call.act, call.number)
+
+    def _wait(self, call: Call) -> None:
+        if not self._changed.wait(call.timeout):
             # rule 8: if it was sent it stays in the slot until its reply has come
-            self._record_call("fail", call, why="no reply in time")
-            raise CallTimeout(f"no reply within {timeout} seconds")
+            raise CallTimeout(f"no reply within {call.timeout} seconds")
 
-    def _ensure_open(self, call: Call | None = None) -> None:
+    def _ensure_open(self) -> None:
         if self.closed is not None:
-            if call is not None:
-                self._record_call("fail", call, why=str(self.closed))
             raise self.closed
-
-    def _record_call(self, ph: str, call: Call, **more: object) -> None:
-        self.host.record(
-            "cli_call",
-            ph=ph,
-            conn=self.connection.name,
-            ch=self.number,
-            call=call.number,
-            **more,
-        )
 
     # ---- operations that do not wait
 
     def basic_publish(self, exchange: str, key: str, message: Message) -> None:
+        """Send a message to an exchange."""
         self._send(lambda c: self.server.publish(c, exchange, key, message))
 
     def basic_ack(self, tag: int, *, multiple: bool = False) -> None:
+        """Acknowledge a delivery, or with `multiple` all up to it (tag 0: all)."""
         self._settle(tag, multiple, None)
 
     def basic_nack(self, tag: int, *, multiple: bool = False, requeue: bool = True) -> None:
+        """Refuse a delivery, or with `multiple` all up to it (tag 0: all); the server requeues or drops them."""
         self._settle(tag, multiple, requeue)
 
     def basic_reject(self, tag: int, *, requeue: bool = True) -> None:
+        """Refuse a delivery; the server requeues or drops it."""
         self._settle(tag, False, requeue)
 
     def _settle(self, tag: int, multiple: bool, requeue: bool | None) -> None:
@@ -300,15 +303,9 @@ class Channel:
 
     # ---- what the reader does
 
+    @operation
     def on_frame(self, frame: Frame) -> None:
-        self.host.record(
-            "cli_frame",
-            conn=self.connection.name,
-            ch=self.number,
-            kind=frame.kind,
-            call=frame.call,
-            dtag=frame.delivery.delivery_tag if frame.delivery else 0,
-        )
+        """Take what the server sent to this channel."""
         if frame.delivery is not None:
             self._on_delivery(frame.delivery)
         elif frame.kind == "reply":
@@ -326,27 +323,24 @@ class Channel:
 
     def _on_reply(self, frame: Frame) -> None:
         with self._lock:
-            call = self._active
-            if call is None:
-                return
-            if call.on_reply is not None:
-                call.on_reply()
-            call.value, call.answered_by = frame.value, frame.call
-            self._finish(call)
+            if self._active is not None and self._active.on_reply is not None:
+                self._active.on_reply()
+            self._finish(frame)
 
-    def _finish(self, call: Call) -> None:
-        call.done = True
+    def _finish(self, reply: Frame) -> None:
+        """Free the slot: the call in it, if there is one, has its reply."""
+        if self._active is None:
+            return
+        self._active.reply = reply
         self._active = None
         self.connection.work.pool.limit(self.key)
         self._changed.notify_all()
 
     def shut_down(self, error: Closed) -> None:
-        """Whoever waits for a turn or a reply is told why there will be none."""
+        """Close the channel here: whoever waits for a turn or a reply gets `error`."""
         with self._lock:
             if self.closed is not None:
                 return
             self.closed = error
-            if self._active is not None:
-                self._active.error = error
-                self._finish(self._active)
+            self._finish(Frame("close", error=error))
         self.connection.work.pool.unregister_key(self.key)

@@ -35,7 +35,7 @@ from collections import deque
 from collections.abc import Callable, Iterable
 from typing import Generic, TypeVar
 
-from seriatim.host import Host
+from seriatim.host import Host, operation
 
 D = TypeVar("D")
 
@@ -79,7 +79,7 @@ class FairConsumer(Generic[D]):
             host.record("slot", slot=slot.name, quantum=slot.quantum, prefetch=slot.prefetch)
 
     def deliver(self, slot: Slot[D], delivery: D) -> None:
-        """The broker pushes."""
+        """Take in what the broker pushes. Raises `Overrun` if it is beyond the slot's prefetch."""
         weight = slot.weight(delivery)
         if weight <= 0:
             raise ValueError(f"slot {slot.name}: a weight is positive, not {weight}")
@@ -96,49 +96,56 @@ class FairConsumer(Generic[D]):
         self.tokens.release()
 
     def run(self) -> None:
-        """Until stopped, or until `settle` raises, whose error it passes on."""
+        """Serve until stopped, or until `settle` raises, whose error it passes on."""
         while self.park():
             self.round()
 
     def park(self) -> bool:
-        """Sleep until something waits; False if the loop must end."""
+        """Sleep until something waits; return False if the loop must end."""
         if self._held == 0:
-            self.host.record("park")
-            self.tokens.acquire()
-            self._held = 1
-            self.host.record("unpark")
+            self._sleep()
         if self._stopping.get():
             self._held = 0  # the token of `stop`, or another in its place
             self.host.record("stopped")
             return False
         return True
 
+    @operation
+    def _sleep(self) -> None:
+        self.tokens.acquire()
+        self._held = 1
+
+    @operation
     def round(self) -> None:
         """Visit each slot once."""
-        self.host.record("round")
         for slot in self.slots:
             self._visit(slot)
 
     def _visit(self, slot: Slot[D]) -> None:
-        earned = False
+        quantum = slot.quantum
         while not self._stopping.get():
             with self._lock:
-                if not slot.waiting:
-                    slot.deficit = 0
-                    self.host.record("visit", slot=slot.name, deficit=0, empty=True)
-                    return
-                if not earned:
-                    slot.deficit += slot.quantum
-                    earned = True
-                delivery, weight = slot.waiting[0]
-                if weight > slot.deficit:
-                    self.host.record("visit", slot=slot.name, deficit=slot.deficit, empty=False)
-                    return
-                slot.waiting.popleft()
-                slot.deficit -= weight
-                self._use_token()
-                self.host.record("take", slot=slot.name, weight=weight)
-            self._serve(delivery)
+                taken = self._take(slot, quantum)
+            if taken is None:
+                return
+            quantum = 0  # rule 1: once a visit
+            delivery, _ = taken
+            self.settle(delivery, self._handle(delivery) is None)
+
+    @operation
+    def _take(self, slot: Slot[D], quantum: int) -> tuple[D, int] | None:
+        """Take the slot's first delivery, with its weight, if the deficit pays for it. Under the lock."""
+        if not slot.waiting:
+            slot.deficit = 0
+            return None
+        slot.deficit += quantum
+        delivery, weight = slot.waiting[0]
+        if weight > slot.deficit:
+            return None
+        slot.waiting.popleft()
+        slot.deficit -= weight
+        self._use_token()
+        return delivery, weight
 
     def _use_token(self) -> None:
         if self._held:
@@ -146,11 +153,11 @@ class FairConsumer(Generic[D]):
         else:
             self.tokens.acquire()  # rule 4: there is one
 
-    def _serve(self, delivery: D) -> None:
+    @operation
+    def _handle(self, delivery: D) -> Exception | None:
+        """Call the handler and return what it raised."""
         try:
             self.handler(delivery)
         except Exception as error:
-            self.host.record("failed", error=repr(error))
-            self.settle(delivery, False)
-        else:
-            self.settle(delivery, True)
+            return error
+        return None

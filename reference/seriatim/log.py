@@ -60,7 +60,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
-from seriatim.host import Cell, Host
+from seriatim.host import Cell, Host, operation
 
 FORMAT = 1
 """The version that state files carry."""
@@ -94,6 +94,8 @@ class Misuse(Exception):
 
 
 class Position(NamedTuple):
+    """A place in a topic: the number of a segment, and an offset in bytes."""
+
     segment: int
     offset: int
 
@@ -106,29 +108,37 @@ class Position(NamedTuple):
 class Storage(Protocol):
     """What the log asks of a disk. A file that does not exist is empty."""
 
-    def names(self) -> list[str]: ...
-
-    def size(self, name: str) -> int: ...
-
-    def read(self, name: str, offset: int, length: int) -> bytes:
-        """Fewer bytes than asked for at the end of the file."""
+    def names(self) -> list[str]:
+        """Return the names of all files."""
         ...
 
-    def append(self, name: str, data: bytes) -> None: ...
+    def size(self, name: str) -> int:
+        """Return the length of a file in bytes."""
+        ...
 
-    def truncate(self, name: str, size: int) -> None: ...
+    def read(self, name: str, offset: int, length: int) -> bytes:
+        """Return `length` bytes, fewer at the end of the file."""
+        ...
+
+    def append(self, name: str, data: bytes) -> None:
+        """Write behind the end of the file."""
+        ...
+
+    def truncate(self, name: str, size: int) -> None:
+        """Cut the file off at `size`, if it is longer."""
+        ...
 
     def sync(self, name: str) -> None:
         """Return when all that was appended will survive a crash."""
         ...
 
     def replace(self, name: str, data: bytes) -> None:
-        """The file's whole content, at once and durably."""
+        """Write the file's whole content, in one piece and durably."""
         ...
 
 
 class Files:
-    """A folder."""
+    """A disk that is a folder."""
 
     def __init__(self, folder: str | Path) -> None:
         self._folder = Path(folder)
@@ -180,80 +190,19 @@ class Files:
             os.close(folder)
 
 
-class Crash(BaseException):
-    """The machine stopped. Nobody catches it but who planned it."""
-
-
-class Memory:
-    """A disk in memory that stops after so much writing: a byte appended costs 1, any other change costs 1."""
-
-    def __init__(self, files: dict[str, bytes] | None = None, budget: int | None = None) -> None:
-        self.files = {name: bytearray(data) for name, data in (files or {}).items()}
-        self.synced = {name: bytes(data) for name, data in self.files.items()}
-        self.budget = budget
-        self.spent = 0
-
-    def survivors(self, kept: int | None = None, zeros: bool = False) -> dict[str, bytes]:
-        """What is there after a crash: of what was not synced `kept` bytes (all by default), or zeros behind them."""
-        found = {}
-        for name, data in self.files.items():
-            safe = len(self.synced.get(name, b""))
-            end = len(data) if kept is None else min(len(data), safe + kept)
-            found[name] = bytes(data[:end]) + bytes(len(data) - end if zeros else 0)
-        return found
-
-    def names(self) -> list[str]:
-        return list(self.files)
-
-    def size(self, name: str) -> int:
-        return len(self.files.get(name, b""))
-
-    def read(self, name: str, offset: int, length: int) -> bytes:
-        return bytes(self.files.get(name, b"")[offset : offset + length])
-
-    def append(self, name: str, data: bytes) -> None:
-        written = self._pay(len(data))
-        self.files.setdefault(name, bytearray()).extend(data[:written])
-        if written < len(data):
-            raise Crash
-
-    def truncate(self, name: str, size: int) -> None:
-        if self.size(name) > size:
-            self._pay_or_crash()
-            del self.files[name][size:]
-            self.synced[name] = self.synced.get(name, b"")[:size]
-
-    def sync(self, name: str) -> None:
-        self._pay_or_crash()
-        self.synced[name] = bytes(self.files.setdefault(name, bytearray()))
-
-    def replace(self, name: str, data: bytes) -> None:
-        self._pay_or_crash()
-        self.files[name] = bytearray(data)
-        self.synced[name] = data
-
-    def _pay(self, cost: int) -> int:
-        paid = cost if self.budget is None else min(cost, self.budget - self.spent)
-        self.spent += paid
-        return paid
-
-    def _pay_or_crash(self) -> None:
-        if not self._pay(1):
-            raise Crash
-
-
 # --------------------------------------------------------------------------------------------------
 # Records and state files
 # --------------------------------------------------------------------------------------------------
 
 
 def record_bytes(payload: bytes) -> bytes:
+    """Return a payload with its header."""
     head = struct.pack(">II", len(payload), zlib.crc32(payload))
     return head + struct.pack(">I", zlib.crc32(head)) + payload
 
 
 def read_record(storage: Storage, name: str, offset: int) -> bytes:
-    """The payload of the record that starts at `offset`."""
+    """Return the payload of the record that starts at `offset`; raises `Damaged`."""
     head = storage.read(name, offset, HEADER.size)
     if len(head) < HEADER.size:
         raise Damaged(name, offset, f"the file ends after {len(head)} bytes of a record's header")
@@ -269,7 +218,7 @@ def read_record(storage: Storage, name: str, offset: int) -> bytes:
 
 
 def recover(storage: Storage, name: str) -> int:
-    """Where the file's last whole record ends; half a record behind it is set aside and cut off."""
+    """Return where the file's last whole record ends, and set aside and cut off half a record behind it."""
     offset, size = 0, storage.size(name)
     while offset < size:
         try:
@@ -285,7 +234,7 @@ def recover(storage: Storage, name: str) -> int:
 
 
 def append_record(storage: Storage, name: str, end: int, record: bytes) -> None:
-    """Durably, behind `end`, where the whole records end: what a disk that failed left there is cut off."""
+    """Write durably behind `end`, where the whole records end: what a disk that failed left there is cut off."""
     storage.truncate(name, end)
     storage.append(name, record)
     storage.sync(name)
@@ -302,11 +251,12 @@ def _torn(tail: bytes) -> bool:
 
 # Any: what JSON holds
 def save_state(storage: Storage, name: str, **state: Any) -> None:
+    """Write a state file, durably and in one piece."""
     storage.replace(name, json.dumps({"format": FORMAT, **state}).encode())
 
 
 def load_state(storage: Storage, name: str) -> dict[str, Any] | None:
-    """None if there is none yet."""
+    """Return what a state file holds, or None if there is none yet; raises `Damaged` or `NewerFormat`."""
     if name not in storage.names():
         return None
     text = storage.read(name, 0, storage.size(name))
@@ -365,28 +315,20 @@ class Topic:
         self._connected: Cell[tuple[Channel, ...]] = host.cell((), "connected")
         host.record("topic", tail=list(tail), segment_size=self.segment_size)
 
+    @operation
     def publish(self, message: bytes) -> Position:
         """Return, once it will survive a crash, where the message lies. Waits for other publishers and the disk.
 
         Raises `Misuse` if it is too large or the topic is closed; or what the disk raises: then it may be there or not.
         """
         data = record_bytes(message)
-        self.host.record("publish", ph="invoke", size=len(data))
         if len(data) > self.segment_size:
-            self.host.record("publish", ph="fail")
             room = self.segment_size - HEADER.size
             raise Misuse(f"a message of {len(message)} bytes; a segment has room for {room}")
-        try:
-            with self._writing:
-                place = self._append(data)
-                self.tail.set(Position(place.segment, place.offset + len(data)))
-                self.host.record("append", place=list(place), body=message.decode("latin-1"))
-        except Exception as error:
-            self.host.record("publish", ph="info", why=repr(error))
-            raise
+        with self._writing:
+            place = self._append(data)
         for channel in self._connected.get():
             channel.notify()
-        self.host.record("publish", ph="ok", place=list(place))
         return place
 
     def close(self) -> None:
@@ -397,7 +339,9 @@ class Topic:
                 self.storage, "topic.json", segment_size=self.segment_size, closed=self.tail.get()
             )
 
+    @operation
     def _append(self, data: bytes) -> Position:
+        """Write a record behind the tail, and then move the tail (rule 1). Under the lock."""
         if self._closed:
             raise Misuse("the topic is closed")
         place = self.tail.get()
@@ -405,19 +349,20 @@ class Topic:
             self.storage.truncate(segment_name(place.segment), place.offset)
             place = Position(place.segment + 1, 0)
         append_record(self.storage, segment_name(place.segment), place.offset, data)
+        self.tail.set(Position(place.segment, place.offset + len(data)))
         return place
 
     # ---- what channels ask
 
     def claim(self, name: str) -> None:
-        """For one channel: two of one name would overwrite each other's position."""
+        """Reserve a channel's name: two channels of one name would overwrite each other's position."""
         with self._writing:
             if name in self._names:
                 raise Misuse(f"channel {name} is open already")
             self._names.add(name)
 
     def start_of_next(self, position: Position, tail: Position) -> Position:
-        """`position`, or if its segment is used up, the start of the next."""
+        """Return `position`, or if its segment is used up, the start of the next."""
         while position.segment < tail.segment:
             if position.offset < self.storage.size(segment_name(position.segment)):
                 break
@@ -425,7 +370,7 @@ class Topic:
         return position
 
     def read(self, position: Position) -> Delivery | None:
-        """The message at a position; None at the tail."""
+        """Return the message at a position; None at the tail."""
         tail = self.tail.get()
         place = self.start_of_next(position, tail)
         if place == tail:
@@ -435,12 +380,15 @@ class Topic:
         return Delivery(message, place, Position(place.segment, end))
 
     def enlist(self, channel: Channel) -> None:
+        """Have publishers signal to a channel."""
         while True:
             there = self._connected.get()
             if self._connected.compare_and_set(there, (*there, channel)):
                 return
 
+    @operation
     def strike(self, channel: Channel) -> None:
+        """Have publishers signal to a channel no more."""
         while True:
             there = self._connected.get()
             rest = tuple(c for c in there if c is not channel)
@@ -449,6 +397,7 @@ class Topic:
 
 
 def segment_name(segment: int) -> str:
+    """Return the name of a segment's file."""
     return f"{segment:08}.log"
 
 
@@ -516,10 +465,7 @@ class Channel:
         self._state = self.host.cell(AWAY, f"{name}.state")
         self._stopping: bool
         """Whether the consumer was asked to end; `connect` says no."""
-        self._say("channel", place=list(position), max_attempts=max_attempts)
-
-    def _say(self, ev: str, /, **args: object) -> None:
-        self.host.record(ev, channel=self.name, **args)
+        self.host.record("channel", channel=name, place=list(position), max_attempts=max_attempts)
 
     @property
     def position(self) -> Position:
@@ -528,16 +474,16 @@ class Channel:
 
     # ---- connect, consume, disconnect
 
+    @operation
     def connect(self) -> None:
         """Become the channel's consumer."""
         if not self._state.compare_and_set(AWAY, CONNECTED):
             raise Misuse(f"channel {self.name} has a consumer")
         self._stopping = False
         self.topic.enlist(self)
-        self._say("connect")
 
     def consume(self, handler: Handler) -> None:
-        """Handle messages until disconnected. For who is connected, once."""
+        """Handle messages until disconnected. For the thread that connected, once."""
         if not self._state.compare_and_set(CONNECTED, CONSUMING):
             raise Misuse(f"channel {self.name}: connect, and then consume, on one thread")
         try:
@@ -545,7 +491,6 @@ class Channel:
                 self._handle(handler, delivery)
         finally:
             self.topic.strike(self)
-            self._say("disconnected")
             self._state.set(AWAY)
 
     def disconnect(self) -> None:
@@ -556,22 +501,24 @@ class Channel:
             self._asked.notify()
 
     def notify(self) -> None:
-        """Rule 3. The article counts here, and so must its consumer, which then gets the sum wrong."""
+        """Signal (rule 3). The article counts here, and so must its consumer, which then gets the sum wrong."""
         with self._lock:
             self._news.notify()
 
+    @operation
     def _unread(self) -> bool:
+        """Return whether there is a message behind the position (rule 2)."""
         tail = self.topic.tail.get()
-        unread = self.topic.start_of_next(self.position, tail) != tail
-        self._say("look", unread=unread)
-        return unread
+        return self.topic.start_of_next(self.position, tail) != tail
+
+    @operation
+    def _sleep(self) -> None:
+        self._news.wait()
 
     def _next(self) -> Delivery | None:
         with self._lock:
             while not self._stopping and not self._unread():
-                self._say("sleep")
-                self._news.wait()
-                self._say("woke")
+                self._sleep()
             if self._stopping:
                 return None
         return self.topic.read(self.position)
@@ -579,33 +526,36 @@ class Channel:
     # ---- handling
 
     def _handle(self, handler: Handler, delivery: Delivery) -> None:
-        """Once. If it was neither handled nor parked, the next one is this one again."""
-        at = {"place": list(delivery.place), "body": delivery.message.decode("latin-1")}
-        self._say("handle", ph="invoke", **at)
-        try:
-            handler(delivery.message)
-        except Exception as error:
-            self._say("handle", ph="fail", **at)
+        """Handle it once. If it was neither handled nor parked, the next one is this one again."""
+        error = self._attempt(handler, delivery)
+        if error is not None:
             self.attempts += 1
             if self.attempts < self.max_attempts:
                 self._save()
                 self._back_off()
                 return
             self._park(delivery, error)
-        else:
-            self._say("handle", ph="ok", **at)
         self.commit(delivery.following)
 
+    @operation
+    def _attempt(self, handler: Handler, delivery: Delivery) -> Exception | None:
+        """Call the handler and return what it raised."""
+        try:
+            handler(delivery.message)
+        except Exception as error:
+            return error
+        return None
+
+    @operation
     def _back_off(self) -> None:
         """Pause, but no longer than until asked to end."""
-        self._say("back_off", attempts=self.attempts)
         with self._lock:
             while not self._stopping:
                 if not self._asked.wait(self.pause * 2 ** (self.attempts - 1)):
                     return
 
     def read(self, limit: int = 1) -> list[Delivery]:
-        """The next messages, at most `limit`; the position stays. What a batch is made of, and a peek."""
+        """Return the next messages, at most `limit`; the position stays. For a batch, and to look ahead."""
         found: list[Delivery] = []
         position = self.position
         while len(found) < limit and (delivery := self.topic.read(position)) is not None:
@@ -613,13 +563,13 @@ class Channel:
             position = delivery.following
         return found
 
+    @operation
     def commit(self, position: Position) -> None:
-        """Move to `position`, durably. For who consumes, or when nobody does."""
+        """Move to `position`, durably. For the consumer, or when there is none."""
         self._check(position)
         self._position.set(position)
         self.attempts = 0
         self._save()
-        self._say("commit", place=list(position))
 
     def _check(self, position: Position) -> None:
         tail = self.topic.tail.get()
@@ -640,9 +590,9 @@ class Channel:
 
     # ---- parking
 
+    @operation
     def _park(self, delivery: Delivery, error: Exception) -> None:
         self._note_parked(delivery.place, f"{type(error).__name__}: {error}", delivery.message)
-        self._say("park", place=list(delivery.place))
 
     def _note_parked(self, place: Position, error: str | None, message: bytes) -> None:
         head = json.dumps({"place": place, "error": error}).encode()
@@ -652,7 +602,7 @@ class Channel:
             self._parked_to += len(record)
 
     def parked(self) -> list[Parked]:
-        """What waits in the parking file. A crash may have parked a message twice: it is listed once."""
+        """Return what waits in the parking file. A crash may have parked a message twice: it is listed once."""
         storage, offset = self.topic.storage, 0
         found: dict[Position, Parked] = {}
         with self._parks:
@@ -668,6 +618,7 @@ class Channel:
             offset += HEADER.size + len(payload)
         return list(found.values())
 
+    @operation
     def replay(self, parked: Parked, handler: Handler) -> None:
         """Try a parked message again, on any thread; it is struck off if the handler returns.
 
@@ -675,4 +626,3 @@ class Channel:
         """
         handler(parked.message)
         self._note_parked(parked.place, None, b"")
-        self._say("struck", place=list(parked.place))

@@ -42,7 +42,7 @@ from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from seriatim.host import Host
+from seriatim.host import Host, operation
 
 CAPACITY: int | None = None
 """How much work of one channel waits at most; None is no limit (rule 9 of the client). The Java client has 1000."""
@@ -96,17 +96,13 @@ class Executor:
         self._permits.release(self.size)
 
     def worker(self) -> None:
+        """Run tasks until the executor is shut down: one thread of the pool."""
         while True:
             self._permits.acquire()
             task = self._tasks.popleft()
             if task is None:
                 return
             task()
-
-    @property
-    def waiting(self) -> int:
-        """How many tasks have not begun."""
-        return sum(1 for t in self._tasks if t is not None)
 
 
 @dataclass(frozen=True)
@@ -136,12 +132,13 @@ class WorkPool:
         self._interrupted = False
 
     def register_key(self, key: str) -> None:
+        """Add a channel, dormant."""
         with self._lock:
             self._pool.setdefault(key, deque())
             self.host.record("pool_register", k=key)
 
     def unregister_key(self, key: str) -> None:
-        """Throw away the channel's work. Who waits for room in it is woken and refused (rule 10)."""
+        """Take a channel out and drop its work. Who waits for room in it is woken and refused (rule 10)."""
         with self._lock:
             if key not in self._pool:
                 return
@@ -154,19 +151,21 @@ class WorkPool:
             self.host.record("pool_unregister", k=key, dropped=[w.label for w in dropped])
 
     def unregister_all_keys(self) -> None:
+        """Take all channels out, one after the other."""
         with self._lock:
             keys = list(self._pool)
         for key in keys:
             self.unregister_key(key)
 
     def unlimit(self, key: str) -> None:
-        """No queue is bounded while any channel has a call out: its reply stands behind deliveries to all of them."""
+        """Lift all limits while a channel has a call out: its reply stands behind deliveries to all channels."""
         with self._lock:
             if key in self._pool:
                 self._unlimited.add(key)
                 self._room.notify_all()
 
     def limit(self, key: str) -> None:
+        """Note that a channel has no call out any more."""
         with self._lock:
             self._unlimited.discard(key)
 
@@ -176,6 +175,7 @@ class WorkPool:
             self._interrupted = True
             self._room.notify_all()
 
+    @operation
     def add_work_item(self, key: str, work: Work, timeout: float | None = None) -> bool:
         """Put, waiting for room if there is a bound; True if a runnable must be started. Raises `NotPut`.
 
@@ -232,14 +232,6 @@ class WorkPool:
             self._ready.append(key)  # EndWorkMoreToDo: to the tail, so channels take turns
             return True
 
-    def snapshot(self) -> dict[str, object]:
-        """For checks at rest."""
-        return {
-            "queued": {k: [w.label for w in q] for k, q in self._pool.items()},
-            "ready": list(self._ready),
-            "in_progress": sorted(self._in_progress),
-        }
-
 
 class WorkService:
     """The work pool on an executor. `on_failure` must see to it that all keys are unregistered (rule 7)."""
@@ -259,19 +251,21 @@ class WorkService:
         self.on_failure = on_failure or (lambda _: self.pool.unregister_all_keys())
         host.record("pool_size", conn=name, threads=executor.size)
 
-    def add(self, key: str, work: Work, timeout: float | None = None) -> None:
-        """Have it run after all that was added for the same key, and never at the same time as any of it."""
-        self.host.record("work_add", ph="invoke", k=key, w=work.label)
+    @operation
+    def add(self, key: str, work: Work, timeout: float | None = None) -> bool:
+        """Have it run after all that was added for the same key, and never at the same time as any of it.
+
+        Returns whether it was put; if not, `on_failure` was called, unless the key is not registered.
+        """
         try:
             runnable = self.pool.add_work_item(key, work, timeout)
         except NotPut as error:
-            self.host.record("work_add", ph="fail", k=key, w=work.label)
             if not isinstance(error, Unregistered):
                 self.on_failure(str(error))
-            return
+            return False
         if runnable:
             self._start_runnable()
-        self.host.record("work_add", ph="ok", k=key, w=work.label)
+        return True
 
     def _start_runnable(self) -> None:
         try:
@@ -280,24 +274,21 @@ class WorkService:
             self.on_failure(str(error))
 
     def _run(self) -> None:
-        """A runnable."""
+        """Take a block of the first ready channel and run it: a runnable."""
         block = self.pool.next_work_block()
         if block is None:
             return
         key, items = block
         for work in items:
-            self.host.record("work_start", k=key, w=work.label)
-            try:
-                work.run()
-            except (
-                Exception,
-                SystemExit,
-            ) as error:  # to exit is the callback's end, not the pool's
-                self.host.record("work_end", k=key, w=work.label, raised=type(error).__name__)
-            else:
-                self.host.record("work_end", k=key, w=work.label, raised="")
+            self._run_one(key, work)
         if self.pool.finish_work_block(key):
             self._start_runnable()
 
-    def snapshot(self) -> dict[str, object]:
-        return {**self.pool.snapshot(), "runnables": self.executor.waiting}
+    @operation
+    def _run_one(self, key: str, work: Work) -> BaseException | None:
+        """Run a callback and return what it raised. To exit is the callback's end, not the pool's."""
+        try:
+            work.run()
+        except (Exception, SystemExit) as error:
+            return error
+        return None

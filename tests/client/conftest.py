@@ -13,6 +13,7 @@ from seriatim.host import Threads
 from seriatim_models.history.event import Event, event
 from seriatim_models.properties import Verdict
 from seriatim_models.properties.whitebox.client import CLIENT
+from seriatim_models.recording.client import recorded, server_snapshot, service_snapshot
 
 PATIENCE = 30
 """Seconds until a test that hangs says so; no test that passes waits this long."""
@@ -27,7 +28,7 @@ class World:
     def __init__(self) -> None:
         self.records: list[Event] = []
         self._recording = threading.Lock()
-        self.host = Threads(self._record)
+        self.host = recorded(Threads(self._record))
         self.server = Server(self.host)
         self._threads: list[threading.Thread] = []
         self._connections: list[Connection] = []
@@ -58,7 +59,7 @@ class World:
         return thread
 
     def ready(self, queue: str = "q") -> list[str]:
-        queues = self.server.snapshot()["queues"]
+        queues = server_snapshot(self.server)["queues"]
         assert isinstance(queues, dict)
         return [m for m, _, _ in queues[queue]]
 
@@ -70,9 +71,9 @@ class World:
         for thread in self._threads:
             thread.join(PATIENCE)
             assert not thread.is_alive(), f"{thread.name} did not end"
-        self.host.record("srv_rest", **self.server.snapshot())
+        self.host.record("srv_rest", **server_snapshot(self.server))
         for connection in self._connections:
-            self.host.record("cli_rest", **connection.work.snapshot())
+            self.host.record("cli_rest", **service_snapshot(connection.work))
 
 
 @pytest.fixture

@@ -24,6 +24,7 @@ from seriatim.client import (
 )
 from seriatim.host import Threads
 from seriatim.workpool import NotPut, Rejected, Unregistered, WorkPool
+from seriatim_models.recording.client import server_snapshot
 
 from .conftest import PATIENCE, Inbox, World, fill, flush
 
@@ -299,7 +300,7 @@ def test_call_ends_in_time_and_its_reply_answers_nobody() -> None:
     assert ch.basic_get("q") is None  # the message was got by the first, and is unacknowledged
     c.close()
     reader.join(30)
-    assert server.snapshot()["queues"] == {"q": [["m", 1, True]]}
+    assert server_snapshot(server)["queues"] == {"q": [["m", 1, True]]}
 
 
 def test_a_connection_that_is_gone_is_gone_once_and_opens_no_channel(world: World) -> None:

@@ -13,6 +13,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 
 from seriatim.host import Threads
 from seriatim.workpool import Unregistered, Work, WorkPool
+from seriatim_models.recording.client import pool_snapshot
 
 CHANNELS = st.sampled_from("ab")
 
@@ -93,7 +94,7 @@ class ChannelingWork(RuleBasedStateMachine):
 
     @invariant()
     def same(self) -> None:
-        snapshot = self.under_test.snapshot()
+        snapshot = pool_snapshot(self.under_test)
         assert snapshot["queued"] == self.pool
         assert snapshot["ready"] == self.ready
         assert snapshot["in_progress"] == sorted(self.in_progress)

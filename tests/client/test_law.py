@@ -15,6 +15,7 @@ from seriatim.host import Threads
 from seriatim.workpool import NotPut, WorkPool
 from seriatim_models.explorer import World as ExplorerWorld
 from seriatim_models.explorer import explore
+from seriatim_models.recording.client import waiting
 
 from .conftest import PATIENCE, World, fill, flush
 
@@ -111,9 +112,9 @@ def test_an_executor_knows_how_many_tasks_have_not_begun() -> None:
     for n in range(3):
         executor.execute(partial(done.append, n))
     executor.shutdown()
-    assert (executor.waiting, done) == (3, [])
+    assert (waiting(executor), done) == (3, [])
     executor.worker()
-    assert (executor.waiting, done) == (0, [0, 1, 2])
+    assert (waiting(executor), done) == (0, [0, 1, 2])
 
 
 def test_who_waits_for_room_is_woken_by_an_interrupt() -> None:

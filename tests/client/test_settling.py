@@ -8,6 +8,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 
 from seriatim.broker import Act, Message, Server, Wire
 from seriatim.host import Threads
+from seriatim_models.recording.client import server_snapshot
 
 
 class Settling(RuleBasedStateMachine):
@@ -112,7 +113,7 @@ class Settling(RuleBasedStateMachine):
 
     @invariant()
     def same(self) -> None:
-        snapshot = self.server.snapshot()
+        snapshot = server_snapshot(self.server)
         assert snapshot["queues"] == {"q": [[str(p), p, p in self.again] for p in self.ready]}
         assert snapshot["unacked"] == {
             f"c.{n}": [str(p) for p in held.values()] for n, held in self.unacked.items()

@@ -8,11 +8,13 @@ from collections.abc import Iterator
 import pytest
 
 from seriatim.host import Threads
-from seriatim.log import Channel, Handler, Memory, Storage, Topic
+from seriatim.log import Channel, Handler, Storage, Topic
 from seriatim_models.history.event import Event, event
+from seriatim_models.programs.disk import MemoryDisk
 from seriatim_models.programs.log import rest
 from seriatim_models.properties import Verdict
 from seriatim_models.properties.whitebox.log import LOG
+from seriatim_models.recording.log import recorded
 
 PATIENCE = 30
 """Seconds until a test that hangs says so; no test that passes waits this long."""
@@ -24,7 +26,7 @@ class Judged:
     def __init__(self) -> None:
         self.records: list[Event] = []
         self._recording = threading.Lock()
-        self.host = Threads(self._record)
+        self.host = recorded(Threads(self._record))
         self.topic: Topic
         self.channels: dict[str, Channel] = {}
 
@@ -34,7 +36,7 @@ class Judged:
             self.records.append(event(i, t, thread, ev, {**args, "lvl": "model"}))
 
     def open(self, storage: Storage | None = None, segment_size: int = 200) -> Topic:
-        self.topic = Topic(self.host, Memory() if storage is None else storage, segment_size)
+        self.topic = Topic(self.host, MemoryDisk() if storage is None else storage, segment_size)
         return self.topic
 
     def channel(self, name: str = "c", max_attempts: int = 3) -> Channel:

@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 from seriatim.host import Threads
-from seriatim.log import Channel, Crash, Memory, Topic
+from seriatim.log import Channel, Topic
+from seriatim_models.programs.disk import Crash, MemoryDisk
 
 MESSAGES = [b"", b"bad", b"\0\0\0", b"four", b"a message with zeros behind\0\0"]
 SEGMENT = 50
@@ -33,7 +34,9 @@ def one_at_a_time(topic: Topic, channel: Channel, handled: list[bytes]) -> None:
     channel.consume(stopping)
 
 
-def life(disk: Memory, promised: list[bytes], handled: list[bytes], messages: list[bytes]) -> None:
+def life(
+    disk: MemoryDisk, promised: list[bytes], handled: list[bytes], messages: list[bytes]
+) -> None:
     topic = Topic(Threads(), disk, SEGMENT)
     channel = Channel(topic, "c", max_attempts=2, pause=0)
     for message in messages:
@@ -44,7 +47,7 @@ def life(disk: Memory, promised: list[bytes], handled: list[bytes], messages: li
 
 
 def whole() -> int:
-    disk = Memory()
+    disk = MemoryDisk()
     life(disk, [], [], MESSAGES)
     return disk.spent
 
@@ -56,12 +59,12 @@ def test_crash_anywhere_loses_nothing(kept: int | None, zeros: bool) -> None:
     cuts = whole()
     assert cuts == 176  # a change of this number is a change of what is written
     for budget in range(cuts):
-        disk = Memory(budget=budget)
+        disk = MemoryDisk(budget=budget)
         promised: list[bytes] = []
         handled: list[bytes] = []
         with pytest.raises(Crash):
             life(disk, promised, handled, MESSAGES)
-        disk = Memory(disk.survivors(kept, zeros))
+        disk = MemoryDisk(disk.survivors(kept, zeros))
         topic = Topic(Threads(), disk, SEGMENT)
         channel = Channel(topic, "c", max_attempts=2, pause=0)
         before = len(handled)

@@ -10,12 +10,13 @@ from typing import Any
 import pytest
 
 import seriatim.log as log
-from seriatim.log import Crash, Files, Memory, Storage
+from seriatim.log import Files, Storage
+from seriatim_models.programs.disk import Crash, MemoryDisk
 
 
 @pytest.fixture(params=["memory", "files"])
 def disk(request: pytest.FixtureRequest, tmp_path: Path) -> Storage:
-    return Memory() if request.param == "memory" else Files(tmp_path / "a" / "b")
+    return MemoryDisk() if request.param == "memory" else Files(tmp_path / "a" / "b")
 
 
 def test_a_file_that_does_not_exist_is_empty(disk: Storage) -> None:
@@ -145,8 +146,8 @@ def test_a_write_that_takes_a_part_is_gone_on_with(
 # ---- what a crash leaves of the made disk
 
 
-def half_synced() -> Memory:
-    disk = Memory()
+def half_synced() -> MemoryDisk:
+    disk = MemoryDisk()
     disk.append("f", b"safe")
     disk.sync("f")
     disk.append("f", b"late")
@@ -178,13 +179,13 @@ def test_a_crash_leaves_what_was_replaced_and_of_what_was_cut_off_nothing() -> N
     disk.truncate("f", 2)
     disk.append("f", b"xyz")
     assert disk.survivors(0) == {"f": b"sa", "g": b"whole"}
-    assert Memory(disk.survivors(0)).survivors(0) == {"f": b"sa", "g": b"whole"}
+    assert MemoryDisk(disk.survivors(0)).survivors(0) == {"f": b"sa", "g": b"whole"}
 
 
 def test_each_byte_and_each_other_change_is_a_place_to_crash() -> None:
     """A change that is not paid for is not made; of an append the bytes that are."""
 
-    def life(disk: Memory) -> None:
+    def life(disk: MemoryDisk) -> None:
         disk.append("f", b"234")
         disk.sync("f")
         disk.truncate("f", 1)
@@ -194,7 +195,7 @@ def test_each_byte_and_each_other_change_is_a_place_to_crash() -> None:
 
     spent = []
     for budget in range(8):
-        disk = Memory({"f": b"01"}, budget)
+        disk = MemoryDisk({"f": b"01"}, budget)
         with pytest.raises(Crash):
             life(disk)
         spent.append((disk.spent, bytes(disk.files["f"]), disk.synced["f"]))

@@ -12,7 +12,6 @@ from seriatim.log import (
     Channel,
     Damaged,
     Files,
-    Memory,
     Misuse,
     NewerFormat,
     PastTheEnd,
@@ -20,14 +19,15 @@ from seriatim.log import (
     Topic,
     record_bytes,
 )
+from seriatim_models.programs.disk import MemoryDisk
 
 
-def topic_of(disk: Memory | Files, segment_size: int = 40) -> Topic:
+def topic_of(disk: MemoryDisk | Files, segment_size: int = 40) -> Topic:
     return Topic(Threads(), disk, segment_size)
 
 
-def filled() -> Memory:
-    disk = Memory()
+def filled() -> MemoryDisk:
+    disk = MemoryDisk()
     topic = topic_of(disk)
     for k in range(6):
         topic.publish(b"message %d" % k)
@@ -44,7 +44,7 @@ def test_segments_roll_over_and_are_read_as_one() -> None:
 
 def test_what_a_topic_and_a_channel_began_with_they_keep() -> None:
     """A topic its segments' size; a channel made at the tail the messages that came after it was made."""
-    disk = Memory()
+    disk = MemoryDisk()
     topic = topic_of(disk, 40)
     topic.publish(b"before")
     Channel(topic, "late", at_tail=True)
@@ -56,7 +56,7 @@ def test_what_a_topic_and_a_channel_began_with_they_keep() -> None:
 
 def test_opening_what_is_whole_changes_nothing() -> None:
     files = filled().survivors()
-    disk = Memory(files)
+    disk = MemoryDisk(files)
     Channel(topic_of(disk), "c")
     assert (disk.survivors(), disk.spent) == (files, 0)
 
@@ -70,7 +70,7 @@ def test_peek_and_batch_leave_the_position_until_committed() -> None:
 
 
 def test_handler_that_fails_is_parked_listed_and_replayed() -> None:
-    topic = topic_of(Memory())
+    topic = topic_of(MemoryDisk())
     channel = Channel(topic, "c", max_attempts=3, pause=0.001)
     topic.publish(b"bad")
     topic.publish(b"good")
@@ -96,7 +96,7 @@ def test_handler_that_fails_is_parked_listed_and_replayed() -> None:
 
 
 def test_each_message_has_all_its_attempts() -> None:
-    topic = topic_of(Memory())
+    topic = topic_of(MemoryDisk())
     channel = Channel(topic, "c", max_attempts=2, pause=0)
     for message in (b"bad", b"worse", b"end"):
         topic.publish(message)
@@ -116,7 +116,7 @@ def test_each_message_has_all_its_attempts() -> None:
 
 def test_failures_are_counted_over_a_restart() -> None:
     """Else a message whose handler fails would be tried for ever by a program that is restarted as often."""
-    disk = Memory()
+    disk = MemoryDisk()
     topic_of(disk).publish(b"bad")
     calls = 0
     for parked in (0, 0, 1):
@@ -181,7 +181,7 @@ class Told(Channel):
 
 
 def test_who_left_is_not_signalled_and_who_stayed_is() -> None:
-    topic = topic_of(Memory())
+    topic = topic_of(MemoryDisk())
     left, stayed = Told(topic, "left"), Told(topic, "stayed")
     for channel in (left, stayed):
         channel.connect()
@@ -204,7 +204,7 @@ def test_rejects_a_damaged_segment_anywhere() -> None:
     for k in range(disk.size(name)):
         files = disk.survivors()
         files[name] = files[name][:k] + bytes([files[name][k] ^ 0x41]) + files[name][k + 1 :]
-        hurt = Memory(files)
+        hurt = MemoryDisk(files)
         channel = Channel(topic_of(hurt), "c")
         with pytest.raises(Damaged, match=rf"{name}, offset 0: ") as caught:
             channel.read(10)
@@ -216,7 +216,7 @@ def test_rejects_a_damaged_segment_anywhere() -> None:
 
 
 def test_rejects_damage_in_the_last_segment_that_no_crash_leaves() -> None:
-    disk = Memory()
+    disk = MemoryDisk()
     topic = topic_of(disk, 200)
     topic.publish(b"one")
     topic.publish(b"two")
@@ -225,7 +225,7 @@ def test_rejects_damage_in_the_last_segment_that_no_crash_leaves() -> None:
         b"\xff" + files["00000000.log"][1:]
     )  # a length that reaches past the end
     with pytest.raises(Damaged, match="offset 0: the header's checksum is wrong"):
-        topic_of(Memory(files), 200)
+        topic_of(MemoryDisk(files), 200)
 
 
 @pytest.mark.parametrize(
@@ -239,12 +239,12 @@ def test_rejects_damage_in_the_last_segment_that_no_crash_leaves() -> None:
 def test_rejects_what_is_behind_the_last_record_and_is_no_beginning_of_one(
     tail: bytes, why: str
 ) -> None:
-    disk = Memory()
+    disk = MemoryDisk()
     topic_of(disk, 200).publish(b"one")
     files = disk.survivors()
     files["00000000.log"] += tail
     with pytest.raises(Damaged, match=f"offset 15: {why}"):
-        topic_of(Memory(files), 200)
+        topic_of(MemoryDisk(files), 200)
 
 
 @pytest.mark.parametrize(
@@ -257,11 +257,11 @@ def test_rejects_what_is_behind_the_last_record_and_is_no_beginning_of_one(
     ],
 )
 def test_beginning_of_a_record_is_cut_off(tail: bytes) -> None:
-    disk = Memory()
+    disk = MemoryDisk()
     topic_of(disk, 200).publish(b"one")
     files = disk.survivors()
     files["00000000.log"] += tail
-    disk = Memory(files)
+    disk = MemoryDisk(files)
     topic = topic_of(disk, 200)
     topic.publish(b"two")
     assert bytes(disk.files["00000000.log.torn"]) == tail
@@ -270,7 +270,7 @@ def test_beginning_of_a_record_is_cut_off(tail: bytes) -> None:
 
 def test_a_segment_is_filled_to_its_last_byte() -> None:
     """And `publish` says where each message lies."""
-    topic = topic_of(Memory(), 40)
+    topic = topic_of(MemoryDisk(), 40)
     places = [topic.publish(b"x" * (20 - HEADER.size)) for _ in range(3)]
     assert places == [Position(0, 0), Position(0, 20), Position(1, 0)]
     assert [d.place for d in Channel(topic, "c").read(9)] == places
@@ -281,7 +281,7 @@ def test_torn_tail_is_kept_beside_the_segment() -> None:
     files = disk.survivors()
     torn = files["00000005.log"][: HEADER.size + 3]
     files["00000005.log"] = torn
-    disk = Memory(files)
+    disk = MemoryDisk(files)
     topic = topic_of(disk)
     assert disk.read("00000005.log.torn", 0, 99) == torn
     assert topic.tail.get() == Position(5, 0)
@@ -294,14 +294,14 @@ def test_rejects_a_topic_shorter_than_when_it_was_closed() -> None:
     files = disk.survivors()
     files["00000005.log"] = files["00000005.log"][:-1]
     with pytest.raises(Damaged, match=r"00000005.log, offset 0: the topic was closed at \(5, 21\)"):
-        topic_of(Memory(files))
+        topic_of(MemoryDisk(files))
 
 
 def test_rejects_a_missing_segment() -> None:
     files = filled().survivors()
     del files["00000003.log"]
     with pytest.raises(Damaged, match=r"00000003\.log, offset 0: the file is missing"):
-        topic_of(Memory(files))
+        topic_of(MemoryDisk(files))
 
 
 @pytest.mark.parametrize("name", ["topic.json", "c.channel"])
@@ -312,7 +312,7 @@ def test_rejects_a_state_file_from_a_newer_version(name: str, version: object) -
     with pytest.raises(
         NewerFormat, match=f"{name}, offset 0: format {version!r}; this version reads up to 1"
     ):
-        Channel(topic_of(Memory(files)), "c")
+        Channel(topic_of(MemoryDisk(files)), "c")
 
 
 @pytest.mark.parametrize("name", ["topic.json", "c.channel"])
@@ -321,7 +321,7 @@ def test_rejects_a_state_file_that_is_none(name: str, text: bytes) -> None:
     files = filled().survivors()
     files[name] = text
     with pytest.raises(Damaged, match=f"{name}, offset 0"):
-        Channel(topic_of(Memory(files)), "c")
+        Channel(topic_of(MemoryDisk(files)), "c")
 
 
 @pytest.mark.parametrize("at", [(6, 0), (5, 22), (0, 99), (-1, 0), (0, -1)])
@@ -329,10 +329,10 @@ def test_rejects_a_position_past_the_end(at: tuple[int, int]) -> None:
     files = filled().survivors()
     state = {"format": 1, "segment": at[0], "offset": at[1], "attempts": 0}
     files["c.channel"] = json.dumps(state).encode()
-    topic = topic_of(Memory(files))
+    topic = topic_of(MemoryDisk(files))
     with pytest.raises(PastTheEnd, match=r"c.channel, offset 0: position .* lies past the end"):
         Channel(topic, "c")
-    assert files == {n: bytes(d) for n, d in topic.storage.files.items()}  # type: ignore[attr-defined]  # a Memory
+    assert files == {n: bytes(d) for n, d in topic.storage.files.items()}  # type: ignore[attr-defined]  # a MemoryDisk
     topic.storage.files.pop("c.channel")  # type: ignore[attr-defined]  # as the module's docstring says
     assert len(Channel(topic, "c").read(10)) == 6
 
@@ -345,7 +345,7 @@ def test_rejects_to_commit_past_the_end_and_stays() -> None:
 
 
 def test_rejects_a_message_too_large_and_goes_on() -> None:
-    topic = topic_of(Memory())
+    topic = topic_of(MemoryDisk())
     with pytest.raises(Misuse, match="a message of 29 bytes; a segment has room for 28"):
         topic.publish(b"x" * 29)
     topic.publish(b"x" * 28)
@@ -356,19 +356,19 @@ def test_last_segment_that_is_damaged_can_be_taken_away() -> None:
     files = disk.survivors()
     files["00000005.log"] = b"\xff" * 40
     with pytest.raises(Damaged, match=r"00000005.log, offset 0"):
-        topic_of(Memory(files))
+        topic_of(MemoryDisk(files))
     del files["00000005.log"]
-    assert len(Channel(topic_of(Memory(files)), "c").read(10)) == 5
+    assert len(Channel(topic_of(MemoryDisk(files)), "c").read(10)) == 5
 
 
 @pytest.mark.parametrize(("max_attempts", "pause"), [(0, 0.1), (-1, 0.1), (1, -0.1)])
 def test_rejects_a_channel_that_could_not_try(max_attempts: int, pause: float) -> None:
     with pytest.raises(Misuse, match="max_attempts is at least 1 and pause at least 0"):
-        Channel(topic_of(Memory()), "c", max_attempts=max_attempts, pause=pause)
+        Channel(topic_of(MemoryDisk()), "c", max_attempts=max_attempts, pause=pause)
 
 
 def test_rejects_a_second_consumer_a_second_channel_and_a_closed_topic() -> None:
-    topic = topic_of(Memory())
+    topic = topic_of(MemoryDisk())
     channel = Channel(topic, "c")
     channel.connect()
     with pytest.raises(Misuse, match="channel c has a consumer"):
@@ -385,7 +385,7 @@ def test_rejects_a_second_consumer_a_second_channel_and_a_closed_topic() -> None
         Channel(topic, "../c")
 
 
-class FullDisk(Memory):
+class FullDisk(MemoryDisk):
     """Takes half of a message and fails, once."""
 
     full = False

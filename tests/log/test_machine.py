@@ -5,7 +5,8 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
 from seriatim.host import Threads
-from seriatim.log import Channel, Memory, Topic
+from seriatim.log import Channel, Topic
+from seriatim_models.programs.disk import MemoryDisk
 
 
 class LogMachine(RuleBasedStateMachine):
@@ -13,7 +14,7 @@ class LogMachine(RuleBasedStateMachine):
 
     @initialize()
     def start(self) -> None:
-        self.disk = Memory()
+        self.disk = MemoryDisk()
         self.written: list[bytes] = []
         self.done = 0
         self.parked = 0
@@ -60,7 +61,7 @@ class LogMachine(RuleBasedStateMachine):
         files = self.disk.survivors()
         last = max((n for n in files if n.endswith(".log")), default="00000000.log")
         files[last] = files.get(last, b"") + torn
-        self.disk = Memory(files)
+        self.disk = MemoryDisk(files)
         self.open()
 
     @invariant()

@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 
 from seriatim.host import Condition, Lock, Threads
-from seriatim.log import Channel, Files, Memory, Storage, Topic
+from seriatim.log import Channel, Files, Storage, Topic
+from seriatim_models.programs.disk import MemoryDisk
 
 from .conftest import PATIENCE, Judged
 
@@ -19,7 +20,7 @@ from .conftest import PATIENCE, Judged
 def test_publishers_consumers_stops_and_poison(judged: Judged, seed: int, tmp_path: Path) -> None:
     """Two channels see all messages in one order, though one is often stopped; each bad one is parked, once."""
     chance = random.Random(seed)
-    storage: Storage = Files(tmp_path) if seed == 0 else Memory()
+    storage: Storage = Files(tmp_path) if seed == 0 else MemoryDisk()
     topic = judged.open(storage)
     each = 40
     total = 3 * each
@@ -154,7 +155,7 @@ def test_who_is_asked_to_end_need_not_wait_for_news_nor_to_the_end_of_a_pause(
     message: bytes, where: str
 ) -> None:
     host = Sleeping(where)
-    topic = Topic(host, Memory())
+    topic = Topic(host, MemoryDisk())
     channel = Channel(topic, "c", pause=1e6)
     topic.publish(message)
 
@@ -179,7 +180,7 @@ def test_pauses_double() -> None:
         def condition(self, lock: Lock, name: str = "") -> Condition:
             return _NoTime(pauses)
 
-    topic = Topic(Quick(), Memory())
+    topic = Topic(Quick(), MemoryDisk())
     channel = Channel(topic, "c", max_attempts=4, pause=0.5)
     topic.publish(b"bad")
 

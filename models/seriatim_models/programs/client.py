@@ -8,12 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import suppress
+from functools import partial
 from types import ModuleType
 
 import seriatim.client as reference
 from seriatim.broker import Act, ServerChannel
 from seriatim_models.explorer import World
 from seriatim_models.programs.base import Programs, Scene
+from seriatim_models.recording.client import recorded, server_snapshot, service_snapshot
 
 CLIENT_PROGRAMS = Programs("client")
 
@@ -23,8 +25,9 @@ class ClientScene(Scene):
 
     def __init__(self, world: World, lib: ModuleType, threads: int = 1) -> None:
         super().__init__(world, lib)
-        self.server: reference.Server = lib.Server(world.host)
-        self.executor: reference.Executor = lib.Executor(world.host, threads)
+        self.host = recorded(world.host)
+        self.server: reference.Server = lib.Server(self.host)
+        self.executor: reference.Executor = lib.Executor(self.host, threads)
         self._named = 0
         self._rest: list[tuple[str, Callable[[], dict[str, object]]]] = []
         for i in range(threads):
@@ -36,23 +39,26 @@ class ClientScene(Scene):
     ) -> reference.WorkService:
         """A work pool by itself."""
         service: reference.WorkService = self.lib.WorkService(
-            self.world.host, self.executor, capacity or self.lib.CAPACITY, block or self.lib.BLOCK
+            self.host, self.executor, capacity or self.lib.CAPACITY, block or self.lib.BLOCK
         )
-        self._rest.append(("cli_rest", service.snapshot))
+        self._rest.append(("cli_rest", partial(service_snapshot, service)))
         return service
 
     def connect(
         self, name: str, capacity: int | None = None, block: int | None = None
     ) -> reference.Connection:
         connection: reference.Connection = self.lib.Connection(
-            self.world.host,
+            self.host,
             self.server,
             name,
             self.executor,
             capacity or self.lib.CAPACITY,
             block or self.lib.BLOCK,
         )
-        self._rest += [("srv_rest", self.server.snapshot), ("cli_rest", connection.work.snapshot)]
+        self._rest += [
+            ("srv_rest", partial(server_snapshot, self.server)),
+            ("cli_rest", partial(service_snapshot, connection.work)),
+        ]
         return connection
 
     def client(

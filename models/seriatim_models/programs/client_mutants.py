@@ -45,9 +45,9 @@ mutant(
     origin=f"{JAVA}, WorkPoolRunnable.run; reached by handleRecoverOk and by an exception handler that throws",
     title="a callback that raises takes the rest of its block with it",
     edit=(
-        """                self.host.record("work_end", k=key, w=work.label, raised=type(error).__name__)
+        """            self._run_one(key, work)
 """,
-        """                self.host.record("work_end", k=key, w=work.label, raised=type(error).__name__)
+        """            if self._run_one(key, work) is not None:
                 break
 """,
     ),
@@ -128,7 +128,7 @@ mutant(
         """            # rule 8: if it was sent it stays in the slot until its reply has come
 """,
         """            if self._active is call:
-                self._finish(call)
+                self._finish(Frame("reply"))
 """,
     ),
 )
@@ -144,13 +144,13 @@ mutant(
         "the slot that it clears is the other's"
     ),
     edit=(
-        """        if not self._changed.wait(timeout):
+        """        if not self._changed.wait(call.timeout):
 """,
-        """        late = not self._changed.wait(timeout) and not call.done
+        """        late = not self._changed.wait(call.timeout) and call.reply is None
         if late:
             self._lock.release()
             self._lock.acquire()
-            if call.done:
+            if call.reply is not None:
                 self._active = None
         if late:
 """,
@@ -168,13 +168,13 @@ mutant(
         "channel, and waits"
     ),
     edit=(
-        """            while self._active is not None:
-                self._wait(call, timeout)
-            self._ensure_open(call)
+        """        while self._active is not None:
+            self._wait(call)
+        self._ensure_open()
 """,
-        """            self._ensure_open(call)
-            while self._active is not None:
-                self._wait(call, timeout)
+        """        self._ensure_open()
+        while self._active is not None:
+            self._wait(call)
 """,
     ),
 )
@@ -266,10 +266,10 @@ mutant(
     origin=f"{JAVA}, ChannelN.asyncShutdown: the consumers' shutdown is put into the pool with the channel's lock held",
     title="the reader waits for room with the lock that the running callback needs in order to acknowledge",
     edit=(
-        """                self._finish(self._active)
+        """            self._finish(Frame("close", error=error))
         self.connection.work.pool.unregister_key(self.key)
 """,
-        """                self._finish(self._active)
+        """            self._finish(Frame("close", error=error))
             pool = self.connection.work.pool
             last = Work(f"{self.key}:shutdown", partial(pool.unregister_key, self.key))
             self.connection.work.add(self.key, last)
@@ -297,8 +297,8 @@ mutant(
     origin=f"{BROKER}, quorum queues without a delivery limit; rabbitmq-server 10499",
     title="what is put back goes to the tail",
     edit=(
-        "insort(held.queue.ready, held.item, key=lambda item: item.position)",
-        "held.queue.ready.append(held.item)",
+        "insort(unacked.queue.ready, unacked.item, key=lambda item: item.position)",
+        "unacked.queue.ready.append(unacked.item)",
     ),
 )
 
@@ -328,7 +328,7 @@ mutant(
     origin="java-client before 2330f7147",
     title="the reader waits for room while a callback waits for the reply behind",
     edit=(
-        """            self.connection.work.pool.unlimit(self.key)
+        """        self.connection.work.pool.unlimit(self.key)
 """,
         "",
     ),
@@ -376,11 +376,9 @@ mutant(
     origin="java-client before 74066327c and 98cfd3be4 (issue 194)",
     title="the end of a connection does not end the calls that are out on it",
     edit=(
-        """                self._active.error = error
-                self._finish(self._active)
+        """            self._finish(Frame("close", error=error))
 """,
-        """                pass
-""",
+        "",
     ),
 )
 
@@ -394,7 +392,7 @@ mutant(
     origin="the reference itself, until its connections could end without being asked to",
     title="the reader sees the server's last word and tells nobody",
     edit=(
-        """                self._end(frame.error)
+        """        self._end(error)
 """,
         "",
     ),
@@ -508,17 +506,18 @@ mutant(
     title="the caller of basic_consume registers its callback after the reply, when the first delivery may be here",
     edits=(
         (
-            """            if call.on_reply is not None:
-                call.on_reply()
-            call.value""",
-            """            call.value""",
+            """            if self._active is not None and self._active.on_reply is not None:
+                self._active.on_reply()
+""",
+            "",
         ),
         (
-            """            self._record_call("ok", call, got=call.answered_by)
+            """            return self._converse(Call(self._calls, op, act, on_reply, timeout))
 """,
-            """            self._record_call("ok", call, got=call.answered_by)
-            if call.on_reply is not None:
-                call.on_reply()
+            """            value = self._converse(Call(self._calls, op, act, on_reply, timeout))
+            if on_reply is not None:
+                on_reply()
+            return value
 """,
         ),
     ),
@@ -549,8 +548,8 @@ mutant(
     origin=MISTAKE,
     title="a call is sent while another is out",
     edit=(
-        "            while self._active is not None:\n",
-        "            while False:\n",
+        "        while self._active is not None:\n",
+        "        while False:\n",
     ),
 )
 
@@ -571,7 +570,7 @@ mutant(
     steps=14,
     origin=MISTAKE,
     title="one more than the prefetch is pushed",
-    edit=("limit == 0 or held < limit", "limit == 0 or held <= limit"),
+    edit=("limit == 0 or unacked < limit", "limit == 0 or unacked <= limit"),
 )
 
 mutant(
@@ -581,7 +580,7 @@ mutant(
     steps=14,
     origin=MISTAKE,
     title="the limit of the channel is compared with what one consumer holds",
-    edit=("within(self.channel.prefetch, len(held))", "within(self.channel.prefetch, mine)"),
+    edit=("within(self.channel.prefetch, len(unacked))", "within(self.channel.prefetch, mine)"),
 )
 
 mutant(
@@ -591,7 +590,7 @@ mutant(
     steps=168,
     origin=MISTAKE,
     title="what comes again is not marked redelivered",
-    edit=("            held.item.redelivered = True\n", ""),
+    edit=("        unacked.item.redelivered = True\n", ""),
 )
 
 mutant(
@@ -601,7 +600,10 @@ mutant(
     steps=41,
     origin=MISTAKE,
     title="a channel that closes does not give back what it holds",
-    edit=("        self._requeue(channel, list(channel.unacked))\n", ""),
+    edit=(
+        "            self._requeue(channel, tag)\n        self._channels",
+        "            pass\n        self._channels",
+    ),
 )
 
 mutant(
@@ -621,7 +623,7 @@ mutant(
     steps=32,
     origin=MISTAKE,
     title="an exclusive consumer is let in beside one that is there",
-    edit=("taken or bool(exclusive and queue.consumers)", "taken"),
+    edit=("if taken or (exclusive and queue.consumers):", "if taken:"),
 )
 
 mutant(
@@ -631,7 +633,7 @@ mutant(
     steps=32,
     origin=MISTAKE,
     title="a consumer is let in beside an exclusive one",
-    edit=("taken or bool(exclusive and queue.consumers)", "bool(exclusive and queue.consumers)"),
+    edit=("if taken or (exclusive and queue.consumers):", "if exclusive and queue.consumers:"),
 )
 
 mutant(

@@ -11,6 +11,7 @@ import seriatim.fair as reference
 from seriatim_models.explorer import World
 from seriatim_models.programs.base import Programs, Scene
 from seriatim_models.programs.fair_simulation import simulate
+from seriatim_models.recording.fair import recorded
 
 FAIR_PROGRAMS = Programs("fair")
 
@@ -37,7 +38,10 @@ class FairScene(Scene):
         ]
         self.settled: list[tuple[int, bool]] = []
         self.consumer: Consumer = lib.FairConsumer(
-            world.host, self.slots, handler, lambda d, well: self.settled.append((d, well))
+            recorded(world.host),
+            self.slots,
+            handler,
+            lambda d, well: self.settled.append((d, well)),
         )
         world.at_end(self._end)
 

@@ -18,8 +18,7 @@ USE = """        if self._held:
         else:
             self.tokens.acquire()  # rule 4: there is one
 """
-ROUND = """        self.host.record("round")
-        for slot in self.slots:
+ROUND = """        for slot in self.slots:
             self._visit(slot)
 """
 PUSH = """            slot.waiting.append((delivery, weight))
@@ -28,8 +27,7 @@ PUSH = """            slot.waiting.append((delivery, weight))
 """
 REFUSE = """                raise Overrun(f"slot {slot.name}: a delivery beyond its prefetch {slot.prefetch}")
 """
-FAILED = """            self.host.record("failed", error=repr(error))
-            self.settle(delivery, False)
+FAILED = """            return error
 """
 NEVER_COUNTED = (
     (
@@ -58,7 +56,6 @@ REPAIRED = (
     (
         ROUND,
         """        self.processed = 0
-        self.host.record("round")
         try:
             for slot in self.slots:
                 self._visit(slot)
@@ -98,7 +95,7 @@ mutant(
     title="an exception of the handler ends the loop, and nothing is served any more",
     edit=(
         FAILED,
-        """            raise error
+        """            raise
 """,
     ),
 )
@@ -128,7 +125,7 @@ mutant(
         OUTSIDE,
         (
             FAILED,
-            """            raise error
+            """            raise
 """,
         ),
     ),
@@ -181,27 +178,25 @@ mutant(
     ),
     edits=(
         (
-            """        earned = False
+            """        quantum = slot.quantum
 """,
             """        slot.deficit += slot.quantum
-        earned = True
+        quantum = 0
 """,
         ),
         (
-            """                if not slot.waiting:
-                    slot.deficit = 0
-                    self.host.record("visit", slot=slot.name, deficit=0, empty=True)
-                    return
+            """                taken = self._take(slot, quantum)
 """,
             """                if not slot.waiting:
                     break
+                taken = self._take(slot, quantum)
 """,
         ),
         (
-            """            self._serve(delivery)
+            """            self.settle(delivery, self._handle(delivery) is None)
 
 """,
-            """            self._serve(delivery)
+            """            self.settle(delivery, self._handle(delivery) is None)
         with self._lock:
             if not slot.waiting:
                 slot.deficit = 0
@@ -287,17 +282,15 @@ mutant(
     title="a token is used up when its delivery is settled, and so not at all if that fails",
     edits=(
         (
-            """                self._use_token()
-                self.host""",
-            """                self.host""",
+            """        self._use_token()
+        return""",
+            """        return""",
         ),
         (
-            """        else:
-            self.settle(delivery, True)
+            """            self.settle(delivery, self._handle(delivery) is None)
 """,
-            """        else:
-            self.settle(delivery, True)
-        self._use_token()
+            """            self.settle(delivery, self._handle(delivery) is None)
+            self._use_token()
 """,
         ),
     ),
@@ -311,9 +304,9 @@ mutant(
     title="stop releases a token and the loop, ending, takes none",
     edit=(
         """        if self._held == 0:
-            self.host.record("park")""",
+            self._sleep()""",
         """        if self._held == 0 and not self._stopping.get():
-            self.host.record("park")""",
+            self._sleep()""",
     ),
 )
 mutant(
@@ -323,19 +316,13 @@ mutant(
     steps=22,
     origin="rule 3 left out",
     title="a slot keeps its deficit while it is idle",
-    edits=(
-        (
-            """                    slot.deficit = 0
-                    self.host.record("visit", slot=slot.name, deficit=0,""",
-            '                    self.host.record("visit", slot=slot.name, deficit=slot.deficit,',
-        ),
-        (
-            """                if not slot.waiting:
+    edit=(
+        """            slot.deficit = 0
+            return None
 """,
-            """                if not slot.waiting:
-                    slot.deficit += 0 if earned else slot.quantum
+        """            slot.deficit += quantum
+            return None
 """,
-        ),
     ),
 )
 mutant(
@@ -346,10 +333,10 @@ mutant(
     origin="rule 3 applied to busy slots",
     title="every visit ends with deficit 0, so what weighs more than the quantum is never served",
     edit=(
-        """                if weight > slot.deficit:
+        """        if weight > slot.deficit:
 """,
-        """                if weight > slot.deficit:
-                    slot.deficit = 0
+        """        if weight > slot.deficit:
+            slot.deficit = 0
 """,
     ),
 )
@@ -361,9 +348,9 @@ mutant(
     origin="plain round robin",
     title="each visit serves one delivery, whatever the quantum",
     edit=(
-        """            self._serve(delivery)
+        """            self.settle(delivery, self._handle(delivery) is None)
 """,
-        """            self._serve(delivery)
+        """            self.settle(delivery, self._handle(delivery) is None)
             slot.deficit = 0
             return
 """,
@@ -377,9 +364,9 @@ mutant(
     origin="a loop without the second half of its condition",
     title="a visit serves until the slot is empty, or nearly",
     edit=(
-        """                if weight > slot.deficit:
+        """        if weight > slot.deficit:
 """,
-        """                if slot.deficit <= -3:
+        """        if slot.deficit <= -3:
 """,
     ),
 )
@@ -409,9 +396,9 @@ mutant(
     origin="equal pay",
     title="every visit pays the same",
     edit=(
-        """                    slot.deficit += slot.quantum
+        """        quantum = slot.quantum
 """,
-        """                    slot.deficit += 3
+        """        quantum = 3
 """,
     ),
 )

@@ -12,6 +12,8 @@ from types import ModuleType
 import seriatim.log as reference
 from seriatim_models.explorer import World
 from seriatim_models.programs.base import Programs, Scene
+from seriatim_models.programs.disk import Crash, MemoryDisk
+from seriatim_models.recording.log import recorded
 
 LOG_PROGRAMS = Programs("log")
 
@@ -24,22 +26,24 @@ class LogScene(Scene):
         world: World,
         lib: ModuleType,
         segment_size: int = 1000,
-        memory: type[reference.Memory] | None = None,
+        memory: type[MemoryDisk] | None = None,
     ) -> None:
         super().__init__(world, lib)
         self.segment_size = segment_size
         self.channels: dict[str, reference.Channel] = {}
-        self.storage: reference.Memory = (memory or lib.Memory)()
+        self.storage: MemoryDisk = (memory or MemoryDisk)()
         self.topic = self.open()
         world.at_end(self._end)
 
     def open(self) -> reference.Topic:
-        topic: reference.Topic = self.lib.Topic(self.world.host, self.storage, self.segment_size)
+        topic: reference.Topic = self.lib.Topic(
+            recorded(self.world.host), self.storage, self.segment_size
+        )
         return topic
 
     def restart(self, kept: int | None = None, zeros: bool = False) -> None:
         """The machine starts again with what survived on its disk; channels are to be opened anew."""
-        self.storage = self.lib.Memory(self.storage.survivors(kept, zeros))
+        self.storage = MemoryDisk(self.storage.survivors(kept, zeros))
         self.topic = self.open()
 
     def channel(
@@ -138,7 +142,7 @@ def work_off(c: reference.Channel) -> None:
     c.consume(handler)
 
 
-class Watched(reference.Memory):
+class Watched(MemoryDisk):
     """A disk before whose every sync of a segment the consumer looks for messages."""
 
     looks: reference.Channel | None = None
@@ -351,7 +355,7 @@ def log_crash(scene: LogScene) -> None:
 
     def life() -> None:
         scene.storage.budget = scene.storage.spent + scene.world.choose(CRASHES)
-        with suppress(scene.lib.Crash):
+        with suppress(Crash):
             both(scene, scene.channel())
         kept = (None, 0)[scene.world.choose(2)]
         scene.restart(kept, zeros=True)
@@ -370,7 +374,7 @@ def log_seen_before_durable(scene: LogScene) -> None:
     def life() -> None:
         scene.storage.looks = scene.channel()  # type: ignore[attr-defined]  # it is a `Watched`
         scene.storage.budget = scene.storage.spent + scene.world.choose(CRASHES)
-        with suppress(reference.Crash):
+        with suppress(Crash):
             scene.topic.publish(b"m1")
             work_off(scene.channels["c"])
         scene.restart(0)

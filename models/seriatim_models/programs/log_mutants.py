@@ -19,18 +19,20 @@ COUNTING = (
         """        with self._lock:
             self._news.notify()
 
+    @operation
     def _unread""",
         """        with self._lock:
             self.waiting += 1
-            self._say("waiting", n=self.waiting)
+            self.host.record("waiting", channel=self.name, n=self.waiting)
             self._news.notify()
 
+    @operation
     def _unread""",
     ),
     (
-        """        self._say("channel",""",
+        """        self.host.record("channel",""",
         """        self.waiting = 0
-        self._say("channel",""",
+        self.host.record("channel",""",
     ),
     (
         """            while (delivery := self._next()) is not None:
@@ -40,18 +42,18 @@ COUNTING = (
             while dry < 3:
                 with self._lock:
                     while self.waiting == 0:
-                        self._say("sleep")
+                        self.host.record("sleep", channel=self.name)
                         dry = 0
                         self._news.wait()
                 processed = 0
                 while True:
                     delivery = self.topic.read(self.position)
-                    self._say("look", unread=delivery is not None)
+                    self.host.record("look", channel=self.name, unread=delivery is not None)
                     if delivery is None:
                         dry += 1
                         with self._lock:
                             self.waiting -= processed
-                            self._say("waiting", n=self.waiting)
+                            self.host.record("waiting", channel=self.name, n=self.waiting)
                         break
                     self._handle(handler, delivery)
                     processed += 1
@@ -163,10 +165,10 @@ mutant(
 """,
         ),
         (
-            """        self._say("channel",""",
+            """        self.host.record("channel",""",
             """        self.buffer: list[bytes] = []
         topic.all.append(self)
-        self._say("channel",""",
+        self.host.record("channel",""",
         ),
     ),
 )
@@ -393,9 +395,9 @@ mutant(
 """,
         ),
         (
-            """                self._say("woke")
+            """                self._sleep()
 """,
-            """                self._say("woke")
+            """                self._sleep()
                 unread = self._unread()
 """,
         ),
@@ -410,16 +412,20 @@ mutant(
     title="the publisher signals first and moves the tail then",
     edits=(
         (
-            """                self.tail.set(Position(place.segment, place.offset + len(data)))
-                self.host.record("append\"""",
-            '                self.host.record("append"',
+            """        self.tail.set(Position(place.segment, place.offset + len(data)))
+        return place
+""",
+            """        return place
+""",
         ),
         (
             """            channel.notify()
-        self.host.record("publish", ph="ok\"""",
+        return place
+""",
             """            channel.notify()
         self.tail.set(Position(place.segment, place.offset + len(data)))
-        self.host.record("publish", ph="ok\"""",
+        return place
+""",
         ),
     ),
 )
@@ -432,10 +438,10 @@ mutant(
     title="the consumer enlists for signals only when it has found nothing",
     edits=(
         (
-            """        self.topic.enlist(self)
-        self._say("connect")
+            """        self._stopping = False
+        self.topic.enlist(self)
 """,
-            """        self._say("connect")
+            """        self._stopping = False
 """,
         ),
         (
@@ -446,7 +452,7 @@ mutant(
                 self._handle(handler, self.topic.read(self.position))
             with self._lock:
                 self.topic.enlist(self)
-                self._say("sleep")
+                self.host.record("sleep", channel=self.name)
                 self._news.wait()
             while (delivery := self._next()) is not None:
 """,
@@ -461,9 +467,11 @@ mutant(
     origin="at most once",
     title="the position moves before the handler has run",
     edit=(
-        """        at = {"place\"""",
+        """        error = self._attempt(handler, delivery)
+""",
         """        self.commit(delivery.following)
-        at = {"place\"""",
+        error = self._attempt(handler, delivery)
+""",
     ),
 )
 mutant(

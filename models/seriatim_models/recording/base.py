@@ -23,6 +23,27 @@ OperationEvents = Callable[..., Any]
 which is the object that it is called on. Returns what the method returns, and raises what it raises."""
 
 
+def before(ev: str, fields: Callable[..., dict[str, object]]) -> OperationEvents:
+    """Return what records `ev`, with ``fields(*arguments)``, and then performs the operation."""
+
+    def perform(record: Record, method: Callable[..., R], *args: Any, **kwargs: Any) -> R:
+        record(ev, **fields(*args, **kwargs))
+        return method(*args, **kwargs)
+
+    return perform
+
+
+def after(ev: str, fields: Callable[..., dict[str, object]]) -> OperationEvents:
+    """Return what performs the operation and then records `ev`, with ``fields(result, *arguments)``, if it returns."""
+
+    def perform(record: Record, method: Callable[..., R], *args: Any, **kwargs: Any) -> R:
+        result = method(*args, **kwargs)
+        record(ev, **fields(result, *args, **kwargs))
+        return result
+
+    return perform
+
+
 class WatchedHost(Host, Protocol):
     """A host whose cells can be watched: what a `Recording` needs below it."""
 

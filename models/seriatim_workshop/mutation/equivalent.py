@@ -16,7 +16,6 @@ REST_LOOKS = (
 ONLY_TOLD = "a number for the record: that calls have different ones is asked, and whether it is 0"
 
 EQUIVALENT: dict[str, str] = {
-    "client.Call: 0 -> 1": "what stands there before the reply is not read: the number comes with the reply",
     "client.Connection.__init__: 0 -> 1": ONLY_TOLD,
     "client.Connection.reader: without `frame.error is not None`: frame.error is not None and frame.kind == 'gone'": (
         FOR_THE_TYPES

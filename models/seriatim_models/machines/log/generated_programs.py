@@ -9,6 +9,7 @@ from types import ModuleType
 
 import seriatim.log as reference
 from seriatim_models.explorer import World
+from seriatim_models.programs.disk import Crash
 from seriatim_models.programs.log import LogScene, fails_on_bad
 
 PUBLISHED = {"good": b"g", "bad": b"bad", "empty": b"", "too large": b"x" * 30}
@@ -64,7 +65,7 @@ def build(plan: Plan, world: World, lib: ModuleType = reference) -> None:
 
     def stopping(run: Callable[[], None]) -> Callable[[], None]:
         def stops() -> None:
-            with suppress(lib.Crash):
+            with suppress(Crash):
                 run()
 
         return stops
