@@ -116,6 +116,7 @@ def build(choose: Choose, max_size: int = 24) -> list[Event]:
         match kind:
             case "publish":
                 fields = {"ev": "publish", "m": m, "q": q, "ph": ph, "pub": conn, "pseq": int(m[1])}
+                fields["op"] = int(m[1])
             case "deliver":
                 fields = chan | {
                     "ev": "deliver",

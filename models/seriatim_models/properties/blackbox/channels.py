@@ -30,6 +30,7 @@ class CaseCounts(msgspec.Struct):
     witness: list[Event] = []
 
     def report_violation(self, why: str, witness: list[Event]) -> None:
+        """Count a violation, and keep it if its witness is the smallest so far."""
         self._add(1, why, witness)
 
     def _add(self, n: int, why: str, witness: list[Event]) -> None:
@@ -38,6 +39,7 @@ class CaseCounts(msgspec.Struct):
         self.violations += n
 
     def join(self, other: CaseCounts) -> None:
+        """Add the counts of another part of the history."""
         self.tested += other.tested
         self.untestable += other.untestable
         self._add(other.violations, other.why, other.witness)
@@ -55,8 +57,12 @@ class Track(msgspec.Struct, Generic[S]):
 
 
 class Tracks(msgspec.Struct, Generic[S]):
+    """The summary of one chunk: a track for each channel, and what was counted."""
+
     tracks: dict[str, Track[S]] = {}
     tally: CaseCounts = msgspec.field(default_factory=CaseCounts)
+    begun: bool = False
+    """Nothing came before: a channel that is met for the first time is in the state of which nothing is known."""
     gap: bool = False
     """Lines were lost in the chunk: channels that it does not mention start again after it."""
 
@@ -84,6 +90,9 @@ class ChannelProperty(Property[Tracks[S]]):
     def step(self, state: S, event: Event, by: str, tally: CaseCounts) -> None:
         """What one event of the channel does to its state and to the counts."""
         raise NotImplementedError
+
+    def begin(self) -> Tracks[S]:
+        return Tracks(begun=True)
 
     def map(self, events: Iterable[Event]) -> Tracks[S]:
         out: Tracks[S] = Tracks()
@@ -117,7 +126,9 @@ class ChannelProperty(Property[Tracks[S]]):
             mine = left.tracks.get(by)
             if mine is None:
                 # After a gap on the left, a channel that it does not mention starts from what is certain.
-                mine = Track(state=self.start_after_gap() if gap_before else None)
+                mine = Track(state=self.start() if left.begun else None)
+                if gap_before:
+                    mine.state = self.start_after_gap()
                 left.tracks[by] = mine
             if mine.state is None:
                 mine.waiting += more.waiting
