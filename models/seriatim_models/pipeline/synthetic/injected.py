@@ -202,6 +202,12 @@ def _settled_twice(s: Stage) -> None:
     s.ack(0)
 
 
+def _confirmed_twice(s: Stage) -> None:
+    s.open("p")
+    s.publish(0)
+    s.add("publish", "ok", m=f"{s.q}:0", **s.on("p"))
+
+
 def _after_cancel(s: Stage) -> None:
     s.publish(0)
     s.open("a")
@@ -302,6 +308,7 @@ KINDS: tuple[Kind, ...] = (
     Kind("P13:calls", "two calls of one channel at once", _two_calls, {"P13": 1}),
     Kind("P14:asleep", "a ready consumer waits a minute beside a message", _asleep, {"P14": 1}),
     Kind("P15:again", "a position comes again after it was committed", _read_again, {"P5": 1, "P15": 1}),
+    Kind("P21:twice", "a publish is confirmed twice", _confirmed_twice, {"P21": 1}),
 )  # fmt: skip
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from seriatim_models.properties.base import AnyProperty
 from seriatim_models.properties.blackbox.callbacks import CallbackOrder, CallReply
+from seriatim_models.properties.blackbox.confirms import AnsweredOnce
 from seriatim_models.properties.blackbox.conservation import Conservation
 from seriatim_models.properties.blackbox.consumers import (
     ConsumerPriority,
@@ -40,5 +41,6 @@ BLACKBOX: tuple[AnyProperty, ...] = (
     NoLostWakeup(),
     LogReader(),
     QueueLinearizable(),
+    AnsweredOnce(),
 )
-"""P1 to P15 and P20; P16 to P19 are for recorders inside a queue: `properties.whitebox.composites`."""
+"""All of them; P16 to P19 are for recorders inside a queue: `properties.whitebox.composites`."""

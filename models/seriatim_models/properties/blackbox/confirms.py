@@ -1,0 +1,97 @@
+"""P21: every publish is answered once."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import ClassVar
+
+import msgspec
+
+from seriatim_models.history.event import GAP, Event
+from seriatim_models.properties.blackbox.channels import CaseCounts, ChannelProperty, Tracks
+
+
+class Publishes(msgspec.Struct):
+    """The publishes of one channel, by recorder, queue and message."""
+
+    waiting: dict[str, int] = {}
+    """How many publishes of a message were sent and not answered yet."""
+    answered: dict[str, Event] = {}
+    """The latest answer to messages of which no publish waits."""
+    whole: bool = False
+    """Every publish of the channel is known: its opening was seen, no lines were lost, and nothing was forgotten."""
+
+
+WAITING_KEPT = (
+    65_536  # messages; without confirms nothing is ever answered, and the state must stay small
+)
+ANSWERED_KEPT = 256  # messages; an answer that comes twice comes soon
+
+
+class AnsweredOnce(ChannelProperty[Publishes]):
+    """P21. A case is an answer to a publish: `ok` if it was confirmed, `fail` if it was refused.
+
+    A second answer is a violation if no other publish of the same message can be meant: where each of the channel's
+    publishes is known, or where both answers name the same operation (`op`). Otherwise it is untestable, as is an
+    answer to a publish that the recording does not have: it may have begun late. An outcome that stays unknown
+    (`info`) is no answer, and one may still follow it; a message that is published again may be answered again.
+    Publishes without phases say nothing of their answers.
+    """
+
+    id = "P21"
+    sentence = "Every publish is answered at most once: confirmed or refused, and never both."
+    source = "https://www.rabbitmq.com/docs/confirms#publisher-confirms"
+    kind = "safety"
+    reads = frozenset({"publish", "ch_open", GAP})
+    summary_type = Tracks[Publishes]
+    keeps = (
+        "of each channel, publishes without an answer (65,536 messages), and the latest 256 answers"
+    )
+    promised_in: ClassVar[Mapping[str, str]] = {
+        "rabbit-classic": "https://www.rabbitmq.com/docs/confirms#publisher-confirms",
+        "rabbit-quorum": "https://www.rabbitmq.com/docs/confirms#publisher-confirms",
+    }
+    silent_elsewhere = "publisher confirms are an extension that not every system has"
+
+    def start(self) -> Publishes:
+        return Publishes()
+
+    def step(self, state: Publishes, event: Event, by: str, tally: CaseCounts) -> None:
+        if event.ev == "ch_open":
+            state.whole = True
+            return
+        key = f"{event.rec}\n{event.q}\n{event.m}"
+        if event.ph == "invoke":
+            state.waiting[key] = state.waiting.get(key, 0) + 1
+            state.answered.pop(key, None)
+            if len(state.waiting) > WAITING_KEPT:
+                del state.waiting[next(iter(state.waiting))]
+                state.whole = False
+        elif event.ph in ("ok", "fail"):
+            self._answer(state, event, key, tally)
+        elif event.ph == "":
+            state.waiting.pop(key, None)
+            state.answered.pop(key, None)
+
+    def _answer(self, state: Publishes, event: Event, key: str, tally: CaseCounts) -> None:
+        waiting = state.waiting.pop(key, 0)
+        before = state.answered.get(key)
+        if waiting:
+            tally.tested += 1
+            if waiting > 1:
+                state.waiting[key] = waiting - 1
+            else:
+                state.answered[key] = event
+                if len(state.answered) > ANSWERED_KEPT:
+                    del state.answered[next(iter(state.answered))]
+        elif before is not None and (
+            state.whole or (event.op is not None and event.op == before.op)
+        ):
+            tally.tested += 1
+            tally.report_violation(
+                f"the publish of {event.m} was answered with {event.ph} at event {event.i}, "
+                f"after {before.ph} at event {before.i}",
+                [before, event],
+            )
+        else:
+            tally.untestable += 1
