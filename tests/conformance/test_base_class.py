@@ -52,7 +52,7 @@ def test_a_call_that_never_returns_is_a_failure() -> None:
         def get(self, q: str) -> None: ...
 
     class Hanging(Conformance):
-        bounds = SearchBounds(seconds=0.5, scripts=5)
+        bounds = SearchBounds(seconds=1.5, scripts=5)  # the first script is generated within
 
         def implementation(self) -> Any:
             return Hangs()

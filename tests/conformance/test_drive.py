@@ -280,7 +280,7 @@ def test_rejects_bad_usage(arguments: list[str], capsys: pytest.CaptureFixture[s
 def test_the_self_test_says_what_is_wrong(capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["conform", "--exec", example(), "--self-test"]) == 0
     assert run(["conform", "--exec", faulty("loses-on-close"), "--self-test"]) == 1
-    assert "close gives back what the channel held" in capsys.readouterr().out
+    assert "close requeues what the channel held" in capsys.readouterr().out
 
 
 def test_rejects_what_is_no_factory() -> None:

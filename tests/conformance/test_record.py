@@ -18,8 +18,9 @@ from pika import BasicProperties, frame, spec
 from seriatim_models.cli import run
 from seriatim_models.conformance.lint import SENTENCES, lint
 from seriatim_models.conformance.protocol import Fault
-from seriatim_models.conformance.proxy import FrameReader, Proxy, WireRecorder, WireSession
+from seriatim_models.conformance.proxy import Proxy
 from seriatim_models.conformance.recording import address, through
+from seriatim_models.conformance.wire_recording import FrameReader, WireRecorder, WireSession
 from seriatim_models.history import Event, read_history
 from seriatim_models.history.complete import complete
 

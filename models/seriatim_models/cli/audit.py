@@ -82,7 +82,7 @@ def audit(
     html: str | None,
     junit: str | None,
 ) -> int:
-    """Check recorded histories: which properties does what a real broker did violate?"""
+    """Check recorded histories of real brokers against properties."""
     outputs = Outputs(json, html, junit)
     chosen = find_profile(profile)
     if out is not None and engine != "spark":

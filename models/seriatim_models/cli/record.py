@@ -22,7 +22,7 @@ from seriatim_models.history import Header, HistoryError, write_history
 from seriatim_models.report.text import table, titled
 
 if TYPE_CHECKING:
-    from seriatim_models.conformance.proxy import WireRecorder
+    from seriatim_models.conformance.wire_recording import WireRecorder
 
 
 @click.command(
@@ -88,9 +88,9 @@ def record(
     arguments: tuple[str, ...],
 ) -> int:
     """Record what a broker and its clients send to each other, frame by frame."""
-    from seriatim_models.conformance.proxy import WireRecorder
     from seriatim_models.conformance.recording import RecordingPlan
     from seriatim_models.conformance.recording import record as made
+    from seriatim_models.conformance.wire_recording import WireRecorder
 
     console = Outputs().console
     if not Path(out).absolute().parent.is_dir():

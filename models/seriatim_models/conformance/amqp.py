@@ -4,7 +4,7 @@ A settlement has no reply, so when it took effect can only be seen: `sync` compa
 the broker counts with the number that must be ready once all that was sent has taken effect. When they agree and no
 consumer has both credit and something to get, everything has. If they do not agree in time, it is uncertain.
 
-Qpid counts what is held too, so its count says nothing of requeueing. But it does what a channel asks one after
+Qpid counts what is held too, so its count shows nothing of requeueing. But it does what a channel asks one after
 another, on one thread, before it answers a later request of that channel: there the answer is the proof.
 (In RabbitMQ it is none: the channel asks the queue, which is a process of its own and answers a count first.)
 """
@@ -25,7 +25,7 @@ from pika.adapters.blocking_connection import BlockingChannel
 from pika.spec import Basic, BasicProperties
 
 from seriatim_models.conformance.patience import limited
-from seriatim_models.conformance.protocol import Answer, Fault, Push, Request
+from seriatim_models.conformance.protocol import FEATURES, OPERATIONS, Answer, Fault, Push, Request
 
 SETTLE = 0.4
 """Seconds that `sync` waits for the counts to agree."""
@@ -62,24 +62,9 @@ class AmqpBroker:
     """One connection. Every reset gives fresh queues, whose names begin with ``seriatim-conform-``."""
 
     exact = False
-    can: frozenset[str] = frozenset(
-        {
-            *(
-                "publish",
-                "get",
-                "ack",
-                "nack",
-                "reject",
-                "qos",
-                "consume",
-                "cancel",
-                "open",
-                "close",
-            ),
-            *("multiple", "drop", "channel-qos", "autoack", "redelivered"),
-            *("exclusive", "priority", "mandatory", "immediate", "recover", "prefetch-size"),
-        }
-    )
+    can: frozenset[str] = frozenset((*OPERATIONS, *FEATURES)) - {
+        *("dwrr", "dwrr-table", "whole-qos", "no-local"),
+    }
 
     def __init__(
         self, url: str, arguments: dict[str, str | int] | None = None, *, patience: float = 5.0
@@ -195,7 +180,7 @@ class AmqpBroker:
                 except pika.exceptions.AMQPError:
                     if not self._confirms:
                         raise
-                    # No publisher confirms in the standard: without them a transaction says that a message is in.
+                    # No publisher confirms in the standard: without them a transaction confirms that a message is in.
                     self._confirms = False
                     self._connect()
         except pika.exceptions.AMQPError as error:
@@ -204,7 +189,7 @@ class AmqpBroker:
 
     def _introduction(self) -> tuple[str, str]:
         """What the broker calls itself, and its version."""
-        # pika keeps what the broker said of itself when the connection began, and has no public name for it
+        # pika keeps the properties that the broker sent when the connection began, and has no public name for them
         properties = (
             getattr(getattr(self._connection, "_impl", None), "server_properties", None) or {}
         )
@@ -243,7 +228,7 @@ class AmqpBroker:
         return self._names[q]
 
     def _asks_for_counts(self) -> bool:
-        """Whether the number of messages that the broker tells includes those that somebody holds."""
+        """Whether the number of messages that the broker reports includes those that a consumer holds."""
         with self._guarded("counting"):
             name = self._queue("count")
             self._put(name, "m")
@@ -262,8 +247,8 @@ class AmqpBroker:
             try:
                 channel.pika.exchange_declare("amq.direct", passive=True)
             except pika.exceptions.ChannelClosedByBroker as closed:
-                said = Push(ev="closed", ch=ch, code=closed.reply_code, why=closed.reply_text)
-                self._pushes.append(msgspec.structs.replace(said, t=time.monotonic_ns()))
+                push = Push(ev="closed", ch=ch, code=closed.reply_code, why=closed.reply_text)
+                self._pushes.append(msgspec.structs.replace(push, t=time.monotonic_ns()))
                 self._channels.pop(ch, None)
 
     def _count(self, q: str) -> int:
@@ -323,7 +308,7 @@ class AmqpBroker:
         key = self._queue(request.q) if request.immediate else absent
         channel = self._connection.channel()
         channel.add_on_return_callback(self._returned)
-        # pika's blocking channel has no word for immediate: the frame is made by hand
+        # pika's blocking channel has no parameter for immediate: the frame is made here
         method = Basic.Publish(
             exchange="", routing_key=key, mandatory=request.mandatory, immediate=request.immediate
         )
@@ -337,8 +322,8 @@ class AmqpBroker:
     def _returned(
         self, _: BlockingChannel, method: Basic.Return, properties: BasicProperties, body: bytes
     ) -> None:
-        said = Push(ev="return", m=body.decode(), code=method.reply_code, t=time.monotonic_ns())
-        self._pushes.append(said)
+        push = Push(ev="return", m=body.decode(), code=method.reply_code, t=time.monotonic_ns())
+        self._pushes.append(push)
 
     def _recover(self, request: Request) -> Answer:
         self._channels[request.ch].pika.basic_recover(requeue=request.requeue is not False)
@@ -366,7 +351,7 @@ class AmqpBroker:
         channel, count = self._channels[request.ch], request.prefetch or 0
         whole = request.scope == "channel"
         size = request.prefetch_size or 0
-        # RabbitMQ says with global what is the channel's; in AMQP 0-9-1 it would be the connection's.
+        # In RabbitMQ `global` means the channel; in AMQP 0-9-1 it would be the connection's.
         flag = whole and "whole-qos" not in self.can
         channel.pika.basic_qos(prefetch_size=size, prefetch_count=count, global_qos=flag)
         if whole or "whole-qos" in self.can:
@@ -422,7 +407,7 @@ class AmqpBroker:
 
     def _cancel(self, request: Request) -> Answer:
         channel = self._channels[request.ch]
-        # pika gives back by itself what it had not handed out yet: that must have been handed out before.
+        # pika requeues by itself what it has not handed out yet: that must be handed out before.
         self._dispatch()
         channel.pika.basic_cancel(request.ctag)
         self._dispatch()

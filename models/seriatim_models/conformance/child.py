@@ -1,6 +1,6 @@
 """An implementation as a child process that speaks `protocol` over its standard input and output.
 
-The child is not trusted: it may say nothing, garbage, half a line or gigabytes, never read, die, ignore signals, or
+The child is not trusted: it may write nothing, garbage, half a line or gigabytes, never read, die, ignore signals, or
 leave processes behind. Every wait has an end, every buffer a size, and whatever happens the child and what it
 started are killed: its process group, and on Linux whatever carries its mark in the environment.
 """
@@ -103,8 +103,8 @@ class ChildProcess:
         except (OSError, ValueError, IndexError) as error:
             why = error.strerror if isinstance(error, OSError) else error
             raise Fault("start", f"cannot be started: {why}") from None
-        self._said = bytearray()
-        self._complaint = bytearray()
+        self._output = bytearray()
+        self._stderr = bytearray()
         self._number = 0
         pipes = (self._process.stdin, self._process.stdout, self._process.stderr)
         assert all(pipes)
@@ -144,14 +144,14 @@ class ChildProcess:
         try:
             while True:
                 while (line := self._line()) is not None:
-                    said = parse(line)
-                    if "ev" in said:
-                        self._push(as_push(said))
-                    elif said.get("id") == self._number and not len(waiting):
+                    message = parse(line)
+                    if "ev" in message:
+                        self._push(as_push(message))
+                    elif message.get("id") == self._number and not len(waiting):
                         self._slowest = max(self._slowest, time.monotonic() - begun)
-                        return said
+                        return message
                     else:
-                        why = f"answered {said.get('id')!r} when {self._number} was asked"
+                        why = f"answered {message.get('id')!r} when {self._number} was asked"
                         raise Fault("garbage", why)
                 ready = self._selector.select(max(0.0, until - time.monotonic()))
                 if not ready and time.monotonic() >= until:
@@ -163,7 +163,7 @@ class ChildProcess:
                         budget -= self._read(key.fd, request)
                         if budget < 0:
                             raise Fault(
-                                "flood", f"said more than {FLOOD_MAX:,} bytes to one {request.op}"
+                                "flood", f"wrote more than {FLOOD_MAX:,} bytes to one {request.op}"
                             )
         finally:
             with contextlib.suppress(KeyError, ValueError):
@@ -175,7 +175,7 @@ class ChildProcess:
         except BlockingIOError:
             return waiting
         except OSError:
-            # It closed its input; whether it ended or only does not listen, reading tells.
+            # It closed its input; whether it ended or only does not listen, reading shows.
             waiting = waiting[:0]
         if not len(waiting):
             self._selector.unregister(self._in)
@@ -190,22 +190,22 @@ class ChildProcess:
         if fd == self._err:
             if not block:
                 self._selector.unregister(fd)
-            self._complaint += block
-            del self._complaint[:-STDERR_KEPT]
+            self._stderr += block
+            del self._stderr[:-STDERR_KEPT]
         elif not block:
             raise self._ended(request)
         else:
-            self._said += block
-            if len(self._said) > LINE_MAX and b"\n" not in self._said:
-                raise Fault("flood", f"said a line longer than {LINE_MAX:,} bytes")
+            self._output += block
+            if len(self._output) > LINE_MAX and b"\n" not in self._output:
+                raise Fault("flood", f"wrote a line longer than {LINE_MAX:,} bytes")
         return len(block)
 
     def _line(self) -> bytes | None:
-        end = self._said.find(b"\n")
+        end = self._output.find(b"\n")
         if end < 0:
             return None
-        line = bytes(self._said[:end])
-        del self._said[: end + 1]
+        line = bytes(self._output[:end])
+        del self._output[: end + 1]
         return line
 
     def _push(self, push: Push) -> None:
@@ -216,12 +216,12 @@ class ChildProcess:
     def _late(self, request: Request, unread: bool) -> Fault:
         if unread:
             return Fault("deaf", f"did not read a request within {self._patience:g} s")
-        half = HALF_LINE if self._said else ""
+        half = HALF_LINE if self._output else ""
         why = (
-            f"gave no answer to {request.op} within {self._patience:g} s{half}{self._complained()}"
+            f"gave no answer to {request.op} within {self._patience:g} s{half}{self._stderr_end()}"
         )
-        # Who was silent once will be again, in every attempt to shorten the script: wait for that no longer than
-        # an answer ever took, with room to spare.
+        # It will be silent again in every attempt to shorten the script: then wait no longer than a multiple of the
+        # slowest answer.
         if self._number > 1:
             self._patience = min(self._patience, max(HASTE, 20 * self._slowest))
         return Fault("silent", why)
@@ -231,7 +231,7 @@ class ChildProcess:
         with contextlib.suppress(subprocess.TimeoutExpired):
             self._process.wait(GRACE)
         with contextlib.suppress(OSError):
-            self._complaint += os.read(self._err, LINE_MAX)
+            self._stderr += os.read(self._err, LINE_MAX)
         code = self._process.returncode
         how = (
             "closed its output"
@@ -240,11 +240,11 @@ class ChildProcess:
             if code < 0
             else f"ended with exit code {code}"
         )
-        half = HALF_LINE if self._said else ""
-        return Fault("died", f"{how} when {request.op} was asked{half}{self._complained()}")
+        half = HALF_LINE if self._output else ""
+        return Fault("died", f"{how} when {request.op} was asked{half}{self._stderr_end()}")
 
-    def _complained(self) -> str:
-        text = bytes(self._complaint[-STDERR_KEPT:]).decode("utf-8", "backslashreplace").strip()
+    def _stderr_end(self) -> str:
+        text = bytes(self._stderr[-STDERR_KEPT:]).decode("utf-8", "backslashreplace").strip()
         return f"; the end of its standard error: {text.splitlines()[-1]}" if text else ""
 
 

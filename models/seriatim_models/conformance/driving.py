@@ -1,8 +1,8 @@
-"""Run a script against an implementation and record a history of it, as a client sees it.
+"""Running a script against an implementation and recording a history of it, as a client sees it.
 
 Steps that make no sense where they stand (settle where nothing is outstanding, open what is open) are left out, so that
 any part of a script is a script.
-After the last step all channels are closed and the queues emptied, so that what was lost can be told from what is left.
+After the last step all channels are closed and the queues emptied, so that what was lost differs from what is left.
 
 An *exact* implementation (see `System`) is recorded on level ``broker``: one event an effect, in the order of effects,
 `t` counting them. Where one step sets off deliveries to several channels, their order is not seen; they are written in
@@ -32,7 +32,7 @@ class DrivenRun(msgspec.Struct, kw_only=True):
     """What came of one script."""
 
     steps: list[ScriptStep]
-    """Those that were taken, each with the message it meant."""
+    """Those that were done, each with the message that it named."""
     events: list[Event]
     """Completed, see `seriatim_models.history.complete`."""
     fault: str = ""
@@ -65,6 +65,7 @@ class _Driver:
     # ---- recording
 
     def record(self, ev: str, t: int | None = None, /, **fields: object) -> None:
+        """Record an event, at `t` or now."""
         i = len(self._events)
         instant = i if self.system.exact else (time.monotonic_ns() if t is None else t)
         if self._events and not self.system.exact:
@@ -83,10 +84,10 @@ class _Driver:
         if not exact:
             self.record(ev, ph="invoke", op=self._op, **fields)
         answer = self.system.do(request)
-        said = self.system.pushed()
+        arrived = self.system.pushed()
         if before or not exact:
-            self.pushes([p for p in said if not exact or p.ch == request.ch])
-            said = [p for p in said if exact and p.ch != request.ch]
+            self.pushes([p for p in arrived if not exact or p.ch == request.ch])
+            arrived = [p for p in arrived if exact and p.ch != request.ch]
         if exact and not answer.ok:
             fields |= {"ph": "fail", "err": str(answer.code or answer.why)}
         if exact:
@@ -100,7 +101,7 @@ class _Driver:
             ph = "ok" if answer.ok else "fail"
             bounds = {"t_hi": time.monotonic_ns()} if ev == "ch_close" and answer.ok else {}
             self.record(ev, ph=ph, op=self._op, **(fields | ended | bounds))
-        self.pushes(said)
+        self.pushes(arrived)
         return answer
 
     def settled(self) -> None:
@@ -116,8 +117,9 @@ class _Driver:
             self.run.fenced += len(self._unfenced)
         self._unfenced.clear()
 
-    def pushes(self, said: list[Push]) -> None:
-        for push in self._merged(said) if self.system.exact else said:
+    def pushes(self, arrived: list[Push]) -> None:
+        """Record what the implementation pushed."""
+        for push in self._merged(arrived) if self.system.exact else arrived:
             channel = self.channels.get(push.ch)
             if push.ev == "closed":
                 self.record("ch_close", push.t, ch=push.ch, ph="ok", err=str(push.code or push.why))
@@ -142,10 +144,10 @@ class _Driver:
             if channel and not autoack and push.dtag is not None:
                 channel.outstanding[push.dtag] = (push.m, push.ctag)
 
-    def _merged(self, said: list[Push]) -> Iterable[Push]:
-        """Several channels' pushes as one sequence: always the channel whose next message is earliest."""
+    def _merged(self, arrived: list[Push]) -> Iterable[Push]:
+        """The pushes of several channels as one sequence: next is the channel whose first message is earliest."""
         lines: dict[int, list[Push]] = {}
-        for push in said:
+        for push in arrived:
             lines.setdefault(push.ch, []).append(push)
         heads = [line[::-1] for line in lines.values()]
         while heads:
@@ -156,6 +158,7 @@ class _Driver:
     # ---- steps
 
     def step(self, step: ScriptStep) -> None:
+        """Do one step, unless it makes no sense where it stands."""
         if (
             step.op != "publish"
             and step.op not in self.system.can
@@ -163,10 +166,10 @@ class _Driver:
         ):
             return
         self.asked = step
-        taken = getattr(self, f"_{step.op}")(step)
-        if taken is None:
+        done = getattr(self, f"_{step.op}")(step)
+        if done is None:
             return
-        self.run.steps.append(taken)
+        self.run.steps.append(done)
         self.asked = None
         if step.wait or self.system.exact:
             self.settled()
@@ -243,7 +246,7 @@ class _Driver:
         return step
 
     def got(self, step: ScriptStep) -> str:
-        """The message got; empty if there was none."""
+        """Get and record; returns the message, empty if there was none."""
         autoack = step.autoack and "autoack" in self.system.can
         autoack = autoack or not SETTLING & self.system.can
         request = Request(op="get", ch=step.ch, q=step.q, autoack=autoack)
@@ -294,7 +297,7 @@ class _Driver:
             refused = {} if answer.ok else {"ph": "fail", "err": str(answer.code or answer.why)}
             self.record(step.op, **(fields | refused))
         else:
-            # Sent and not answered: when it takes effect, only `settled` can tell.
+            # Sent and not answered: only `settled` bounds when it takes effect.
             self.record(step.op, **fields)
             if requeue:
                 self._unfenced.append(len(self._events) - 1)
@@ -320,31 +323,39 @@ class _Driver:
             else:
                 for tag in list(self.channels[ch].consumers):
                     self._cancel(ScriptStep(op="cancel", ch=ch, ctag=tag))
-                while self.channels[ch].outstanding:
-                    self._settle(ScriptStep(op="ack", ch=ch))
+                self._acknowledge_all(ch)
         self.settled()
         limit = 2 * len(self.place) + 10
         for q in self._sent:
             self._ensure(DRAIN)
-            if "get" in self.system.can:
-                for _ in range(limit):
-                    if not self.got(ScriptStep(op="get", ch=DRAIN, q=q)):
-                        break
-                    self._settle(ScriptStep(op="ack", ch=DRAIN))
-                    self.settled()
-                else:
-                    continue  # it gives more than it was given, of which the history tells
-            else:
-                tag = f"drain-{q}"
-                self._consume(ScriptStep(op="consume", ch=DRAIN, q=q, ctag=tag))
-                for _ in range(limit):
-                    self.settled()
-                    if not self.channels[DRAIN].outstanding:
-                        break
-                    while self.channels[DRAIN].outstanding:
-                        self._settle(ScriptStep(op="ack", ch=DRAIN))
-                self._cancel(ScriptStep(op="cancel", ch=DRAIN, ctag=tag))
-            self.record("note", q=q, args={"depth": 0})
+            take_out = self._get_all if "get" in self.system.can else self._consume_all
+            if take_out(q, limit):
+                self.record("note", q=q, args={"depth": 0})
+
+    def _get_all(self, q: str, limit: int) -> bool:
+        """Get until nothing is left; False if it hands out more than was published, which the history shows."""
+        for _ in range(limit):
+            if not self.got(ScriptStep(op="get", ch=DRAIN, q=q)):
+                return True
+            self._settle(ScriptStep(op="ack", ch=DRAIN))
+            self.settled()
+        return False
+
+    def _consume_all(self, q: str, limit: int) -> bool:
+        """Consume until nothing more is pushed, at most `limit` times."""
+        tag = f"drain-{q}"
+        self._consume(ScriptStep(op="consume", ch=DRAIN, q=q, ctag=tag))
+        for _ in range(limit):
+            self.settled()
+            if not self.channels[DRAIN].outstanding:
+                break
+            self._acknowledge_all(DRAIN)
+        self._cancel(ScriptStep(op="cancel", ch=DRAIN, ctag=tag))
+        return True
+
+    def _acknowledge_all(self, ch: int) -> None:
+        while self.channels[ch].outstanding:
+            self._settle(ScriptStep(op="ack", ch=ch))
 
 
 def drive(system: System, steps: Iterable[ScriptStep], *, until: float = float("inf")) -> DrivenRun:
@@ -352,18 +363,18 @@ def drive(system: System, steps: Iterable[ScriptStep], *, until: float = float("
 
     `until` is the `time.monotonic` at which it is given up, as if the steps ended there.
     """
-    at_work = _Driver(system)
-    run = at_work.run
+    driver = _Driver(system)
+    run = driver.run
     try:
         system.reset()
         for step in steps:
             if time.monotonic() > until:
                 break
-            at_work.step(step)
-        at_work.drain()
+            driver.step(step)
+        driver.drain()
     except Fault as fault:
         run.fault, run.why = fault.kind, str(fault)
-        if at_work.asked is not None:
-            run.steps.append(at_work.asked)
+        if driver.asked is not None:
+            run.steps.append(driver.asked)
     run.events = list(complete(run.events))
     return run

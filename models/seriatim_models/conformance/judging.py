@@ -1,4 +1,4 @@
-"""What histories of one implementation say of it, under every profile."""
+"""Findings on the histories of one implementation, under every profile."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _WHITEBOX = frozenset(p.id for p in WHITEBOX)
 
 
 def black_box_profiles() -> dict[str, Profile]:
-    """Those that a client's recording can be held to."""
+    """The profiles that apply to a client's recording."""
     return {
         id: profile
         for id, profile in PROFILES.items()
@@ -55,6 +55,7 @@ class FindingTally(msgspec.Struct):
     witness: list[Event] = []
 
     def add(self, finding: Finding) -> None:
+        """Add the finding on one run."""
         self.n_tested += finding.n_tested
         self.n_untestable += finding.n_untestable
         self.n_violations += finding.n_violations
@@ -67,6 +68,7 @@ class FindingTally(msgspec.Struct):
             self.verdict = Verdict.OK
 
     def finding(self, property: str, subject: str) -> Finding:
+        """The finding over all runs."""
         return Finding(
             property=property,
             verdict=self.verdict,

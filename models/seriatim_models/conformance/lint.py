@@ -1,4 +1,4 @@
-"""What a recording cannot tell, and why: to be read before its verdicts, and mended in its recorder."""
+"""Hints on what a recording leaves open, and why: to be read before its verdicts, and mended in its recorder."""
 
 from __future__ import annotations
 
@@ -37,91 +37,101 @@ class _Lint:
         self._depth: dict[str, Event] = {}
         self._queues: dict[str, Event] = {}
 
-    def found(self, id: str, event: Event) -> None:
+    def count(self, id: str, event: Event) -> None:
+        """Count a hint that this event gives."""
         self.counts[id] += 1
         self.examples.setdefault(
             id, f"event {event.i}: {event.ev} {event.m or event.q or event.conn}".strip()
         )
 
     def take(self, event: Event) -> None:
+        """Take in the next event."""
+        self._time(event)
         ev = event.ev
-        clock = self._clocks.setdefault(event.clk, event)
-        if len(self._clocks) > 1 and clock is event:
-            self.found("clocks", event)
-        if event.t is None:
-            self.found("timeless", event)
-        else:
-            line = (event.run, event.rec, event.clk)
-            if event.t < self._last.get(line, event.t):
-                self.found("backwards", event)
-            self._last[line] = event.t
         if ev == GAP:
-            self.found("gaps", event)
-        elif ev == "conn_open":
-            self._open_connections[event.conn] = event
-        elif ev in ("conn_close", "conn_drop"):
-            self._open_connections.pop(event.conn, None)
-            for name in [n for n in self._open_channels if n.startswith(f"{event.conn}/")]:
-                del self._open_channels[name]
-            if ev == "conn_drop":
-                self.found("drops", event)
-        elif ev == "ch_open" and event.ph in ("", "ok"):
-            self._open_channels[holder(event)] = event
-        elif ev == "ch_close":
-            self._open_channels.pop(holder(event), None)
+            self.count("gaps", event)
+        elif ev in ("conn_open", "conn_close", "conn_drop", "ch_open", "ch_close"):
+            self._open_or_close(event)
         elif ev == "publish":
             self._publish(event)
         elif ev in SETTLES:
             if event.ms is None:
-                self.found("unknown-tag", event)
+                self.count("unknown-tag", event)
         elif ev == "note" and isinstance(event.args.get("depth"), int):
             self._depth[event.q] = event
         elif acquires(event):
             self._acquire(event)
 
+    def _time(self, event: Event) -> None:
+        clock = self._clocks.setdefault(event.clk, event)
+        if len(self._clocks) > 1 and clock is event:
+            self.count("clocks", event)
+        if event.t is None:
+            self.count("timeless", event)
+            return
+        line = (event.run, event.rec, event.clk)
+        if event.t < self._last.get(line, event.t):
+            self.count("backwards", event)
+        self._last[line] = event.t
+
+    def _open_or_close(self, event: Event) -> None:
+        if event.ev == "conn_open":
+            self._open_connections[event.conn] = event
+        elif event.ev == "ch_open" and event.ph in ("", "ok"):
+            self._open_channels[holder(event)] = event
+        elif event.ev == "ch_close":
+            self._open_channels.pop(holder(event), None)
+        elif event.ev != "ch_open":
+            self._open_connections.pop(event.conn, None)
+            for name in [n for n in self._open_channels if n.startswith(f"{event.conn}/")]:
+                del self._open_channels[name]
+            if event.ev == "conn_drop":
+                self.count("drops", event)
+
     def _publish(self, event: Event) -> None:
         self._published.add(event.m)
         self._queues.setdefault(event.q, event)
         if event.m.startswith("body:"):
-            self.found("unnamed", event)
+            self.count("unnamed", event)
         if event.ph == "invoke":
             self._begun[event.m] = event
         elif event.ph in ("ok", "fail"):
             self._begun.pop(event.m, None)
         elif event.lvl not in EXACT:
-            self.found("unconfirmed", event)
+            self.count("unconfirmed", event)
 
     def _acquire(self, event: Event) -> None:
         self._queues.setdefault(event.q, event)
         by = holder(event)
         if event.m not in self._published:
-            self.found("unpublished", event)
+            self.count("unpublished", event)
         if event.redelivered is None:
-            self.found("no-flag", event)
+            self.count("no-flag", event)
         elif event.redelivered and event.m not in self._seen:
-            self.found("unobserved", event)
+            self.count("unobserved", event)
         if event.dtag is not None:
             if event.dtag > self._tags.get(by, 0) + 1:
-                self.found("tag-gaps", event)
+                self.count("tag-gaps", event)
             self._tags[by] = event.dtag
         if event.ev == "deliver" and not event.prefetch and not event.autoack:
-            self.found("no-prefetch", event)
+            self.count("no-prefetch", event)
         if not event.q:
-            self.found("no-queue", event)
+            self.count("no-queue", event)
         self._seen.add(event.m)
 
     def end(self) -> None:
+        """Count what is open at the end."""
         for kind, left in (
             ("open-connections", self._open_connections),
             ("open-channels", self._open_channels),
             ("unanswered", self._begun),
         ):
             for event in left.values():
-                self.found(kind, event)
+                self.count(kind, event)
         for q, event in self._queues.items():
-            look = self._depth.get(q)
-            if q and (look is None or look.args.get("depth")):
-                self.found("not-drained", event)
+            last = self._depth.get(q)
+            if q and (last is None or last.args.get("depth")):
+                self.count("not-drained", event)
 
 
 SENTENCES = {
@@ -139,9 +149,9 @@ SENTENCES = {
     "unpublished": "deliveries of messages whose publish is not in the recording",
     "unnamed": "messages known by a hash of their body: two with the same body are taken for one",
     "unknown-tag": "settlements of tags that the recording does not know",
-    "no-flag": "deliveries that do not say whether they are redelivered",
+    "no-flag": "deliveries without the flag redelivered",
     "no-prefetch": "deliveries without a prefetch: nothing bounds when they were acquired",
-    "no-queue": "deliveries of which no consume says the queue",
+    "no-queue": "deliveries of which no consume names the queue",
     "not-drained": "queues not seen empty at the end: nothing can be called lost",
 }
 """What each hint means."""

@@ -1,7 +1,7 @@
 """An implementation as an object in this process.
 
 The object has a method for each operation that it can do; `spec/conform/README.md` lists them. An object that only has
-`put` and `get`, as `queue.Queue` has, is taken as a queue that hands out and forgets.
+`put` and `get`, as `queue.Queue` has, is taken as a queue that settles what it hands out.
 """
 
 from __future__ import annotations
@@ -62,9 +62,9 @@ class Local:
         try:
             made = self._factory()
         except Exception as error:
-            raise Fault("start", f"cannot be made: {said(error)}") from error
-        plain = not hasattr(made, "publish") and hasattr(made, "put") and hasattr(made, "get")
-        self._object = PutGetAdapter(made, self._factory) if plain else made
+            raise Fault("start", f"cannot be made: {one_line(error)}") from error
+        bare = not hasattr(made, "publish") and hasattr(made, "put") and hasattr(made, "get")
+        self._object = PutGetAdapter(made, self._factory) if bare else made
         self._pushes.clear()
 
     def do(self, request: Request) -> Answer:
@@ -76,7 +76,7 @@ class Local:
         except Refused as refusal:
             return Answer(ok=False, code=refusal.code, why=str(refusal))
         except Exception as error:
-            raise Fault("died", f"{request.op} raised {said(error)}") from error
+            raise Fault("died", f"{request.op} raised {one_line(error)}") from error
         if request.op == "get":
             return _got(value)
         if request.op in ("dwrr", "dwrr-table"):
@@ -88,7 +88,7 @@ class Local:
             try:
                 sync()
             except Exception as error:
-                raise Fault("died", f"sync raised {said(error)}") from error
+                raise Fault("died", f"sync raised {one_line(error)}") from error
         return True
 
     def pushed(self) -> list[Push]:
@@ -153,7 +153,7 @@ class PutGetAdapter:
 
 
 def abilities(implementation: Implementation) -> frozenset[str]:
-    """What it says that it can do, in `can`; else the operations that it has a method for."""
+    """What it declares in `can`; else the operations that it has a method for. Raises `Fault`."""
     declared: Iterable[str] | None = getattr(implementation, "can", None)
     if declared is None:
         methods = {
@@ -188,7 +188,7 @@ def load(where: str) -> Factory:
     try:
         found: object = importlib.import_module(module)
     except Exception as error:
-        raise Fault("start", f"module {module!r} cannot be imported: {said(error)}") from error
+        raise Fault("start", f"module {module!r} cannot be imported: {one_line(error)}") from error
     for part in name.split("."):
         found = getattr(found, part, None)
     if not callable(found):
@@ -196,7 +196,7 @@ def load(where: str) -> Factory:
     return found
 
 
-def said(error: BaseException) -> str:
+def one_line(error: BaseException) -> str:
     """An exception in one line."""
     return f"{type(error).__name__}: {error}".splitlines()[0]
 

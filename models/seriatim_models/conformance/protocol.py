@@ -1,7 +1,7 @@
-"""seriatim-conform/1: what the drive and an implementation say to each other, one JSON object a line.
+"""seriatim-conform/1: the messages between the drive and an implementation, one JSON object a line.
 
 `spec/conform/README.md` describes it for implementers. The drive writes requests, each with an `id` of its own;
-the implementation answers each with the same `id`, and between the answers says what it pushes.
+the implementation answers each with the same `id`, and between the answers writes what it pushes.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ OPERATIONS = (
     "dwrr",
     "dwrr-table",
 )
-"""What an implementation may say it can do."""
+"""What an implementation may be able to do."""
 
 FEATURES = (
     "multiple",
@@ -45,12 +45,12 @@ FEATURES = (
 )
 """
 What else: `multiple` settles all up to a tag; `drop` is nack or reject without requeue; `channel-qos` is a prefetch for
-the whole channel too, `whole-qos` that it always is; `redelivered` says that the flag of deliveries means something;
+the whole channel too, `whole-qos` that it always is; `redelivered` means that the flag of deliveries can be relied on;
 `autoack` that deliveries can be settled by pushing; the rest are arguments of `consume` and `publish`.
 """
 
 LINE_MAX = 2**16  # bytes of one line of an implementation: a longer one is no answer
-FLOOD_MAX = 2**22  # bytes that an implementation may say in answer to one request
+FLOOD_MAX = 2**22  # bytes that an implementation may write in answer to one request
 PUSHES_MAX = 10_000  # deliveries that one request may set off
 NAME_MAX = 200  # characters of a name
 
@@ -114,7 +114,7 @@ class Answer(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class Push(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """What an implementation says of its own accord: a delivery, a returned message, a channel that it closed."""
+    """What an implementation sends unasked: a delivery, a returned message, a channel that it closed."""
 
     ev: str
     ch: int = 0
@@ -145,21 +145,21 @@ _object = msgspec.json.Decoder(dict[str, object])
 
 
 def parse(raw: bytes) -> dict[str, object]:
-    """One line of an implementation. Raises `Fault`."""
+    """One line of an implementation as an object. Raises `Fault`."""
     try:
         return _object.decode(raw)
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
-        raise Fault("garbage", f"said {shown(raw)}, which is no JSON object: {error}") from None
+        raise Fault("garbage", f"sent {shown(raw)}, which is no JSON object: {error}") from None
 
 
-def as_answer(said: dict[str, object]) -> Answer:
-    """Raises `Fault`. Unknown fields are for later versions and pass."""
-    return _converted(said, Answer)
+def as_answer(message: dict[str, object]) -> Answer:
+    """The message as an answer. Raises `Fault`. Unknown fields are for later versions and pass."""
+    return _converted(message, Answer)
 
 
-def as_push(said: dict[str, object]) -> Push:
-    """Raises `Fault`."""
-    push = _converted(said, Push)
+def as_push(message: dict[str, object]) -> Push:
+    """The message as a push. Raises `Fault`."""
+    push = _converted(message, Push)
     if push.ev not in ("deliver", "return", "closed"):
         raise Fault("garbage", f"field ev: {push.ev!r} is none of deliver, return, closed")
     if push.ev == "deliver" and (not push.m or push.dtag is None):
@@ -167,9 +167,9 @@ def as_push(said: dict[str, object]) -> Push:
     return push
 
 
-def as_hello(said: dict[str, object]) -> Hello:
-    """Raises `Fault`."""
-    hello = _converted(said, Hello)
+def as_hello(message: dict[str, object]) -> Hello:
+    """The message as a handshake. Raises `Fault`."""
+    hello = _converted(message, Hello)
     if not hello.ok:
         raise Fault("start", f"refused the handshake: {hello.why or 'it gave no reason'}")
     if hello.protocol != VERSION:
@@ -186,11 +186,11 @@ def as_hello(said: dict[str, object]) -> Hello:
 S = TypeVar("S", bound=msgspec.Struct)
 
 
-def _converted(said: dict[str, object], struct: type[S]) -> S:
+def _converted(message: dict[str, object], struct: type[S]) -> S:
     try:
-        found = msgspec.convert(said, struct)
+        found = msgspec.convert(message, struct)
     except msgspec.ValidationError as error:
-        raise Fault("garbage", f"said {shown(msgspec.json.encode(said))}: {error}") from None
+        raise Fault("garbage", f"sent {shown(msgspec.json.encode(message))}: {error}") from None
     for name in ("m", "ctag"):
         if len(getattr(found, name, "")) > NAME_MAX:
             raise Fault("garbage", f"field {name}: longer than {NAME_MAX} characters")

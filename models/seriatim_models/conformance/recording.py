@@ -1,7 +1,7 @@
-"""A recording made on purpose: publishers and consumers around a broker, through the proxy that listens in.
+"""Making a recording: publishers and consumers around a broker, through the proxy that records them.
 
-The consumers acknowledge, give back, reject, keep for a while, close their channels and have their connections cut,
-as a seed says. At the end what is left is taken out, so that loss can be told.
+The consumers acknowledge, requeue, reject, keep for a while, close their channels and have their connections cut,
+as a seed decides. At the end the queue is drained, so that a lost message can be recognised.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ import threading
 import time
 import uuid
 from dataclasses import dataclass
+from typing import ClassVar
 from urllib.parse import urlparse
 
 import pika
@@ -18,7 +19,8 @@ import pika.exceptions
 from pika.adapters.blocking_connection import BlockingChannel
 
 from seriatim_models.conformance.protocol import Fault
-from seriatim_models.conformance.proxy import Proxy, WireRecorder
+from seriatim_models.conformance.proxy import Proxy
+from seriatim_models.conformance.wire_recording import WireRecorder
 
 GRACE = 20.0
 """Seconds that the end may take beyond those asked for."""
@@ -39,7 +41,7 @@ class RecordingPlan:
 
 
 def address(url: str) -> tuple[str, int]:
-    """Host and port. Raises `Fault`."""
+    """Host and port of a URL. Raises `Fault`."""
     try:
         found = urlparse(url)
         host, port = found.hostname, found.port or AMQP_PORT
@@ -51,7 +53,7 @@ def address(url: str) -> tuple[str, int]:
 
 
 def through(url: str, port: int) -> str:
-    """The URL of a broker as its proxy has it."""
+    """The URL of a broker, through its proxy at `port`."""
     found = urlparse(url)
     user, at, _ = found.netloc.rpartition("@")
     return found._replace(netloc=f"{user}{at}127.0.0.1:{port}").geturl()
@@ -60,7 +62,7 @@ def through(url: str, port: int) -> str:
 def record(
     url: str, arguments: dict[str, str | int], plan: RecordingPlan, recorder: WireRecorder
 ) -> str:
-    """Do the plan and record it; the queue's name. Raises `Fault` if there is no broker."""
+    """Do the plan and record it; returns the queue's name. Raises `Fault` if there is no broker."""
     host, port = address(url)
     q = f"seriatim-record-{uuid.uuid4().hex[:8]}"
     durable = arguments.get("x-queue-type") == "quorum"
@@ -75,41 +77,46 @@ def record(
         channel = setup.channel()
         channel.queue_declare(q, durable=durable, arguments=arguments)
         until = time.monotonic() + plan.seconds
-        crew = [_PublisherThread(near, q, plan, n, until) for n in range(plan.publishers)]
-        hands = [_ConsumerThread(near, q, plan, n, until, proxy) for n in range(plan.consumers)]
-        for each in (*crew, *hands):
+        publishers = [_PublisherThread(near, q, plan, n, until) for n in range(plan.publishers)]
+        consumers = [_ConsumerThread(near, q, plan, n, until, proxy) for n in range(plan.consumers)]
+        for each in (*publishers, *consumers):
             each.start()
-        for each in (*crew, *hands):
+        for each in (*publishers, *consumers):
             each.join(plan.seconds + GRACE)
         _drain(channel, q)
         channel.queue_delete(q)
         setup.close()
-    failed = [str(each.failed) for each in (*crew, *hands) if each.failed is not None]
-    if failed:
-        raise Fault("died", failed[0])
+    errors = [str(each.error) for each in (*publishers, *consumers) if each.error is not None]
+    if errors:
+        raise Fault("died", errors[0])
     return q
 
 
 class _ClientThread(threading.Thread):
+    role: ClassVar[str]
+    """Part of what the random numbers are drawn from."""
+
     def __init__(
         self, near: pika.URLParameters, q: str, plan: RecordingPlan, n: int, until: float
     ) -> None:
         super().__init__(daemon=True)
         self.near, self.q, self.plan, self.number, self.until = near, q, plan, n, until
-        self.chance = random.Random(f"{plan.seed}/{type(self).__name__}/{n}")
-        self.failed: Exception | None = None
+        self.random = random.Random(f"{plan.seed}/{self.role}/{n}")
+        self.error: Exception | None = None
 
     def run(self) -> None:
         try:
             self.work()
-        except Exception as error:  # told by who started it
-            self.failed = error
+        except Exception as error:  # raised by the thread that started it
+            self.error = error
 
     def work(self) -> None:
         raise NotImplementedError
 
 
 class _PublisherThread(_ClientThread):
+    role = "_Publisher"
+
     def work(self) -> None:
         connection = pika.BlockingConnection(self.near)
         channel = connection.channel()
@@ -131,6 +138,8 @@ class _PublisherThread(_ClientThread):
 
 
 class _ConsumerThread(_ClientThread):
+    role = "_Consumer"
+
     def __init__(
         self,
         near: pika.URLParameters,
@@ -147,29 +156,29 @@ class _ConsumerThread(_ClientThread):
         while time.monotonic() < self.until:
             connection = pika.BlockingConnection(self.near)
             try:
-                self.live(connection)
+                self.use(connection)
                 connection.close()
             except pika.exceptions.AMQPConnectionError:
                 continue  # the one that was cut
 
-    def live(self, connection: pika.BlockingConnection) -> None:
+    def use(self, connection: pika.BlockingConnection) -> None:
         """One connection, of several channels one after another."""
-        for _ in range(self.chance.randint(1, 4)):
+        for _ in range(self.random.randint(1, 4)):
             channel = connection.channel()
             channel.basic_qos(prefetch_count=self.plan.prefetch)
-            for _ in range(self.chance.randint(10, 200)):
+            for _ in range(self.random.randint(10, 200)):
                 if time.monotonic() > self.until:
                     break
-                self.act(channel)
-            if self.chance.random() < 0.1:
+                self.consume_one(channel)
+            if self.random.random() < 0.1:
                 self.cut(connection)
             channel.close()  # with whatever it holds, and what is in flight to it
 
-    def act(self, channel: BlockingChannel) -> None:
+    def consume_one(self, channel: BlockingChannel) -> None:
         method, _, _ = next(channel.consume(self.q, inactivity_timeout=0.05))
         if method is None:
             return
-        tag, what = method.delivery_tag, self.chance.random()
+        tag, what = method.delivery_tag, self.random.random()
         if what < 0.65:
             channel.basic_ack(tag)
         elif what < 0.70:
@@ -181,7 +190,7 @@ class _ConsumerThread(_ClientThread):
         # else it is kept until something covers it or the channel closes
 
     def cut(self, connection: pika.BlockingConnection) -> None:
-        """By the proxy, which knows the connection by the client's port."""
+        """Cut the connection off in the proxy, which knows it by the client's port."""
         transport = getattr(getattr(connection, "_impl", None), "_transport", None)
         sock = getattr(transport, "_sock", None)
         if sock is not None:
@@ -189,7 +198,7 @@ class _ConsumerThread(_ClientThread):
 
 
 def _drain(channel: BlockingChannel, q: str) -> None:
-    """Take out what is left; the broker's answer that there is nothing is recorded."""
+    """Take out what is left, until the broker answers that the queue is empty."""
     until = time.monotonic() + GRACE
     empty = 0
     # A connection that was cut may be noticed late: several empty answers, a moment apart.

@@ -1,6 +1,6 @@
 """The reference as an implementation to be driven: its server, spoken to without threads, and its fair consumer.
 
-``seriatim conform --python seriatim_models.conformance.reference:Reference`` holds it to its own word, and
+``seriatim conform --python seriatim_models.conformance.reference:Reference`` checks the reference itself, and
 ``seriatim vectors fill`` asks it what is right.
 """
 
@@ -51,7 +51,7 @@ class Reference:
         self._server.open(self._line(ch), ch)
 
     def close(self, ch: int) -> None:
-        self._asked(ch, self._server.close_channel)
+        self._request(ch, self._server.close_channel)
 
     def publish(self, q: str, m: str, conn: str = "") -> None:
         line = self._lines.setdefault(conn or "c", _BufferedWire(conn or "c"))
@@ -60,17 +60,17 @@ class Reference:
         # Through a channel of its own, number 0, which no script uses.
         self._server.open(line, 0)
         self._server.request(line, 0, lambda _: self._server.publish(publisher, "", q, Message(m)))
-        self._said()
+        self._hand_on()
 
     def get(self, ch: int, q: str, autoack: bool = False) -> tuple[str, int, bool] | None:
         self._declare(q)
-        found = self._asked(ch, lambda channel: self._server.get(channel, q, autoack))
+        found = self._request(ch, lambda channel: self._server.get(channel, q, autoack))
         if not isinstance(found, Delivery):
             return None
         return found.message.id, found.delivery_tag, found.redelivered
 
     def qos(self, ch: int, prefetch: int, scope: str = "") -> None:
-        self._asked(ch, lambda channel: self._server.qos(channel, prefetch, scope == "channel"))
+        self._request(ch, lambda channel: self._server.qos(channel, prefetch, scope == "channel"))
 
     def consume(
         self,
@@ -84,7 +84,7 @@ class Reference:
     ) -> None:
         self._declare(q)
         self._deliver[ch, ctag] = deliver
-        self._asked(
+        self._request(
             ch,
             lambda channel: self._server.consume(
                 channel, q, ctag, auto_ack=autoack, exclusive=exclusive, no_local=nolocal
@@ -92,13 +92,13 @@ class Reference:
         )
 
     def cancel(self, ch: int, ctag: str) -> None:
-        self._asked(ch, lambda channel: self._server.cancel(channel, ctag))
+        self._request(ch, lambda channel: self._server.cancel(channel, ctag))
 
     def ack(self, ch: int, dtag: int, multiple: bool = False) -> None:
-        self._asked(ch, lambda channel: self._server.settle(channel, dtag, multiple, None))
+        self._request(ch, lambda channel: self._server.settle(channel, dtag, multiple, None))
 
     def nack(self, ch: int, dtag: int, multiple: bool = False, requeue: bool = True) -> None:
-        self._asked(ch, lambda channel: self._server.settle(channel, dtag, multiple, requeue))
+        self._request(ch, lambda channel: self._server.settle(channel, dtag, multiple, requeue))
 
     def reject(self, ch: int, dtag: int, requeue: bool = True) -> None:
         self.nack(ch, dtag, False, requeue)
@@ -134,12 +134,12 @@ class Reference:
         line = self._lines.setdefault("c", _BufferedWire("c"))
         self._server.declare_queue(ServerChannel(line, 0), q)
 
-    def _asked(self, ch: int, act: Callable[[ServerChannel], object]) -> object:
+    def _request(self, ch: int, act: Callable[[ServerChannel], object]) -> object:
         """What the server answers. Raises `Refused`."""
         self._server.request(self._line(ch), ch, act, call=1)
         answer: object = None
         refusal: Closed | None = None
-        for frame in self._said():
+        for frame in self._hand_on():
             if frame.kind == "reply":
                 answer = frame.value
             elif frame.error is not None:
@@ -148,14 +148,14 @@ class Reference:
             raise Refused(str(refusal), refusal.code)
         return answer
 
-    def _said(self) -> list[Frame]:
+    def _hand_on(self) -> list[Frame]:
         """Hand on the deliveries on all lines; the frames that are none."""
         rest = []
         for frame in self._frames():
             if frame.kind == "deliver" and frame.delivery is not None:
                 d = frame.delivery
-                tell = self._deliver[frame.channel, d.consumer_tag]
-                tell(d.message.id, d.delivery_tag, d.redelivered)
+                deliver = self._deliver[frame.channel, d.consumer_tag]
+                deliver(d.message.id, d.delivery_tag, d.redelivered)
             else:
                 rest.append(frame)
         return rest

@@ -1,7 +1,7 @@
-"""Scripts: sequences of commands, as they are drawn, shrunk, saved and replayed.
+"""Scripts: sequences of commands, as they are generated, shrunk, saved and replayed.
 
 A script names messages, not delivery tags: which tag an implementation gives is its own affair.
-A settling step says which of the outstanding deliveries of its channel it means, by message (`m`) or, as drawn, by
+A settling step names one of the outstanding deliveries of its channel, by message (`m`) or, as generated, by
 number (`which`, modulo how many there are); with none outstanding the step is left out.
 
 The file form is JSON, ``{"schema": "seriatim-script/1", "steps": [{"op": "publish", "q": "q", "m": "m0"}, ...]}``.
@@ -58,21 +58,23 @@ class ScriptStep(
     """Whether the drive waits for its effect before it goes on. Without it steps meet inside the implementation."""
 
     def __str__(self) -> str:
-        said = [self.op]
+        words = [self.op]
         if self.op != "publish":
-            said.append(f"ch={self.ch}")
-        said += [f"{name}={value}" for name in ("q", "m", "ctag") if (value := getattr(self, name))]
+            words.append(f"ch={self.ch}")
+        words += [
+            f"{name}={value}" for name in ("q", "m", "ctag") if (value := getattr(self, name))
+        ]
         if self.op == "qos":
-            said.append(f"prefetch={self.prefetch} for the {self.scope}")
+            words.append(f"prefetch={self.prefetch} for the {self.scope}")
         if self.multiple:
-            said.append("multiple")
+            words.append("multiple")
         if self.op in ("nack", "reject"):
-            said.append("requeue" if self.requeue else "drop")
+            words.append("requeue" if self.requeue else "drop")
         if self.autoack:
-            said.append("autoack")
+            words.append("autoack")
         if not self.wait:
-            said.append("without waiting")
-        return " ".join(said)
+            words.append("without waiting")
+        return " ".join(words)
 
 
 class Script(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -88,12 +90,13 @@ class Script(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 def write_script(path: Path, script: Script) -> None:
+    """Save a script."""
     encoded = msgspec.json.encode(script)
     path.write_bytes(msgspec.json.format(encoded, indent=1) + b"\n")
 
 
 def read_script(path: Path) -> Script:
-    """Raises `ScriptError`."""
+    """A saved script. Raises `ScriptError`."""
     try:
         if path.stat().st_size > BYTES_MAX:
             raise ScriptError(f"{path}: longer than {BYTES_MAX} bytes")

@@ -1,6 +1,6 @@
-"""Look for scripts that convict an implementation, and make each as short as can be.
+"""Search for scripts in which an implementation violates a property, and shorten each.
 
-Hypothesis draws scripts and shrinks the first that convicts; then steps are left out as long as it still does.
+Hypothesis generates scripts and shrinks the first with a violation; then steps are left out as long as it stays.
 Then the search goes on for properties not yet violated, until the time or the number of scripts is over.
 """
 
@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import random
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 import msgspec
 from hypothesis import HealthCheck, Phase, errors, given, seed, settings
@@ -24,7 +24,7 @@ from seriatim_models.properties.base import AnyProperty, Finding, Verdict
 QUICK = 0.05
 """Seconds of a script, above which Hypothesis does not shrink."""
 CONFIRM = 3
-"""How often a shortest script is run again, to say how often it convicts."""
+"""How often a shortest script is run again, to see how often the violation repeats."""
 
 
 class SearchBounds(msgspec.Struct, frozen=True, kw_only=True):
@@ -43,7 +43,7 @@ class Witness(msgspec.Struct, kw_only=True):
     finding: Finding
     run: DrivenRun
     again: int = 0
-    """Of `CONFIRM` further runs, how many convicted."""
+    """Of `CONFIRM` further runs, in how many the property was violated."""
 
 
 class SearchOutcome(msgspec.Struct, kw_only=True):
@@ -58,7 +58,7 @@ class SearchOutcome(msgspec.Struct, kw_only=True):
     profiles: dict[str, list[str]] = {}
     """Each profile, with the properties of it that were violated; none means that all runs are consistent with it."""
     tested: list[str] = []
-    """Profiles of which some property was tested and found well."""
+    """Profiles of which some property was tested and held."""
     untested: dict[str, list[str]] = {}
     """Each profile, with its properties of which no case came up."""
     scripts: int = 0
@@ -68,7 +68,7 @@ class SearchOutcome(msgspec.Struct, kw_only=True):
     ended: str = ""
     """What ended it: ``scripts``, ``time``, or a fault that repeats."""
     last: DrivenRun | None = None
-    """The longest run of those that convict nothing: a history to keep."""
+    """The longest run without a violation: a history to keep."""
 
 
 class _OutOfTime(BaseException):
@@ -76,7 +76,7 @@ class _OutOfTime(BaseException):
 
 
 SearchProgress = Callable[[str, int], None]
-"""What is going on, and how many scripts were run."""
+"""Called with what is going on, and how many scripts were run."""
 
 
 class _ViolationSearch:
@@ -86,9 +86,14 @@ class _ViolationSearch:
         profile: Profile,
         bounds: SearchBounds,
         chance: int,
-        tell: SearchProgress,
+        on_progress: SearchProgress,
     ) -> None:
-        self.system, self.profile, self.bounds, self.tell = system, profile, bounds, tell
+        self.system, self.profile, self.bounds, self.on_progress = (
+            system,
+            profile,
+            bounds,
+            on_progress,
+        )
         self.begun = time.monotonic()
         self.until = self.begun + bounds.seconds
         self._latest = self.until + bounds.seconds
@@ -101,7 +106,7 @@ class _ViolationSearch:
         self.outcome = SearchOutcome(name=system.name, profile=profile.id, seed=chance)
 
     def execute(self, steps: Sequence[ScriptStep]) -> tuple[DrivenRun, dict[str, Finding]]:
-        """Run and judge; the findings that convict, by property, under the profile asked for."""
+        """Run and check; returns the violations by property, under the profile asked for."""
         if time.monotonic() > self.until:
             raise _OutOfTime
         run = drive(self.system, steps, until=self.until)
@@ -109,19 +114,19 @@ class _ViolationSearch:
         out.scripts += 1
         out.steps += len(run.steps)
         out.events += len(run.events)
-        convicted: dict[str, Finding] = {}
+        violations: dict[str, Finding] = {}
         own = {id(p) for p in self.profile.properties}
         for key, form in self.forms.items():
             finding = form.check(run.events)
             self.tallies[key].add(finding)
             if key in own and finding.verdict is Verdict.VIOLATED:
-                convicted[form.id] = finding
+                violations[form.id] = finding
         if run.fault:
-            convicted[ANSWERS] = judged(run, ())[0]
-        if not convicted and (out.last is None or len(run.events) > len(out.last.events)):
+            violations[ANSWERS] = judged(run, ())[0]
+        if not violations and (out.last is None or len(run.events) > len(out.last.events)):
             out.last = run
-        self.tell("searching", out.scripts)
-        return run, convicted
+        self.on_progress("searching", out.scripts)
+        return run, violations
 
     def quick(self) -> bool:
         """Whether Hypothesis may shrink first, which takes hundreds of runs. Others are shortened by halves alone."""
@@ -129,6 +134,7 @@ class _ViolationSearch:
         return self.outcome.scripts > 0 and spent / self.outcome.scripts < QUICK
 
     def run(self) -> SearchOutcome:
+        """Search until a bound is reached."""
         begun = time.monotonic()
         round = 0
         try:
@@ -164,17 +170,17 @@ class _ViolationSearch:
         )
         @given(scripts(self.system.can, steps=self.bounds.steps, exact=self.system.exact))
         def attempt(steps: list[ScriptStep]) -> None:
-            run, convicted = self.execute(steps)
+            run, violations = self.execute(steps)
             target = (
-                best[0].property if best else next((p for p in convicted if p not in known), None)
+                best[0].property if best else next((p for p in violations if p not in known), None)
             )
-            if target is None or target not in convicted:
+            if target is None or target not in violations:
                 return
             if not best:
                 # What was found shall also be made short: as much time again, and not more than twice in all.
                 now = time.monotonic()
                 self.until = min(self._latest, max(self.until, now + self.bounds.seconds))
-            witness = Witness(property=target, finding=convicted[target], run=run)
+            witness = Witness(property=target, finding=violations[target], run=run)
             if not best or len(run.steps) <= len(best[0].run.steps):
                 best[:] = [witness]
             raise _ViolationFound
@@ -190,40 +196,41 @@ class _ViolationSearch:
             raise
         return best[0] if best else None
 
+    def _keep(self, property: str, violations: Mapping[str, Finding], run: DrivenRun) -> Witness:
+        """Make this run the witness of a property."""
+        kept = Witness(property=property, finding=violations[property], run=run)
+        self.witnesses[property] = kept
+        return kept
+
     def shortened(self, witness: Witness) -> Witness:
-        """Leave out halves, quarters, single steps as long as it convicts; then see how often it does."""
+        """Leave out halves, quarters, single steps as long as the violation stays; then see how often it repeats."""
         self.witnesses[witness.property] = witness
         steps = list(witness.run.steps)
         size = max(1, len(steps) // 2)
         while size:
             at = len(steps) - size
             while at >= 0:
-                self.tell(f"shortening for {witness.property}", self.outcome.scripts)
-                run, convicted = self.execute(steps[:at] + steps[at + size :])
-                if witness.property in convicted:
-                    witness = Witness(
-                        property=witness.property, finding=convicted[witness.property], run=run
-                    )
-                    self.witnesses[witness.property] = witness
+                self.on_progress(f"shortening for {witness.property}", self.outcome.scripts)
+                run, violations = self.execute(steps[:at] + steps[at + size :])
+                if witness.property in violations:
+                    witness = self._keep(witness.property, violations, run)
                     steps = list(run.steps)
                     at = min(at, len(steps))
                 at -= size
             size //= 2
         for at, step in enumerate(steps):
             for plainer in _plainer(step):
-                run, convicted = self.execute([*steps[:at], plainer, *steps[at + 1 :]])
-                if witness.property in convicted and len(run.steps) == len(steps):
-                    witness = Witness(
-                        property=witness.property, finding=convicted[witness.property], run=run
-                    )
-                    self.witnesses[witness.property] = witness
+                run, violations = self.execute([*steps[:at], plainer, *steps[at + 1 :]])
+                if witness.property in violations and len(run.steps) == len(steps):
+                    witness = self._keep(witness.property, violations, run)
                     steps[at] = plainer
         for _ in range(CONFIRM):
-            _, convicted = self.execute(steps)
-            witness.again += witness.property in convicted
+            _, violations = self.execute(steps)
+            witness.again += witness.property in violations
         return witness
 
     def finished(self) -> SearchOutcome:
+        """The outcome with the findings and profiles of all runs."""
         out = self.outcome
         out.witnesses = list(self.witnesses.values())
         shortest = {w.property: w.finding for w in out.witnesses}
@@ -256,7 +263,7 @@ def _plainer(step: ScriptStep) -> list[ScriptStep]:
 
 
 class _ViolationFound(Exception):
-    """Tells Hypothesis that a script is of interest."""
+    """Raised so that Hypothesis keeps and shrinks a script."""
 
 
 def search(
@@ -264,8 +271,8 @@ def search(
     profile: Profile,
     bounds: SearchBounds | None = None,
     seed: int | None = None,
-    tell: SearchProgress = lambda what, scripts: None,
+    on_progress: SearchProgress = lambda what, scripts: None,
 ) -> SearchOutcome:
-    """Search within bounds. The system is ended in any case."""
+    """Search for violations within bounds. The system is ended in any case."""
     chance = random.randrange(2**31) if seed is None else seed
-    return _ViolationSearch(system, profile, bounds or SearchBounds(), chance, tell).run()
+    return _ViolationSearch(system, profile, bounds or SearchBounds(), chance, on_progress).run()

@@ -1,6 +1,6 @@
-"""What an implementer runs first: is the protocol spoken as it must be, before anything is said about queues?
+"""The self-test of an implementation: whether the protocol is spoken right, before any property of queues is checked.
 
-Each check is one sentence, a few requests, and what came back if it is not as the sentence says.
+Each check is one sentence, a few requests, and what came back if that is not so.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ ROUNDS = 100  # requests that the speed is measured with
 
 
 class Check(msgspec.Struct, frozen=True, kw_only=True):
-    """`why` is empty if it is as the sentence says; `skipped` if it cannot do what the check needs."""
+    """The result of one check: `why` is empty if it holds; `skipped` if the system cannot do what the check needs."""
 
     sentence: str
     why: str = ""
@@ -108,7 +108,7 @@ def _nack(talk: _Talk) -> None:
     talk.done("nack", ch=1, dtag=talk.got().dtag, requeue=True)
     talk.system.sync()
     got = talk.got()
-    _want(got.m == "m0", "m0 was given back, so after sync it must be there", got.m)
+    _want(got.m == "m0", "m0 was requeued, so after sync it must be there", got.m)
 
 
 def _consume(talk: _Talk) -> None:
@@ -149,8 +149,8 @@ _CHECKS: tuple[tuple[str, frozenset[str], Callable[[_Talk], None]], ...] = (
     ("each delivery has a tag of its own", frozenset({"get", "ack"}), _tags),
     ("ack ends a message", frozenset({"get", "ack"}), _ack),
     ("nack has taken effect when sync is answered", frozenset({"get", "nack"}), _nack),
-    ("deliveries are said before sync is answered", frozenset({"consume"}), _consume),
-    ("close gives back what the channel held", frozenset({"get", "close", "ack"}), _close),
+    ("deliveries are written before sync is answered", frozenset({"consume"}), _consume),
+    ("close requeues what the channel held", frozenset({"get", "close", "ack"}), _close),
     ("an unknown operation is refused, not ignored", frozenset(), _unknown),
 )
 

@@ -16,6 +16,7 @@ from seriatim_models.conformance.protocol import VERSION, Answer, Fault, Hello, 
 
 
 def main(where: str) -> None:
+    """Serve the object that the factory at ``module:name`` makes, until the input ends."""
     # What the implementation prints must not get between the answers.
     out = os.fdopen(os.dup(sys.stdout.fileno()), "wb", buffering=0)
     os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
@@ -25,19 +26,19 @@ def main(where: str) -> None:
     system: Local | None = None
     for line in sys.stdin.buffer:
         request = decoder.decode(line)
-        said: list[msgspec.Struct] = []
+        replies: list[msgspec.Struct] = []
         if request.op == "hello":
             try:
                 system = Local(load(where))
             except Fault as fault:
-                said = [Hello(id=request.id, ok=False, why=str(fault))]
+                replies = [Hello(id=request.id, ok=False, why=str(fault))]
             else:
                 can = sorted(system.can)
                 hello = Hello(protocol=VERSION, name=system.name, version=system.version, can=can)
-                said = [msgspec.structs.replace(hello, id=request.id)]
+                replies = [msgspec.structs.replace(hello, id=request.id)]
         elif system is not None:
-            said = _served(system, request)
-        out.write(b"".join(encoder.encode(word) + b"\n" for word in said))
+            replies = _served(system, request)
+        out.write(b"".join(encoder.encode(reply) + b"\n" for reply in replies))
     if system is not None:
         with contextlib.suppress(Fault):
             system.end()

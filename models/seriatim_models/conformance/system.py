@@ -12,11 +12,11 @@ class System(Protocol):
 
     name: str
     version: str
-    """Empty if it does not say."""
+    """Empty if it is not known."""
     can: frozenset[str]
     """Operations and features, see `protocol`."""
     exact: bool
-    """Whether an answer says that the command has taken effect, and `sync` that nothing is on its way.
+    """Whether an answer means that the command has taken effect, and `sync` that nothing is on its way.
 
     Then the drive sees every effect at its instant, and what it records is exact. Brokers behind a network are not.
     """
@@ -31,7 +31,7 @@ class System(Protocol):
         """Wait until nothing more happens by itself; whether it is certain that all commands took effect."""
 
     def pushed(self) -> list[Push]:
-        """What it said of its own accord since the last time, in order; of each channel in the channel's order."""
+        """What it sent unasked since the last time, in order; of each channel in the channel's order."""
 
     def end(self) -> None:
         """Give up everything that it holds. May be called twice."""

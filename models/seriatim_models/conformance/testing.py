@@ -9,7 +9,7 @@
             return Mine()
 
 pytest collects two tests. The object lives in the test's process, made anew for each script; `spec/conform/README.md`
-says which methods it may have. A failure shows the shortest script, the property and the seed.
+lists the methods it may have. A failure shows the shortest script, the property and the seed.
 """
 
 from __future__ import annotations
@@ -27,18 +27,19 @@ SEED = 1
 
 
 class Conformance:
-    """Subclass it, give it a name that pytest collects, and say what makes the implementation."""
+    """Base of a test class: subclass it under a name that pytest collects and define `implementation`."""
 
     profile: ClassVar[str] = "any"
     bounds: ClassVar[SearchBounds] = SearchBounds(seconds=10.0, scripts=100, steps=30)
     seed: ClassVar[int | None] = SEED
-    """None draws other scripts each time; the failure says which seed it was."""
+    """None draws other scripts each time; the failure names the seed."""
 
     def implementation(self) -> Implementation:
         """A new one, empty."""
-        raise NotImplementedError(f"{type(self).__name__} must say what its implementation is")
+        raise NotImplementedError(f"{type(self).__name__} must define `implementation`")
 
     def test_it_answers_as_the_protocol_says(self) -> None:
+        """The self-test passes."""
         with limited(self.bounds.seconds, "the self-test"):
             system = Local(self.implementation)
             wrong = [f"{c.sentence}: {c.why}" for c in self_test(system) if c.why and not c.skipped]
@@ -46,6 +47,7 @@ class Conformance:
         assert not wrong, "\n".join(wrong)
 
     def test_it_keeps_its_profile(self) -> None:
+        """No script violates a property of the profile, and some property was tested."""
         with limited(3 * self.bounds.seconds, "all scripts"):
             system = Local(self.implementation)
             outcome = search(system, PROFILES[self.profile], self.bounds, self.seed)
@@ -55,9 +57,9 @@ class Conformance:
 
 
 def failure(outcome: SearchOutcome) -> str:
-    """What a failed test shows."""
-    told = [f"{outcome.name} does not keep {outcome.profile} (seed {outcome.seed})"]
+    """The text that a failed test shows."""
+    lines = [f"{outcome.name} does not keep {outcome.profile} (seed {outcome.seed})"]
     for witness in outcome.witnesses:
-        told += [f"{witness.property}: {witness.finding.explanation}", "the shortest way:"]
-        told += [f"  {n:2}  {step}" for n, step in enumerate(witness.run.steps, 1)]
-    return "\n".join(told)
+        lines += [f"{witness.property}: {witness.finding.explanation}", "the shortest way:"]
+        lines += [f"  {n:2}  {step}" for n, step in enumerate(witness.run.steps, 1)]
+    return "\n".join(lines)

@@ -1,6 +1,6 @@
-"""What the vectors ask: the rows seen of RabbitMQ, and deficit round robin. What is right is filled in by `vectors`.
+"""The scripts of the vectors: the rows seen of RabbitMQ, and deficit round robin. `vectors` fills in the outcomes.
 
-Requests name messages, not tags; where a row is about a tag itself it says `dtag`.
+Requests name messages, not tags; where a row is about a tag itself it gives `dtag`.
 """
 
 from __future__ import annotations
@@ -250,5 +250,6 @@ def round_robin() -> Iterator[VectorScript]:
         )
 
 
-def all_asked() -> list[VectorScript]:
+def all_scripts() -> list[VectorScript]:
+    """The scripts of all vectors."""
     return [*rows(), *round_robin()]

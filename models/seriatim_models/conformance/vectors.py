@@ -16,7 +16,7 @@ from seriatim_models.conformance.local import Local
 from seriatim_models.conformance.protocol import Answer, Fault, Push, Request
 from seriatim_models.conformance.reference import Reference
 from seriatim_models.conformance.system import System
-from seriatim_models.conformance.vector_scripts import VectorScript, all_asked
+from seriatim_models.conformance.vector_scripts import VectorScript, all_scripts
 from seriatim_models.programs.fair_simulation import TABLES
 
 SCHEMA = "seriatim-vectors/1"
@@ -134,7 +134,7 @@ def fill(observed: Path) -> Iterator[Vector]:
     """Every vector, from what the reference does now and what others were seen to do. Raises `VectorError`."""
     reference = Local(Reference)
     seen = {path.stem: read_observed(path) for path in sorted(observed.glob("*.json"))}
-    for asked in all_asked():
+    for asked in all_scripts():
         accepted: list[Accepted] = []
         if not set(needs(asked)) - reference.can:
             accepted.append(Accepted(by=[REFERENCE], see=outcomes(reference, asked.requests)))
@@ -172,7 +172,7 @@ def _published(asked: VectorScript) -> list[Accepted]:
 
 def observe(system: System) -> dict[str, list[RequestOutcome]]:
     """What a system does with every script that it can run. Raises `Fault`."""
-    can = {asked.id: asked for asked in all_asked() if not set(needs(asked)) - system.can}
+    can = {asked.id: asked for asked in all_scripts() if not set(needs(asked)) - system.can}
     return {id: outcomes(system, asked.requests) for id, asked in can.items()}
 
 
@@ -185,6 +185,7 @@ def encode(value: object) -> bytes:
 
 
 def read_observed(path: Path) -> dict[str, list[RequestOutcome]]:
+    """What a system was seen to do, by vector. Raises `VectorError`."""
     return _decoded(path, dict[str, list[RequestOutcome]])
 
 
@@ -225,7 +226,7 @@ def _decoded(path: Path, shape: type[T]) -> T:
 
 
 def consume(system: System, vectors: Sequence[Vector], by: str = "") -> Iterator[VectorResult]:
-    """Hold a system to vectors; `by` is whose outcomes count, all if empty. A fault is an outcome of its own."""
+    """Compare a system with vectors; `by` is whose outcomes count, all if empty. A fault is an outcome of its own."""
     for vector in vectors:
         lacks = sorted(set(vector.needs) - system.can)
         accepted = [a for a in vector.accepted if not by or by in a.by]
@@ -250,7 +251,7 @@ def consume(system: System, vectors: Sequence[Vector], by: str = "") -> Iterator
 
 
 def agree(accepted: Accepted, seen: Sequence[RequestOutcome]) -> bool:
-    """Whether the outcomes are those accepted; a flag or code that the implementation does not say counts as equal."""
+    """Whether the outcomes are those accepted; a flag or code that the implementation does not give counts as equal."""
     return all(map(_alike, accepted.see, seen, [accepted.within] * len(seen)))
 
 

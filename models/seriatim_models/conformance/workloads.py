@@ -1,7 +1,7 @@
-"""Scripts as Hypothesis draws them.
+"""Scripts as Hypothesis generates them.
 
-Drawn before they run and whatever the implementation does, so that an implementation that depends on chance cannot
-confuse the drawing. What would make no sense is left out when they run.
+Generated before they run and whatever the implementation does, so that an implementation that depends on chance cannot
+confuse the generator. What would make no sense is left out when they run.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ def _move(can: frozenset[str], exact: bool) -> st.SearchStrategy[tuple[ScriptSte
     if "get" in can:
         kinds += [channel.map(lambda ch: (ScriptStep(op="get", ch=ch, q="q"),))] * 2
     if "consume" in can:
-        # What is settled by pushing tells little, so rarely.
+        # What is settled by pushing tests little, so rarely.
         autoack = _one_in(10) if "autoack" in can else st.just(False)
         limit = st.integers(0, PREFETCH_MAX) if "qos" in can else st.just(0)
         scope = _one_in(3) if "channel-qos" in can else st.just(False)
