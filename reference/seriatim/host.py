@@ -53,31 +53,36 @@ Watch = Callable[[Change[T]], None]
 class Cell(Protocol[T]):
     """A shared variable with atomic operations. Values are compared with ``==``."""
 
-    def get(self) -> T: ...
+    def get(self) -> T:
+        """Return the value."""
 
-    def set(self, value: T) -> None: ...
+    def set(self, value: T) -> None:
+        """Write `value`."""
 
     def compare_and_set(self, expected: T, new: T) -> bool:
-        """Write `new` if the value equals `expected`; say whether it was written."""
-        ...
+        """Write `new` if the value equals `expected`; return whether it was written."""
 
-    def get_and_set(self, value: T) -> T: ...
+    def get_and_set(self, value: T) -> T:
+        """Write `value` and return the value before."""
 
-    def get_and_add(self: Cell[int], amount: int) -> int: ...
+    def get_and_add(self: Cell[int], amount: int) -> int:
+        """Add `amount` and return the value before."""
 
     def add(self: Cell[int], amount: int) -> None:
-        """Add without looking: two such additions commute, which halves what must be explored."""
-        ...
+        """Add without reading: two such additions commute, which halves what must be explored."""
 
 
 class Lock(Protocol):
     """A mutual exclusion lock, not re-entrant."""
 
-    def acquire(self) -> None: ...
+    def acquire(self) -> None:
+        """Wait until the lock is free and take it."""
 
-    def try_acquire(self) -> bool: ...
+    def try_acquire(self) -> bool:
+        """Take the lock if it is free; return whether it was."""
 
-    def release(self) -> None: ...
+    def release(self) -> None:
+        """Free the lock."""
 
     def __enter__(self) -> Self: ...
 
@@ -97,64 +102,72 @@ class Condition(Protocol):
 
         Returns False if the time ran out.
         """
-        ...
 
-    def notify(self, n: int = 1) -> None: ...
+    def notify(self, n: int = 1) -> None:
+        """Wake `n` waiters, or all if there are fewer."""
 
-    def notify_all(self) -> None: ...
+    def notify_all(self) -> None:
+        """Wake all waiters."""
 
 
 class Semaphore(Protocol):
     """A counting semaphore."""
 
-    def acquire(self) -> None: ...
+    def acquire(self) -> None:
+        """Wait until there is a permit and take it."""
 
     def try_acquire(self, timeout: float | None = None) -> bool:
         """Take a permit if there is one, waiting at most `timeout` seconds (not at all by default)."""
-        ...
 
-    def release(self, n: int = 1) -> None: ...
+    def release(self, n: int = 1) -> None:
+        """Add `n` permits."""
 
 
 class Host(Protocol):
     """What the reference asks of its surroundings."""
 
-    def cell(
-        self,
-        value: T,
-        name: str = "",
-        watch: Watch[T] | None = None,
-        *,
-        kind: str = "",
-        owner: object = None,
-    ) -> Cell[T]:
+    def cell(self, value: T, name: str = "", *, kind: str = "", owner: object = None) -> Cell[T]:
         """A shared variable that holds `value`.
 
         `kind` says what it is, e.g. ``"entry state"``, and `owner` is the object that it belongs to: a host that
         records turns its changes into events by these two.
         """
-        ...
 
-    def lock(self, name: str = "") -> Lock: ...
+    def lock(self, name: str = "") -> Lock:
+        """A new lock, free."""
 
-    def condition(self, lock: Lock, name: str = "") -> Condition: ...
+    def condition(self, lock: Lock, name: str = "") -> Condition:
+        """A new condition over a lock of this host."""
 
-    def semaphore(self, permits: int, name: str = "") -> Semaphore: ...
+    def semaphore(self, permits: int, name: str = "") -> Semaphore:
+        """A new semaphore with so many permits."""
 
     def now(self) -> int:
         """The time in nanoseconds, from a clock that never runs backwards."""
-        ...
 
     def record(self, ev: str, /, **args: object) -> None:
         """Record an event that is neither a change of a cell nor an operation.
 
         `ev` names the event, `args` are its fields, all plain data (str, int, bool, None, list).
         """
-        ...
 
     def perform(self, method: Callable[P, R], /, *args: P.args, **kwargs: P.kwargs) -> R:
         """Call an operation of the reference and return its result; see `operation`."""
-        ...
+
+
+class WatchedHost(Host, Protocol):
+    """A host whose cells can be watched: what a host that records has below it."""
+
+    def cell(
+        self,
+        value: T,
+        name: str = "",
+        *,
+        kind: str = "",
+        owner: object = None,
+        watch: Watch[T] | None = None,
+    ) -> Cell[T]:
+        """As `Host.cell`; `watch`, if it is given, is called inside the atomic step of each change."""
 
 
 class HasHost(Protocol):
@@ -163,7 +176,6 @@ class HasHost(Protocol):
     @property
     def host(self) -> Host:
         """The host that the object asks for everything."""
-        ...
 
 
 S = TypeVar("S", bound=HasHost)
@@ -292,30 +304,37 @@ class Threads:
         self,
         value: T,
         name: str = "",
-        watch: Watch[T] | None = None,
         *,
         kind: str = "",
         owner: object = None,
+        watch: Watch[T] | None = None,
     ) -> Cell[T]:
+        """As `WatchedHost.cell`."""
         return _ThreadCell(value, watch)
 
     def lock(self, name: str = "") -> Lock:
+        """A lock of `threading`."""
         return _ThreadLock()
 
     def condition(self, lock: Lock, name: str = "") -> Condition:
+        """A condition of `threading`. Raises `TypeError` if another host made the lock."""
         if not isinstance(lock, _ThreadLock):
             raise TypeError("condition() needs a lock that this host made: host.lock()")
         return threading.Condition(lock.inner)
 
     def semaphore(self, permits: int, name: str = "") -> Semaphore:
+        """A semaphore of `threading`."""
         return _ThreadSemaphore(permits)
 
     def now(self) -> int:
+        """The monotonic clock of the operating system."""
         return time.monotonic_ns()
 
     def record(self, ev: str, /, **args: object) -> None:
+        """Give the event to the sink, if there is one."""
         if self._sink is not None:
             self._sink(self.now(), threading.current_thread().name, ev, args)
 
     def perform(self, method: Callable[P, R], /, *args: P.args, **kwargs: P.kwargs) -> R:
+        """Call the method."""
         return method(*args, **kwargs)

@@ -239,29 +239,11 @@ class QueueEntry(Node):
         return self.message.id
 
 
-class QueueEntryList(Protocol):
-    """What a queue asks of its list."""
-
-    head: Node
-    """The node before every entry."""
-    overtaking: bool
-    """Whether an arrival can stand before an entry that arrived earlier."""
-
-    def add(self, message: Message, state: State) -> QueueEntry:
-        """Link a new entry and return it."""
-        ...
-
-    def next(self, node: Node) -> QueueEntry | None:
-        """The first entry behind `node` that is not deleted."""
-        ...
-
-    def __iter__(self) -> Iterator[QueueEntry]: ...
-
-
 class OrderedQueueEntryList(NodeList[QueueEntry]):
     """First in, first out."""
 
     overtaking = False
+    """Whether an arrival can stand before an entry that arrived earlier."""
 
     def add(self, message: Message, state: State) -> QueueEntry:
         """Append a new entry and return it."""
@@ -297,6 +279,10 @@ class PriorityQueueEntryList:
     def __iter__(self) -> Iterator[QueueEntry]:
         for level in self._by_rank:
             yield from level
+
+
+QueueEntryList = OrderedQueueEntryList | PriorityQueueEntryList
+"""Both have a `head`, which stands before every entry."""
 
 
 # --------------------------------------------------------------------------------------------------
@@ -838,15 +824,19 @@ INTERESTED, NOTIFIED = "Interested", "Notified"
 
 
 class QueueConsumerManager:
-    """Which consumer is in which list. A move is done under the consumer's own lock, so it is in one list at a time;
-    between two lists it is in none, which is why `Queue.all` exists."""
+    """Which consumer is in which list.
+
+    A move is done under the consumer's own lock, so it is in one list at a time;
+    between two lists it is in none, which is why `Queue.all` exists.
+    """
 
     def __init__(self, host: Host, name: str) -> None:
         self.host = host
         self.name = name
-        self.non_acquiring = ConsumerList(host, f"{name}.{NON_ACQUIRING}")
-        self.not_interested = ConsumerList(host, f"{name}.{NOT_INTERESTED}")
-        self.notified = ConsumerList(host, f"{name}.{NOTIFIED}")
+        self.lists = {
+            kind: ConsumerList(host, f"{name}.{kind}")
+            for kind in (NON_ACQUIRING, NOT_INTERESTED, NOTIFIED)
+        }
         self.by_priority: Cell[tuple[tuple[int, ConsumerList], ...]] = host.cell(
             (), f"{name}.{INTERESTED}"
         )
@@ -898,11 +888,7 @@ class QueueConsumerManager:
 
     def _list(self, name: str, priority: int) -> ConsumerList:
         if name != INTERESTED:
-            return {
-                NON_ACQUIRING: self.non_acquiring,
-                NOT_INTERESTED: self.not_interested,
-                NOTIFIED: self.notified,
-            }[name]
+            return self.lists[name]
         while True:
             pairs = self.by_priority.get()
             for at, members in pairs:
@@ -925,7 +911,7 @@ class PullQueue(Queue):
 
     def _arrived(self, entry: QueueEntry) -> None:
         """Wake every browser that wants it and one consumer that will take it."""
-        for consumer in self.manager.non_acquiring.consumers():
+        for consumer in self.manager.lists[NON_ACQUIRING].consumers():
             if consumer.has_interest(entry):
                 self._notify(consumer)
         for consumer in self.manager.interested():

@@ -15,7 +15,7 @@ from types import ModuleType
 from typing import Any, ParamSpec, TypeVar
 
 import seriatim.fair as reference
-from seriatim.host import Cell, Condition, Lock, Watch
+from seriatim.host import Cell, Condition, Lock
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -95,15 +95,7 @@ class _Host:
     def __init__(self, idle: Callable[[], None]) -> None:
         self._idle = idle
 
-    def cell(
-        self,
-        value: T,
-        name: str = "",
-        watch: Watch[T] | None = None,
-        *,
-        kind: str = "",
-        owner: object = None,
-    ) -> Cell[T]:
+    def cell(self, value: T, name: str = "", *, kind: str = "", owner: object = None) -> Cell[T]:
         return _Variable(value)  # type: ignore[return-value]  # no compare-and-set is asked of it
 
     def lock(self, name: str = "") -> Lock:

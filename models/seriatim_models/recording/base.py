@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from functools import partial
-from typing import Any, ParamSpec, Protocol, TypeVar, cast
+from typing import Any, ParamSpec, TypeVar, cast
 
-from seriatim.host import Cell, Change, Condition, Host, Lock, Semaphore, Watch
+from seriatim.host import Cell, Change, Condition, Lock, Semaphore, Watch, WatchedHost
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -44,22 +44,6 @@ def after(ev: str, fields: Callable[..., dict[str, object]]) -> OperationEvents:
     return perform
 
 
-class WatchedHost(Host, Protocol):
-    """A host whose cells can be watched: what a `Recording` needs below it."""
-
-    def cell(
-        self,
-        value: T,
-        name: str = "",
-        watch: Watch[T] | None = None,
-        *,
-        kind: str = "",
-        owner: object = None,
-    ) -> Cell[T]:
-        """As `Host.cell`; `watch` is called inside the atomic step of each change, if it is given."""
-        ...
-
-
 class Recording:
     """A host that records events by the kinds of cells and the names of operations, and passes everything on.
 
@@ -81,16 +65,16 @@ class Recording:
         self,
         value: T,
         name: str = "",
-        watch: Watch[T] | None = None,
         *,
         kind: str = "",
         owner: object = None,
+        watch: Watch[T] | None = None,
     ) -> Cell[T]:
         """A cell of the inner host, watched if its kind is recorded."""
         events = self._cells.get(kind)
         if events is not None:
             watch = partial(events, self.inner.record, owner)
-        return self.inner.cell(value, name, watch, kind=kind, owner=owner)
+        return self.inner.cell(value, name, kind=kind, owner=owner, watch=watch)
 
     def lock(self, name: str = "") -> Lock:
         """A lock of the inner host."""

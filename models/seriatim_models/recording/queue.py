@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, cast
 
-from seriatim.host import Change
+from seriatim.host import Change, WatchedHost
 from seriatim.queue import (
     Consumer,
     ConsumerList,
@@ -29,7 +29,6 @@ from seriatim_models.recording.base import (
     OperationEvents,
     Record,
     Recording,
-    WatchedHost,
 )
 
 
@@ -307,7 +306,7 @@ def snapshot(queue: Queue) -> dict[str, Any]:
     if queue.kind == "pull":
         manager = cast(PullQueue, queue).manager
         interested = [members for _, members in manager.by_priority.get()]
-        lists = (manager.non_acquiring, manager.not_interested, manager.notified, *interested)
+        lists = (*manager.lists.values(), *interested)
         shot["lists"].update({members.name: _names_and_size(members) for members in lists})
     return shot
 

@@ -31,8 +31,8 @@ class Event:
     cell: str
     """The name of the cell, of the lock, or of the record."""
     owner: Any
-    """What the cell belongs to: an entry, a consumer, a list entry; None if nobody watches it. Any: it is the
-    reference's own object, or a mutant's."""
+    """What the cell belongs to: an entry, a consumer, a list entry; None if the reference names no owner.
+    Any: it is the reference's own object, or a mutant's."""
     old: Any
     """The value expected by a compare-and-set; nothing else has one. Any: whatever cells hold."""
     new: Any
@@ -139,13 +139,12 @@ class Recorder:
         self,
         value: T,
         name: str = "",
-        watch: Watch[T] | None = None,
         *,
         kind: str = "",
         owner: object = None,
+        watch: Watch[T] | None = None,
     ) -> RecordedCell[T]:
-        owner = owner or getattr(watch, "__self__", None)
-        return RecordedCell(self, self.world.cell(value, name, watch), name, owner)
+        return RecordedCell(self, self.world.cell(value, name, watch=watch), name, owner)
 
     def lock(self, name: str = "") -> RecordedLock:
         return RecordedLock(self, self.world.lock(name), name)

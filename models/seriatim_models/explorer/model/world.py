@@ -253,10 +253,10 @@ class World:
         self,
         value: T,
         name: str = "",
-        watch: Watch[T] | None = None,
         *,
         kind: str = "",
         owner: object = None,
+        watch: Watch[T] | None = None,
     ) -> ControlledCell[T]:
         """A shared cell that holds `value`; `watch` is called with each change, inside the step."""
         return ControlledCell(self._ex, value, name, watch)

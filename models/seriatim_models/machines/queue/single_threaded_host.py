@@ -25,12 +25,12 @@ class SingleThreadedHost:
         self,
         value: T,
         name: str = "",
-        watch: Watch[T] | None = None,
         *,
         kind: str = "",
         owner: object = None,
+        watch: Watch[T] | None = None,
     ) -> Cell[T]:
-        return self._threads.cell(value, name, watch, kind=kind, owner=owner)
+        return self._threads.cell(value, name, kind=kind, owner=owner, watch=watch)
 
     def lock(self, name: str = "") -> Lock:
         return self._threads.lock(name)
