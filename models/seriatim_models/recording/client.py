@@ -11,13 +11,13 @@ from typing import Any, TypeVar
 
 from seriatim.broker import Delivery, Frame, Queued, Server, ServerChannel, ServerQueue
 from seriatim.client import Call, Channel
+from seriatim.host import WatchedHost
 from seriatim.workpool import Executor, Work, WorkPool, WorkService
 from seriatim_models.recording.base import (
     CellEvents,
     OperationEvents,
     Record,
     Recording,
-    WatchedHost,
     after,
     before,
 )

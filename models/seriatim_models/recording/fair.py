@@ -6,12 +6,12 @@ from collections.abc import Callable
 from typing import Any, TypeVar
 
 from seriatim.fair import FairConsumer, Slot
+from seriatim.host import WatchedHost
 from seriatim_models.recording.base import (
     CellEvents,
     OperationEvents,
     Record,
     Recording,
-    WatchedHost,
     before,
 )
 

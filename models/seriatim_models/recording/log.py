@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from seriatim.host import WatchedHost
 from seriatim.log import HEADER, Channel, Delivery, Position, Topic
 from seriatim_models.recording.base import (
     CellEvents,
     OperationEvents,
     Record,
     Recording,
-    WatchedHost,
     after,
     before,
 )
