@@ -1,4 +1,4 @@
-"""Small programs with known numbers of traces, and small programs with known mistakes.
+"""Litmus programs: small ones with known numbers of traces, and small ones with known mistakes.
 
 The counts were confirmed by at least two independent engines.
 The number of Mazurkiewicz traces is a property of the program, whatever the order in which they are found.
@@ -139,7 +139,7 @@ def sigma(n: int) -> Program:
 
 
 def casrot(n: int) -> Program:
-    """n compare-and-sets, each of which may enable the next."""
+    """So many compare-and-sets, each of which may enable the next."""
 
     def program(world: World) -> None:
         x = world.cell(0, name="x")
@@ -150,7 +150,7 @@ def casrot(n: int) -> Program:
 
 
 def racy_counter(n: int) -> Program:
-    """n threads read, then write one more: (n!)^2."""
+    """Threads read, then write one more: (n!)^2."""
 
     def program(world: World) -> None:
         c = world.cell(0, name="c")
@@ -180,7 +180,7 @@ def locked_counter(n: int) -> Program:
 
 
 def floating_read(n: int) -> Program:
-    """n writers and a reader of one cell: (n+1)!."""
+    """Writers of one cell, and a reader: (n+1)!."""
 
     def program(world: World) -> None:
         x = world.cell(0, name="x")
@@ -261,7 +261,7 @@ def peterson(rounds: int) -> Program:
 
 
 @dataclass(frozen=True)
-class Known:
+class KnownCount:
     """A program and its number of traces."""
 
     name: str
@@ -270,26 +270,37 @@ class Known:
 
 
 def double_factorial(n: int) -> int:
+    """The product n (n-2) (n-4) ..."""
     return 1 if n <= 1 else n * double_factorial(n - 2)
 
 
-def known_counts() -> list[Known]:
+def known_counts() -> list[KnownCount]:
     """The table."""
-    rows = [Known(f"readers({n})", readers(n), 2**n) for n in range(1, 9)]
-    rows += [Known(f"lastzero({n})", lastzero(n), (n + 3) * 2 ** (n - 2)) for n in range(2, 8)]
-    rows += [Known(f"filesystem({n})", filesystem(n), 2 ** (n - 13)) for n in (13, 14, 16, 18)]
-    rows += [Known(f"indexer({n})", indexer(n), 8 ** (n - 11)) for n in (11, 12, 13)]
-    rows += [Known(f"control_flow({n})", control_flow(n), c) for n, c in ((1, 5), (2, 18), (3, 90))]
-    rows += [Known(f"sigma({n})", sigma(n), double_factorial(2 * n - 1)) for n in (2, 3, 4)]
-    rows += [Known(f"casrot({n})", casrot(n), c) for n, c in ((2, 2), (3, 5), (4, 14), (5, 43))]
-    rows += [Known(f"racy_counter({n})", racy_counter(n), factorial(n) ** 2) for n in (2, 3, 4)]
-    rows += [Known(f"locked_counter({n})", locked_counter(n), factorial(n)) for n in (2, 3, 4, 5)]
-    rows += [Known(f"floating_read({n})", floating_read(n), factorial(n + 1)) for n in (1, 2, 3, 5)]
+    rows = [KnownCount(f"readers({n})", readers(n), 2**n) for n in range(1, 9)]
+    rows += [KnownCount(f"lastzero({n})", lastzero(n), (n + 3) * 2 ** (n - 2)) for n in range(2, 8)]
+    rows += [KnownCount(f"filesystem({n})", filesystem(n), 2 ** (n - 13)) for n in (13, 14, 16, 18)]
+    rows += [KnownCount(f"indexer({n})", indexer(n), 8 ** (n - 11)) for n in (11, 12, 13)]
     rows += [
-        Known("example2", example2, 5),
-        Known("two_writes(crossed)", two_writes(True), 3),
-        Known("two_writes(parallel)", two_writes(False), 4),
-        Known("peterson(2)", peterson(2), 2420),
+        KnownCount(f"control_flow({n})", control_flow(n), c) for n, c in ((1, 5), (2, 18), (3, 90))
+    ]
+    rows += [KnownCount(f"sigma({n})", sigma(n), double_factorial(2 * n - 1)) for n in (2, 3, 4)]
+    rows += [
+        KnownCount(f"casrot({n})", casrot(n), c) for n, c in ((2, 2), (3, 5), (4, 14), (5, 43))
+    ]
+    rows += [
+        KnownCount(f"racy_counter({n})", racy_counter(n), factorial(n) ** 2) for n in (2, 3, 4)
+    ]
+    rows += [
+        KnownCount(f"locked_counter({n})", locked_counter(n), factorial(n)) for n in (2, 3, 4, 5)
+    ]
+    rows += [
+        KnownCount(f"floating_read({n})", floating_read(n), factorial(n + 1)) for n in (1, 2, 3, 5)
+    ]
+    rows += [
+        KnownCount("example2", example2, 5),
+        KnownCount("two_writes(crossed)", two_writes(True), 3),
+        KnownCount("two_writes(parallel)", two_writes(False), 4),
+        KnownCount("peterson(2)", peterson(2), 2420),
     ]
     return rows
 
@@ -298,7 +309,7 @@ def known_counts() -> list[Known]:
 
 
 def lost_wakeup(world: World) -> None:
-    """The flag is looked at before the lock is taken: the notify can come in between, and nobody hears it."""
+    """The flag is looked at before the lock is taken: the notify can come in between, and no thread waits for it."""
     m = world.lock(name="m")
     c = world.condition(m, name="c")
     flag = world.cell(False, name="flag")
@@ -338,9 +349,9 @@ def heard_wakeup(world: World) -> None:
 
 
 def stolen_wakeup(again: bool) -> Program:
-    """One item, two takers; between a notify and the waking another taker steals the item.
+    """One item, two consumers; between a notify and the waking the other consumer takes the item.
 
-    With `again` the waiter looks once more (a while), else it does not (an if), and takes what is not there.
+    With `again` the waiter checks again (a while), else it does not (an if), and takes what is not there.
     """
 
     def program(world: World) -> None:
@@ -402,53 +413,64 @@ def one_condition_buffer(notify_all: bool) -> Program:
     return program
 
 
-def aba(tagged: bool) -> Program:
-    """A lock-free stack A, B whose pop is stopped between looking and swinging the top; meanwhile A, B, A.
+class LockFreeStack:
+    """A lock-free stack A, B; `tagged` counts the changes of its top, so that an A that came back is another A."""
 
-    `tagged` counts changes in the top, so that the second A is not the first.
+    def __init__(self, world: World, tagged: bool) -> None:
+        self.tagged = tagged
+        self.following = {"A": world.cell("B", name="A.next"), "B": world.cell("", name="B.next")}
+        self.top = world.cell(("A", 0), name="top")
+        self.popped: list[str] = []
+
+    def pop(self) -> str:
+        """Take the first node; "" if there is none."""
+        while True:
+            old, tag = self.top.get()
+            if not old:
+                return ""
+            new = self.following[old].get()
+            if self.top.compare_and_set((old, tag), (new, tag + 1 if self.tagged else 0)):
+                self.popped.append(old)
+                return old
+
+    def push(self, node: str) -> None:
+        """Put a node back."""
+        while True:
+            old, tag = self.top.get()
+            self.following[node].set(old)
+            if self.top.compare_and_set((old, tag), (node, tag + 1 if self.tagged else 0)):
+                self.popped.remove(node)
+                return
+
+    def wrong(self) -> str | None:
+        """At the end: a node that was popped twice, or is popped and still in the stack."""
+        node, free = self.top.get()[0], []
+        while node:
+            free.append(node)
+            node = self.following[node].get()
+        both = sorted(set(free) & set(self.popped))
+        twice = len(self.popped) != len(set(self.popped))
+        return f"{both or self.popped} popped and still in the stack" if both or twice else None
+
+
+def aba(tagged: bool) -> Program:
+    """The ABA problem: a pop is interrupted between reading and swinging the top; meanwhile A, B, A.
+
+    With `tagged` the interrupted pop notices it.
     """
 
     def program(world: World) -> None:
-        following = {"A": world.cell("B", name="A.next"), "B": world.cell("", name="B.next")}
-        top = world.cell(("A", 0), name="top")
-        popped: list[str] = []
+        stack = LockFreeStack(world, tagged)
 
-        def pop() -> str:
-            while True:
-                old, tag = top.get()
-                if not old:
-                    return ""
-                new = following[old].get()
-                if top.compare_and_set((old, tag), (new, tag + 1 if tagged else 0)):
-                    popped.append(old)
-                    return old
-
-        def push(node: str) -> None:
-            while True:
-                old, tag = top.get()
-                following[node].set(old)
-                if top.compare_and_set((old, tag), (node, tag + 1 if tagged else 0)):
-                    popped.remove(node)
-                    return
-
-        def mischief() -> None:
-            first = pop()
-            pop()
+        def interfere() -> None:
+            first = stack.pop()
+            stack.pop()
             if first:
-                push(first)
+                stack.push(first)
 
-        def end() -> str | None:
-            node, free = top.get()[0], []
-            while node:
-                free.append(node)
-                node = following[node].get()
-            both = sorted(set(free) & set(popped))
-            twice = len(popped) != len(set(popped))
-            return f"{both or popped} handed out and still in the stack" if both or twice else None
-
-        world.spawn(pop, name="pop")
-        world.spawn(mischief, name="mischief")
-        world.at_end(end)
+        world.spawn(stack.pop, name="pop")
+        world.spawn(interfere, name="mischief")
+        world.at_end(stack.wrong)
 
     return program
 
@@ -500,7 +522,7 @@ def spinning(world: World) -> None:
 
 
 def starved(world: World) -> None:
-    """Two threads, one permit, never given back."""
+    """Two threads, one permit, never released."""
     s = world.semaphore(1, name="s")
     world.spawn(s.acquire, name="one")
     world.spawn(s.acquire, name="two")

@@ -9,7 +9,7 @@ in a queue with priorities an arrival may stand before others (`insert`), and it
 
 from z3 import And, BoolSort, DeclareSort, EnumSort, If, Implies, IntSort, Not, Or, Xor
 
-from seriatim_workshop.formal.theory import State, System, Term, at, every
+from seriatim_workshop.formal.theory import SymbolicState, Term, TransitionSystem, at, every
 
 Entry, Consumer, Thread, Mark = map(DeclareSort, ("Entry", "Consumer", "Thread", "Mark"))
 Status, STATES = EnumSort(
@@ -18,7 +18,7 @@ Status, STATES = EnumSort(
 ABSENT, DELAYED, AVAILABLE, RETURNED, ACQUIRED, DEQUEUED, DELETED = STATES
 Bool, Int = BoolSort(), IntSort()
 
-SYSTEM = System(
+SYSTEM = TransitionSystem(
     "entries", "entries, their states and the pointers past them", (Entry, Consumer, Thread, Mark)
 )
 
@@ -61,24 +61,24 @@ SYSTEM.declare("announcer", Entry, Thread)  # who made it available last
 SYSTEM.declare("owes", Thread, Entry, Consumer, Bool)  # a rewind
 
 
-def available(s: State, e: Term) -> Term:
+def available(s: SymbolicState, e: Term) -> Term:
     return Or(s.status(e) == AVAILABLE, s.status(e) == RETURNED)
 
 
-def gone(s: State, e: Term) -> Term:
+def gone(s: SymbolicState, e: Term) -> Term:
     return Or(s.status(e) == DEQUEUED, s.status(e) == DELETED)
 
 
-def linked(s: State, e: Term) -> Term:
+def linked(s: SymbolicState, e: Term) -> Term:
     return s.status(e) != ABSENT
 
 
-def wanted(s: State, c: Term, e: Term) -> Term:
+def wanted(s: SymbolicState, c: Term, e: Term) -> Term:
     return And(available(s, e), s.wants(c, e))
 
 
 @SYSTEM.initially
-def start(s: State) -> Term:
+def start(s: SymbolicState) -> Term:
     return And(
         s.top() == 0,
         every(Entry, lambda e: And(s.status(e) == ABSENT, s.counted(e) == 0, s.uncounted(e) == 0)),
@@ -95,13 +95,13 @@ def start(s: State) -> Term:
 
 
 @SYSTEM.action(e=Entry)
-def count(s: State, e: Term) -> tuple[Term, State]:
+def count(s: SymbolicState, e: Term) -> tuple[Term, SymbolicState]:
     """The queue's depth goes up before the entry is linked."""
     guard = And(s.status(e) == ABSENT, s.counted(e) == 0)
     return guard, s.but(counted=at(s.counted, e, 1))
 
 
-def announced(s: State, t: Term, e: Term) -> State:
+def announced(s: SymbolicState, t: Term, e: Term) -> SymbolicState:
     """`t` made `e` available, and owes every registered consumer a rewind (rule 4)."""
     return s.but(
         announcer=at(s.announcer, e, t),
@@ -110,7 +110,7 @@ def announced(s: State, t: Term, e: Term) -> State:
 
 
 @SYSTEM.action(t=Thread, e=Entry, p=Int)
-def append(s: State, t: Term, e: Term, p: Term) -> tuple[Term, State]:
+def append(s: SymbolicState, t: Term, e: Term, p: Term) -> tuple[Term, SymbolicState]:
     """The entry is linked behind the tail. No pointer is past it."""
     guard = And(s.status(e) == ABSENT, s.counted(e) == 1, Not(s.overtaking()), p > s.top(), p > 0)
     after = s.but(
@@ -122,12 +122,12 @@ def append(s: State, t: Term, e: Term, p: Term) -> tuple[Term, State]:
     return guard, after
 
 
-def free(s: State, p: Term) -> Term:
+def free(s: SymbolicState, p: Term) -> Term:
     return And(p > 0, every(Entry, lambda f: Or(Not(linked(s, f)), s.place(f) != p)))
 
 
 @SYSTEM.action(t=Thread, e=Entry, p=Int)
-def insert(s: State, t: Term, e: Term, p: Term) -> tuple[Term, State]:
+def insert(s: SymbolicState, t: Term, e: Term, p: Term) -> tuple[Term, SymbolicState]:
     """The entry is linked behind those of its priority, and before those of a lower one."""
     guard = And(s.status(e) == ABSENT, s.counted(e) == 1, s.overtaking(), free(s, p))
     after = announced(s, t, e).but(
@@ -139,7 +139,7 @@ def insert(s: State, t: Term, e: Term, p: Term) -> tuple[Term, State]:
 
 
 @SYSTEM.action(e=Entry, p=Int)
-def hold(s: State, e: Term, p: Term) -> tuple[Term, State]:
+def hold(s: SymbolicState, e: Term, p: Term) -> tuple[Term, SymbolicState]:
     """The entry is linked, and nobody gets it yet."""
     guard = And(
         s.status(e) == ABSENT,
@@ -157,7 +157,7 @@ def hold(s: State, e: Term, p: Term) -> tuple[Term, State]:
 
 
 @SYSTEM.action(t=Thread, e=Entry)
-def unhold(s: State, t: Term, e: Term) -> tuple[Term, State]:
+def unhold(s: SymbolicState, t: Term, e: Term) -> tuple[Term, SymbolicState]:
     """The hold ended: one compare-and-set, and whoever won it announces."""
     return s.status(e) == DELAYED, announced(s, t, e).but(status=at(s.status, e, AVAILABLE))
 
@@ -166,7 +166,7 @@ def unhold(s: State, t: Term, e: Term) -> tuple[Term, State]:
 
 
 @SYSTEM.action(e=Entry, c=Consumer)
-def acquire(s: State, e: Term, c: Term) -> tuple[Term, State]:
+def acquire(s: SymbolicState, e: Term, c: Term) -> tuple[Term, SymbolicState]:
     """A compare-and-set from AVAILABLE, or from RETURNED, to the consumer's own ACQUIRED."""
     return available(s, e), s.but(
         status=at(s.status, e, ACQUIRED),
@@ -177,14 +177,14 @@ def acquire(s: State, e: Term, c: Term) -> tuple[Term, State]:
 
 
 @SYSTEM.action(t=Thread, e=Entry, c=Consumer)
-def release(s: State, t: Term, e: Term, c: Term) -> tuple[Term, State]:
+def release(s: SymbolicState, t: Term, e: Term, c: Term) -> tuple[Term, SymbolicState]:
     """Its holder gives it back where it was: a compare-and-set from the consumer's own ACQUIRED."""
     guard = And(s.status(e) == ACQUIRED, s.owner(e) == c)
     after = announced(s, t, e).but(status=at(s.status, e, RETURNED), holds=at(s.holds, c, e, False))
     return guard, after
 
 
-def dequeued(s: State, t: Term, e: Term) -> State:
+def dequeued(s: SymbolicState, t: Term, e: Term) -> SymbolicState:
     """`t` won the compare-and-set to DEQUEUED, and has to take the entry away."""
     return s.but(
         status=at(s.status, e, DEQUEUED),
@@ -194,14 +194,14 @@ def dequeued(s: State, t: Term, e: Term) -> State:
 
 
 @SYSTEM.action(t=Thread, e=Entry, c=Consumer)
-def finish(s: State, t: Term, e: Term, c: Term) -> tuple[Term, State]:
+def finish(s: SymbolicState, t: Term, e: Term, c: Term) -> tuple[Term, SymbolicState]:
     """Its holder is done with it."""
     guard = And(s.status(e) == ACQUIRED, s.owner(e) == c)
     return guard, dequeued(s, t, e).but(holds=at(s.holds, c, e, False))
 
 
 @SYSTEM.action(t=Thread, e=Entry)
-def give_up(s: State, t: Term, e: Term) -> tuple[Term, State]:
+def give_up(s: SymbolicState, t: Term, e: Term) -> tuple[Term, SymbolicState]:
     """The publisher of an immediate entry finds it as it was born, and drops it."""
     guard = And(s.immediate(e), s.status(e) == AVAILABLE, Not(s.given_up(e)))
     return guard, dequeued(s, t, e).but(
@@ -210,14 +210,14 @@ def give_up(s: State, t: Term, e: Term) -> tuple[Term, State]:
 
 
 @SYSTEM.action(e=Entry)
-def leave_it(s: State, e: Term) -> tuple[Term, State]:
+def leave_it(s: SymbolicState, e: Term) -> tuple[Term, SymbolicState]:
     """The publisher of an immediate entry does not find it as it was born: its compare-and-set fails."""
     guard = And(s.immediate(e), linked(s, e), s.status(e) != AVAILABLE, Not(s.given_up(e)))
     return guard, s.but(given_up=at(s.given_up, e, True))
 
 
 @SYSTEM.action(t=Thread, e=Entry)
-def expire(s: State, t: Term, e: Term) -> tuple[Term, State]:
+def expire(s: SymbolicState, t: Term, e: Term) -> tuple[Term, SymbolicState]:
     """Nobody gets it any more: a compare-and-set from AVAILABLE or RETURNED."""
     return available(s, e), dequeued(s, t, e).but(
         dropped=at(s.dropped, e, Or(s.dropped(e), s.status(e) == AVAILABLE))
@@ -225,7 +225,7 @@ def expire(s: State, t: Term, e: Term) -> tuple[Term, State]:
 
 
 @SYSTEM.action(t=Thread, e=Entry)
-def uncount(s: State, t: Term, e: Term) -> tuple[Term, State]:
+def uncount(s: SymbolicState, t: Term, e: Term) -> tuple[Term, SymbolicState]:
     """The depth goes down, by whoever made it DEQUEUED."""
     return s.disposing(t, e), s.but(
         uncounted=at(s.uncounted, e, s.uncounted(e) + 1),
@@ -234,7 +234,7 @@ def uncount(s: State, t: Term, e: Term) -> tuple[Term, State]:
 
 
 @SYSTEM.action(e=Entry)
-def bury(s: State, e: Term) -> tuple[Term, State]:
+def bury(s: SymbolicState, e: Term) -> tuple[Term, SymbolicState]:
     """DEQUEUED to DELETED, which is final."""
     guard = And(s.status(e) == DEQUEUED, s.uncounted(e) == 1)
     return guard, s.but(status=at(s.status, e, DELETED))
@@ -244,7 +244,7 @@ def bury(s: State, e: Term) -> tuple[Term, State]:
 
 
 @SYSTEM.action(c=Consumer, k=Mark)
-def register(s: State, c: Term, k: Term) -> tuple[Term, State]:
+def register(s: SymbolicState, c: Term, k: Term) -> tuple[Term, SymbolicState]:
     """A consumer starts before the first entry."""
     return And(Not(s.registered(c)), Not(s.used(k))), s.but(
         registered=at(s.registered, c, True),
@@ -255,7 +255,7 @@ def register(s: State, c: Term, k: Term) -> tuple[Term, State]:
 
 
 @SYSTEM.action(c=Consumer)
-def unregister(s: State, c: Term) -> tuple[Term, State]:
+def unregister(s: SymbolicState, c: Term) -> tuple[Term, SymbolicState]:
     """A consumer leaves, and nobody owes it anything."""
     return s.registered(c), s.but(
         registered=at(s.registered, c, False),
@@ -264,7 +264,7 @@ def unregister(s: State, c: Term) -> tuple[Term, State]:
 
 
 @SYSTEM.action(t=Thread, c=Consumer)
-def look(s: State, t: Term, c: Term) -> tuple[Term, State]:
+def look(s: SymbolicState, t: Term, c: Term) -> tuple[Term, SymbolicState]:
     """Any thread reads a consumer's pointer. Before the first entry there is nothing to see."""
     return s.registered(c), s.but(
         looking=at(s.looking, t, True),
@@ -277,7 +277,7 @@ def look(s: State, t: Term, c: Term) -> tuple[Term, State]:
 
 
 @SYSTEM.action(t=Thread, e=Entry)
-def pass_by(s: State, t: Term, e: Term) -> tuple[Term, State]:
+def pass_by(s: SymbolicState, t: Term, e: Term) -> tuple[Term, SymbolicState]:
     """It reads the state of the entry where it stands, and the consumer would not take it."""
     guard = And(
         s.looking(t), linked(s, e), s.place(e) == s.cursor(t), Not(wanted(s, s.whose(t), e))
@@ -285,7 +285,7 @@ def pass_by(s: State, t: Term, e: Term) -> tuple[Term, State]:
     return guard, s.but(passed=at(s.passed, t, True))
 
 
-def nothing_between(s: State, p: Term, q: Term) -> Term:
+def nothing_between(s: SymbolicState, p: Term, q: Term) -> Term:
     """Nothing that could ever be wanted again, at this moment."""
     return every(
         Entry, lambda f: Or(Not(linked(s, f)), gone(s, f), s.place(f) <= p, s.place(f) >= q)
@@ -293,7 +293,7 @@ def nothing_between(s: State, p: Term, q: Term) -> Term:
 
 
 @SYSTEM.action(t=Thread, n=Entry)
-def go_on(s: State, t: Term, n: Term) -> tuple[Term, State]:
+def go_on(s: SymbolicState, t: Term, n: Term) -> tuple[Term, SymbolicState]:
     """It reads what comes next behind what it has passed."""
     guard = And(
         s.looking(t),
@@ -306,7 +306,7 @@ def go_on(s: State, t: Term, n: Term) -> tuple[Term, State]:
 
 
 @SYSTEM.action(t=Thread, q=Int)
-def fall_through(s: State, t: Term, q: Term) -> tuple[Term, State]:
+def fall_through(s: SymbolicState, t: Term, q: Term) -> tuple[Term, SymbolicState]:
     """It reads that this was the last entry of its priority, and goes on with the head of a lower one."""
     guard = And(
         s.looking(t), s.passed(t), s.overtaking(), q > s.cursor(t), free(s, q),
@@ -316,7 +316,7 @@ def fall_through(s: State, t: Term, q: Term) -> tuple[Term, State]:
 
 
 @SYSTEM.action(t=Thread, k=Mark)
-def advance(s: State, t: Term, k: Term) -> tuple[Term, State]:
+def advance(s: SymbolicState, t: Term, k: Term) -> tuple[Term, SymbolicState]:
     """A compare-and-set of the pointer, from the very object that was read (rule 3)."""
     guard = And(
         s.looking(t),
@@ -327,13 +327,13 @@ def advance(s: State, t: Term, k: Term) -> tuple[Term, State]:
     return guard, moved(s, s.whose(t), s.cursor(t), k).but(looking=at(s.looking, t, False))
 
 
-def moved(s: State, c: Term, p: Term, k: Term) -> State:
+def moved(s: SymbolicState, c: Term, p: Term, k: Term) -> SymbolicState:
     """A new pointer object."""
     return s.but(pointer=at(s.pointer, c, p), mark=at(s.mark, c, k), used=at(s.used, k, True))
 
 
 @SYSTEM.action(t=Thread, e=Entry, c=Consumer, k=Mark)
-def rewind(s: State, t: Term, e: Term, c: Term, k: Term) -> tuple[Term, State]:
+def rewind(s: SymbolicState, t: Term, e: Term, c: Term, k: Term) -> tuple[Term, SymbolicState]:
     """A fresh pointer object, moved back if it had gone past the entry, and fresh also if not (rule 4)."""
     back = If(s.place(e) < s.pointer(c), s.place(e), s.pointer(c))
     return And(s.owes(t, e, c), Not(s.used(k))), moved(s, c, back, k).but(
@@ -342,7 +342,7 @@ def rewind(s: State, t: Term, e: Term, c: Term, k: Term) -> tuple[Term, State]:
 
 
 @SYSTEM.action(t=Thread)
-def all_told(s: State, t: Term) -> tuple[Term, State]:
+def all_told(s: SymbolicState, t: Term) -> tuple[Term, SymbolicState]:
     """It owes nobody anything, and goes on to look for somebody to take what is there (rule 5)."""
     return every(Entry, Consumer, lambda e, c: Not(s.owes(t, e, c))), s
 
@@ -351,13 +351,13 @@ def all_told(s: State, t: Term) -> tuple[Term, State]:
 
 
 @SYSTEM.invariant("ES-2", c=Consumer, e=Entry)
-def who_holds(s: State, c: Term, e: Term) -> Term:
+def who_holds(s: SymbolicState, c: Term, e: Term) -> Term:
     """A client believes that it holds an entry exactly if the entry's state says so."""
     return s.holds(c, e) == And(s.status(e) == ACQUIRED, s.owner(e) == c)
 
 
 @SYSTEM.invariant("SO-2", e=Entry, f=Entry)
-def places(s: State, e: Term, f: Term) -> Term:
+def places(s: SymbolicState, e: Term, f: Term) -> Term:
     """No two entries stand at one place, and none behind the top."""
     return And(
         s.top() >= 0,
@@ -367,7 +367,7 @@ def places(s: State, e: Term, f: Term) -> Term:
 
 
 @SYSTEM.invariant("IM-1", e=Entry)
-def fate(s: State, e: Term) -> Term:
+def fate(s: SymbolicState, e: Term) -> Term:
     """What was ever delivered, and what was dropped undelivered, can be told from the state."""
     young = Or(s.status(e) == ABSENT, s.status(e) == DELAYED, s.status(e) == AVAILABLE)
     return And(
@@ -381,7 +381,7 @@ def fate(s: State, e: Term) -> Term:
 
 
 @SYSTEM.invariant("ES-5", e=Entry)
-def counts(s: State, e: Term) -> Term:
+def counts(s: SymbolicState, e: Term) -> Term:
     """What an entry added to the depth, and took away, can be told from its state and from who is about it."""
     return And(
         Or(s.counted(e) == 0, s.counted(e) == 1),
@@ -394,7 +394,7 @@ def counts(s: State, e: Term) -> Term:
 
 
 @SYSTEM.invariant("ES-5", t=Thread, e=Entry)
-def one_disposer(s: State, t: Term, e: Term) -> Term:
+def one_disposer(s: SymbolicState, t: Term, e: Term) -> Term:
     """Whoever takes an entry away is the one who made it DEQUEUED, and has not done it yet."""
     return Implies(
         s.disposing(t, e),
@@ -403,7 +403,7 @@ def one_disposer(s: State, t: Term, e: Term) -> Term:
 
 
 @SYSTEM.invariant("SP-2", c=Consumer, t=Thread)
-def marks(s: State, c: Term, t: Term) -> Term:
+def marks(s: SymbolicState, c: Term, t: Term) -> Term:
     """A mark in use is used."""
     return And(
         Implies(s.registered(c), s.used(s.mark(c))),
@@ -412,7 +412,7 @@ def marks(s: State, c: Term, t: Term) -> Term:
 
 
 @SYSTEM.invariant("SP-2", c=Consumer, t=Thread)
-def bounds(s: State, c: Term, t: Term) -> Term:
+def bounds(s: SymbolicState, c: Term, t: Term) -> Term:
     """Nothing points behind the top; a walk whose pointer is still the one it read has not gone back."""
     fresh = And(s.looking(t), s.mark(s.whose(t)) == s.mark_seen(t), s.registered(s.whose(t)))
     return And(
@@ -425,13 +425,13 @@ def bounds(s: State, c: Term, t: Term) -> Term:
 
 
 @SYSTEM.invariant("SP-2", t=Thread, e=Entry, c=Consumer)
-def debts(s: State, t: Term, e: Term, c: Term) -> Term:
+def debts(s: SymbolicState, t: Term, e: Term, c: Term) -> Term:
     """A rewind is owed for an entry that is there, to a consumer that is there."""
     return Implies(s.owes(t, e, c), And(linked(s, e), s.registered(c)))
 
 
 @SYSTEM.invariant("SP-2", c=Consumer, e=Entry)
-def covered(s: State, c: Term, e: Term) -> Term:
+def covered(s: SymbolicState, c: Term, e: Term) -> Term:
     """Whatever is wanted behind a pointer, somebody is still bound to move that pointer back."""
     return Implies(
         And(s.registered(c), wanted(s, c, e), s.place(e) < s.pointer(c)),
@@ -440,7 +440,7 @@ def covered(s: State, c: Term, e: Term) -> Term:
 
 
 @SYSTEM.invariant("SP-2", t=Thread, e=Entry)
-def decided(s: State, t: Term, e: Term) -> Term:
+def decided(s: SymbolicState, t: Term, e: Term) -> Term:
     """An advance that would still win passes nothing wanted, but what somebody is bound to announce."""
     c = s.whose(t)
     behind = Or(s.place(e) < s.cursor(t), And(s.place(e) == s.cursor(t), s.passed(t)))
@@ -454,19 +454,19 @@ def decided(s: State, t: Term, e: Term) -> Term:
 
 
 @SYSTEM.safe("ES-2", c=Consumer, d=Consumer, e=Entry)
-def at_most_one_acquirer(s: State, c: Term, d: Term, e: Term) -> Term:
+def at_most_one_acquirer(s: SymbolicState, c: Term, d: Term, e: Term) -> Term:
     """Two clients that both believe that they hold an entry are one."""
     return Implies(And(s.holds(c, e), s.holds(d, e)), c == d)
 
 
 @SYSTEM.safe("IM-1", e=Entry)
-def delivered_xor_dequeued(s: State, e: Term) -> Term:
+def delivered_xor_dequeued(s: SymbolicState, e: Term) -> Term:
     """When its publisher is done, an immediate entry was delivered or dequeued undelivered: not both, not neither."""
     return Implies(And(s.immediate(e), s.given_up(e)), Xor(s.delivered(e), s.dropped(e)))
 
 
 @SYSTEM.safe("ES-5", e=Entry)
-def conservation(s: State, e: Term) -> Term:
+def conservation(s: SymbolicState, e: Term) -> Term:
     """With nobody about it, an entry counts one if it is available or held by one consumer, and nought if it is gone.
 
     The depth is the sum of this over all entries. It is never negative, whoever is about what.
@@ -483,20 +483,20 @@ def conservation(s: State, e: Term) -> Term:
 
 
 @SYSTEM.safe("SP-2", c=Consumer, e=Entry)
-def nothing_behind(s: State, c: Term, e: Term) -> Term:
+def nothing_behind(s: SymbolicState, c: Term, e: Term) -> Term:
     """When nobody owes a rewind, no available wanted entry lies behind a pointer."""
     settled = every(Thread, lambda t: Not(s.owes(t, e, c)))
     return Implies(And(settled, s.registered(c), wanted(s, c, e)), s.place(e) >= s.pointer(c))
 
 
 @SYSTEM.step("SO-2", e=Entry)
-def place_for_life(s: State, after: State, e: Term) -> Term:
+def place_for_life(s: SymbolicState, after: SymbolicState, e: Term) -> Term:
     """A linked entry keeps its place, and stays linked."""
     return Implies(linked(s, e), And(linked(after, e), after.place(e) == s.place(e)))
 
 
 @SYSTEM.step("ES-1", e=Entry)
-def legal(s: State, after: State, e: Term) -> Term:
+def legal(s: SymbolicState, after: SymbolicState, e: Term) -> Term:
     """A state changes along the lines that are drawn, and no others."""
     old, new = s.status(e), after.status(e)
     there = Or(old == AVAILABLE, old == RETURNED)
@@ -511,13 +511,13 @@ def legal(s: State, after: State, e: Term) -> Term:
 
 
 @SYSTEM.step("ES-3", e=Entry)
-def never_again(s: State, after: State, e: Term) -> Term:
+def never_again(s: SymbolicState, after: SymbolicState, e: Term) -> Term:
     """What is gone stays gone, and is not delivered any more."""
     return Implies(gone(s, e), And(gone(after, e), after.delivered(e) == s.delivered(e)))
 
 
 @SYSTEM.step("ES-4", e=Entry, c=Consumer)
-def only_its_holder(s: State, after: State, e: Term, c: Term) -> Term:
+def only_its_holder(s: SymbolicState, after: SymbolicState, e: Term, c: Term) -> Term:
     """An acquired entry changes hands only through its owner's own ACQUIRED: nobody else's belief is touched."""
     return Implies(And(s.holds(c, e), after.holds(c, e)), after.status(e) == ACQUIRED)
 
@@ -526,7 +526,7 @@ def only_its_holder(s: State, after: State, e: Term, c: Term) -> Term:
 
 
 @SYSTEM.witness(c=Consumer, e=Entry, t=Thread)
-def a_walk_past_a_held_entry(s: State, c: Term, e: Term, t: Term) -> Term:
+def a_walk_past_a_held_entry(s: SymbolicState, c: Term, e: Term, t: Term) -> Term:
     """Somebody holds an entry, and a thread has decided to move another's pointer past it."""
     return And(
         s.status(e) == ACQUIRED, s.looking(t), s.whose(t) == c, s.owner(e) != c, s.registered(c),
@@ -535,19 +535,19 @@ def a_walk_past_a_held_entry(s: State, c: Term, e: Term, t: Term) -> Term:
 
 
 @SYSTEM.witness(c=Consumer, e=Entry)
-def available_behind_a_pointer(s: State, c: Term, e: Term) -> Term:
+def available_behind_a_pointer(s: SymbolicState, c: Term, e: Term) -> Term:
     """A wanted entry lies behind a pointer, and its rewind is owed."""
     return And(s.registered(c), wanted(s, c, e), s.place(e) < s.pointer(c))
 
 
 @SYSTEM.witness(e=Entry)
-def delivered_immediately(s: State, e: Term) -> Term:
+def delivered_immediately(s: SymbolicState, e: Term) -> Term:
     """An immediate entry was delivered, given back, and its publisher is done."""
     return And(s.immediate(e), s.given_up(e), s.status(e) == RETURNED)
 
 
 @SYSTEM.witness(e=Entry)
-def dropped_immediately(s: State, e: Term) -> Term:
+def dropped_immediately(s: SymbolicState, e: Term) -> Term:
     """An immediate entry was dropped, and its publisher is done."""
     return And(s.immediate(e), s.given_up(e), s.dropped(e))
 
@@ -555,60 +555,64 @@ def dropped_immediately(s: State, e: Term) -> Term:
 # ---- broken twins
 
 
-@SYSTEM.twin("acquire", "who_holds", "ES-2", "a plain write after a look", e=Entry, c=Consumer)
-def acquire_by_set(s: State, e: Term, c: Term) -> tuple[Term, State]:
+@SYSTEM.broken("acquire", "who_holds", "ES-2", "a plain write after a look", e=Entry, c=Consumer)
+def acquire_by_set(s: SymbolicState, e: Term, c: Term) -> tuple[Term, SymbolicState]:
     """It was seen available, and is then acquired by a plain write: an old look says nothing of the state by now."""
     return And(linked(s, e), Not(gone(s, e))), acquire(s, e, c)[1]
 
 
-@SYSTEM.twin("give_up", "fate", "IM-1", "F-1", t=Thread, e=Entry)
-def give_up_as_published(s: State, t: Term, e: Term) -> tuple[Term, State]:
+@SYSTEM.broken("give_up", "fate", "IM-1", "F-1", t=Thread, e=Entry)
+def give_up_as_published(s: SymbolicState, t: Term, e: Term) -> tuple[Term, SymbolicState]:
     """The publisher saw it available, and then dequeues it whatever the state is by now."""
     return And(s.immediate(e), linked(s, e), Not(s.given_up(e))), give_up(s, t, e)[1]
 
 
-@SYSTEM.twin("release", "fate", "IM-1", "F-10", t=Thread, e=Entry, c=Consumer)
-def release_to_available(s: State, t: Term, e: Term, c: Term) -> tuple[Term, State]:
+@SYSTEM.broken("release", "fate", "IM-1", "F-10", t=Thread, e=Entry, c=Consumer)
+def release_to_available(s: SymbolicState, t: Term, e: Term, c: Term) -> tuple[Term, SymbolicState]:
     """What is given back is AVAILABLE, as it was when it was born."""
     guard, after = release(s, t, e, c)
     return guard, after.but(status=at(s.status, e, AVAILABLE))
 
 
-@SYSTEM.twin("release", "only_its_holder", "ES-4", "no owner check", t=Thread, e=Entry, c=Consumer)  # fmt: skip
-def release_by_anybody(s: State, t: Term, e: Term, c: Term) -> tuple[Term, State]:
+@SYSTEM.broken("release", "only_its_holder", "ES-4", "no owner check", t=Thread, e=Entry, c=Consumer)  # fmt: skip
+def release_by_anybody(s: SymbolicState, t: Term, e: Term, c: Term) -> tuple[Term, SymbolicState]:
     """Whoever asks gives back whatever is acquired."""
     return s.status(e) == ACQUIRED, release(s, t, e, c)[1]
 
 
-@SYSTEM.twin("release", "place_for_life", "SO-2", "requeue at the tail", t=Thread, e=Entry, c=Consumer)  # fmt: skip
-def release_to_the_tail(s: State, t: Term, e: Term, c: Term) -> tuple[Term, State]:
+@SYSTEM.broken("release", "place_for_life", "SO-2", "requeue at the tail", t=Thread, e=Entry, c=Consumer)  # fmt: skip
+def release_to_the_tail(s: SymbolicState, t: Term, e: Term, c: Term) -> tuple[Term, SymbolicState]:
     """What is given back goes to the end of the queue."""
     guard, after = release(s, t, e, c)
     behind = s.top() + 1
     return guard, after.but(place=at(s.place, e, behind), top=at(s.top, behind))
 
 
-@SYSTEM.twin("uncount", "counts", "ES-5", "counted down by two", t=Thread, e=Entry)
-def uncount_by_anybody(s: State, t: Term, e: Term) -> tuple[Term, State]:
+@SYSTEM.broken("uncount", "counts", "ES-5", "counted down by two", t=Thread, e=Entry)
+def uncount_by_anybody(s: SymbolicState, t: Term, e: Term) -> tuple[Term, SymbolicState]:
     """Whoever sees an entry DEQUEUED takes it away."""
     return s.status(e) == DEQUEUED, uncount(s, t, e)[1]
 
 
-@SYSTEM.twin("finish", "one_disposer", "ES-5", "a plain write to DEQUEUED", t=Thread, e=Entry, c=Consumer)  # fmt: skip
-def finish_twice(s: State, t: Term, e: Term, c: Term) -> tuple[Term, State]:
+@SYSTEM.broken(
+    "finish", "one_disposer", "ES-5", "a plain write to DEQUEUED", t=Thread, e=Entry, c=Consumer
+)
+def finish_twice(s: SymbolicState, t: Term, e: Term, c: Term) -> tuple[Term, SymbolicState]:
     """Two threads of one client are done with one entry, and both think that they were first."""
     guard = And(Or(s.status(e) == ACQUIRED, s.status(e) == DEQUEUED), s.owner(e) == c)
     return guard, finish(s, t, e, c)[1]
 
 
-@SYSTEM.twin("acquire", "never_again", "ES-3", "a late compare-and-set", e=Entry, c=Consumer)
-def acquire_the_dequeued(s: State, e: Term, c: Term) -> tuple[Term, State]:
+@SYSTEM.broken("acquire", "never_again", "ES-3", "a late compare-and-set", e=Entry, c=Consumer)
+def acquire_the_dequeued(s: SymbolicState, e: Term, c: Term) -> tuple[Term, SymbolicState]:
     """An entry that is DEQUEUED, but not yet DELETED, is taken."""
     return Or(available(s, e), s.status(e) == DEQUEUED), acquire(s, e, c)[1]
 
 
-@SYSTEM.twin("rewind", "decided", "SP-2", "F-2", t=Thread, e=Entry, c=Consumer, k=Mark)
-def rewind_as_published(s: State, t: Term, e: Term, c: Term, k: Term) -> tuple[Term, State]:
+@SYSTEM.broken("rewind", "decided", "SP-2", "F-2", t=Thread, e=Entry, c=Consumer, k=Mark)
+def rewind_as_published(
+    s: SymbolicState, t: Term, e: Term, c: Term, k: Term
+) -> tuple[Term, SymbolicState]:
     """A pointer that is not past the entry is left alone, object and all."""
     guard, after = rewind(s, t, e, c, k)
     past = s.place(e) < s.pointer(c)
@@ -617,8 +621,8 @@ def rewind_as_published(s: State, t: Term, e: Term, c: Term, k: Term) -> tuple[T
     )
 
 
-@SYSTEM.twin("insert", "decided", "SP-2", "F-3", t=Thread, e=Entry, p=Int)
-def insert_as_published(s: State, t: Term, e: Term, p: Term) -> tuple[Term, State]:
+@SYSTEM.broken("insert", "decided", "SP-2", "F-3", t=Thread, e=Entry, p=Int)
+def insert_as_published(s: SymbolicState, t: Term, e: Term, p: Term) -> tuple[Term, SymbolicState]:
     """An arrival of high priority is announced only to those whose pointer is past it."""
     guard, after = insert(s, t, e, p)
     return guard, after.but(
@@ -628,8 +632,8 @@ def insert_as_published(s: State, t: Term, e: Term, p: Term) -> tuple[Term, Stat
     )
 
 
-@SYSTEM.twin("advance", "covered", "SP-2", "F-4", t=Thread, k=Mark)
-def advance_by_value(s: State, t: Term, k: Term) -> tuple[Term, State]:
+@SYSTEM.broken("advance", "covered", "SP-2", "F-4", t=Thread, k=Mark)
+def advance_by_value(s: SymbolicState, t: Term, k: Term) -> tuple[Term, SymbolicState]:
     """Pointers are compared by the place at which they stand, so a rewind to that very place goes unseen."""
     guard = And(
         s.looking(t),
@@ -640,8 +644,8 @@ def advance_by_value(s: State, t: Term, k: Term) -> tuple[Term, State]:
     return guard, advance(s, t, k)[1]
 
 
-@SYSTEM.twin("finish", "legal", "ES-1", "two steps in one", t=Thread, e=Entry, c=Consumer)
-def finish_for_good(s: State, t: Term, e: Term, c: Term) -> tuple[Term, State]:
+@SYSTEM.broken("finish", "legal", "ES-1", "two steps in one", t=Thread, e=Entry, c=Consumer)
+def finish_for_good(s: SymbolicState, t: Term, e: Term, c: Term) -> tuple[Term, SymbolicState]:
     """Its holder deletes it at once, and is not DEQUEUED first."""
     guard, after = finish(s, t, e, c)
     return guard, after.but(status=at(s.status, e, DELETED))

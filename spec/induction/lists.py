@@ -5,7 +5,7 @@ A move between lists is two steps, under the consumer's own lock: out of the one
 
 from z3 import And, BoolSort, DeclareSort, EnumSort, Implies, Not, Or
 
-from seriatim_workshop.formal.theory import State, System, Term, at, every
+from seriatim_workshop.formal.theory import SymbolicState, Term, TransitionSystem, at, every
 
 Consumer, Thread = map(DeclareSort, ("Consumer", "Thread"))
 List, LISTS = EnumSort(
@@ -14,7 +14,7 @@ List, LISTS = EnumSort(
 REMOVED, NON_ACQUIRING, NOT_INTERESTED, INTERESTED, NOTIFIED = LISTS
 Bool = BoolSort()
 
-SYSTEM = System("lists", "the lists of the consumer manager", (Consumer, Thread))
+SYSTEM = TransitionSystem("lists", "the lists of the consumer manager", (Consumer, Thread))
 
 SYSTEM.declare("acquires", Consumer, Bool, rigid=True)
 SYSTEM.declare("in_all", Consumer, Bool)
@@ -27,7 +27,7 @@ SYSTEM.declare("leaving", Consumer, Bool)  # it closes, and comes to no list any
 
 
 @SYSTEM.initially
-def start(s: State) -> Term:
+def start(s: SymbolicState) -> Term:
     return every(
         Consumer,
         lambda c: And(
@@ -50,13 +50,13 @@ def article(old: Term, new: Term) -> Term:
 
 
 @SYSTEM.action(c=Consumer)
-def join_all(s: State, c: Term) -> tuple[Term, State]:
+def join_all(s: SymbolicState, c: Term) -> tuple[Term, SymbolicState]:
     """A new consumer comes into the list of all."""
     return And(Not(s.in_all(c)), Not(s.leaving(c))), s.but(in_all=at(s.in_all, c, True))
 
 
 @SYSTEM.action(t=Thread, c=Consumer)
-def lock(s: State, t: Term, c: Term) -> tuple[Term, State]:
+def lock(s: SymbolicState, t: Term, c: Term) -> tuple[Term, SymbolicState]:
     """A thread takes the consumer's lock, to move it."""
     return And(s.in_all(c), Not(s.locked(c))), s.but(
         locked=at(s.locked, c, True), mover=at(s.mover, c, t)
@@ -64,7 +64,7 @@ def lock(s: State, t: Term, c: Term) -> tuple[Term, State]:
 
 
 @SYSTEM.action(t=Thread, c=Consumer, to=List)
-def leave(s: State, t: Term, c: Term, to: Term) -> tuple[Term, State]:
+def leave(s: SymbolicState, t: Term, c: Term, to: Term) -> tuple[Term, SymbolicState]:
     """Under the lock, it leaves the list that it is in; from here on it says that it is in the other."""
     guard = And(
         s.locked(c), s.mover(c) == t, Not(s.between(c)), article(s.listed(c), to),
@@ -77,12 +77,12 @@ def leave(s: State, t: Term, c: Term, to: Term) -> tuple[Term, State]:
     )
 
 
-def left(s: State, c: Term, to: Term) -> State:
+def left(s: SymbolicState, c: Term, to: Term) -> SymbolicState:
     return s.but(listed=at(s.listed, c, to), between=at(s.between, c, True))
 
 
 @SYSTEM.action(t=Thread, c=Consumer)
-def enter(s: State, t: Term, c: Term) -> tuple[Term, State]:
+def enter(s: SymbolicState, t: Term, c: Term) -> tuple[Term, SymbolicState]:
     """Still under the lock, it enters the other list, if there is one."""
     guard = And(s.locked(c), s.mover(c) == t, s.between(c))
     return guard, s.but(
@@ -94,14 +94,14 @@ def enter(s: State, t: Term, c: Term) -> tuple[Term, State]:
 
 
 @SYSTEM.action(t=Thread, c=Consumer)
-def unlock(s: State, t: Term, c: Term) -> tuple[Term, State]:
+def unlock(s: SymbolicState, t: Term, c: Term) -> tuple[Term, SymbolicState]:
     """The move is done."""
     guard = And(s.locked(c), s.mover(c) == t, Not(s.between(c)))
     return guard, s.but(locked=at(s.locked, c, False))
 
 
 @SYSTEM.action(c=Consumer)
-def begin_to_leave(s: State, c: Term) -> tuple[Term, State]:
+def begin_to_leave(s: SymbolicState, c: Term) -> tuple[Term, SymbolicState]:
     """The consumer closes: from now on it moves to no list but out of them."""
     return And(s.in_all(c), s.listed(c) == NOT_INTERESTED, Not(s.between(c))), s.but(
         leaving=at(s.leaving, c, True)
@@ -109,20 +109,20 @@ def begin_to_leave(s: State, c: Term) -> tuple[Term, State]:
 
 
 @SYSTEM.action(c=Consumer)
-def leave_all(s: State, c: Term) -> tuple[Term, State]:
+def leave_all(s: SymbolicState, c: Term) -> tuple[Term, SymbolicState]:
     """When it is in no list, it is struck from the list of all."""
     guard = And(s.leaving(c), s.in_all(c), s.listed(c) == REMOVED, Not(s.locked(c)))
     return guard, s.but(in_all=at(s.in_all, c, False))
 
 
 @SYSTEM.invariant("QL-1", c=Consumer, kind=List)
-def member_of_what_it_says(s: State, c: Term, kind: Term) -> Term:
+def member_of_what_it_says(s: SymbolicState, c: Term, kind: Term) -> Term:
     """Between lists it is in none; else it is in the one that it says, and in no other."""
     return s.member(c, kind) == And(Not(s.between(c)), s.listed(c) == kind, kind != REMOVED)
 
 
 @SYSTEM.invariant("QL-1", c=Consumer)
-def under_the_lock(s: State, c: Term) -> Term:
+def under_the_lock(s: SymbolicState, c: Term) -> Term:
     """Only who is locked is between lists; who is in a list, or is about to be, is in the list of all."""
     return And(
         Implies(s.between(c), s.locked(c)),
@@ -131,7 +131,7 @@ def under_the_lock(s: State, c: Term) -> Term:
 
 
 @SYSTEM.invariant("QL-1", c=Consumer)
-def of_its_kind(s: State, c: Term) -> Term:
+def of_its_kind(s: SymbolicState, c: Term) -> Term:
     """A browser is never Interested nor Notified, and nobody else is NonAcquiring."""
     return And(
         Implies(s.listed(c) == NON_ACQUIRING, Not(s.acquires(c))),
@@ -140,37 +140,39 @@ def of_its_kind(s: State, c: Term) -> Term:
 
 
 @SYSTEM.safe("QL-1", c=Consumer, one=List, other=List)
-def at_most_one_list(s: State, c: Term, one: Term, other: Term) -> Term:
+def at_most_one_list(s: SymbolicState, c: Term, one: Term, other: Term) -> Term:
     """At no time is a consumer in two lists."""
     return Implies(And(s.member(c, one), s.member(c, other)), one == other)
 
 
 @SYSTEM.safe("QL-1", c=Consumer)
-def exactly_one_list(s: State, c: Term) -> Term:
+def exactly_one_list(s: SymbolicState, c: Term) -> Term:
     """While nobody moves it, a registered consumer is in the list of all and in exactly one other."""
     at_rest = And(Not(s.locked(c)), s.listed(c) != REMOVED)
     return Implies(at_rest, And(s.in_all(c), Or([s.member(c, kind) for kind in LISTS])))
 
 
 @SYSTEM.witness(c=Consumer, d=Consumer)
-def two_on_the_move(s: State, c: Term, d: Term) -> Term:
+def two_on_the_move(s: SymbolicState, c: Term, d: Term) -> Term:
     """Two consumers are between lists at once, moved by different threads."""
     return And(c != d, s.between(c), s.between(d), s.mover(c) != s.mover(d))
 
 
-@SYSTEM.twin("leave", "member_of_what_it_says", "QL-1", "no lock", t=Thread, c=Consumer, to=List)  # fmt: skip
-def leave_unlocked(s: State, t: Term, c: Term, to: Term) -> tuple[Term, State]:
+@SYSTEM.broken("leave", "member_of_what_it_says", "QL-1", "no lock", t=Thread, c=Consumer, to=List)  # fmt: skip
+def leave_unlocked(s: SymbolicState, t: Term, c: Term, to: Term) -> tuple[Term, SymbolicState]:
     """A second thread moves a consumer that another is moving."""
     return And(s.in_all(c), article(s.listed(c), to)), leave(s, t, c, to)[1].but(between=s.between)
 
 
-@SYSTEM.twin("leave", "member_of_what_it_says", "QL-1", "not struck off", t=Thread, c=Consumer, to=List)  # fmt: skip
-def leave_without_a_mark(s: State, t: Term, c: Term, to: Term) -> tuple[Term, State]:
+@SYSTEM.broken("leave", "member_of_what_it_says", "QL-1", "not struck off", t=Thread, c=Consumer, to=List)  # fmt: skip
+def leave_without_a_mark(
+    s: SymbolicState, t: Term, c: Term, to: Term
+) -> tuple[Term, SymbolicState]:
     """The old list keeps it."""
     return leave(s, t, c, to)[0], left(s, c, to)
 
 
-@SYSTEM.twin("leave_all", "under_the_lock", "QL-1", "closed before disinterest", c=Consumer)
-def leave_all_first(s: State, c: Term) -> tuple[Term, State]:
+@SYSTEM.broken("leave_all", "under_the_lock", "QL-1", "closed before disinterest", c=Consumer)
+def leave_all_first(s: SymbolicState, c: Term) -> tuple[Term, SymbolicState]:
     """A closing consumer is struck from the list of all before it lost its interest."""
     return s.in_all(c), leave_all(s, c)[1]

@@ -16,13 +16,13 @@ from seriatim_workshop.bench.explorers import (
     HERE,
     SPIN,
     Absent,
-    Outcome,
+    ExplorerOutcome,
     explore_here,
     outcome,
     run,
 )
 from seriatim_workshop.bench.growth import fit
-from seriatim_workshop.bench.measure import Measured, Row, Series
+from seriatim_workshop.bench.measure import BenchRow, Measured, Series
 from seriatim_workshop.bench.programs import MISTAKES, SPEED
 
 NAMES = set(SPEED) | set(MISTAKES)
@@ -87,8 +87,8 @@ class Fake:
     def prepare(self) -> str:
         return "1.0"
 
-    def explore(self, program: str, seconds: float) -> Outcome:
-        return Outcome(7, 100.0, 0.07, "ok")
+    def explore(self, program: str, seconds: float) -> ExplorerOutcome:
+        return ExplorerOutcome(7, 100.0, 0.07, "ok")
 
 
 class Gone(Fake):
@@ -120,7 +120,7 @@ def test_the_page_has_ratios_growth_and_a_plot(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     rows = [
-        Row(task=f"{n} events", who=who, verdict="ok", seconds=[cost * n], size=n)
+        BenchRow(task=f"{n} events", who=who, verdict="ok", seconds=[cost * n], size=n)
         for n in (10, 100, 1000)
         for who, cost in (("seriatim", 0.1), ("peer", 0.2))
     ]
@@ -137,18 +137,18 @@ def test_the_page_has_ratios_growth_and_a_plot(
 def test_the_histories_are_what_they_claim(clients: int, tmp_path: Path) -> None:
     for fault, verdict in ((False, "ok"), (True, "violated")):
         oracle.write(oracle.Task(400, clients, fault), tmp_path)
-        assert oracle.judge("linearizable", tmp_path).verdict == verdict
-        assert oracle.judge("scan", tmp_path).verdict == "ok"
+        assert oracle.check_here("linearizable", tmp_path).verdict == verdict
+        assert oracle.check_here("scan", tmp_path).verdict == "ok"
 
 
 def test_a_scan_sees_what_is_doubled_and_invented(tmp_path: Path) -> None:
     made = histories.operations(100, 2)
     taken = next(o for o in made if not o.enqueue and o.value != histories.EMPTY)
     histories.write_lines([*made, taken], tmp_path / "operations.txt")
-    assert oracle.judge("scan", tmp_path).verdict == "violated"
+    assert oracle.check_here("scan", tmp_path).verdict == "violated"
     invented = [o for o in made if not (o.enqueue and o.value == taken.value)]
     histories.write_lines(invented, tmp_path / "operations.txt")
-    assert oracle.judge("scan", tmp_path).verdict == "violated"
+    assert oracle.check_here("scan", tmp_path).verdict == "violated"
 
 
 class Slow:
@@ -157,8 +157,8 @@ class Slow:
     def prepare(self) -> str:
         return ""
 
-    def check(self, folder: Path, seconds: float) -> oracle.Judged:
-        return oracle.Judged("unfinished", seconds, 0)
+    def check(self, folder: Path, seconds: float) -> oracle.CheckerVerdict:
+        return oracle.CheckerVerdict("unfinished", seconds, 0)
 
 
 def test_who_gave_up_on_a_small_history_is_not_asked_about_a_larger_one() -> None:

@@ -10,14 +10,14 @@ import pytest
 
 from seriatim_models.cli import run
 from seriatim_models.history import Header, read_history, write_history
-from seriatim_workshop.bench.simulated_broker import Broker
+from seriatim_workshop.bench.simulated_broker import SimulatedBroker
 
 
 @pytest.fixture
 def late(tmp_path: Path) -> Path:
     """A recording of a broker that gives back to the tail."""
     path = tmp_path / "late.jsonl"
-    write_history(path, Broker(1, 200, fault="tail").run(), Header(run="late", lvl="api"))
+    write_history(path, SimulatedBroker(1, 200, fault="tail").run(), Header(run="late", lvl="api"))
     return path
 
 

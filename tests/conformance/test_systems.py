@@ -36,7 +36,7 @@ def test_what_cannot_be_run_is_said_and_shown(
     absent = Listed("absent", "An absent system", "", "nothing", "no.such.module:x")
     row = run.run_system(absent, FEW)
     assert "no.such.module" in row.not_run
-    assert "NOT RUN" in run.said(row, 0.0)
+    assert "NOT RUN" in run.summary(row, 0.0)
     assert "not run: " in run.table([row])
 
 

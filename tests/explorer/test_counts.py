@@ -5,11 +5,11 @@ from __future__ import annotations
 import pytest
 
 from seriatim_models.explorer import Dpor, Pct, Pos, Random, explore
-from seriatim_workshop.litmus import Known, known_counts, racy_counter
+from seriatim_workshop.litmus import KnownCount, known_counts, racy_counter
 
 
 @pytest.mark.parametrize("known", known_counts(), ids=lambda k: k.name)
-def test_every_trace_exactly_once(known: Known) -> None:
+def test_every_trace_exactly_once(known: KnownCount) -> None:
     result = explore(known.program, Dpor())
     assert result.verdict == "ok"
     assert result.exhausted

@@ -16,8 +16,12 @@ from seriatim_models.explorer.model.execution import Execution
 from seriatim_models.explorer.model.operations import Operation, Reacquire, Thread
 from seriatim_models.explorer.model.program import Limits, Setting
 from seriatim_models.explorer.search.runner import Runner
-from seriatim_workshop.crosscheck.generated_programs import FLAVOURS, Generated, generate
-from seriatim_workshop.crosscheck.generated_programs import Runner as Interpreter
+from seriatim_workshop.crosscheck.generated_programs import (
+    FLAVOURS,
+    GeneratedProgram,
+    ProgramInterpreter,
+    generate,
+)
 
 STATES = 60
 """Random states of each flavour."""
@@ -60,12 +64,12 @@ def reached(runner: Runner, schedule: list[tuple[int, int]]) -> tuple[Execution,
 class Watched:
     """A generated program whose interpreter can be looked into."""
 
-    def __init__(self, program: Generated) -> None:
+    def __init__(self, program: GeneratedProgram) -> None:
         self.program = program
         self.latest: Any = None
 
     def __call__(self, world: Any) -> None:
-        self.latest = Interpreter(self.program, world)
+        self.latest = ProgramInterpreter(self.program, world)
 
 
 @pytest.mark.parametrize("flavour", range(len(FLAVOURS)), ids=list(FLAVOURS))

@@ -4,7 +4,7 @@ import pytest
 import z3
 
 from seriatim_workshop.formal import induction, theory
-from seriatim_workshop.formal.theory import State, System, Term, at, every
+from seriatim_workshop.formal.theory import SymbolicState, Term, TransitionSystem, at, every
 
 SYSTEMS = [theory.load(name) for name in theory.SYSTEMS]
 
@@ -13,23 +13,23 @@ SYSTEMS = [theory.load(name) for name in theory.SYSTEMS]
     600
 )  # five seconds of processor, but many in one test on a machine that may be busy
 @pytest.mark.parametrize("system", SYSTEMS, ids=lambda s: s.name)
-def test_every_obligation_of_a_system_comes_out_as_it_must(system: System) -> None:
+def test_every_obligation_of_a_system_comes_out_as_it_must(system: TransitionSystem) -> None:
     outcomes = [induction.decide(o) for o in induction.obligations(system)]
     wrong = [f"{o.obligation.id}: {o.verdict}\n{o.case}" for o in outcomes if o.wrong]
     assert not wrong, "\n\n".join(wrong)
 
 
 @pytest.mark.parametrize("system", SYSTEMS, ids=lambda s: s.name)
-def test_every_property_that_is_proved_has_a_twin_that_breaks_it(system: System) -> None:
+def test_every_property_that_is_proved_has_a_twin_that_breaks_it(system: TransitionSystem) -> None:
     proved = {c.property for c in (*system.safety.values(), *system.steps.values())}
-    broken = {twin.property for twin in system.twins.values()}
-    assert proved <= broken, f"no twin breaks {proved - broken}"
+    broken = {variant.property for variant in system.broken_variants.values()}
+    assert proved <= broken, f"no broken variant breaks {proved - broken}"
 
 
 def test_what_is_not_inductive_is_refuted_with_a_readable_pair() -> None:
     """Without the fresh object of rule 4: the released entry, and a thread that has passed it already."""
     entries = theory.load("entries")
-    verdict, case = induction.refuted(entries, entries.twins["rewind_as_published"])
+    verdict, case = induction.refuted(entries, entries.broken_variants["rewind_as_published"])
     assert verdict == "refuted"
     said = str(case)
     assert said.startswith("rewind_as_published(t = t1, e = e1, c = c1")
@@ -39,18 +39,18 @@ def test_what_is_not_inductive_is_refuted_with_a_readable_pair() -> None:
     assert facts["owes t1 e1 c1"].split()[-2:] == ["True", "False"]
 
 
-def counter() -> System:
+def counter() -> TransitionSystem:
     """A number that goes up by two, and the claim that it stays even, which needs no help."""
     thing = z3.DeclareSort("Thing")
-    system = System("counter", "a number for each thing", (thing,))
+    system = TransitionSystem("counter", "a number for each thing", (thing,))
     system.declare("n", thing, z3.IntSort())
     system.initially(lambda s: every(thing, lambda x: s.n(x) == 0))
 
-    def up(s: State, x: Term) -> tuple[Term, State]:
+    def up(s: SymbolicState, x: Term) -> tuple[Term, SymbolicState]:
         """Up by two."""
         return z3.BoolVal(True), s.but(n=at(s.n, x, s.n(x) + 2))
 
-    def not_one(s: State, x: Term) -> Term:
+    def not_one(s: SymbolicState, x: Term) -> Term:
         """It is never one: true, but not inductive."""
         return s.n(x) != 1
 
@@ -71,7 +71,7 @@ def test_an_action_that_can_never_be_taken_is_found_out() -> None:
     system = counter()
     thing = system.sorts[0]
 
-    def never(s: State, x: Term) -> tuple[Term, State]:
+    def never(s: SymbolicState, x: Term) -> tuple[Term, SymbolicState]:
         """Never."""
         return s.n(x) == 1, s
 

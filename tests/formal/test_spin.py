@@ -12,8 +12,8 @@ PINNED = manifest.read()
 RUN = PINNED.runs[0]
 
 
-def outcome(*, wrong: bool = False, differs: str = "") -> spin.Outcome:
-    return spin.Outcome(RUN, replace(RUN), "fails" if wrong else "holds", wrong, differs, "")
+def outcome(*, wrong: bool = False, differs: str = "") -> spin.SpinOutcome:
+    return spin.SpinOutcome(RUN, replace(RUN), "fails" if wrong else "holds", wrong, differs, "")
 
 
 def test_a_number_that_differs_fails_with_the_version_that_it_was_pinned_with() -> None:

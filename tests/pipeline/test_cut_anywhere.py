@@ -17,14 +17,14 @@ from seriatim_models.pipeline import audit_paths
 from seriatim_models.pipeline.audit.aggregate import Fold, Part, joined
 from seriatim_models.properties.base import Finding
 from seriatim_models.properties.blackbox import BLACKBOX
-from seriatim_workshop.bench.simulated_broker import FAULTS, Broker
+from seriatim_workshop.bench.simulated_broker import FAULTS, SimulatedBroker
 
 from .test_spark import pytestmark as spark_marks
 from .test_spark import same
 
 
 def made(seed: int, fault: str, messages: int = 40) -> list[Event]:
-    return list(Broker(seed, messages, fault=fault, q=f"q{seed}").run())
+    return list(SimulatedBroker(seed, messages, fault=fault, q=f"q{seed}").run())
 
 
 def finding(n: int, parts: list[Part]) -> Finding:

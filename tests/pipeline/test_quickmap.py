@@ -14,7 +14,7 @@ from seriatim_models.pipeline.audit import chunks, columns
 from seriatim_models.pipeline.audit.aggregate import Fold, finished
 from seriatim_models.properties.blackbox import BLACKBOX
 from seriatim_models.properties.columnar.forms import column_map
-from seriatim_workshop.bench.simulated_broker import Broker
+from seriatim_workshop.bench.simulated_broker import SimulatedBroker
 
 from .conftest import DATA
 
@@ -63,4 +63,4 @@ def test_equal_on_recordings(tmp_path: Path, name: str) -> None:
 
 
 def test_equal_on_a_broker_that_does_not_keep_order(tmp_path: Path) -> None:
-    compare(list(complete(Broker(1, 300, fault="skips").run())), tmp_path)
+    compare(list(complete(SimulatedBroker(1, 300, fault="skips").run())), tmp_path)

@@ -17,7 +17,7 @@ from seriatim_models.properties.base import AnyProperty, Finding
 from seriatim_models.properties.blackbox import BLACKBOX, strict
 from seriatim_models.properties.blackbox.consumers import WITHIN, NoLostWakeup
 from seriatim_models.properties.blackbox.requeue import RequeueLateness
-from seriatim_workshop.bench.simulated_broker import FAULTS, Broker
+from seriatim_workshop.bench.simulated_broker import FAULTS, SimulatedBroker
 
 from .blackbox_histories import Recording, Seeded, any_history, build
 
@@ -160,7 +160,9 @@ def many() -> list[list[Event]]:
     any_kind = [build(Seeded(seed), 60 if seed % 3 == 0 else 24) for seed in range(SEEDS)]
     any_kind += [ranked(True), ranked(False)]
     return any_kind + [
-        list(complete(Broker(seed, 40, fault=fault).run())) for fault in FAULTS for seed in range(4)
+        list(complete(SimulatedBroker(seed, 40, fault=fault).run()))
+        for fault in FAULTS
+        for seed in range(4)
     ]
 
 

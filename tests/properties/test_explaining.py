@@ -13,7 +13,7 @@ from seriatim_models.properties.blackbox import BLACKBOX
 from seriatim_models.properties.blackbox.requeue import RequeueLateness
 from seriatim_models.properties.intervals import drawn, intervals
 from seriatim_models.properties.shrink import shrunk
-from seriatim_workshop.bench.simulated_broker import Broker
+from seriatim_workshop.bench.simulated_broker import SimulatedBroker
 
 from .blackbox_histories import Recording
 
@@ -69,7 +69,7 @@ def test_no_witness_no_picture() -> None:
     ],
 )  # fmt: skip
 def test_a_history_shrinks_to_what_convicts(id: str, fault: str, most: int, tmp_path: Path) -> None:
-    events = list(Broker(1, 300, fault=fault).run())
+    events = list(SimulatedBroker(1, 300, fault=fault).run())
     small = shrunk(BY_ID[id], events)
     assert small.finding.verdict is Verdict.VIOLATED
     assert len(small.events) <= most < len(events)
@@ -83,7 +83,7 @@ def test_a_history_shrinks_to_what_convicts(id: str, fault: str, most: int, tmp_
 
 
 def test_a_late_requeue_shrinks_to_a_few_messages() -> None:
-    small = shrunk(RequeueLateness(within=0), list(Broker(1, 300, fault="tail").run()))
+    small = shrunk(RequeueLateness(within=0), list(SimulatedBroker(1, 300, fault="tail").run()))
     assert len({e.m for e in small.events if e.m}) <= 6  # a window of four, and who overtook
 
 

@@ -17,7 +17,7 @@ from seriatim_models.properties.blackbox import BLACKBOX
 from seriatim_models.properties.columnar.columns import Columns
 from seriatim_models.properties.columnar.evaluator import NotColumnar, judge, judge_file
 from seriatim_models.properties.columnar.order_checks import first_delivery_order, strict_order
-from seriatim_workshop.bench.simulated_broker import FAULTS, Broker
+from seriatim_workshop.bench.simulated_broker import FAULTS, SimulatedBroker
 
 from .blackbox_histories import Seeded, any_history, build
 
@@ -42,7 +42,9 @@ def test_the_columnar_evaluator_agrees_on_many_histories_and_clears_often() -> N
         assert judge(events) == row_based(events), seed
     for seed in range(33):
         fault = ("", *FAULTS)[seed % 11]
-        events = list(complete(Broker(seed, 60 + seed, prefetch=1 + seed % 5, fault=fault).run()))
+        events = list(
+            complete(SimulatedBroker(seed, 60 + seed, prefetch=1 + seed % 5, fault=fault).run())
+        )
         assert judge(events) == row_based(events), (seed, fault)
         if not fault:
             columns = Columns()
@@ -73,7 +75,7 @@ def test_the_columnar_evaluator_agrees_on_every_form_of_every_profile(fault: str
     judges = forms(PROFILES[id] for id in PROFILES if id != "reference")
     assert len(judges) > len(BLACKBOX) + 4
     for seed in range(3):
-        events = list(complete(Broker(seed, 150, fault=fault).run()))
+        events = list(complete(SimulatedBroker(seed, 150, fault=fault).run()))
         assert judge(events, judges) == [p.check(events) for p in judges]
 
 
@@ -82,7 +84,7 @@ def test_a_file_with_a_fault_is_judged_as_the_row_based_form_judges_it(
     fault: str, tmp_path: Path
 ) -> None:
     path = tmp_path / "h.jsonl"
-    write_history(path, Broker(5, 200, fault=fault).run(), Header(run="r", lvl="api"))
+    write_history(path, SimulatedBroker(5, 200, fault=fault).run(), Header(run="r", lvl="api"))
     events = list(complete(read_history(path).events))
     assert judge_file(path).findings == row_based(events)
 
@@ -98,7 +100,7 @@ def test_a_file_with_a_fault_is_judged_as_the_row_based_form_judges_it(
 )
 def test_rejects_a_file_that_is_not_clean_and_says_why(line: bytes, tmp_path: Path) -> None:
     path = tmp_path / "h.jsonl"
-    write_history(path, Broker(5, 20).run(), Header(run="r", lvl="api"))
+    write_history(path, SimulatedBroker(5, 20).run(), Header(run="r", lvl="api"))
     path.write_bytes(path.read_bytes() + line + b"\n")
     with pytest.raises(NotColumnar, match=r"h\.jsonl"):
         judge_file(path)

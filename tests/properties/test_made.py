@@ -8,7 +8,7 @@ from seriatim_models.history.complete import complete
 from seriatim_models.properties.base import Verdict
 from seriatim_models.properties.blackbox import BLACKBOX
 from seriatim_models.properties.blackbox.requeue import RequeueLateness
-from seriatim_workshop.bench.simulated_broker import FAULTS, Broker
+from seriatim_workshop.bench.simulated_broker import FAULTS, SimulatedBroker
 
 CONVICTED_BY = {
     "loses": {"P1"},
@@ -25,7 +25,7 @@ CONVICTED_BY = {
 
 
 def convicted(seed: int, fault: str) -> set[str]:
-    events = list(complete(Broker(seed, 300, fault=fault).run()))
+    events = list(complete(SimulatedBroker(seed, 300, fault=fault).run()))
     judges = [*BLACKBOX, RequeueLateness(within=0)]
     return {p.id for p in judges if p.check(events).verdict is Verdict.VIOLATED}
 

@@ -19,7 +19,7 @@ from seriatim_models.conformance.profiles import (
 from seriatim_models.history import read_history
 from seriatim_models.history.complete import complete
 from seriatim_models.properties.base import Verdict
-from seriatim_workshop.bench.simulated_broker import Broker
+from seriatim_workshop.bench.simulated_broker import SimulatedBroker
 
 DATA = Path(__file__).parent.parent / "data"
 NAMES = {
@@ -31,7 +31,7 @@ NAMES = {
 @cache
 def stand(name: str) -> dict[str, Standing]:
     if name.startswith("made"):
-        events = list(complete(Broker(1, 300, fault=name.removeprefix("made ")).run()))
+        events = list(complete(SimulatedBroker(1, 300, fault=name.removeprefix("made ")).run()))
     else:
         recorded = read_history(DATA / f"rabbit-classic-{name}.jsonl.gz").events
         events = list(complete(recorded))

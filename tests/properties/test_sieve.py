@@ -33,7 +33,7 @@ from seriatim_models.properties.columnar.rows import (
     rows_of_events,
     text_hashes,
 )
-from seriatim_workshop.bench.simulated_broker import FAULTS, Broker
+from seriatim_workshop.bench.simulated_broker import FAULTS, SimulatedBroker
 
 from .blackbox_histories import Choose, Drawn, Recording, Seeded, any_history, build
 
@@ -327,7 +327,7 @@ def test_a_brokers_faults_are_found_and_most_messages_are_regular(
     monkeypatch.setattr(prefilter_module, "BATCH", 11)
     harmless = fault in ("", "tail", "late", "skips", "overruns")  # to what P1 to P3 promise
     for seed in range(4):
-        broker = Broker(seed, 150, prefetch=1 + seed, fault=fault, closes=closes)
+        broker = SimulatedBroker(seed, 150, prefetch=1 + seed, fault=fault, closes=closes)
         events = list(complete(broker.run()))
         cuts = list(range(0, len(events), 97))
         for make in MAKES:
@@ -357,7 +357,7 @@ def test_of_a_real_brokers_messages_hardly_any_are_irregular(name: str, irregula
 def test_a_message_too_often_acquired_for_its_counts_is_irregular(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    events = list(complete(Broker(1, 100, closes=False).run()))
+    events = list(complete(SimulatedBroker(1, 100, closes=False).run()))
     assert not len(prefiltered(events)[0].irregular)
     monkeypatch.setattr(prefilter_module, "MOST", 1)
     for cuts in ((), range(0, len(events), 50)):

@@ -1,4 +1,4 @@
-"""python -m seriatim_workshop.bench [PART ...] [--rounds N] [--seconds S]"""
+"""The command of the bench: ``python -m seriatim_workshop.bench [PART ...] [--rounds N] [--seconds S]``."""
 
 from __future__ import annotations
 
@@ -33,6 +33,7 @@ PARTS: dict[str, Part] = {
 
 
 def main(argv: Sequence[str] | None = None) -> int:
+    """Measure the parts that are named (all) and write numbers and a page; returns the exit code."""
     parser = argparse.ArgumentParser(
         prog="make bench",
         description="Measure us and our peers side by side; numbers and a page go to build/bench.",

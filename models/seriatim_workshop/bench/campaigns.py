@@ -15,7 +15,7 @@ import msgspec
 
 from seriatim_workshop.bench.campaign_work import busy, busy_item
 from seriatim_workshop.bench.explorers import run
-from seriatim_workshop.bench.measure import Measured, Row, Series
+from seriatim_workshop.bench.measure import BenchRow, Measured, Series
 
 PART = "campaign"
 MODULE = "seriatim_workshop.bench.campaigns"
@@ -34,7 +34,7 @@ NOTES = [
     "a busy machine disturbs it less than the clock.",
 ]
 
-Tell = Callable[[str], None]
+Report = Callable[[str], None]
 
 
 class Took(msgspec.Struct):
@@ -68,6 +68,7 @@ def processor() -> float:
 
 @contextmanager
 def timed() -> Iterator[Took]:
+    """Time its body: seconds of the clock, and of the processor with all processes below."""
     took = Took()
     clock, before = time.perf_counter(), processor()
     yield took
@@ -105,20 +106,20 @@ def spark(cores: int) -> Took:
 SIDES: dict[str, Callable[[int], Took]] = {US: spark, POOL: pool}
 
 
-def measure(rounds: int, seconds: float, tell: Tell, largest: int) -> Measured:
+def measure(rounds: int, seconds: float, report: Report, largest: int) -> Measured:
     """Both in turn for each number of cores in each round. Neither `seconds` nor `largest` is used."""
-    rows: dict[tuple[str, str], Row] = {}
+    rows: dict[tuple[str, str], BenchRow] = {}
     cores = sorted({1, 2, os.cpu_count() or 1} & set(range(1, (os.cpu_count() or 1) + 1)))
     for n in range(rounds):
         for k in cores:
             for who in list(SIDES) if n % 2 else reversed(SIDES):
-                tell(f"round {n + 1} of {rounds}: {k} cores, {who}")
-                said = run([sys.executable, "-m", MODULE, who, str(k)], seconds=600)
-                took = msgspec.json.decode(said.splitlines()[-1], type=Took)
+                report(f"round {n + 1} of {rounds}: {k} cores, {who}")
+                output = run([sys.executable, "-m", MODULE, who, str(k)], seconds=600)
+                took = msgspec.json.decode(output.splitlines()[-1], type=Took)
                 task = f"{ITEMS} items, {k} core{'s' if k > 1 else ''}"
                 for name, spent in ((task, took.clock), (f"{task}: processor", took.processor)):
                     if spent:
-                        row = Row(task=name, who=who, verdict="ok", unit="items")
+                        row = BenchRow(task=name, who=who, verdict="ok", unit="items")
                         row = rows.setdefault((name, who), row)
                         row.seconds.append(spent)
                         row.rate.append(ITEMS / spent)
@@ -134,7 +135,7 @@ def measure(rounds: int, seconds: float, tell: Tell, largest: int) -> Measured:
     )
 
 
-def overheads(rows: list[Row]) -> list[str]:
+def overheads(rows: list[BenchRow]) -> list[str]:
     """How much more than the pool we took, in a sentence for each task."""
     out = []
     for task in sorted({r.task for r in rows}):

@@ -1,6 +1,6 @@
-"""How fast the default set is judged, from file to verdict in one process, in both forms, and in how much memory.
+"""Speed and memory of the row-based and the columnar evaluator, from file to verdict in one process.
 
-``python -m seriatim_workshop.bench.columnar_speed [MESSAGES]`` makes a history, judges it in two processes one after
+``python -m seriatim_workshop.bench.columnar_speed [MESSAGES]`` makes a history, audits it in two processes one after
 the other, and prints events a second of processor time (this machine may be busy), bytes an event, and the ratio.
 """
 
@@ -21,7 +21,7 @@ from seriatim_models.history.event import Event
 from seriatim_models.history.reading import Reader
 from seriatim_models.properties.blackbox import BLACKBOX
 from seriatim_models.properties.columnar.evaluator import judge_file
-from seriatim_workshop.bench.simulated_broker import Broker
+from seriatim_workshop.bench.simulated_broker import SimulatedBroker
 
 CHUNK = 20_000  # events, as the local engine takes them
 
@@ -38,6 +38,7 @@ class Speed(msgspec.Struct):
 
     @property
     def per_minute(self) -> float:
+        """Events audited in a minute of processor time."""
         return self.events / self.seconds * 60
 
 
@@ -84,7 +85,7 @@ def measure(messages: int) -> list[Speed]:
     """Both forms on one made history, each in a process of its own. They must agree."""
     with tempfile.TemporaryDirectory(prefix="seriatim-") as folder:
         path = str(Path(folder) / "made.jsonl")
-        broker = Broker(1, messages, consumers=4, prefetch=16)
+        broker = SimulatedBroker(1, messages, consumers=4, prefetch=16)
         write_history(path, broker.run(), Header(run="made", rec="made", lvl="api", clk="made"))
         with get_context("spawn").Pool(1, maxtasksperchild=1) as pool:
             found = [pool.apply(form, (path,)) for form in (fast, readable)]
@@ -94,14 +95,15 @@ def measure(messages: int) -> list[Speed]:
 
 
 def main(arguments: list[str]) -> int:
-    quick, plain = measure(int(arguments[0]) if arguments else 100_000)
-    for speed in (quick, plain):
+    """Measure both evaluators on a synthetic history and print the figures; returns 0."""
+    columnar, row_based = measure(int(arguments[0]) if arguments else 100_000)
+    for speed in (columnar, row_based):
         print(
             f"{speed.form:8} {speed.events:,} events in {speed.seconds:.1f} s of processor: "
             f"{speed.per_minute / 1e6:.2f} million a minute, {speed.peak / speed.events:.0f} bytes an event"
             + (f", {speed.columns / speed.events:.0f} of them columns" if speed.columns else "")
         )
-    print(f"fast is {quick.per_minute / plain.per_minute:.1f} times the readable form")
+    print(f"fast is {columnar.per_minute / row_based.per_minute:.1f} times the row-based form")
     return 0
 
 

@@ -28,10 +28,10 @@ GRACE = 30.0
 
 
 class Absent(Exception):
-    """A peer cannot be had here; the message says why."""
+    """A peer cannot be run here; the message gives the reason."""
 
 
-class Outcome(msgspec.Struct):
+class ExplorerOutcome(msgspec.Struct):
     """What one exploration came to.
 
     `executions` of one exploration; `speed`, executions a second; `seconds` to its end, None if it did not end.
@@ -45,8 +45,11 @@ class Outcome(msgspec.Struct):
 
 
 class Explorer(Protocol):
+    """One explorer of schedules, ours or a peer's."""
+
     @property
-    def name(self) -> str: ...
+    def name(self) -> str:
+        """The name in the tables."""
 
     @property
     def unit(self) -> str:
@@ -55,7 +58,7 @@ class Explorer(Protocol):
     def prepare(self) -> str:
         """Install what is missing, and say which version this is. Raises `Absent`."""
 
-    def explore(self, program: str, seconds: float) -> Outcome:
+    def explore(self, program: str, seconds: float) -> ExplorerOutcome:
         """Explore one program for so long at most. Raises `Absent`."""
 
 
@@ -75,18 +78,18 @@ def run(command: Sequence[str | Path], *, seconds: float, cwd: Path | None = Non
     except OSError as error:
         raise Absent(f"{command[0]}: {error.strerror}") from error
     if done.returncode:
-        said = (done.stderr.strip() or done.stdout.strip()).splitlines()
-        raise Absent(f"{Path(command[0]).name} failed: {said[-1] if said else done.returncode}")
+        output = (done.stderr.strip() or done.stdout.strip()).splitlines()
+        raise Absent(f"{Path(command[0]).name} failed: {output[-1] if output else done.returncode}")
     return done.stdout
 
 
-def outcome(said: str) -> Outcome:
+def outcome(output: str) -> ExplorerOutcome:
     """The last line that a side prints."""
-    lines = said.strip().splitlines()
+    lines = output.strip().splitlines()
     try:
-        return msgspec.json.decode(lines[-1], type=Outcome)
+        return msgspec.json.decode(lines[-1], type=ExplorerOutcome)
     except (IndexError, msgspec.MsgspecError) as error:
-        raise Absent(f"said something that cannot be read: {lines[-1:]}") from error
+        raise Absent(f"printed something that cannot be read: {lines[-1:]}") from error
 
 
 def need(*tools: str) -> None:
@@ -97,6 +100,8 @@ def need(*tools: str) -> None:
 
 @dataclass(frozen=True)
 class Ours:
+    """The explorer of this project, started in a process of its own."""
+
     name: str = "seriatim"
     unit: str = "executions"
 
@@ -105,7 +110,7 @@ class Ours:
 
         return version("seriatim")
 
-    def explore(self, program: str, seconds: float) -> Outcome:
+    def explore(self, program: str, seconds: float) -> ExplorerOutcome:
         command = [sys.executable, "-m", "seriatim_workshop.bench.explorers", program, str(seconds)]
         return outcome(run(command, seconds=seconds + GRACE))
 
@@ -124,6 +129,7 @@ class PythonPeer:
 
     @property
     def home(self) -> Path:
+        """The folder of its environment."""
         return PLACE.absolute() / f"{self.name}-{self.version}"
 
     def prepare(self) -> str:
@@ -132,10 +138,12 @@ class PythonPeer:
             run([interpreter(self.oldest), "-m", "venv", "--clear", self.home], seconds=120)
             run([python, "-m", "pip", "install", "-q", f"{self.name}=={self.version}"], seconds=300)
             (self.home / "installed").touch()
-        said = run([python, "-c", "import platform; print(platform.python_version())"], seconds=60)
-        return f"{self.version}, Python {said.strip()}"
+        output = run(
+            [python, "-c", "import platform; print(platform.python_version())"], seconds=60
+        )
+        return f"{self.version}, Python {output.strip()}"
 
-    def explore(self, program: str, seconds: float) -> Outcome:
+    def explore(self, program: str, seconds: float) -> ExplorerOutcome:
         first = [self.home / "bin" / self.name] if self.wrapped else []
         command = [*first, self.home / "bin" / "python", HERE / "python" / "side.py"]
         return outcome(
@@ -171,7 +179,7 @@ class RustPeer:
         compiler = run(["rustc", "--version"], seconds=30).split()[1]
         return f"{version[1]}, rustc {compiler}" if binary else ""
 
-    def explore(self, program: str, seconds: float) -> Outcome:
+    def explore(self, program: str, seconds: float) -> ExplorerOutcome:
         return outcome(
             run([rust_side(), self.name, program, str(seconds)], seconds=seconds + GRACE)
         )
@@ -201,6 +209,7 @@ class JvmPeer:
 
     @property
     def home(self) -> Path:
+        """The folder in which it is built."""
         return PLACE.absolute() / "jvm"
 
     def prepare(self) -> str:
@@ -218,7 +227,7 @@ class JvmPeer:
         java = run(["java", "--version"], seconds=30).split()[1]
         return f"{version[1]}, Java {java}"
 
-    def explore(self, program: str, seconds: float) -> Outcome:
+    def explore(self, program: str, seconds: float) -> ExplorerOutcome:
         opened = [
             "-XX:+EnableDynamicAgentLoading",
             "--add-opens=java.base/jdk.internal.misc=ALL-UNNAMED",
@@ -263,24 +272,24 @@ class Spin:
         need("spin", "gcc")
         return run(["spin", "-V"], seconds=10).strip().removeprefix("Spin Version ")
 
-    def explore(self, program: str, seconds: float) -> Outcome:
+    def explore(self, program: str, seconds: float) -> ExplorerOutcome:
         home = PLACE.absolute() / "spin" / re.sub(r"\W+", "-", program)
         copy(HERE / "promela", home)
         run(["spin", *SPIN[program], "-a", "programs.pml"], seconds=30, cwd=home)
         run(["gcc", "-O2", "-w", "-DSAFETY", "-o", "pan", "pan.c"], seconds=60, cwd=home)
         times: list[float] = []
-        said, begun = "", time.perf_counter()
+        output, begun = "", time.perf_counter()
         while not times or time.perf_counter() - begun < seconds / 2:
             start = time.perf_counter()
-            said = run(["./pan", "-m100000"], seconds=seconds + GRACE, cwd=home)
+            output = run(["./pan", "-m100000"], seconds=seconds + GRACE, cwd=home)
             times.append(time.perf_counter() - start)
-        states = re.search(r"^\s*([\d.e+]+) states, stored", said, re.MULTILINE)
-        wrong = re.search(r"pan:1: (.+)", said)
+        states = re.search(r"^\s*([\d.e+]+) states, stored", output, re.MULTILINE)
+        wrong = re.search(r"pan:1: (.+)", output)
         if states is None:
             raise Absent("the search did not end well")
         count = int(float(states[1]))
         verdict = f"violated: {wrong[1]}" if wrong else "ok"
-        return Outcome(count, count / min(times), min(times), verdict)
+        return ExplorerOutcome(count, count / min(times), min(times), verdict)
 
 
 EXPLORERS: tuple[Explorer, ...] = (
@@ -295,7 +304,7 @@ EXPLORERS: tuple[Explorer, ...] = (
 )
 
 
-def explore_here(program: str, seconds: float) -> Outcome:
+def explore_here(program: str, seconds: float) -> ExplorerOutcome:
     """Our own exploration, in this process: again and again until the time is over; a mistake, once."""
     from seriatim_models.explorer import explore
 
@@ -313,7 +322,7 @@ def explore_here(program: str, seconds: float) -> Outcome:
             break
     verdict = f"violated: {result.why}" if result.verdict == "violated" else result.verdict
     ended = result.exhausted or result.verdict == "violated"
-    return Outcome(
+    return ExplorerOutcome(
         result.executions,
         executions / sum(times),
         min(times) if ended else None,

@@ -1,11 +1,11 @@
-"""The explorer beside its peers: executions a second, time to the end, redundancy, and who finds which mistake."""
+"""The explorer beside its peers: executions a second, time to the end, redundancy, and mistakes found."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 
 from seriatim_workshop.bench.explorers import EXPLORERS, Absent, Explorer
-from seriatim_workshop.bench.measure import Measured, Row
+from seriatim_workshop.bench.measure import BenchRow, Measured
 from seriatim_workshop.bench.programs import MISTAKES, SPEED
 
 PART = "explorer"
@@ -23,22 +23,22 @@ NOTES = [
     "A mistake is missed if the verdict is that nothing is wrong; not found, if the time was over.",
 ]
 
-Tell = Callable[[str], None]
+Report = Callable[[str], None]
 
 
 def measure(
     rounds: int,
     seconds: float,
-    tell: Tell,
+    report: Report,
     largest: int = 0,
     explorers: tuple[Explorer, ...] = EXPLORERS,
 ) -> Measured:
-    """Everybody in turn in each round; mistakes are looked for once, in the first. There is no `largest` size."""
-    rows: dict[tuple[str, str], Row] = {}
+    """Each participant in turn in each round; mistakes are searched for in the first. There is no `largest` size."""
+    rows: dict[tuple[str, str], BenchRow] = {}
     versions: dict[str, str] = {}
     skipped: dict[str, str] = {}
     for explorer in explorers:
-        tell(f"preparing {explorer.name}")
+        report(f"preparing {explorer.name}")
         try:
             versions[explorer.name] = explorer.prepare()
         except Absent as why:
@@ -48,7 +48,7 @@ def measure(
             for explorer in explorers:
                 if explorer.name not in versions:
                     continue
-                tell(f"round {n + 1} of {rounds}: {program}, {explorer.name}")
+                report(f"round {n + 1} of {rounds}: {program}, {explorer.name}")
                 _add(rows, explorer, program, seconds)
     return Measured(
         part=PART,
@@ -63,12 +63,12 @@ def measure(
 
 
 def _add(
-    rows: dict[tuple[str, str], Row], explorer: Explorer, program: str, seconds: float
+    rows: dict[tuple[str, str], BenchRow], explorer: Explorer, program: str, seconds: float
 ) -> None:
     mistaken = program in MISTAKES
     row = rows.setdefault(
         (program, explorer.name),
-        Row(task=program, who=explorer.name, verdict="", unit=explorer.unit),
+        BenchRow(task=program, who=explorer.name, verdict="", unit=explorer.unit),
     )
     try:
         found = explorer.explore(program, MISTAKE_SECONDS if mistaken else seconds)
@@ -83,6 +83,6 @@ def _add(
         row.seconds.append(found.seconds)
     if mistaken:
         if found.verdict == "ok":
-            row.verdict = "missed: says that nothing is wrong"
+            row.verdict = "missed: reports that nothing is wrong"
         elif not found.verdict.startswith("violated"):
             row.verdict = "not found"

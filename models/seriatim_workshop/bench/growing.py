@@ -15,7 +15,7 @@ import msgspec
 
 from seriatim_workshop.bench import histories
 from seriatim_workshop.bench.explorers import run
-from seriatim_workshop.bench.measure import Measured, Row, peak_memory
+from seriatim_workshop.bench.measure import BenchRow, Measured, peak_memory
 
 PART = "growth"
 MODULE = "seriatim_workshop.bench.growing"
@@ -29,10 +29,12 @@ NOTES = [
     "an audit by its events: the local engine with every black-box property, from a file to the report.",
 ]
 
-Tell = Callable[[str], None]
+Report = Callable[[str], None]
 
 
 class Point(msgspec.Struct):
+    """The cost of one size: seconds, and peak memory in bytes."""
+
     seconds: float
     memory: int
 
@@ -80,6 +82,7 @@ def audit(events: int) -> Point:
 
 
 def write(events: int, file: Path) -> None:
+    """Write a synthetic history of so many events to `file`."""
     from seriatim_models.history import write_history
 
     write_history(file, histories.events(histories.operations(events // 2, 8)))
@@ -92,7 +95,7 @@ COSTS: dict[str, Callable[[int], Point]] = {
 }
 
 
-def measure(rounds: int, seconds: float, tell: Tell, largest: int) -> Measured:
+def measure(rounds: int, seconds: float, report: Report, largest: int) -> Measured:
     """`seconds` is not used: each point takes what it takes."""
     sizes = {
         "an execution by its steps": STEPS,
@@ -102,11 +105,11 @@ def measure(rounds: int, seconds: float, tell: Tell, largest: int) -> Measured:
     rows = []
     for name in COSTS:
         for size in sizes[name]:
-            row = Row(task=f"{size:,} {name.split()[-1]}", who=name, verdict="ok", size=size)
+            row = BenchRow(task=f"{size:,} {name.split()[-1]}", who=name, verdict="ok", size=size)
             for n in range(rounds):
-                tell(f"round {n + 1} of {rounds}: {name}, {size:,}")
-                said = run([sys.executable, "-m", MODULE, name, str(size)], seconds=1800)
-                point = msgspec.json.decode(said, type=Point)
+                report(f"round {n + 1} of {rounds}: {name}, {size:,}")
+                output = run([sys.executable, "-m", MODULE, name, str(size)], seconds=1800)
+                point = msgspec.json.decode(output, type=Point)
                 row.seconds.append(point.seconds)
                 row.memory.append(point.memory)
             rows.append(row)

@@ -19,7 +19,7 @@ EMPTY = -1
 
 
 @dataclass(frozen=True)
-class Operation:
+class QueueOperation:
     """`value` is what was enqueued or dequeued; `EMPTY` if the queue was found empty."""
 
     client: int
@@ -30,13 +30,14 @@ class Operation:
 
     @property
     def line(self) -> str:
+        """The operation as one line of text: client, kind, value, call, return."""
         kind = "enq" if self.enqueue else "deq"
         return f"{self.client} {kind} {self.value} {self.call} {self.back}\n"
 
 
 def operations(
     n: int, clients: int, seed: int = 0, *, depth: int = 3, think: int = 3000, fault: bool = False
-) -> list[Operation]:
+) -> list[QueueOperation]:
     """So many operations, in the order in which they took effect.
 
     An operation lasts up to 2000 ticks, and `think` ticks at most pass between two of one client;
@@ -44,7 +45,7 @@ def operations(
     """
     chance = random.Random(seed)
     queue: deque[int] = deque()
-    made: list[Operation] = []
+    made: list[QueueOperation] = []
     value = 0
     # (instant of effect, client, call): each client has one operation under way.
     under_way = [_next(chance, client, 0, think) for client in range(clients)]
@@ -56,10 +57,10 @@ def operations(
         if enqueue:
             value += 1
             queue.append(value)
-            made.append(Operation(client, True, value, call, back))
+            made.append(QueueOperation(client, True, value, call, back))
         else:
             got = queue.popleft() if queue else EMPTY
-            made.append(Operation(client, False, got, call, back))
+            made.append(QueueOperation(client, False, got, call, back))
         heapq.heappush(under_way, _next(chance, client, back, think))
     if fault:
         _swap(made)
@@ -71,7 +72,7 @@ def _next(chance: random.Random, client: int, after: int, think: int) -> tuple[i
     return call + chance.randrange(1, 1000), client, call
 
 
-def _swap(made: list[Operation]) -> None:
+def _swap(made: list[QueueOperation]) -> None:
     """Let two dequeues near the end get each other's value: far enough apart that no overlap explains it."""
     taken = [k for k, o in enumerate(made) if not o.enqueue and o.value != EMPTY]
     late = taken[-1]
@@ -82,7 +83,7 @@ def _swap(made: list[Operation]) -> None:
     )
 
 
-def events(made: list[Operation]) -> Iterator[Event]:
+def events(made: list[QueueOperation]) -> Iterator[Event]:
     """The same as a history: an invocation and a completion for each operation, in the order of the clock."""
     ends = [(o.call, 0, n, o) for n, o in enumerate(made)]
     ends += [(o.back, 1, n, o) for n, o in enumerate(made)]
@@ -107,6 +108,6 @@ def events(made: list[Operation]) -> Iterator[Event]:
         )
 
 
-def write_lines(made: list[Operation], path: Path) -> None:
+def write_lines(made: list[QueueOperation], path: Path) -> None:
     """One operation a line, as checkers of operations want them: client, kind, value, call, return."""
     path.write_text("".join(o.line for o in made), encoding="utf-8")

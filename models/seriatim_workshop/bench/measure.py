@@ -27,6 +27,7 @@ class Series:
 
     @property
     def median(self) -> float:
+        """The middle value."""
         return median(self.values)
 
     @property
@@ -37,6 +38,7 @@ class Series:
 
     @property
     def disturbed(self) -> bool:
+        """Whether the spread is larger than `DISTURBED`."""
         return self.spread > DISTURBED
 
     def over(self, other: Series) -> Series:
@@ -44,7 +46,7 @@ class Series:
         return Series([a / b for a, b in zip(self.values, other.values, strict=True)])
 
 
-class Row(msgspec.Struct, kw_only=True):
+class BenchRow(msgspec.Struct, kw_only=True):
     """How one of us did one task. Lists have a value for each round; `seconds` is empty if the task was not finished.
 
     `rate` is in `unit`s a second; `count` is how many units one finish took, `size` how large the task was;
@@ -63,6 +65,7 @@ class Row(msgspec.Struct, kw_only=True):
 
     @property
     def disturbed(self) -> bool:
+        """Whether one of its series scatters more than `DISTURBED`."""
         return any(len(s) > 1 and Series(s).disturbed for s in (self.seconds, self.rate) if s)
 
 
@@ -73,7 +76,7 @@ class Measured(msgspec.Struct, kw_only=True):
     title: str
     command: str
     rounds: int
-    rows: list[Row]
+    rows: list[BenchRow]
     versions: dict[str, str]
     skipped: dict[str, str] = {}
     notes: list[str] = []
@@ -83,18 +86,22 @@ class Measured(msgspec.Struct, kw_only=True):
     machine: str = msgspec.field(default_factory=lambda: machine())
     schema: str = "seriatim-bench/1"
 
-    def row(self, task: str, who: str) -> Row | None:
+    def row(self, task: str, who: str) -> BenchRow | None:
+        """The row of this task and participant, or None."""
         return next((r for r in self.rows if (r.task, r.who) == (task, who)), None)
 
     @property
     def tasks(self) -> list[str]:
+        """The tasks, in the order of the rows."""
         return list(dict.fromkeys(r.task for r in self.rows))
 
     @property
     def everybody(self) -> list[str]:
+        """The participants, in the order of the rows."""
         return list(dict.fromkeys(r.who for r in self.rows))
 
     def write(self) -> Path:
+        """Write the part to `build/bench`; returns the file."""
         OUT.mkdir(parents=True, exist_ok=True)
         file = OUT / f"{self.part}.json"
         file.write_bytes(msgspec.json.format(msgspec.json.encode(self), indent=1))
@@ -130,7 +137,7 @@ def _lines(path: str) -> list[str]:
 
 
 def peak_memory() -> int:
-    """Of this process so far, in bytes; without what its parent used, where the system tells them apart."""
+    """Of this process so far, in bytes; without what its parent used, where the system counts them apart."""
     for line in _lines("/proc/self/status"):
         if line.startswith("VmHWM:"):
             return int(line.split()[1]) * 1024

@@ -19,7 +19,7 @@ import msgspec
 
 from seriatim_workshop.bench import histories
 from seriatim_workshop.bench.explorers import HERE, PLACE, Absent, copy, need, run
-from seriatim_workshop.bench.measure import Measured, Row, peak_memory
+from seriatim_workshop.bench.measure import BenchRow, Measured, peak_memory
 
 PART = "oracle"
 CLIENTS = 8
@@ -34,11 +34,11 @@ NOTES = [
     "unfinished: no verdict in the time given, or none on a smaller history of the same kind.",
 ]
 
-Tell = Callable[[str], None]
+Report = Callable[[str], None]
 
 
-class Judged(msgspec.Struct):
-    """What one checker said. `verdict` is ok, violated, or unfinished."""
+class CheckerVerdict(msgspec.Struct):
+    """What one checker output. `verdict` is ok, violated, or unfinished."""
 
     verdict: str
     seconds: float
@@ -46,14 +46,17 @@ class Judged(msgspec.Struct):
 
 
 class Checker(Protocol):
+    """One checker of queue histories, ours or a peer's."""
+
     @property
-    def name(self) -> str: ...
+    def name(self) -> str:
+        """The name in the tables."""
 
     def prepare(self) -> str:
         """Install what is missing, and say which version this is. Raises `Absent`."""
 
-    def check(self, folder: Path, seconds: float) -> Judged:
-        """Judge the history in this folder, in so many seconds. Raises `Absent`."""
+    def check(self, folder: Path, seconds: float) -> CheckerVerdict:
+        """Check the history in this folder, in so many seconds. Raises `Absent`."""
 
 
 @dataclass(frozen=True)
@@ -68,18 +71,22 @@ class Python:
 
         return version("seriatim") if self.name.startswith("seriatim") else ""
 
-    def check(self, folder: Path, seconds: float) -> Judged:
+    def check(self, folder: Path, seconds: float) -> CheckerVerdict:
         module = "seriatim_workshop.bench.oracle"
         command = [sys.executable, "-m", module, self.kind, str(folder)]
         try:
             # Reading may take as long again as checking, and twice that on a busy machine.
-            said = run(command, seconds=10 * seconds)
+            output = run(command, seconds=10 * seconds)
         except Absent as late:
             if "took more than" in str(late):
-                return Judged("unfinished", seconds, 0)
+                return CheckerVerdict("unfinished", seconds, 0)
             raise
-        judged = msgspec.json.decode(said, type=Judged)
-        return judged if judged.seconds <= seconds else Judged("unfinished", seconds, judged.memory)
+        verdict = msgspec.json.decode(output, type=CheckerVerdict)
+        return (
+            verdict
+            if verdict.seconds <= seconds
+            else CheckerVerdict("unfinished", seconds, verdict.memory)
+        )
 
 
 @dataclass(frozen=True)
@@ -93,15 +100,18 @@ class Porcupine:
         porcupine()
         return f"{pinned}, {run(['go', 'version'], seconds=30).split()[2]}"
 
-    def check(self, folder: Path, seconds: float) -> Judged:
-        said = run([porcupine(), folder / "operations.txt", str(seconds)], seconds=2 * seconds + 60)
-        judged = msgspec.json.decode(said, type=Judged)
-        judged.verdict = {"Ok": "ok", "Illegal": "violated"}.get(judged.verdict, "unfinished")
-        return judged
+    def check(self, folder: Path, seconds: float) -> CheckerVerdict:
+        output = run(
+            [porcupine(), folder / "operations.txt", str(seconds)], seconds=2 * seconds + 60
+        )
+        verdict = msgspec.json.decode(output, type=CheckerVerdict)
+        verdict.verdict = {"Ok": "ok", "Illegal": "violated"}.get(verdict.verdict, "unfinished")
+        return verdict
 
 
 @functools.cache
 def porcupine() -> Path:
+    """The compiled Porcupine checker. Raises `Absent`."""
     need("go")
     home = PLACE.absolute() / "go"
     copy(HERE / "go", home)
@@ -116,9 +126,9 @@ class Knossos:
     name: str = "Knossos"
 
     def prepare(self) -> str:
-        raise Absent("it is had from Clojars through Leiningen, which this bench does not install")
+        raise Absent("it comes from Clojars through Leiningen, which this bench does not install")
 
-    def check(self, folder: Path, seconds: float) -> Judged:
+    def check(self, folder: Path, seconds: float) -> CheckerVerdict:
         raise Absent("not driven")
 
 
@@ -133,17 +143,21 @@ CHECKERS: tuple[Checker, ...] = (
 
 @dataclass(frozen=True)
 class Task:
+    """One history to check: its size, its number of clients, and whether it is broken."""
+
     operations: int
     clients: int
     fault: bool = False
 
     @property
     def name(self) -> str:
+        """The task in words."""
         broken = ", broken" if self.fault else ""
         return f"{self.operations:,} operations, {self.clients} clients{broken}"
 
     @property
     def kind(self) -> tuple[int, bool]:
+        """What histories of different sizes have in common."""
         return self.clients, self.fault
 
 
@@ -157,25 +171,29 @@ def tasks(largest: int) -> list[Task]:
 
 
 def measure(
-    rounds: int, seconds: float, tell: Tell, largest: int, checkers: tuple[Checker, ...] = CHECKERS
+    rounds: int,
+    seconds: float,
+    report: Report,
+    largest: int,
+    checkers: tuple[Checker, ...] = CHECKERS,
 ) -> Measured:
-    """Everybody in turn on each history. `seconds` is not used: a check ends, or is ended after `SECONDS_MAX`."""
+    """Each checker in turn on each history. `seconds` is not used: a check ends, or is ended after `SECONDS_MAX`."""
     versions: dict[str, str] = {}
     skipped: dict[str, str] = {}
     for checker in checkers:
-        tell(f"preparing {checker.name}")
+        report(f"preparing {checker.name}")
         try:
             versions[checker.name] = checker.prepare()
         except Absent as why:
             skipped[checker.name] = str(why)
-    rows: list[Row] = []
+    rows: list[BenchRow] = []
     gave_up: set[tuple[str, tuple[int, bool]]] = set()
     for task in tasks(largest):
         folder = Path(tempfile.mkdtemp(prefix="seriatim-bench-"))
         try:
-            tell(f"making {task.name}")
+            report(f"making {task.name}")
             write(task, folder)
-            mine = {c.name: Row(task=task.name, who=c.name, verdict="") for c in checkers}
+            mine = {c.name: BenchRow(task=task.name, who=c.name, verdict="") for c in checkers}
             for n in range(rounds):
                 for checker in checkers:
                     row = mine[checker.name]
@@ -184,18 +202,18 @@ def measure(
                     if (checker.name, task.kind) in gave_up:
                         row.verdict = "unfinished"
                         continue
-                    tell(f"round {n + 1} of {rounds}: {task.name}, {checker.name}")
+                    report(f"round {n + 1} of {rounds}: {task.name}, {checker.name}")
                     try:
-                        judged = checker.check(folder, SECONDS_MAX)
+                        verdict = checker.check(folder, SECONDS_MAX)
                     except Absent as why:
                         row.verdict = f"failed: {why}"
                         continue
-                    row.verdict = judged.verdict
-                    if judged.verdict == "unfinished":
+                    row.verdict = verdict.verdict
+                    if verdict.verdict == "unfinished":
                         gave_up.add((checker.name, task.kind))
                         continue
-                    row.seconds.append(judged.seconds)
-                    row.memory.append(judged.memory)
+                    row.seconds.append(verdict.seconds)
+                    row.memory.append(verdict.memory)
                     if task.kind == (CLIENTS, False):
                         row.size = task.operations
             rows += [row for row in mine.values() if row.verdict]
@@ -222,12 +240,13 @@ def write(task: Task, folder: Path) -> None:
     histories.write_lines(made, folder / "operations.txt")
 
 
-def judge(kind: str, folder: Path) -> Judged:
+def check_here(kind: str, folder: Path) -> CheckerVerdict:
     """One check, in this process."""
     return scan(folder) if kind == "scan" else properties(kind, folder)
 
 
-def properties(kind: str, folder: Path) -> Judged:
+def properties(kind: str, folder: Path) -> CheckerVerdict:
+    """Check with P20 alone, or with every black-box property; in this process."""
     from seriatim_models.history import read_history
     from seriatim_models.properties.blackbox import BLACKBOX
 
@@ -236,11 +255,11 @@ def properties(kind: str, folder: Path) -> Judged:
     begun = time.perf_counter()
     verdicts = {p.check(events).verdict for p in chosen}
     seconds = time.perf_counter() - begun
-    return Judged("violated" if "violated" in verdicts else "ok", seconds, peak_memory())
+    return CheckerVerdict("violated" if "violated" in verdicts else "ok", seconds, peak_memory())
 
 
-def scan(folder: Path) -> Judged:
-    """What everybody writes first: nothing doubled, nothing invented."""
+def scan(folder: Path) -> CheckerVerdict:
+    """The simplest check: no value twice, no value that was never enqueued."""
     lines = [line.split() for line in (folder / "operations.txt").read_text().splitlines()]
     begun = time.perf_counter()
     wrong = False
@@ -252,8 +271,8 @@ def scan(folder: Path) -> Judged:
             wrong = wrong or value in seen
             seen.add(value)
     wrong = wrong or not taken <= enqueued
-    return Judged("violated" if wrong else "ok", time.perf_counter() - begun, peak_memory())
+    return CheckerVerdict("violated" if wrong else "ok", time.perf_counter() - begun, peak_memory())
 
 
 if __name__ == "__main__":
-    print(msgspec.json.encode(judge(sys.argv[1], Path(sys.argv[2]))).decode())
+    print(msgspec.json.encode(check_here(sys.argv[1], Path(sys.argv[2]))).decode())

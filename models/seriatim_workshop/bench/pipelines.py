@@ -1,4 +1,4 @@
-"""The pipeline beside plain Python, DuckDB and Polars: one check (P4, first deliveries in order) by everybody;
+"""The pipeline beside plain Python, DuckDB and Polars: one check (P4, first deliveries in order) by every participant;
 and every black-box property, by the pipeline on Spark and in one process.
 
 All run in turn in every round over the same synthetic history, each in a process of its own but for the warm Spark
@@ -22,14 +22,14 @@ from pathlib import Path
 
 from seriatim_models.properties.base import Finding
 from seriatim_workshop.bench.explorers import PLACE, Absent, run
-from seriatim_workshop.bench.measure import Measured, Row
+from seriatim_workshop.bench.measure import BenchRow, Measured
 
 PART = "pipeline"
 US = "seriatim, Spark"
 PEERS = ("duckdb>=1,<2", "polars>=1,<2", "pyarrow")
 SIZES = (10**6, 3 * 10**6, 10**7, 2 * 10**7, 5 * 10**7)
 ALL = 3 * 10**6
-"""The largest history that is judged by every property here: it takes half a minute a million."""
+"""The largest history audited with every property here: half a minute for each million events."""
 HOT = 0.5
 """What one queue holds of all events in the uneven history."""
 
@@ -40,7 +40,7 @@ NOTES = [
     "all its processes together.",
 ]
 
-Tell = Callable[[str], None]
+Report = Callable[[str], None]
 Side = Callable[[], tuple[float, int, tuple[int, int]]]
 """Seconds, peak bytes, and what was found: cases tested, and violations."""
 
@@ -62,13 +62,13 @@ for file in files:
                     wrong.add(key)
                 else:
                     top[key] = pseq
-said = tested, len(wrong)
+result = tested, len(wrong)
 """
 
 DUCKDB = """
 import duckdb
 duckdb.execute("set threads = 2")
-said = duckdb.sql('''
+result = duckdb.sql('''
     with a as (
         select pub, q, conn, ch, gen, pseq,
           max(pseq) over (partition by pub, q, conn, ch, gen order by i
@@ -90,7 +90,7 @@ out = rows.select(
     pl.col("top").count(),
     pl.struct(keys).filter(pl.col("pseq") < pl.col("top")).n_unique().alias("wrong"),
 ).collect()
-said = out.row(0)
+result = out.row(0)
 """
 
 _RUN = """
@@ -101,7 +101,7 @@ begun = time.perf_counter()
 {code}
 taken = time.perf_counter() - begun
 peak = next(int(l.split()[1]) * 1024 for l in open("/proc/self/status") if l.startswith("VmHWM"))
-print(json.dumps([taken, peak, *said]))
+print(json.dumps([taken, peak, *result]))
 """
 
 
@@ -135,11 +135,11 @@ def environment() -> str:
 
 def versions(python: str) -> dict[str, str]:
     """Of the peers, as they are installed."""
-    said = run(
+    result = run(
         [python, "-c", "import duckdb, polars; print(duckdb.__version__, polars.__version__)"],
         seconds=60,
     )
-    duckdb, polars = said.split()
+    duckdb, polars = result.split()
     return {"DuckDB": duckdb, "Polars": polars}
 
 
@@ -174,7 +174,7 @@ CHUNKS = """
 from pathlib import Path
 from seriatim_workshop.bench.pipelines import one_process
 begun = time.perf_counter()
-said = one_process(Path(files[0]), {ids})
+result = one_process(Path(files[0]), {ids})
 """
 
 BUCKETED = """
@@ -184,7 +184,7 @@ from seriatim_models.pipeline.session import session
 session().range(1).count()
 begun = time.perf_counter()
 bucketed(files[1:], Path(files[0]))
-said = 0, 0
+result = 0, 0
 """
 
 
@@ -232,17 +232,17 @@ def _held(root: int) -> int:
     return total
 
 
-def measure(rounds: int, seconds: float, tell: Tell, largest: int) -> Measured:
+def measure(rounds: int, seconds: float, report: Report, largest: int) -> Measured:
     """Sizes up to `largest`, the smallest also with one queue that holds half. `seconds` is not used."""
     from seriatim_models.pipeline.session import require
 
     require()
     python = environment()
-    rows: list[Row] = []
+    rows: list[BenchRow] = []
     with _folder() as folder:
         for size in [s for s in SIZES if s <= largest] or [largest]:
             for hot in (0.0,) if rows else (0.0, HOT):
-                rows += _one(folder, size, hot, python, rounds, tell)
+                rows += _one(folder, size, hot, python, rounds, report)
     return Measured(
         part=PART,
         title="Auditing many events",
@@ -266,7 +266,9 @@ def _folder() -> Iterator[Path]:
         shutil.rmtree(folder, ignore_errors=True)
 
 
-def _one(folder: Path, size: int, hot: float, python: str, rounds: int, tell: Tell) -> list[Row]:
+def _one(
+    folder: Path, size: int, hot: float, python: str, rounds: int, report: Report
+) -> list[BenchRow]:
     from seriatim_models.pipeline import chosen_of
     from seriatim_models.pipeline.audit.ingest import ingest
     from seriatim_models.pipeline.audit.runs import plan
@@ -277,14 +279,14 @@ def _one(folder: Path, size: int, hot: float, python: str, rounds: int, tell: Te
     spark = session()
     task = f"{size:,} events" + (f", {hot:.0%} in one queue" if hot else "")
     data, kept = folder / f"{size}-{hot:g}", folder / f"chunks-{size}-{hot:g}"
-    tell(f"making {task}")
+    report(f"making {task}")
     generate(data, size, queues=1000, hot=hot, each=3)
     files = [str(p) for p in sorted(data.glob("*.parquet"))]
-    tell(f"ingest of {task}")
+    report(f"ingest of {task}")
     begun = time.perf_counter()
     ingest(spark, plan([data]), kept)
     ingested = time.perf_counter() - begun
-    # In a process of its own: the memory that its shuffle takes is not given back.
+    # In a process of its own: the memory that its shuffle takes is not released.
     bare, _, _ = apart(sys.executable, BUCKETED, [str(folder / "bucketed"), *files])
     shutil.rmtree(folder / "bucketed", ignore_errors=True)
 
@@ -309,18 +311,23 @@ def _one(folder: Path, size: int, hot: float, python: str, rounds: int, tell: Te
             "Polars": partial(apart, python, POLARS, files),
         },
         rounds,
-        tell,
+        report,
     )
     if size <= ALL:  # of no size: what grows is the one check
         every = partial(apart, sys.executable, CHUNKS.format(ids=None), [str(kept)])
         task_of_all = f"{task}, every property"
         rows += _rounds(
-            task_of_all, size, False, {US: partial(warm, None), one: every}, rounds, tell
+            task_of_all, size, False, {US: partial(warm, None), one: every}, rounds, report
         )
     shutil.rmtree(data)
     shutil.rmtree(kept)
-    ingests = [
-        Row(
+    return [*rows, *_ingest_rows(task, size, {US: ingested, "bare bucketing": bare})]
+
+
+def _ingest_rows(task: str, size: int, seconds: dict[str, float]) -> list[BenchRow]:
+    """What the ingest took, and what Spark's own repartition, sort and write took."""
+    return [
+        BenchRow(
             task=f"ingest of {task}",
             who=who,
             verdict="ok",
@@ -328,30 +335,29 @@ def _one(folder: Path, size: int, hot: float, python: str, rounds: int, tell: Te
             seconds=[s],
             rate=[size / s],
         )
-        for who, s in ((US, ingested), ("bare bucketing", bare))
+        for who, s in seconds.items()
     ]
-    return [*rows, *ingests]
 
 
 def _rounds(
-    task: str, size: int, even: bool, sides: Mapping[str, Side], rounds: int, tell: Tell
-) -> list[Row]:
-    """Everybody in turn, so many times. Raises AssertionError if they do not come to the same."""
+    task: str, size: int, even: bool, sides: Mapping[str, Side], rounds: int, report: Report
+) -> list[BenchRow]:
+    """Each side in turn, so many times. Raises AssertionError if their results differ."""
     rows = {
-        who: Row(task=task, who=who, verdict="ok", unit="events", size=size if even else None)
+        who: BenchRow(task=task, who=who, verdict="ok", unit="events", size=size if even else None)
         for who in sides
     }
-    said: set[tuple[int, int]] = set()
+    result: set[tuple[int, int]] = set()
     for n in range(rounds):
         for who, side in sides.items():
-            tell(f"round {n + 1} of {rounds}: {task}, {who}")
+            report(f"round {n + 1} of {rounds}: {task}, {who}")
             took, peak, found = side()
             rows[who].seconds.append(took)
             rows[who].rate.append(size / took)
             rows[who].memory.append(peak)
-            said.add(found)
-    if len(said) != 1:
-        raise AssertionError(f"they do not agree: {said}")
+            result.add(found)
+    if len(result) != 1:
+        raise AssertionError(f"they do not agree: {result}")
     return list(rows.values())
 
 

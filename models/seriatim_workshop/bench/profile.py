@@ -1,6 +1,7 @@
-"""Where the time goes on the three hot paths: python -m seriatim_workshop.bench.profile [explorer|oracle|pipeline]
+"""Where the time goes on the three hot paths.
 
-Prints the functions that cost most by themselves, and keeps the whole profile for other viewers.
+``python -m seriatim_workshop.bench.profile [explorer|oracle|pipeline]``
+prints the functions that cost most by themselves, and keeps the whole profile for other viewers.
 """
 
 from __future__ import annotations
@@ -89,7 +90,10 @@ def table(name: str, stats: pstats.Stats, top: int) -> Table:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    parser = argparse.ArgumentParser(prog="make profile", description=(__doc__ or "").split(":")[0])
+    """Profile the paths that are named (all) and print the costliest functions; returns 0."""
+    parser = argparse.ArgumentParser(
+        prog="make profile", description=(__doc__ or "").split("\n")[0]
+    )
     parser.add_argument("paths", nargs="*", metavar="PATH", help=", ".join(PATHS) + " (all)")
     parser.add_argument("--top", type=int, default=15, help="how many functions to show (15)")
     options = parser.parse_args(argv)

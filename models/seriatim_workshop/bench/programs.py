@@ -11,7 +11,7 @@ from seriatim_models.explorer.model.world import World
 from seriatim_workshop.litmus import Program, lastzero, racy_counter
 
 
-class Node:
+class LinkedCell:
     """A node of a Michael-Scott queue."""
 
     __slots__ = ("next", "value")
@@ -21,44 +21,55 @@ class Node:
         self.next = world.cell(None)
 
 
-def michael_scott(enqueuers: int, dequeuers: int) -> Program:
+class LockFreeQueue:
     """The lock-free queue of Michael & Scott (PODC 1996)."""
 
+    def __init__(self, world: World) -> None:
+        self.world = world
+        dummy = LinkedCell(world, 0)
+        self.head = world.cell(dummy, name="head")
+        self.tail = world.cell(dummy, name="tail")
+
+    def enqueue(self, value: int) -> None:
+        """Append a value."""
+        node, tail = LinkedCell(self.world, value), self.tail
+        while True:
+            last = tail.get()
+            following: Any = last.next.get()
+            if last is not tail.get():
+                continue
+            if following is not None:
+                tail.compare_and_set(last, following)
+            elif last.next.compare_and_set(None, node):  # type: ignore[arg-type]
+                tail.compare_and_set(last, node)
+                return
+
+    def dequeue(self) -> int | None:
+        """Take the first value; None if there is none."""
+        head, tail = self.head, self.tail
+        while True:
+            first, last = head.get(), tail.get()
+            following: Any = first.next.get()
+            if first is not head.get():
+                continue
+            if first is not last:
+                if head.compare_and_set(first, following):
+                    return int(following.value)
+            elif following is None:
+                return None
+            else:
+                tail.compare_and_set(last, following)
+
+
+def michael_scott(enqueuers: int, dequeuers: int) -> Program:
+    """So many threads that each enqueue a value, and so many that each dequeue one."""
+
     def program(world: World) -> None:
-        dummy = Node(world, 0)
-        head, tail = world.cell(dummy, name="head"), world.cell(dummy, name="tail")
-
-        def enqueue(value: int) -> None:
-            node = Node(world, value)
-            while True:
-                last = tail.get()
-                following: Any = last.next.get()
-                if last is not tail.get():
-                    continue
-                if following is not None:
-                    tail.compare_and_set(last, following)
-                elif last.next.compare_and_set(None, node):  # type: ignore[arg-type]
-                    tail.compare_and_set(last, node)
-                    return
-
-        def dequeue() -> int | None:
-            while True:
-                first, last = head.get(), tail.get()
-                following: Any = first.next.get()
-                if first is not head.get():
-                    continue
-                if first is not last:
-                    if head.compare_and_set(first, following):
-                        return int(following.value)
-                elif following is None:
-                    return None
-                else:
-                    tail.compare_and_set(last, following)
-
+        queue = LockFreeQueue(world)
         for k in range(enqueuers):
-            world.spawn(lambda k=k: enqueue(k + 1), name=f"enq{k + 1}")  # type: ignore[misc]
+            world.spawn(lambda k=k: queue.enqueue(k + 1), name=f"enq{k + 1}")  # type: ignore[misc]
         for k in range(dequeuers):
-            world.spawn(lambda: world.result(dequeue()), name=f"deq{k + 1}")
+            world.spawn(lambda: world.result(queue.dequeue()), name=f"deq{k + 1}")
 
     return program
 
@@ -97,6 +108,7 @@ SPEED: dict[str, Program] = {
 
 
 def lost_update(world: World) -> None:
+    """Two threads increment a counter in two steps."""
     c = world.cell(0, name="counter")
     for _ in range(2):
         world.spawn(lambda: c.set(c.get() + 1))
@@ -104,6 +116,7 @@ def lost_update(world: World) -> None:
 
 
 def lost_wakeup(world: World) -> None:
+    """The flag is read before the lock is taken, so the notify can come in between."""
     m = world.lock(name="m")
     changed = world.condition(m, name="changed")
     ready = world.cell(False, name="ready")
@@ -123,6 +136,7 @@ def lost_wakeup(world: World) -> None:
 
 
 def stolen_wakeup(world: World) -> None:
+    """A waiter that does not check again takes an item that another thread has taken."""
     m = world.lock(name="m")
     changed = world.condition(m, name="changed")
     count = world.cell(0, name="count")
@@ -150,6 +164,7 @@ def stolen_wakeup(world: World) -> None:
 
 
 def notify_for_notify_all(world: World) -> None:
+    """Two putters and two takers on one condition: a notify may wake the wrong side."""
     m = world.lock(name="m")
     changed = world.condition(m, name="changed")
     full = world.cell(False, name="full")
@@ -218,6 +233,7 @@ def immediate_race(world: World) -> None:
 
 
 def double_dispose(world: World) -> None:
+    """Two threads look whether a thing is disposed of, then dispose of it."""
     disposed, times = world.cell(False, name="disposed"), world.cell(0, name="times")
 
     def dispose() -> None:
@@ -230,6 +246,7 @@ def double_dispose(world: World) -> None:
 
 
 def lock_order(world: World) -> None:
+    """Two locks taken in opposite orders."""
     locks = world.lock(name="one"), world.lock(name="two")
 
     def both(first: int) -> None:
@@ -241,6 +258,7 @@ def lock_order(world: World) -> None:
 
 
 def torn_read(world: World) -> None:
+    """Two words written one after the other, and read in between."""
     low, high = world.cell(0, name="low"), world.cell(0, name="high")
 
     def write() -> None:
@@ -273,6 +291,7 @@ def peterson_turned(world: World) -> None:
 
 
 def unsafe_publication(world: World) -> None:
+    """A value is announced before it is written."""
     ready, data = world.cell(False, name="ready"), world.cell(0, name="data")
 
     def publish() -> None:

@@ -11,14 +11,16 @@ from rich.console import Console
 from rich.table import Table
 
 from seriatim_workshop.bench.growth import fit
-from seriatim_workshop.bench.measure import OUT, Measured, Row, Series
+from seriatim_workshop.bench.measure import OUT, BenchRow, Measured, Series
 
 
 def number(value: float) -> str:
+    """A number with three significant digits, or with thousands separated."""
     return f"{value:,.0f}" if value >= 100 else f"{value:.3g}"
 
 
 def duration(seconds: float) -> str:
+    """Seconds in a readable unit."""
     for unit, size in (("s", 1.0), ("ms", 1e-3), ("µs", 1e-6)):
         if seconds >= size:
             return f"{seconds / size:.3g} {unit}"
@@ -26,10 +28,11 @@ def duration(seconds: float) -> str:
 
 
 def memory(size: float) -> str:
+    """Bytes as MiB."""
     return f"{size / 2**20:,.0f} MiB"
 
 
-def said(part: Measured, row: Row) -> str:
+def verdict_of(part: Measured, row: BenchRow) -> str:
     """The verdict, shortly."""
     verdict = row.verdict.split(":")[0]
     if row.disturbed:
@@ -37,7 +40,7 @@ def said(part: Measured, row: Row) -> str:
     return verdict
 
 
-def count(row: Row) -> str:
+def count(row: BenchRow) -> str:
     """How many executions or states; + if the time was over before the end."""
     return "" if row.count is None else f"{row.count:,}{'' if row.seconds else '+'}"
 
@@ -52,7 +55,7 @@ def factor(ours: Sequence[float], theirs: Sequence[float]) -> str:
     return f"{ratio.median:.3g}{around}"
 
 
-def faster(part: Measured, row: Row) -> str:
+def faster(part: Measured, row: BenchRow) -> str:
     """How many times our rate is theirs, if both count the same thing."""
     ours = part.row(row.task, part.us)
     if ours is None or row.who == part.us or row.unit != ours.unit:
@@ -60,7 +63,7 @@ def faster(part: Measured, row: Row) -> str:
     return factor(ours.rate, row.rate)
 
 
-def sooner(part: Measured, row: Row) -> str:
+def sooner(part: Measured, row: BenchRow) -> str:
     """How many times as long they took to the end as we did."""
     ours = part.row(row.task, part.us)
     return "" if ours is None or row.who == part.us else factor(row.seconds, ours.seconds)
@@ -92,7 +95,7 @@ def lines(part: Measured) -> list[tuple[str, ...]]:
                 (
                     named,
                     who,
-                    said(part, row),
+                    verdict_of(part, row),
                     f"{number(Series(row.rate).median)} {row.unit}" if row.rate else "",
                     faster(part, row),
                     count(row),
@@ -111,6 +114,7 @@ def columns(made: Sequence[tuple[str, ...]]) -> list[int]:
 
 
 def table(part: Measured) -> Table:
+    """The part as a table for the terminal."""
     drawn = Table(title=f"{part.title} ({part.date})")
     made = lines(part)
     shown = columns(made)
@@ -138,6 +142,7 @@ def growths(part: Measured) -> list[str]:
 
 
 def text(part: Measured, console: Console) -> None:
+    """Print the part: table, versions, growth, notes and what was skipped."""
     console.print(table(part))
     console.print(", ".join(f"{w} {v}" for w, v in part.versions.items()), highlight=False)
     for growth in growths(part):

@@ -1,4 +1,4 @@
-"""Histories made by a broker of a few lines, as a recorder above a client library would have seen it.
+"""Histories of a simulated broker, as a recorder above a client library would have seen it.
 
 For the tests of the oracle and for its benchmark: as long as one wants, repeatable from a seed, and with a known fault
 if asked for. What travels between client and broker waits on a wire, so effects are earlier or later than they are
@@ -20,7 +20,7 @@ FAULTS = (
 )  # fmt: skip
 
 
-class _Channel:
+class SimulatedChannel:
     """One consumer on its own channel; `gen` counts its incarnations."""
 
     def __init__(self, n: int) -> None:
@@ -35,10 +35,11 @@ class _Channel:
 
     @property
     def ctag(self) -> str:
+        """The consumer tag of this incarnation."""
         return f"c{self.n}.{self.gen}"
 
 
-class Broker:
+class SimulatedBroker:
     """Iterate over `run`. Roughly five events a message."""
 
     def __init__(
@@ -58,7 +59,7 @@ class Broker:
         self._random = random.Random(seed)
         self._messages = messages
         self._publishers = publishers
-        self._channels = [_Channel(n) for n in range(consumers)]
+        self._channels = [SimulatedChannel(n) for n in range(consumers)]
         self._prefetch = prefetch
         self._closes = closes
         self._q = q
@@ -77,7 +78,7 @@ class Broker:
         self._t += self._random.randrange(1_000, 90_000)
         return Event(i=self._i, t=self._t, ev=ev, ph=ph, lvl="api", clk="made", **fields)
 
-    def _on(self, c: _Channel, ev: str, ph: str = "", **fields: Any) -> Event:
+    def _on(self, c: SimulatedChannel, ev: str, ph: str = "", **fields: Any) -> Event:
         return self._event(ev, ph, conn=f"k{c.n}", ch=1, **fields)
 
     def _faulty(self, fault: str, one_in: int = 20) -> bool:
@@ -116,7 +117,7 @@ class Broker:
         on_wires = any(c.held or c.to_client or c.to_broker for c in self._channels)
         return bool(self._ready or self._late or on_wires)
 
-    def _consume(self, c: _Channel, what: float) -> Iterator[Event]:
+    def _consume(self, c: SimulatedChannel, what: float) -> Iterator[Event]:
         if not c.open:
             c.open, c.tag = True, 0
             c.gen += 1
@@ -139,7 +140,7 @@ class Broker:
         elif self._closes:
             yield from self._close(c)
 
-    def _settle(self, c: _Channel) -> Event:
+    def _settle(self, c: SimulatedChannel) -> Event:
         choose = self._random
         tag = choose.choice(list(c.here))
         ev = choose.choices(("ack", "nack", "reject"), (0.8, 0.15, 0.05))[0]
@@ -150,7 +151,7 @@ class Broker:
         c.to_broker.append((ev, tag, multiple, bool(requeue)))
         return self._on(c, ev, "invoke", dtag=tag, multiple=multiple, requeue=requeue)
 
-    def _dispatch(self, c: _Channel) -> None:
+    def _dispatch(self, c: SimulatedChannel) -> None:
         """The broker hands out its first message, if the consumer has credit."""
         self._dispatched += 1
         while self._late and self._late[0][0] <= self._dispatched:
@@ -176,7 +177,7 @@ class Broker:
         c.to_client.append((c.tag, m, m in self._seen and self._fault != "unmarked"))
         self._seen.add(m)
 
-    def _obey(self, c: _Channel) -> None:
+    def _obey(self, c: SimulatedChannel) -> None:
         """The broker takes the channel's next command off the wire."""
         if not c.to_broker:
             return
@@ -197,7 +198,7 @@ class Broker:
         else:
             insort(self._ready, (position, m))
 
-    def _close(self, c: _Channel) -> Iterator[Event]:
+    def _close(self, c: SimulatedChannel) -> Iterator[Event]:
         """A channel closes: what was on the wire to the broker arrives first, what it held goes back."""
         yield self._on(c, "ch_close", "invoke")
         while c.to_broker:

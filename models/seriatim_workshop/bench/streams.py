@@ -14,7 +14,7 @@ import msgspec
 
 from seriatim_workshop.bench import histories
 from seriatim_workshop.bench.explorers import run
-from seriatim_workshop.bench.measure import Measured, Row, peak_memory
+from seriatim_workshop.bench.measure import BenchRow, Measured, peak_memory
 
 PART = "stream"
 MODULE = "seriatim_workshop.bench.streams"
@@ -27,14 +27,16 @@ PATIENCE = 180.0
 
 NOTES = [
     f"{FILES} histories of {2 * OPERATIONS:,} events, in each of which two values come out in each other's place.",
-    "latency: one file a second is put into the folder; from then until its conviction is told, median of the files.",
+    "latency: one file a second is put into the folder; from then until its violation is reported (median).",
     "backlog: all files are there when the stream begins; from its first batch to its last. The session is warm.",
 ]
 
-Tell = Callable[[str], None]
+Report = Callable[[str], None]
 
 
 class Timing(msgspec.Struct):
+    """One round: seconds until a verdict, seconds for the backlog, and peak memory in bytes."""
+
     latency: float
     backlog: float
     memory: int
@@ -74,12 +76,12 @@ def timed() -> Timing:
         backlog = time.perf_counter() - begun
 
         came: dict[str, float] = {}
-        told: dict[str, float] = {}
+        reported: dict[str, float] = {}
 
         def note(progress: Progress) -> None:
             now = time.perf_counter()
-            for conviction in progress.violated:
-                told.setdefault(conviction.split()[0], now)
+            for violation in progress.violated:
+                reported.setdefault(violation.split()[0], now)
 
         def drop() -> None:
             for file in files:
@@ -91,20 +93,20 @@ def timed() -> Timing:
         thread = threading.Thread(target=drop, daemon=True)
         thread.start()
         until = time.perf_counter() + PATIENCE
-        stream.run(stopping=lambda: len(told) == FILES or time.perf_counter() > until)
+        stream.run(stopping=lambda: len(reported) == FILES or time.perf_counter() > until)
         thread.join()
-    if missing := set(came) - set(told):
+    if missing := set(came) - set(reported):
         raise AssertionError(f"no verdict in {PATIENCE:.0f} s on {', '.join(sorted(missing))}")
-    return Timing(median(told[r] - came[r] for r in came), backlog, peak_memory())
+    return Timing(median(reported[r] - came[r] for r in came), backlog, peak_memory())
 
 
-def measure(rounds: int, seconds: float, tell: Tell, largest: int) -> Measured:
+def measure(rounds: int, seconds: float, report: Report, largest: int) -> Measured:
     """Each round in a process of its own. Neither `seconds` nor `largest` is used."""
     events = 2 * OPERATIONS * FILES
-    latency = Row(task="latency", who=US, verdict="ok")
-    backlog = Row(task=f"backlog of {events:,} events", who=US, verdict="ok", unit="events")
+    latency = BenchRow(task="latency", who=US, verdict="ok")
+    backlog = BenchRow(task=f"backlog of {events:,} events", who=US, verdict="ok", unit="events")
     for n in range(rounds):
-        tell(f"round {n + 1} of {rounds}")
+        report(f"round {n + 1} of {rounds}")
         timing = msgspec.json.decode(
             run([sys.executable, "-m", MODULE], seconds=600).splitlines()[-1], type=Timing
         )

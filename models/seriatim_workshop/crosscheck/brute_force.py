@@ -1,6 +1,6 @@
-"""All interleavings, one by one: the judge of the explorer.
+"""All interleavings, one by one, to compare the explorer with.
 
-Nothing is reduced here, nothing is clever, and nothing is shared with `dpor` but the running of one execution.
+Nothing is reduced here, and nothing is shared with `dpor` but the running of one execution.
 """
 
 from __future__ import annotations
@@ -16,16 +16,16 @@ from seriatim_models.explorer.trace.termination import classify
 def interleavings(
     fresh: Callable[[], Execution], max_steps: int = 1000
 ) -> Iterator[tuple[Execution, FoataLevels]]:
-    """Every maximal execution, in lexicographic order of choices. `end` of each says how it ended."""
+    """Every maximal execution, in lexicographic order of choices. `end` of each is how it ended."""
     path: list[list[tuple[int, int]]] = []
-    """At each depth the choices (thread, way) that are still to be made; the last of them is being made."""
+    """At each depth the choices (thread, alternative) that are still to be made; the last of them is being made."""
     while True:
         ex = fresh()
         levels = FoataLevels(ex)
         depth = 0
         while True:
-            able = ex.enabled()
-            if not able:
+            enabled = ex.enabled()
+            if not enabled:
                 ex.finish(classify(ex))
                 break
             if depth >= max_steps:
@@ -34,15 +34,17 @@ def interleavings(
             if depth == len(path):
                 path.append(
                     [
-                        (t.number, way)
-                        for t in reversed(able)
-                        for way in reversed(range(t.op.alternatives() if t.op is not None else 0))
+                        (t.number, alternative)
+                        for t in reversed(enabled)
+                        for alternative in reversed(
+                            range(t.op.alternatives() if t.op is not None else 0)
+                        )
                     ]
                 )
-            number, way = path[depth][-1]
+            number, alternative = path[depth][-1]
             thread = ex.order[number]
-            levels.before(thread, way)
-            ex.step(thread, way)
+            levels.before(thread, alternative)
+            ex.step(thread, alternative)
             depth += 1
         yield ex, levels
         ex.close()
@@ -61,9 +63,11 @@ def guesses(fresh: Callable[[], Execution], walks: int, seed: int = 0) -> Iterat
     for _ in range(walks):
         ex = fresh()
         weight = 1.0
-        while able := ex.enabled():
+        while enabled := ex.enabled():
             choices = [
-                (t, w) for t in able for w in range(t.op.alternatives() if t.op is not None else 0)
+                (t, w)
+                for t in enabled
+                for w in range(t.op.alternatives() if t.op is not None else 0)
             ]
             weight *= len(choices)
             ex.step(*chance.choice(choices))

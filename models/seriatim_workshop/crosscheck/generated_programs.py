@@ -35,8 +35,15 @@ FLAVOURS: dict[str, tuple[str, ...]] = {
 }  # fmt: skip
 
 
+NESTED = ("if", "ifelse", "with", "try", "spawn", "choose_if", "if_late")
+"""Instructions with a body."""
+
+ON_A_LOCK = ("acquire", "release", "with_wait", "with_wait_timed", "with_notify_all")
+"""Instructions of a lock alone."""
+
+
 @dataclass(frozen=True)
-class Generated:
+class GeneratedProgram:
     """A program as data, and the setting it is meant for."""
 
     number: int
@@ -49,20 +56,21 @@ class Generated:
 
     @property
     def real_time(self) -> bool:
+        """Whether the order of calls counts in this program."""
         return self.flavour in ("calls", "all")
 
     def __call__(self, world: World) -> None:
-        Runner(self, world)
+        ProgramInterpreter(self, world)
 
     def __str__(self) -> str:
         head = f"program {self.number} ({self.flavour}, {self.timeouts} time-outs, {self.spurious} spurious)"
         return "\n".join([head, *(f"  t{k}: {list(t)}" for k, t in enumerate(self.threads))])
 
 
-class Runner:
+class ProgramInterpreter:
     """Interprets a generated program in a world. Its observations are the outcome."""
 
-    def __init__(self, program: Generated, world: World) -> None:
+    def __init__(self, program: GeneratedProgram, world: World) -> None:
         self.world = world
         self.cells = [world.cell(0, name=f"x{k}") for k in range(program.cells)]
         self.locks = [world.lock(name=f"m{k}") for k in range(2)]
@@ -93,9 +101,9 @@ class Runner:
     def _run(self, name: str, seen: list[object], body: tuple[Instruction, ...]) -> None:
         for instruction in body:
             what, *args = instruction
-            said = getattr(self, "do_" + what)(name, seen, *args)
-            if said is not None:
-                seen.append(said)
+            observed = getattr(self, "do_" + what)(name, seen, *args)
+            if observed is not None:
+                seen.append(observed)
 
     def do_get(self, name: str, seen: list[object], x: int) -> object:
         return self.cells[x].get()
@@ -197,8 +205,10 @@ class Runner:
     def do_choose(self, name: str, seen: list[object], n: int) -> object:
         return self.world.choose(n)
 
-    def do_choose_if(self, name: str, seen: list[object], n: int, way: int, body: Any) -> None:
-        if self.world.choose(n) == way:
+    def do_choose_if(
+        self, name: str, seen: list[object], n: int, alternative: int, body: Any
+    ) -> None:
+        if self.world.choose(n) == alternative:
             self._run(name, seen, body)
 
     def do_now(self, name: str, seen: list[object]) -> object:
@@ -224,7 +234,7 @@ class Runner:
         return ok
 
 
-def generate(number: int) -> Generated:
+def generate(number: int) -> GeneratedProgram:
     """The program with this number."""
     r = random.Random(number)
     flavour = list(FLAVOURS)[number % len(FLAVOURS)]
@@ -234,44 +244,35 @@ def generate(number: int) -> Generated:
 
     def instruction(depth: int) -> Instruction:
         what = r.choice(FLAVOURS[flavour])
+        # Drawn in any case, so that a program does not change where an instruction takes fewer numbers.
         x, v, e = r.randrange(cells), r.randrange(3), r.randrange(2)
         m = r.randrange(2) if r.random() < 0.3 else 0
-        if depth > 1 and what in ("if", "ifelse", "with", "try", "spawn", "choose_if", "if_late"):
+        if depth > 1 and what in NESTED:
             what = "get" if r.random() < 0.5 else "set"
-        if what == "get" or what == "call":
-            return (what, x)
-        if what in ("set", "swap", "add", "fadd"):
-            return (what, x, v)
-        if what in ("cas", "call_cas"):
-            return (what, x, e, v)
-        if what == "if":
-            return (what, x, e, body(depth + 1, 2))
-        if what == "ifelse":
-            return (what, x, e, body(depth + 1, 1), body(depth + 1, 1))
-        if what in ("with", "try"):
-            return (what, m, body(depth + 1, 2))
-        if what in ("acquire", "release", "with_wait", "with_wait_timed", "with_notify_all"):
-            return (what, m)
-        if what in ("with_wait_if", "set_notify"):
-            return (what, m, x, e)
-        if what == "with_notify":
-            return (what, m, r.choice((1, 1, 2)))
-        if what == "restore":
-            return (what, r.choice((1, 1, 2)))
-        if what == "join":
-            return (what, r.randrange(threads))
-        if what == "spawn":
-            return (what, body(depth + 1, 2), r.random() < 0.5)
-        if what == "choose":
-            return (what, r.choice((2, 2, 3)))
-        if what == "choose_if":
-            n = r.choice((2, 2, 3))
-            return (what, n, r.randrange(n), body(depth + 1, 2))
-        if what == "advance":
-            return (what, 1 + v)
-        if what == "if_late":
-            return (what, 1 + v, body(depth + 1, 2))
-        return (what,)
+        # What stands behind the name; drawn in this order.
+        arguments: dict[str, Callable[[], tuple[Any, ...]]] = {
+            **dict.fromkeys(("get", "call"), lambda: (x,)),
+            **dict.fromkeys(("set", "swap", "add", "fadd"), lambda: (x, v)),
+            **dict.fromkeys(("cas", "call_cas"), lambda: (x, e, v)),
+            "if": lambda: (x, e, body(depth + 1, 2)),
+            "ifelse": lambda: (x, e, body(depth + 1, 1), body(depth + 1, 1)),
+            **dict.fromkeys(("with", "try"), lambda: (m, body(depth + 1, 2))),
+            **dict.fromkeys(ON_A_LOCK, lambda: (m,)),
+            **dict.fromkeys(("with_wait_if", "set_notify"), lambda: (m, x, e)),
+            "with_notify": lambda: (m, r.choice((1, 1, 2))),
+            "restore": lambda: (r.choice((1, 1, 2)),),
+            "join": lambda: (r.randrange(threads),),
+            "spawn": lambda: (body(depth + 1, 2), r.random() < 0.5),
+            "choose": lambda: (r.choice((2, 2, 3)),),
+            "choose_if": lambda: (
+                n := r.choice((2, 2, 3)),
+                r.randrange(n),
+                body(depth + 1, 2),
+            ),
+            "advance": lambda: (1 + v,),
+            "if_late": lambda: (1 + v, body(depth + 1, 2)),
+        }
+        return (what, *arguments.get(what, tuple)())
 
     def body(depth: int, most: int) -> tuple[Instruction, ...]:
         return tuple(instruction(depth) for _ in range(r.randint(1, most)))
@@ -280,7 +281,7 @@ def generate(number: int) -> Generated:
         room = max(room - 1, 1)
     if flavour == "calls":
         room = 2 if threads == 2 else 1
-    return Generated(
+    return GeneratedProgram(
         number,
         flavour,
         tuple(body(0, room) for _ in range(threads)),

@@ -1,13 +1,13 @@
 """The explorer against brute force, over generated programs.
 
 For each program: the set of Foata normal forms that optimal DPOR visits equals the set over *all* interleavings;
-each is visited once and nothing is visited in vain; and all interleavings with one normal form end in the same
+each is visited once and no execution is sleep-set blocked; and all interleavings with one normal form end in the same
 state with the same results (which is what independence means).
 
     python -m seriatim_workshop.crosscheck.run --programs 20000 --resume FILE
 
 So many programs must agree; those with too many interleavings are left out, counted, and replaced by others.
-The file remembers which explorer agreed: after a change of its source the comparison begins anew.
+The file remembers which version of the explorer agreed: after a change of its source the comparison begins anew.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from seriatim_models.explorer.model import execution, operations, world
+from seriatim_models.explorer.model import program as tested
 from seriatim_models.explorer.model.program import Limits, Program, Setting
 from seriatim_models.explorer.search import dpor, runner
 from seriatim_models.explorer.search.dpor import Dpor
@@ -30,22 +31,22 @@ from seriatim_models.explorer.search.runner import Runner
 from seriatim_models.explorer.trace import foata, termination
 from seriatim_workshop.crosscheck import brute_force, generated_programs
 from seriatim_workshop.crosscheck.brute_force import guesses, interleavings
-from seriatim_workshop.crosscheck.generated_programs import Generated, generate
+from seriatim_workshop.crosscheck.generated_programs import GeneratedProgram, generate
 
 BRUTE_MAX = 1500
-"""Programs with more interleavings are left out, and counted: they take too long, not too much thought."""
+"""Programs with more interleavings are left out, and counted: they take too long."""
 
 WALKS = 20
 """Random walks to guess whether a program is one of these."""
 
-JUDGED = (
-    brute_force, generated_programs, dpor, runner, execution, operations, world, foata, termination,
+SOURCES = (
+    brute_force, generated_programs, dpor, runner, execution, operations, world, tested, foata, termination,
 )  # fmt: skip
-"""Modules on which the finding depends."""
+"""Modules on which the result depends."""
 
 
 @dataclass(frozen=True)
-class Comparison:
+class CrosscheckResult:
     """One program under both."""
 
     interleavings: int
@@ -64,13 +65,13 @@ def compare(
     timeouts: int = 1,
     spurious: int = 0,
     most: int = BRUTE_MAX,
-) -> Comparison:
+) -> CrosscheckResult:
     """Explore `program` both ways."""
     setting = Setting(real_time, timeouts, spurious, stuck_ok=True)
     runner = Runner(program, setting, Limits(keep_going=True))
     guess = sum(guesses(runner.fresh, WALKS)) / WALKS
     if guess > 1.5 * most:
-        return Comparison(0, 0, too_large=True)
+        return CrosscheckResult(0, 0, too_large=True)
     outcomes: dict[bytes, tuple[str, tuple[str, ...]]] = {}
     count = 0
     ends: set[str] = set()
@@ -78,7 +79,7 @@ def compare(
         count += 1
         if count > most:
             ex.close()
-            return Comparison(count, 0, too_large=True)
+            return CrosscheckResult(count, 0, too_large=True)
         for check in ex.world.checks:
             check()
         ends.add(ex.end)
@@ -87,7 +88,7 @@ def compare(
         if outcomes.setdefault(name, outcome) != outcome:
             wrong = f"one trace, two outcomes: {outcomes[name]} and {outcome}"
             ex.close()
-            return Comparison(count, len(outcomes), wrong)
+            return CrosscheckResult(count, len(outcomes), wrong)
     other = Runner(program, setting, Limits(keep_going=True))
     Dpor(real_time=real_time).search(other)
     seen = other.seen.kept if other.seen is not None else set()
@@ -104,10 +105,10 @@ def compare(
         result for _, results in outcomes.values() for result in results
     ):
         wrong = "the outcomes differ"
-    return Comparison(count, len(outcomes), wrong, kinds=frozenset(ends))
+    return CrosscheckResult(count, len(outcomes), wrong, kinds=frozenset(ends))
 
 
-def compare_generated(program: Generated, most: int = BRUTE_MAX) -> Comparison:
+def compare_generated(program: GeneratedProgram, most: int = BRUTE_MAX) -> CrosscheckResult:
     """`compare` with the setting that the program is meant for."""
     return compare(
         program,
@@ -118,16 +119,16 @@ def compare_generated(program: Generated, most: int = BRUTE_MAX) -> Comparison:
     )
 
 
-def judged() -> str:
-    """A hash of the source on which the finding depends."""
+def source_hash() -> str:
+    """A hash of the source on which the result depends."""
     digest = hashlib.blake2b(digest_size=8)
-    for file in (__file__, *(inspect.getfile(module) for module in JUDGED)):
+    for file in (__file__, *(inspect.getfile(module) for module in SOURCES)):
         digest.update(Path(file).read_bytes())
     return digest.hexdigest()
 
 
 @dataclass
-class Tally:
+class CrosscheckProgress:
     """How far the comparison got."""
 
     at: int
@@ -139,7 +140,8 @@ class Tally:
     ends: Counter[str] = field(default_factory=Counter)
     """In how many programs each end was seen."""
 
-    def add(self, found: Comparison) -> None:
+    def add(self, found: CrosscheckResult) -> None:
+        """Count one program."""
         self.at += 1
         if found.too_large:
             self.large += 1
@@ -150,23 +152,25 @@ class Tally:
         self.ends.update(found.kinds)
 
     def save(self, path: Path) -> None:
+        """Write the file, whole or not at all."""
         draft = path.with_suffix(".draft")
-        draft.write_text(json.dumps({**vars(self), "source": judged()}))
+        draft.write_text(json.dumps({**vars(self), "source": source_hash()}))
         draft.replace(path)
 
     @classmethod
-    def load(cls, path: Path, first: int) -> Tally:
-        """What a file remembers, if it is of this explorer."""
+    def load(cls, path: Path, first: int) -> CrosscheckProgress:
+        """The progress that a file holds, if it is of this version of the explorer."""
         if not path.exists():
             return cls(first)
-        said = json.loads(path.read_text())
-        if said.pop("source", None) != judged():
+        data = json.loads(path.read_text())
+        if data.pop("source", None) != source_hash():
             print(f"{path} is of another explorer: beginning anew", file=sys.stderr)
             return cls(first)
-        return cls(**{**said, "ends": Counter(said["ends"])})
+        return cls(**{**data, "ends": Counter(data["ends"])})
 
 
 def main(argv: list[str] | None = None) -> int:
+    """Compare generated programs until enough agree; 1 if one does not."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
     parser.add_argument(
         "--programs",
@@ -185,10 +189,10 @@ def main(argv: list[str] | None = None) -> int:
     parser.add_argument("--resume", type=Path, help="file that remembers how far it got")
     parser.add_argument("--seconds", type=float, help="stop after so long")
     options = parser.parse_args(argv)
-    begun = told = time.monotonic()
-    tally = Tally(options.first)
+    begun = reported = time.monotonic()
+    tally = CrosscheckProgress(options.first)
     if options.resume is not None:
-        tally = Tally.load(options.resume, options.first)
+        tally = CrosscheckProgress.load(options.resume, options.first)
     out_of_time = False
     while tally.agreed < options.programs and not out_of_time:
         program = generate(tally.at)
@@ -199,8 +203,8 @@ def main(argv: list[str] | None = None) -> int:
         tally.add(found)
         now = time.monotonic()
         out_of_time = options.seconds is not None and now - begun > options.seconds
-        if now - told > 2 or tally.agreed == options.programs or out_of_time:
-            told = now
+        if now - reported > 2 or tally.agreed == options.programs or out_of_time:
+            reported = now
             if options.resume is not None:
                 tally.save(options.resume)
             print(

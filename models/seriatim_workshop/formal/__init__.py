@@ -1,11 +1,11 @@
 """Other witnesses: Spin, which knows nothing of our Python, and z3, which knows no bound on threads.
 
-Spin: `manifest` says what is run and what must come out, `tools` finds or installs Spin,
+Spin: `manifest` declares what is run and the verdicts expected, `tools` finds or installs Spin,
 `pan` compiles and runs one model, `trail` makes a counterexample readable, `spin` runs all of it.
 The same in Python: `pairs` are the programs that exist twice, `outcomes` compares what they end in.
 z3: `theory` is how a system is written down, `induction` proves it, `cti` makes a refutation readable.
 The same in Python: `concrete` evaluates a system on concrete states,
-`recorder` takes down every operation of the reference, `followers` say which step each of them is,
+`recorder` takes down every operation of the reference, `followers` map each of them to a step,
 `traces` holds executions against the systems.
 """
 

@@ -14,7 +14,7 @@ from operator import ge, gt, le, lt, sub
 
 import z3
 
-from seriatim_workshop.formal.theory import Action, System, Term, load
+from seriatim_workshop.formal.theory import Action, Term, TransitionSystem, load
 
 Value = str | int | bool
 Bound = tuple[Value, ...]
@@ -33,7 +33,7 @@ class NotThat(Exception):
 class Concrete:
     """A state with named members."""
 
-    system: System
+    system: TransitionSystem
     members: dict[str, list[str]]
     """By sort. Members may be added at any time."""
     tables: dict[str, dict[Bound, Value]] = field(default_factory=dict)
@@ -110,7 +110,7 @@ def _invariant(system: str, name: str) -> Evaluate:
     return compiled(load(system).invariants[name].closed(load(system).state()), {})
 
 
-def _compile_action(system: System, action: Action) -> Step:
+def _compile_action(system: TransitionSystem, action: Action) -> Step:
     symbols = action.symbols()
     names = dict(zip((s.decl().name() for s in symbols), action.parameters, strict=True))
     before = system.state()
@@ -131,7 +131,7 @@ def _compile_action(system: System, action: Action) -> Step:
     )
 
 
-def _said(term: Term, system: System, names: dict[str, str]) -> str:
+def _said(term: Term, system: TransitionSystem, names: dict[str, str]) -> str:
     """A conjunct in one line, with the names that its author gave."""
     text = " ".join(str(term).split()).replace(f"{system.name}.", "")
     for symbol, name in names.items():

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import z3
 
-from seriatim_workshop.formal.theory import Action, System, Term
+from seriatim_workshop.formal.theory import Action, Term, TransitionSystem
 
 SIZES = (1, 2, 3)
 """What needs more than three of a kind would not be found, and would be called open."""
@@ -25,7 +25,7 @@ NUMBERS = range(4)
 class Small:
     """A satisfiable set of facts over few members."""
 
-    system: System
+    system: TransitionSystem
     solver: Term
     members: dict[str, list[Term]]
     """By sort."""
@@ -39,8 +39,8 @@ class Small:
         names = self._names(model)
 
         def value(term: Term) -> str:
-            said = str(model.eval(_term(term), model_completion=True))
-            return names.get(said, said)
+            shown = str(model.eval(_term(term), model_completion=True))
+            return names.get(shown, shown)
 
         state = self.system.state()
         action, symbols = self.action, []
@@ -48,10 +48,10 @@ class Small:
         if action is not None:
             symbols = action.symbols()
             after = action.build(state, *symbols)[1]
-            said = ", ".join(
+            shown = ", ".join(
                 f"{n} = {value(s)}" for n, s in zip(action.parameters, symbols, strict=True)
             )
-            head, titles = f"{action.name}({said})\n", ("", "before", "after")
+            head, titles = f"{action.name}({shown})\n", ("", "before", "after")
         lines = [titles]
         for name, arguments in self._places():
             fact = getattr(state, name)(*arguments)
@@ -65,7 +65,7 @@ class Small:
         )
 
     def closed(self) -> list[Term]:
-        """There is nobody but the members: every function stays among them, and so do the constants."""
+        """There are no others than the members: every function stays among them, and so do the constants."""
         state = self.system.state()
         facts = [getattr(state, name)(*arguments) for name, arguments in self._places()]
         facts += [c for c in _constants(self.solver.assertions()) if c not in self._everybody()]
@@ -130,7 +130,7 @@ class Small:
         }
 
 
-def smallest(system: System, facts: list[Term], action: Action | None) -> Small | None:
+def smallest(system: TransitionSystem, facts: list[Term], action: Action | None) -> Small | None:
     """As few members as there can be; None if nothing was found."""
     sizes = sorted(itertools.product(SIZES, repeat=len(system.sorts)), key=sum)
     for counts in sizes:
@@ -150,7 +150,7 @@ def smallest(system: System, facts: list[Term], action: Action | None) -> Small 
 
 
 def ground(fact: Term, members: dict[str, list[Term]]) -> Term:
-    """The same without quantifiers, said of each member: what is left is easy to decide."""
+    """The same without quantifiers, instantiated for each member: what is left is easy to decide."""
     if z3.is_quantifier(fact):
         kinds = [fact.var_sort(i) for i in range(fact.num_vars())]
         parts = [
@@ -175,7 +175,7 @@ def constructors(sort: Term) -> list[Term]:
 
 
 def _constants(facts: Iterable[Term]) -> set[Term]:
-    """The constants that the facts speak of."""
+    """The constants that occur in the facts."""
     found, todo, seen = set(), list(facts), set()
     while todo:
         term = todo.pop()

@@ -2,7 +2,7 @@
 
 python -m seriatim_workshop.formal.induction                   # all; exit 1 if anything is not as it must be
 python -m seriatim_workshop.formal.induction entries release # obligations whose names begin with, or hold, these words
-python -m seriatim_workshop.formal.induction --show            # and each twin's counterexample to induction
+python -m seriatim_workshop.formal.induction --show            # and the counterexample to induction
 
 An invariant is *inductive* if it holds in the beginning and no action leads out of it.
 Kinds of obligation, each decided by one or a few questions to the solver:
@@ -12,8 +12,8 @@ consecution  from any state in which all invariants hold, the action leads to on
              and the step is one that the claims about steps allow
 safety       what is promised follows from the invariants
 possible     the invariants are not empty: such a state satisfies them, and there is an initial one
-enabled      the action can be taken in a state in which they hold; so its consecution says something
-twin         a broken action in the place of a right one leads out: the check can fail
+enabled      the action can be taken in a state in which they hold; so its consecution is not vacuous
+broken       a broken action in the place of a right one leads out: the check can fail
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from rich.console import Console
 from rich.table import Table
 
 from seriatim_workshop.formal import cti, theory
-from seriatim_workshop.formal.theory import Action, Claim, System, Term
+from seriatim_workshop.formal.theory import Action, Claim, Term, TransitionSystem
 
 SECONDS_MAX = 120
 """For one question to the solver. The slowest takes one or two, but the machine may be busy."""
@@ -41,7 +41,7 @@ MUST = {
     "safety": "proved",
     "possible": "found",
     "enabled": "found",
-    "twin": "refuted",
+    "broken": "refuted",
 }
 
 
@@ -58,16 +58,17 @@ class Obligation:
     name: str
     about: str
     """The property that it is about; '' if it is about all."""
-    says: str
+    description: str
     decide: Callable[[], Decided]
 
     @property
     def id(self) -> str:
+        """System, kind and name."""
         return f"{self.system}/{self.kind}/{self.name}"
 
 
 @dataclass(frozen=True)
-class Outcome:
+class ProofOutcome:
     """What came of an obligation."""
 
     obligation: Obligation
@@ -80,6 +81,7 @@ class Outcome:
 
     @property
     def wrong(self) -> bool:
+        """Whether the verdict is not the one that its kind must have."""
         return self.verdict != MUST[self.obligation.kind]
 
 
@@ -94,33 +96,35 @@ def impossible(*facts: Term) -> str:
     return {"unsat": "proved", "sat": "refuted"}.get(str(solver.check()), "open")
 
 
-def invariants(system: System) -> list[Term]:
+def invariants(system: TransitionSystem) -> list[Term]:
     """All of them, in the present state."""
     state = system.state()
     return [claim.closed(state) for claim in system.invariants.values()]
 
 
-def initiation(system: System, claim: Claim) -> Decided:
+def initiation(system: TransitionSystem, claim: Claim) -> Decided:
+    """Whether the claim holds in every initial state."""
     state = system.state()
     facts = [system.start(state), claim.broken(state)]
     return refute(system, impossible(*facts), facts, None)
 
 
-def safety(system: System, claim: Claim) -> Decided:
+def safety(system: TransitionSystem, claim: Claim) -> Decided:
+    """Whether the claim follows from the invariants."""
     facts = [*invariants(system), claim.broken(system.state())]
     return refute(system, impossible(*facts), facts, None)
 
 
-def consecution(system: System, action: Action) -> Decided:
-    """All claims, one by one; what is said is the first that is not preserved, or not shown to be."""
+def consecution(system: TransitionSystem, action: Action) -> Decided:
+    """All claims, one by one; what is reported is the first that is not preserved, or not proved so."""
     for claim in (*system.invariants.values(), *system.steps.values()):
         verdict, case = preserves(system, action, claim)
         if verdict != "proved":
-            return verdict, f"{claim.name}: {claim.says}\n{case}"
+            return verdict, f"{claim.name}: {claim.description}\n{case}"
     return "proved", ""
 
 
-def preserves(system: System, action: Action, claim: Claim) -> Decided:
+def preserves(system: TransitionSystem, action: Action, claim: Claim) -> Decided:
     """Whether the action never breaks the claim."""
     state = system.state()
     guard, after = action.build(state, *action.symbols())
@@ -129,7 +133,9 @@ def preserves(system: System, action: Action, claim: Claim) -> Decided:
     return refute(system, impossible(*facts), facts, action)
 
 
-def refute(system: System, verdict: str, facts: list[Term], action: Action | None) -> Decided:
+def refute(
+    system: TransitionSystem, verdict: str, facts: list[Term], action: Action | None
+) -> Decided:
     """If it is not proved, the smallest state that shows it."""
     if verdict == "proved":
         return verdict, ""
@@ -139,63 +145,67 @@ def refute(system: System, verdict: str, facts: list[Term], action: Action | Non
     return "refuted", small
 
 
-def exists(system: System, facts: list[Term], action: Action | None) -> Decided:
+def exists(system: TransitionSystem, facts: list[Term], action: Action | None) -> Decided:
+    """Whether a state satisfies the invariants and these facts."""
     small = cti.smallest(system, [*invariants(system), *facts], action)
     return ("not found", "") if small is None else ("found", small)
 
 
-def enabled(system: System, action: Action) -> Decided:
+def enabled(system: TransitionSystem, action: Action) -> Decided:
+    """Whether the action can be taken in a state in which the invariants hold."""
     guard, _ = action.build(system.state(), *action.symbols())
     return exists(system, [guard], action)
 
 
-def possible(system: System, claim: Claim) -> Decided:
+def possible(system: TransitionSystem, claim: Claim) -> Decided:
+    """Whether a state that satisfies the invariants makes the claim true."""
     symbols = [z3.Const(name, sort) for name, sort in claim.parameters.items()]
     return exists(system, [claim.body(system.state(), *symbols)], None)
 
 
-def begins(system: System) -> Decided:
+def begins(system: TransitionSystem) -> Decided:
     """There is an initial state; else initiation would say nothing."""
     return exists(system, [system.start(system.state())], None)
 
 
-def refuted(system: System, twin: theory.Twin) -> Decided:
-    """The claim that it must break, and it alone: a twin that breaks another is another twin."""
-    claim = {**system.invariants, **system.steps}[twin.breaks]
-    return preserves(system, twin.action, claim)
+def refuted(system: TransitionSystem, variant: theory.BrokenVariant) -> Decided:
+    """Whether the variant violates the claim that it must break."""
+    claim = {**system.invariants, **system.steps}[variant.breaks]
+    return preserves(system, variant.action, claim)
 
 
 # ---- all of them
 
 
-def obligations(system: System) -> Iterator[Obligation]:
+def obligations(system: TransitionSystem) -> Iterator[Obligation]:
     """Everything that there is to show about a system."""
 
     def make(
-        kind: str, name: str, property: str, says: str, decide: Callable[[], Decided]
+        kind: str, name: str, property: str, description: str, decide: Callable[[], Decided]
     ) -> Obligation:
-        return Obligation(system.name, kind, name, property, " ".join(says.split()), decide)
+        return Obligation(system.name, kind, name, property, " ".join(description.split()), decide)
 
     for c in system.invariants.values():
-        yield make("initiation", c.name, c.property, c.says, partial(initiation, system, c))
+        yield make("initiation", c.name, c.property, c.description, partial(initiation, system, c))
     for a in system.actions.values():
-        yield make("consecution", a.name, "", a.says, partial(consecution, system, a))
+        yield make("consecution", a.name, "", a.description, partial(consecution, system, a))
     for c in system.safety.values():
-        yield make("safety", c.name, c.property, c.says, partial(safety, system, c))
+        yield make("safety", c.name, c.property, c.description, partial(safety, system, c))
     yield make("possible", "start", "", "There is an initial state.", partial(begins, system))
     for c in system.witnesses.values():
-        yield make("possible", c.name, "", c.says, partial(possible, system, c))
+        yield make("possible", c.name, "", c.description, partial(possible, system, c))
     for a in system.actions.values():
-        yield make("enabled", a.name, "", a.says, partial(enabled, system, a))
-    for t in system.twins.values():
-        says = f"{t.action.says} ({t.finding}) It must break: {t.breaks}."
-        yield make("twin", t.action.name, t.property, says, partial(refuted, system, t))
+        yield make("enabled", a.name, "", a.description, partial(enabled, system, a))
+    for t in system.broken_variants.values():
+        description = f"{t.action.description} ({t.finding}) It must break: {t.breaks}."
+        yield make("broken", t.action.name, t.property, description, partial(refuted, system, t))
 
 
-def decide(obligation: Obligation) -> Outcome:
+def decide(obligation: Obligation) -> ProofOutcome:
+    """Ask the solver about one obligation."""
     began = time.process_time()
     verdict, case = obligation.decide()
-    return Outcome(obligation, verdict, time.process_time() - began, case)
+    return ProofOutcome(obligation, verdict, time.process_time() - began, case)
 
 
 def select(names: list[str]) -> list[Obligation]:
@@ -207,24 +217,27 @@ def select(names: list[str]) -> list[Obligation]:
     return [o for o in every if all(name in o.id for name in names)]
 
 
-def table(outcomes: list[Outcome]) -> Table:
+def table(outcomes: list[ProofOutcome]) -> Table:
     """One row an obligation."""
     rows = Table(title="Inductive proofs", title_justify="left", box=None, pad_edge=False)
     for name in ("id", "obligation", "what", "is"):
         rows.add_column(name, overflow="fold")
     rows.add_column("seconds", justify="right")
     for o in outcomes:
-        said = f"[red]{o.verdict}, must be {MUST[o.obligation.kind]}[/]" if o.wrong else o.verdict
-        first = o.obligation.says.split(". ")[0]
-        rows.add_row(o.obligation.about, o.obligation.id, first, said, f"{o.seconds:.2f}")
+        verdict = (
+            f"[red]{o.verdict}, must be {MUST[o.obligation.kind]}[/]" if o.wrong else o.verdict
+        )
+        first = o.obligation.description.split(". ")[0]
+        rows.add_row(o.obligation.about, o.obligation.id, first, verdict, f"{o.seconds:.2f}")
     return rows
 
 
 def main(args: list[str] | None = None) -> int:
+    """Decide the obligations that are named (all); 1 if one is not as it must be."""
     parser = argparse.ArgumentParser(
         prog="python -m seriatim_workshop.formal.induction",
         description="Prove the invariants of spec/induction for any number of threads, entries and consumers. "
-        "Exit code 1: something is not proved, or a broken twin is not refuted.",
+        "Exit code 1: something is not proved, or a broken variant is not refuted.",
     )
     parser.add_argument("names", nargs="*", metavar="WORD", help="parts of an obligation's name")
     parser.add_argument(
@@ -252,7 +265,7 @@ def main(args: list[str] | None = None) -> int:
     console.print(table(outcomes))
     for o in outcomes:
         if o.case and (o.wrong or asked.show):
-            print(f"\n{o.obligation.id}, {o.verdict}: {o.obligation.says}\n{o.case}")
+            print(f"\n{o.obligation.id}, {o.verdict}: {o.obligation.description}\n{o.case}")
     for o in outcomes:
         if o.wrong:
             console.print(
@@ -260,9 +273,9 @@ def main(args: list[str] | None = None) -> int:
             )
     wrong = sum(o.wrong for o in outcomes)
     proved = sum(o.verdict == "proved" for o in outcomes)
-    twins = sum(o.verdict == "refuted" for o in outcomes)
+    variants = sum(o.verdict == "refuted" for o in outcomes)
     console.print(
-        f"{len(outcomes)} obligations: {proved} proved for any number of members, {twins} broken twins refuted, "
+        f"{len(outcomes)} obligations: {proved} proved for any number of members, {variants} broken variants refuted, "
         f"{wrong} not as they must be; {sum(o.seconds for o in outcomes):.1f} s"
     )
     return int(wrong > 0)

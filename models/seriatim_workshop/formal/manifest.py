@@ -11,14 +11,14 @@ from seriatim_workshop.formal import SPEC
 MANIFEST = SPEC / "manifest.json"
 SCHEMA = "seriatim-manifest/1"
 KINDS = {
-    "holds": "the model keeps the promise",
-    "fails": "a broken twin, which must be convicted",
-    "reached": "a probe: what the promise speaks of does happen, so that it is not empty",
+    "holds": "the model satisfies the property",
+    "fails": "a broken variant, which must be refuted",
+    "reached": "a reachability check: the case that the promise is about does happen, so that it is not vacuous",
 }
 
 
 @dataclass(frozen=True)
-class Run:
+class SpinRun:
     """One claim about one model."""
 
     name: str
@@ -40,7 +40,7 @@ class Run:
     seconds: float
     """Roughly, on a slow machine; not compared."""
 
-    def differs(self, other: Run) -> str:
+    def differs(self, other: SpinRun) -> str:
         """In what `other` is not what is pinned here; '' if in nothing."""
         return ", ".join(
             f"{what} {getattr(other, what)}, pinned {getattr(self, what)}"
@@ -50,14 +50,14 @@ class Run:
 
 
 @dataclass(frozen=True)
-class Manifest:
+class SpinManifest:
     """All runs, and the Spin that they were measured with."""
 
     spin: str
-    runs: list[Run]
+    runs: list[SpinRun]
 
 
-def read(path: Path = MANIFEST) -> Manifest:
+def read(path: Path = MANIFEST) -> SpinManifest:
     """What is pinned. Raises ValueError, with file and field, if it is not what it should be."""
     try:
         data = json.loads(path.read_text(encoding="utf-8"))
@@ -66,7 +66,7 @@ def read(path: Path = MANIFEST) -> Manifest:
     if not isinstance(data, dict) or data.get("schema") != SCHEMA:
         raise ValueError(f"{path}: the field schema is not {SCHEMA!r}")
     try:
-        found = Manifest(str(data["spin"]), [Run(**one) for one in data["runs"]])
+        found = SpinManifest(str(data["spin"]), [SpinRun(**one) for one in data["runs"]])
     except (KeyError, TypeError) as error:
         raise ValueError(f"{path}: {error}") from error
     for run in found.runs:
@@ -75,7 +75,7 @@ def read(path: Path = MANIFEST) -> Manifest:
     return found
 
 
-def write(found: Manifest, path: Path = MANIFEST) -> None:
+def write(found: SpinManifest, path: Path = MANIFEST) -> None:
     """Write the runs, their numbers as measured."""
     rounded = [asdict(replace(run, seconds=round(run.seconds, 1))) for run in found.runs]
     text = json.dumps({"schema": SCHEMA, "spin": found.spin, "runs": rounded}, indent=1)

@@ -3,7 +3,7 @@
 python -m seriatim_workshop.formal.outcomes                  # all pairs; exit 1 on any difference
 python -m seriatim_workshop.formal.outcomes immediate-race   # some, by the beginning of a name
 
-Both sides look at every interleaving, and know nothing of each other. A difference is a mistake on one side:
+Both sides cover every interleaving independently. A difference is a mistake on one side:
 then an execution is printed that ends in an outcome which the other side does not have, and one of the other side's.
 """
 
@@ -21,7 +21,7 @@ from rich.table import Table
 
 from seriatim_models.explorer import Dpor, World, explore
 from seriatim_workshop.formal import pan, tools, trail
-from seriatim_workshop.formal.manifest import Run
+from seriatim_workshop.formal.manifest import SpinRun
 from seriatim_workshop.formal.pairs import PAIRS, Pair
 
 
@@ -41,14 +41,17 @@ class Compared:
 
     @property
     def only_spin(self) -> list[str]:
+        """Outcomes that only Spin finds."""
         return sorted(self.spin.keys() - self.python)
 
     @property
     def only_python(self) -> list[str]:
+        """Outcomes that only the explorer finds."""
         return sorted(self.python - self.spin.keys())
 
     @property
     def agree(self) -> bool:
+        """Whether both sets are the same, and not empty."""
         return bool(self.spin) and self.spin.keys() == self.python
 
 
@@ -79,7 +82,9 @@ def python_execution(pair: Pair, outcome: str) -> str:
 def spin_execution(pair: Pair, outcome: str, code: int, folder: Path) -> str:
     """A shortest execution of the model that ends so."""
     source, account = pan.reach(pair.file, pair.flags, folder, code)
-    run = Run(pair.file, pair.file, pair.flags, None, "outcome", "fails", outcome, False, 0, 0, 0)
+    run = SpinRun(
+        pair.file, pair.file, pair.flags, None, "outcome", "fails", outcome, False, 0, 0, 0
+    )
     case = trail.readable(run, source, account)
     return f"in Promela, {case}".split("\n\nreplay:")[0]
 
@@ -87,18 +92,18 @@ def spin_execution(pair: Pair, outcome: str, code: int, folder: Path) -> str:
 def explain(found: Compared, folder: Path) -> str:
     """The difference, with one execution of each side."""
     pair = found.pair
-    odd, other = (
+    wrong, other = (
         (found.only_spin[0], next(iter(sorted(found.python)), ""))
         if found.only_spin
         else (next(iter(found.spin), ""), found.only_python[0])
     )
     lines = [
-        f"{pair.name} and {pair.file} {' '.join(pair.flags)} differ in {pair.says}.",
+        f"{pair.name} and {pair.file} {' '.join(pair.flags)} differ in {pair.description}.",
         *(f"  only Spin finds: {o}" for o in found.only_spin),
         *(f"  only the explorer finds: {o}" for o in found.only_python),
     ]
-    if odd:
-        lines += ["", spin_execution(pair, odd, found.spin[odd], folder)]
+    if wrong:
+        lines += ["", spin_execution(pair, wrong, found.spin[wrong], folder)]
     if other:
         lines += ["", python_execution(pair, other)]
     return "\n".join(lines)
@@ -111,14 +116,15 @@ def table(compared: list[Compared]) -> Table:
         rows.add_column(name, overflow="fold")
     rows.add_column("seconds", justify="right")
     for c in compared:
-        said = "; ".join(sorted(c.python & c.spin.keys())) or "nothing"
+        outcomes = "; ".join(sorted(c.python & c.spin.keys())) or "nothing"
         mark = "" if c.agree else "[red]DIFFER[/] "
         model = " ".join([c.pair.file, *(f.removeprefix("-D") for f in c.pair.flags)])
-        rows.add_row(c.pair.name, model, c.pair.says, mark + said, f"{c.seconds:.1f}")
+        rows.add_row(c.pair.name, model, c.pair.description, mark + outcomes, f"{c.seconds:.1f}")
     return rows
 
 
 def main(args: list[str] | None = None) -> int:
+    """Compare the pairs that are named (all); 1 if one differs."""
     parser = argparse.ArgumentParser(
         prog="python -m seriatim_workshop.formal.outcomes",
         description="Compare the sets of final outcomes of each small program that exists in Promela and in Python. "

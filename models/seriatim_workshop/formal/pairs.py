@@ -28,7 +28,7 @@ class Pair:
     program: str
     file: str
     flags: list[str]
-    says: str
+    description: str
     """What an outcome is."""
     words: Callable[[int], str]
     """The model's number, in words."""
@@ -40,10 +40,11 @@ class Pair:
 
     @property
     def name(self) -> str:
+        """The program, with its mutant if it has one."""
         return f"{self.program}{'+' * bool(self.mutant)}{self.mutant}"
 
     def python(self) -> Callable[[World], None]:
-        """The program, which says at its end what the outcome was."""
+        """The program, which records at its end what the outcome was."""
         mutant: Mutant | None = MUTANTS[self.mutant] if self.mutant else None
         run = self.run or runnable(PROGRAMS[self.program], mutant)
 
@@ -54,7 +55,7 @@ class Pair:
         return program
 
 
-def snapshot(records: Records) -> dict[str, Any]:  # Any: what a queue says of itself
+def snapshot(records: Records) -> dict[str, Any]:  # Any: the snapshot that the queue records
     """The state of the queue at the end."""
     return next(r.args for r in reversed(records) if r.ev == "snapshot")
 
@@ -66,19 +67,22 @@ def entries(records: Records) -> list[tuple[str, str, list[int]]]:
 
 
 def count(records: Records, ev: str, **args: object) -> int:
+    """How many records have this event and these arguments."""
     return sum(r.ev == ev and args.items() <= r.args.items() for r in records)
 
 
 # ---- immediate.pml
 
-FATE = {0: "available", 1: "gone", 2: "gone", 3: "available", 4: "held"}
+ENTRY_STATES = {0: "available", 1: "gone", 2: "gone", 3: "available", 4: "held"}
 
 
-def fate_words(code: int) -> str:
-    return f"{FATE[code // 10]}, delivered {code % 10} times"
+def entry_words(code: int) -> str:
+    """The model's number in words: the tens are the state, the units the deliveries."""
+    return f"{ENTRY_STATES[code // 10]}, delivered {code % 10} times"
 
 
-def fate(records: Records) -> str:
+def entry_state(records: Records) -> str:
+    """The state of the only entry at the end, and how often it was delivered."""
     left = entries(records)
     state = "gone" if not left else "held" if left[0][0] == "ACQUIRED" else "available"
     return f"{state}, delivered {count(records, 'deliver')} times"
@@ -96,6 +100,7 @@ def holders_words(code: int) -> str:
 
 
 def holders(records: Records) -> str:
+    """Who holds each entry that is left, and whether B's pointer is past one that is available."""
     left = entries(records)
     pointer = snapshot(records)["consumers"]["B"]["pointer"]
     missed = any(state == "AVAILABLE" and pointer > [*place, 0] for state, _, place in left)
@@ -113,6 +118,7 @@ LISTED = ("NotInterested", "Interested", "Notified")
 
 
 def resting_words(code: int) -> str:
+    """The model's number in words: four digits, two messages and two lists."""
     first, second, high, low = (int(digit) for digit in f"{code:04}")
     taken = [TAKERS[state] for state in (first, second) if state]
     return f"{', '.join(taken)}; high {LISTED[high]}, low {LISTED[low]}"
@@ -136,13 +142,14 @@ def resting(records: Records) -> str:
 # ---- handover.pml
 
 
-class Stub:
+class OneShotTarget:
     """A target with something to do, once."""
 
     def __init__(self, world: World) -> None:
         self._world = world
 
     def process(self) -> bool:
+        """Record one piece of work; there is no more."""
         self._world.record("did")
         return False
 
@@ -153,7 +160,7 @@ def two_sessions(world: World) -> None:
     connection = handover.Connection(scheduler, "conn")
     for number in range(2):
         session = handover.Session(connection, f"session{number}")
-        target: Any = Stub(world)  # Any: it has all of a target that a session asks for
+        target: Any = OneShotTarget(world)  # Any: it has all of a target that a session uses
 
         def notifier(session: handover.Session = session, target: Any = target) -> None:
             session.notify_work(target)
@@ -169,10 +176,12 @@ def two_sessions(world: World) -> None:
 
 
 def runs_words(code: int) -> str:
+    """The model's number in words: the tens are runs, the units services."""
     return f"the connection ran {code // 10} times, and served {code % 10}"
 
 
 def runs(records: Records) -> str:
+    """How often the connection ran, and how often a session did its work."""
     ran = count(records, "conn_run", at="begin")
     return f"the connection ran {ran} times, and served {count(records, 'did')}"
 
@@ -181,10 +190,12 @@ def runs(records: Records) -> str:
 
 
 def slept_words(code: int) -> str:
+    """The model's number in words: the tens are sleeps, the units messages."""
     return f"slept {code // 10} times, handled {code % 10}"
 
 
 def slept(records: Records) -> str:
+    """How often the consumer slept, and how many messages it handled."""
     handled = count(records, "handle", ph="ok")
     return f"slept {count(records, 'sleep')} times, handled {handled}"
 
@@ -195,12 +206,14 @@ ITEMS = {1: "a:1", 2: "a:2", 3: "a:3", 4: "b:1", 5: "b:2", 6: "b:3"}
 
 
 def order_words(code: int) -> str:
+    """The model's number in words: two digits for each callback."""
     text = str(code)
     where = range(0, len(text), 2)
     return ", ".join(f"{ITEMS[int(text[i + 1])]} on pool{text[i]}" for i in where)
 
 
 def order(records: Records) -> str:
+    """Which item ran on which thread, in order."""
     return ", ".join(f"{r.args['w']} on {r.thread}" for r in records if r.ev == "work_start")
 
 
@@ -208,10 +221,12 @@ def order(records: Records) -> str:
 
 
 def rounds_words(code: int) -> str:
+    """The model's number in words: the tens are rounds, the units what is left."""
     return f"{code // 10} rounds, {code % 10} left waiting"
 
 
 def rounds(records: Records) -> str:
+    """How many rounds the loop made, and how many consumers are left waiting."""
     waiting = next(r.args["waiting"] for r in records if r.ev == "fair_rest")
     return f"{count(records, 'round')} rounds, {waiting} left waiting"
 
@@ -222,11 +237,13 @@ ARRIVING = "A@list#2"
 
 
 def met_words(code: int) -> str:
+    """The model's number in words: deleted, met by the first walk, lost."""
     deleted, met, lost = code // 100 == 1, code // 10 % 10 == 1, code % 10 == 1
     return _met(deleted, met, deleted or lost)
 
 
 def met(records: Records) -> str:
+    """What became of the new node: deleted, met by the first walk, still there."""
     deleted = count(records, "mark", node=ARRIVING) > 0
     first = any(r.ev == "walk" and r.thread == "first" and r.args.get("node") == ARRIVING for r in records)  # fmt: skip
     ends = [k for k, r in enumerate(records) if r.ev == "walk" and r.args["at"] == "begin"]
@@ -254,7 +271,7 @@ def _fair(*numbers: int) -> list[str]:
     return [f"-D{n}={v}" for n, v in zip(names, numbers, strict=True)]
 
 
-FATES = ("the entry's state, and how often it was delivered", fate_words, fate)
+ENTRY_STATE = ("the entry's state, and how often it was delivered", entry_words, entry_state)
 HOLD = ("who holds each entry, and whether a pointer misses one", holders_words, holders)
 RESTS = ("who took each message, and in which list each consumer is", resting_words, resting)
 SLEEPS = ("how often the consumer slept", slept_words, slept)
@@ -264,8 +281,8 @@ ROUNDS = ("how many rounds the loop made", rounds_words, rounds)
 REPAIR_AS_PUBLISHED = ["-DGIVES_BACK", "-DPUBLISHED_REPAIR"]
 
 PAIRS = [
-    Pair("immediate-race", "immediate.pml", [], *FATES),
-    Pair("immediate-returned", "immediate.pml", ["-DGIVES_BACK"], *FATES),
+    Pair("immediate-race", "immediate.pml", [], *ENTRY_STATE),
+    Pair("immediate-returned", "immediate.pml", ["-DGIVES_BACK"], *ENTRY_STATE),
     Pair("release-behind", "pointers.pml", [], *HOLD),
     Pair("priority-arrival", "pointers.pml", ["-DARRIVAL"], *HOLD),
     Pair("release-again", "two_pointers.pml", [], *HOLD),
@@ -282,9 +299,9 @@ PAIRS = [
     Pair("fair-heavy", "fair.pml", _fair(3, 1, 1, 1, 0, 2, 0), *ROUNDS),
     Pair("fair-two-brokers", "fair.pml", _fair(1, 2, 1, 2, 2, 2, 3), *ROUNDS),
     Pair("consumer-list", "list.pml", [], "what became of the new node", met_words, met),
-    # broken twins: the mutant of the reference, and the same mistake in the model
-    Pair("immediate-race", "immediate.pml", ["-DPUBLISHED"], *FATES, "published-immediate"),
-    Pair("immediate-returned", "immediate.pml", REPAIR_AS_PUBLISHED, *FATES, "published-immediate-repair"),
+    # broken variants: the mutant of the reference, and the same mistake in the model
+    Pair("immediate-race", "immediate.pml", ["-DPUBLISHED"], *ENTRY_STATE, "published-immediate"),
+    Pair("immediate-returned", "immediate.pml", REPAIR_AS_PUBLISHED, *ENTRY_STATE, "published-immediate-repair"),
     Pair("release-behind", "pointers.pml", ["-DPUBLISHED_REWIND"], *HOLD, "published-rewind"),
     Pair("priority-arrival", "pointers.pml", ["-DARRIVAL", "-DPUBLISHED_REWIND"], *HOLD, "published-priority-arrival"),
     Pair("release-behind", "pointers.pml", ["-DPUBLISHED_BY_VALUE"], *HOLD, "published-pointer-by-value"),

@@ -31,19 +31,19 @@ class SpinFailed(Exception):
 
 
 @dataclass(frozen=True)
-class Found:
+class SearchResult:
     """What a search found."""
 
     errors: int
     states: int
     depth: int
     seconds: float
-    said: str
+    output: str
     trail: Path | None
 
 
 @dataclass(frozen=True)
-class Model:
+class PanModel:
     """A translated and compiled model, in a folder of its own."""
 
     source: Path
@@ -52,7 +52,7 @@ class Model:
     fair: bool
     claims: bool
 
-    def search(self, claim: str | None) -> Found:
+    def search(self, claim: str | None) -> SearchResult:
         """Search for a violation of the claim; without one, of assertions, and for stuck threads."""
         if self.claims == (claim is None):
             raise ValueError(
@@ -62,22 +62,22 @@ class Model:
         options = [] if claim is None else ["-N", claim]
         options += ["-a", "-f"] if self.fair else []
         began = time.perf_counter()
-        said = _run(["./pan", f"-m{DEPTH_MAX}", *options], self.folder)
+        output = _run(["./pan", f"-m{DEPTH_MAX}", *options], self.folder)
         seconds = time.perf_counter() - began
-        shape = re.search(r"depth reached (\d+)(?:.*?), errors: (\d+)", said)
-        stored = re.search(r"^\s*([\d.e+]+) states, stored", said, re.MULTILINE)
-        if shape is None or stored is None or "max search depth too small" in said:
-            raise SpinFailed(f"{self.source.name}: the search did not end well:\n{said}")
+        shape = re.search(r"depth reached (\d+)(?:.*?), errors: (\d+)", output)
+        stored = re.search(r"^\s*([\d.e+]+) states, stored", output, re.MULTILINE)
+        if shape is None or stored is None or "max search depth too small" in output:
+            raise SpinFailed(f"{self.source.name}: the search did not end well:\n{output}")
         errors = int(shape[2])
-        if errors == 0 and "Search not completed" in said:
-            raise SpinFailed(f"{self.source.name}: the search was cut short:\n{said}")
+        if errors == 0 and "Search not completed" in output:
+            raise SpinFailed(f"{self.source.name}: the search was cut short:\n{output}")
         trail = self.folder / f"{self.source.name}.trail"
-        return Found(
+        return SearchResult(
             errors,
             int(float(stored[1])),
             int(shape[1]),
             seconds,
-            said,
+            output,
             trail if trail.exists() else None,
         )
 
@@ -88,12 +88,12 @@ class Model:
 
 
 def outcomes(file: str, flags: list[str], folder: Path) -> set[int]:
-    """Every number that a model prints at its end, over all interleavings. The model is told of it by -DOUTCOMES."""
+    """Every number that a model prints at its end, over all interleavings. The model prints it under -DOUTCOMES."""
     model = build(file, [*flags, "-DOUTCOMES", "-DAVOID=-1"], folder, claims=False)
     found = model.search(None)
     if found.errors:
-        raise SpinFailed(f"{file} {' '.join(flags)} goes wrong before its end:\n{found.said}")
-    return {int(n) for n in re.findall(r"outcome (-?\d+)", found.said)}
+        raise SpinFailed(f"{file} {' '.join(flags)} goes wrong before its end:\n{found.output}")
+    return {int(n) for n in re.findall(r"outcome (-?\d+)", found.output)}
 
 
 def reach(file: str, flags: list[str], folder: Path, outcome: int) -> tuple[str, str]:
@@ -107,20 +107,20 @@ def reach(file: str, flags: list[str], folder: Path, outcome: int) -> tuple[str,
 
 def build(
     file: str, flags: list[str], folder: Path, *, fair: bool = False, claims: bool = True
-) -> Model:
+) -> PanModel:
     """Translate and compile, without its claims if they would hide who is stuck. It gets a folder in `folder`."""
     inner = Path(tempfile.mkdtemp(dir=folder))
     source = inner / file
     source.write_bytes((PROMELA / file).read_bytes())
-    said = _run(["spin", *flags, "-a", file], inner)
-    if not (inner / "pan.c").exists() or "Error" in said:
-        raise SpinFailed(f"Spin does not accept {file} {' '.join(flags)}:\n{said}")
+    output = _run(["spin", *flags, "-a", file], inner)
+    if not (inner / "pan.c").exists() or "Error" in output:
+        raise SpinFailed(f"Spin does not accept {file} {' '.join(flags)}:\n{output}")
     how = [*(LIVENESS if fair else SAFETY), *([] if file in REDUCED else ["-DNOREDUCE"])]
     how += [] if claims else ["-DNOCLAIM", "-DPRINTF"]
-    said = _run(["gcc", *COMMON, *how, "-o", "pan", "pan.c"], inner)
+    output = _run(["gcc", *COMMON, *how, "-o", "pan", "pan.c"], inner)
     if not (inner / "pan").exists():
-        raise SpinFailed(f"gcc does not accept {file} {' '.join(flags)}:\n{said}")
-    return Model(source, flags, inner, fair, claims)
+        raise SpinFailed(f"gcc does not accept {file} {' '.join(flags)}:\n{output}")
+    return PanModel(source, flags, inner, fair, claims)
 
 
 def _run(command: list[str], folder: Path) -> str:

@@ -21,19 +21,19 @@ from rich.console import Console
 from rich.table import Table
 
 from seriatim_workshop.formal import manifest, pan, tools, trail
-from seriatim_workshop.formal.manifest import Manifest, Run
+from seriatim_workshop.formal.manifest import SpinManifest, SpinRun
 
 JOBS = 2
 ACCOUNT_MAX = 5000
-"""Lines of Spin's account of a trail that are made into columns; beyond that nobody reads them."""
+"""Lines of Spin's account of a trail that are made into columns; more are not shown."""
 
 
 @dataclass(frozen=True)
-class Outcome:
+class SpinOutcome:
     """One run as it came out."""
 
-    pinned: Run
-    measured: Run
+    pinned: SpinRun
+    measured: SpinRun
     """The same with states, depth and seconds as measured."""
     verdict: str
     """`holds` or `fails`."""
@@ -46,18 +46,18 @@ class Outcome:
 
 
 def expected(kind: str) -> str:
-    """The verdict that a run of this kind must have: a probe is a claim that must fail."""
+    """The verdict that a run of this kind must have: a reachability check is a claim that must fail."""
     return "holds" if kind == "holds" else "fails"
 
 
 def carry_out(
-    runs: Iterable[Run], folder: Path, ended: Callable[[Outcome], None], show: bool = False
-) -> list[Outcome]:
+    runs: Iterable[SpinRun], folder: Path, ended: Callable[[SpinOutcome], None], show: bool = False
+) -> list[SpinOutcome]:
     """All runs, models in parallel, each compiled once."""
     kinds = sorted(runs, key=_model)
     groups = [list(group) for _, group in groupby(kinds, key=_model)]
 
-    def one(group: list[Run]) -> list[Outcome]:
+    def one(group: list[SpinRun]) -> list[SpinOutcome]:
         first = group[0]
         claims = first.claim is not None
         model = pan.build(first.file, first.flags, folder, fair=first.fair, claims=claims)
@@ -72,12 +72,12 @@ def carry_out(
         return [outcome for part in pool.map(one, groups) for outcome in part]
 
 
-def _model(run: Run) -> tuple[str, list[str], bool, bool]:
+def _model(run: SpinRun) -> tuple[str, list[str], bool, bool]:
     return (run.file, run.flags, run.fair, run.claim is None)
 
 
-def judge(run: Run, model: pan.Model, show: bool = False) -> Outcome:
-    """One claim about a compiled model; a counterexample that nobody waits for is not made readable."""
+def judge(run: SpinRun, model: pan.PanModel, show: bool = False) -> SpinOutcome:
+    """One claim about a compiled model; a counterexample is made readable only where it is shown."""
     found = model.search(run.claim)
     verdict = "fails" if found.errors else "holds"
     measured = replace(run, states=found.states, depth=found.depth, seconds=found.seconds)
@@ -90,10 +90,10 @@ def judge(run: Run, model: pan.Model, show: bool = False) -> Outcome:
         else:
             source = model.source.read_text(encoding="utf-8")
             case = str(trail.readable(run, source, account))
-    return Outcome(run, measured, verdict, wrong, run.differs(measured), case)
+    return SpinOutcome(run, measured, verdict, wrong, run.differs(measured), case)
 
 
-def table(found: list[Outcome]) -> Table:
+def table(found: list[SpinOutcome]) -> Table:
     """What came out, one row a run."""
     rows = Table(title="Promela models", title_justify="left", box=None, pad_edge=False)
     for name in ("id", "run", "what", "must", "is"):
@@ -117,7 +117,7 @@ def table(found: list[Outcome]) -> Table:
     return rows
 
 
-def select(runs: list[Run], names: list[str]) -> list[Run]:
+def select(runs: list[SpinRun], names: list[str]) -> list[SpinRun]:
     """The runs that are named, or all. Raises ValueError for a name that fits none."""
     for name in names:
         if not any(run.name.startswith(name) for run in runs):
@@ -128,6 +128,7 @@ def select(runs: list[Run], names: list[str]) -> list[Run]:
 
 
 def main(args: list[str] | None = None) -> int:
+    """Run the models that are named (all); 1 if a verdict or a number is not as pinned."""
     parser = argparse.ArgumentParser(
         prog="python -m seriatim_workshop.formal.spin",
         description="Run the Promela models under Spin and compare with what is pinned. "
@@ -150,7 +151,7 @@ def main(args: list[str] | None = None) -> int:
     console.print(f"{version}, {len(runs)} runs")
     count = 0
 
-    def ended(outcome: Outcome) -> None:
+    def ended(outcome: SpinOutcome) -> None:
         nonlocal count
         count += 1
         mark = "!" if outcome.wrong or outcome.differs else " "
@@ -169,7 +170,7 @@ def main(args: list[str] | None = None) -> int:
             print(f"\n{o.case}")
     if asked.pin:
         by_name = {o.pinned.name: o.measured for o in found}
-        manifest.write(Manifest(version, [by_name.get(run.name, run) for run in pinned.runs]))
+        manifest.write(SpinManifest(version, [by_name.get(run.name, run) for run in pinned.runs]))
         pinned, found = manifest.read(), [replace(o, differs="") for o in found]
     said, failed = conclusion(found, version, pinned.spin)
     console.print(said, highlight=False)
@@ -178,11 +179,11 @@ def main(args: list[str] | None = None) -> int:
     return int(failed > 0)
 
 
-def conclusion(found: list[Outcome], version: str, pinned_with: str) -> tuple[str, int]:
+def conclusion(found: list[SpinOutcome], version: str, pinned_with: str) -> tuple[str, int]:
     """What is wrong, in words, and how many runs that fails.
 
     A wrong verdict always does. How many states a search stores is Spin's own affair:
-    with another version than the numbers were pinned with a difference is said, and explained, and no failure.
+    with another version than the numbers were pinned with a difference is reported and explained, and is no failure.
     """
     wrong = [o for o in found if o.wrong]
     differ = [o for o in found if o.differs]

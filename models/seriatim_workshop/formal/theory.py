@@ -1,7 +1,7 @@
 """How a transition system is written down: for a solver to prove, and to hold recorded executions against.
 
 A *state* is a set of named functions over sorts that may have any number of members.
-An *action* has parameters, a guard, and says what each function is afterwards.
+An *action* has parameters, a guard, and defines each function afterwards.
 An *invariant* is a formula for every choice of its parameters. All of it is plain z3;
 `induction` hands it to the solver; `concrete` evaluates the same formulas on finite, concrete states.
 """
@@ -30,7 +30,7 @@ Term = Any
 Formula = Callable[..., Term]
 
 
-class State:
+class SymbolicState:
     """A state, symbolic: its functions by name. `but` gives the state after some of them changed."""
 
     def __init__(self, functions: Mapping[str, Formula]) -> None:
@@ -42,12 +42,12 @@ class State:
         except KeyError:
             raise AttributeError(f"the state has no function {name}") from None
 
-    def but(self, **changed: Formula) -> State:
+    def but(self, **changed: Formula) -> SymbolicState:
         """Everything as it is, except these functions."""
         unknown = changed.keys() - self._functions.keys()
         if unknown:
             raise AttributeError(f"the state has no function {', '.join(sorted(unknown))}")
-        return State({**self._functions, **changed})
+        return SymbolicState({**self._functions, **changed})
 
 
 def at(function: Formula, *arguments_and_value: Term) -> Formula:
@@ -82,9 +82,9 @@ class Action:
     name: str
     parameters: dict[str, Term]
     """Names and sorts."""
-    build: Callable[..., tuple[Term, State]]
+    build: Callable[..., tuple[Term, SymbolicState]]
     """From a state and the parameters: the guard, and the state afterwards."""
-    says: str
+    description: str
 
     def symbols(self) -> list[Term]:
         """A fresh constant for each parameter."""
@@ -100,22 +100,22 @@ class Claim:
     """The id of the property that it is, or helps to prove; '' for a lemma of its own."""
     parameters: dict[str, Term]
     body: Formula
-    says: str
+    description: str
 
-    def closed(self, *states: State) -> Term:
+    def closed(self, *states: SymbolicState) -> Term:
         """For all values of the parameters."""
         symbols = [z3.FreshConst(sort, name) for name, sort in self.parameters.items()]
         body = self.body(*states, *symbols)
         return z3.ForAll(symbols, body) if symbols else body
 
-    def broken(self, *states: State) -> Term:
-        """For some values, which are constants, so that a counterexample says which."""
+    def broken(self, *states: SymbolicState) -> Term:
+        """For some values, which are constants, so that a counterexample names them."""
         symbols = [z3.Const(f"{name}?", sort) for name, sort in self.parameters.items()]
         return z3.Not(self.body(*states, *symbols))
 
 
 @dataclass(frozen=True)
-class Twin:
+class BrokenVariant:
     """A broken action in the place of a right one, and the claim that it must break."""
 
     action: Action
@@ -124,15 +124,15 @@ class Twin:
     """The claim that is not preserved."""
     property: str
     finding: str
-    """Where it is told: an F-number of FINDINGS.md, or who does it so."""
+    """Its source: an F-number of FINDINGS.md, or the kind of mistake."""
 
 
 @dataclass
-class System:
+class TransitionSystem:
     """A transition system with what is claimed of it."""
 
     name: str
-    says: str
+    description: str
     sorts: tuple[Term, ...]
     """Any number of members each."""
     functions: dict[str, Term] = field(default_factory=dict)
@@ -144,7 +144,7 @@ class System:
     safety: dict[str, Claim] = field(default_factory=dict)
     steps: dict[str, Claim] = field(default_factory=dict)
     """Claims about a state and the next one."""
-    twins: dict[str, Twin] = field(default_factory=dict)
+    broken_variants: dict[str, BrokenVariant] = field(default_factory=dict)
     witnesses: dict[str, Claim] = field(default_factory=dict)
     """States that must be possible: the invariants are not empty."""
 
@@ -154,43 +154,54 @@ class System:
         if rigid:
             self.rigid |= {name}
 
-    def state(self) -> State:
+    def state(self) -> SymbolicState:
         """An arbitrary state."""
-        return State(self.functions)
+        return SymbolicState(self.functions)
 
     # ---- decorators: the name is the function's, the explanation its docstring
 
     def initially(self, body: Formula) -> Formula:
+        """Declare the initial states: the function returns their formula."""
         self.start = body
         return body
 
     def action(self, **parameters: Term) -> Callable[[Formula], Formula]:
+        """Declare an atomic step: the function returns its guard and the state afterwards."""
+
         def register(build: Formula) -> Formula:
             self.actions[build.__name__] = _action(build, parameters)
             return build
 
         return register
 
-    def twin(
+    def broken(
         self, replaces: str, breaks: str, property: str, finding: str, **parameters: Term
     ) -> Callable[[Formula], Formula]:
+        """Declare a broken variant of the action `replaces`, which must violate the claim `breaks`."""
+
         def register(build: Formula) -> Formula:
             made = _action(build, parameters)
-            self.twins[made.name] = Twin(made, replaces, breaks, property, finding)
+            self.broken_variants[made.name] = BrokenVariant(
+                made, replaces, breaks, property, finding
+            )
             return build
 
         return register
 
     def invariant(self, property: str = "", **parameters: Term) -> Callable[[Formula], Formula]:
+        """Declare a formula that holds in every reachable state."""
         return self._claim(self.invariants, property, parameters)
 
     def safe(self, property: str, **parameters: Term) -> Callable[[Formula], Formula]:
+        """Declare what is promised: it follows from the invariants."""
         return self._claim(self.safety, property, parameters)
 
     def step(self, property: str, **parameters: Term) -> Callable[[Formula], Formula]:
+        """Declare a formula about a state and the next one."""
         return self._claim(self.steps, property, parameters)
 
     def witness(self, **parameters: Term) -> Callable[[Formula], Formula]:
+        """Declare a state that must be possible."""
         return self._claim(self.witnesses, "", parameters)
 
     def _claim(
@@ -198,25 +209,25 @@ class System:
     ) -> Callable[[Formula], Formula]:
         def register(body: Formula) -> Formula:
             name = body.__name__
-            where[name] = Claim(name, property, parameters, body, _says(body))
+            where[name] = Claim(name, property, parameters, body, _description(body))
             return body
 
         return register
 
 
 def _action(build: Formula, parameters: dict[str, Term]) -> Action:
-    return Action(build.__name__, parameters, build, _says(build))
+    return Action(build.__name__, parameters, build, _description(build))
 
 
-def _says(function: Formula) -> str:
-    said = inspect.getdoc(function)
-    if not said:
-        raise ValueError(f"{function.__name__} has no docstring, and nobody could read its proof")
-    return said
+def _description(function: Formula) -> str:
+    text = inspect.getdoc(function)
+    if not text:
+        raise ValueError(f"{function.__name__} has no docstring, which explains it in the proofs")
+    return text
 
 
 @cache
-def load(name: str) -> System:
+def load(name: str) -> TransitionSystem:
     """A system of `spec/induction`."""
     if name not in SYSTEMS:
         raise ValueError(f"there is no system {name}; there are {', '.join(SYSTEMS)}")
@@ -227,5 +238,5 @@ def load(name: str) -> System:
     module = importlib.util.module_from_spec(spec)
     sys.modules[spec.name] = module
     spec.loader.exec_module(module)
-    system: System = module.SYSTEM
+    system: TransitionSystem = module.SYSTEM
     return system

@@ -10,7 +10,7 @@ NEEDED = ("spin", "gcc")
 
 
 class Missing(Exception):
-    """A tool is not there; the message says how to get it."""
+    """A tool is not there; the message names the package."""
 
 
 def ensure() -> None:
@@ -30,6 +30,6 @@ def ensure() -> None:
 
 
 def version() -> str:
-    """What Spin says it is."""
-    said = subprocess.run(["spin", "-V"], capture_output=True, text=True, check=False).stdout
-    return said.strip()
+    """The version that Spin prints."""
+    output = subprocess.run(["spin", "-V"], capture_output=True, text=True, check=False).stdout
+    return output.strip()

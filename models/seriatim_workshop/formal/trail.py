@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 
 from seriatim_models.explorer import Counterexample, Step, Violation
-from seriatim_workshop.formal.manifest import Run
+from seriatim_workshop.formal.manifest import SpinRun
 
 STEP = re.compile(
     r"^\s*(\d+):\s+proc\s+(\d+) \(([^:)]*):?[^)]*\) \S+?:(\d+) \(state \d+\)\s+\[(.*)\]$"
@@ -17,16 +17,16 @@ STEP = re.compile(
 CHANGE = re.compile(r"^\t\t(\S+) = (.+)$")
 CYCLE = "START OF CYCLE"
 SHOWN = 200
-"""Of a circle that was found deep down, so many steps; shortest counterexamples are shorter than that."""
+"""Of a cycle that was found deep down, so many steps; shortest counterexamples are shorter than that."""
 
 
 def comments(source: str) -> dict[int, str]:
     """What stands behind each line of a model; for a block over several lines, what stands behind its end."""
     lines = source.splitlines()
-    said: dict[int, str] = {}
+    text: dict[int, str] = {}
     for number, line in enumerate(lines, 1):
         if (found := re.search(r"\S.*/\* (.*) \*/\s*$", line)) is not None:
-            said[number] = found[1]
+            text[number] = found[1]
     for number, line in enumerate(lines, 1):
         if not re.search(r"\b(atomic|d_step) \{", line):
             continue
@@ -35,14 +35,14 @@ def comments(source: str) -> dict[int, str]:
             code = lines[last - 1].split("/*")[0]
             depth += code.count("{") - code.count("}")
             if depth <= 0:
-                if last in said:
+                if last in text:
                     for inner in range(number, last):
-                        said.setdefault(inner, said[last])
+                        text.setdefault(inner, text[last])
                 break
-    return said
+    return text
 
 
-def readable(run: Run, source: str, replayed: str) -> Counterexample:
+def readable(run: SpinRun, source: str, replayed: str) -> Counterexample:
     """The trail as a counterexample of the explorer's kind."""
     behind = comments(source)
     values: dict[str, str] = {}
@@ -92,7 +92,7 @@ def readable(run: Run, source: str, replayed: str) -> Counterexample:
         schedule=[],
         events=events[-SHOWN:],
         violations=[Violation("property", f"{run.property}: {run.says}")],
-        end="a circle" if cycle is not None else "as above",
+        end="a cycle" if cycle is not None else "as above",
         threads=[name for name in threads if any(e.thread == name for e in events)],
         records=[],
         command=f"python -m seriatim_workshop.formal.spin --show {run.name}",

@@ -1,1 +1,1 @@
-"""Real queues, each started, driven, judged and stopped by one command."""
+"""Real queues, each started, driven, checked and stopped by one command."""

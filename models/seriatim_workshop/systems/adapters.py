@@ -1,7 +1,7 @@
 """Queues of other people behind the methods that `seriatim_models.conformance.local` calls.
 
 An adapter adds nothing that its queue does not have: no order, no redelivery, no tags of the broker's. What a queue
-has no word for (channels, consumers, flags) the adapter says it cannot.
+does not offer (channels, consumers, flags) is missing from the `can` of its adapter.
 Those that need a server find it by the environment variable ``SERIATIM_TARGET``, ``host:port``.
 """
 
@@ -33,7 +33,7 @@ def target() -> tuple[str, int]:
     return host, int(port)
 
 
-class Tags:
+class DeliveryTags:
     """Delivery tags, counted by channel, for queues that know handles of their own."""
 
     def __init__(self) -> None:
@@ -41,11 +41,13 @@ class Tags:
         self._held: dict[tuple[int, int], Handle] = {}
 
     def give(self, ch: int, handle: Handle) -> int:
+        """The next delivery tag of the channel, for a handle that is kept."""
         tag = self._last[ch] = self._last.get(ch, 0) + 1
         self._held[ch, tag] = handle
         return tag
 
     def take(self, ch: int, tag: int) -> Handle:
+        """The handle of a tag, which is then settled. Raises KeyError."""
         return self._held.pop((ch, tag))
 
     def close(self, ch: int) -> list[Handle]:
@@ -95,7 +97,7 @@ class PersistQueue:
         self._make = SQLiteAckQueue
         self._folder = tempfile.TemporaryDirectory(prefix="seriatim-persist-queue-")
         self._queues: dict[str, Handle] = {}
-        self._tags = Tags()
+        self._tags = DeliveryTags()
 
     def _queue(self, q: str) -> Handle:
         if q not in self._queues:
@@ -142,7 +144,7 @@ class LiteQueue:
 
         self._make = Queue
         self._queues: dict[str, Handle] = {}
-        self._tags = Tags()
+        self._tags = DeliveryTags()
 
     def _queue(self, q: str) -> Handle:
         if q not in self._queues:
@@ -190,7 +192,7 @@ class KombuMemory:
         self._publisher = self._connection.channel()
         self._channels: dict[int, Handle] = {}
         self._consumers: dict[str, Handle] = {}
-        self._tags = Tags()
+        self._tags = DeliveryTags()
         # The transport keeps its queues for all connections of the process.
         self._mark = uuid.uuid4().hex
         self._declared: set[str] = set()
@@ -219,7 +221,7 @@ class KombuMemory:
         return None if found is None else self._given(ch, found)
 
     def _given(self, ch: int, message: Handle) -> Got:
-        # The transport marks the payload and loses the mark when it makes a message of it: it says nothing.
+        # The transport marks the payload and loses the mark when it makes a message of it: redelivered is unknown.
         return message.payload, self._tags.give(ch, message), None
 
     def qos(self, ch: int, prefetch: int) -> None:
@@ -269,7 +271,7 @@ class Beanstalkd:
         self._mark = uuid.uuid4().hex
         self._clients: dict[int, Handle] = {0: self._client()}
         self.version = self._clients[0].stats()["version"]
-        self._tags = Tags()
+        self._tags = DeliveryTags()
 
     def _client(self) -> Handle:
         import greenstalk
@@ -308,7 +310,7 @@ class Beanstalkd:
     reject = nack
 
     def close(self, ch: int) -> None:
-        """The server gives back what the connection had reserved when it sees its end."""
+        """The server releases what the connection had reserved when it sees its end."""
         self._tags.close(ch)
         self._clients.pop(ch).close()
         until = time.monotonic() + PATIENCE
@@ -353,7 +355,7 @@ class RedisStreams:
         self.version = self._redis.info("server")["redis_version"]
         self._mark = uuid.uuid4().hex
         self._made: set[str] = set()
-        self._tags = Tags()
+        self._tags = DeliveryTags()
 
     def _stream(self, q: str) -> str:
         name = f"{q}-{self._mark}"
@@ -417,7 +419,7 @@ class JetStream:
         self._mark = uuid.uuid4().hex
         self._subscriptions: dict[str, Handle] = {}
         self._held: dict[str, int] = {}
-        self._tags = Tags()
+        self._tags = DeliveryTags()
         self._run(self._connect())
 
     def _run(

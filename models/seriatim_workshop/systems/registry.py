@@ -1,4 +1,4 @@
-"""The systems there are, and what each says of itself."""
+"""The systems there are, and what the documentation of each promises."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class Listed:
     package: str
     """The distribution whose version is shown, if the system does not say its own."""
     promise: str
-    """What its documentation says of order and possession, and where."""
+    """What its documentation promises about order and ownership, and where."""
     factory: str = ""
     """For `--python`; empty for a broker of AMQP."""
     start: Callable[[], AbstractContextManager[str]] = servers.nothing
@@ -39,14 +39,14 @@ SYSTEMS: dict[str, Listed] = {
             "rabbitmq-classic",
             "RabbitMQ, classic queue",
             "rabbitmq-server",
-            "given back to its original position, if possible; https://www.rabbitmq.com/docs/nack",
+            "requeued at its original position, if possible; https://www.rabbitmq.com/docs/nack",
             start=servers.rabbitmq,
         ),
         Listed(
             "rabbitmq-quorum",
             "RabbitMQ, quorum queue",
             "rabbitmq-server",
-            "given back to the head or to the tail, by the delivery limit; https://www.rabbitmq.com/docs/quorum-queues",
+            "requeued at the head or at the tail, by the delivery limit; https://www.rabbitmq.com/docs/quorum-queues",
             start=servers.rabbitmq,
             arguments={"x-queue-type": "quorum"},
             known=frozenset({"P5"}),

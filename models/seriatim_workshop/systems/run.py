@@ -1,9 +1,9 @@
-"""``python -m seriatim_workshop.systems.run [SYSTEM ...]``: start, drive, judge and stop real systems.
+"""``python -m seriatim_workshop.systems.run [SYSTEM ...]``: start, drive, check and stop real systems.
 
 A name stands for all systems whose id begins with it; without one, all. What is found is kept in ``build/conform``, one
 folder a system, and the table of all that were ever run is written to ``--table``.
-What cannot be run here is said and shown as not run. Exit code 1 if a system violates what it is not known to violate,
-2 for an unknown name.
+What cannot be run here is shown as not run. Exit code 1 if a system violates what it is not known to violate, 2 for
+an unknown name.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ class Shortest(msgspec.Struct, kw_only=True):
     """How many of some further runs violated it too, as ``3 of 3``."""
 
 
-class Row(msgspec.Struct, kw_only=True):
+class SystemRow(msgspec.Struct, kw_only=True):
     """One system, as the table shows it."""
 
     id: str
@@ -65,19 +65,19 @@ class Row(msgspec.Struct, kw_only=True):
     seconds: float = 0.0
 
 
-def run_system(listed: Listed, bounds: SearchBounds) -> Row:
+def run_system(listed: Listed, bounds: SearchBounds) -> SystemRow:
     """Everything from start to stop."""
-    row = Row(id=listed.id, title=listed.title, promise=listed.promise)
+    row = SystemRow(id=listed.id, title=listed.title, promise=listed.promise)
     try:
         with listed.start() as at:
             system = open_listed(listed, at)
             system.can = system.can - listed.without
-            row.version = said_version(listed, system)
+            row.version = version_of(listed, system)
             outcome = search(system, PROFILES["any"], bounds, SEED)
     except (NotHere, Fault) as why:
         row.not_run = str(why)
         return row
-    return told(row, outcome)
+    return with_outcome(row, outcome)
 
 
 def open_listed(listed: Listed, at: str) -> System:
@@ -89,8 +89,8 @@ def open_listed(listed: Listed, at: str) -> System:
     return ChildProcess(shlex.join(serve))
 
 
-def said_version(listed: Listed, system: System) -> str:
-    """What the system says of itself, the distribution's version, or Python's."""
+def version_of(listed: Listed, system: System) -> str:
+    """The version that the system reports, the distribution's version, or Python's."""
     if system.version:
         return system.version
     if not listed.package:
@@ -101,7 +101,7 @@ def said_version(listed: Listed, system: System) -> str:
         return ""
 
 
-def told(row: Row, outcome: SearchOutcome) -> Row:
+def with_outcome(row: SystemRow, outcome: SearchOutcome) -> SystemRow:
     """The row with what a search found."""
     row.keeps = [name for name in outcome.tested if not outcome.profiles[name]]
     row.violates = [f.property for f in outcome.findings if f.verdict is Verdict.VIOLATED]
@@ -119,14 +119,14 @@ def told(row: Row, outcome: SearchOutcome) -> Row:
     return row
 
 
-def table(rows: Sequence[Row]) -> str:
+def table(rows: Sequence[SystemRow]) -> str:
     """The page, in Markdown."""
     lines = [
         "# Real systems, driven",
         "",
         "Made by `make conform`; each row by the command beside it.",
-        "A profile is *kept* if no script convicted it: consistent with what was seen, which is no proof.",
-        "What a system has no word for (consumers, flags, channels) could not be tested and does not count against it.",
+        "A profile is *kept* if no script violated it: consistent with what was observed, which is no proof.",
+        "What a system does not offer (consumers, flags, channels) could not be tested and does not count against it.",
         "All is driven one command after another; what only load shows is seen in recordings (`seriatim record`).",
         "",
         "| system | version | violates | profiles it is consistent with | not tested | seen with |",
@@ -147,7 +147,7 @@ def table(rows: Sequence[Row]) -> str:
     for row in rows:
         if not row.shortest:
             continue
-        lines += [f"### {row.title} {row.version}", "", f"Its word: {row.promise}.", ""]
+        lines += [f"### {row.title} {row.version}", "", f"Documented: {row.promise}.", ""]
         for shortest in row.shortest:
             lines += [f"{shortest.property}, in {shortest.again} further runs:", "", "```"]
             lines += [*shortest.steps, "```", "", f"{shortest.why}.", ""]
@@ -173,6 +173,7 @@ def chosen(names: Sequence[str]) -> list[Listed]:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the systems that are named (all) and print what was found; 1 if a violation was not known."""
     parser = argparse.ArgumentParser(description=__doc__, prog="make conform")
     parser.add_argument("systems", nargs="*", metavar="SYSTEM")
     parser.add_argument("--seconds", type=float, default=30.0, help="for each system")
@@ -187,7 +188,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         begun = time.monotonic()
         row = run_system(listed, bounds)
         (asked.out / f"{listed.id}.row.json").write_bytes(msgspec.json.encode(row))
-        print(said(row, time.monotonic() - begun), flush=True)
+        print(summary(row, time.monotonic() - begun), flush=True)
         news += [f"{row.id}: {p}" for p in row.violates if p not in listed.known]
     if asked.table is not None:
         rows = [saved(asked.out, listed) for listed in SYSTEMS.values()]
@@ -197,15 +198,17 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return 1 if news else 0
 
 
-def saved(folder: Path, listed: Listed) -> Row:
+def saved(folder: Path, listed: Listed) -> SystemRow:
     """What an earlier run of a system found."""
     path = folder / f"{listed.id}.row.json"
     if not path.exists():
-        return Row(id=listed.id, title=listed.title, promise=listed.promise, not_run="not yet")
-    return msgspec.json.decode(path.read_bytes(), type=Row)
+        return SystemRow(
+            id=listed.id, title=listed.title, promise=listed.promise, not_run="not yet"
+        )
+    return msgspec.json.decode(path.read_bytes(), type=SystemRow)
 
 
-def said(row: Row, seconds: float) -> str:
+def summary(row: SystemRow, seconds: float) -> str:
     """A system's row for the terminal."""
     if row.not_run:
         return f"{row.id}: NOT RUN: {row.not_run}"

@@ -1,6 +1,6 @@
 """Servers started for one run: own port on the loopback, own folder, and gone afterwards whatever happens.
 
-What is missing is installed if that can be done without asking anybody: by root on Debian. Else `NotHere` says what is
+What is missing is installed if that can be done without a question: by root on Debian. Else `NotHere` names what is
 missing.
 """
 
@@ -29,7 +29,7 @@ LOG_SHOWN = 500  # characters of a server's log that say why it did not start
 
 
 class NotHere(Exception):
-    """The system cannot be run on this machine; the message says why."""
+    """The system cannot be run on this machine; the message gives the reason."""
 
 
 @contextmanager
@@ -154,7 +154,7 @@ def needed(package: str, program: str | Path) -> None:
 
 
 def install(command: list[str], environment: Mapping[str, str] | None = None) -> None:
-    """Raises `NotHere` with the last line that the command said."""
+    """Raises `NotHere` with the last line that the command printed."""
     try:
         done = subprocess.run(
             command,
@@ -168,12 +168,14 @@ def install(command: list[str], environment: Mapping[str, str] | None = None) ->
     except (OSError, subprocess.TimeoutExpired) as error:
         raise NotHere(f"{command[0]}: {error}") from None
     if done.returncode:
-        said = done.stdout.decode("utf-8", "replace").strip().splitlines() or ["it said nothing"]
-        raise NotHere(f"{' '.join(command[:3])} failed: {said[-1]}")
+        output = done.stdout.decode("utf-8", "replace").strip().splitlines() or [
+            "it output nothing"
+        ]
+        raise NotHere(f"{' '.join(command[:3])} failed: {output[-1]}")
 
 
 def free_port() -> int:
-    """A port of the loopback that nobody listens on."""
+    """A port of the loopback that no process listens on."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         return int(probe.getsockname()[1])
@@ -219,13 +221,13 @@ def _listening(process: subprocess.Popen[bytes], command: list[str], port: int, 
             return
         ended = process.poll() is not None
         if ended or time.monotonic() > until:
-            said = log.read_text(encoding="utf-8", errors="replace").strip()[-LOG_SHOWN:]
+            output = log.read_text(encoding="utf-8", errors="replace").strip()[-LOG_SHOWN:]
             how = (
                 f"ended with exit code {process.returncode}"
                 if ended
                 else f"does not listen after {STARTING:g} s"
             )
             raise NotHere(
-                f"{Path(command[0]).name} {how}: {said.splitlines()[-1] if said else 'it said nothing'}"
+                f"{Path(command[0]).name} {how}: {output.splitlines()[-1] if output else 'it printed nothing'}"
             )
         time.sleep(0.1)

@@ -313,8 +313,7 @@ class DporSearch:
         chosen = going_on(enabled, last, PATIENCE if alone else 0)
         return Branch(chosen.tid, 0, chosen.op.touch())  # type: ignore[union-attr]
 
-    # One pass over a step, in the innermost loop of the search: split up, it would pay calls for every step.
-    def _note(self, thread: Thread, op: Operation, step: Branch) -> None:  # see above
+    def _note(self, thread: Thread, op: Operation, step: Branch) -> None:
         """Append what is known about the step that `thread` is about to take: happens-before, races, hash, level."""
         # What it touches was foreseen when the branch was made; the footprint may be another object, not another set.
         footprint = op.touch()
@@ -337,17 +336,7 @@ class DporSearch:
         obj = op.obj
         races: list[int] = []
         if not op.free:
-            # The step that enabled this one (the notify of a wait, the end of a joined thread): no race.
-            after = op.after()
-            if after >= 0:
-                past |= pasts[after]
-                if levels[after] > level:
-                    level = levels[after]
-            # The last step that took the object of a blocking operation, and may have disabled it.
-            if op.blocking:
-                i = self.takers[obj.index].bit_length() - 1
-                if i >= 0 and not past >> i & 1:
-                    races.append(~i)
+            past, level = self._waited_for(op, past, level, races)
         # Races: dependent steps not yet in the past, the latest first. Each brings its own past,
         # so only the pairs are left that no third step orders (e and e' in a race of the paper).
         against = 0
@@ -380,6 +369,22 @@ class DporSearch:
         alternatives = op.alternatives()
         if alternatives > 1:
             self.choices.append((j, alternatives))
+
+    def _waited_for(
+        self, op: Operation, past: int, level: int, races: list[int]
+    ) -> tuple[int, int]:
+        """Past and level of an operation that is not always enabled; adds a race with what may have disabled it."""
+        # The step that enabled it (the notify of a wait, the last step of a joined thread): no race.
+        after = op.after()
+        if after >= 0:
+            past |= self.pasts[after]
+            level = max(level, self.levels[after])
+        # The last step that took the object of a blocking operation, unless it happens before.
+        if op.blocking:
+            i = self.takers[op.obj.index].bit_length() - 1
+            if i >= 0 and not past >> i & 1:
+                races.append(~i)
+        return past, level
 
     # -- races -----------------------------------------------------------------------------------------------------
 

@@ -72,7 +72,7 @@ def explore(
     checkpoint: str | Path | None = None,
     jobs: int = 1,
 ) -> Result:
-    """Run `program` under the schedules that `strategy` picks (all of them, by default), and say what came of it.
+    """Run `program` under the schedules that `strategy` picks (all of them, by default); returns what was found.
 
     Budgets: `max_executions`, `seconds`; what runs out makes the verdict inconclusive.
     Bounds: `max_steps` of one execution; `timeouts` and `spurious` wake-ups of one thread;
@@ -106,25 +106,39 @@ def explore(
     with guarded():
         if replayed is not None:
             return _replay(runner, name, strategy, replayed)
-        program_id = f"{replay_token.program_hash(name, run_twice(runner))} {setting} {max_steps}"
-        _take_turns(runner)
-        if not runner.found or keep_going:
-            _search(
-                runner, strategy, program_id, None if checkpoint is None else Path(checkpoint), jobs
-            )
-        if runner.spent and not runner.spin:
-            runner.spin = _spinning(runner)
-        seconds_spent = runner.seconds
-        if runner.found and shrink > 0:
-            runner.found[0] = Shrinker(runner, shrink).run()
-        result = _finding(runner, name, strategy)
-        result.seconds = seconds_spent
-        if isinstance(strategy, Dpor) and result.verdict == "inconclusive" and not runner.cut:
-            # A budget ran out. How much is there besides?
-            size = Estimator(program, setting, max_steps).spend(min(0.05 * seconds_spent, 0.5))
-            result.progress = progress_of(runner, size)
-            result.why += f"; {result.progress.size}"
-        return result
+        return _explored(runner, name, strategy, checkpoint, jobs, shrink)
+
+
+def _explored(
+    runner: Runner,
+    name: str,
+    strategy: Strategy,
+    checkpoint: str | Path | None,
+    jobs: int,
+    shrink: int,
+) -> Result:
+    """Check that the program is deterministic, search, shrink what was found, and sum up."""
+    setting, limits = runner.setting, runner.limits
+    operations = run_twice(runner)
+    program_id = f"{replay_token.program_hash(name, operations)} {setting} {limits.max_steps}"
+    _take_turns(runner)
+    if not runner.found or limits.keep_going:
+        path = None if checkpoint is None else Path(checkpoint)
+        _search(runner, strategy, program_id, path, jobs)
+    if runner.spent and not runner.spin:
+        runner.spin = _spinning(runner)
+    seconds_spent = runner.seconds
+    if runner.found and shrink > 0:
+        runner.found[0] = Shrinker(runner, shrink).run()
+    result = _finding(runner, name, strategy)
+    result.seconds = seconds_spent
+    if isinstance(strategy, Dpor) and result.verdict == "inconclusive" and not runner.cut:
+        # A budget ran out. How much is there besides?
+        estimator = Estimator(runner.program, setting, limits.max_steps)
+        size = estimator.spend(min(0.05 * seconds_spent, 0.5))
+        result.progress = progress_of(runner, size)
+        result.why += f"; {result.progress.size}"
+    return result
 
 
 def _search(

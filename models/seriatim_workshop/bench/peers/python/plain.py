@@ -13,7 +13,7 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 
-class Plain(NamedTuple):
+class PlainProgram(NamedTuple):
     """A program: its state, what each thread does with it, and what must hold at the end."""
 
     setup: Callable[[], Any]
@@ -24,46 +24,58 @@ class Plain(NamedTuple):
 
 
 class Counter:
+    """A number that two threads increment in two steps."""
+
     def __init__(self) -> None:
         self.value = 0
 
     def increment(self) -> None:
+        """Read, then write: another increment between them is lost."""
         value = self.value
         self.value = value + 1
 
 
-def racy_counter(threads: int) -> Plain:
-    return Plain(Counter, [Counter.increment] * threads, waits=False)
+def racy_counter(threads: int) -> PlainProgram:
+    """So many threads that increment one counter."""
+    return PlainProgram(Counter, [Counter.increment] * threads, waits=False)
 
 
-class Row:
+class Zeros:
+    """An array of zeros."""
+
     def __init__(self, length: int) -> None:
         self.a = [0] * length
 
 
-def lastzero(n: int) -> Plain:
-    def search(row: Row) -> None:
+def lastzero(n: int) -> PlainProgram:
+    """A reader looks for the last zero of an array that n threads fill."""
+
+    def search(row: Zeros) -> None:
         i = n
         while row.a[i] != 0:
             i -= 1
 
-    def writer(j: int) -> Callable[[Row], None]:
-        def write(row: Row) -> None:
+    def writer(j: int) -> Callable[[Zeros], None]:
+        def write(row: Zeros) -> None:
             v = row.a[j - 1]
             row.a[j] = v + 1
 
         return write
 
-    return Plain(lambda: Row(n + 1), [search, *(writer(j) for j in range(1, n + 1))], waits=False)
+    return PlainProgram(
+        lambda: Zeros(n + 1), [search, *(writer(j) for j in range(1, n + 1))], waits=False
+    )
 
 
-class Node:
+class ListNode:
+    """A node of a linked queue."""
+
     def __init__(self, value: int) -> None:
         self.value = value
-        self.next: Node | None = None
+        self.next: ListNode | None = None
         self.lock = threading.Lock()
 
-    def set_next(self, expected: Node | None, new: Node) -> bool:
+    def set_next(self, expected: ListNode | None, new: ListNode) -> bool:
         """Compare and set."""
         with self.lock:
             if self.next is expected:
@@ -72,22 +84,24 @@ class Node:
             return False
 
 
-class Queue:
+class MichaelScottQueue:
     """The lock-free queue of Michael & Scott."""
 
     def __init__(self) -> None:
-        self.head = self.tail = Node(0)
+        self.head = self.tail = ListNode(0)
         self.head_lock = threading.Lock()
         self.tail_lock = threading.Lock()
 
-    def set_head(self, expected: Node, new: Node) -> bool:
+    def set_head(self, expected: ListNode, new: ListNode) -> bool:
+        """Compare and set."""
         with self.head_lock:
             if self.head is expected:
                 self.head = new
                 return True
             return False
 
-    def set_tail(self, expected: Node, new: Node) -> bool:
+    def set_tail(self, expected: ListNode, new: ListNode) -> bool:
+        """Compare and set."""
         with self.tail_lock:
             if self.tail is expected:
                 self.tail = new
@@ -95,7 +109,8 @@ class Queue:
             return False
 
     def enqueue(self, value: int) -> None:
-        node = Node(value)
+        """Append a value."""
+        node = ListNode(value)
         while True:
             last = self.tail
             following = last.next
@@ -108,6 +123,7 @@ class Queue:
                 return
 
     def dequeue(self) -> int | None:
+        """Take the first value; None if the queue is empty."""
         while True:
             first = self.head
             last = self.tail
@@ -124,9 +140,12 @@ class Queue:
                 self.set_tail(last, following)
 
 
-def michael_scott() -> Plain:
-    return Plain(
-        Queue, [lambda q: q.enqueue(1), lambda q: q.enqueue(2), lambda q: q.dequeue()], waits=False
+def michael_scott() -> PlainProgram:
+    """Two enqueuers and a dequeuer of one queue."""
+    return PlainProgram(
+        MichaelScottQueue,
+        [lambda q: q.enqueue(1), lambda q: q.enqueue(2), lambda q: q.dequeue()],
+        waits=False,
     )
 
 
@@ -138,6 +157,7 @@ class Buffer:
         self.full = False
 
     def move(self, to: bool, items: int = 1) -> None:
+        """Fill or empty the place so many times, waiting for the other side."""
         for _ in range(items):
             with self.changed:
                 while self.full == to:
@@ -146,11 +166,12 @@ class Buffer:
                 self.changed.notify()
 
 
-def condition_buffer(items: int) -> Plain:
-    return Plain(Buffer, [lambda b: b.move(True, items), lambda b: b.move(False, items)])
+def condition_buffer(items: int) -> PlainProgram:
+    """One putter and one taker of a buffer of one place."""
+    return PlainProgram(Buffer, [lambda b: b.move(True, items), lambda b: b.move(False, items)])
 
 
-SPEED: dict[str, Plain] = {
+SPEED: dict[str, PlainProgram] = {
     "racy counter, 2 threads": racy_counter(2),
     "racy counter, 3 threads": racy_counter(3),
     "racy counter, 4 threads": racy_counter(4),
@@ -162,6 +183,8 @@ SPEED: dict[str, Plain] = {
 
 
 class Flag:
+    """A flag, and a condition for those who wait for it."""
+
     def __init__(self) -> None:
         self.changed = threading.Condition()
         self.ready = False
@@ -173,18 +196,22 @@ class Flag:
                 self.changed.wait()
 
     def set(self) -> None:
+        """Set the flag and notify, under the lock."""
         with self.changed:
             self.ready = True
             self.changed.notify()
 
 
 class Items:
+    """A number of items, and a condition for those who wait for one."""
+
     def __init__(self) -> None:
         self.changed = threading.Condition()
         self.count = 0
         self.stolen = False
 
     def put_two(self) -> None:
+        """Put two items, with a notify each."""
         for _ in range(2):
             with self.changed:
                 self.count += 1
@@ -202,6 +229,7 @@ class Items:
 
 
 def take_if_any(items: Items) -> None:
+    """Take an item if there is one."""
     with items.changed:
         if items.count > 0:
             items.count -= 1
@@ -219,6 +247,7 @@ class Stack:
         self.wrong = False
 
     def set_head(self, expected: int, new: int) -> bool:
+        """Compare and set."""
         with self.lock:
             if self.head == expected:
                 self.head = new
@@ -236,6 +265,7 @@ class Stack:
                 self.owned_2 = True
 
     def pop(self) -> int:
+        """Take the first node; 0 if there is none."""
         while True:
             top = self.head
             if top == 0:
@@ -246,16 +276,19 @@ class Stack:
                 return top
 
     def slow(self) -> None:
+        """Pop twice; the other thread may run between reading the head and comparing."""
         self.pop()
         self.pop()
 
     def quick(self) -> None:
+        """Pop two nodes and push the first back."""
         one = self.pop()
         two = self.pop()
         if one and two:
             self.push(one)
 
     def push(self, node: int) -> None:
+        """Put a node back."""
         with self.lock:
             if node == 1:
                 self.owned_1 = False
@@ -271,7 +304,9 @@ class Stack:
 AVAILABLE, ACQUIRED, DEQUEUED = range(3)
 
 
-class Entry:
+class RacyEntry:
+    """A message that is delivered or dequeued, by a check that is not atomic."""
+
     def __init__(self) -> None:
         self.lock = threading.Lock()
         self.state = AVAILABLE
@@ -279,6 +314,7 @@ class Entry:
         self.dequeued = 0
 
     def acquire(self) -> bool:
+        """Compare and set from available to acquired."""
         with self.lock:
             if self.state == AVAILABLE:
                 self.state = ACQUIRED
@@ -286,6 +322,7 @@ class Entry:
             return False
 
     def deliver(self) -> None:
+        """Acquire the entry and count a delivery."""
         if self.acquire():
             self.delivered = 1
 
@@ -298,12 +335,15 @@ class Entry:
 
 
 class Resource:
+    """Something to be disposed of once."""
+
     def __init__(self) -> None:
         self.lock = threading.Lock()
         self.disposed = False
         self.times = 0
 
     def dispose(self) -> None:
+        """Look, then dispose."""
         disposed = self.disposed
         if not disposed:
             self.disposed = True
@@ -312,32 +352,40 @@ class Resource:
 
 
 class Locks:
+    """Two locks that are taken in opposite orders."""
+
     def __init__(self) -> None:
         self.one = threading.Lock()
         self.two = threading.Lock()
 
     def forth(self) -> None:
+        """The first lock, then the second."""
         with self.one:  # noqa: SIM117  # one step a line
             with self.two:
                 pass
 
     def back(self) -> None:
+        """The second lock, then the first."""
         with self.two:  # noqa: SIM117  # one step a line
             with self.one:
                 pass
 
 
-class Pair:
+class TwoWords:
+    """Two halves that should be read together."""
+
     def __init__(self) -> None:
         self.low = 0
         self.high = 0
         self.wrong = False
 
     def write(self) -> None:
+        """Write both halves, one after the other."""
         self.low = 1
         self.high = 1
 
     def read(self) -> None:
+        """Read both halves and compare."""
         low = self.low
         high = self.high
         if low != high:
@@ -355,6 +403,7 @@ class Peterson:
         self.wrong = False
 
     def enter(self, me: int) -> None:
+        """Enter the critical section once, or go away."""
         self.turn = 1 - me
         self.flag[me] = True
         if self.may_not(me):
@@ -367,6 +416,7 @@ class Peterson:
         self.flag[me] = False
 
     def may_not(self, me: int) -> bool:
+        """Whether the other thread has the right of way."""
         other = self.flag[1 - me]
         if not other:
             return False
@@ -375,16 +425,20 @@ class Peterson:
 
 
 class Published:
+    """A value that is announced before it is written."""
+
     def __init__(self) -> None:
         self.ready = False
         self.data = 0
         self.wrong = False
 
     def publish(self) -> None:
+        """Announce, then write."""
         self.ready = True
         self.data = 42
 
     def read(self) -> None:
+        """Read the value if it has been announced."""
         ready = self.ready
         if ready:
             data = self.data
@@ -402,11 +456,13 @@ class Counted:
         self.wrong = False
 
     def put(self) -> None:
+        """Link an item, then count it."""
         self.linked = True
         with self.lock:
             self.size += 1
 
     def unlink(self) -> bool:
+        """Unlink the item; whether there was one."""
         with self.lock:
             if self.linked:
                 self.linked = False
@@ -414,6 +470,7 @@ class Counted:
             return False
 
     def take(self) -> None:
+        """Take the item and count it down."""
         if self.unlink():
             with self.lock:
                 self.size -= 1
@@ -421,31 +478,35 @@ class Counted:
 
 
 def nothing_wrong(state: Any) -> bool:
+    """Whether no thread has seen anything wrong."""
     return not state.wrong
 
 
-MISTAKES: dict[str, Plain] = {
-    "lost update": Plain(Counter, [Counter.increment] * 2, lambda c: c.value == 2, False),
-    "lost wake-up": Plain(Flag, [Flag.hasty_wait, Flag.set]),
-    "stolen wake-up": Plain(
+MISTAKES: dict[str, PlainProgram] = {
+    "lost update": PlainProgram(Counter, [Counter.increment] * 2, lambda c: c.value == 2, False),
+    "lost wake-up": PlainProgram(Flag, [Flag.hasty_wait, Flag.set]),
+    "stolen wake-up": PlainProgram(
         Items, [Items.take_once, take_if_any, Items.put_two], lambda items: not items.stolen
     ),
-    "notify for notify_all": Plain(
+    "notify for notify_all": PlainProgram(
         Buffer, [lambda b: b.move(True)] * 2 + [lambda b: b.move(False)] * 2
     ),
-    "ABA": Plain(Stack, [Stack.slow, Stack.quick], nothing_wrong, False),
-    "immediate race": Plain(
-        Entry, [Entry.deliver, Entry.publish], lambda e: e.delivered + e.dequeued == 1, False
+    "ABA": PlainProgram(Stack, [Stack.slow, Stack.quick], nothing_wrong, False),
+    "immediate race": PlainProgram(
+        RacyEntry,
+        [RacyEntry.deliver, RacyEntry.publish],
+        lambda e: e.delivered + e.dequeued == 1,
+        False,
     ),
-    "double dispose": Plain(Resource, [Resource.dispose] * 2, lambda r: r.times == 1, False),
-    "lock order": Plain(Locks, [Locks.forth, Locks.back]),
-    "torn read": Plain(Pair, [Pair.write, Pair.read], nothing_wrong, False),
-    "Peterson turned round": Plain(
+    "double dispose": PlainProgram(Resource, [Resource.dispose] * 2, lambda r: r.times == 1, False),
+    "lock order": PlainProgram(Locks, [Locks.forth, Locks.back]),
+    "torn read": PlainProgram(TwoWords, [TwoWords.write, TwoWords.read], nothing_wrong, False),
+    "Peterson turned round": PlainProgram(
         Peterson, [lambda p: p.enter(0), lambda p: p.enter(1)], nothing_wrong, False
     ),
-    "unsafe publication": Plain(
+    "unsafe publication": PlainProgram(
         Published, [Published.publish, Published.read], nothing_wrong, False
     ),
-    "late counter": Plain(Counted, [Counted.put, Counted.take], nothing_wrong, False),
+    "late counter": PlainProgram(Counted, [Counted.put, Counted.take], nothing_wrong, False),
 }
 """Each has a schedule in which something is wrong. Named as in `bench.programs`."""

@@ -11,13 +11,13 @@ import time
 import warnings
 from typing import Any
 
-from plain import MISTAKES, SPEED, Plain  # type: ignore[import-not-found]  # run as a script
+from plain import MISTAKES, SPEED, PlainProgram  # type: ignore[import-not-found]  # run as a script
 
 Outcome = tuple[int, bool, str]
 """Executions, whether all was seen, and what was found."""
 
 
-def frontrun(program: Plain, seconds: float, mistaken: bool) -> Outcome:
+def frontrun(program: PlainProgram, seconds: float, mistaken: bool) -> Outcome:
     """Its optimal search (the default strategy), with no bound on preemptions.
 
     With its real clock an execution in which somebody waits on a condition may hang until a time-out;
@@ -44,7 +44,7 @@ def frontrun(program: Plain, seconds: float, mistaken: bool) -> Outcome:
     return result.num_explored, verdict == "ok", verdict
 
 
-def interleave(program: Plain, seconds: float, mistaken: bool) -> Outcome:
+def interleave(program: PlainProgram, seconds: float, mistaken: bool) -> Outcome:
     """Its exhaustive search: between lines and without a bound; for a mistake, as it is by default."""
     import interleave_test as peer  # type: ignore[import-not-found]  # only in its own environment
 
@@ -74,6 +74,7 @@ def interleave(program: Plain, seconds: float, mistaken: bool) -> Outcome:
 
 
 def main() -> None:
+    """Explore one program by one peer and print a line of JSON."""
     warnings.simplefilter("ignore")
     name, program, seconds = sys.argv[1], sys.argv[2], float(sys.argv[3])
     explore = {"frontrun": frontrun, "interleave-test": interleave}[name]
@@ -90,13 +91,13 @@ def main() -> None:
         executions += count
         if mistaken:
             break
-    said: dict[str, Any] = {
+    result: dict[str, Any] = {
         "executions": count,
         "speed": executions / sum(times),
         "seconds": min(times) if ended or verdict.startswith("violated") else None,
         "verdict": verdict,
     }
-    print(json.dumps(said))
+    print(json.dumps(result))
 
 
 if __name__ == "__main__":
