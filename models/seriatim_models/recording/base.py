@@ -44,6 +44,26 @@ def after(ev: str, fields: Callable[..., dict[str, object]]) -> OperationEvents:
     return perform
 
 
+def around(
+    ev: str,
+    call: Callable[..., dict[str, object]],
+    response: Callable[..., dict[str, object]],
+) -> OperationEvents:
+    """Return what records both ends of an operation as `ev`.
+
+    The invocation (``ph="invoke"``) has ``call(*arguments)``; if the operation returns, the response (``ph="ok"``) has
+    ``response(result, *arguments)``.
+    """
+
+    def perform(record: Record, method: Callable[..., R], *args: Any, **kwargs: Any) -> R:
+        record(ev, ph="invoke", **call(*args, **kwargs))
+        result = method(*args, **kwargs)
+        record(ev, ph="ok", **response(result, *args, **kwargs))
+        return result
+
+    return perform
+
+
 class Recording:
     """A host that records events by the kinds of cells and the names of operations, and passes everything on.
 

@@ -29,6 +29,8 @@ from seriatim_models.recording.base import (
     OperationEvents,
     Record,
     Recording,
+    around,
+    before,
 )
 
 
@@ -113,63 +115,96 @@ CELLS: Mapping[str, CellEvents] = {
 # ---- operations
 
 
-def _enqueue(
-    record: Record, enqueue: Callable[..., QueueEntry], queue: Queue, message: Message
-) -> QueueEntry:
-    record(
-        "enqueue",
-        ph="invoke",
-        q=queue.name,
-        m=message.id,
-        prio=message.priority,
-        key=message.key,
-        group=message.group,
-        immediate=message.immediate,
-        not_before=message.not_before,
-        expires=message.expires,
-    )
-    entry = enqueue(queue, message)
-    record("enqueue", ph="ok", m=message.id, place=list(entry.place()))
-    return entry
+def _message(queue: Queue, message: Message) -> dict[str, object]:
+    """Return a message and the queue that it is given to."""
+    return {
+        "q": queue.name,
+        "m": message.id,
+        "prio": message.priority,
+        "key": message.key,
+        "group": message.group,
+        "immediate": message.immediate,
+        "not_before": message.not_before,
+        "expires": message.expires,
+    }
 
 
-def _settle(ev: str) -> OperationEvents:
-    """What records `Queue.release` or `Queue.dequeue`."""
-
-    def settle(
-        record: Record,
-        method: Callable[..., bool],
-        queue: Queue,
-        entry: QueueEntry,
-        consumer: Consumer,
-    ) -> bool:
-        record(ev, ph="invoke", m=entry.message.id, sub=consumer.name)
-        done = method(queue, entry, consumer)
-        record(ev, ph="ok", m=entry.message.id, sub=consumer.name, done=done)
-        return done
-
-    return settle
+def _placed(entry: QueueEntry, queue: Queue, message: Message) -> dict[str, object]:
+    """Return a message and where it was linked."""
+    return {"m": message.id, "place": list(entry.place())}
 
 
-def _check_message_status(record: Record, check: Callable[..., None], queue: Queue) -> None:
-    record("check_status", ph="invoke")
-    check(queue)
-    record("check_status", ph="ok")
+def _settle(queue: Queue, entry: QueueEntry, consumer: Consumer) -> dict[str, object]:
+    """Return an entry and the consumer that releases or dequeues it."""
+    return {"m": entry.message.id, "sub": consumer.name}
 
 
-def _attempt(
-    record: Record,
-    attempt: Callable[..., tuple[QueueEntry | None, bool]],
+def _settled(done: bool, *call: Any) -> dict[str, object]:
+    """Return the same, and whether it was done."""
+    return {**_settle(*call), "done": done}
+
+
+def _nothing(*call: object) -> dict[str, object]:
+    """Return no fields."""
+    return {}
+
+
+def _consumer(queue: Queue, consumer: Consumer, *_: object) -> dict[str, object]:
+    """Return the consumer that an operation is called for."""
+    return {"sub": consumer.name}
+
+
+def _of_consumer(result: object, queue: Queue, consumer: Consumer, *_: object) -> dict[str, object]:
+    """Return the consumer that an operation was called for."""
+    return {"sub": consumer.name}
+
+
+def _attempt(queue: Queue, consumer: Consumer, path: str, only: object) -> dict[str, object]:
+    """Return a consumer that something is to be taken for, and the way that led there."""
+    return {"sub": consumer.name, "path": path}
+
+
+def _attempted(taken: tuple[QueueEntry | None, bool], *call: Any) -> dict[str, object]:
+    """Return the same, and the message that was taken, '' if none was."""
+    entry, _ = taken
+    return {**_attempt(*call), "m": entry.message.id if entry is not None else ""}
+
+
+def _pulled(entry: QueueEntry | None, queue: Queue, consumer: Consumer) -> dict[str, object]:
+    """Return a consumer and the message that it got, '' if none."""
+    return {"sub": consumer.name, "m": entry.message.id if entry is not None else ""}
+
+
+def _desired(queue: Queue, consumer: Consumer, desired: bool) -> dict[str, object]:
+    """Return a consumer and whether it wants messages."""
+    return {"sub": consumer.name, "desired": desired}
+
+
+def _granted(queue: Queue, consumer: Consumer, messages: int) -> dict[str, object]:
+    """Return a consumer and the credit that it is granted."""
+    return {"sub": consumer.name, "messages": messages}
+
+
+def _subscription(
     queue: Queue,
-    consumer: Consumer,
-    path: str,
-    only: QueueEntry | None,
-) -> tuple[QueueEntry | None, bool]:
-    record("attempt", ph="invoke", sub=consumer.name, path=path)
-    entry, paid = attempt(queue, consumer, path, only)
-    m = entry.message.id if entry is not None else ""
-    record("attempt", ph="ok", sub=consumer.name, path=path, m=m)
-    return entry, paid
+    name: str,
+    target: Target,
+    acquires: bool,
+    priority: int,
+    keys: frozenset[str] | None,
+    credit: int | None,
+    exclusive: bool,
+) -> dict[str, object]:
+    """Return a new consumer's options."""
+    return {
+        "q": queue.name,
+        "sub": name,
+        "acquires": acquires,
+        "cprio": priority,
+        "keys": None if keys is None else sorted(keys),
+        "credit": credit,
+        "exclusive": exclusive,
+    }
 
 
 def _take(
@@ -179,6 +214,7 @@ def _take(
     consumer: Consumer,
     pointer: Pointer,
 ) -> QueueEntry | None:
+    """Record ``deliver`` or ``browse``, if an entry was taken."""
     entry = take(queue, consumer, pointer)
     if entry is not None:
         ev = "deliver" if consumer.acquires else "browse"
@@ -186,78 +222,16 @@ def _take(
     return entry
 
 
-def _join(
-    record: Record,
-    join: Callable[..., Consumer],
-    queue: Queue,
-    name: str,
-    target: Target,
-    acquires: bool,
-    priority: int,
-    keys: frozenset[str] | None,
-    credit: int | None,
-    exclusive: bool,
-) -> Consumer:
-    record(
-        "consumer",
-        q=queue.name,
-        sub=name,
-        acquires=acquires,
-        cprio=priority,
-        keys=None if keys is None else sorted(keys),
-        credit=credit,
-        exclusive=exclusive,
-    )
-    return join(queue, name, target, acquires, priority, keys, credit, exclusive)
-
-
-def _close(record: Record, close: Callable[..., None], queue: Queue, consumer: Consumer) -> None:
-    record("close", ph="invoke", sub=consumer.name)
-    close(queue, consumer)
-    record("close", ph="ok", sub=consumer.name)
-
-
-def _grant(
-    record: Record, grant: Callable[..., None], queue: Queue, consumer: Consumer, messages: int
-) -> None:
-    record("grant", sub=consumer.name, messages=messages)
-    grant(queue, consumer, messages)
-
-
-def _deliver_single_message(
-    record: Record,
-    deliver: Callable[..., QueueEntry | None],
-    queue: PullQueue,
-    consumer: Consumer,
-) -> QueueEntry | None:
-    record("pull", ph="invoke", sub=consumer.name)
-    entry = deliver(queue, consumer)
-    m = entry.message.id if entry is not None else ""
-    record("pull", ph="ok", sub=consumer.name, m=m)
-    return entry
-
-
-def _set_notify_work_desired(
-    record: Record,
-    set_desired: Callable[..., None],
-    queue: PullQueue,
-    consumer: Consumer,
-    desired: bool,
-) -> None:
-    record("work_desired", ph="invoke", sub=consumer.name, desired=desired)
-    set_desired(queue, consumer, desired)
-    record("work_desired", ph="ok", sub=consumer.name)
-
-
 def _members(
     record: Record, members: Callable[..., Iterator[ListEntry]], of: ConsumerList
 ) -> Iterator[ListEntry]:
-    """Iterations over the lists of `QueueConsumerManager` are recorded, those over `Queue.all` are not."""
+    """Record iterations over the lists of `QueueConsumerManager` as ``walk``, but none over `Queue.all`."""
     found = members(of)
     return found if of.name.endswith(".All") else _walk(record, found, of.name)
 
 
 def _walk(record: Record, found: Iterator[ListEntry], name: str) -> Iterator[ListEntry]:
+    """Iterate and record the beginning, each node before it is handed out, and the end if it is reached."""
     record("walk", list=name, at="begin")
     for entry in found:
         record("walk", list=name, at="node", node=str(entry))
@@ -266,17 +240,17 @@ def _walk(record: Record, found: Iterator[ListEntry], name: str) -> Iterator[Lis
 
 
 OPERATIONS: Mapping[str, OperationEvents] = {
-    "Queue.enqueue": _enqueue,
-    "Queue.release": _settle("release"),
-    "Queue.dequeue": _settle("dequeue"),
-    "Queue.check_message_status": _check_message_status,
-    "Queue._attempt_once": _attempt,
+    "Queue.enqueue": around("enqueue", _message, _placed),
+    "Queue.release": around("release", _settle, _settled),
+    "Queue.dequeue": around("dequeue", _settle, _settled),
+    "Queue.check_message_status": around("check_status", _nothing, _nothing),
+    "Queue._attempt_once": around("attempt", _attempt, _attempted),
     "Queue._take": _take,
-    "Queue._join": _join,
-    "Queue.close": _close,
-    "Queue.grant": _grant,
-    "PullQueue.deliver_single_message": _deliver_single_message,
-    "PullQueue.set_notify_work_desired": _set_notify_work_desired,
+    "Queue._join": before("consumer", _subscription),
+    "Queue.close": around("close", _consumer, _of_consumer),
+    "Queue.grant": before("grant", _granted),
+    "PullQueue.deliver_single_message": around("pull", _consumer, _pulled),
+    "PullQueue.set_notify_work_desired": around("work_desired", _desired, _of_consumer),
     "ConsumerList.members": _members,
 }
 """Operation, by its method's ``__qualname__`` -> what performs and records it."""
