@@ -16,9 +16,26 @@ from seriatim_models import cli
 from seriatim_models.cli import lesson_runner
 from seriatim_models.explorer import Result
 from seriatim_models.report import lessons
-from seriatim_models.report.lessons import Lesson, LessonError, prints_match
+from seriatim_models.report.lessons import Lesson, LessonError
 
 CHAPTERS = lessons.all_in(lesson_runner.folder())
+
+
+def prints_match(printed: str, expected: str) -> bool:
+    """Whether the output is what the chapter shows; spaces at line ends and empty lines around do not count."""
+    pattern = "".join(map(_pattern, _lines(expected)))
+    return re.fullmatch(pattern, "".join(f"{line}\n" for line in _lines(printed))) is not None
+
+
+def _lines(text: str) -> list[str]:
+    return "\n".join(line.rstrip() for line in text.splitlines()).strip("\n").split("\n")
+
+
+def _pattern(line: str) -> str:
+    """A line of nothing but dots is any number of lines."""
+    if line == "...":
+        return r"(?:[^\n]*\n)*?"
+    return r"[^\n]*".join(re.escape(part) for part in line.split("...")) + r"\n"
 
 
 def named(lesson: Lesson) -> str:

@@ -40,7 +40,9 @@ def test_a_mutant_that_died_as_it_must_does_not_convict(report: Report) -> None:
     assert report.verdict is OK
 
 
-def test_a_mutant_killed_by_another_property_convicts(report: Report, race: MutantRun) -> None:
+def test_a_mutant_killed_by_another_property_is_a_violation(
+    report: Report, race: MutantRun
+) -> None:
     report.mutants = [msgspec.structs.replace(race, expected="SO-1")]
     assert report.exit_code == 1
 

@@ -8,7 +8,15 @@ import rich_click as click
 from rich.console import Console
 
 from seriatim_models.cli.console import Outputs
-from seriatim_models.cli.options import HELP, STRATEGIES, completing, lines
+from seriatim_models.cli.options import (
+    COUNT,
+    HELP,
+    POSITIVE,
+    STRATEGIES,
+    completing,
+    lines,
+    number_option,
+)
 from seriatim_models.cli.stop_request import StopRequest
 from seriatim_models.cli.usage_errors import UsageError, unknown
 from seriatim_models.report.text import table, titled
@@ -56,25 +64,9 @@ MEMORY = 2048
     type=click.Choice(STRATEGIES),
     help="One or more [dim](pct by default)[/].",
 )
-@click.option(
-    "--seeds",
-    type=click.IntRange(1),
-    default=10,
-    show_default=True,
-    metavar="N",
-    help="So many seeds for each sampling strategy.",
-)
-@click.option(
-    "--first-seed", type=int, default=0, show_default=True, metavar="N", help="The first of them."
-)
-@click.option(
-    "--executions",
-    type=click.IntRange(1),
-    default=1000,
-    show_default=True,
-    metavar="N",
-    help="At most so many in each item.",
-)
+@number_option("--seeds", "So many seeds for each sampling strategy.", COUNT, 10)
+@number_option("--first-seed", "The first of them.", int, 0)
+@number_option("--executions", "At most so many in each item.", COUNT, 1000)
 @click.option(
     "--preemptions",
     "bounds",
@@ -86,21 +78,15 @@ MEMORY = 2048
 @click.option(
     "--exhaustive", is_flag=True, help="Share one exhaustive search of each program instead."
 )
-@click.option(
+@number_option(
     "--timeout",
-    type=click.FloatRange(0, min_open=True),
-    default=TIMEOUT,
-    show_default=True,
+    "For one item, or one part of an exhaustive search.",
+    POSITIVE,
+    TIMEOUT,
     metavar="SECONDS",
-    help="For one item, or one part of an exhaustive search.",
 )
-@click.option(
-    "--memory",
-    type=click.IntRange(0),
-    default=MEMORY,
-    show_default=True,
-    metavar="MIB",
-    help="For each of these; 0 for no limit.",
+@number_option(
+    "--memory", "For each of these; 0 for no limit.", click.IntRange(0), MEMORY, metavar="MIB"
 )
 @click.option("--first-bug", is_flag=True, help="Stop when something is found.")
 @click.option(

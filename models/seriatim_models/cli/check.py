@@ -11,7 +11,16 @@ import rich_click as click
 
 from seriatim_models.cli.console import Outputs
 from seriatim_models.cli.jobs import Job, SearchOptions, run_jobs
-from seriatim_models.cli.options import HELP, STRATEGIES, completing, lines, outputs
+from seriatim_models.cli.options import (
+    COUNT,
+    HELP,
+    POSITIVE,
+    STRATEGIES,
+    completing,
+    lines,
+    number_option,
+    outputs,
+)
 from seriatim_models.cli.report_builder import mutant_run, new_report, program_run
 from seriatim_models.cli.usage_errors import UsageError, unknown
 from seriatim_models.report import MutantRun, ProgramRun, Report
@@ -52,21 +61,18 @@ if TYPE_CHECKING:
     show_default=True,
     help="dpor covers every schedule that matters; the others sample.",
 )
-@click.option(
+@number_option(
     "--budget",
-    type=click.FloatRange(min=0, min_open=True),
+    "Stop each program after so long [dim](sampling: 10 by default)[/].",
+    POSITIVE,
     metavar="SECONDS",
-    help="Stop each program after so long [dim](sampling: 10 by default)[/].",
 )
-@click.option(
-    "--seed", type=int, metavar="N", help="Seed of a sampling strategy [dim](0 by default)[/]."
-)
-@click.option(
+@number_option("--seed", "Seed of a sampling strategy [dim](0 by default)[/].")
+@number_option(
     "--jobs",
-    type=click.IntRange(min=1),
-    metavar="N",
-    help="Processes: so many programs at once, and a program's schedules split among those to spare "
+    "Processes: so many programs at once, and a program's schedules split among those to spare "
     "[dim](as many programs as there are processors, none split)[/].",
+    COUNT,
 )
 @click.option(
     "--replay", "token", metavar="TOKEN", help="Run only the schedule that this token stands for."

@@ -17,7 +17,15 @@ from seriatim_models.cli.implementations import (
     implementation_options,
     queue_argument_option,
 )
-from seriatim_models.cli.options import HELP, lines, outputs, profile_option
+from seriatim_models.cli.options import (
+    COUNT,
+    HELP,
+    POSITIVE,
+    lines,
+    number_option,
+    outputs,
+    profile_option,
+)
 from seriatim_models.cli.report_builder import new_report
 from seriatim_models.cli.usage_errors import UsageError
 from seriatim_models.conformance.driving import drive
@@ -58,41 +66,21 @@ if TYPE_CHECKING:
 @profile_option(
     "Which properties it promises [dim](any by default; with --replay, the script's)[/].", None
 )
-@click.option(
+@number_option(
     "--seconds",
-    type=click.FloatRange(min=0, min_open=True),
-    default=30.0,
-    show_default=True,
-    metavar="N",
-    help="Search no longer [dim](at most twice that, to shorten what was found)[/].",
+    "Search no longer [dim](at most twice that, to shorten what was found)[/].",
+    POSITIVE,
+    30.0,
 )
-@click.option(
+@number_option(
     "--scripts",
-    type=click.IntRange(min=1),
-    default=300,
-    show_default=True,
-    metavar="N",
-    help="Generate no more scripts than that [dim](shortening one takes further runs)[/].",
+    "Generate no more scripts than that [dim](shortening one takes further runs)[/].",
+    COUNT,
+    300,
 )
-@click.option(
-    "--steps",
-    type=click.IntRange(1, 500),
-    default=30,
-    show_default=True,
-    metavar="N",
-    help="The most commands of one script.",
-)
-@click.option(
-    "--seed", type=int, metavar="N", help="Seed of the scripts [dim](new each time by default)[/]."
-)
-@click.option(
-    "--patience",
-    type=click.FloatRange(min=0, min_open=True),
-    default=5.0,
-    show_default=True,
-    metavar="SECONDS",
-    help="How long one answer may take.",
-)
+@number_option("--steps", "The most commands of one script.", click.IntRange(1, 500), 30)
+@number_option("--seed", "Seed of the scripts [dim](new each time by default)[/].")
+@number_option("--patience", "How long one answer may take.", POSITIVE, 5.0, metavar="SECONDS")
 @click.option(
     "--out",
     default="build/conform",

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import msgspec
 import rich_click as click
 from rich.table import Table
 from rich.text import Text
 
 from seriatim_models.cli.console import Outputs, ProgressDisplay, put
-from seriatim_models.cli.options import HELP, json_output, lines
+from seriatim_models.cli.options import HELP, json_output, lines, number_option
 from seriatim_models.cli.usage_errors import UsageError
+from seriatim_models.report.document import indented
 
 if TYPE_CHECKING:
     from seriatim_models.programs.fair_simulation import Comparison
@@ -49,30 +49,17 @@ def demo() -> None:
         """
     )
 )
-@click.option(
-    "--total",
-    type=click.IntRange(min=1000),
-    default=200_000,
-    show_default=True,
-    metavar="N",
-    help="Messages of each table; the article had 200,000.",
+@number_option(
+    "--total", "Messages of each table; the article had 200,000.", click.IntRange(1000), 200_000
 )
-@click.option(
+@number_option(
     "--jitter",
-    type=click.FloatRange(0, 1),
-    default=0.0,
-    show_default=True,
+    "Let each push and each message take so much more or less.",
+    click.FloatRange(0, 1),
+    0.0,
     metavar="SHARE",
-    help="Let each push and each message take so much more or less.",
 )
-@click.option(
-    "--seed",
-    type=int,
-    default=0,
-    show_default=True,
-    metavar="N",
-    help="What the jitter is drawn from.",
-)
+@number_option("--seed", "What the jitter is drawn from.", int, 0)
 @click.option("--svg", metavar="FILE", help="Draw the tables and the turn.")
 @json_output("tables and ratios as JSON")
 @click.rich_config(help_config=HELP)
@@ -114,13 +101,7 @@ def fair(total: int, jitter: float, seed: int, svg: str | None, json: str | None
             raise UsageError(f"cannot write {svg}: {error.strerror}") from error
         console.print(Text(f"The picture: {svg}", style="bold"), soft_wrap=True)
     if json is not None:
-        put(
-            json,
-            msgspec.json.format(
-                msgspec.json.encode(_document(tables, turn, total, jitter, seed)), indent=2
-            )
-            + b"\n",
-        )
+        put(json, indented(_document(tables, turn, total, jitter, seed)))
     return 0 if all(t.ok for t in tables) else 1
 
 

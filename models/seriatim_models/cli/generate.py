@@ -5,7 +5,7 @@ from __future__ import annotations
 import rich_click as click
 
 from seriatim_models.cli.console import Outputs
-from seriatim_models.cli.options import HELP, lines
+from seriatim_models.cli.options import COUNT, HELP, lines, number_option
 from seriatim_models.cli.usage_errors import UsageError
 
 
@@ -24,22 +24,8 @@ from seriatim_models.cli.usage_errors import UsageError
     )
 )
 @click.argument("folder", metavar="DIR")
-@click.option(
-    "--events",
-    type=click.IntRange(1),
-    default=100_000,
-    show_default=True,
-    metavar="N",
-    help="At least so many.",
-)
-@click.option(
-    "--queues",
-    type=click.IntRange(1),
-    default=100,
-    show_default=True,
-    metavar="N",
-    help="Over so many queues.",
-)
+@number_option("--events", "At least so many.", COUNT, 100_000)
+@number_option("--queues", "Over so many queues.", COUNT, 100)
 @click.option(
     "--hot",
     type=click.FloatRange(0, 1),
@@ -55,14 +41,7 @@ from seriatim_models.cli.usage_errors import UsageError
     help="A property or a kind such as P8:twice, more than once if you like; [dim]none[/] for none "
     "[dim](all by default)[/].",
 )
-@click.option(
-    "--each",
-    type=click.IntRange(1),
-    default=1,
-    show_default=True,
-    metavar="N",
-    help="Plant so many of each kind.",
-)
+@number_option("--each", "Plant so many of each kind.", COUNT, 1)
 @click.option(
     "--format",
     "form",
@@ -71,7 +50,7 @@ from seriatim_models.cli.usage_errors import UsageError
     metavar="SUFFIX",
     help="parquet, jsonl, jsonl.gz or jsonl.zst.",
 )
-@click.option("--seed", type=int, default=0, show_default=True, metavar="N", help="Of all choices.")
+@number_option("--seed", "Of all choices.", int, 0)
 @click.option(
     "--run",
     "name",

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-import msgspec
 import rich_click as click
 from rich.markup import escape
 
@@ -12,6 +11,7 @@ from seriatim_models.cli.console import Outputs, put
 from seriatim_models.cli.options import HELP, json_output, lines
 from seriatim_models.cli.report_builder import property_catalogue
 from seriatim_models.cli.usage_errors import unknown
+from seriatim_models.report.document import indented
 from seriatim_models.report.text import table, titled
 
 Row = dict[str, str]
@@ -37,7 +37,7 @@ def listing(what: str, json: str | None) -> int:
     rows = list(LISTS[what]())
     out = Outputs(json)
     if json is not None:
-        put(json, msgspec.json.format(msgspec.json.encode(rows), indent=2) + b"\n")
+        put(json, indented(rows))
         return 0
     if rows:
         shown = table(*rows[0])

@@ -56,6 +56,28 @@ def profile_option(what: str, default: str | None = "any") -> Callable[[F], F]:
     )
 
 
+POSITIVE = click.FloatRange(min=0, min_open=True)
+COUNT = click.IntRange(1)
+
+
+def number_option(
+    name: str,
+    what: str | None,
+    type: click.ParamType[Any] | type[int] = int,
+    default: float | None = None,
+    metavar: str = "N",
+) -> Callable[[F], F]:
+    """An option for a number within the bounds of `type`; `what` is its help."""
+    return click.option(
+        name,
+        type=type,
+        default=default,
+        show_default=default is not None,
+        metavar=metavar,
+        help=what,
+    )
+
+
 def completing(kind: str) -> Callable[[click.Context, click.Parameter, str], list[str]]:
     """A completion for the shell of the names of a `kind`: ``programs``, ``mutants`` or ``profiles``."""
 

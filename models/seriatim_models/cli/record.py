@@ -6,19 +6,19 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import msgspec
 import rich_click as click
 from rich.console import Console
 
 from seriatim_models.cli.console import Outputs, put
 from seriatim_models.cli.implementations import queue_argument_option, queue_arguments
-from seriatim_models.cli.options import HELP, json_output, lines
+from seriatim_models.cli.options import COUNT, HELP, POSITIVE, json_output, lines, number_option
 from seriatim_models.cli.recordings import read
 from seriatim_models.cli.usage_errors import UsageError
 from seriatim_models.conformance.lint import Hint
 from seriatim_models.conformance.lint import lint as hints
 from seriatim_models.conformance.protocol import Fault
 from seriatim_models.history import Header, HistoryError, write_history
+from seriatim_models.report.document import indented
 from seriatim_models.report.text import table, titled
 
 if TYPE_CHECKING:
@@ -47,32 +47,17 @@ if TYPE_CHECKING:
     metavar="FILE",
     help="The recording: .jsonl, .jsonl.gz, .jsonl.zst, .parquet.",
 )
-@click.option(
-    "--listen",
-    type=click.IntRange(1, 65535),
-    metavar="PORT",
-    help="Only record your own clients.",
+@number_option(
+    "--listen", "Only record your own clients.", click.IntRange(1, 65535), metavar="PORT"
 )
-@click.option(
-    "--seconds",
-    type=click.FloatRange(min=0, min_open=True),
-    metavar="N",
-    help="How long [dim](5 by default; with --listen until Ctrl-C)[/].",
+@number_option(
+    "--seconds", "How long [dim](5 by default; with --listen until Ctrl-C)[/].", POSITIVE
 )
-@click.option("--publishers", type=click.IntRange(1, 64), default=2, show_default=True, metavar="N")
-@click.option("--consumers", type=click.IntRange(1, 64), default=3, show_default=True, metavar="N")
-@click.option("--prefetch", type=click.IntRange(1, 1000), default=8, show_default=True, metavar="N")
-@click.option(
-    "--messages",
-    type=click.IntRange(min=1),
-    default=2000,
-    show_default=True,
-    metavar="N",
-    help="Of each publisher, at most.",
-)
-@click.option(
-    "--seed", type=int, default=1, show_default=True, metavar="N", help="What the clients do."
-)
+@number_option("--publishers", None, click.IntRange(1, 64), 2)
+@number_option("--consumers", None, click.IntRange(1, 64), 3)
+@number_option("--prefetch", None, click.IntRange(1, 1000), 8)
+@number_option("--messages", "Of each publisher, at most.", COUNT, 2000)
+@number_option("--seed", "What the clients do.", int, 1)
 @queue_argument_option("Such as x-queue-type=quorum.")
 @click.rich_config(help_config=HELP)
 def record(
@@ -174,7 +159,7 @@ def lint(file: str, json: str | None) -> int:
         )
     show(out.console, file, found)
     if json is not None:
-        put(json, msgspec.json.format(msgspec.json.encode(found), indent=2) + b"\n")
+        put(json, indented(found))
     return 0
 
 

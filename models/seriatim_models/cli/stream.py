@@ -9,7 +9,7 @@ import rich_click as click
 
 from seriatim_models.cli.audit import QUARANTINE_SHOWN, find_profile
 from seriatim_models.cli.console import Outputs
-from seriatim_models.cli.options import HELP, lines, outputs, profile_option
+from seriatim_models.cli.options import HELP, lines, number_option, outputs, profile_option
 from seriatim_models.cli.report_builder import new_report
 from seriatim_models.cli.stop_request import StopRequest
 from seriatim_models.cli.stream_ui import watch
@@ -56,29 +56,22 @@ from seriatim_models.report.text import write
 @click.argument("folder", metavar="FOLDER")
 @click.option("--out", required=True, metavar="DIR", help="Where state and tables go.")
 @profile_option("Which properties this system promises.")
-@click.option(
+@number_option(
     "--lateness",
-    type=click.FloatRange(0),
-    default=10.0,
-    show_default=True,
+    "How long a part waits for one that should come before it.",
+    click.FloatRange(0),
+    10.0,
     metavar="SECONDS",
-    help="How long a part waits for one that should come before it.",
 )
-@click.option(
+@number_option(
     "--idle",
-    type=click.FloatRange(0),
-    default=30.0,
-    show_default=True,
+    "After so long without a new file nobody waits any more.",
+    click.FloatRange(0),
+    30.0,
     metavar="SECONDS",
-    help="After so long without a new file nobody waits any more.",
 )
-@click.option(
-    "--every",
-    type=click.FloatRange(0.1),
-    default=1.0,
-    show_default=True,
-    metavar="SECONDS",
-    help="Look for new files so often.",
+@number_option(
+    "--every", "Look for new files so often.", click.FloatRange(0.1), 1.0, metavar="SECONDS"
 )
 @click.option("--once", is_flag=True, help="Read all that is there, then stop.")
 @click.option(

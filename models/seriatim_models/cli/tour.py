@@ -14,7 +14,7 @@ from seriatim_models.cli.audit import find_profile, run_audit
 from seriatim_models.cli.check import check_mutants, check_programs, find_mutant, find_programs
 from seriatim_models.cli.console import Outputs, ProgressDisplay, put
 from seriatim_models.cli.jobs import Job, SearchOptions, run_jobs
-from seriatim_models.cli.options import ENGINES, HELP, lines
+from seriatim_models.cli.options import ENGINES, HELP, POSITIVE, lines, number_option
 from seriatim_models.cli.recordings import add_drawings
 from seriatim_models.cli.report_builder import mutant_run, new_report
 from seriatim_models.cli.usage_errors import UsageError
@@ -48,11 +48,11 @@ RACE = "published-immediate"
     show_default=True,
     help="What audits them.",
 )
-@click.option(
+@number_option(
     "--budget",
-    type=click.FloatRange(min=0, min_open=True),
+    "Stop each program after so long [dim](never by default)[/].",
+    POSITIVE,
     metavar="SECONDS",
-    help="Stop each program after so long [dim](never by default)[/].",
 )
 @click.option(
     "--mutants/--no-mutants",

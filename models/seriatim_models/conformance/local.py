@@ -9,16 +9,16 @@ from __future__ import annotations
 import importlib
 import inspect
 from collections.abc import Callable, Iterable
-from typing import Any, Protocol
+from typing import Any
 
 from seriatim_models.conformance.protocol import (
-    FEATURES,
     OPERATIONS,
     PUSHES_MAX,
     Answer,
     Fault,
     Push,
     Request,
+    abilities,
 )
 
 # Any: other people's objects, of which only the methods that they have are called
@@ -34,14 +34,6 @@ class Refused(Exception):
         self.code = code
 
 
-class Given(Protocol):
-    """What `get` returns if there is something: any object with these, or a tuple of them in this order."""
-
-    m: str
-    dtag: int | None
-    redelivered: bool | None
-
-
 class Local:
     """`System` over an object. The factory makes a new one for each script."""
 
@@ -55,7 +47,7 @@ class Local:
         self.reset()
         self.name = name or getattr(self._object, "name", "") or type(self._object).__name__
         self.version = str(getattr(self._object, "version", ""))
-        self.can = abilities(self._object)
+        self.can = declared(self._object)
 
     def reset(self) -> None:
         self.end()
@@ -152,32 +144,16 @@ class PutGetAdapter:
         return self._queues[q]
 
 
-def abilities(implementation: Implementation) -> frozenset[str]:
+def declared(implementation: Implementation) -> frozenset[str]:
     """What it declares in `can`; else the operations that it has a method for. Raises `Fault`."""
-    declared: Iterable[str] | None = getattr(implementation, "can", None)
-    if declared is None:
-        methods = {
-            op for op in OPERATIONS if callable(getattr(implementation, op.replace("-", "_"), None))
-        }
-        named: set[str] = set()
-        for op in methods:
-            named |= set(
-                inspect.signature(getattr(implementation, op.replace("-", "_"))).parameters
-            )
-        declared = (
-            methods
-            | ({"multiple", "autoack"} & named)
-            | ({"drop"} if "requeue" in named else set())
-        )
-    can = frozenset(declared)
-    unknown = sorted(can - {*OPERATIONS, *FEATURES})
-    if unknown:
-        raise Fault(
-            "start", f"can: {', '.join(unknown)} is none of {', '.join((*OPERATIONS, *FEATURES))}"
-        )
-    if "publish" not in can or not {"get", "consume"} & can:
-        raise Fault("start", "needs a method publish, and one of get and consume; or put and get")
-    return can
+    can: Iterable[str] | None = getattr(implementation, "can", None)
+    if can is not None:
+        return abilities(can)
+    methods = {op: getattr(implementation, op.replace("-", "_"), None) for op in OPERATIONS}
+    found = {op: method for op, method in methods.items() if callable(method)}
+    named = {name for method in found.values() for name in inspect.signature(method).parameters}
+    drop = {"drop"} if "requeue" in named else set()
+    return abilities({*found, *drop, *({"multiple", "autoack"} & named)})
 
 
 def load(where: str) -> Factory:
@@ -202,6 +178,7 @@ def one_line(error: BaseException) -> str:
 
 
 def _got(value: object) -> Answer:
+    """The answer for what `get` returned: nothing, a tuple (m, dtag, redelivered), or an object with these fields."""
     if value is None:
         return Answer()
     fields = (

@@ -6,6 +6,7 @@ the implementation answers each with the same `id`, and between the answers writ
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import TypeVar
 
 import msgspec
@@ -174,13 +175,20 @@ def as_hello(message: dict[str, object]) -> Hello:
         raise Fault("start", f"refused the handshake: {hello.why or 'it gave no reason'}")
     if hello.protocol != VERSION:
         raise Fault("start", f"speaks {hello.protocol or 'no protocol'!r}; this is {VERSION}")
-    unknown = sorted(set(hello.can) - {*OPERATIONS, *FEATURES})
-    if unknown:
-        known = ", ".join((*OPERATIONS, *FEATURES))
-        raise Fault("start", f"field can: {', '.join(unknown)} is none of {known}")
-    if "publish" not in hello.can or not {"get", "consume"} & set(hello.can):
-        raise Fault("start", "field can: publish and one of get and consume are needed at least")
+    abilities(hello.can)
     return hello
+
+
+def abilities(can: Iterable[str]) -> frozenset[str]:
+    """What an implementation declares in `can`. Raises `Fault` if it is unknown or not enough to be driven."""
+    found = frozenset(can)
+    if unknown := sorted(found - {*OPERATIONS, *FEATURES}):
+        known = ", ".join((*OPERATIONS, *FEATURES))
+        raise Fault("start", f"can: {', '.join(unknown)} is none of {known}")
+    if "publish" not in found or not {"get", "consume"} & found:
+        least = "publish and one of get and consume, or of a Python object put and get"
+        raise Fault("start", f"can: needed at least are {least}")
+    return found
 
 
 S = TypeVar("S", bound=msgspec.Struct)

@@ -70,7 +70,12 @@ def document(report: Report) -> Json:
 
 def encode(report: Report) -> bytes:
     """The report as indented JSON."""
-    return msgspec.json.format(msgspec.json.encode(document(report)), indent=2) + b"\n"
+    return indented(document(report))
+
+
+def indented(value: object) -> bytes:
+    """Plain data as JSON that people can read too."""
+    return msgspec.json.format(msgspec.json.encode(value), indent=2) + b"\n"
 
 
 def _results(report: Report) -> Iterator[Json]:

@@ -132,23 +132,6 @@ def _runs(fences: list[Token]) -> Iterator[LessonStep]:
                 yield LessonStep(kind="command", source=command, prints=prints or None, line=line)
 
 
-def prints_match(printed: str, expected: str) -> bool:
-    """Whether the output is what the chapter shows; spaces at line ends and empty lines around do not count."""
-    pattern = "".join(map(_pattern, _lines(expected)))
-    return re.fullmatch(pattern, "".join(f"{line}\n" for line in _lines(printed))) is not None
-
-
-def _lines(text: str) -> list[str]:
-    return "\n".join(line.rstrip() for line in text.splitlines()).strip("\n").split("\n")
-
-
-def _pattern(line: str) -> str:
-    """A line of nothing but dots is any number of lines."""
-    if line == "...":
-        return r"(?:[^\n]*\n)*?"
-    return r"[^\n]*".join(re.escape(part) for part in line.split("...")) + r"\n"
-
-
 def all_in(folder: Path) -> list[Lesson]:
     """The chapters of a folder in their order. Raises `LessonError` if one is missing or there twice."""
     found = sorted((read(p) for p in folder.glob("[0-9]*.md")), key=lambda lesson: lesson.number)
