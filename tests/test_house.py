@@ -220,12 +220,6 @@ def test_only_the_command_line_calls_the_pipeline() -> None:
     )
 
 
-KNOWN_CIRCLES = {
-    "replay, sweep": "seriatim_models.properties.whitebox",
-}
-"""Circles of imports that still stand, and the package within which each lies. Take out what you have undone."""
-
-
 def circles_of_imports() -> list[list[str]]:
     """The sets of modules that import each other, directly or not; imports inside functions
     and those only for the type checker count like all others."""
@@ -256,22 +250,11 @@ def circles_of_imports() -> list[list[str]]:
 
 
 def test_no_modules_import_each_other() -> None:
-    unused = dict(KNOWN_CIRCLES)
-    unknown: list[str] = []
-    for circle in circles_of_imports():
-        short = {module.rpartition(".")[2] for module in circle}
-        for title, package in KNOWN_CIRCLES.items():
-            named = set(title.replace(",", " ").split())
-            if all(within(module, package) for module in circle) and named & short:
-                unused.pop(title, None)
-                break
-        else:
-            unknown.append(", ".join(circle))
-    assert not unknown, (
+    circles = [", ".join(circle) for circle in circles_of_imports()]
+    assert not circles, (
         "these modules import each other (perhaps inside a function or for the type checker only): "
-        f"{'; '.join(unknown)}: move what both need into a module below them, or pass it in as an argument"
+        f"{'; '.join(circles)}: move what both need into a module below them, or pass it in as an argument"
     )
-    assert not unused, f"no such circle any more: take {', '.join(unused)} out of KNOWN_CIRCLES"
 
 
 def test_the_product_does_without_the_workshop() -> None:

@@ -9,33 +9,34 @@ from __future__ import annotations
 from collections.abc import Callable
 from math import inf
 
-from seriatim_models.history import Event
+from seriatim_models.history import Event, catalogue
 from seriatim_models.properties.base import Finding
 from seriatim_models.properties.whitebox import entries, lists, order, pointers, wakeups
 from seriatim_models.properties.whitebox.entries import Violations
 from seriatim_models.properties.whitebox.order import amqp_0_10_level
 from seriatim_models.properties.whitebox.pointers import ahead
-from seriatim_models.properties.whitebox.replay import Entry, OnReplay, Op, Replay, Sub
+from seriatim_models.properties.whitebox.replay import OnReplay, Replay
+from seriatim_models.properties.whitebox.state import CallSpan, ConsumerHistory, EntryHistory
 from seriatim_models.properties.whitebox.wakeups import MAKES_AVAILABLE, RESTING, ready_at_rest
 
 
 class Literal(Replay):
     """A replay that looks through all entries and all attempts to know who owned a group."""
 
-    def group_free(self, entry: Entry, sub: Sub, lo: int, hi: int) -> bool:
-        """Whether certainly nobody but `sub` owned the entry's group between the two indexes."""
+    def group_free(self, entry: EntryHistory, consumer: ConsumerHistory, lo: int, hi: int) -> bool:
+        """Whether certainly nobody but `consumer` owned the entry's group between the two indexes."""
         if not entry.group:
             return True
         for other in self.entries.values():
             if other.group == entry.group:
                 for i, (state, holder) in zip(other.state.when, other.state.values, strict=True):
-                    if state == "ACQUIRED" and holder != sub.name and i <= hi:
+                    if state == "ACQUIRED" and holder != consumer.name and i <= hi:
                         until = next((w for w in other.state.when if w > i), None)
-                        ended = None if until is None else self.op_at(until)
+                        ended = None if until is None else self.call_at(until)
                         if until is None or until >= lo or (ended and ended.end >= lo):
                             return False
         return not any(
-            op.start <= hi and op.end >= lo and op.args["sub"] != sub.name
+            op.start <= hi and op.end >= lo and op.consumer != consumer.name
             for op in self.of("attempt")
         )
 
@@ -45,7 +46,7 @@ class So1(order.So1):
         bad: Violations = []
         tested = 0
         linked = [e for e in h.entries.values() if e.links]
-        places: dict[tuple[str, tuple[int, int]], Entry] = {}
+        places: dict[tuple[str, tuple[int, int]], EntryHistory] = {}
         for entry in linked:
             twin = places.setdefault((entry.q, entry.place), entry)
             if twin is not entry:
@@ -70,20 +71,20 @@ class So1(order.So1):
 
 def overtaken(
     h: Replay,
-    attempt: Op,
+    attempt: CallSpan,
     at: Event,
-    taken: Entry,
-    sub: Sub,
-    skips: Callable[[Entry], bool] = lambda e: False,
-) -> tuple[list[Entry], int]:
-    """Entries before `taken` that were `sub`'s to take through the whole attempt, and how many cannot be told."""
-    passed: list[Entry] = []
+    taken: EntryHistory,
+    consumer: ConsumerHistory,
+    skips: Callable[[EntryHistory], bool] = lambda e: False,
+) -> tuple[list[EntryHistory], int]:
+    """Entries before `taken` that were `consumer`'s to take through the whole attempt, and how many cannot be told."""
+    passed: list[EntryHistory] = []
     unknown = 0
     for entry in h.entries.values():
-        if entry is taken or not entry.links or skips(entry) or not sub.selects(entry):
+        if entry is taken or not entry.links or skips(entry) or not consumer.selects(entry):
             continue
         if entry.place < taken.place and entry.offered_before(attempt.start, at.i):
-            if entry.expires or not h.group_free(entry, sub, attempt.start, at.i):
+            if entry.expires or not h.group_free(entry, consumer, attempt.start, at.i):
                 unknown += 1
             else:
                 passed.append(entry)
@@ -94,22 +95,22 @@ def _order(
     prop: OnReplay,
     h: Replay,
     path: str = "",
-    skips: Callable[[Entry, Entry], bool] = lambda taken, other: False,
+    skips: Callable[[EntryHistory, EntryHistory], bool] = lambda taken, other: False,
 ) -> Finding:
     bad: Violations = []
     tested = untestable = 0
-    for attempt, at, taken, sub in h.acquisitions():
-        if path and attempt.args["path"] != path:
+    for attempt, at, taken, consumer in h.acquisitions():
+        if path and catalogue.path.get(attempt.first, "") != path:
             continue
         rivals = [
             e
             for e in h.entries.values()
-            if e is not taken and e.links and sub.selects(e) and not skips(taken, e)
+            if e is not taken and e.links and consumer.selects(e) and not skips(taken, e)
         ]
         if not rivals and not path:
             continue
         tested += 1
-        passed, unknown = overtaken(h, attempt, at, taken, sub, lambda e: skips(taken, e))  # noqa: B023  # called at once
+        passed, unknown = overtaken(h, attempt, at, taken, consumer, lambda e: skips(taken, e))  # noqa: B023  # called at once
         untestable += unknown
         if passed:
             first = min(passed, key=lambda e: e.place)
@@ -117,8 +118,8 @@ def _order(
             offer = next(e for e in h.events if e.i == since)
             bad.append(
                 (
-                    f"{first.m} was available to {sub.name} from {since} on, "
-                    f"yet {sub.name}, which looked from {attempt.start}, took {taken.m} at {at.i}",
+                    f"{first.m} was available to {consumer.name} from {since} on, "
+                    f"yet {consumer.name}, which looked from {attempt.start}, took {taken.m} at {at.i}",
                     [offer, attempt.first, at],
                 )
             )
@@ -134,31 +135,33 @@ class So4(order.So4):
     def judge(self, h: Replay) -> Finding:
         bad: Violations = []
         tested = 0
-        for sub in h.subs.values():
-            if sub.acquires:
+        for consumer in h.consumers.values():
+            if consumer.acquires:
                 continue
-            for before, now in zip([None, *sub.delivers], sub.delivers, strict=False):
+            for before, now in zip([None, *consumer.delivers], consumer.delivers, strict=False):
                 tested += 1
                 entry = h.entries[now.m]
                 past = [*entry.place, 1]
                 if not any(
                     e.proc == now.proc and e.i < now.i and e.args["new"] == past
-                    for e in reversed(sub.pointer)
+                    for e in reversed(consumer.pointer)
                 ):
-                    bad.append((f"{sub.name} was shown {now.m}, and not moved past it", [now]))
-                if not sub.selects(entry):
-                    bad.append((f"{sub.name} was shown {now.m}, which it does not select", [now]))
+                    bad.append((f"{consumer.name} was shown {now.m}, and not moved past it", [now]))
+                if not consumer.selects(entry):
+                    bad.append(
+                        (f"{consumer.name} was shown {now.m}, which it does not select", [now])
+                    )
                 if before is not None and entry.place <= h.entries[before.m].place:
                     bad.append(
                         (
-                            f"{sub.name} was shown {now.m} after {before.m}: not forward",
+                            f"{consumer.name} was shown {now.m} after {before.m}: not forward",
                             [before, now],
                         )
                     )
             for entry in h.entries.values():
                 for e in entry.changes:
-                    if e.args["ok"] and e.args["sub"] == sub.name:
-                        bad.append((f"browser {sub.name} changed the state of {entry.m}", [e]))
+                    if catalogue.ok(e) and catalogue.sub(e) == consumer.name:
+                        bad.append((f"browser {consumer.name} changed the state of {entry.m}", [e]))
         return Finding.of(self.id, tested, bad)
 
 
@@ -166,7 +169,7 @@ class So5(order.So5):
     def judge(self, h: Replay) -> Finding:
         bad: Violations = []
         for entry in h.entries.values():
-            levels = h.queues.get(entry.q, {}).get("levels", 1)
+            levels = h.levels(entry.q)
             if levels > 1 and entry.links:
                 level = levels - 1 - entry.place[0]
                 due = amqp_0_10_level(entry.prio, levels)
@@ -193,16 +196,18 @@ class So6(order.So6):
         order = _order(self, h, path="shortcut")
         if order.witness:
             bad.append((order.explanation, list(order.witness)))
-        for attempt, at, taken, sub in h.acquisitions():
-            if attempt.args["path"] != "shortcut":
+        for attempt, at, taken, consumer in h.acquisitions():
+            if catalogue.path.get(attempt.first, "") != "shortcut":
                 continue
             rivals = [
                 s.name
-                for s in h.subs.values()
-                if s is not sub and s.q == sub.q and s.since < attempt.start < s.until
+                for s in h.consumers.values()
+                if s is not consumer and s.q == consumer.q and s.since < attempt.start < s.until
             ]
-            if rivals or not sub.selects(taken):
-                bad.append((f"shortcut gave {taken.m} to {sub.name}; others were {rivals}", [at]))
+            if rivals or not consumer.selects(taken):
+                bad.append(
+                    (f"shortcut gave {taken.m} to {consumer.name}; others were {rivals}", [at])
+                )
         return Finding.of(self.id, order.n_tested, bad, n_untestable=order.n_untestable)
 
 
@@ -211,26 +216,26 @@ class Es4(entries.Es4):
         bad: Violations = []
         tested = 0
         for op in h.of("release", "dequeue"):
-            entry = h.entry(op.args["m"])
+            entry = h.entry(op.first.m)
             state = entry.state.at(op.start)
-            if state is not None and state != ("ACQUIRED", op.args["sub"]):
+            if state is not None and state != ("ACQUIRED", op.consumer):
                 tested += 1  # somebody who does not hold it tries
             for e in entry.changes:
-                if e.args["ok"] and e.args["old"] == "ACQUIRED" and h.op_at(e.i) is op:
+                if catalogue.ok(e) and e.args["old"] == "ACQUIRED" and h.call_at(e.i) is op:
                     tested += 1
-                    if e.args["sub"] != op.args["sub"]:
+                    if catalogue.sub(e) != op.consumer:
                         bad.append(
                             (
-                                f"{op.ev}({entry.m}) by {op.args['sub']} ended what {e.args['sub']} held",
+                                f"{op.ev}({entry.m}) by {op.consumer} ended what {catalogue.sub(e)} held",
                                 [op.first, e],
                             )
                         )
         for entry in h.entries.values():
             for e in entry.changes:
-                by = h.op_at(e.i)
+                by = h.call_at(e.i)
                 by_holder = by is not None and by.ev in ("release", "dequeue")
-                if e.args["ok"] and e.args["old"] == "ACQUIRED" and not by_holder:
-                    bad.append((f"{entry.m} was taken from {e.args['sub']}", [e]))
+                if catalogue.ok(e) and e.args["old"] == "ACQUIRED" and not by_holder:
+                    bad.append((f"{entry.m} was taken from {catalogue.sub(e)}", [e]))
         return Finding.of(self.id, tested, bad)
 
 
@@ -247,7 +252,7 @@ class Im3(entries.Im3):
                 or op.last is None
                 or entry.immediate
                 or not entry.links
-                or h.queues.get(entry.q, {}).get("kind") != "push"
+                or h.kind(entry.q) != "push"
             ):
                 continue
             linked = entry.links[0].i
@@ -271,17 +276,17 @@ class Mg1(entries.Mg1):
     def judge(self, h: Replay) -> Finding:
         bad: Violations = []
         tested = 0
-        for _, at, taken, sub in h.acquisitions():
+        for _, at, taken, consumer in h.acquisitions():
             for other in h.entries.values():
                 if not taken.group or other is taken or other.group != taken.group:
                     continue
                 tested += 1
                 state = other.state.at(at.i)
-                if state is not None and state[0] == "ACQUIRED" and state[1] != sub.name:
+                if state is not None and state[0] == "ACQUIRED" and state[1] != consumer.name:
                     earlier = next(e for e in h.events if e.i == other.state.since(at.i))
                     bad.append(
                         (
-                            f"{sub.name} took {taken.m} while {state[1]} held {other.m} "
+                            f"{consumer.name} took {taken.m} while {state[1]} held {other.m} "
                             f"of the same group {taken.group}",
                             [earlier, at],
                         )
@@ -313,26 +318,26 @@ class Sp3(pointers.Sp3):
     def judge(self, h: Replay) -> Finding:
         bad: Violations = []
         tested = 0
-        for sub in h.subs.values():
-            for e in sub.pointer:
-                if e.args["cause"] == "rewind":
+        for consumer in h.consumers.values():
+            for e in consumer.pointer:
+                if catalogue.cause(e) == "rewind":
                     continue
                 began = h.scan_start(e)
                 tested += 1
                 for entry in h.entries.values():
                     if (
                         entry.links
-                        and sub.selects(entry)
+                        and consumer.selects(entry)
                         and not entry.expires
                         and not ahead(e.args["old"], entry)
                         and ahead([*e.args["new"][:2], 0], entry)
                         and entry.available_through(began, e.i)
-                        and (not sub.acquires or h.group_free(entry, sub, began, e.i))
+                        and (not consumer.acquires or h.group_free(entry, consumer, began, e.i))
                     ):
                         since = next(x for x in h.events if x.i == entry.state.since(began))
                         bad.append(
                             (
-                                f"{sub.name} was moved past {entry.m}, available since {since.i}",
+                                f"{consumer.name} was moved past {entry.m}, available since {since.i}",
                                 [since, e],
                             )
                         )
@@ -344,29 +349,36 @@ class Wk1(wakeups.Wk1):
         bad: Violations = []
         tested = untestable = 0
         for q, shot in h.snapshots.items():
-            groups = shot.args["groups"]
+            groups = catalogue.groups(shot)
             now = h.clock.at(shot.i)
-            for sub, state in ready_at_rest(h, shot):
+            for consumer, state in ready_at_rest(h, shot):
                 tested += sum(
-                    1 for e in h.entries.values() if e.q == q and e.links and sub.selects(e)
+                    1 for e in h.entries.values() if e.q == q and e.links and consumer.selects(e)
                 )
-                for m, _, name, _ in shot.args["entries"]:
+                for m, _, name, _ in catalogue.entries(shot):
                     entry = h.entries[m]
-                    if name != "AVAILABLE" or not sub.selects(entry):
+                    if name != "AVAILABLE" or not consumer.selects(entry):
                         continue
-                    if sub.acquires and groups.get(entry.group, sub.name) != sub.name:
+                    if (
+                        consumer.acquires
+                        and groups.get(entry.group, consumer.name) != consumer.name
+                    ):
                         continue
-                    if not sub.acquires and ahead(state["pointer"], entry):
+                    if not consumer.acquires and ahead(state["pointer"], entry):
                         continue
                     if entry.expires and (now is None or now > entry.expires):
                         untestable += 1
                         continue
                     since = next(e for e in h.events if e.i == entry.state.when[-1])
-                    woken = [e for e in h.notifies if e.args["sub"] == sub.name]
+                    woken = [e for e in h.notifies if catalogue.sub(e) == consumer.name]
                     bad.append(
                         (
-                            f"{sub.name} rests and is ready, {m} is available since {since.i}, and nothing moves"
-                            + (f"; {sub.name} was last woken at {woken[-1].i}" if woken else ""),
+                            f"{consumer.name} rests and is ready, {m} is available since {since.i}, and nothing moves"
+                            + (
+                                f"; {consumer.name} was last woken at {woken[-1].i}"
+                                if woken
+                                else ""
+                            ),
                             [*woken[-1:], since]
                             if woken and woken[-1].i < since.i
                             else [since, *woken[-1:]],
@@ -380,30 +392,34 @@ class Wk2(wakeups.Wk2):
         bad: Violations = []
         tested = 0
         for op in h.of("enqueue"):
-            entry = h.entries[op.args["m"]]
-            if op.end == inf or not entry.links or h.queues.get(entry.q, {}).get("kind") != "pull":
+            entry = h.entries[op.first.m]
+            if op.end == inf or not entry.links or h.kind(entry.q) != "pull":
                 continue
             woken = [e for e in h.notifies if e.proc == op.proc and op.start < e.i < op.end]
-            acquiring = [e for e in woken if h.subs[e.args["sub"]].acquires]
+            acquiring = [e for e in woken if h.consumers[catalogue.sub(e)].acquires]
             waiting = [
-                s for s in h.subs.values() if s.acquires and s.listed.at(op.start) == "Interested"
+                s
+                for s in h.consumers.values()
+                if s.acquires and s.listed.at(op.start) == "Interested"
             ]
             tested += len(waiting) > 1
             if len(acquiring) > 1:
-                names = [e.args["sub"] for e in acquiring]
+                names = [catalogue.sub(e) for e in acquiring]
                 bad.append((f"enqueue({entry.m}) woke {names}", acquiring))
-            for sub in h.subs.values():
-                if sub.acquires or entry.expires or not sub.selects(entry):
+            for consumer in h.consumers.values():
+                if consumer.acquires or entry.expires or not consumer.selects(entry):
                     continue
                 if (
-                    sub.listed.held("NonAcquiring", op.start, int(op.end))
+                    consumer.listed.held("NonAcquiring", op.start, int(op.end))
                     and entry.available_through(entry.links[0].i, int(op.end))
-                    and not any(ahead(e.args["new"], entry) for e in sub.pointer if e.i < op.end)
+                    and not any(
+                        ahead(e.args["new"], entry) for e in consumer.pointer if e.i < op.end
+                    )
                 ):
                     tested += 1
-                    if sub.name not in [e.args["sub"] for e in woken]:
+                    if consumer.name not in [catalogue.sub(e) for e in woken]:
                         bad.append(
-                            (f"enqueue({entry.m}) did not wake browser {sub.name}", [op.first])
+                            (f"enqueue({entry.m}) did not wake browser {consumer.name}", [op.first])
                         )
         return Finding.of(self.id, tested, bad)
 
@@ -413,19 +429,23 @@ class Wk3(wakeups.Wk3):
         bad: Violations = []
         tested = 0
         for e in h.notifies:
-            sub = h.subs[e.args["sub"]]
-            op = h.op_at(e.i)
-            tested += sum(s.listed.at(e.i) == "NotInterested" for s in h.subs.values())
+            consumer = h.consumers[catalogue.sub(e)]
+            op = h.call_at(e.i)
+            tested += sum(s.listed.at(e.i) == "NotInterested" for s in h.consumers.values())
             began = op.start if op is not None else e.i
             # An acquiring consumer is moved just before it is woken: look at where it was until then.
             # A browser is not; if it was moved in this call, then because it said that it wants work again.
             moved = [
-                m for m in sub.moves if sub.acquires and m.proc == e.proc and began < m.i < e.i
+                m
+                for m in consumer.moves
+                if consumer.acquires and m.proc == e.proc and began < m.i < e.i
             ]
             until = next((m.i for m in reversed(moved) if m.args["at"] == "leave"), e.i)
-            if sub.listed.held("NotInterested", began, until - 1):
-                since = next(m for m in reversed(sub.moves) if m.i < until)
-                bad.append((f"{sub.name} was notified, NotInterested since {since.i}", [since, e]))
+            if consumer.listed.held("NotInterested", began, until - 1):
+                since = next(m for m in reversed(consumer.moves) if m.i < until)
+                bad.append(
+                    (f"{consumer.name} was notified, NotInterested since {since.i}", [since, e])
+                )
         return Finding.of(self.id, tested, bad)
 
 
@@ -438,10 +458,14 @@ class Wk7(wakeups.Wk7):
         """
         bad: Violations = []
         tested = 0
-        for op, sub in self._failures(h):
+        for op, consumer in self._failures(h):
             tested += 1
             end = int(op.end)
-            others = [s for s in h.subs.values() if s is not sub and s.acquires and s.q == sub.q]
+            others = [
+                s
+                for s in h.consumers.values()
+                if s is not consumer and s.acquires and s.q == consumer.q
+            ]
             if any(s.listed.at(end) in ("Notified", "") for s in others):
                 continue
             for other in others:
@@ -457,7 +481,7 @@ class Wk7(wakeups.Wk7):
                         continue
                     bad.append(
                         (
-                            f"{sub.name} was notified and took nothing; {entry.m} is there, "
+                            f"{consumer.name} was notified and took nothing; {entry.m} is there, "
                             f"{other.name} waits for it, and was not woken",
                             [op.first, *([op.last] if op.last else [])],
                         )
@@ -465,14 +489,14 @@ class Wk7(wakeups.Wk7):
         return Finding.of(self.id, tested, bad)
 
     @staticmethod
-    def _held_back(h: Replay, sub: Sub, entry: Entry, op: Op) -> bool:
+    def _held_back(h: Replay, consumer: ConsumerHistory, entry: EntryHistory, op: CallSpan) -> bool:
         """Whether somebody of higher priority may have been waiting for the entry at some time of the call."""
         return any(
-            s.cprio > sub.cprio
+            s.cprio > consumer.cprio
             and s.acquires
             and s.selects(entry)
             and not s.wants.held(False, op.start, int(op.end))
-            for s in h.subs.values()
+            for s in h.consumers.values()
         )
 
 
@@ -481,20 +505,22 @@ class Wk8(wakeups.Wk8):
         """Looks at the time between a pull that found something and the consumer's next pull."""
         bad: Violations = []
         tested = 0
-        pulls: dict[str, list[Op]] = {}
+        pulls: dict[str, list[CallSpan]] = {}
         for op in h.of("pull"):
-            pulls.setdefault(op.args["sub"], []).append(op)
+            pulls.setdefault(op.consumer, []).append(op)
         offers = [op for op in h.of(*MAKES_AVAILABLE, "work_desired") if op.end != inf]
         woken: dict[str, list[Event]] = {}
         for e in h.notifies:
-            woken.setdefault(e.args["sub"], []).append(e)
+            woken.setdefault(catalogue.sub(e), []).append(e)
         for name, ops in pulls.items():
-            sub = h.subs[name]
+            consumer = h.consumers[name]
             for op, following in zip(ops, [*ops[1:], None], strict=True):
-                if not sub.acquires or not op.result.get("m"):
+                if not consumer.acquires or not op.found:
                     continue
-                until = min(following.start if following else inf, sub.until)
-                rested = (m.i for m in sub.moves if m.i > op.start and m.args["new"] in RESTING)
+                until = min(following.start if following else inf, consumer.until)
+                rested = (
+                    m.i for m in consumer.moves if m.i > op.start and m.args["new"] in RESTING
+                )
                 until = min(until, next(rested, inf))
                 tested += sum(1 for o in offers if o.start < until and o.end > op.end)
                 told = (e for e in woken.get(name, []) if op.end < e.i < until)
@@ -502,7 +528,7 @@ class Wk8(wakeups.Wk8):
                 if again is not None and op.last is not None:
                     bad.append(
                         (
-                            f"{name} had taken {op.result['m']}, was about to look for more, and was woken",
+                            f"{name} had taken {op.found}, was about to look for more, and was woken",
                             [op.last, again],
                         )
                     )
@@ -517,25 +543,25 @@ class Ql3(lists.Ql3):
         marked: dict[str, dict[str, Event]] = {}
         walks: dict[str, list[tuple[Event, list[str]]]] = {}
         for e in h.events:
-            name = e.args.get("list", "")
+            name = catalogue.list_name.get(e, "")
             if e.ev == "link":
-                linked.setdefault(name, {})[e.args["node"]] = e
+                linked.setdefault(name, {})[catalogue.node(e)] = e
             elif e.ev == "mark":
-                marked.setdefault(name, {})[e.args["node"]] = e
+                marked.setdefault(name, {})[catalogue.node(e)] = e
             elif e.ev == "walk":
                 stack = walks.setdefault(e.proc, [])
                 if e.args["at"] == "begin":
                     stack.append((e, []))
                     continue
                 # A walk that was given up half-way never says "end": close what began inside this one.
-                while stack and stack[-1][0].args["list"] != name:
+                while stack and catalogue.list_name(stack[-1][0]) != name:
                     stack.pop()
                 if not stack:
                     continue
                 begin, seen = stack[-1]
                 if e.args["at"] == "node":
                     tested += 1
-                    node = e.args["node"]
+                    node = catalogue.node(e)
                     seen.append(node)
                     gone = marked.get(name, {}).get(node)
                     if gone is not None and gone.i < begin.i:
@@ -562,7 +588,7 @@ class Ql4(lists.Ql4):
         unlinked: set[str] = set()
         begun: dict[str, Event] = {}  # the walk of a list that nobody else has touched since
         for e in h.events:
-            name = e.args.get("list", "")
+            name = catalogue.list_name.get(e, "")
             if name in begun and begun[name].proc != e.proc:
                 del begun[name]
             if e.ev == "walk" and e.args["at"] == "begin":
@@ -570,20 +596,20 @@ class Ql4(lists.Ql4):
             elif e.ev == "walk" and e.args["at"] == "end" and name in begun:
                 tested += 1
                 for node, mark in marks.items():
-                    dead = node not in unlinked and mark.args["list"] == name
-                    if dead and mark.i < begun[name].i and last[name].args["node"] != node:
+                    dead = node not in unlinked and catalogue.list_name(mark) == name
+                    if dead and mark.i < begun[name].i and catalogue.node(last[name]) != node:
                         bad.append((f"{node} was marked, and a walk left it linked", [mark, e]))
             if e.ev == "link":
-                last[e.args["list"]] = e
+                last[catalogue.list_name(e)] = e
             elif e.ev == "mark":
-                marks[e.args["node"]] = e
+                marks[catalogue.node(e)] = e
             elif e.ev == "unlink":
-                node, tail = e.args["node"], last.get(e.args["list"])
+                node, tail = catalogue.node(e), last.get(catalogue.list_name(e))
                 unlinked.add(node)
                 tested += 1
                 if "@" in node and node not in marks:
                     bad.append((f"{node} was unlinked and not marked", [e]))
-                if tail is not None and tail.args["node"] == node:
+                if tail is not None and catalogue.node(tail) == node:
                     bad.append((f"{node} was unlinked though it was the tail", [tail, e]))
         return Finding.of(self.id, tested, bad)
 
@@ -593,12 +619,12 @@ class Ql5(lists.Ql5):
         bad: Violations = []
         tested = 0
         for e in h.notifies:
-            op, woken = h.op_at(e.i), h.subs[e.args["sub"]]
-            entry = h.entries.get(op.args["m"]) if op is not None else None
+            op, woken = h.call_at(e.i), h.consumers[catalogue.sub(e)]
+            entry = h.entries.get(op.first.m) if op is not None else None
             if op is None or entry is None or not woken.acquires or entry.group:
                 continue
             since = self._literally_since(h, woken.name, op.start, h.decided(e))
-            for rival in h.subs.values():
+            for rival in h.consumers.values():
                 if rival is woken or rival.cprio != woken.cprio or rival.q != woken.q:
                     continue
                 if (
@@ -628,7 +654,7 @@ class Ql5(lists.Ql5):
         somebody else woke it since and it went to the back: that is no overtaking. So the place at `start` counts,
         and only for one who was not there then the last stay before `until`.
         """
-        arrivals = [m for m in h.subs[name].moves if m.args["at"] == "enter"]
+        arrivals = [m for m in h.consumers[name].moves if m.args["at"] == "enter"]
         # A move is recorded where it leaves and where it enters; in between it may still be met at the old place.
         before = [m for m in arrivals if m.i <= start]
         if before and before[-1].args["new"] == "Interested":
@@ -640,7 +666,7 @@ class Ql5(lists.Ql5):
             )
         if entered is None:
             return inf
-        moves = h.subs[name].moves
+        moves = h.consumers[name].moves
         at = moves.index(entered)
         return moves[at - 1].i if at else entered.i
 

@@ -157,13 +157,14 @@ def test_no_name_becomes_markup() -> None:
 
 
 def test_a_white_box_history_shows_the_queue_itself() -> None:
+    cas: dict[str, object] = {"m": "m1", "how": "cas", "old": "AVAILABLE", "new": "ACQUIRED"}
     fields: list[tuple[str, dict[str, object]]] = [
         ("queue", {"q": "q"}),
         ("enqueue", {"ph": "invoke", "q": "q", "m": "m1"}),
         ("link", {"list": "q", "node": "m1", "place": [0, 1]}),
-        ("entry_cas", {"m": "m1", "ok": True, "new": "ACQUIRED", "sub": "A"}),
+        ("entry_cas", {**cas, "sub": "A", "ok": True}),
     ]
     events = [event(n, n, "P", ev, {**f, "lvl": "model"}) for n, (ev, f) in enumerate(fields)]
     story = history_story("r", events)
     assert told(story, 4, "Entries of q, in order", "m1")[1:3] == ["ACQUIRED", "A"]
-    assert story.steps[3].op == "entry_cas m=m1 ok=True new=ACQUIRED sub=A"
+    assert story.steps[3].op == "entry_cas m=m1 how=cas old=AVAILABLE new=ACQUIRED sub=A ok=True"

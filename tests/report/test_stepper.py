@@ -171,20 +171,27 @@ def test_at_the_end_it_is_the_state_that_the_queue_itself_tells(program: str) ->
             told: dict[str, object] = record.args
             q = str(told["q"])
             assert [
-                [e.m, list(e.place), e.state, e.holder]
+                [e.m, list(e.place), *(e.state.last() or ())]
                 for e in now.entries_of(q)
-                if e.linked and not e.unlinked and e.state != "DELETED"
+                if e.links and e.m not in now.links.unlinked and e.state.last() != ("DELETED", "")
             ] == told["entries"]
             assert {
-                s.name: {"pointer": list(s.pointer), "credit": s.credit, "wants_work": s.wants}
-                for s in now.subs.values()
-                if not s.closed
+                c.name: {
+                    "pointer": list(c.points),
+                    "credit": c.credit_left,
+                    "wants_work": c.wants.last(),
+                }
+                for c in now.queue.consumers.values()
+                if not c.closed
             } == told["consumers"]
             lists = told["lists"]
             assert isinstance(lists, dict)
             for name, (members, size) in lists.items():
-                if members or name in now.lists:
-                    assert [now.lists[name].present, now.lists[name].size] == [members, str(size)]
+                if members or name in now.links.lists:
+                    assert [now.links.lists[name].present, now.links.lists[name].size] == [
+                        members,
+                        size,
+                    ]
             checked += 1
 
     # the end of an execution is the first time its snapshot is there, so its judge sees it
@@ -199,7 +206,7 @@ def test_at_the_end_it_is_the_state_that_the_queue_itself_tells(program: str) ->
 
 
 def test_what_is_gone_stays_to_be_seen_until_it_is_unlinked() -> None:
-    gone = {"m": "m1", "ok": True, "sub": ""}
+    gone = {"m": "m1", "ok": True, "sub": "", "how": "cas", "old": "DEQUEUED"}
     node: dict[str, object] = {"list": "q.All", "node": "A@q.All#1", "place": [0, 1]}
     records = [
         Record(0, "a", "queue", {"q": "q"}),

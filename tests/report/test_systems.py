@@ -30,7 +30,7 @@ def at_rest(program: str, ev: str) -> list[tuple[Reconstruction, dict[str, Any]]
 @pytest.mark.parametrize("program", ["pool-one-channel", "pool-two-channels", "pool-raises"])
 def test_the_work_pool(program: str) -> None:
     for now, told in at_rest(program, "cli_rest"):
-        pool = now.others[0].work
+        pool = now.client.work
         assert {k: w.queued for k, w in pool.items()} == told["queued"]
         assert not any(w.taken or w.running for w in pool.values())
 
@@ -38,7 +38,7 @@ def test_the_work_pool(program: str) -> None:
 @pytest.mark.parametrize("program", ["settle", "consume"])
 def test_the_server(program: str) -> None:
     for now, told in at_rest(program, "srv_rest"):
-        unacked = {c: sorted(u) for c, u in now.others[0].unacked.items() if u}
+        unacked = {c: sorted(u) for c, u in now.client.unacked.items() if u}
         assert unacked == {c: sorted(_tags(u)) for c, u in told["unacked"].items() if u}
 
 
@@ -51,15 +51,14 @@ def _tags(unacked: Any) -> list[int]:
 def test_the_log(program: str) -> None:
     for now, told in at_rest(program, "log_rest"):
         for name, state in told["channels"].items():
-            segment, offset = state["place"]
-            assert now.others[1].readers[name].place == f"{segment}/{offset}"
-            assert now.others[1].readers[name].parked == len(state["parked"])
+            assert now.log.channels[name].place == state["place"]
+            assert now.log.channels[name].parked == len(state["parked"])
 
 
 @pytest.mark.parametrize("program", ["fair-park", "fair-rounds", "fair-heavy"])
 def test_the_fair_consumer(program: str) -> None:
     for now, told in at_rest(program, "fair_rest"):
-        assert sum(len(s.waiting) for s in now.others[2].slots.values()) == told["waiting"]
+        assert sum(len(s.waiting) for s in now.fair.slots.values()) == told["waiting"]
 
 
 def test_records_of_somebody_else_under_these_names_do_no_harm() -> None:

@@ -8,14 +8,14 @@ Names that are not declared belong to other people and are not checked, and neit
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from functools import cached_property
 from typing import Annotated, Any, Generic, Literal, NamedTuple, NotRequired, TypedDict, TypeVar
 from typing import get_args as type_arguments
 
 import msgspec
 
-from seriatim_models.history.event import Event
+from seriatim_models.history.event import Event, event
 
 T = TypeVar("T")
 
@@ -109,8 +109,8 @@ place = Arg[Pair](
 
 # ---- fields of the queue's events
 
-levels = Arg[int]("levels", "how many sub-queues (levels of priority) it has")
-queue_kind = Arg[str]("kind", "`push` or `pull`; others are judged by what holds for both")
+levels = Arg[int]("levels", "how many sub-queues (levels of priority) it has; absent: 1")
+queue_kind = Arg[str]("kind", "`push` or `pull`; without it only what holds for both is judged")
 group = Arg[str]("group", "message group; empty or absent: none")
 immediate = Arg[bool]("immediate", "to be delivered on enqueue or discarded; absent: false")
 not_before = Arg[int]("not_before", "delayed until this time of `clock`; 0 or absent: not delayed")
@@ -130,7 +130,7 @@ old_pointer = Arg[Triple]("old", "pointer before")
 new_pointer = Arg[Triple]("new", "pointer after")
 cause = Arg[str]("cause", "`rewind` for a deliberate move back; another word for a move forward")
 acquires = Arg[bool]("acquires", "false for a browser, which is shown messages and takes none")
-keys = Arg[list[str] | None]("keys", "keys of the messages that it selects; null: all")
+keys = Arg[list[str] | None]("keys", "keys of the messages that it selects; null or absent: all")
 value_wanted = Arg[bool]("value", "whether it wants messages from now on")
 delta = Arg[int]("delta", "by how many messages the credit changed")
 granted = Arg[int]("messages", "how many more messages the client allows")
@@ -281,7 +281,7 @@ BLACK_BOX = (
 _INVOKE, _RETURN = ("invoke",), ("ok",)
 
 QUEUE = (
-    EventKind("queue", "A queue exists.", (), ("q", levels, queue_kind)),
+    EventKind("queue", "A queue exists.", (), ("q",), (levels, queue_kind)),
     EventKind("enqueue", "The call that enqueues begins.",
               _INVOKE, ("q", "m"), ("prio", "key", group, immediate, not_before, expires)),
     EventKind("enqueue", "It returns.", _RETURN, ("m",), (place,)),
@@ -299,7 +299,7 @@ QUEUE = (
               (), ("m", how, old_state, new_state, sub, ok)),
     EventKind("ptr_cas", "A consumer's pointer was moved, or an attempt to move it failed.",
               (), (sub, how, old_pointer, new_pointer, cause, ok)),
-    EventKind("consumer", "A consumer registers.", (), ("q", sub, acquires, keys), ("cprio", "credit", "exclusive")),
+    EventKind("consumer", "A consumer registers.", (), ("q", sub, acquires), (keys, "cprio", "credit", "exclusive")),
     EventKind("close", "The call that closes a consumer begins.", _INVOKE, (sub,)),
     EventKind("close", "It returns; what the consumer held is available again.", _RETURN, (sub,)),
     EventKind("wants", "A consumer's flag that it wants messages was set.", (), (sub, value_wanted)),
@@ -311,7 +311,7 @@ QUEUE = (
     EventKind("qcm_move", "A consumer goes from one of the manager's lists to another; recorded twice, see `at`.",
               (), (sub, old_list, new_list, move_at)),
     EventKind("notify", "A consumer is notified (woken).", (), (sub,)),
-    EventKind("attempt", "A thread begins to look for an entry for a consumer.", _INVOKE, (sub, path)),
+    EventKind("attempt", "A thread begins to look for an entry for a consumer.", _INVOKE, (sub,), (path,)),
     EventKind("attempt", "It returns, with `m` if it acquired that or, for a browser, showed it.",
               _RETURN, (sub,), ("m", path)),
     EventKind("pull", "A consumer that was notified asks for the next message.", _INVOKE, (sub,)),
@@ -499,9 +499,19 @@ def fault(e: Event) -> str:
     return forms[0].fault(e)
 
 
-def white_box_fault(e: Event) -> str:
-    """What is wrong with an event if it is taken for one of a declared white-box name; of other names nothing is."""
-    return fault(e) if e.ev in _INSIDE else ""
+def declared_event(
+    i: int, t: int, proc: str, ev: str, fields: Mapping[str, object]
+) -> Event | None:
+    """The white-box event in what a program recorded; None if it is not declared, or not as it is declared."""
+    if ev not in _INSIDE:
+        return None
+    made = event(i, t, proc, ev, {**fields, "lvl": "model"})
+    values = {name: getattr(made, name) for name in Event.__struct_fields__}
+    try:
+        checked = msgspec.convert(values, Event)  # the types of the envelope
+    except msgspec.ValidationError:
+        return None
+    return None if fault(checked) else checked
 
 
 def wrong_type(why: msgspec.ValidationError) -> str:

@@ -262,13 +262,6 @@ def _bars(tracker: _MessageTracker, messages: set[str], shown: list[int]) -> Ite
 # --------------------------------------------------------------------------------------------------
 
 
-class _WhiteBoxRecord(NamedTuple):
-    step: int
-    thread: str
-    ev: str
-    args: dict[str, object]
-
-
 def _white_box_states(
     events: Sequence[Event], shown: list[int]
 ) -> tuple[list[State], list[MessageBar]]:
@@ -276,7 +269,8 @@ def _white_box_states(
     states = [now.state()]
     wanted = set(shown)
     for at, e in enumerate(events):
-        now.record(_WhiteBoxRecord(e.t or 0, e.proc, e.ev, _fields(e)))
+        if e.lvl == "model":
+            now.see(e)
         if at in wanted:
             states.append(now.state())
     return states, []

@@ -1,23 +1,36 @@
 """The shared state of a program before its first step and after each, put together from what was recorded.
 
-Two sources are read. The reference records what it did, and that gives its queues: entries, consumers, lists, calls.
-The steps themselves give the last known value of every other shared object, of any program: what was read from it or
-written into it. What cannot be known is not invented: an object that no step told of does not appear.
+Two sources are read. The reference records what it did, and `properties.whitebox` makes its state of that: entries,
+consumers, lists, calls. The steps themselves give the last known value of every other shared object, of any program:
+what was read from it or written into it. An object that no step names does not appear.
 
-Programs are other people's, and so are the records in them: a field that is missing or odd is shown as it is.
+Programs are other people's, and so are the records in them: one that is not as the catalogue of events declares its
+name changes no table, except that of the calls under way.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
-from contextlib import suppress
-from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Protocol
 
 import msgspec
 
-from seriatim_models.report.systems import Client, Fair, Log
+from seriatim_models.history import catalogue
+from seriatim_models.history.catalogue import declared_event, fault
+from seriatim_models.history.event import Event
+from seriatim_models.properties.whitebox.state import (
+    ConsumerHistory,
+    EntryHistory,
+    LinkState,
+    ListMembers,
+    Place,
+    QueueState,
+    consumer_of,
+    within,
+)
+from seriatim_models.properties.whitebox.system_states import ClientState, FairState, LogState
+from seriatim_models.report.systems import client_tables, fair_tables, log_tables
 
 
 class Recorded(Protocol):
@@ -57,165 +70,48 @@ class Section(msgspec.Struct, frozen=True, array_like=True):
 State = tuple[Section, ...]
 
 
-@dataclass
-class Entry:
-    """A message in a queue."""
-
-    m: str
-    q: str = ""
-    place: tuple[int, ...] = ()
-    state: str = ""
-    holder: str = ""
-    group: str = ""
-    linked: bool = False
-    unlinked: bool = False
-    held: bool = False
-
-    @property
-    def shown(self) -> str:
-        if not self.linked:
-            return f"{self.state or 'new'}, not linked yet"
-        return f"{self.state}, unlinked" if self.unlinked else self.state
-
-
-@dataclass
-class Sub:
-    """A consumer."""
-
-    name: str
-    q: str
-    pointer: tuple[int, ...] = (0, 0, 0)
-    listed: str = ""
-    wants: bool | None = None
-    credit: int | None = None
-    closed: bool = False
-
-
-@dataclass
-class Members:
-    """A list of consumers: who was linked, and who is marked as gone."""
-
-    nodes: dict[str, bool] = field(default_factory=dict)
-    size: str = "0"
-
-    @property
-    def present(self) -> list[str]:
-        return [node.split("@")[0] for node, marked in self.nodes.items() if not marked]
-
-    @property
-    def shown(self) -> str:
-        names = [(node.split("@")[0], marked) for node, marked in self.nodes.items()]
-        return ", ".join(f"({name} left)" if marked else name for name, marked in names)
-
-
 class Reconstruction:
-    """What is known at one moment; `record` and `step` bring it forward."""
+    """What is known at one moment; `record`, `see` and `step` bring it forward."""
 
     def __init__(self) -> None:
-        self.queues: list[str] = []
-        self.entries: dict[str, Entry] = {}
-        self.subs: dict[str, Sub] = {}
-        self.lists: dict[str, Members] = {}
+        self.queue = QueueState()
+        self.links = LinkState()
+        self.client, self.log, self.fair = ClientState(), LogState(), FairState()
         self.calls: dict[str, list[str]] = {}
         self.objects: dict[str, str] = {}
-        self.clock = ""
-        self.others = (Client(), Log(), Fair())
 
-    # ---- what the reference recorded
+    # ---- what was recorded
 
     def record(self, r: Recorded) -> None:
-        args: dict[str, Any] = dict(r.args)
-        handler = getattr(self, f"_on_{r.ev}", None)
-        if handler is not None:
-            # It may be a record of somebody else's, under a name that the reference uses too.
-            with suppress(KeyError, TypeError, ValueError, AttributeError, IndexError):
-                handler(args)
-        for system in self.others:
-            with suppress(KeyError, TypeError, ValueError, AttributeError, IndexError):
-                system.see(r.ev, args)
-        stack = self.calls.setdefault(r.thread, [])
-        if args.get("ph") == "invoke":
-            stack.append(" ".join([r.ev, *(str(args[k]) for k in ("m", "sub") if args.get(k))]))
-        elif args.get("ph") in ("ok", "fail") and stack and stack[-1].split(" ")[0] == r.ev:
+        """Take in something that was recorded, by the reference or by any other program."""
+        self._call(r.thread, r.ev, str(r.args.get("ph", "")), r.args.get("m"), r.args.get("sub"))
+        e = declared_event(0, r.step, r.thread, r.ev, r.args)
+        if e is not None:
+            self._see(e)
+
+    def see(self, e: Event) -> None:
+        """Take in an event of level ``model``; one that is not as the catalogue declares it shows calls only."""
+        self._call(e.proc, e.ev, e.ph, e.m, e.args.get("sub"))
+        if not fault(e):
+            self._see(e)
+
+    def _call(self, thread: str, ev: str, ph: str, *about: object) -> None:
+        stack = self.calls.setdefault(thread, [])
+        if ph == "invoke":
+            stack.append(" ".join([ev, *(str(name) for name in about if name)]))
+        elif ph in ("ok", "fail") and stack and stack[-1].split(" ")[0] == ev:
             stack.pop()
 
-    def _entry(self, m: str) -> Entry:
-        return self.entries.setdefault(m, Entry(m))
-
-    def _on_queue(self, a: dict[str, Any]) -> None:
-        self.queues.append(str(a["q"]))
-
-    def _on_enqueue(self, a: dict[str, Any]) -> None:
-        if a["ph"] != "invoke":
-            return
-        entry = self._entry(str(a["m"]))
-        entry.q = str(a.get("q", ""))
-        entry.group = str(a.get("group", ""))
-        entry.held = bool(a.get("not_before"))
-
-    def _on_link(self, a: dict[str, Any]) -> None:
-        if "@" in a["node"]:
-            self._members(a["list"]).nodes.setdefault(a["node"], False)
-            return
-        entry = self._entry(a["node"])
-        entry.q = entry.q or next((q for q in self.queues if _within(a["list"], q)), a["list"])
-        entry.place = tuple(int(n) for n in a["place"])
-        entry.linked = True
-        entry.state = entry.state or ("DELAYED" if entry.held else "AVAILABLE")
-
-    def _on_unlink(self, a: dict[str, Any]) -> None:
-        if "@" in a["node"]:
-            self._members(a["list"]).nodes.pop(a["node"], None)
-        else:
-            self._entry(a["node"]).unlinked = True
-
-    def _on_entry_cas(self, a: dict[str, Any]) -> None:
-        if a["ok"]:
-            entry = self._entry(str(a["m"]))
-            entry.state = str(a["new"])
-            entry.holder = str(a["sub"]) if entry.state == "ACQUIRED" else ""
-
-    def _on_consumer(self, a: dict[str, Any]) -> None:
-        credit = a["credit"]
-        self.subs[str(a["sub"])] = Sub(
-            str(a["sub"]), str(a["q"]), wants=credit is None or credit > 0, credit=credit
-        )
-
-    def _on_close(self, a: dict[str, Any]) -> None:
-        self.subs[a["sub"]].closed = self.subs[a["sub"]].closed or a["ph"] == "ok"
-
-    def _on_wants(self, a: dict[str, Any]) -> None:
-        self.subs[a["sub"]].wants = bool(a["value"])
-
-    def _on_credit(self, a: dict[str, Any]) -> None:
-        sub = self.subs[a["sub"]]
-        sub.credit = (sub.credit or 0) + int(a["delta"])
-
-    def _on_ptr_cas(self, a: dict[str, Any]) -> None:
-        if a["ok"]:
-            self.subs[a["sub"]].pointer = tuple(int(n) for n in a["new"])
-
-    def _on_qcm_move(self, a: dict[str, Any]) -> None:
-        moving = f"from {a['old']} to {a['new']}"
-        self.subs[a["sub"]].listed = a["new"] if a["at"] == "enter" else moving
-
-    def _members(self, name: str) -> Members:
-        return self.lists.setdefault(name, Members())
-
-    def _on_mark(self, a: dict[str, Any]) -> None:
-        self._members(a["list"]).nodes[a["node"]] = True
-
-    def _on_size(self, a: dict[str, Any]) -> None:
-        self._members(a["list"]).size = str(a["value"])
-
-    def _on_clock(self, a: dict[str, Any]) -> None:
-        self.clock = str(a["now"])
+    def _see(self, e: Event) -> None:
+        for system in (self.queue, self.links, self.client, self.log, self.fair):
+            system.see(e)
 
     # ---- what the steps say
 
     def step(self, step: Stepped) -> None:
+        """Take in what a step says of shared objects."""
         for name, value in effects(step):
-            if self._told(name):
+            if self._in_a_table(name):
                 continue
             if value.startswith(ADDED) and (by := _number(value.removeprefix(ADDED))) is not None:
                 value = self._added(name, by)
@@ -229,86 +125,106 @@ class Reconstruction:
             return f"changed by {by}"
         return f"{number + by:+}{SINCE}" if before.endswith(SINCE) else str(number + by)
 
-    def _told(self, name: str) -> bool:
-        """Whether the tables above show it, better than by its last value."""
+    def _in_a_table(self, name: str) -> bool:
+        """Whether a table shows an object better than by its last value."""
         owner, _, part = name.rpartition(".")
         if part == "state":
-            return owner in self.entries
+            return owner in self.queue.entries
         if part in ("pointer", "credit", "wants_work"):
-            return owner in self.subs
-        if part == "size" and owner in self.lists:
+            return owner in self.queue.consumers
+        if part == "size" and owner in self.links.lists:
             return True
         # every node of a list calls its parts so: the name does not say which node it is
-        return part in ("next", "marked") and any(_within(owner, q) for q in self.queues)
+        return part in ("next", "marked") and any(within(owner, q) for q in self.queue.queues)
 
     # ---- as tables
 
     def state(self) -> State:
+        """All tables that have rows."""
+        queues, clock = self.queue.queues, self.queue.clock.last()
+        lists = sorted(self.links.lists.items())
+        systems = (client_tables(self.client), log_tables(self.log), fair_tables(self.fair))
         made = [
-            *(self._entry_table(q) for q in self.queues),
+            *(self._entry_table(q) for q in queues),
             self._consumers(),
             Section(
                 "Lists of consumers",
                 ("list", "members", "size"),
-                tuple((name, m.shown, m.size) for name, m in sorted(self.lists.items())),
+                tuple((name, _members(m), str(m.size)) for name, m in lists),
             ),
-            *(Section(*table) for system in self.others for table in system.tables()),
+            *(Section(*table) for tables in systems for table in tables),
             Section(
                 "Calls under way",
                 ("thread", "call"),
                 tuple((t, " > ".join(stack)) for t, stack in self.calls.items() if stack),
             ),
             Section(
-                "Other shared objects" if self.queues else "Shared objects",
+                "Other shared objects" if queues else "Shared objects",
                 ("object", "last known value"),
                 tuple(sorted(self.objects.items()))
-                + ((("clock", self.clock),) if self.clock else ()),
+                + ((("clock", str(clock)),) if clock is not None else ()),
             ),
         ]
         return tuple(section for section in made if section.rows)
 
-    def entries_of(self, q: str) -> list[Entry]:
-        """In the order of the queue; who is not linked yet comes last."""
-        mine = [e for e in self.entries.values() if e.q == q]
-        return sorted(mine, key=lambda e: (not e.linked, e.place))
+    def entries_of(self, q: str) -> list[EntryHistory]:
+        """In the order of the queue; what is not linked yet comes last."""
+        mine = [e for e in self.queue.entries.values() if e.q == q]
+        return sorted(mine, key=lambda e: (not e.links, e.place))
 
     def _entry_table(self, q: str) -> Section:
         rows = [("(before the first)", "", "", self._pointers(q, (0, 0)))]
         for e in self.entries_of(q):
+            state, owner = e.state.last() or ("", "")
+            if not e.links:
+                state = f"{state or 'new'}, not linked yet"
+            elif e.m in self.links.unlinked:
+                state = f"{state}, unlinked"
             name = f"{e.m} (group {e.group})" if e.group else e.m
-            rows.append((name, e.shown, e.holder, self._pointers(q, e.place)))
+            rows.append((name, state, owner, self._pointers(q, e.place)))
         return Section(
             f"Entries of {q}, in order", ("entry", "state", "holder", "pointers"), tuple(rows)
         )
 
-    def _pointers(self, q: str, place: tuple[int, ...]) -> str:
-        """Who points at this place, or is past it."""
+    def _pointers(self, q: str, place: Place) -> str:
+        """The consumers whose pointers are at this place, or have passed it."""
         return ", ".join(
-            f"{sub.name} {'past' if sub.pointer[2:] == (1,) else 'at'}"
-            for sub in self.subs.values()
-            if sub.q == q and place and sub.pointer[:2] == place
+            f"{c.name} {'past' if c.points[2] else 'at'}"
+            for c in self.queue.consumers.values()
+            if c.q == q and c.points[:2] == place
         )
 
     def _consumers(self) -> Section:
         rows = []
-        for s in self.subs.values():
-            holds = ", ".join(e.m for e in self.entries.values() if e.holder == s.name)
-            credit = "no limit" if s.credit is None else str(s.credit)
-            wish = "closed" if s.closed else "yes" if s.wants else "no"
-            rows.append((s.name, self._pointing(s), s.listed, wish, credit, holds))
+        for c in self.queue.consumers.values():
+            owned = (
+                e.m for e in self.queue.entries.values() if (e.state.last() or "  ")[1] == c.name
+            )
+            credit = "no limit" if c.credit_left is None else str(c.credit_left)
+            wants = "closed" if c.closed else "yes" if c.wants.last() else "no"
+            rows.append((c.name, self._pointing(c), _listed(c), wants, credit, ", ".join(owned)))
         columns = ("consumer", "pointer", "list", "wants", "credit", "holds")
         return Section("Consumers", columns, tuple(rows))
 
-    def _pointing(self, sub: Sub) -> str:
-        if sub.pointer == (0, 0, 0):
+    def _pointing(self, c: ConsumerHistory) -> str:
+        *place, passed = c.points
+        if not any(c.points):
             return "start"
-        named = (e.m for e in self.entries.values() if e.q == sub.q and e.place == sub.pointer[:2])
-        where = next(named, "/".join(str(n) for n in sub.pointer[:2]))
-        return f"{'past' if sub.pointer[2:] == (1,) else 'at'} {where}"
+        named = (e.m for e in self.queue.entries.values() if e.q == c.q and e.place == tuple(place))
+        return f"{'past' if passed else 'at'} {next(named, '/'.join(map(str, place)))}"
 
 
-def _within(name: str, q: str) -> bool:
-    return name == q or name.startswith(f"{q}.")
+def _listed(c: ConsumerHistory) -> str:
+    """The manager's list that a consumer is in, or between which two it is."""
+    if not c.moves:
+        return ""
+    old, new = catalogue.old_list(c.moves[-1]), catalogue.new_list(c.moves[-1])
+    return new if catalogue.move_at(c.moves[-1]) == "enter" else f"from {old} to {new}"
+
+
+def _members(members: ListMembers) -> str:
+    names = [(consumer_of(node), marked) for node, marked in members.nodes.items()]
+    return ", ".join(f"({name} left)" if marked else name for name, marked in names)
 
 
 def states(events: Sequence[Stepped], records: Iterable[Recorded]) -> list[State]:

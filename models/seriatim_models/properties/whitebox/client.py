@@ -22,6 +22,7 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Iterable
 
+from seriatim_models.history import catalogue
 from seriatim_models.history.event import Event
 from seriatim_models.properties.base import Finding, WholeHistory
 from seriatim_models.properties.whitebox.entries import Violations
@@ -79,7 +80,7 @@ class Ch1(Client):
         running: dict[str, Event] = {}
         starts = 0
         for e in events:
-            k = e.args["k"]
+            k = catalogue.pool_key(e)
             if e.ev == "work_end":
                 running.pop(k, None)
                 continue
@@ -109,18 +110,21 @@ class Ch2(Client):
                 pushed[label] = e
             elif e.ev == "work_add":
                 if e.ph == "invoke":
-                    order.setdefault(e.args["w"], e.i)
-                    pushed.setdefault(e.args["w"], e)
+                    order.setdefault(catalogue.work(e), e.i)
+                    pushed.setdefault(catalogue.work(e), e)
                 else:
-                    done[e.args["w"]] = e
+                    done[catalogue.work(e)] = e
             else:
-                k, w = e.args["k"], e.args["w"]
+                k, w = catalogue.pool_key(e), catalogue.work(e)
                 before = last.get(k)
                 if before is not None:
                     tested += 1
-                    if self._later(pushed[before.args["w"]], pushed[w], done.get(w)):
+                    if self._later(pushed[catalogue.work(before)], pushed[w], done.get(w)):
                         bad.append(
-                            (f"{before.args['w']} ran before {w}, which came first", [before, e])
+                            (
+                                f"{catalogue.work(before)} ran before {w}, which came first",
+                                [before, e],
+                            )
                         )
                 last[k] = e
         return tested
@@ -151,9 +155,9 @@ class Ch3(Client):
         running: dict[str, Event] = {}
         todo: dict[str, dict[str, Event]] = defaultdict(dict)
         for e in events:
-            k = e.args.get("k") or f"{e.conn}.{e.ch}"
+            k = catalogue.pool_key.get(e, "") or f"{e.conn}.{e.ch}"
             if e.ev == "pool_size":
-                size[e.conn] = e.args["threads"]
+                size[e.conn] = catalogue.threads(e)
             elif e.ev == "pool_register":
                 channels.add(k)
             elif e.ev == "pool_unregister":
@@ -165,17 +169,19 @@ class Ch3(Client):
                 todo[k][f"{k}:{e.dtag}"] = e
             elif e.ev == "work_add":
                 if e.ph == "invoke":
-                    todo[k].setdefault(e.args["w"], e)
+                    todo[k].setdefault(catalogue.work(e), e)
                 elif e.ph == "fail":
-                    todo[k].pop(e.args["w"], None)
+                    todo[k].pop(catalogue.work(e), None)
             elif e.ev == "work_start":
-                todo[k].pop(e.args["w"], None)
-                running[e.args["w"]] = e
+                todo[k].pop(catalogue.work(e), None)
+                running[catalogue.work(e)] = e
                 tested += 1
                 conn = connection(k)
-                here = [r for r in running.values() if connection(r.args["k"]) == conn]
+                here = [r for r in running.values() if connection(catalogue.pool_key(r)) == conn]
                 # A channel that was unregistered may still be at its last callback.
-                known = {c for c in channels if connection(c) == conn} | {r.args["k"] for r in here}
+                known = {c for c in channels if connection(c) == conn} | {
+                    catalogue.pool_key(r) for r in here
+                }
                 if len(here) > min(len(known), size[conn]):
                     bad.append(
                         (
@@ -184,9 +190,9 @@ class Ch3(Client):
                         )
                     )
             elif e.ev == "work_end":
-                running.pop(e.args["w"], None)
+                running.pop(catalogue.work(e), None)
             elif e.ev == "cli_rest":
-                busy = {r.args["k"] for r in running.values()}
+                busy = {catalogue.pool_key(r) for r in running.values()}
                 for key, items in todo.items():
                     free = size.get(connection(key), 0) - len(busy)
                     if items and key not in busy and busy and free > 0:
@@ -228,8 +234,8 @@ class Ch4(Client):
         closed: set[str] = set()
         tested = 0
         for e in events:
-            k = e.args.get("k") or f"{e.conn}.{e.ch}"
-            w = e.args.get("w", "")
+            k = catalogue.pool_key.get(e, "") or f"{e.conn}.{e.ch}"
+            w = catalogue.work.get(e, "")
             if e.ev == "work_add":
                 read[k].pop(w, None)
                 if e.ph == "invoke":
@@ -248,16 +254,16 @@ class Ch4(Client):
                 running.pop(k, None)
             elif e.ev == "pool_unregister":
                 gone.add(k)
-                for dropped in e.args["dropped"]:  # what is in a block by now still runs
+                for dropped in catalogue.dropped(e):  # what is in a block by now still runs
                     todo[k].pop(dropped, None)
             elif e.ev == "cli_rest":
-                ready, runnables = e.args["ready"], e.args["runnables"]
+                ready, runnables = catalogue.ready(e), catalogue.runnables(e)
                 if len(ready) > runnables:
                     bad.append((f"{', '.join(ready)} ready, and {runnables} runnables", [e]))
             elif e.ev == "srv_close":
                 closed.add(k)
                 read.pop(k, None)
-            elif e.ev == "cli_frame" and e.args["kind"] == "deliver" and k not in closed:
+            elif e.ev == "cli_frame" and catalogue.frame_kind(e) == "deliver" and k not in closed:
                 read[k][f"{k}:{e.dtag}"] = e
         if not rest:
             return 0
@@ -266,7 +272,7 @@ class Ch4(Client):
                 if k not in running and w not in adding:
                     bad.append((f"{w} was added and never ran", [e]))
         for w, e in adding.items():
-            if e.args["k"] not in running or e.args["k"] in gone:
+            if catalogue.pool_key(e) not in running or catalogue.pool_key(e) in gone:
                 bad.append((f"whoever adds {w} waits for ever", [e]))
         for items in read.values():
             for w, e in items.items():
@@ -289,23 +295,23 @@ class Ch5(Client):
         for e in events:
             if e.ev == "cli_call":
                 if e.ph == "info":
-                    out.add((e.conn, e.ch, e.args["call"]))
-                elif e.ph == "fail" and e.args["why"] != LATE:
-                    out.discard((e.conn, e.ch, e.args["call"]))
+                    out.add((e.conn, e.ch, catalogue.call(e)))
+                elif e.ph == "fail" and catalogue.why(e) != LATE:
+                    out.discard((e.conn, e.ch, catalogue.call(e)))
             elif e.ev == "cli_frame":
-                if e.args["kind"] == "reply":
-                    out.discard((e.conn, e.ch, e.args["call"]))
-                elif e.args["kind"] == "close":
+                if catalogue.frame_kind(e) == "reply":
+                    out.discard((e.conn, e.ch, catalogue.call(e)))
+                elif catalogue.frame_kind(e) == "close":
                     out = {c for c in out if c[:2] != channel(e)}
-                elif e.args["kind"] == "gone":
+                elif catalogue.frame_kind(e) == "gone":
                     out = {c for c in out if c[0] != e.conn}
-            elif e.ev == "pool_put" and e.args["capacity"] is not None:
+            elif e.ev == "pool_put" and (capacity := catalogue.capacity(e)) is not None:
                 tested += 1
-                if e.args["n"] > e.args["capacity"] and not out:
+                if catalogue.waiting_items(e) > capacity and not out:
                     bad.append(
                         (
-                            f"{e.args['k']} has {e.args['n']} items waiting, {e.args['capacity']} are allowed, "
-                            "and no call is out",
+                            f"{catalogue.pool_key(e)} has {catalogue.waiting_items(e)} items waiting, "
+                            f"{capacity} are allowed, and no call is out",
                             [e],
                         )
                     )
@@ -319,7 +325,11 @@ class Ch6(Client):
     reads = frozenset({"pool_block"})
 
     def judge(self, events: list[Event], bad: Violations) -> int:
-        bad += [(f"the block of {e.args['k']} is empty", [e]) for e in events if not e.args["n"]]
+        bad += [
+            (f"the block of {catalogue.pool_key(e)} is empty", [e])
+            for e in events
+            if not catalogue.taken_items(e)
+        ]
         return len(events)
 
 
@@ -342,7 +352,7 @@ class Qs1(Client):
         tested = 0
         for e in events:
             here = out[channel(e)]
-            if e.ev == "srv_consume" and e.args["ok"]:
+            if e.ev == "srv_consume" and catalogue.ok(e):
                 limit[e.conn, e.ch, e.ctag] = e.prefetch or 0
             elif e.ev == "srv_qos":
                 total[channel(e)] = e.prefetch or 0
@@ -352,15 +362,15 @@ class Qs1(Client):
                 tested += 1
                 tag = e.dtag or 0
                 right = {t for t in here if (t <= tag or tag == 0 if e.multiple else t == tag)}
-                if set(e.args["tags"]) != right:
+                if set(catalogue.tags(e)) != right:
                     bad.append(
                         (
                             f"settling {tag}{' and all before' if e.multiple else ''} freed "
-                            f"{sorted(e.args['tags'])}, not {sorted(right)}",
+                            f"{sorted(catalogue.tags(e))}, not {sorted(right)}",
                             [e],
                         )
                     )
-                for t in e.args["tags"]:
+                for t in catalogue.tags(e):
                     here.pop(t, None)
             elif e.ev == "srv_push" and not e.autoack and e.dtag is not None:
                 here[e.dtag] = e
@@ -415,13 +425,13 @@ class Qs2(Client):
                 if not e.autoack:
                     out[held(e)] = e
             elif e.ev == "srv_settle" and not e.requeue:
-                for t in e.args["tags"]:
+                for t in catalogue.tags(e):
                     out.pop((e.conn, e.ch, t), None)
             elif e.ev == "srv_requeue":
                 tested += 1
                 out.pop(held(e), None)
                 returned[e.q, e.m] = e
-                order = e.args["order"]
+                order = catalogue.order(e)
                 if e.pos != place[e.q, e.m] or order != sorted(order):
                     bad.append(
                         (
@@ -436,11 +446,13 @@ class Qs2(Client):
                     closed.setdefault(k, e)
             elif e.ev == "srv_rest":
                 ready = {
-                    (q, m): (p, r) for q, items in e.args["queues"].items() for m, p, r in items
+                    (q, m): (p, r)
+                    for q, items in catalogue.queues_at_rest(e).items()
+                    for m, p, r in items
                 }
                 for h, push in out.items():
                     end = closed.get((h[0], h[1]))
-                    if end is not None and push.q in e.args["queues"]:
+                    if end is not None and push.q in catalogue.queues_at_rest(e):
                         bad.append(
                             (
                                 f"{push.m} was unacknowledged at the close and never went back",
@@ -448,7 +460,7 @@ class Qs2(Client):
                             )
                         )
                 for (q, m), back in returned.items():
-                    if q in e.args["queues"] and ready.get((q, m)) != (back.pos, True):
+                    if q in catalogue.queues_at_rest(e) and ready.get((q, m)) != (back.pos, True):
                         bad.append(
                             (
                                 f"{m} went back to {q} and is not there, marked redelivered",
@@ -471,8 +483,10 @@ class Qs3(Client):
         tested = 0
         for e in events:
             if e.ev == "srv_rest":
-                there = {(q, m) for q, items in e.args["queues"].items() for m, _, _ in items}
-                keeps = {m for ms in e.args["unacked"].values() for m in ms}
+                there = {
+                    (q, m) for q, items in catalogue.queues_at_rest(e).items() for m, _, _ in items
+                }
+                keeps = {m for ms in catalogue.unacked(e).values() for m in ms}
                 for (q, m), push in settled.items():
                     if (q, m) in there or m in keeps:
                         bad.append((f"{m} was settled by its push and {q} has it still", [push, e]))
@@ -512,19 +526,19 @@ class Ex1(Client):
         doomed: dict[str, Event] = {}
         tested = 0
         for e in events:
-            if e.ev == "srv_queue" and e.args["owner"]:
+            if e.ev == "srv_queue" and catalogue.owner(e):
                 owned[e.q] = e
             elif e.ev == "srv_consume":
                 others = there[e.q].values()
                 conflict = [c for c in others if c.exclusive or e.exclusive]
                 tested += bool(conflict)
-                if conflict and e.args["ok"]:
+                if conflict and catalogue.ok(e):
                     bad.append(
                         (f"{e.ctag} consumes {e.q} beside {conflict[0].ctag}", [conflict[0], e])
                     )
-                if not conflict and not e.args["ok"]:
+                if not conflict and not catalogue.ok(e):
                     bad.append((f"{e.ctag} was refused {e.q}, and nothing stood against it", [e]))
-                if e.args["ok"]:
+                if catalogue.ok(e):
                     there[e.q][e.conn, e.ch, e.ctag] = e
             elif e.ev in ("srv_cancel", "srv_close", "srv_gone"):
                 for consumers in there.values():
@@ -534,7 +548,7 @@ class Ex1(Client):
                         ):
                             del consumers[c]
                 if e.ev == "srv_gone":
-                    doomed |= {q: e for q, d in owned.items() if d.args["owner"] == e.conn}
+                    doomed |= {q: e for q, d in owned.items() if catalogue.owner(d) == e.conn}
             elif e.ev == "srv_delete":
                 owned.pop(e.q, None)
                 doomed.pop(e.q, None)
@@ -557,7 +571,7 @@ class Nl1(Client):
         picky: set[tuple[str, int | None, str]] = set()
         tested = 0
         for e in events:
-            if e.ev == "srv_consume" and e.args["ok"] and e.nolocal:
+            if e.ev == "srv_consume" and catalogue.ok(e) and e.nolocal:
                 picky.add((e.conn, e.ch, e.ctag))
             elif e.ev == "srv_push" and (e.conn, e.ch, e.ctag) in picky:
                 tested += 1
@@ -588,9 +602,9 @@ class Rt1(Client):
             elif e.ev == "srv_delete":
                 queues.discard(e.q)
             elif e.ev == "srv_bind":
-                bound.add((e.args["x"], e.key or "", e.q))
+                bound.add((catalogue.exchange(e), e.key or "", e.q))
             elif e.ev == "srv_publish":
-                x, key = e.args["x"], e.key or ""
+                x, key = catalogue.exchange(e), e.key or ""
                 to = {q for b, k, q in bound if b == x and k in ("*", key)} if x else {key}
                 due[e.m] = (e, to & queues)
                 number[e.m] = e.i
@@ -637,22 +651,22 @@ class Rpc1(Client):
                 for (conn, ch, call), first in open_.items():
                     bad.append((f"call {call} of {conn}.{ch} waits for ever", [first]))
             elif e.ev == "cli_frame":
-                if e.args["kind"] in ("reply", "close"):
+                if catalogue.frame_kind(e) in ("reply", "close"):
                     out.pop(channel(e), None)
-                elif e.args["kind"] == "gone":
+                elif catalogue.frame_kind(e) == "gone":
                     out = {c: sent for c, sent in out.items() if c[0] != e.conn}
             elif e.ph == "invoke":
                 tested += 1
-                open_[e.conn, e.ch, e.args["call"]] = e
+                open_[e.conn, e.ch, catalogue.call(e)] = e
             elif e.ph == "info":
                 if channel(e) in out:
                     bad.append((f"two calls are out on {e.conn}.{e.ch}", [out[channel(e)], e]))
                 out[channel(e)] = e
             else:
-                open_.pop((e.conn, e.ch, e.args["call"]), None)
-                if e.ph == "ok" and e.args["got"] != e.args["call"]:
+                open_.pop((e.conn, e.ch, catalogue.call(e)), None)
+                if e.ph == "ok" and catalogue.got(e) != catalogue.call(e):
                     bad.append(
-                        (f"call {e.args['call']} got the reply to call {e.args['got']}", [e])
+                        (f"call {catalogue.call(e)} got the reply to call {catalogue.got(e)}", [e])
                     )
         return tested
 

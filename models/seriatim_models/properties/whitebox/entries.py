@@ -9,9 +9,11 @@ from operator import itemgetter
 
 import msgspec
 
+from seriatim_models.history import catalogue
 from seriatim_models.history.event import Event
 from seriatim_models.properties.base import Finding, Property
-from seriatim_models.properties.whitebox.replay import GONE, Entry, OnReplay, Replay
+from seriatim_models.properties.whitebox.replay import ENDED, OnReplay, Replay
+from seriatim_models.properties.whitebox.state import EntryHistory
 
 Violations = list[tuple[str, list[Event]]]
 SOURCE = "Strict Ordering"
@@ -110,16 +112,16 @@ class Es1(PerKey):
     reads = frozenset({"entry_cas"})
 
     def key(self, e: Event) -> str | None:
-        return e.m if e.ev == "entry_cas" and e.args["ok"] else None
+        return e.m if e.ev == "entry_cas" and catalogue.ok(e) else None
 
     def alone(self, e: Event) -> str | None:
-        old, new, how = e.args["old"], e.args["new"], e.args["how"]
+        old, new, how = catalogue.old_state(e), catalogue.new_state(e), catalogue.how(e)
         if how != "cas":
             return f"{e.m} went {old} -> {new} by {how}, not by compare-and-set"
         return None if (old, new) in LEGAL else f"{e.m} went {old} -> {new}"
 
     def pair(self, before: Event, now: Event) -> str | None:
-        left, found = before.args["new"], now.args["old"]
+        left, found = catalogue.new_state(before), catalogue.old_state(now)
         return None if left == found else f"{now.m} was left {left} and found {found}"
 
 
@@ -135,17 +137,17 @@ class Es2(PerKey):
         return (
             e.m
             if e.ev == "entry_cas"
-            and e.args["ok"]
-            and (e.args["new"] in holds or e.args["old"] in holds)
+            and catalogue.ok(e)
+            and (catalogue.new_state(e) in holds or catalogue.old_state(e) in holds)
             else None
         )
 
     def counts(self, e: Event) -> bool:
-        return bool(e.args["new"] == "ACQUIRED")
+        return bool(catalogue.new_state(e) == "ACQUIRED")
 
     def pair(self, before: Event, now: Event) -> str | None:
-        if before.args["new"] == "ACQUIRED" and now.args["new"] == "ACQUIRED":
-            return f"{now.m} was acquired by {now.args['sub']} while {before.args['sub']} held it"
+        if catalogue.new_state(before) == "ACQUIRED" and catalogue.new_state(now) == "ACQUIRED":
+            return f"{now.m} was acquired by {catalogue.sub(now)} while {catalogue.sub(before)} held it"
         return None
 
 
@@ -157,25 +159,25 @@ class Es3(PerKey):
     reads = frozenset({"entry_cas", "deliver"})
 
     def key(self, e: Event) -> str | None:
-        if e.ev == "deliver" or (e.ev == "entry_cas" and e.args["ok"] and _ends(e)):
+        if e.ev == "deliver" or (e.ev == "entry_cas" and catalogue.ok(e) and _ends(e)):
             return e.m
         return None
 
     def counts(self, e: Event) -> bool:
-        return e.ev == "entry_cas" and e.args["new"] == "DEQUEUED"
+        return e.ev == "entry_cas" and catalogue.new_state(e) == "DEQUEUED"
 
     def pair(self, before: Event, now: Event) -> str | None:
         if before.ev != "entry_cas":
             return None
         if now.ev == "deliver":
-            return f"{now.m} was delivered after it was {before.args['new']}"
-        if before.args["new"] == "DELETED" or now.args["new"] != "DELETED":
-            return f"{now.m} became {now.args['new']} after it was {before.args['new']}"
+            return f"{now.m} was delivered after it was {catalogue.new_state(before)}"
+        if catalogue.new_state(before) == "DELETED" or catalogue.new_state(now) != "DELETED":
+            return f"{now.m} became {catalogue.new_state(now)} after it was {catalogue.new_state(before)}"
         return None
 
 
 def _ends(e: Event) -> bool:
-    return e.args["new"] in GONE or e.args["old"] in GONE
+    return catalogue.new_state(e) in ENDED or catalogue.old_state(e) in ENDED
 
 
 class Es4(OnReplay):
@@ -188,23 +190,23 @@ class Es4(OnReplay):
         bad: Violations = []
         tested = 0
         for op in h.of("release", "dequeue"):
-            entry = h.entry(op.args["m"])
+            entry = h.entry(op.first.m)
             state = entry.state.at(op.start)
-            if state is not None and state != ("ACQUIRED", op.args["sub"]):
+            if state is not None and state != ("ACQUIRED", op.consumer):
                 tested += 1  # somebody who does not hold it tries
         for entry in h.entries.values():
             for e in entry.changes:
-                if not e.args["ok"] or e.args["old"] != "ACQUIRED":
+                if not catalogue.ok(e) or catalogue.old_state(e) != "ACQUIRED":
                     continue
-                by = h.op_at(e.i)
+                by = h.call_at(e.i)
                 if by is None or by.ev not in ("release", "dequeue"):
-                    bad.append((f"{entry.m} was taken from {e.args['sub']}", [e]))
-                elif by.args["m"] == entry.m:
+                    bad.append((f"{entry.m} was taken from {catalogue.sub(e)}", [e]))
+                elif by.first.m == entry.m:
                     tested += 1
-                    if e.args["sub"] != by.args["sub"]:
+                    if catalogue.sub(e) != by.consumer:
                         bad.append(
                             (
-                                f"{by.ev}({entry.m}) by {by.args['sub']} ended what {e.args['sub']} held",
+                                f"{by.ev}({entry.m}) by {by.consumer} ended what {catalogue.sub(e)} held",
                                 [by.first, e],
                             )
                         )
@@ -225,9 +227,9 @@ class Es5(OnReplay):
         bad: Violations = []
         tested = 0
         for q, shot in h.snapshots.items():
-            found = {m: (state, holder) for m, _, state, holder in shot.args["entries"]}
+            found = {m: (state, holder) for m, _, state, holder in catalogue.entries(shot)}
             mine = [e for e in h.entries.values() if e.q == q and e.enqueued]
-            open_subs = {s.name for s in h.subs.values() if s.q == q and s.until > shot.i}
+            open_subs = {s.name for s in h.consumers.values() if s.q == q and s.until > shot.i}
             for entry in mine:
                 if entry.enqueued is None or entry.enqueued.end > shot.i:
                     continue
@@ -235,7 +237,7 @@ class Es5(OnReplay):
                 last = entry.state.last()  # (state, holder)
                 if last is None:
                     bad.append((f"{entry.m} was enqueued and never linked", [entry.enqueued.first]))
-                elif last[0] in GONE:
+                elif last[0] in ENDED:
                     if entry.m in found:
                         bad.append((f"{entry.m} is gone and in the list", [shot]))
                     if last[0] != "DELETED":
@@ -244,9 +246,12 @@ class Es5(OnReplay):
                     bad.append((f"{entry.m} should be {last}, the list disagrees", [shot]))
                 elif last[0] == "ACQUIRED" and last[1] not in open_subs:
                     bad.append((f"{entry.m} is held by {last[1]}, which is closed", [shot]))
-            if shot.args["depth"] != len(found):
+            if catalogue.depth_counted(shot) != len(found):
                 bad.append(
-                    (f"the counter says {shot.args['depth']}, the list {len(found)}", [shot])
+                    (
+                        f"the counter says {catalogue.depth_counted(shot)}, the list {len(found)}",
+                        [shot],
+                    )
                 )
         return Finding.of(self.id, tested, bad)
 
@@ -263,17 +268,17 @@ class Es6(OnReplay):
         bad: Violations = []
         tested = 0
         for shot in h.snapshots.values():
-            for name, state in shot.args["consumers"].items():
-                sub = h.subs[name]
-                if sub.credit is None:
+            for name, state in catalogue.consumers(shot).items():
+                consumer = h.consumers.get(name)
+                if consumer is None or consumer.credit is None:
                     continue
-                tested += len(sub.paid)
-                due = sub.credit + sub.granted - len(sub.delivers)
+                tested += len(consumer.paid)
+                due = consumer.credit + consumer.granted - len(consumer.delivers)
                 if state["credit"] != due:
                     bad.append(
                         (
-                            f"{name} was given {sub.credit + sub.granted}, got {len(sub.delivers)} messages, "
-                            f"and has {state['credit']} left instead of {due}",
+                            f"{name} was given {consumer.credit + consumer.granted}, "
+                            f"got {len(consumer.delivers)} messages, and has {state['credit']} left instead of {due}",
                             [shot],
                         )
                     )
@@ -297,16 +302,18 @@ class Im1(OnReplay):
             if not entry.immediate or op is None or op.last is None:
                 continue
             tested += 1
-            given = [e for e in entry.changes if e.args["ok"] and e.args["new"] == "ACQUIRED"]
+            given = [
+                e for e in entry.changes if catalogue.ok(e) and catalogue.new_state(e) == "ACQUIRED"
+            ]
             dropped = [
                 e
                 for e in entry.changes
-                if e.args["ok"] and e.args["new"] == "DEQUEUED" and h.op_at(e.i) is op
+                if catalogue.ok(e) and catalogue.new_state(e) == "DEQUEUED" and h.call_at(e.i) is op
             ]
             if given and dropped:
                 bad.append(
                     (
-                        f"{entry.m} was delivered to {given[0].args['sub']} and dequeued as undelivered",
+                        f"{entry.m} was delivered to {catalogue.sub(given[0])} and dequeued as undelivered",
                         sorted([given[0], dropped[0]], key=lambda e: e.i),
                     )
                 )
@@ -327,15 +334,17 @@ class Im2(PerKey):
 
     def key(self, e: Event) -> str | None:
         if e.ev == "enqueue":
-            return f"{e.proc}:{e.m}" if e.args.get("immediate") or e.ph == "ok" else None
-        return f"{e.proc}:{e.m}" if e.args["ok"] and e.args["new"] == "DEQUEUED" else None
+            return f"{e.proc}:{e.m}" if catalogue.immediate.get(e, False) or e.ph == "ok" else None
+        return (
+            f"{e.proc}:{e.m}" if catalogue.ok(e) and catalogue.new_state(e) == "DEQUEUED" else None
+        )
 
     def counts(self, e: Event) -> bool:
-        return bool(e.args.get("immediate"))
+        return bool(catalogue.immediate.get(e, False))
 
     def pair(self, before: Event, now: Event) -> str | None:
         if before.ev == "enqueue" and before.ph == "invoke" and now.ev == "entry_cas":
-            old, how = now.args["old"], now.args["how"]
+            old, how = catalogue.old_state(now), catalogue.how(now)
             if how != "cas" or old != "AVAILABLE":
                 return f"immediate {now.m} was dequeued by {how} from {old}"
         return None
@@ -354,8 +363,8 @@ class Im3(OnReplay):
         bad: Violations = []
         tested = 0
         jobs = [e for e in h.events if e.ev == "job"]
-        submits = [e.i for e in jobs if e.args["at"] == "submit"]
-        begins = [e.i for e in jobs if e.args["at"] == "begin"]
+        submits = [e.i for e in jobs if catalogue.job_at(e) == "submit"]
+        begins = [e.i for e in jobs if catalogue.job_at(e) == "begin"]
         for entry in h.entries.values():
             op = entry.enqueued
             if (
@@ -363,7 +372,7 @@ class Im3(OnReplay):
                 or op.last is None
                 or entry.immediate
                 or not entry.links
-                or h.queues.get(entry.q, {}).get("kind") != "push"
+                or h.kind(entry.q) != "push"
             ):
                 continue
             linked = entry.links[0].i
@@ -391,7 +400,7 @@ class Mg1(OnReplay):
         bad: Violations = []
         tested = 0
         size = Counter(e.group for e in h.entries.values() if e.group)
-        takings = {at.i: (at, sub) for _, at, _, sub in h.acquisitions()}
+        takings = {at.i: (at, consumer) for _, at, _, consumer in h.acquisitions()}
         changes = (
             (i, entry, state, holder)
             for entry in h.entries.values()
@@ -412,14 +421,14 @@ class Mg1(OnReplay):
                 holders.setdefault(holder, {})[entry.m] = i
             if i not in takings:
                 continue
-            at, sub = takings[i]
+            at, consumer = takings[i]
             tested += size[entry.group] - 1
             for other, ms in holders.items():
-                if other == sub.name:
+                if other == consumer.name:
                     continue
                 bad += (
                     (
-                        f"{sub.name} took {entry.m} while {other} held {m} "
+                        f"{consumer.name} took {entry.m} while {other} held {m} "
                         f"of the same group {entry.group}",
                         [h.event(since), at],
                     )
@@ -440,14 +449,14 @@ class Tm1(OnReplay):
     def judge(self, h: Replay) -> Finding:
         bad: Violations = []
         tested = 0
-        for attempt, at, taken, sub in h.acquisitions():
+        for attempt, at, taken, consumer in h.acquisitions():
             began, now = h.clock.at(attempt.start), h.clock.at(at.i)
             if taken.expires and began is not None:
                 tested += 1
                 if began > taken.expires:
                     bad.append(
                         (
-                            f"{taken.m} had expired at {taken.expires}; {sub.name} looked at {began}, and took it",
+                            f"{taken.m} had expired at {taken.expires}; {consumer.name} looked at {began}, and took it",
                             [attempt.first, at],
                         )
                     )
@@ -455,7 +464,10 @@ class Tm1(OnReplay):
                 tested += 1
                 if now < taken.not_before:
                     bad.append(
-                        (f"{sub.name} took {taken.m} at {now}, held until {taken.not_before}", [at])
+                        (
+                            f"{consumer.name} took {taken.m} at {now}, held until {taken.not_before}",
+                            [at],
+                        )
                     )
         return Finding.of(self.id, tested, bad)
 
@@ -482,7 +494,7 @@ class Tm2(OnReplay):
             key=itemgetter(0),
         )
         played = 0
-        waiting: list[tuple[int, int, Entry]] = []
+        waiting: list[tuple[int, int, EntryHistory]] = []
         """From when on a pass must end a state, the event that began the state, and whose it is."""
         for op in h.of("check_status"):
             began = h.clock.at(op.start)

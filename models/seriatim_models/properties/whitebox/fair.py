@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from itertools import combinations
 
+from seriatim_models.history import catalogue
 from seriatim_models.history.event import Event
 from seriatim_models.properties.base import Finding, WholeHistory
 
@@ -30,11 +31,11 @@ class OfSlots(WholeHistory):
 
     @staticmethod
     def quanta(events: Iterable[Event]) -> dict[str, int]:
-        return {e.args["slot"]: e.args["quantum"] for e in events if e.ev == "slot"}
+        return {catalogue.slot(e): catalogue.quantum(e) for e in events if e.ev == "slot"}
 
     @staticmethod
     def heaviest(events: Iterable[Event]) -> int:
-        return max((e.args["weight"] for e in events if e.ev == "arrive"), default=0)
+        return max((catalogue.weight(e) for e in events if e.ev == "arrive"), default=0)
 
 
 class Fq1(OfSlots):
@@ -50,10 +51,10 @@ class Fq1(OfSlots):
         bad: Violations = []
         visits = [e for e in summary if e.ev == "visit"]
         for e in visits:
-            slot, deficit = e.args["slot"], e.args["deficit"]
+            slot, deficit = catalogue.slot(e), catalogue.deficit(e)
             if not 0 <= deficit < quanta[slot] + most:
                 bad.append((f"{slot} has deficit {deficit} after a visit", [e]))
-            elif e.args["empty"] and deficit:
+            elif catalogue.empty(e) and deficit:
                 bad.append((f"{slot} is idle with deficit {deficit}", [e]))
         return Finding.of(self.id, len(visits) if most else 0, bad)
 
@@ -77,7 +78,7 @@ class Fq2(OfSlots):
             waiting = {one: 0, two: 0}
             low = high = now = 0.0
             for e in summary:
-                slot = e.args["slot"]
+                slot = catalogue.slot(e)
                 if slot not in waiting or e.ev == "slot":
                     continue
                 waiting[slot] += 1 if e.ev == "arrive" else -1
@@ -86,7 +87,7 @@ class Fq2(OfSlots):
                     continue
                 if e.ev == "take":
                     tested += 1
-                    now += (1 if slot == one else -1) * e.args["weight"] / quanta[slot]
+                    now += (1 if slot == one else -1) * catalogue.weight(e) / quanta[slot]
                     low, high = min(low, now), max(high, now)
                     if high - low > limit + 1e-9:
                         why = (
@@ -115,14 +116,14 @@ class Fq3(OfSlots):
         tested = 0
         for e in summary:
             if e.ev == "arrive":
-                slot = e.args["slot"]
+                slot = catalogue.slot(e)
                 tested += 1
                 if not waiting[slot]:
                     rounds[slot] = 0
                 waiting[slot] += 1
             elif e.ev == "take":
-                waiting[e.args["slot"]] -= 1
-                rounds[e.args["slot"]] = 0
+                waiting[catalogue.slot(e)] -= 1
+                rounds[catalogue.slot(e)] = 0
             elif e.ev == "round":
                 for slot, quantum in quanta.items():
                     rounds[slot] += waiting[slot] > 0
@@ -163,8 +164,8 @@ class Fq4(OfSlots):
                 empty = e if waiting == 0 else empty
             else:
                 tested += 1
-                if e.args["tokens"] != waiting:
-                    why = f"{e.args['tokens']} tokens and {waiting} deliveries waiting at rest"
+                if catalogue.tokens(e) != waiting:
+                    why = f"{catalogue.tokens(e)} tokens and {waiting} deliveries waiting at rest"
                     bad.append((why, [e]))
         if empty is not None:
             bad.append(("the loop was woken and nothing was waiting", [empty]))
@@ -183,10 +184,10 @@ class Fq5(OfSlots):
         bad: Violations = []
         tested = 0
         for e in summary:
-            pairs = zip(e.args["expected"], e.args["served"], strict=True)
+            pairs = zip(catalogue.expected(e), catalogue.served(e), strict=True)
             for k, (expected, served) in enumerate(pairs):
                 tested += 1
-                if abs(served - expected) > e.args["tolerance"] * expected:
+                if abs(served - expected) > catalogue.tolerance(e) * expected:
                     bad.append((f"slot {k} was served {served} times, not {expected}", [e]))
         return Finding.of(self.id, tested, bad)
 

@@ -5,10 +5,12 @@ from __future__ import annotations
 from itertools import pairwise
 from math import inf
 
+from seriatim_models.history import catalogue
 from seriatim_models.history.event import Event
 from seriatim_models.properties.base import Finding
 from seriatim_models.properties.whitebox.entries import Violations
-from seriatim_models.properties.whitebox.replay import OnReplay, Replay, Sub
+from seriatim_models.properties.whitebox.replay import OnReplay, Replay
+from seriatim_models.properties.whitebox.state import ConsumerHistory
 from seriatim_models.properties.whitebox.sweep import last_before
 
 SOURCE = "Consumer-Queue Interactions"
@@ -47,30 +49,32 @@ class Ql1(OnReplay):
     def judge(self, h: Replay) -> Finding:
         bad: Violations = []
         tested = 0
-        for sub in h.subs.values():
-            for e in sub.moves:
-                if e.args["at"] == "enter":
+        for consumer in h.consumers.values():
+            for e in consumer.moves:
+                if catalogue.move_at(e) == "enter":
                     continue
                 tested += 1
-                move = (e.args["old"], e.args["new"])
-                if move not in (ACQUIRING_MOVES if sub.acquires else BROWSER_MOVES):
-                    bad.append((f"{sub.name} moved from {move[0]} to {move[1]}", [e]))
+                move = (catalogue.old_list(e), catalogue.new_list(e))
+                if move not in (ACQUIRING_MOVES if consumer.acquires else BROWSER_MOVES):
+                    bad.append((f"{consumer.name} moved from {move[0]} to {move[1]}", [e]))
         for q, shot in h.snapshots.items():
-            if h.queues.get(q, {}).get("kind") != "pull":
+            if h.kind(q) != "pull":
                 continue
-            lists = {name: members for name, (members, _) in shot.args["lists"].items()}
+            lists = {name: members for name, (members, _) in catalogue.lists(shot).items()}
             everybody = lists.pop(f"{q}.All")
-            for sub in h.subs.values():
-                if sub.q != q:
+            for consumer in h.consumers.values():
+                if consumer.q != q:
                     continue
-                where = [name for name, members in lists.items() for m in members if m == sub.name]
-                due = 1 if sub.until > shot.i else 0
+                where = [
+                    name for name, members in lists.items() for m in members if m == consumer.name
+                ]
+                due = 1 if consumer.until > shot.i else 0
                 tested += 1
-                if len(where) != due or everybody.count(sub.name) != due:
+                if len(where) != due or everybody.count(consumer.name) != due:
                     bad.append(
                         (
-                            f"{sub.name} is {everybody.count(sub.name)} times in All and in {where}",
-                            [*sub.moves[-1:], shot],
+                            f"{consumer.name} is {everybody.count(consumer.name)} times in All and in {where}",
+                            [*consumer.moves[-1:], shot],
                         )
                     )
         return Finding.of(self.id, tested, bad)
@@ -88,10 +92,15 @@ class Ql2(OnReplay):
         for e in h.events:
             if e.ev == "size":
                 tested += 1
-                if e.args["value"] < 0:
-                    bad.append((f"the size of {e.args['list']} reads {e.args['value']}", [e]))
+                if catalogue.list_size(e) < 0:
+                    bad.append(
+                        (
+                            f"the size of {catalogue.list_name(e)} reads {catalogue.list_size(e)}",
+                            [e],
+                        )
+                    )
         for shot in h.snapshots.values():
-            for name, (members, size) in shot.args["lists"].items():
+            for name, (members, size) in catalogue.lists(shot).items():
                 tested += 1
                 if len(members) != size:
                     bad.append((f"{name} holds {members}, its counter says {size}", [shot]))
@@ -114,26 +123,26 @@ class Ql3(OnReplay):
         marked: dict[str, dict[str, Event]] = {}
         walks: dict[str, list[tuple[Event, set[str]]]] = {}
         for e in h.events:
-            name = e.args.get("list", "")
-            if e.ev == "link" and e.args["node"] not in marked.get(name, {}):
-                members.setdefault(name, {})[e.args["node"]] = e
+            name = catalogue.list_name.get(e, "")
+            if e.ev == "link" and catalogue.node(e) not in marked.get(name, {}):
+                members.setdefault(name, {})[catalogue.node(e)] = e
             elif e.ev == "mark":
-                marked.setdefault(name, {})[e.args["node"]] = e
-                members.get(name, {}).pop(e.args["node"], None)
+                marked.setdefault(name, {})[catalogue.node(e)] = e
+                members.get(name, {}).pop(catalogue.node(e), None)
             elif e.ev == "walk":
                 stack = walks.setdefault(e.proc, [])
-                if e.args["at"] == "begin":
+                if catalogue.walk_at(e) == "begin":
                     stack.append((e, set()))
                     continue
                 # A walk that was given up half-way never says "end": close what began inside this one.
-                while stack and stack[-1][0].args["list"] != name:
+                while stack and catalogue.list_name(stack[-1][0]) != name:
                     stack.pop()
                 if not stack:
                     continue
                 begin, seen = stack[-1]
-                if e.args["at"] == "node":
+                if catalogue.walk_at(e) == "node":
                     tested += 1
-                    node = e.args["node"]
+                    node = catalogue.node(e)
                     seen.add(node)
                     gone = marked.get(name, {}).get(node)
                     if gone is not None and gone.i < begin.i:
@@ -168,30 +177,30 @@ class Ql4(OnReplay):
         dead: dict[str, dict[str, Event]] = {}  # by list: marked, and not unlinked
         begun: dict[str, Event] = {}  # the walk of a list that nobody else has touched since
         for e in h.events:
-            name = e.args.get("list", "")
+            name = catalogue.list_name.get(e, "")
             if name in begun and begun[name].proc != e.proc:
                 del begun[name]
-            if e.ev == "walk" and e.args["at"] == "begin":
+            if e.ev == "walk" and catalogue.walk_at(e) == "begin":
                 begun[name] = e
-            elif e.ev == "walk" and e.args["at"] == "end" and name in begun:
+            elif e.ev == "walk" and catalogue.walk_at(e) == "end" and name in begun:
                 tested += 1
                 for node, mark in dead.get(name, {}).items():
-                    if mark.i < begun[name].i and last[name].args["node"] != node:
+                    if mark.i < begun[name].i and catalogue.node(last[name]) != node:
                         bad.append((f"{node} was marked, and a walk left it linked", [mark, e]))
             if e.ev == "link":
-                last[e.args["list"]] = e
+                last[catalogue.list_name(e)] = e
             elif e.ev == "mark":
-                marks[e.args["node"]] = e
-                if e.args["node"] not in unlinked:
-                    dead.setdefault(name, {})[e.args["node"]] = e
+                marks[catalogue.node(e)] = e
+                if catalogue.node(e) not in unlinked:
+                    dead.setdefault(name, {})[catalogue.node(e)] = e
             elif e.ev == "unlink":
-                node, tail = e.args["node"], last.get(e.args["list"])
+                node, tail = catalogue.node(e), last.get(catalogue.list_name(e))
                 unlinked.add(node)
                 dead.get(name, {}).pop(node, None)
                 tested += 1
                 if "@" in node and node not in marks:
                     bad.append((f"{node} was unlinked and not marked", [e]))
-                if tail is not None and tail.args["node"] == node:
+                if tail is not None and catalogue.node(tail) == node:
                     bad.append((f"{node} was unlinked though it was the tail", [tail, e]))
         return Finding.of(self.id, tested, bad)
 
@@ -208,14 +217,14 @@ class Ql5(OnReplay):
     def judge(self, h: Replay) -> Finding:
         bad: Violations = []
         tested = 0
-        places = {name: self._places(sub) for name, sub in h.subs.items()}
+        places = {name: self._places(consumer) for name, consumer in h.consumers.items()}
         for e in h.notifies:
-            op, woken = h.op_at(e.i), h.subs[e.args["sub"]]
-            entry = h.entries.get(op.args["m"]) if op is not None else None
+            op, woken = h.call_at(e.i), h.consumers[catalogue.sub(e)]
+            entry = h.entries.get(op.first.m) if op is not None else None
             if op is None or entry is None or not woken.acquires or entry.group:
                 continue
             since = self._waiting_since(*places[woken.name], op.start, h.decided(e))
-            for rival in h.subs.values():
+            for rival in h.consumers.values():
                 if rival is woken or rival.cprio != woken.cprio or rival.q != woken.q:
                     continue
                 if (
@@ -238,14 +247,14 @@ class Ql5(OnReplay):
         return Finding.of(self.id, tested, bad)
 
     @staticmethod
-    def _places(sub: Sub) -> tuple[list[Event], list[Event], dict[int, int]]:
+    def _places(consumer: ConsumerHistory) -> tuple[list[Event], list[Event], dict[int, int]]:
         """Where a consumer came to stand, when that was among the Interested, and when it set out for there.
 
         It is linked some time between the two records of a move, so its place is at least as old as the first.
         """
-        arrivals = [m for m in sub.moves if m.args["at"] == "enter"]
-        left = {m.i: before.i for before, m in pairwise(sub.moves)}
-        return arrivals, [m for m in arrivals if m.args["new"] == "Interested"], left
+        arrivals = [m for m in consumer.moves if catalogue.move_at(m) == "enter"]
+        left = {m.i: before.i for before, m in pairwise(consumer.moves)}
+        return arrivals, [m for m in arrivals if catalogue.new_list(m) == "Interested"], left
 
     @staticmethod
     def _waiting_since(
@@ -263,7 +272,7 @@ class Ql5(OnReplay):
         """
         # A move is recorded where it leaves and where it enters; in between it may still be met at the old place.
         met = last_before(arrivals, start + 1)
-        if met is not None and met.args["new"] == "Interested":
+        if met is not None and catalogue.new_list(met) == "Interested":
             return left.get(met.i, met.i)
         entered = last_before(interested, until)
         return left.get(entered.i, entered.i) if entered is not None else inf

@@ -14,8 +14,9 @@ how many things it keeps in memory, and the places in its parking file.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import Any
 
+from seriatim_models.history import catalogue
+from seriatim_models.history.catalogue import ChannelAtRest
 from seriatim_models.history.event import Event
 from seriatim_models.properties.base import Finding, WholeHistory
 
@@ -25,7 +26,7 @@ Violations = list[tuple[str, list[Event]]]
 
 
 def place(e: Event) -> Place:
-    return (e.args["place"][0], e.args["place"][1])
+    return (catalogue.place(e)[0], catalogue.place(e)[1])
 
 
 class OfChannels(WholeHistory):
@@ -41,7 +42,7 @@ class OfChannels(WholeHistory):
     def by_channel(events: Iterable[Event]) -> Iterator[tuple[str, list[Event]]]:
         found: dict[str, list[Event]] = {}
         for e in events:
-            if (name := e.args.get("channel")) is not None:
+            if name := catalogue.channel.get(e, ""):
                 found.setdefault(name, []).append(e)
         yield from found.items()
 
@@ -54,9 +55,9 @@ class OfChannels(WholeHistory):
         return next((e for e in events if e.ev == "log_rest"), None)
 
 
-def standing(rest: Event) -> Iterator[tuple[str, dict[str, Any], Place]]:
+def standing(rest: Event) -> Iterator[tuple[str, ChannelAtRest, Place]]:
     """Each channel at rest: name, state, position."""
-    for name, state in rest.args["channels"].items():
+    for name, state in catalogue.channels(rest).items():
         yield name, state, (state["place"][0], state["place"][1])
 
 
@@ -96,7 +97,7 @@ class Lc1(OfChannels):
                     elif missed and written[missed[0]].i < e.i:
                         why = f"{name} handles {here} before {missed[0]}"
                         bad.append((why, [written[missed[0]], e]))
-                    elif was is not None and was.args["body"] != e.args["body"]:
+                    elif was is not None and catalogue.body(was) != catalogue.body(e):
                         bad.append((f"{name} reads at {here} what was not written", [was, e]))
                     at = e
                 elif e.ev == "handle":
@@ -121,7 +122,7 @@ class Lc2(OfChannels):
         stands: dict[str, Event] = {}
         for e in summary:
             if e.ev in ("channel", "commit"):
-                stands[e.args["channel"]] = e
+                stands[catalogue.channel(e)] = e
             elif e.ev == "append":
                 for name, at in stands.items():
                     if place(e) < place(at):
@@ -217,21 +218,21 @@ class Lc5(OfChannels):
         for name, events in self.by_channel(summary):
             dry: Event | None = None
             for e in events:
-                if e.ev == "sleep" or (e.ev == "look" and e.args["unread"]):
+                if e.ev == "sleep" or (e.ev == "look" and catalogue.unread(e)):
                     dry = None
                 elif e.ev == "look":
                     tested += 1
                     if dry is not None:
                         bad.append((f"{name} found nothing twice and did not sleep", [dry, e]))
                     dry = e
-                elif e.ev == "waiting" and e.args["n"] < 0:
-                    bad.append((f"{name} counts {e.args['n']} waiting", [e]))
+                elif e.ev == "waiting" and catalogue.count_waiting(e) < 0:
+                    bad.append((f"{name} counts {catalogue.count_waiting(e)} waiting", [e]))
             counts = [e for e in events if e.ev == "waiting"]
-            if rest is not None and counts and name in rest.args["channels"]:
-                at = tuple(rest.args["channels"][name]["place"])
+            if rest is not None and counts and name in catalogue.channels(rest):
+                at = tuple(catalogue.channels(rest)[name]["place"])
                 unread = sum(p >= at for p in self.written(summary))
-                if counts[-1].args["n"] > unread:
-                    why = f"{name} counts {counts[-1].args['n']} waiting, {unread} are unread"
+                if catalogue.count_waiting(counts[-1]) > unread:
+                    why = f"{name} counts {catalogue.count_waiting(counts[-1])} waiting, {unread} are unread"
                     bad.append((why, [counts[-1]]))
         return Finding.of(self.id, tested, bad)
 
@@ -254,7 +255,7 @@ class Lc6(OfChannels):
             paused = parked = False
             for e in events:
                 if e.ev == "channel":
-                    limit = e.args["max_attempts"]
+                    limit = catalogue.max_attempts(e)
                 elif e.ev == "back_off":
                     paused = True
                 elif e.ev == "park":
@@ -292,9 +293,9 @@ class Lc6(OfChannels):
                     parked[place(e)] = e
                 elif e.ev == "struck":
                     parked.pop(place(e), None)
-            if rest is None or name not in rest.args["channels"]:
+            if rest is None or name not in catalogue.channels(rest):
                 continue
-            listed = {(s, o) for s, o in rest.args["channels"][name]["parked"]}
+            listed = {(s, o) for s, o in catalogue.channels(rest)[name]["parked"]}
             for p, e in parked.items():
                 if p not in listed:
                     bad.append((f"{name} parked {p} and does not list it", [e, rest]))
@@ -313,7 +314,7 @@ class Lc7(OfChannels):
         going: dict[str, Event] = {}
         for e in summary:
             if e.ev == "topic":
-                room = e.args["segment_size"]
+                room = catalogue.segment_size(e)
             elif e.ph == "invoke":
                 going[e.proc] = e
             elif e.ph == "info":  # closed, or the disk failed
@@ -344,7 +345,7 @@ class Lc8(OfChannels):
                     tested += 1
                     promised = e
                 continue
-            end = place(e) if e.ev == "append" else (e.args["tail"][0], e.args["tail"][1])
+            end = place(e) if e.ev == "append" else (catalogue.tail(e)[0], catalogue.tail(e)[1])
             if promised is not None and end <= place(promised):
                 what = "written" if e.ev == "append" else "opened again with its end"
                 why = f"{place(promised)} was published, and the topic is {what} at {end}"

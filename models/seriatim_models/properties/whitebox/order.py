@@ -5,9 +5,16 @@ from __future__ import annotations
 from bisect import bisect_right
 from itertools import islice
 
+from seriatim_models.history import catalogue
 from seriatim_models.history.event import Event
 from seriatim_models.properties.base import Finding
-from seriatim_models.properties.whitebox.replay import GONE, Entry, OnReplay, Op, Place, Replay, Sub
+from seriatim_models.properties.whitebox.replay import ENDED, OnReplay, Replay
+from seriatim_models.properties.whitebox.state import (
+    CallSpan,
+    ConsumerHistory,
+    EntryHistory,
+    Place,
+)
 from seriatim_models.properties.whitebox.sweep import Ended, Offers
 
 Violations = list[tuple[str, list[Event]]]
@@ -42,8 +49,8 @@ class So1(OnReplay):
     def judge(self, h: Replay) -> Finding:
         bad: Violations = []
         tested = 0
-        places: dict[tuple[str, Place], Entry] = {}
-        lanes: dict[tuple[str, int], list[tuple[Op, Entry]]] = {}
+        places: dict[tuple[str, Place], EntryHistory] = {}
+        lanes: dict[tuple[str, int], list[tuple[CallSpan, EntryHistory]]] = {}
         for entry in h.entries.values():
             if not entry.links:
                 continue
@@ -55,7 +62,7 @@ class So1(OnReplay):
             if entry.enqueued:
                 lanes.setdefault((entry.q, entry.place[0]), []).append((entry.enqueued, entry))
         violations = len(bad)
-        first: tuple[int, Op, Entry, list[tuple[Op, Entry]]] | None = None
+        first: tuple[int, CallSpan, EntryHistory, list[tuple[CallSpan, EntryHistory]]] | None = None
         for lane in lanes.values():
             ended = Ended((op.end, x.place) for op, x in lane)
             for op, y in sorted(lane, key=lambda call: call[0].start):
@@ -93,17 +100,17 @@ class So2(OnReplay):
             if len(entry.links) > 1:
                 bad.append((f"{entry.m} was linked twice", entry.links[:2]))
         for e in h.events:
-            if e.ev == "unlink" and e.args["node"] in h.entries:
-                entry = h.entries[e.args["node"]]
+            if e.ev == "unlink" and catalogue.node(e) in h.entries:
+                entry = h.entries[catalogue.node(e)]
                 state = entry.state.at(e.i)
-                if state is not None and state[0] not in GONE:
+                if state is not None and state[0] not in ENDED:
                     bad.append((f"{entry.m} was unlinked while {state[0]}", [*entry.links[:1], e]))
         for q, shot in h.snapshots.items():
-            found = [(m, tuple(place)) for m, place, *_ in shot.args["entries"]]
+            found = [(m, tuple(place)) for m, place, *_ in catalogue.entries(shot)]
             there = sorted(
                 (e.place, e.m)
                 for e in h.entries.values()
-                if e.q == q and e.links and (e.state.last() or ("", ""))[0] not in GONE
+                if e.q == q and e.links and (e.state.last() or ("", ""))[0] not in ENDED
             )
             if [m for m, _ in found] != [m for _, m in there]:
                 bad.append((f"the list holds {[m for m, _ in found]}, placed were {there}", [shot]))
@@ -120,20 +127,22 @@ def _order(prop: OnReplay, h: Replay, path: str = "", higher_only: bool = False)
     # Of what never expires and is of no group it is known to whom it is on offer, and one of them convicts.
     plain = Offers(e for e in h.entries.values() if not e.expires and not e.group)
     others = Offers(e for e in h.entries.values() if e.expires or e.group)
-    for attempt, at, taken, sub in sorted(h.acquisitions(), key=lambda a: a[1].i):
-        if path and attempt.args["path"] != path:
+    for attempt, at, taken, consumer in sorted(h.acquisitions(), key=lambda a: a[1].i):
+        if path and catalogue.path.get(attempt.first, "") != path:
             continue
-        if not path and not _rivals(h, sub, taken, higher_only):
+        if not path and not _rivals(h, consumer, taken, higher_only):
             continue
         tested += 1
         before = (taken.place[0], -1) if higher_only else taken.place
         offered = (
-            e for e in plain.selected(sub, at.i, before) if e.offered_before(attempt.start, at.i)
+            e
+            for e in plain.selected(consumer, at.i, before)
+            if e.offered_before(attempt.start, at.i)
         )
         passed = list(islice(offered, 1))
-        for entry in others.selected(sub, at.i, before):
+        for entry in others.selected(consumer, at.i, before):
             if entry.offered_before(attempt.start, at.i):
-                if entry.expires or not h.group_free(entry, sub, attempt.start, at.i):
+                if entry.expires or not h.group_free(entry, consumer, attempt.start, at.i):
                     untestable += 1  # it may not have been his
                 else:
                     passed.append(entry)
@@ -143,21 +152,21 @@ def _order(prop: OnReplay, h: Replay, path: str = "", higher_only: bool = False)
             assert since is not None
             bad.append(
                 (
-                    f"{first.m} was available to {sub.name} from {since} on, "
-                    f"yet {sub.name}, which looked from {attempt.start}, took {taken.m} at {at.i}",
+                    f"{first.m} was available to {consumer.name} from {since} on, "
+                    f"yet {consumer.name}, which looked from {attempt.start}, took {taken.m} at {at.i}",
                     [h.event(since), attempt.first, at],
                 )
             )
     return Finding.of(prop.id, tested, bad, n_untestable=untestable)
 
 
-def _rivals(h: Replay, sub: Sub, taken: Entry, higher_only: bool) -> int:
-    """How many entries there ever were that `sub` could have taken in place of `taken`."""
-    levels = h.choice(sub)
-    mine = bool(taken.links) and sub.selects(taken)
+def _rivals(h: Replay, consumer: ConsumerHistory, taken: EntryHistory, higher_only: bool) -> int:
+    """How many entries there ever were that `consumer` could have taken in place of `taken`."""
+    levels = h.choice(consumer)
+    mine = bool(taken.links) and consumer.selects(taken)
     if not higher_only:
         return levels.total() - mine
-    return levels.total() - levels[taken.place[0]] if taken.q == sub.q else 0
+    return levels.total() - levels[taken.place[0]] if taken.q == consumer.q else 0
 
 
 class So3(OnReplay):
@@ -182,33 +191,35 @@ class So4(OnReplay):
     def judge(self, h: Replay) -> Finding:
         bad: Violations = []
         tested = 0
-        changes: dict[str, list[tuple[Entry, Event]]] = {}
+        changes: dict[str, list[tuple[EntryHistory, Event]]] = {}
         for entry in h.entries.values():
             for e in entry.changes:
-                if e.args["ok"]:
-                    changes.setdefault(e.args["sub"], []).append((entry, e))
-        for sub in h.subs.values():
-            if sub.acquires:
+                if catalogue.ok(e):
+                    changes.setdefault(catalogue.sub(e), []).append((entry, e))
+        for consumer in h.consumers.values():
+            if consumer.acquires:
                 continue
             moved: dict[tuple[str, tuple[int, ...]], int] = {}
-            for e in sub.pointer:
-                moved.setdefault((e.proc, tuple(e.args["new"])), e.i)
-            for before, now in zip([None, *sub.delivers], sub.delivers, strict=False):
+            for e in consumer.pointer:
+                moved.setdefault((e.proc, tuple(catalogue.new_pointer(e))), e.i)
+            for before, now in zip([None, *consumer.delivers], consumer.delivers, strict=False):
                 tested += 1
                 entry = h.entries[now.m]
                 if moved.get((now.proc, (*entry.place, 1)), now.i) >= now.i:
-                    bad.append((f"{sub.name} was shown {now.m}, and not moved past it", [now]))
-                if not sub.selects(entry):
-                    bad.append((f"{sub.name} was shown {now.m}, which it does not select", [now]))
+                    bad.append((f"{consumer.name} was shown {now.m}, and not moved past it", [now]))
+                if not consumer.selects(entry):
+                    bad.append(
+                        (f"{consumer.name} was shown {now.m}, which it does not select", [now])
+                    )
                 if before is not None and entry.place <= h.entries[before.m].place:
                     bad.append(
                         (
-                            f"{sub.name} was shown {now.m} after {before.m}: not forward",
+                            f"{consumer.name} was shown {now.m} after {before.m}: not forward",
                             [before, now],
                         )
                     )
-            for entry, e in changes.get(sub.name, ()):
-                bad.append((f"browser {sub.name} changed the state of {entry.m}", [e]))
+            for entry, e in changes.get(consumer.name, ()):
+                bad.append((f"browser {consumer.name} changed the state of {entry.m}", [e]))
         return Finding.of(self.id, tested, bad)
 
 
@@ -224,7 +235,7 @@ class So5(OnReplay):
     def judge(self, h: Replay) -> Finding:
         bad: Violations = []
         for entry in h.entries.values():
-            levels = h.queues.get(entry.q, {}).get("levels", 1)
+            levels = h.levels(entry.q)
             if levels > 1 and entry.links:
                 level = levels - 1 - entry.place[0]
                 due = amqp_0_10_level(entry.prio, levels)
@@ -256,16 +267,18 @@ class So6(OnReplay):
         order = _order(self, h, path="shortcut")
         if order.witness:
             bad.append((order.explanation, list(order.witness)))
-        for attempt, at, taken, sub in h.acquisitions():
-            if attempt.args["path"] != "shortcut":
+        for attempt, at, taken, consumer in h.acquisitions():
+            if catalogue.path.get(attempt.first, "") != "shortcut":
                 continue
             rivals = [
                 s.name
-                for s in h.subs.values()
-                if s is not sub and s.q == sub.q and s.since < attempt.start < s.until
+                for s in h.consumers.values()
+                if s is not consumer and s.q == consumer.q and s.since < attempt.start < s.until
             ]
-            if rivals or not sub.selects(taken):
-                bad.append((f"shortcut gave {taken.m} to {sub.name}; others were {rivals}", [at]))
+            if rivals or not consumer.selects(taken):
+                bad.append(
+                    (f"shortcut gave {taken.m} to {consumer.name}; others were {rivals}", [at])
+                )
         return Finding.of(self.id, order.n_tested, bad, n_untestable=order.n_untestable)
 
 

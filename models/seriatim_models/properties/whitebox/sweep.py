@@ -13,12 +13,10 @@ from collections.abc import Iterable, Iterator, Sequence
 from heapq import merge
 from math import inf
 from operator import attrgetter, itemgetter
-from typing import TYPE_CHECKING, Generic, TypeVar
+from typing import Generic, TypeVar
 
 from seriatim_models.history.event import Event
-
-if TYPE_CHECKING:
-    from seriatim_models.properties.whitebox.replay import Entry, Place, Sub
+from seriatim_models.properties.whitebox.state import ConsumerHistory, EntryHistory, Place
 
 _index = attrgetter("i")
 
@@ -29,16 +27,18 @@ def between(events: Sequence[Event], lo: float, hi: float) -> Sequence[Event]:
 
 
 def how_many_before(events: Sequence[Event], hi: float) -> int:
+    """How many of them have an index below `hi`."""
     return bisect_left(events, hi, key=_index)
 
 
 def last_before(events: Sequence[Event], hi: float) -> Event | None:
+    """The last of them with an index below `hi`."""
     n = how_many_before(events, hi)
     return events[n - 1] if n else None
 
 
 class Spans:
-    """Stretches of time, each with an owner: does one that is not `who`'s touch a given stretch?"""
+    """Intervals of time, each with an owner: whether one of another owner overlaps a given interval."""
 
     def __init__(self, spans: Iterable[tuple[int, float, str]]) -> None:
         """`spans` are (first index, last index, owner)."""
@@ -57,6 +57,7 @@ class Spans:
             self._ends.append((latest, owner, others))
 
     def of_others(self, who: str, lo: int, hi: int) -> bool:
+        """Whether an interval of anybody but `who` overlaps the one from `lo` to `hi`."""
         k = bisect_right(self._starts, hi) - 1
         if k < 0:
             return False
@@ -94,7 +95,7 @@ class Offers:
     of a long backlog is a copy of some microseconds.
     """
 
-    def __init__(self, entries: Iterable[Entry]) -> None:
+    def __init__(self, entries: Iterable[EntryHistory]) -> None:
         self._coming = sorted(
             (
                 (i, (e.place, e.number), state == "AVAILABLE", e)
@@ -107,15 +108,19 @@ class Offers:
         self._played = 0
         self._lanes: dict[tuple[str, str | None], list[Spot]] = {}
         """By queue and key of the messages, and by queue alone (None)."""
-        self._entries: dict[int, Entry] = {}
+        self._entries: dict[int, EntryHistory] = {}
 
     def selected(
-        self, sub: Sub, at: int, before: Place = BEHIND_ALL, since: Place = (-1, -1)
-    ) -> Iterator[Entry]:
-        """What `sub` selects of the entries available just after event `at`, with places from `since` to `before`."""
+        self,
+        consumer: ConsumerHistory,
+        at: int,
+        before: Place = BEHIND_ALL,
+        since: Place = (-1, -1),
+    ) -> Iterator[EntryHistory]:
+        """What `consumer` selects of what is available just after event `at`, with places from `since` to `before`."""
         self._play(at)
-        wanted: Iterable[str | None] = (None,) if sub.keys is None else sub.keys
-        lanes = [self._lanes.get((sub.q, key), []) for key in wanted]
+        wanted: Iterable[str | None] = (None,) if consumer.keys is None else consumer.keys
+        lanes = [self._lanes.get((consumer.q, key), []) for key in wanted]
         parts = [_part(lane, (since, -1), (before, -1)) for lane in lanes]
         for _, number in merge(*parts) if len(parts) > 1 else parts[0] if parts else ():
             yield self._entries[number]

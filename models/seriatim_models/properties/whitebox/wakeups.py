@@ -6,13 +6,15 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Iterator
 from itertools import accumulate
 from math import inf
-from typing import Any
 
+from seriatim_models.history import catalogue
+from seriatim_models.history.catalogue import ConsumerAtRest
 from seriatim_models.history.event import Event
 from seriatim_models.properties.base import Finding
 from seriatim_models.properties.whitebox.entries import Violations
 from seriatim_models.properties.whitebox.pointers import ahead
-from seriatim_models.properties.whitebox.replay import OnReplay, Op, Replay, Sub
+from seriatim_models.properties.whitebox.replay import OnReplay, Replay
+from seriatim_models.properties.whitebox.state import CallSpan, ConsumerHistory
 from seriatim_models.properties.whitebox.sweep import (
     Ended,
     Offers,
@@ -27,12 +29,17 @@ MAKES_AVAILABLE = ("enqueue", "release", "check_status")
 RESTING = ("NotInterested", "Removed")
 
 
-def ready_at_rest(h: Replay, shot: Event) -> Iterator[tuple[Sub, dict[str, Any]]]:
+def ready_at_rest(h: Replay, shot: Event) -> Iterator[tuple[ConsumerHistory, ConsumerAtRest]]:
     """Consumers that, at quiescence, are open, want work and can pay for a message."""
-    for name, state in shot.args["consumers"].items():
-        sub = h.subs[name]
-        if sub.until > shot.i and state["wants_work"] and state["credit"] != 0:
-            yield sub, state
+    for name, state in catalogue.consumers(shot).items():
+        consumer = h.consumers.get(name)
+        if (
+            consumer is not None
+            and consumer.until > shot.i
+            and state["wants_work"]
+            and state["credit"] != 0
+        ):
+            yield consumer, state
 
 
 class Wk1(OnReplay):
@@ -48,27 +55,32 @@ class Wk1(OnReplay):
         bad: Violations = []
         tested = untestable = 0
         for q, shot in h.snapshots.items():
-            groups = shot.args["groups"]
+            groups = catalogue.groups(shot)
             now = h.clock.at(shot.i)
-            for sub, state in ready_at_rest(h, shot):
-                tested += h.choice(sub).total() if sub.q == q else 0
-                for m, _, name, _ in shot.args["entries"]:
-                    entry = h.entries[m]
-                    if name != "AVAILABLE" or not sub.selects(entry):
+            for consumer, state in ready_at_rest(h, shot):
+                tested += h.choice(consumer).total() if consumer.q == q else 0
+                for m, _, name, _ in catalogue.entries(shot):
+                    entry = h.entries.get(m)
+                    if entry is None or name != "AVAILABLE" or not consumer.selects(entry):
                         continue
-                    if sub.acquires and groups.get(entry.group, sub.name) != sub.name:
+                    if (
+                        consumer.acquires
+                        and groups.get(entry.group, consumer.name) != consumer.name
+                    ):
                         continue
-                    if not sub.acquires and ahead(state["pointer"], entry):
+                    if not consumer.acquires and ahead(state["pointer"], entry):
                         continue
                     if entry.expires and (now is None or now > entry.expires):
                         untestable += 1
                         continue
                     since = h.event(entry.state.when[-1])
-                    woken = h.woken.get(sub.name, [])[-1:]
+                    woken = h.woken.get(consumer.name, [])[-1:]
                     bad.append(
                         (
-                            f"{sub.name} rests and is ready, {m} is available since {since.i}, and nothing moves"
-                            + (f"; {sub.name} was last woken at {woken[0].i}" if woken else ""),
+                            f"{consumer.name} rests and is ready, {m} is available since {since.i}, and nothing moves"
+                            + (
+                                f"; {consumer.name} was last woken at {woken[0].i}" if woken else ""
+                            ),
                             sorted([since, *woken], key=lambda e: e.i),
                         )
                     )
@@ -91,37 +103,39 @@ class Wk2(OnReplay):
         for e in h.notifies:
             by_thread.setdefault(e.proc, []).append(e)
         furthest = {
-            s.name: list(accumulate((e.args["new"] for e in s.pointer), max))
-            for s in h.subs.values()
+            s.name: list(accumulate((catalogue.new_pointer(e) for e in s.pointer), max))
+            for s in h.consumers.values()
             if not s.acquires
         }
         for op in h.of("enqueue"):
-            entry = h.entries[op.args["m"]]
-            if op.end == inf or not entry.links or h.queues.get(entry.q, {}).get("kind") != "pull":
+            entry = h.entries[op.first.m]
+            if op.end == inf or not entry.links or h.kind(entry.q) != "pull":
                 continue
             woken = between(by_thread.get(op.proc, ()), op.start, op.end)
-            acquiring = [e for e in woken if h.subs[e.args["sub"]].acquires]
+            acquiring = [e for e in woken if h.consumers[catalogue.sub(e)].acquires]
             waiting = [
-                s for s in h.subs.values() if s.acquires and s.listed.at(op.start) == "Interested"
+                s
+                for s in h.consumers.values()
+                if s.acquires and s.listed.at(op.start) == "Interested"
             ]
             tested += len(waiting) > 1
             if len(acquiring) > 1:
-                names = [e.args["sub"] for e in acquiring]
+                names = [catalogue.sub(e) for e in acquiring]
                 bad.append((f"enqueue({entry.m}) woke {names}", acquiring))
-            for sub in h.subs.values():
+            for consumer in h.consumers.values():
                 # Nobody is woken for what has expired, and when it did one cannot tell from outside.
-                if sub.acquires or entry.expires or not sub.selects(entry):
+                if consumer.acquires or entry.expires or not consumer.selects(entry):
                     continue
-                moves = how_many_before(sub.pointer, op.end)
+                moves = how_many_before(consumer.pointer, op.end)
                 if (
-                    sub.listed.held("NonAcquiring", op.start, int(op.end))
+                    consumer.listed.held("NonAcquiring", op.start, int(op.end))
                     and entry.available_through(entry.links[0].i, int(op.end))
-                    and not (moves and ahead(furthest[sub.name][moves - 1], entry))
+                    and not (moves and ahead(furthest[consumer.name][moves - 1], entry))
                 ):
                     tested += 1
-                    if sub.name not in [e.args["sub"] for e in woken]:
+                    if consumer.name not in [catalogue.sub(e) for e in woken]:
                         bad.append(
-                            (f"enqueue({entry.m}) did not wake browser {sub.name}", [op.first])
+                            (f"enqueue({entry.m}) did not wake browser {consumer.name}", [op.first])
                         )
         return Finding.of(self.id, tested, bad)
 
@@ -136,18 +150,24 @@ class Wk3(OnReplay):
         bad: Violations = []
         tested = 0
         for e in h.notifies:
-            sub = h.subs[e.args["sub"]]
-            op = h.op_at(e.i)
-            tested += sum(s.listed.at(e.i) == "NotInterested" for s in h.subs.values())
+            consumer = h.consumers[catalogue.sub(e)]
+            op = h.call_at(e.i)
+            tested += sum(s.listed.at(e.i) == "NotInterested" for s in h.consumers.values())
             began = op.start if op is not None else e.i
             # An acquiring consumer is moved just before it is woken: look at where it was until then.
             # A browser is not; if it was moved in this call, then because it said that it wants work again.
-            moved = [m for m in between(sub.moves, began, e.i) if sub.acquires and m.proc == e.proc]
-            until = next((m.i for m in reversed(moved) if m.args["at"] == "leave"), e.i)
-            if sub.listed.held("NotInterested", began, until - 1):
-                since = last_before(sub.moves, until)
+            moved = [
+                m
+                for m in between(consumer.moves, began, e.i)
+                if consumer.acquires and m.proc == e.proc
+            ]
+            until = next((m.i for m in reversed(moved) if catalogue.move_at(m) == "leave"), e.i)
+            if consumer.listed.held("NotInterested", began, until - 1):
+                since = last_before(consumer.moves, until)
                 assert since is not None
-                bad.append((f"{sub.name} was notified, NotInterested since {since.i}", [since, e]))
+                bad.append(
+                    (f"{consumer.name} was notified, NotInterested since {since.i}", [since, e])
+                )
         return Finding.of(self.id, tested, bad)
 
 
@@ -164,10 +184,10 @@ class Wk4(OnReplay):
         bad: Violations = []
         tested = 0
         for e in h.notifies:
-            low, op = h.subs[e.args["sub"]], h.op_at(e.i)
+            low, op = h.consumers[catalogue.sub(e)], h.call_at(e.i)
             if op is None or op.ev not in MAKES_AVAILABLE or not low.acquires:
                 continue
-            entry = h.entries.get(op.args["m"])
+            entry = h.entries.get(op.first.m)
             for high in self._higher(h, low):
                 if entry is None or not high.selects(entry) or entry.group:
                     continue
@@ -183,7 +203,7 @@ class Wk4(OnReplay):
                         )
                     )
         for attempt, at, entry, low in h.acquisitions():
-            if h.queues.get(entry.q, {}).get("kind") != "pull":
+            if h.kind(entry.q) != "pull":
                 continue
             for high in self._higher(h, low):
                 if not high.selects(entry) or not h.group_free(entry, high, attempt.start, at.i):
@@ -200,12 +220,14 @@ class Wk4(OnReplay):
         return Finding.of(self.id, tested, bad)
 
     @staticmethod
-    def _higher(h: Replay, low: Sub) -> list[Sub]:
-        return [s for s in h.subs.values() if s.acquires and s.q == low.q and s.cprio > low.cprio]
+    def _higher(h: Replay, low: ConsumerHistory) -> list[ConsumerHistory]:
+        return [
+            s for s in h.consumers.values() if s.acquires and s.q == low.q and s.cprio > low.cprio
+        ]
 
     @staticmethod
-    def _wants(sub: Sub, lo: int, hi: int) -> bool:
-        return sub.wants.held(True, lo, hi) and sub.since < lo
+    def _wants(consumer: ConsumerHistory, lo: int, hi: int) -> bool:
+        return consumer.wants.held(True, lo, hi) and consumer.since < lo
 
 
 class Wk5(OnReplay):
@@ -225,7 +247,7 @@ class Wk5(OnReplay):
                 if ("AVAILABLE", "") not in entry.state.values or entry.group:
                     continue
                 tested += 1
-                given = [e for e in entry.delivers if h.subs[e.args["sub"]].acquires]
+                given = [e for e in entry.delivers if h.consumers[catalogue.sub(e)].acquires]
                 if not given:
                     bad.append(
                         (
@@ -253,7 +275,7 @@ class Wk6(OnReplay):
         for e in h.events:
             if e.ev != "conn_run":
                 continue
-            if e.args["at"] == "begin":
+            if catalogue.run_at(e) == "begin":
                 if e.conn in running:
                     bad.append((f"{e.conn} runs on two threads", [running[e.conn], e]))
                 running[e.conn] = e
@@ -286,10 +308,14 @@ class Wk7(OnReplay):
         bad: Violations = []
         tested = 0
         offers = Offers(e for e in h.entries.values() if not e.expires and not e.group)
-        for op, sub in sorted(self._failures(h), key=lambda f: f[0].end):
+        for op, consumer in sorted(self._failures(h), key=lambda f: f[0].end):
             tested += 1
             end = int(op.end)
-            others = [s for s in h.subs.values() if s is not sub and s.acquires and s.q == sub.q]
+            others = [
+                s
+                for s in h.consumers.values()
+                if s is not consumer and s.acquires and s.q == consumer.q
+            ]
             if any(s.listed.at(end) in ("Notified", "") for s in others):
                 continue
             for other in others:
@@ -306,7 +332,7 @@ class Wk7(OnReplay):
                         continue
                     bad.append(
                         (
-                            f"{sub.name} was notified and took nothing; {entry.m} is there, "
+                            f"{consumer.name} was notified and took nothing; {entry.m} is there, "
                             f"{other.name} waits for it, and was not woken",
                             [op.first, *([op.last] if op.last else [])],
                         )
@@ -314,28 +340,28 @@ class Wk7(OnReplay):
         return Finding.of(self.id, tested, bad)
 
     @staticmethod
-    def _failures(h: Replay) -> Iterator[tuple[Op, Sub]]:
+    def _failures(h: Replay) -> Iterator[tuple[CallSpan, ConsumerHistory]]:
         """Calls by which a Notified consumer gave up: a dry pull, or interest lost, as on closing."""
-        for sub in h.subs.values():
-            for e in sub.moves:
-                if e.args["old"] != "Notified" or e.args["at"] != "enter":
+        for consumer in h.consumers.values():
+            for e in consumer.moves:
+                if catalogue.old_list(e) != "Notified" or catalogue.move_at(e) != "enter":
                     continue
-                op = h.op_at(e.i)
+                op = h.call_at(e.i)
                 if op is None or op.end == inf:
                     continue
-                dry = op.ev == "pull" and not op.result.get("m")
-                if dry or (op.ev == "work_desired" and e.args["new"] != "Interested"):
-                    yield op, sub
+                dry = op.ev == "pull" and not op.found
+                if dry or (op.ev == "work_desired" and catalogue.new_list(e) != "Interested"):
+                    yield op, consumer
 
     @staticmethod
-    def _held_back_by(h: Replay, sub: Sub, op: Op) -> list[Sub]:
+    def _held_back_by(h: Replay, consumer: ConsumerHistory, op: CallSpan) -> list[ConsumerHistory]:
         """Those of higher priority who may have wanted work at some time of the call."""
         return [
             s
-            for s in h.subs.values()
-            if s.cprio > sub.cprio
+            for s in h.consumers.values()
+            if s.cprio > consumer.cprio
             and s.acquires
-            and s.q == sub.q
+            and s.q == consumer.q
             and not s.wants.held(False, op.start, int(op.end))
         ]
 
@@ -353,32 +379,33 @@ class Wk8(OnReplay):
         """Looks at the time between a pull that found something and the consumer's next pull."""
         bad: Violations = []
         tested = 0
-        pulls: dict[str, list[Op]] = {}
+        pulls: dict[str, list[CallSpan]] = {}
         for op in h.of("pull"):
-            pulls.setdefault(op.args["sub"], []).append(op)
-        looks: list[tuple[Event, float, Sub]] = []
+            if op.consumer in h.consumers:
+                pulls.setdefault(op.consumer, []).append(op)
+        looks: list[tuple[Event, float, ConsumerHistory]] = []
         """The end of each pull that found something, and until when its consumer was about to look again."""
         for name, ops in pulls.items():
-            sub = h.subs[name]
-            rests = [m.i for m in sub.moves if m.args["new"] in RESTING]
+            consumer = h.consumers[name]
+            rests = [m.i for m in consumer.moves if catalogue.new_list(m) in RESTING]
             for op, following in zip(ops, [*ops[1:], None], strict=True):
-                if not sub.acquires or not op.result.get("m") or op.last is None:
+                if not consumer.acquires or not op.found or op.last is None:
                     continue
                 rested = rests[bisect_right(rests, op.start) :][:1]
-                until = min([following.start if following else inf, sub.until, *rested])
-                looks.append((op.last, until, sub))
+                until = min([following.start if following else inf, consumer.until, *rested])
+                looks.append((op.last, until, consumer))
         offers = [op for op in h.of(*MAKES_AVAILABLE, "work_desired") if op.end != inf]
         starts = [o.start for o in offers]
         over = Ended((o.end, o.start) for o in offers)
-        for found, until, sub in sorted(looks, key=lambda look: look[0].i):
+        for found, until, consumer in sorted(looks, key=lambda look: look[0].i):
             # Begun before the next look, but for those that were over before this one ended.
             tested += bisect_left(starts, until) - bisect_left(over.before(found.i), until)
-            woken = between(h.woken.get(sub.name, ()), found.i, until)
+            woken = between(h.woken.get(consumer.name, ()), found.i, until)
             again = next((e for e in woken if h.decided(e) > found.i), None)
             if again is not None:
                 bad.append(
                     (
-                        f"{sub.name} had taken {found.m}, was about to look for more, and was woken",
+                        f"{consumer.name} had taken {found.m}, was about to look for more, and was woken",
                         [found, again],
                     )
                 )
