@@ -92,18 +92,21 @@ class Wire:
         return self._frames.popleft()
 
 
-@dataclass
+@dataclass(eq=False)
 class Queued:
-    """A message in its place in a queue."""
+    """A message in its place in a queue; ready, or unacknowledged on a channel."""
 
+    queue: ServerQueue
     position: int
     message: Message
     origin: str
     """The connection that published it, for no-local."""
+    consumer: ServerConsumer | None = None
+    """Whom it was pushed to last; None if it is the answer to a get, which counts against no prefetch."""
     redelivered: bool = False
 
 
-@dataclass
+@dataclass(eq=False)
 class ServerQueue:
     """A queue: its ready messages and its consumers."""
 
@@ -135,19 +138,9 @@ class ServerConsumer:
             return False
         if self.auto_ack:
             return True
-        unacked = [u.consumer for u in self.channel.unacked.values() if u.consumer is not None]
-        mine = sum(1 for c in unacked if c is self)
-        return within(self.prefetch, mine) and within(self.channel.prefetch, len(unacked))
-
-
-@dataclass
-class Unacked:
-    """A message that was handed out and is not settled."""
-
-    queue: ServerQueue
-    item: Queued
-    consumer: ServerConsumer | None
-    """None if it is the answer to a get, which counts against no prefetch."""
+        pushed = [i.consumer for i in self.channel.unacked.values() if i.consumer is not None]
+        mine = pushed.count(self)
+        return within(self.prefetch, mine) and within(self.channel.prefetch, len(pushed))
 
 
 @dataclass(eq=False)
@@ -157,7 +150,7 @@ class ServerChannel:
     wire: Wire
     number: int
     tag: int = 0
-    unacked: dict[int, Unacked] = field(default_factory=dict)
+    unacked: dict[int, Queued] = field(default_factory=dict)
     """By delivery tag, rising."""
     consumers: dict[str, ServerConsumer] = field(default_factory=dict)
     prefetch: int = 0
@@ -212,6 +205,7 @@ class Server:
             self._channels[wire.name, number] = ServerChannel(wire, number)
             self.host.record("srv_open", conn=wire.name, ch=number)
 
+    @operation
     def request(self, wire: Wire, number: int, act: Act, call: int = 0) -> None:
         """Do what a channel requests and, if it is a call, answer. A request on a closed channel is ignored."""
         with self._lock:
@@ -238,7 +232,8 @@ class Server:
             for channel in [c for c in self._channels.values() if c.wire is wire]:
                 self.close_channel(channel)
             for queue in [q for q in self._queues.values() if q.owner == wire.name]:
-                self._delete(queue)
+                del self._queues[queue.name]
+                self.host.record("srv_delete", q=queue.name)
             wire.send(Frame("gone", error=reason))
             self._push_all()
 
@@ -279,7 +274,7 @@ class Server:
     @operation
     def _route(self, channel: ServerChannel, message: Message, queue: ServerQueue) -> None:
         queue.arrivals += 1
-        queue.ready.append(Queued(queue.arrivals, message, channel.wire.name))
+        queue.ready.append(Queued(queue, queue.arrivals, message, channel.wire.name))
 
     def _reachable(self, channel: ServerChannel, name: str) -> ServerQueue:
         queue = self._queues.get(name)
@@ -288,11 +283,6 @@ class Server:
         if queue.owner not in ("", channel.wire.name):
             raise Closed(405, f"RESOURCE_LOCKED - {name!r} is exclusive to another connection")
         return queue
-
-    @operation
-    def _delete(self, queue: ServerQueue) -> None:
-        """An exclusive queue, whose consumers are its owner's and ended with the owner's channels."""
-        del self._queues[queue.name]
 
     # ---- consuming
 
@@ -340,7 +330,7 @@ class Server:
         queue = self._reachable(channel, name)
         if not queue.ready:
             return None
-        return self._hand_out(channel, queue, queue.ready.pop(0), None, auto_ack)
+        return self._hand_out(channel, queue.ready.pop(0), None, auto_ack)
 
     def settle(
         self, channel: ServerChannel, tag: int, multiple: bool, requeue: bool | None
@@ -349,17 +339,8 @@ class Server:
         tags = settled_by(list(channel.unacked), tag, multiple)
         if not tags and not (multiple and tag == 0):
             raise Closed(406, f"PRECONDITION_FAILED - unknown delivery tag {tag}")
-        self._settle(channel, tag, multiple, requeue, tags)
-
-    @operation
-    def _settle(
-        self,
-        channel: ServerChannel,
-        tag: int,
-        multiple: bool,
-        requeue: bool | None,
-        tags: list[int],
-    ) -> None:
+        asked = {"dtag": tag, "multiple": multiple, "requeue": bool(requeue), "tags": tags}
+        self.host.record("srv_settle", conn=channel.wire.name, ch=channel.number, **asked)
         for t in tags:
             if requeue:
                 self._requeue(channel, t)
@@ -377,27 +358,23 @@ class Server:
                 queue.consumers.remove(consumer)
                 queue.consumers.append(consumer)
                 channel = consumer.channel
-                delivery = self._hand_out(channel, queue, item, consumer, consumer.auto_ack)
+                delivery = self._hand_out(channel, item, consumer, consumer.auto_ack)
                 channel.wire.send(Frame("deliver", channel.number, delivery=delivery))
 
     @operation
     def _hand_out(
-        self,
-        channel: ServerChannel,
-        queue: ServerQueue,
-        item: Queued,
-        consumer: ServerConsumer | None,
-        auto_ack: bool,
+        self, channel: ServerChannel, item: Queued, consumer: ServerConsumer | None, auto_ack: bool
     ) -> Delivery:
+        item.consumer = consumer
         channel.tag += 1
         if not auto_ack:
-            channel.unacked[channel.tag] = Unacked(queue, item, consumer)
+            channel.unacked[channel.tag] = item
         tag = consumer.tag if consumer is not None else ""
         return Delivery(item.message, channel.tag, tag, item.redelivered)
 
     @operation
     def _requeue(self, channel: ServerChannel, tag: int) -> None:
         """Back to the old place, marked (QS-2). A queue that was deleted meanwhile takes nothing back."""
-        unacked = channel.unacked.pop(tag)
-        unacked.item.redelivered = True
-        insort(unacked.queue.ready, unacked.item, key=lambda item: item.position)
+        item = channel.unacked.pop(tag)
+        item.redelivered = True
+        insort(item.queue.ready, item, key=lambda i: i.position)

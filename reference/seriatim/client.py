@@ -206,15 +206,12 @@ class Channel:
     ) -> None:
         """Have `callback` called for each message of a queue, on a thread of the pool."""
 
-        def register() -> None:
-            self._consumers[tag] = callback
-
         self._call(
             "consume",
             lambda c: self.server.consume(
                 c, queue, tag, auto_ack=auto_ack, exclusive=exclusive, no_local=no_local
             ),
-            register,
+            lambda: self._consumers.update({tag: callback}),
         )
 
     def basic_cancel(self, tag: str) -> None:
@@ -253,16 +250,12 @@ class Channel:
         self._ensure_open()
         self._active = call
         self.connection.work.pool.unlimit(self.key)
-        self._request(call)
+        self.server.request(self.connection.wire, self.number, call.act, call.number)
         while call.reply is None:
             self._wait(call)
         if call.reply.error is not None:
             raise call.reply.error
         return call.reply.value
-
-    @operation
-    def _request(self, call: Call) -> None:
-        self.server.request(self.connection.wire, self.number, call.act, call.number)
 
     def _wait(self, call: Call) -> None:
         if not self._changed.wait(call.timeout):

@@ -58,9 +58,11 @@ import zlib
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol, TypeVar
 
 from seriatim.host import Cell, Host, operation
+
+T = TypeVar("T")
 
 FORMAT = 1
 """The version that state files carry."""
@@ -110,31 +112,24 @@ class Storage(Protocol):
 
     def names(self) -> list[str]:
         """Return the names of all files."""
-        ...
 
     def size(self, name: str) -> int:
         """Return the length of a file in bytes."""
-        ...
 
     def read(self, name: str, offset: int, length: int) -> bytes:
         """Return `length` bytes, fewer at the end of the file."""
-        ...
 
     def append(self, name: str, data: bytes) -> None:
         """Write behind the end of the file."""
-        ...
 
     def truncate(self, name: str, size: int) -> None:
         """Cut the file off at `size`, if it is longer."""
-        ...
 
     def sync(self, name: str) -> None:
         """Return when all that was appended will survive a crash."""
-        ...
 
     def replace(self, name: str, data: bytes) -> None:
         """Write the file's whole content, in one piece and durably."""
-        ...
 
 
 class Files:
@@ -145,13 +140,16 @@ class Files:
         self._folder.mkdir(parents=True, exist_ok=True)
 
     def names(self) -> list[str]:
+        """Return the names of the folder's files."""
         return [p.name for p in self._folder.iterdir() if p.is_file()]
 
     def size(self, name: str) -> int:
+        """Return the length of a file in bytes."""
         path = self._folder / name
         return path.stat().st_size if path.exists() else 0
 
     def read(self, name: str, offset: int, length: int) -> bytes:
+        """Return `length` bytes, fewer at the end of the file."""
         try:
             with open(self._folder / name, "rb") as file:
                 file.seek(offset)
@@ -160,20 +158,24 @@ class Files:
             return b""
 
     def append(self, name: str, data: bytes) -> None:
+        """Write behind the end of the file."""
         with open(self._folder / name, "ab", buffering=0) as file:
             while data:
                 data = data[file.write(data) :]
 
     def truncate(self, name: str, size: int) -> None:
+        """Cut the file off at `size`, if it is longer."""
         if self.size(name) > size:
             os.truncate(self._folder / name, size)
 
     def sync(self, name: str) -> None:
+        """Have the file and its name in the folder survive a crash."""
         with open(self._folder / name, "ab") as file:
             os.fsync(file.fileno())
         self._sync_folder()
 
     def replace(self, name: str, data: bytes) -> None:
+        """Write a new file beside it and rename it."""
         new = self._folder / f"{name}.new"
         with open(new, "wb") as file:
             file.write(data)
@@ -255,8 +257,10 @@ def save_state(storage: Storage, name: str, **state: Any) -> None:
     storage.replace(name, json.dumps({"format": FORMAT, **state}).encode())
 
 
-def load_state(storage: Storage, name: str) -> dict[str, Any] | None:
-    """Return what a state file holds, or None if there is none yet; raises `Damaged` or `NewerFormat`."""
+def load_state(
+    storage: Storage, name: str, what: str, parse: Callable[[dict[str, Any]], T]
+) -> T | None:
+    """Return what `parse` makes of a state file, or None if there is none yet; raises `Damaged` or `NewerFormat`."""
     if name not in storage.names():
         return None
     text = storage.read(name, 0, storage.size(name))
@@ -267,8 +271,10 @@ def load_state(storage: Storage, name: str) -> dict[str, Any] | None:
         raise Damaged(name, 0, f"not a state file: {error}") from error
     if not isinstance(version, int) or version > FORMAT:
         raise NewerFormat(name, 0, f"format {version!r}; this version reads up to {FORMAT}")
-    assert isinstance(state, dict)  # it was indexed by a string
-    return state
+    try:
+        return parse(state)
+    except (KeyError, TypeError, ValueError) as error:
+        raise Damaged(name, 0, f"not a {what}'s state: {error!r}") from error
 
 
 # --------------------------------------------------------------------------------------------------
@@ -284,20 +290,21 @@ class Delivery(NamedTuple):
     following: Position
 
 
+def _topic_state(state: dict[str, Any]) -> tuple[int, Position]:
+    """Return the size of segments, and where the topic ended when it was closed."""
+    return int(state["segment_size"]), Position(*state.get("closed", (0, 0)))
+
+
 class Topic:
     """Publishers append to it from any thread."""
 
     def __init__(self, host: Host, storage: Storage, segment_size: int = 1 << 20) -> None:
         self.host, self.storage = host, storage
-        state = load_state(storage, "topic.json")
+        state = load_state(storage, "topic.json", "topic", _topic_state)
         if state is None:
-            state = {"segment_size": segment_size}
-            save_state(storage, "topic.json", **state)
-        try:
-            self.segment_size = int(state["segment_size"])
-            closed = Position(*state.get("closed", (0, 0)))
-        except (KeyError, TypeError, ValueError) as error:
-            raise Damaged("topic.json", 0, f"not a topic's state: {error!r}") from error
+            state = segment_size, Position(0, 0)
+            save_state(storage, "topic.json", segment_size=segment_size)
+        self.segment_size, closed = state
         segments = sorted(n for n in storage.names() if re.fullmatch(r"\d{8}\.log", n))
         last = int(segments[-1][:8]) if segments else 0
         for i in range(last):
@@ -335,9 +342,8 @@ class Topic:
         """Refuse further messages, and write down where the topic ends."""
         with self._writing:
             self._closed = True
-            save_state(
-                self.storage, "topic.json", segment_size=self.segment_size, closed=self.tail.get()
-            )
+            end = self.tail.get()
+            save_state(self.storage, "topic.json", segment_size=self.segment_size, closed=end)
 
     @operation
     def _append(self, data: bytes) -> Position:
@@ -381,10 +387,9 @@ class Topic:
 
     def enlist(self, channel: Channel) -> None:
         """Have publishers signal to a channel."""
-        while True:
+        there = self._connected.get()
+        while not self._connected.compare_and_set(there, (*there, channel)):
             there = self._connected.get()
-            if self._connected.compare_and_set(there, (*there, channel)):
-                return
 
     @operation
     def strike(self, channel: Channel) -> None:
@@ -420,6 +425,11 @@ class Parked:
     message: bytes
 
 
+def _channel_state(state: dict[str, Any]) -> tuple[Position, int]:
+    """Return the position and how often the message there failed."""
+    return Position(int(state["segment"]), int(state["offset"])), int(state["attempts"])
+
+
 class Channel:
     """One reader of a topic, known by its name. A new one starts at the first message, or at the tail.
 
@@ -439,21 +449,15 @@ class Channel:
             raise Misuse(f"a channel's name is letters, digits, _ and -, not {name!r}")
         if max_attempts < 1 or pause < 0:
             raise Misuse("max_attempts is at least 1 and pause at least 0")
-        self.topic, self.name, self.host = topic, name, topic.host
+        self.topic, self.name, self.host, self.storage = topic, name, topic.host, topic.storage
         self.max_attempts, self.pause = max_attempts, pause
         self._file, self._parking = f"{name}.channel", f"{name}.parked"
         tail = topic.tail.get()
-        state = load_state(topic.storage, self._file)
-        position, self.attempts = tail if at_tail else Position(0, 0), 0
-        if state is not None:
-            try:
-                position = Position(int(state["segment"]), int(state["offset"]))
-                self.attempts = int(state["attempts"])
-            except (KeyError, TypeError, ValueError) as error:
-                raise Damaged(self._file, 0, f"not a channel's state: {error!r}") from error
+        state = load_state(self.storage, self._file, "channel", _channel_state)
+        position, self.attempts = state or (tail if at_tail else Position(0, 0), 0)
         self._check(position)
         self._position = self.host.cell(position, f"{name}.position")
-        self._parked_to = recover(topic.storage, self._parking)
+        self._parked_to = recover(self.storage, self._parking)
         """Where the parking file's last record ends; under `_parks`."""
         topic.claim(name)
         if state is None:
@@ -573,7 +577,7 @@ class Channel:
 
     def _check(self, position: Position) -> None:
         tail = self.topic.tail.get()
-        end = self.topic.storage.size(segment_name(position.segment))
+        end = self.storage.size(segment_name(position.segment))
         if position > tail or min(position) < 0 or position.offset > end:
             raise PastTheEnd(
                 self._file,
@@ -584,9 +588,7 @@ class Channel:
 
     def _save(self) -> None:
         segment, offset = self.position
-        save_state(
-            self.topic.storage, self._file, segment=segment, offset=offset, attempts=self.attempts
-        )
+        save_state(self.storage, self._file, segment=segment, offset=offset, attempts=self.attempts)
 
     # ---- parking
 
@@ -598,12 +600,12 @@ class Channel:
         head = json.dumps({"place": place, "error": error}).encode()
         record = record_bytes(head + b"\n" + message)
         with self._parks:
-            append_record(self.topic.storage, self._parking, self._parked_to, record)
+            append_record(self.storage, self._parking, self._parked_to, record)
             self._parked_to += len(record)
 
     def parked(self) -> list[Parked]:
         """Return what waits in the parking file. A crash may have parked a message twice: it is listed once."""
-        storage, offset = self.topic.storage, 0
+        storage, offset = self.storage, 0
         found: dict[Position, Parked] = {}
         with self._parks:
             end = self._parked_to

@@ -47,7 +47,7 @@ from seriatim.host import Host, operation
 CAPACITY: int | None = None
 """How much work of one channel waits at most; None is no limit (rule 9 of the client). The Java client has 1000."""
 BLOCK = 256
-"""How many items of one channel a runnable takes at once; the Java client has 256, 16 before 2022, the Z text 1."""
+"""How many items of one channel a runnable takes at once; the Java client has 256 (16 before 2022), the Z text 1."""
 
 
 class Misuse(ValueError):

@@ -3,7 +3,7 @@
 import pytest
 
 from seriatim_models.programs import MUTANTS, PROGRAMS, Mutant, check_program, replay
-from seriatim_models.programs.mutant_modules import StaleMutant, texts
+from seriatim_models.programs.mutant_modules import StaleMutant, load, texts
 
 
 @pytest.mark.parametrize("mutant", MUTANTS.values(), ids=lambda m: m.id)
@@ -49,3 +49,18 @@ def test_rejects_a_mutant_whose_text_is_gone() -> None:
     stale = Mutant("stale", "", "", "queue", (("no such text", ""),), "ES-1", "two-takers", 0)
     with pytest.raises(StaleMutant, match="stands 0 times"):
         texts("queue", stale)
+
+
+def test_rejects_a_mutant_whose_text_stands_in_two_modules() -> None:
+    doubtful = Mutant("two", "", "", "client", (("from __future__", ""),), "CH-1", "consume", 0)
+    with pytest.raises(StaleMutant, match="stands 3 times"):
+        texts("client", doubtful)
+
+
+def test_other_modules_of_the_system_use_the_mutant() -> None:
+    right, wrong = load("client"), load("client", MUTANTS["youngest-work-first"])
+    for lib in (right, wrong):
+        assert lib.Connection.__init__.__globals__["WorkService"] is lib.WorkService
+        assert lib.WorkService.__init__.__globals__["WorkPool"] is lib.WorkPool
+    assert wrong.WorkPool is not right.WorkPool
+    assert wrong.Connection is not right.Connection

@@ -297,8 +297,8 @@ mutant(
     origin=f"{BROKER}, quorum queues without a delivery limit; rabbitmq-server 10499",
     title="what is put back goes to the tail",
     edit=(
-        "insort(unacked.queue.ready, unacked.item, key=lambda item: item.position)",
-        "unacked.queue.ready.append(unacked.item)",
+        "insort(item.queue.ready, item, key=lambda i: i.position)",
+        "item.queue.ready.append(item)",
     ),
 )
 
@@ -580,7 +580,7 @@ mutant(
     steps=14,
     origin=MISTAKE,
     title="the limit of the channel is compared with what one consumer holds",
-    edit=("within(self.channel.prefetch, len(unacked))", "within(self.channel.prefetch, mine)"),
+    edit=("within(self.channel.prefetch, len(pushed))", "within(self.channel.prefetch, mine)"),
 )
 
 mutant(
@@ -590,7 +590,7 @@ mutant(
     steps=168,
     origin=MISTAKE,
     title="what comes again is not marked redelivered",
-    edit=("        unacked.item.redelivered = True\n", ""),
+    edit=("        item.redelivered = True\n", ""),
 )
 
 mutant(
@@ -643,7 +643,13 @@ mutant(
     steps=41,
     origin=MISTAKE,
     title="an exclusive queue outlives its connection",
-    edit=("                self._delete(queue)\n", "                pass\n"),
+    edit=(
+        """                del self._queues[queue.name]
+                self.host.record("srv_delete", q=queue.name)
+""",
+        """                pass
+""",
+    ),
 )
 
 mutant(

@@ -339,11 +339,11 @@ mutant(
     title="one who parks and one who strikes off a parked message write at the same place",
     edit=(
         """        with self._parks:
-            append_record(self.topic.storage, self._parking, self._parked_to, record)
+            append_record(self.storage, self._parking, self._parked_to, record)
 """,
         """        end = self._parked_to
         with self._parks:
-            append_record(self.topic.storage, self._parking, end, record)
+            append_record(self.storage, self._parking, end, record)
 """,
     ),
 )

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, TypeVar
 
-from seriatim.broker import Delivery, Frame, Queued, Server, ServerChannel, ServerQueue
+from seriatim.broker import Act, Delivery, Frame, Queued, Server, ServerChannel, ServerQueue, Wire
 from seriatim.client import Call, Channel
 from seriatim.host import WatchedHost
 from seriatim.workpool import Executor, Work, WorkPool, WorkService
@@ -40,24 +40,10 @@ def route(
     return {**at(channel), "q": queue.name, "m": message.id, "pos": queue.arrivals}
 
 
-def settle(
-    server: Server,
-    channel: ServerChannel,
-    tag: int,
-    multiple: bool,
-    requeue: bool | None,
-    tags: list[int],
-) -> dict[str, object]:
-    """Fields of ``srv_settle``; `tags` are those that `tag` and `multiple` settle."""
-    asked = {"dtag": tag, "multiple": multiple, "requeue": bool(requeue)}
-    return {**at(channel), **asked, "tags": tags}
-
-
 def hand_out(
     delivery: Delivery,
     server: Server,
     channel: ServerChannel,
-    queue: ServerQueue,
     item: Queued,
     consumer: object,
     auto_ack: bool,
@@ -67,7 +53,7 @@ def hand_out(
         **at(channel),
         "ctag": delivery.consumer_tag,
         "dtag": delivery.delivery_tag,
-        "q": queue.name,
+        "q": item.queue.name,
         "m": item.message.id,
         "pos": item.position,
         "autoack": auto_ack,
@@ -79,11 +65,25 @@ def requeue(
     record: Record, method: Callable[..., None], server: Server, channel: ServerChannel, tag: int
 ) -> None:
     """Record ``srv_requeue``, with the positions in the queue after it."""
-    unacked = channel.unacked[tag]
+    item = channel.unacked[tag]
     method(server, channel, tag)
-    queue, item = unacked.queue, unacked.item
-    place = {"dtag": tag, "q": queue.name, "m": item.message.id, "pos": item.position}
-    record("srv_requeue", **at(channel), **place, order=[i.position for i in queue.ready])
+    place = {"dtag": tag, "q": item.queue.name, "m": item.message.id, "pos": item.position}
+    record("srv_requeue", **at(channel), **place, order=[i.position for i in item.queue.ready])
+
+
+def request(
+    record: Record,
+    method: Callable[..., None],
+    server: Server,
+    wire: Wire,
+    number: int,
+    act: Act,
+    call: int = 0,
+) -> None:
+    """Record ``cli_call``: info, when a request is sent that is a call."""
+    if call:
+        record("cli_call", ph="info", conn=wire.name, ch=number, call=call, at="sent")
+    method(server, wire, number, act, call)
 
 
 def qos(record: Record, method: Callable[..., None], server: Server, *args: Any) -> None:
@@ -202,6 +202,7 @@ CELLS: dict[str, CellEvents] = {}
 """The client has no cells: all it shares stands under locks."""
 
 OPERATIONS: dict[str, OperationEvents] = {
+    "Server.request": request,
     "Server.close_channel": before("srv_close", lambda server, channel: at(channel)),
     "Server.bind": after(
         "srv_bind", lambda _, server, channel, x, key, q: {"x": x, "key": key, "q": q}
@@ -211,11 +212,9 @@ OPERATIONS: dict[str, OperationEvents] = {
         lambda server, channel, x, key, m: {**at(channel), "m": m.id, "x": x, "key": key},
     ),
     "Server._route": after("srv_route", route),
-    "Server._delete": after("srv_delete", lambda _, server, queue: {"q": queue.name}),
     "Server.qos": qos,
     "Server.consume": consume,
     "Server.cancel": cancel,
-    "Server._settle": before("srv_settle", settle),
     "Server._hand_out": after("srv_push", hand_out),
     "Server._requeue": requeue,
     "WorkService.add": add,
@@ -227,9 +226,6 @@ OPERATIONS: dict[str, OperationEvents] = {
     ),
     "Channel.on_frame": before("cli_frame", frame_of),
     "Channel._converse": converse,
-    "Channel._request": before(
-        "cli_call", lambda channel, call: {"ph": "info", **call_of(channel, call), "at": "sent"}
-    ),
 }
 """What records each operation, by the method's name."""
 
@@ -250,7 +246,7 @@ def server_snapshot(server: Server) -> dict[str, object]:
             for queue in server._queues.values()
         },
         "unacked": {
-            f"{c.wire.name}.{c.number}": [u.item.message.id for u in c.unacked.values()]
+            f"{c.wire.name}.{c.number}": [i.message.id for i in c.unacked.values()]
             for c in server._channels.values()
         },
     }
