@@ -2,7 +2,7 @@
 # Everything is installed into .venv, from the pinned versions in .lock/constraints.txt, by the rule for $(STAMP) below.
 
 .DEFAULT_GOAL := help
-.PHONY: help run test demo-fair soak prove prove-induction spec mutants reach lint format setup lock clean bench profile bench-explorer bench-spark test-kill test-cluster test-million test-planted crosscheck conform
+.PHONY: help run test demo-fair soak prove prove-induction spec mutants reach lint format setup lock clean bench profile bench-explorer bench-spark test-slow test-kill test-cluster test-million test-planted crosscheck conform
 
 VENV  := .venv
 BIN   := $(VENV)/bin
@@ -59,6 +59,7 @@ seriatim: how a message queue's threads must behave, as code you can run, break 
                         a peer that cannot be had is skipped with the reason
   make profile          where the time goes on the three hot paths
   make bench-spark      one check by plain Python, DuckDB, Polars and our Spark pipeline; ARGS="--largest 20000000"
+  make test-slow        the tests that make test leaves out because each takes many seconds
   make test-kill        a stream, an ingest and an exhaustive campaign killed with SIGKILL at random moments, KILLS (20)
                         times, then compared with a batch audit; SEED=n replays the moments' seed
   make test-cluster     the pipeline through spark-submit on Spark's own master and two workers, on this machine
@@ -136,6 +137,9 @@ bench-explorer: $(STAMP)
 
 bench-spark: $(STAMP)
 	@$(BIN)/python -m seriatim_workshop.bench pipeline $(ARGS)
+
+test-slow: $(STAMP)
+	@$(BIN)/python -m pytest --numprocesses $(WORKERS) --dist loadgroup -m 'slow and not scale' $(ARGS)
 
 test-kill: $(STAMP)
 	@KILLS=$(KILLS) $(BIN)/python -m pytest tests/pipeline/test_kill.py -m slow -s $(ARGS)

@@ -18,6 +18,8 @@ from seriatim_models.conformance.script import ScriptStep
 from .conftest import example, faulty
 
 PATIENCE = 1.0
+START = 60.0
+"""Seconds for an interpreter to start, where that is not what a test is about."""
 IN_TIME = 60.0
 """Seconds: many times what is needed, and far below what a hang takes."""
 
@@ -84,8 +86,15 @@ def test_rejects_what_cannot_be_started(command: str) -> None:
         ChildProcess(command)
 
 
+def started(command: str) -> ChildProcess:
+    """One that has introduced itself, however long that took; from then on it has `PATIENCE`."""
+    child = ChildProcess(command, patience=START)
+    child._patience = PATIENCE
+    return child
+
+
 def driven(command: str) -> tuple[DrivenRun, ChildProcess]:
-    child = ChildProcess(command, patience=PATIENCE)
+    child = started(command)
     return drive(child, TAKE_AND_GIVE_BACK), child
 
 
@@ -111,14 +120,14 @@ def test_what_breaks_in_the_middle_ends_the_run_with_the_step_at_fault(
 
 
 def test_one_that_does_not_read_does_not_stop_us_from_writing(program: Program) -> None:
-    child = ChildProcess(program(hello("time.sleep(1e6)")), patience=PATIENCE)
+    child = started(program(hello("time.sleep(1e6)")))
     run = drive(child, [ScriptStep(op="publish", q="q" * 2**20, m="m0")])
     assert run.fault in ("silent", "deaf")
     assert not marked(child._mark)
 
 
 def test_who_ignores_signals_and_forks_is_killed_with_all_offspring() -> None:
-    child = ChildProcess(faulty("will-not-end"), patience=PATIENCE)
+    child = started(faulty("will-not-end"))
     mark = child._mark
     run = drive(child, TAKE_AND_GIVE_BACK)
     assert not run.fault
@@ -131,7 +140,7 @@ def test_who_ignores_signals_and_forks_is_killed_with_all_offspring() -> None:
 
 
 def test_the_child_leaves_no_zombie() -> None:
-    child = ChildProcess(example(), patience=PATIENCE)
+    child = started(example())
     process = child._process
     assert process is not None
     child.end()
@@ -142,7 +151,7 @@ def test_the_child_leaves_no_zombie() -> None:
 
 
 def test_a_child_that_died_is_started_again_for_the_next_script() -> None:
-    child = ChildProcess(faulty("dies"), patience=PATIENCE)
+    child = ChildProcess(faulty("dies"), patience=START)
     assert drive(child, TAKE_AND_GIVE_BACK).fault == "died"
     assert drive(child, TAKE_AND_GIVE_BACK[:2]).fault == ""
     child.end()

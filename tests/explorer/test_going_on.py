@@ -8,7 +8,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from collections import Counter
 from pathlib import Path
 
@@ -192,27 +191,27 @@ def test_an_exploration_that_is_over_leaves_nothing_behind() -> None:
 
 
 KILLED = """
-import sys
+import itertools, os, signal, sys
 import seriatim_models.explorer.search.explore as search
 from seriatim_models.explorer import explore
 from seriatim_workshop.litmus import racy_counter
 search.SAVE_EVERY = 0.0
-explore(racy_counter(4), checkpoint=sys.argv[1])
+executions = itertools.count(1)
+
+def die(world):
+    if next(executions) == 100:
+        os.kill(os.getpid(), signal.SIGKILL)
+
+explore(racy_counter(4), checkpoint=sys.argv[1], on_execution=die)
 """
 
 
 @pytest.mark.timeout(120)
 def test_a_search_that_was_killed_goes_on_where_it_was(tmp_path: Path) -> None:
     file = tmp_path / "checkpoint"
-    process = subprocess.Popen([sys.executable, "-c", KILLED, str(file)])
-    try:
-        while not file.exists():
-            assert process.poll() is None
-            time.sleep(0.01)
-    finally:
-        process.kill()
-        process.wait()
+    done = subprocess.run([sys.executable, "-c", KILLED, str(file)], timeout=100)
+    assert done.returncode == -signal.SIGKILL
     begun = json.loads(file.read_text())["counts"]["complete"]
-    assert 0 < begun < 576
+    assert 0 < begun <= 100
     result = explore(racy_counter(4), checkpoint=file)
     assert (result.complete, result.traces, result.redundant) == (576, 576, 0)

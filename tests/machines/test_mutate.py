@@ -1,6 +1,7 @@
 """Generic mutants: each is another program, and judging tells right from wrong."""
 
 import ast
+from pathlib import Path
 
 import pytest
 
@@ -65,12 +66,19 @@ def test_going_round_in_circles_is_caught() -> None:
     assert judge("queue", "while True: pass", limit=2).fate == "out of time"
 
 
-def test_who_sleeps_is_in_nobodys_way(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_who_sleeps_is_in_nobodys_way(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """The first sleeps until the second is judged, so this would wait for ever if it were in the way."""
     monkeypatch.setattr(run, "NAP", 1)
+    judged = tmp_path / "judged"
     wrong = "raise ValueError('no')"
-    sleeps = f"import time; time.sleep(15); {wrong}"
+    sleeps = (
+        "import pathlib, time\n"
+        f"while not pathlib.Path({str(judged)!r}).exists(): time.sleep(0.2)\n{wrong}"
+    )
     fates = run.judge_all([("queue", sleeps), ("queue", wrong)], jobs=1)
-    assert [n for n, _ in fates] == [1, 0]
+    assert next(fates)[0] == 1
+    judged.touch()
+    assert [n for n, _ in fates] == [0]
 
 
 def test_probes_see_what_is_run_and_only_that() -> None:

@@ -21,7 +21,7 @@ from seriatim_models.history.faults import REASON_MAX, TEXT_MAX
 from seriatim_models.history.lines import LINE_MAX
 from seriatim_models.pipeline.audit import tables
 
-pytestmark = [pytest.mark.slow, pytest.mark.spark, pytest.mark.timeout(1800)]
+pytestmark = [pytest.mark.slow, pytest.mark.scale, pytest.mark.spark, pytest.mark.timeout(1800)]
 
 BAD = int(os.environ.get("BAD", "1000000"))
 FILES = ("plain.jsonl", "packed.jsonl.gz", "packed.jsonl.zst", "parts/more.jsonl")

@@ -291,7 +291,7 @@ class TestOnSpark:
     def test_over_executors_it_finds_the_traces_of_one_process(
         self, spark: Any, tmp_path: Path
     ) -> None:
-        asked = [("immediate", ""), ("enqueue-consume", ""), ("immediate", "published-immediate")]
+        asked = [("immediate", ""), ("two-takers", ""), ("immediate", "published-immediate")]
         done = distributed.explore(spark, asked, tmp_path, executions=20)
         for tree in done.searches:
             whole = alone(tree.program, tree.mutant)

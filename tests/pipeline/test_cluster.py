@@ -33,7 +33,7 @@ from seriatim_models.pipeline.synthetic.generate import generate
 
 from .conftest import DATA
 
-pytestmark = [pytest.mark.slow, pytest.mark.spark, pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.slow, pytest.mark.scale, pytest.mark.spark, pytest.mark.timeout(900)]
 
 SUBMIT = Path(seriatim_models.__file__).parent / "pipeline" / "submit.py"
 

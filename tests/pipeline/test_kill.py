@@ -29,7 +29,7 @@ from seriatim_models.programs import PROGRAMS
 from .conftest import DATA
 from .test_stream import equal
 
-pytestmark = [pytest.mark.slow, pytest.mark.spark, pytest.mark.timeout(3000)]
+pytestmark = [pytest.mark.slow, pytest.mark.scale, pytest.mark.spark, pytest.mark.timeout(3000)]
 
 KILLS = int(os.environ.get("KILLS", "20"))
 SEED = int(os.environ.get("SEED", time.time_ns() % 10**6))

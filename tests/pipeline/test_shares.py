@@ -45,13 +45,16 @@ def by_shares(
     return [(merged(of), len(of)) for _, of in sorted(said.items())]
 
 
+@pytest.mark.parametrize(
+    ("histories", "enough"), [(50, 5), pytest.param(250, 50, marks=pytest.mark.slow)]
+)
 def test_any_history_divided_is_judged_as_the_whole(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, histories: int, enough: int
 ) -> None:
     monkeypatch.setattr(chunks, "SLICE", 10)  # so that a few events are worth a task
     parts: Counter[str] = Counter()
     verdicts: Counter[str] = Counter()
-    for seed in range(250):
+    for seed in range(histories):
         choose = Seeded(seed)
         events = build(choose, 60)
         if not events:
@@ -68,8 +71,8 @@ def test_any_history_divided_is_judged_as_the_whole(
             assert found == prop.check(events), (seed, prop.id)
             parts[prop.partitioning] += of > 1
             verdicts[found.verdict] += of > 1
-    assert min(parts[scope] for scope in {p.partitioning for p in APART}) > 50
-    assert min(verdicts.values()) > 50
+    assert min(parts[scope] for scope in {p.partitioning for p in APART}) > enough
+    assert min(verdicts.values()) > enough
 
 
 def waiting_beside_another_queue() -> list[Event]:

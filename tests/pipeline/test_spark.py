@@ -19,6 +19,7 @@ from .conftest import DATA
 
 pytestmark = [
     pytest.mark.spark,
+    pytest.mark.timeout(300),  # on a busy machine Spark's start alone can take a minute
     # PySpark's own, of its own use of what it depends on
     pytest.mark.filterwarnings(
         "ignore::DeprecationWarning", "ignore::FutureWarning", "ignore::ResourceWarning"

@@ -20,12 +20,16 @@ from rich.console import Console
 
 from seriatim_models.cli import stream_ui
 from seriatim_models.cli.stream_ui import Board, Lines
+from seriatim_models.history import read_history, write_history
+from seriatim_models.history.header import Header
 
 from .conftest import DATA
 
 pytest.importorskip("pyspark")
 
 from seriatim_models.pipeline.stream.streaming import Progress  # imports PySpark
+
+EVENTS = 1000  # few: what is shown does not depend on how many there are
 
 pytestmark = pytest.mark.timeout(300)  # two of these start the command, and so Spark
 
@@ -115,9 +119,8 @@ def test_the_panel_is_for_terminals(monkeypatch: pytest.MonkeyPatch, quiet: bool
 def begin(tmp_path: Path, *more: str, **how: Any) -> subprocess.Popen[bytes]:
     """The command in a process group of its own, on a folder with one recording."""
     (tmp_path / "in").mkdir()
-    (tmp_path / "in" / "a.jsonl.gz").write_bytes(
-        (DATA / "rabbit-classic-competing.jsonl.gz").read_bytes()
-    )
+    events = read_history(DATA / "rabbit-classic-lockstep.jsonl.gz").events[:EVENTS]
+    write_history(tmp_path / "in" / "a.jsonl.zst", events, Header(run="a"))
     command = [sys.executable, "-m", "seriatim_models.pipeline.submit", "stream"]
     command += [str(tmp_path / "in"), "--out", str(tmp_path / "out"), *more]
     return subprocess.Popen(command, start_new_session=True, **how)
@@ -141,7 +144,7 @@ def test_sigterm_lets_the_batch_end_and_shows_the_verdicts(tmp_path: Path) -> No
     assert stream_ui.STOPPING in err.decode()
     document = msgspec.json.decode(out)
     assert document["verdict"] == "ok"
-    assert document["audits"][0]["events"] > 10_000
+    assert document["audits"][0]["events"] == EVENTS
 
 
 @pytest.mark.spark
@@ -178,7 +181,7 @@ def test_ctrl_c_on_a_terminal_ends_the_panel_and_shows_the_verdicts(tmp_path: Pa
     os.close(ours)
     end = plain(bytes(said))
     assert "Traceback" not in end
-    assert re.search(r"ok: [\d,]+ recorded events", end.splitlines()[-1]), end
+    assert re.search(rf"ok: {EVENTS:,} recorded events", end.splitlines()[-1]), end
 
 
 def plain(said: bytes) -> str:

@@ -284,6 +284,7 @@ def test_messages_of_one_hash_are_irregular_and_not_cleared(
     assert judged(events, cuts, change=change, groups=groups) == row_based(events)
 
 
+@pytest.mark.slow
 def test_many_histories_of_every_kind() -> None:
     """Breadth without shrinking; and everything that can become of a message is met."""
     met: Counter[str] = Counter()
