@@ -68,12 +68,12 @@ def test_names_are_counted_exactly_while_there_is_room_and_nearly_beyond() -> No
     for k in range(500):
         assert not names.met(named(k))
         assert names.met(named(k))
-    assert (names.count, names.share) == (500, 1)
+    assert (names.count, names.one_in) == (500, 1)
     for _ in range(2):
         for k in range(40_000):
             names.met(named(k))
     assert len(names.kept) <= 1000
-    assert names.share >= 32
+    assert names.one_in >= 32
     assert names.count == pytest.approx(40_000, rel=0.15)
 
 
@@ -83,10 +83,10 @@ def test_names_of_two_join_whatever_their_shares() -> None:
         few.met(named(k))
     for k in range(20_000):
         many.met(named(k))
-    again = few.join(many.kept, many.share)
+    again = few.join(many.kept, many.one_in)
     assert few.count == many.count == pytest.approx(20_000, rel=0.15)
-    assert again * few.share == pytest.approx(600, rel=0.5)
-    assert many.join(few.kept, few.share) == len(few.kept)
+    assert again * few.one_in == pytest.approx(600, rel=0.5)
+    assert many.join(few.kept, few.one_in) == len(few.kept)
 
 
 def named(k: int) -> bytes:
@@ -95,12 +95,12 @@ def named(k: int) -> bytes:
 
 def test_the_share_of_the_tree_grows_to_one() -> None:
     search = DporSearch(Runner(racy_counter(4), Setting(), Limits()))
-    shares = []
+    explored = []
     while not search.once():
-        shares.append(search.share())
-    assert shares[0] < 0.2
-    assert shares[-1] > 0.95
-    assert 0.1 < shares[288] < 0.9
+        explored.append(search.explored())
+    assert explored[0] < 0.2
+    assert explored[-1] > 0.95
+    assert 0.1 < explored[288] < 0.9
 
 
 def test_progress_is_told_with_a_size_and_the_time_left() -> None:

@@ -12,7 +12,7 @@ import shutil
 import subprocess
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
@@ -44,22 +44,41 @@ class ExplorerOutcome(msgspec.Struct):
     verdict: str
 
 
-class Explorer(Protocol):
-    """One explorer of schedules, ours or a peer's."""
+class Participant(Protocol):
+    """Anyone who is measured: an explorer or a checker."""
 
     @property
     def name(self) -> str:
         """The name in the tables."""
 
+    def prepare(self) -> str:
+        """Install what is missing, and return the version. Raises `Absent`."""
+
+
+class Explorer(Participant, Protocol):
+    """One explorer of schedules, ours or a peer's."""
+
     @property
     def unit(self) -> str:
         """What it counts: executions, or states."""
 
-    def prepare(self) -> str:
-        """Install what is missing, and say which version this is. Raises `Absent`."""
-
     def explore(self, program: str, seconds: float) -> ExplorerOutcome:
         """Explore one program for so long at most. Raises `Absent`."""
+
+
+def prepared(
+    participants: Sequence[Participant], report: Callable[[str], None]
+) -> tuple[dict[str, str], dict[str, str]]:
+    """Prepare each; returns the versions of those that can be run and the reasons of those that are skipped."""
+    versions: dict[str, str] = {}
+    skipped: dict[str, str] = {}
+    for each in participants:
+        report(f"preparing {each.name}")
+        try:
+            versions[each.name] = each.prepare()
+        except Absent as why:
+            skipped[each.name] = str(why)
+    return versions, skipped
 
 
 def run(command: Sequence[str | Path], *, seconds: float, cwd: Path | None = None) -> str:

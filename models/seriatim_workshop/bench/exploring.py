@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from seriatim_workshop.bench.explorers import EXPLORERS, Absent, Explorer
+from seriatim_workshop.bench.explorers import EXPLORERS, Absent, Explorer, prepared
 from seriatim_workshop.bench.measure import BenchRow, Measured
 from seriatim_workshop.bench.programs import MISTAKES, SPEED
 
@@ -35,14 +35,7 @@ def measure(
 ) -> Measured:
     """Each participant in turn in each round; mistakes are searched for in the first. There is no `largest` size."""
     rows: dict[tuple[str, str], BenchRow] = {}
-    versions: dict[str, str] = {}
-    skipped: dict[str, str] = {}
-    for explorer in explorers:
-        report(f"preparing {explorer.name}")
-        try:
-            versions[explorer.name] = explorer.prepare()
-        except Absent as why:
-            skipped[explorer.name] = str(why)
+    versions, skipped = prepared(explorers, report)
     for n in range(rounds):
         for program in [*SPEED, *(MISTAKES if n == 0 else ())]:
             for explorer in explorers:

@@ -18,7 +18,16 @@ from typing import Protocol
 import msgspec
 
 from seriatim_workshop.bench import histories
-from seriatim_workshop.bench.explorers import HERE, PLACE, Absent, copy, need, run
+from seriatim_workshop.bench.explorers import (
+    HERE,
+    PLACE,
+    Absent,
+    Participant,
+    copy,
+    need,
+    prepared,
+    run,
+)
 from seriatim_workshop.bench.measure import BenchRow, Measured, peak_memory
 
 PART = "oracle"
@@ -45,15 +54,8 @@ class CheckerVerdict(msgspec.Struct):
     memory: int
 
 
-class Checker(Protocol):
+class Checker(Participant, Protocol):
     """One checker of queue histories, ours or a peer's."""
-
-    @property
-    def name(self) -> str:
-        """The name in the tables."""
-
-    def prepare(self) -> str:
-        """Install what is missing, and say which version this is. Raises `Absent`."""
 
     def check(self, folder: Path, seconds: float) -> CheckerVerdict:
         """Check the history in this folder, in so many seconds. Raises `Absent`."""
@@ -178,14 +180,7 @@ def measure(
     checkers: tuple[Checker, ...] = CHECKERS,
 ) -> Measured:
     """Each checker in turn on each history. `seconds` is not used: a check ends, or is ended after `SECONDS_MAX`."""
-    versions: dict[str, str] = {}
-    skipped: dict[str, str] = {}
-    for checker in checkers:
-        report(f"preparing {checker.name}")
-        try:
-            versions[checker.name] = checker.prepare()
-        except Absent as why:
-            skipped[checker.name] = str(why)
+    versions, skipped = prepared(checkers, report)
     rows: list[BenchRow] = []
     gave_up: set[tuple[str, tuple[int, bool]]] = set()
     for task in tasks(largest):

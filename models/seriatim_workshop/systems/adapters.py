@@ -33,7 +33,7 @@ def target() -> tuple[str, int]:
     return host, int(port)
 
 
-class DeliveryTags:
+class TagTable:
     """Delivery tags, counted by channel, for queues that know handles of their own."""
 
     def __init__(self) -> None:
@@ -97,7 +97,7 @@ class PersistQueue:
         self._make = SQLiteAckQueue
         self._folder = tempfile.TemporaryDirectory(prefix="seriatim-persist-queue-")
         self._queues: dict[str, Handle] = {}
-        self._tags = DeliveryTags()
+        self._tags = TagTable()
 
     def _queue(self, q: str) -> Handle:
         if q not in self._queues:
@@ -144,7 +144,7 @@ class LiteQueue:
 
         self._make = Queue
         self._queues: dict[str, Handle] = {}
-        self._tags = DeliveryTags()
+        self._tags = TagTable()
 
     def _queue(self, q: str) -> Handle:
         if q not in self._queues:
@@ -192,7 +192,7 @@ class KombuMemory:
         self._publisher = self._connection.channel()
         self._channels: dict[int, Handle] = {}
         self._consumers: dict[str, Handle] = {}
-        self._tags = DeliveryTags()
+        self._tags = TagTable()
         # The transport keeps its queues for all connections of the process.
         self._mark = uuid.uuid4().hex
         self._declared: set[str] = set()
@@ -271,7 +271,7 @@ class Beanstalkd:
         self._mark = uuid.uuid4().hex
         self._clients: dict[int, Handle] = {0: self._client()}
         self.version = self._clients[0].stats()["version"]
-        self._tags = DeliveryTags()
+        self._tags = TagTable()
 
     def _client(self) -> Handle:
         import greenstalk
@@ -355,7 +355,7 @@ class RedisStreams:
         self.version = self._redis.info("server")["redis_version"]
         self._mark = uuid.uuid4().hex
         self._made: set[str] = set()
-        self._tags = DeliveryTags()
+        self._tags = TagTable()
 
     def _stream(self, q: str) -> str:
         name = f"{q}-{self._mark}"
@@ -419,7 +419,7 @@ class JetStream:
         self._mark = uuid.uuid4().hex
         self._subscriptions: dict[str, Handle] = {}
         self._held: dict[str, int] = {}
-        self._tags = DeliveryTags()
+        self._tags = TagTable()
         self._run(self._connect())
 
     def _run(

@@ -228,7 +228,7 @@ class Execution:
 
     def start(self) -> None:
         """Run the program function up to its first choice, or to its end."""
-        setup = self._new_thread(SETUP, "setup", False, lambda: self.program(self.world))
+        setup = Thread(self, SETUP, "setup", False, lambda: self.program(self.world))
         self.setting_up = self.acting = setup
         self.threads.append(setup)
         self._give_greenlet(setup)((self, setup))
@@ -245,15 +245,6 @@ class Execution:
         for thread in list(self.threads):
             thread.born = setup.last
             self._go(thread)
-
-    def _new_thread(
-        self, tid: int, name: str, daemon: bool, code: Callable[[], object] | None
-    ) -> Thread:
-        thread = Thread(self, tid, name, daemon, code, self.timeouts, self.spurious)
-        thread.number = len(self.order)
-        self.order.append(thread)
-        self.by_tid[tid] = thread
-        return thread
 
     def _go(self, thread: Thread) -> None:
         before, self.acting, self.current = self.acting, thread, thread
@@ -381,7 +372,7 @@ class Execution:
             raise Misuse("spawn() after the end: spawn while setting up or inside a thread")
         tid = self.space.thread(SETUP, setup.children)
         setup.children += 1
-        return self._new_thread(tid, self._named(name, f"t{setup.children}", tid), daemon, fn)
+        return Thread(self, tid, self._named(name, f"t{setup.children}", tid), daemon, fn)
 
     def spawn_from(
         self, parent: Thread, fn: Callable[[], object], name: str, daemon: bool
@@ -390,7 +381,7 @@ class Execution:
         tid = self.space.thread(parent.tid, parent.children)
         parent.children += 1
         name = self._named(name, f"{parent.name}.{parent.children}", tid)
-        child = self._new_thread(tid, name, daemon, fn)
+        child = Thread(self, tid, name, daemon, fn)
         self.threads.append(child)
         self._go(child)
         return child
@@ -411,7 +402,7 @@ class Execution:
             return
         tid = self.space.thread(waiter.tid, waiter.children)
         waiter.children += 1
-        clock = self._new_thread(tid, f"{waiter.name}'s alarm {waiter.children}", True, None)
+        clock = Thread(self, tid, f"{waiter.name}'s alarm {waiter.children}", True, None)
         clock.op = Wake(wait.condition, waiter, again, kinds)
         self.threads.append(clock)
 

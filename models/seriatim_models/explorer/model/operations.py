@@ -86,7 +86,7 @@ class Shared:
     __slots__ = ("adds", "ex", "index", "name", "reads", "value", "watch", "writes")
     value: Any
 
-    def __init__(self, ex: Scheduler, value: Any, kind: str, name: str) -> None:
+    def __init__(self, ex: ExecutionContext, value: Any, kind: str, name: str) -> None:
         self.ex = ex
         self.value = value
         self.watch: Any = None
@@ -152,18 +152,16 @@ class Thread:
 
     def __init__(
         self,
-        ex: Scheduler,
+        ex: ExecutionContext,
         tid: int,
         name: str,
         daemon: bool,
         code: Callable[[], object] | None,
-        timeouts: int,
-        spurious: int,
     ) -> None:
         self.ex = ex
         self.tid = tid
         """Its number in the whole exploration, the same in every schedule."""
-        self.number = -1
+        self.number = len(ex.order)
         """Its number in this execution, in order of creation."""
         self.name = name
         self.daemon = daemon
@@ -176,9 +174,9 @@ class Thread:
         """Index of its last step, -1 before its first."""
         self.children = 0
         self.objects = 0
-        self.timeouts = timeouts
+        self.timeouts = ex.timeouts
         """How many of its time limits may still run out."""
-        self.spurious = spurious
+        self.spurious = ex.spurious
         """How often it may still wake up without a notify."""
         self.virtual = code is None
         self.held: list[tuple[str, dict[str, object]]] | None = None
@@ -186,6 +184,8 @@ class Thread:
         self.code = code
         self.greenlet: Any = None
         self.resume: Any = self._ring if code is None else None
+        ex.order.append(self)
+        ex.by_tid[tid] = self
 
     @property
     def latest(self) -> int:
@@ -200,11 +200,15 @@ class Thread:
         return f"<thread {self.name}>"
 
 
-class Scheduler(Protocol):
-    """What operations and the world need of the execution that they are part of: see `execution.Execution`."""
+class ExecutionContext(Protocol):
+    """What operations and the world need of the execution that they are part of; `execution.Execution` is one."""
 
     real_time: bool
+    timeouts: int
+    spurious: int
     steps: int
+    order: list[Thread]
+    by_tid: dict[int, Thread]
     current: Thread | None
     acting: Thread | None
     setting_up: Thread | None

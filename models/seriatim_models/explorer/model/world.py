@@ -23,6 +23,7 @@ from seriatim_models.explorer.model.operations import (
     CallBoundary,
     Choose,
     CompareAndSet,
+    ExecutionContext,
     FetchAdd,
     Footprint,
     Get,
@@ -32,7 +33,6 @@ from seriatim_models.explorer.model.operations import (
     Permit,
     Release,
     Restore,
-    Scheduler,
     Set,
     Shared,
     Spawn,
@@ -61,7 +61,7 @@ class ControlledCell(Shared, Generic[T]):
 
     __slots__ = ()
 
-    def __init__(self, ex: Scheduler, value: T, name: str, watch: Watch[T] | None) -> None:
+    def __init__(self, ex: ExecutionContext, value: T, name: str, watch: Watch[T] | None) -> None:
         Shared.__init__(self, ex, value, "cell", name)
         if watch is not None:
             self.watch = lambda op, old, new, ok: watch(Change(op, old, new, ok))
@@ -117,7 +117,7 @@ class ControlledLock(Shared):
 
     __slots__ = ()
 
-    def __init__(self, ex: Scheduler, name: str) -> None:
+    def __init__(self, ex: ExecutionContext, name: str) -> None:
         Shared.__init__(self, ex, None, "lock", name)
 
     def acquire(self) -> None:
@@ -154,7 +154,7 @@ class ControlledCondition(Shared):
 
     __slots__ = ("lock", "waits")
 
-    def __init__(self, ex: Scheduler, lock: ControlledLock, name: str) -> None:
+    def __init__(self, ex: ExecutionContext, lock: ControlledLock, name: str) -> None:
         Shared.__init__(self, ex, [], "condition", name)
         self.lock = lock
         self.waits: Footprint = ex.footprint(((lock.index, WRITE), (self.index, WRITE)))
@@ -186,7 +186,7 @@ class ControlledSemaphore(Shared):
 
     __slots__ = ()
 
-    def __init__(self, ex: Scheduler, permits: int, name: str) -> None:
+    def __init__(self, ex: ExecutionContext, permits: int, name: str) -> None:
         Shared.__init__(self, ex, permits, "semaphore", name)
 
     def acquire(self) -> None:
@@ -233,7 +233,7 @@ class World:
 
     __slots__ = ("_clock", "_ex", "checks", "is_replay", "records", "results")
 
-    def __init__(self, ex: Scheduler) -> None:
+    def __init__(self, ex: ExecutionContext) -> None:
         self._ex = ex
         self._clock: Shared | None = None
         self.records: list[Record] = []
@@ -379,7 +379,7 @@ class World:
         return self._clock
 
 
-def _do(ex: Scheduler, op: Operation) -> Any:
+def _do(ex: ExecutionContext, op: Operation) -> Any:
     """Announce an operation and stop until it has been done; outside a thread, do it at once."""
     thread = ex.current
     if thread is None:

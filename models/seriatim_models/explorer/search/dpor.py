@@ -138,7 +138,7 @@ class DporSearch:
     def run(self) -> None:
         """Run executions until none is left or a budget runs out."""
         runner = self.runner
-        runner.share = self.share
+        runner.explored = self.explored
         while not runner.over():
             if self.once():
                 return
@@ -187,17 +187,17 @@ class DporSearch:
             nodes.pop()
         return False
 
-    def share(self) -> float:
+    def explored(self) -> float:
         """The part of the tree that has been explored, if its branches are all there and equally large.
 
         A weighted backtrack estimate (Kilby, Slaney, Thiebaux & Walsh, AAAI 2006). As branches are still to be found,
         it is too large at first, and right at last.
         """
-        explored, weight = 0.0, 1.0
+        done, weight = 0.0, 1.0
         for node in self.nodes[self.floor :]:
             weight /= node.done + 1 + len(node.tree)
-            explored += weight * node.done
-        return explored
+            done += weight * node.done
+        return done
 
     def _unmark(self, done: Branch) -> None:
         """Take the last step, which is no longer on the path, out of the sets of steps."""
@@ -391,8 +391,7 @@ class DporSearch:
     def find_races(self, ex: Execution) -> None:
         """Leave a branch for every race of this execution, every untaken alternative, and every blocked operation."""
         self._independent.clear()
-        for j, races in self.races:
-            self._reverse_races_of(j, races)
+        self._reverse_races()
         for i, alternatives in self.choices:
             # A choice is a race of a step with itself: the sequence is notdep(e, E), then e with another alternative.
             step = self.path[i]
@@ -415,29 +414,30 @@ class DporSearch:
             self._independent[i] = found
         return found
 
-    def _reverse_races_of(self, j: int, races: list[int]) -> None:
-        """For each race (i, j) leave v = notdep(i, E).j at node i; `races` as in `DporSearch.races`."""
-        path, ops = self.path, self.ops
-        op, tid = ops[j], path[j].tid
-        for i in races:
-            if i < 0:
-                # op was, or might have been, disabled by a step that took its object.
-                i = ~i
-                if i not in races:
-                    self._reverse(i, self._notdep(i), tid, 0, op.obj.writes)
-                continue
-            steps = self._notdep(i)
-            # The value that the object of j has at the end of notdep: that before i, and what v adds to it.
-            value = self.values[i] if ops[i].obj is op.obj else op.obj.value
-            if ops[i].adding:
-                footprint = path[i].footprint
-                for k in bits_of(steps):
-                    if path[k].footprint is footprint:
-                        value = value + ops[k].amount
-            # What j touches there; None where it could not happen.
-            touch = op.touch_at(value)
-            if touch is not None:
-                self._reverse(i, steps, tid, 0, touch)
+    def _reverse_races(self) -> None:
+        """For each race of a step i with a later step j leave v = notdep(i, E).j at node i."""
+        path, ops, values = self.path, self.ops, self.values
+        for j, races in self.races:
+            op, tid = ops[j], path[j].tid
+            for i in races:
+                if i < 0:
+                    # op was, or might have been, disabled by a step that took its object.
+                    i = ~i
+                    if i not in races:
+                        self._reverse(i, self._notdep(i), tid, 0, op.obj.writes)
+                    continue
+                steps = self._notdep(i)
+                # The value that the object of j has at the end of notdep: that before i, and what v adds to it.
+                value = values[i] if ops[i].obj is op.obj else op.obj.value
+                if ops[i].adding:
+                    footprint = path[i].footprint
+                    for k in bits_of(steps):
+                        if path[k].footprint is footprint:
+                            value = value + ops[k].amount
+                # What j touches there; None where it could not happen.
+                touch = op.touch_at(value)
+                if touch is not None:
+                    self._reverse(i, steps, tid, 0, touch)
 
     def _reverse_blocked(self, thread: Thread, waiting: Operation) -> None:
         """Leave a branch in which an operation that is blocked at the end happens before what disabled it."""

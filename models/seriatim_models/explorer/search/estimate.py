@@ -10,7 +10,7 @@ sets of steps that are closed downwards. The estimate is unbiased and skewed: ra
 so most estimates of a lopsided program are too small (over the programs of this project, 60 walks each,
 the middle one was too small by a factor of three).
 So while a search runs, it is relied on only where the walks agree (`Estimate.sharp`);
-else the search goes by the part of its own tree that it has explored (`dpor.Search.share`), which is biased,
+else the search goes by the part of its own tree that it has explored (`dpor.DporSearch.explored`), which is biased,
 and was within a factor of three from a tenth of the search on.
 """
 
@@ -32,10 +32,10 @@ from seriatim_models.explorer.search.runner import Runner
 DOWNSETS_MAX = 20_000
 """Partial orders with more closed sets are not counted; the walk is left out and counted as skipped."""
 
-SPARE = 0.025
+WALKS_SECONDS = 0.025
 """Seconds for walks for each progress report, of which there are two a second."""
 
-SHARE = 0.05
+WALKS_FRACTION = 0.05
 """Of a search's time, what walks may take."""
 
 WALKS_MAX = 500
@@ -75,7 +75,7 @@ class Progress:
     executions: int
     seconds: float
     estimate: Estimate
-    share: float = 0.0
+    explored: float = 0.0
     """The part of the tree that was explored, as far as the tree is known (`Dpor` only)."""
     samples: bool = False
     """Whether executions are drawn at random: then there is no end to be near."""
@@ -87,10 +87,10 @@ class Progress:
 
     @property
     def total(self) -> float | None:
-        """How many executions there will be: by the walks if they agree, else by the share; None if neither can say."""
+        """How many executions there will be: by the walks if they agree, else by the part explored; None if unknown."""
         if self.estimate.sharp and (self.samples or self.estimate.traces > self.executions):
             return self.estimate.traces
-        return self.executions / self.share if self.share > 0 else None
+        return self.executions / self.explored if self.explored > 0 else None
 
     @property
     def left(self) -> float | None:
@@ -105,7 +105,7 @@ class Progress:
             return "an unknown number in all"
         if total == self.estimate.traces:
             return str(self.estimate)
-        return f"about {total:,.0f} in all, going by {self.share:.2%} of the search tree"
+        return f"about {total:,.0f} in all, going by {self.explored:.2%} of the search tree"
 
     def __str__(self) -> str:
         text = f"{self.executions:,} executions, {self.rate:,.0f}/s"
@@ -128,18 +128,18 @@ class Watch:
         if self._estimator is None:
             self._estimator = Estimator(runner.program, runner.setting, runner.limits.max_steps)
         # One walk alone may take a second where many steps are independent, and the search is waiting.
-        if self._spent <= SHARE * runner.seconds:
+        if self._spent <= WALKS_FRACTION * runner.seconds:
             begun = time.perf_counter()
-            self._estimator.spend(SPARE)
+            self._estimator.spend(WALKS_SECONDS)
             self._spent += time.perf_counter() - begun
         self._report(progress(runner, self._estimator.estimate))
 
 
 def progress(runner: Runner, estimate: Estimate) -> Progress:
     """How far the search of `runner` is."""
-    share = 0.0 if runner.share is None else runner.share()
+    explored = 0.0 if runner.explored is None else runner.explored()
     return Progress(
-        runner.executions, runner.seconds, estimate, share, samples=runner.seed is not None
+        runner.executions, runner.seconds, estimate, explored, samples=runner.seed is not None
     )
 
 

@@ -129,7 +129,7 @@ def counts(runner: Runner) -> dict[str, Any]:
         "outcomes": [[_plain(k), n] for k, n in runner.outcomes.items()],
         "seen": None
         if seen is None
-        else [seen.share, base64.b64encode(b"".join(sorted(seen.kept))).decode()],
+        else [seen.one_in, base64.b64encode(b"".join(sorted(seen.kept))).decode()],
         "observed": None if runner.summing is None else runner.summing.counts(),
         "found": [
             [[list(s) for s in schedule], [[v.kind, str(v.what)] for v in wrong]]
@@ -148,10 +148,10 @@ def add_counts(runner: Runner, data: dict[str, Any]) -> None:
     for text, n in data["outcomes"]:
         runner.outcomes[_value(text)] += n
     if runner.seen is not None and data["seen"] is not None:
-        share, names = data["seen"]
+        one_in, names = data["seen"]
         raw = base64.b64decode(names)
-        again = runner.seen.join((raw[k : k + 16] for k in range(0, len(raw), 16)), share)
-        runner.redundant += again * runner.seen.share
+        again = runner.seen.join((raw[k : k + 16] for k in range(0, len(raw), 16)), one_in)
+        runner.redundant += again * runner.seen.one_in
     if runner.summing is not None and data["observed"] is not None:
         runner.summing.add(data["observed"])
     for schedule, wrong in data["found"]:

@@ -76,7 +76,7 @@ class Runner(ProgramUnderTest):
         self.spent = ""
         """The budget that ran out."""
         self.exhausted = False
-        self.share: Callable[[], float] | None = None
+        self.explored: Callable[[], float] | None = None
         """The part of its tree that the search has explored, if it can say."""
         self.split: Any = None
         """What it cost to share the search with other processes, if it was shared: a `parallel.Split`."""
@@ -145,7 +145,7 @@ class Runner(ProgramUnderTest):
                 self.complete += 1
                 seen = self.seen
                 if seen is not None and digest is not None and seen.met(digest):
-                    self.redundant += seen.share
+                    self.redundant += seen.one_in
                 for value in ex.world.results:
                     try:
                         self.outcomes[value] += 1

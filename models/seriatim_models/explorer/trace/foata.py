@@ -81,7 +81,7 @@ class TraceSample:
     All names are kept while there are few. Beyond `most` only those are kept that begin with a 0 bit, then with two,
     and so on: a sample that every trace has the same chance to be in, however often it is met
     (adaptive sampling, Wegman 1984; Flajolet 1990). So the count is exact up to `most`, then an unbiased estimate
-    with a standard error of about 1.2 / sqrt(most); and whether a trace was met before is known for one in `share`.
+    with a standard error of about 1.2 / sqrt(most); and whether a trace was met before is known for one in `one_in`.
     """
 
     __slots__ = ("_bits", "kept", "most")
@@ -92,7 +92,7 @@ class TraceSample:
         self._bits = 0
 
     @property
-    def share(self) -> int:
+    def one_in(self) -> int:
         """One in so many traces is kept."""
         return 1 << self._bits
 
@@ -116,9 +116,9 @@ class TraceSample:
             self.kept = {n for n in self.kept if not self._falls_out(n)}
         return False
 
-    def join(self, names: Iterable[bytes], share: int) -> int:
+    def join(self, names: Iterable[bytes], one_in: int) -> int:
         """Add what another has kept; how many of these were met before, as far as the sample can tell."""
-        while self.share < share:
+        while self.one_in < one_in:
             self._bits += 1
             self.kept = {n for n in self.kept if not self._falls_out(n)}
         return sum(self.met(name) for name in names)

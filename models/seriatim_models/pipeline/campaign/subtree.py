@@ -85,7 +85,7 @@ def run_subtree(item: SearchItem, reached: Callable[[int], None]) -> ItemResult:
             if over or spent or (item.first_bug and first):
                 break
         returned = answer(search, over)
-        returned["share"] = 1.0 if over else search.share()
+        returned["share"] = 1.0 if over else search.explored()
     runner = search.runner
     out.complete, out.blocked, out.cut = runner.complete, runner.blocked, runner.cut
     out.steps = runner.steps
