@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from seriatim_models.cli.bug_catalogue import bugs, found
+from seriatim_models.cli.bug_catalogue import bugs, counterexample_run
 from seriatim_models.cli.report_builder import new_report
 from seriatim_models.cli.tour import write_pages
 from seriatim_models.programs import MUTANTS
@@ -57,7 +57,7 @@ def test_a_page_for_each_tells_what_happened_how_and_the_repair(
 def test_the_tour_has_a_page_for_a_case_that_nobody_published(tmp_path: Path) -> None:
     case = next(e for e in catalogue.BUG_CASES if not e.mutant.startswith("published-"))
     report = new_report("greenlet", "pyspark")
-    report.mutants.append(found(case.mutant))
+    report.mutants.append(counterexample_run(case.mutant))
     pages = write_pages(report, tmp_path)
     page = (tmp_path / pages[case.mutant]).read_text(encoding="utf-8")
     for part in ("What happened", case.bug, "The interleaving", "the repair"):

@@ -33,7 +33,9 @@ def bugs(out: str) -> None:
 
     folder = Path(out)
     folder.mkdir(parents=True, exist_ok=True)
-    cases = [(case, found(case.mutant)) for case in track(BUG_CASES, "bugs", transient=True)]
+    cases = [
+        (case, counterexample_run(case.mutant)) for case in track(BUG_CASES, "bugs", transient=True)
+    ]
     for case, run in cases:
         page = mutant_page(run, PROPERTIES[run.expected].sentence, "index.html", case)
         (folder / f"{run.mutant}.html").write_text(page, encoding="utf-8")
@@ -41,7 +43,7 @@ def bugs(out: str) -> None:
     click.echo(f"{len(cases)} bugs: {folder / 'index.html'}")
 
 
-def found(id: str) -> MutantRun:
+def counterexample_run(id: str) -> MutantRun:
     """The search that finds the bug of this mutant, with all that its page needs."""
     from seriatim_models.programs import MUTANTS, PROGRAMS, check_program
 

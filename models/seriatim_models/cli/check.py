@@ -131,14 +131,14 @@ def find_programs(names: tuple[str, ...], mutant: Mutant | None) -> list[Program
     for name in names:
         if name not in PROGRAMS:
             raise unknown("program", name, PROGRAMS, "seriatim list programs")
-    found = [PROGRAMS[name] for name in dict.fromkeys(names)]
-    for program in found:
+    programs = [PROGRAMS[name] for name in dict.fromkeys(names)]
+    for program in programs:
         if mutant and program.reference != mutant.reference:
             raise UsageError(
                 f"mutant {mutant.id!r} changes {mutant.reference}.py, "
                 f"but program {program.id!r} runs {program.reference}.py"
             )
-    return found
+    return programs
 
 
 def find_mutant(name: str) -> Mutant:
@@ -151,11 +151,11 @@ def find_mutant(name: str) -> Mutant:
 
 
 def check_programs(
-    found: list[Program], mutant: Mutant | None, search: SearchOptions, jobs: int | None = None
+    programs: list[Program], mutant: Mutant | None, search: SearchOptions, jobs: int | None = None
 ) -> list[ProgramRun]:
     """Run programs, over a mutant if there is one."""
     named = mutant.id if mutant else None
-    return run_jobs([Job(program.id, named, search) for program in found], "programs", jobs)
+    return run_jobs([Job(program.id, named, search) for program in programs], "programs", jobs)
 
 
 def check_mutants(search: SearchOptions, jobs: int | None = None) -> list[MutantRun]:

@@ -59,7 +59,7 @@ def demo() -> None:
     0.0,
     metavar="SHARE",
 )
-@number_option("--seed", "What the jitter is drawn from.", int, 0)
+@number_option("--seed", "Seed of the jitter.", int, 0)
 @click.option("--svg", metavar="FILE", help="Draw the tables and the turn.")
 @json_output("tables and ratios as JSON")
 @click.rich_config(help_config=HELP)
@@ -106,21 +106,21 @@ def fair(total: int, jitter: float, seed: int, svg: str | None, json: str | None
 
 
 def _drawn(table: Comparison) -> Table:
-    drawn = Table(title=f"{table.name} a message", title_justify="left")
+    shown = Table(title=f"{table.name} a message", title_justify="left")
     for column in ("queue", "quantum", "published", "simulated", "error"):
-        drawn.add_column(column, justify="left" if column == "queue" else "right")
+        shown.add_column(column, justify="left" if column == "queue" else "right")
     for name, quantum, published, served, error in table.rows():
-        drawn.add_row(name, str(quantum), f"{published:,}", f"{served:,}", f"{error:+.1%}")
-    return drawn
+        shown.add_row(name, str(quantum), f"{published:,}", f"{served:,}", f"{error:+.1%}")
+    return shown
 
 
 def _turn(turn: list[tuple[float, float]]) -> Table:
-    drawn = Table(title="where proportional turns flat", title_justify="left")
-    drawn.add_column("speed of the push / of the service", justify="right")
-    drawn.add_column("p9 / p0", justify="right")
+    shown = Table(title="where proportional turns flat", title_justify="left")
+    shown.add_column("speed of the push / of the service", justify="right")
+    shown.add_column("p9 / p0", justify="right")
     for speed, ratio in turn:
-        drawn.add_row(f"{speed:.2f}", f"{ratio:.2f}")
-    return drawn
+        shown.add_row(f"{speed:.2f}", f"{ratio:.2f}")
+    return shown
 
 
 def _document(

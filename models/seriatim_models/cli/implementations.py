@@ -69,10 +69,10 @@ def queue_argument_option(what: str) -> Callable[[F], F]:
 
 def queue_arguments(given: tuple[str, ...]) -> dict[str, str | int]:
     """The arguments of a queue, from texts such as ``x-max-length=3``: what looks like a number is one."""
-    found: dict[str, str | int] = {}
+    arguments: dict[str, str | int] = {}
     for each in given:
         name, equals, value = each.partition("=")
         if not name or not equals:
             raise UsageError(f"--queue-argument {each!r} is not NAME=VALUE")
-        found[name] = int(value) if value.lstrip("-").isdigit() else value
-    return found
+        arguments[name] = int(value) if value.lstrip("-").isdigit() else value
+    return arguments

@@ -16,7 +16,7 @@ from typing import cast
 
 from seriatim_models.cli import recordings
 from seriatim_models.cli.audit import find_profile, run_audit
-from seriatim_models.cli.bug_catalogue import found
+from seriatim_models.cli.bug_catalogue import counterexample_run
 from seriatim_models.cli.counterexample_annotation import (
     annotated_mutant,
     with_point_of_no_return,
@@ -85,7 +85,7 @@ def _check_story(words: list[str]) -> Story | None:
     """The story of what `seriatim check --mutant ID` finds."""
     if words[1] != "check" or "--mutant" not in words:
         return None
-    return annotated_mutant(found(words[words.index("--mutant") + 1])).run.story
+    return annotated_mutant(counterexample_run(words[words.index("--mutant") + 1])).run.story
 
 
 def _audit_story(path: str) -> Story | None:

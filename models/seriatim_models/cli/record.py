@@ -146,10 +146,10 @@ def lint(file: str, json: str | None) -> int:
     """List what a recording leaves open: unobserved acquisitions, clocks, what was never closed."""
     out = Outputs(json)
     history = read(Path(file))
-    found = hints(history.events)
+    open_hints = hints(history.events)
     if history.quarantine:
         first = history.quarantine[0]
-        found.append(
+        open_hints.append(
             Hint(
                 id="left-out",
                 count=len(history.quarantine),
@@ -157,18 +157,18 @@ def lint(file: str, json: str | None) -> int:
                 example=f"line {first.line}: {first.reason}",
             )
         )
-    show(out.console, file, found)
+    show(out.console, file, open_hints)
     if json is not None:
-        put(json, indented(found))
+        put(json, indented(open_hints))
     return 0
 
 
-def show(console: Console, file: str, found: list[Hint]) -> None:
+def show(console: Console, file: str, open_hints: list[Hint]) -> None:
     """Print the hints as a table."""
-    if not found:
+    if not open_hints:
         console.print(f"{file} leaves nothing open")
         return
     shown = table("hint", "count", "what is left open", "the first", right=("count",))
-    for hint in found:
+    for hint in open_hints:
         shown.add_row(hint.id, f"{hint.count:,}", hint.sentence, hint.example)
     console.print(titled(f"What {file} leaves open", shown))

@@ -28,11 +28,11 @@ PICTURE_MAX = (
 
 def files(paths: Iterable[str]) -> list[Path]:
     """The files named, and the recordings in the folders named."""
-    found = []
+    recorded = []
     for path in map(Path, paths):
         inside = sorted(p for p in path.rglob("*") if p.is_file()) if path.is_dir() else [path]
-        found += [p for p in inside if p == path or p.name.endswith(SUFFIXES)]
-    return found
+        recorded += [p for p in inside if p == path or p.name.endswith(SUFFIXES)]
+    return recorded
 
 
 def latencies(paths: Iterable[str]) -> dict[str, list[float]]:
@@ -74,8 +74,8 @@ def stories(
         if events and not violations:
             break
     return {
-        run: history_story(run, found, violations.get(run, ()), properties, command)
-        for run, found in events.items()
+        run: history_story(run, run_events, violations.get(run, ()), properties, command)
+        for run, run_events in events.items()
     }
 
 

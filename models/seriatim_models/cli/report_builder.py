@@ -30,13 +30,13 @@ def new_report(*packages: str, seed: int | None = None) -> Report:
 
 
 def _versions(*packages: str) -> dict[str, str]:
-    found = {}
+    installed = {}
     for package in packages:
         try:
-            found[package] = version(package)
+            installed[package] = version(package)
         except PackageNotFoundError:
             continue
-    return found
+    return installed
 
 
 def property_catalogue() -> dict[str, AnyProperty]:
@@ -60,7 +60,7 @@ def program_run(result: ProgramResult, strategy: str, options: list[str]) -> Pro
         *(["--mutant", mutant.id] if mutant else []),
         *options,
     ]
-    found = explored.counterexample
+    case = explored.counterexample
     return ProgramRun(
         program=program.id,
         title=program.title,
@@ -79,12 +79,12 @@ def program_run(result: ProgramResult, strategy: str, options: list[str]) -> Pro
         findings=list(result.findings),
         command=shlex.join(arguments),
         counterexample=None
-        if found is None
+        if case is None
         else CounterexampleSummary(
-            token=found.token,
-            steps=len(found.events),
-            text=found.text(),
-            story=story(found, result.findings, property_catalogue()),
+            token=case.token,
+            steps=len(case.events),
+            text=case.text(),
+            story=story(case, result.findings, property_catalogue()),
         ),
     )
 

@@ -109,9 +109,9 @@ def pictured(story: Story) -> str:
 def draw_history(path: Path, profile: Profile, target: str, out: Outputs) -> None:
     """Write a page with one run to step through: the first with a violation, or else the first."""
     command = ["seriatim", "audit", str(path), "--profile", profile.id]
-    found = run_audit((str(path),), profile, "local", None)
+    audited = run_audit((str(path),), profile, "local", None)
     for n, (run, story) in enumerate(
-        stories([str(path)], profile, found.findings, shlex.join(command)).items()
+        stories([str(path)], profile, audited.findings, shlex.join(command)).items()
     ):
         if n == 0:
             put(target, page(story).encode())
@@ -121,7 +121,7 @@ def draw_history(path: Path, profile: Profile, target: str, out: Outputs) -> Non
 
 def show_verdicts(path: Path, out: Outputs) -> int:
     """Print a table of saved results; returns the exit code of the command which wrote them."""
-    found = read_verdicts(path)
+    saved = read_verdicts(path)
     shown = table(
         "property",
         "verdict",
@@ -130,7 +130,7 @@ def show_verdicts(path: Path, out: Outputs) -> int:
         "subject",
         right=("tested", "untestable"),
     )
-    for result in found.results:
+    for result in saved.results:
         shown.add_row(
             escape(result.property),
             verdict_text(result.verdict),
@@ -138,8 +138,8 @@ def show_verdicts(path: Path, out: Outputs) -> int:
             f"{result.n_untestable:,}",
             escape(result.subject),
         )
-    out.console.print(titled(f"{path}: {found.command}", shown))
-    return found.exit_code
+    out.console.print(titled(f"{path}: {saved.command}", shown))
+    return saved.exit_code
 
 
 def read_verdicts(path: Path) -> SavedVerdicts:

@@ -65,12 +65,12 @@ def consume(
 
     out = Outputs(json)
     try:
-        found = known.read_vectors(Path(folder))
+        vectors_read = known.read_vectors(Path(folder))
         system = Implementation(command, factory, url).open()
     except (known.VectorError, Fault) as error:
         raise UsageError(str(error)) from error
     try:
-        results = list(known.consume(system, found, by))
+        results = list(known.consume(system, vectors_read, by))
     finally:
         system.end()
     shown = table("vector", "verdict", "as", "what it asks")

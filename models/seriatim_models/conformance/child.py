@@ -277,9 +277,9 @@ def _signal_group(group: int, number: int) -> None:
 def marked(mark: str) -> list[int]:
     """Processes that were started with a mark in their environment. None where there is no /proc."""
     wanted = f"{MARK}={mark}".encode()
-    found = []
+    pids = []
     for folder in Path("/proc").glob("[0-9]*"):
         with contextlib.suppress(OSError):
             if wanted in (folder / "environ").read_bytes().split(b"\0"):
-                found.append(int(folder.name))
-    return found
+                pids.append(int(folder.name))
+    return pids

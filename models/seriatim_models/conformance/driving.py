@@ -253,10 +253,10 @@ class _Driver:
         fields: dict[str, object] = {"ch": step.ch, "q": step.q, "autoack": autoack}
         if self.system.exact:
             answer = self.system.do(request)
-            found = {"m": answer.m, "dtag": answer.dtag, "redelivered": answer.redelivered}
+            result = {"m": answer.m, "dtag": answer.dtag, "redelivered": answer.redelivered}
             if not answer.ok:
-                found = {"ph": "fail", "err": str(answer.code or answer.why)}
-            self.record("get", **(fields | found))
+                result = {"ph": "fail", "err": str(answer.code or answer.why)}
+            self.record("get", **(fields | result))
         else:
             answer = self.around("get", request, False, **fields)
         if answer.m and not autoack and answer.dtag is not None:

@@ -162,14 +162,14 @@ def load(where: str) -> Factory:
     if not colon or not module or not name:
         raise Fault("start", f"{where!r} is not MODULE:FACTORY")
     try:
-        found: object = importlib.import_module(module)
+        factory: object = importlib.import_module(module)
     except Exception as error:
         raise Fault("start", f"module {module!r} cannot be imported: {one_line(error)}") from error
     for part in name.split("."):
-        found = getattr(found, part, None)
-    if not callable(found):
+        factory = getattr(factory, part, None)
+    if not callable(factory):
         raise Fault("start", f"module {module!r} has no {name!r} that can be called")
-    return found
+    return factory
 
 
 def one_line(error: BaseException) -> str:

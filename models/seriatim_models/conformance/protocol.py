@@ -181,14 +181,14 @@ def as_hello(message: dict[str, object]) -> Hello:
 
 def abilities(can: Iterable[str]) -> frozenset[str]:
     """What an implementation declares in `can`. Raises `Fault` if it is unknown or not enough to be driven."""
-    found = frozenset(can)
-    if unknown := sorted(found - {*OPERATIONS, *FEATURES}):
+    declared = frozenset(can)
+    if unknown := sorted(declared - {*OPERATIONS, *FEATURES}):
         known = ", ".join((*OPERATIONS, *FEATURES))
         raise Fault("start", f"can: {', '.join(unknown)} is none of {known}")
-    if "publish" not in found or not {"get", "consume"} & found:
+    if "publish" not in declared or not {"get", "consume"} & declared:
         least = "publish and one of get and consume, or of a Python object put and get"
         raise Fault("start", f"can: needed at least are {least}")
-    return found
+    return declared
 
 
 S = TypeVar("S", bound=msgspec.Struct)
@@ -196,13 +196,13 @@ S = TypeVar("S", bound=msgspec.Struct)
 
 def _converted(message: dict[str, object], struct: type[S]) -> S:
     try:
-        found = msgspec.convert(message, struct)
+        converted = msgspec.convert(message, struct)
     except msgspec.ValidationError as error:
         raise Fault("garbage", f"sent {shown(msgspec.json.encode(message))}: {error}") from None
     for name in ("m", "ctag"):
-        if len(getattr(found, name, "")) > NAME_MAX:
+        if len(getattr(converted, name, "")) > NAME_MAX:
             raise Fault("garbage", f"field {name}: longer than {NAME_MAX} characters")
-    return found
+    return converted
 
 
 def shown(raw: bytes) -> str:

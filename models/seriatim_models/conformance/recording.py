@@ -43,20 +43,20 @@ class RecordingPlan:
 def address(url: str) -> tuple[str, int]:
     """Host and port of a URL. Raises `Fault`."""
     try:
-        found = urlparse(url)
-        host, port = found.hostname, found.port or AMQP_PORT
+        parts = urlparse(url)
+        host, port = parts.hostname, parts.port or AMQP_PORT
     except ValueError as error:
         raise Fault("start", f"not a URL of a broker: {error}") from None
-    if found.scheme != "amqp" or not host:
+    if parts.scheme != "amqp" or not host:
         raise Fault("start", "not a URL of a broker: amqp://USER:PASSWORD@HOST:PORT/ is one")
     return host, port
 
 
 def through(url: str, port: int) -> str:
     """The URL of a broker, through its proxy at `port`."""
-    found = urlparse(url)
-    user, at, _ = found.netloc.rpartition("@")
-    return found._replace(netloc=f"{user}{at}127.0.0.1:{port}").geturl()
+    parts = urlparse(url)
+    user, at, _ = parts.netloc.rpartition("@")
+    return parts._replace(netloc=f"{user}{at}127.0.0.1:{port}").geturl()
 
 
 def record(

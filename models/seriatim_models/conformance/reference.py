@@ -64,10 +64,10 @@ class Reference:
 
     def get(self, ch: int, q: str, autoack: bool = False) -> tuple[str, int, bool] | None:
         self._declare(q)
-        found = self._request(ch, lambda channel: self._server.get(channel, q, autoack))
-        if not isinstance(found, Delivery):
+        delivery = self._request(ch, lambda channel: self._server.get(channel, q, autoack))
+        if not isinstance(delivery, Delivery):
             return None
-        return found.message.id, found.delivery_tag, found.redelivered
+        return delivery.message.id, delivery.delivery_tag, delivery.redelivered
 
     def qos(self, ch: int, prefetch: int, scope: str = "") -> None:
         self._request(ch, lambda channel: self._server.qos(channel, prefetch, scope == "channel"))

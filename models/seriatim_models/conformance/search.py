@@ -140,12 +140,12 @@ class _ViolationSearch:
         try:
             self.execute([])  # how long the least script takes
             while self.outcome.scripts < self.bounds.scripts:
-                found = self.one(self.seed + round)
-                if found is None:
+                witness = self.one(self.seed + round)
+                if witness is None:
                     self.outcome.ended = "scripts"
                     break
                 round += 1
-                self.witnesses[found.property] = self.shortened(found)
+                self.witnesses[witness.property] = self.shortened(witness)
             self.outcome.ended = self.outcome.ended or "scripts"
         except _OutOfTime:
             self.outcome.ended = "time"

@@ -71,8 +71,8 @@ class Lesson(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def hidden(self) -> str:
         """The answer with its explanation, which the page folds away."""
-        found = HIDDEN.search(self.text)
-        return found.group(1).strip() if found else ""
+        match = HIDDEN.search(self.text)
+        return match.group(1).strip() if match else ""
 
 
 def read(path: Path) -> Lesson:
@@ -80,8 +80,8 @@ def read(path: Path) -> Lesson:
     text = path.read_text(encoding="utf-8")
     title = re.search(r"\A# (\d+)\. (.+)$", text, re.MULTILINE)
     question = re.search(r"^\*\*Question\.\*\*\s+(.+?)\n\n", text, re.MULTILINE | re.DOTALL)
-    for found, what in ((title, "a title `# N. ...`"), (question, "`**Question.** ...`")):
-        if found is None:
+    for match, what in ((title, "a title `# N. ...`"), (question, "`**Question.** ...`")):
+        if match is None:
             raise LessonError(f"{path}: has no {what}")
     for heading in (EXERCISE, "Source"):
         if f"\n## {heading}\n" not in text:

@@ -173,10 +173,10 @@ class AuditRun(msgspec.Struct, frozen=True, kw_only=True):
 
     def by_recording(self) -> dict[str, list[Finding]]:
         """The findings of each recording, in the order in which they came."""
-        found: dict[str, list[Finding]] = {}
+        by_subject: dict[str, list[Finding]] = {}
         for finding in self.findings:
-            found.setdefault(finding.subject, []).append(finding)
-        return found
+            by_subject.setdefault(finding.subject, []).append(finding)
+        return by_subject
 
 
 class PropertyRow(msgspec.Struct, frozen=True, kw_only=True):
@@ -226,18 +226,18 @@ class Report(msgspec.Struct, kw_only=True):
 
     def rows(self) -> list[PropertyRow]:
         """Each property once, in reading order, over the runs that tested it; tested by none, it is inconclusive."""
-        found: dict[str, list[tuple[str, Finding]]] = {}
+        by_id: dict[str, list[tuple[str, Finding]]] = {}
         for run in self.programs:
             for finding in run.findings:
-                found.setdefault(finding.property, []).append((run.program, finding))
+                by_id.setdefault(finding.property, []).append((run.program, finding))
         for audit in self.audits:
             for finding in audit.findings:
-                found.setdefault(finding.property, []).append(("recordings", finding))
-        return [_row(id, found[id]) for id in sorted(found, key=_in_reading_order)]
+                by_id.setdefault(finding.property, []).append(("recordings", finding))
+        return [_row(id, by_id[id]) for id in sorted(by_id, key=_in_reading_order)]
 
 
-def _row(id: str, found: list[tuple[str, Finding]]) -> PropertyRow:
-    tested = [(where, f) for where, f in found if f.n_tested]
+def _row(id: str, findings: list[tuple[str, Finding]]) -> PropertyRow:
+    tested = [(where, f) for where, f in findings if f.n_tested]
     return PropertyRow(
         id=id,
         verdict=worst(f.verdict for _, f in tested),

@@ -85,17 +85,17 @@ def _marks(story: Story) -> Iterator[DrawnStep]:
 
 def _entries(story: Story) -> dict[str, list[str]]:
     """What each of the first entries was before the first step and after each."""
-    found: dict[str, list[str]] = {}
+    entries: dict[str, list[str]] = {}
     indexes = [story.initial, *(step.state for step in story.steps)]
     for at, index in enumerate(indexes):
         for section in story.states[index]:
             if not section.title.startswith("Entries of"):
                 continue
             for name, state, holder, *_ in section.rows:
-                if state and (name in found or len(found) < ENTRIES_MAX):
-                    says = f"{state} by {holder}" if holder else state
-                    found.setdefault(name, [""] * at).append(says)
-    return found
+                if state and (name in entries or len(entries) < ENTRIES_MAX):
+                    text = f"{state} by {holder}" if holder else state
+                    entries.setdefault(name, [""] * at).append(text)
+    return entries
 
 
 def _spans(seen: Sequence[str], x: int) -> Iterator[DrawnState]:

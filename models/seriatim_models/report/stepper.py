@@ -226,7 +226,7 @@ def happens_before(events: Sequence[Stepped]) -> list[tuple[int, int]]:
 
     Objects are known by their names. The nodes of a list share theirs, so the links inside lists are left out.
     """
-    found = []
+    pairs = []
     write: dict[str, int] = {}
     reads: dict[str, dict[str, int]] = {}
     """Of each object, the last read by each thread since it was written."""
@@ -243,8 +243,8 @@ def happens_before(events: Sequence[Stepped]) -> list[tuple[int, int]]:
         else:
             before = [] if lane in since else written
             since[lane] = at
-        found += [(b, at) for b in before if _lane(events[b - 1]) != lane]
-    return found
+        pairs += [(b, at) for b in before if _lane(events[b - 1]) != lane]
+    return pairs
 
 
 def page(story: Story, command: str = "") -> str:

@@ -121,10 +121,10 @@ def failures(run: ProgramRun) -> Iterator[Text]:
         yield from counterexample(run.counterexample)
 
 
-def counterexample(found: CounterexampleSummary) -> Iterator[Text]:
+def counterexample(summary: CounterexampleSummary) -> Iterator[Text]:
     """The interleaving, and the command that shows it again."""
-    yield Text(found.text.rstrip("\n"))
-    yield Text.assemble("again: ", (f"seriatim show {found.token}", "bold"), "\n")
+    yield Text(summary.text.rstrip("\n"))
+    yield Text.assemble("again: ", (f"seriatim show {summary.token}", "bold"), "\n")
 
 
 def _explanation(finding: Finding) -> Text:
