@@ -8,20 +8,20 @@ import pytest
 
 from seriatim_models.pipeline import PipelineError, audit_paths
 from seriatim_models.pipeline.synthetic.generate import generate
-from seriatim_models.pipeline.synthetic.injected import KINDS, Kind, scene
+from seriatim_models.pipeline.synthetic.injected import KINDS, ViolationKind, scene
 from seriatim_models.properties import audit
 from seriatim_models.properties.blackbox import BLACKBOX
 
 
 @pytest.mark.parametrize("kind", KINDS, ids=lambda k: k.id)
-def test_a_scene_convicts_as_it_says(kind: Kind) -> None:
+def test_a_scene_convicts_as_it_says(kind: ViolationKind) -> None:
     found = audit(scene(kind, 0, 0, 1000)[0], BLACKBOX)
-    assert {f.property: f.n_violations for f in found if f.n_violations} == kind.convicts
-    assert kind.property in kind.convicts
+    assert {f.property: f.n_violations for f in found if f.n_violations} == kind.violations
+    assert kind.property in kind.violations
 
 
 def test_every_property_has_a_scene_that_it_must_convict() -> None:
-    assert {p.id for p in BLACKBOX} == {id for kind in KINDS for id in kind.convicts}
+    assert {p.id for p in BLACKBOX} == {id for kind in KINDS for id in kind.violations}
 
 
 @pytest.mark.parametrize("seed", range(3))

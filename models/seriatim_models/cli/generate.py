@@ -13,12 +13,12 @@ from seriatim_models.cli.usage_errors import UsageError
     epilog=lines(
         """
         [bold]Examples[/]
-        seriatim generate soak --events 1000000            clean but for one violation of each kind
-        seriatim generate clean --plant none               nothing is wrong in it
+        seriatim generate soak --events 1000000            correct but for one violation of each kind
+        seriatim generate clean --plant none               without violations
         seriatim generate tags --plant P8 --each 5         five of each kind of wrong delivery tags
         seriatim generate lines --format jsonl.zst         as JSON lines
 
-        planted.json in the folder says what was planted, and how often each property must convict.
+        planted.json in the folder says what was injected, and how many violations each property must find.
         The same seed gives the same events.
         """
     )
@@ -31,7 +31,7 @@ from seriatim_models.cli.usage_errors import UsageError
     type=click.FloatRange(0, 1),
     default=0.0,
     metavar="SHARE",
-    help="Share of the first queue in all [dim](even by default)[/].",
+    help="Fraction of all events on the first queue [dim](even by default)[/].",
 )
 @click.option(
     "--plant",
@@ -41,7 +41,7 @@ from seriatim_models.cli.usage_errors import UsageError
     help="A property or a kind such as P8:twice, more than once if you like; [dim]none[/] for none "
     "[dim](all by default)[/].",
 )
-@number_option("--each", "Plant so many of each kind.", COUNT, 1)
+@number_option("--each", "Inject so many of each kind.", COUNT, 1)
 @click.option(
     "--format",
     "form",
@@ -94,6 +94,6 @@ def generate(
         raise UsageError(str(error)) from error
     console = Outputs().console
     console.print(f"{folder}: {made.events:,} events in {len(made.files)} files, seed {seed}")
-    said = ", ".join(f"{p} {n}" for p, n in made.expected.items()) or "none"
-    console.print(f"violations to be found: {said}")
+    expected = ", ".join(f"{p} {n}" for p, n in made.expected.items()) or "none"
+    console.print(f"violations to be found: {expected}")
     return 0

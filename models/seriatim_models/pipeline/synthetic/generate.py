@@ -1,11 +1,11 @@
-"""Large synthetic histories: a broker that does everything right, seen from inside, and violations planted into it.
+"""Large synthetic histories: those of a correct broker, recorded inside it, with injected violations.
 
 The broker's part is made by columns, a block of eight messages on one queue at a time: all are published, the first is
-given out, requeued and given out again, then all are settled one after another. So every black-box property has
+delivered, requeued and delivered again, then all are settled one after another. So every black-box property has
 something to test, and a million events take seconds.
-Planted scenes (`planted`) stand between blocks, at places drawn from the seed.
+Scenes with violations (`injected`) stand between blocks, at places drawn from the seed.
 
-The files are parts of one run, whose header says that the events are complete; `planted.json` says what was planted.
+The files are parts of one run, whose header says that the events are complete; `planted.json` says what was injected.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ import pyarrow.parquet as pq
 from seriatim_models.history import Event, table, write_history
 from seriatim_models.history.header import Header, header_object
 from seriatim_models.pipeline.errors import PipelineError
-from seriatim_models.pipeline.synthetic.injected import KINDS, Kind, expected, scene
+from seriatim_models.pipeline.synthetic.injected import KINDS, ViolationKind, expected, scene
 
 FORMATS = ("parquet", "jsonl", "jsonl.gz", "jsonl.zst")
 MESSAGES = 8
@@ -60,15 +60,15 @@ TAGS = MESSAGES + 1
 """Deliveries of one block."""
 
 
-class Planted(msgspec.Struct):
-    """What is in the folder."""
+class GeneratedHistory(msgspec.Struct):
+    """What a generated folder holds; `planted.json` is this."""
 
     events: int
     files: list[str]
     planted: dict[str, int]
     """Scenes of each kind."""
     expected: dict[str, int]
-    """Violations that each property must find: no more, no fewer."""
+    """Violations that each property must find, exactly."""
     seed: int
 
 
@@ -77,10 +77,16 @@ def _names(vocabulary: Sequence[str], index: Ints) -> pa.Array:
 
 
 def _blocks(queues: Ints, numbers: Ints, i: int, shift: int) -> pa.RecordBatch:
-    """Blocks one after another: of each its queue and how many that queue had before."""
+    """Blocks one after another, as one batch of `BLOCK` events for each.
+
+    `queues` and `numbers` are of one length: of each block its queue, and how many blocks that queue had before.
+    The first event has index `i`; the clock is ahead of the indices by `shift` ns.
+    """
     n = len(queues)
+    # Of each event (n * BLOCK of them): its kind, tag and phase from the template, its queue and block number.
     ev, tag, ok = np.tile(EV, n), np.tile(TAG, n), np.tile(OK, n)
     q, number = np.repeat(queues, BLOCK), np.repeat(numbers, BLOCK)
+    # The message's number in its queue, the event's index and time.
     pseq = number * MESSAGES + np.tile(M, n)
     index = np.arange(i, i + n * BLOCK)
     t = index * STEP + shift
@@ -96,6 +102,7 @@ def _blocks(queues: Ints, numbers: Ints, i: int, shift: int) -> pa.RecordBatch:
     def fixed(mask: npt.NDArray[np.bool_], value: object, kind: pa.DataType) -> pa.Array:
         return only(mask, pa.array([value], kind).take(pa.array(np.zeros(len(mask), np.int64))))
 
+    # Settlements name their message in a list of one, `ms`; all others have no list.
     offsets = np.concatenate([[0], np.cumsum(settles)]).astype(np.int32)
     listed = pa.ListArray.from_arrays(
         pa.array(offsets), message.filter(pa.array(settles)), mask=pa.array(~settles)
@@ -130,8 +137,8 @@ def _blocks(queues: Ints, numbers: Ints, i: int, shift: int) -> pa.RecordBatch:
     return pa.RecordBatch.from_arrays(arrays, schema=wanted)
 
 
-def _frame(queues: int, i: int, shift: int, opening: bool) -> list[Event]:
-    """The beginning of every consumer, or its end and a look into its empty queue."""
+def _edge_events(queues: int, i: int, shift: int, opening: bool) -> list[Event]:
+    """The beginning of every consumer, or its end and the depth 0 of its queue."""
     numbers = count(i)
     out = []
     for k in range(queues):
@@ -155,23 +162,33 @@ def _frame(queues: int, i: int, shift: int, opening: bool) -> list[Event]:
 
 
 def batches(
-    events: int, queues: int, seed: int, plant: Sequence[tuple[Kind, int]], hot: float = 0.0
+    events: int,
+    queues: int,
+    seed: int,
+    inject: Sequence[tuple[ViolationKind, int]],
+    hot: float = 0.0,
 ) -> Iterator[pa.RecordBatch]:
-    """The history, at least `events` long; `hot` is the share of the first queue in it."""
+    """The history, at least `events` long, as batches of the schema's columns.
+
+    `inject` are kinds of violations, each with the number of its scene; `hot` is the fraction of blocks on the first
+    queue.
+    """
     draw = np.random.default_rng(seed)
-    opening = _frame(queues, 0, 0, True)
+    opening = _edge_events(queues, 0, 0, True)
     yield table.batch(opening)
     i, shift = len(opening), 0
     blocks = max(1, -(-events // BLOCK))
     size = GROUP // BLOCK
-    pending = list(plant)
+    pending = list(inject)
     random.Random(seed).shuffle(pending)
     done = np.zeros(queues, np.int64)
     for begin in range(0, blocks, size):
+        # The queues of the next blocks, in their order.
         n = min(size, blocks - begin)
         chosen = draw.integers(0, queues, n)
         if hot and queues > 1:
             chosen = np.where(draw.random(n) < hot, 0, 1 + chosen % (queues - 1))
+        # Of each block: how many blocks its queue had before, as rank among the equal ones plus those done.
         order = np.argsort(chosen, kind="stable")
         sorted_ = chosen[order]
         starts = np.flatnonzero(np.append(True, sorted_[1:] != sorted_[:-1]))
@@ -179,6 +196,7 @@ def batches(
         rank[order] = np.arange(n) - np.repeat(starts, np.diff(np.append(starts, n)))
         numbers = done[chosen] + rank
         np.add.at(done, chosen, 1)
+        # The scenes due among these blocks, and before which block each stands.
         due = -(-len(pending) * n // max(blocks - begin, 1))
         here, pending = pending[:due], pending[due:]
         cuts = np.sort(draw.integers(0, n + 1, len(here))).tolist()
@@ -189,14 +207,14 @@ def batches(
                 i += (cut - at) * BLOCK
                 at = cut
             if kind is not None:
-                played, shift = scene(kind, number, i, STEP, shift)
-                yield table.batch(played)
-                i += len(played)
-    yield table.batch(_frame(queues, i, shift, False))
+                events_of_scene, shift = scene(kind, number, i, STEP, shift)
+                yield table.batch(events_of_scene)
+                i += len(events_of_scene)
+    yield table.batch(_edge_events(queues, i, shift, False))
 
 
 def _aligned(batch: pa.RecordBatch) -> pa.RecordBatch:
-    """With every column of the schema, so that all batches fit one file."""
+    """The batch with every column of the schema, so that all batches fit one file."""
     have = set(batch.schema.names)
     columns = [
         batch[f.name] if f.name in have else pa.nulls(len(batch), f.type) for f in table.SCHEMA
@@ -215,17 +233,17 @@ def generate(
     format: str = "parquet",
     hot: float = 0.0,
     run: str = "synthetic",
-) -> Planted:
+) -> GeneratedHistory:
     """Write a history of at least so many events into a new folder; returns what is in it.
 
-    `kinds` are ids of `planted.KINDS` (or properties, for all of theirs; None for all), `each` how many of each are
-    planted. Raises `PipelineError` for an unknown kind or format, or a folder that is not empty.
+    `kinds` are ids of `injected.KINDS` (or properties, for all of theirs; None for all), `each` how many of each are
+    injected. Raises `PipelineError` for an unknown kind or format, or a folder that is not empty.
     """
     folder = Path(folder)
     if format not in FORMATS:
         raise PipelineError(f"there is no format {format!r}; known are {', '.join(FORMATS)}")
     if not (events > 0 and queues > 0 and each >= 0 and 0 <= hot <= 1):
-        raise PipelineError("events and queues must be positive, hot a share from 0 to 1")
+        raise PipelineError("events and queues must be positive, hot a fraction from 0 to 1")
     known = {k.id for k in KINDS} | {k.property for k in KINDS}
     for name in kinds or ():
         if name not in known:
@@ -234,23 +252,26 @@ def generate(
     folder.mkdir(parents=True, exist_ok=True)
     if any(folder.iterdir()):
         raise PipelineError(f"{folder}: is not empty")
-    plant = [(k, n) for k in chosen for n in range(each)]
+    inject = [(k, n) for k in chosen for n in range(each)]
     header = Header(run=run, lvl="broker", clk="made", rec="made", params={"complete": True})
-    made = _written(folder, batches(events, queues, seed, plant, hot), header, format)
-    planted = Planted(
+    made = _write_parts(folder, batches(events, queues, seed, inject, hot), header, format)
+    generated = GeneratedHistory(
         events=sum(made.values()),
         files=list(made),
         planted={k.id: each for k in chosen if each},
         expected=expected(chosen, each),
         seed=seed,
     )
-    (folder / "planted.json").write_bytes(msgspec.json.format(msgspec.json.encode(planted)) + b"\n")
-    return planted
+    (folder / "planted.json").write_bytes(
+        msgspec.json.format(msgspec.json.encode(generated)) + b"\n"
+    )
+    return generated
 
 
-def _written(
+def _write_parts(
     folder: Path, source: Iterator[pa.RecordBatch], header: Header, format: str
 ) -> dict[str, int]:
+    """Write batches as files of at least `PART` events; gives the events of each file by its name."""
     out: dict[str, int] = {}
     schema = table.SCHEMA.with_metadata({b"qh": msgspec.json.encode(header_object(header))})
     waiting = next(source, None)
