@@ -117,7 +117,7 @@ class Ch2(Client):
             else:
                 k, w = catalogue.pool_key(e), catalogue.work(e)
                 before = last.get(k)
-                if before is not None:
+                if before is not None and {catalogue.work(before), w} <= pushed.keys():
                     tested += 1
                     if self._later(pushed[catalogue.work(before)], pushed[w], done.get(w)):
                         bad.append(
@@ -182,10 +182,11 @@ class Ch3(Client):
                 known = {c for c in channels if connection(c) == conn} | {
                     catalogue.pool_key(r) for r in here
                 }
-                if len(here) > min(len(known), size[conn]):
+                threads = size.get(conn, len(here))
+                if len(here) > min(len(known), threads):
                     bad.append(
                         (
-                            f"{len(here)} callbacks run on {len(known)} channels and {size[conn]} threads",
+                            f"{len(here)} callbacks run on {len(known)} channels and {threads} threads",
                             here,
                         )
                     )
@@ -432,13 +433,10 @@ class Qs2(Client):
                 out.pop(held(e), None)
                 returned[e.q, e.m] = e
                 order = catalogue.order(e)
-                if e.pos != place[e.q, e.m] or order != sorted(order):
-                    bad.append(
-                        (
-                            f"{e.m} went back to position {e.pos} among {order}, its place is {place[e.q, e.m]}",
-                            [e],
-                        )
-                    )
+                due = place.get((e.q, e.m), e.pos)
+                if e.pos != due or order != sorted(order):
+                    why = f"{e.m} went back to position {e.pos} among {order}, its place is {due}"
+                    bad.append((why, [e]))
             elif e.ev == "srv_close":
                 closed[channel(e)] = e
             elif e.ev == "srv_gone":
@@ -575,7 +573,7 @@ class Nl1(Client):
                 picky.add((e.conn, e.ch, e.ctag))
             elif e.ev == "srv_push" and (e.conn, e.ch, e.ctag) in picky:
                 tested += 1
-                if published[e.m].conn == e.conn:
+                if e.m in published and published[e.m].conn == e.conn:
                     bad.append((f"{e.ctag} got {e.m} of its own connection", [published[e.m], e]))
         return tested
 
@@ -613,7 +611,8 @@ class Rt1(Client):
                 where[e.m, e.q] = e
                 before = last.get((e.conn, e.ch, e.q))
                 if before is not None and (
-                    number[before.m] > number[e.m] or (before.pos or 0) > (e.pos or 0)
+                    number.get(before.m, 0) > number.get(e.m, e.i)
+                    or (before.pos or 0) > (e.pos or 0)
                 ):
                     bad.append((f"{e.m} stands behind {before.m} in {e.q}", [before, e]))
                 last[e.conn, e.ch, e.q] = e

@@ -30,6 +30,13 @@ class OfSlots(WholeHistory):
         return [e for e in events if e.ev in self.reads and e.lvl == "model"]
 
     @staticmethod
+    def known(events: Iterable[Event]) -> list[Event]:
+        """The events without those that name a slot of which the recording has no `slot` event."""
+        held = list(events)
+        slots = {catalogue.slot(e) for e in held if e.ev == "slot"}
+        return [e for e in held if "slot" not in e.args or catalogue.slot(e) in slots]
+
+    @staticmethod
     def quanta(events: Iterable[Event]) -> dict[str, int]:
         return {catalogue.slot(e): catalogue.quantum(e) for e in events if e.ev == "slot"}
 
@@ -47,6 +54,7 @@ class Fq1(OfSlots):
     reads = frozenset({"slot", "arrive", "visit"})
 
     def finish(self, summary: list[Event]) -> Finding:
+        summary = self.known(summary)
         quanta, most = self.quanta(summary), self.heaviest(summary)
         bad: Violations = []
         visits = [e for e in summary if e.ev == "visit"]
@@ -70,6 +78,7 @@ class Fq2(OfSlots):
 
     def finish(self, summary: list[Event]) -> Finding:
         """Over an interval the difference is that of two points of a running sum, so its extremes suffice."""
+        summary = self.known(summary)
         quanta, most = self.quanta(summary), self.heaviest(summary)
         bad: Violations = []
         tested = 0
@@ -108,6 +117,7 @@ class Fq3(OfSlots):
     reads = frozenset({"slot", "arrive", "take", "round", "stopped", "fair_rest"})
 
     def finish(self, summary: list[Event]) -> Finding:
+        summary = self.known(summary)
         quanta, most = self.quanta(summary), self.heaviest(summary)
         bad: Violations = []
         waiting = dict.fromkeys(quanta, 0)

@@ -61,7 +61,7 @@ class Ql1(OnReplay):
             if h.kind(q) != "pull":
                 continue
             lists = {name: members for name, (members, _) in catalogue.lists(shot).items()}
-            everybody = lists.pop(f"{q}.All")
+            everybody = lists.pop(f"{q}.All", [])
             for consumer in h.consumers.values():
                 if consumer.q != q:
                     continue
@@ -185,7 +185,8 @@ class Ql4(OnReplay):
             elif e.ev == "walk" and catalogue.walk_at(e) == "end" and name in begun:
                 tested += 1
                 for node, mark in dead.get(name, {}).items():
-                    if mark.i < begun[name].i and catalogue.node(last[name]) != node:
+                    at_tail = name in last and catalogue.node(last[name]) == node
+                    if mark.i < begun[name].i and not at_tail:
                         bad.append((f"{node} was marked, and a walk left it linked", [mark, e]))
             if e.ev == "link":
                 last[catalogue.list_name(e)] = e

@@ -318,10 +318,9 @@ class Lc7(OfChannels):
             elif e.ph == "invoke":
                 going[e.proc] = e
             elif e.ph == "info":  # closed, or the disk failed
-                going.pop(e.proc)
-            else:
+                going.pop(e.proc, None)
+            elif asked := going.pop(e.proc, None):
                 tested += 1
-                asked = going.pop(e.proc)
                 if (e.ph == "ok") != ((asked.size or 0) <= room):
                     what = "taken" if e.ph == "ok" else "refused"
                     why = f"a record of {asked.size} bytes was {what}; a segment has {room}"
