@@ -15,13 +15,14 @@ import ast
 import sys
 from collections import Counter
 
-from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import given
 from hypothesis.stateful import run_state_machine_as_test
 
 from seriatim_models.explorer import Pos, Strategy, World, explore
-from seriatim_models.machines.queue import concurrent
-from seriatim_models.machines.queue.generated_programs import Plan, plans
-from seriatim_models.machines.queue.regression_seeds import CORNERS
+from seriatim_models.machines import concurrent
+from seriatim_models.machines.profiles import searching
+from seriatim_models.machines.queue.generated_programs import QueuePlan, plans
+from seriatim_models.machines.queue.regression_seeds import REGRESSION_SEEDS
 from seriatim_models.machines.queue.sequential import KINDS, machine
 from seriatim_models.programs import PROGRAMS
 from seriatim_models.programs.base import Build
@@ -167,23 +168,16 @@ class Reach:
 
     def machines(self, examples: int) -> None:
         """Drawn calls and drawn programs."""
-        some = settings(
-            max_examples=examples,
-            derandomize=True,
-            database=None,
-            deadline=None,
-            phases=[Phase.generate],
-            suppress_health_check=list(HealthCheck),
-        )
+        some = searching(examples)
         for kind in KINDS:
             run_state_machine_as_test(machine(kind, self.module), settings=some)
 
-        for plan in CORNERS.values():
+        for plan in REGRESSION_SEEDS.values():
             concurrent.run(plan, self.module, executions=600)
 
         @some
         @given(plans())
-        def look(plan: Plan) -> None:
+        def look(plan: QueuePlan) -> None:
             concurrent.run(plan, self.module, executions=20)
 
         look()

@@ -1,7 +1,7 @@
 """The machines for as long as you like: `make soak SECONDS=120`.
 
-Rounds of three kinds take turns, each from a seed of its own: call by call against the model, drawn programs under the
-explorer, drawn programs on real threads. `python -m seriatim_workshop.soak SECONDS [SEED]`.
+Rounds of three kinds take turns, each from a seed of its own: call by call against the model, generated programs
+under the explorer, generated programs on real threads. `python -m seriatim_workshop.soak SECONDS [SEED]`.
 """
 
 from __future__ import annotations
@@ -11,12 +11,14 @@ import time
 from collections import Counter
 from collections.abc import Callable
 
-from hypothesis import HealthCheck, Verbosity, given, seed, settings
+from hypothesis import given, seed, settings
 from hypothesis.stateful import run_state_machine_as_test
 
 import seriatim.queue as reference
-from seriatim_models.machines.queue import concurrent, sequential, threads
-from seriatim_models.machines.queue.generated_programs import Plan, plans
+from seriatim_models.machines import concurrent, threads
+from seriatim_models.machines.profiles import checking
+from seriatim_models.machines.queue import sequential
+from seriatim_models.machines.queue.generated_programs import QueuePlan, plans
 
 ROUND = 30
 """Examples of one round."""
@@ -33,15 +35,10 @@ class Soak:
     def over(self) -> bool:
         return time.monotonic() >= self.until
 
-    def settings(self, steps: int = 50) -> settings:
-        return settings(
-            max_examples=ROUND,
-            stateful_step_count=steps,
-            deadline=None,
-            database=None,
-            verbosity=Verbosity.normal,
-            suppress_health_check=list(HealthCheck),
-            report_multiple_bugs=False,
+    def settings(self) -> settings:
+        """Return the settings of one round."""
+        return checking(
+            ROUND, derandomize=False, stateful_step_count=50, report_multiple_bugs=False
         )
 
     def calls(self) -> None:
@@ -52,12 +49,12 @@ class Soak:
             run_state_machine_as_test(machine, settings=self.settings())
 
     def schedules(self) -> None:
-        """Drawn programs under drawn schedules."""
+        """Generated programs under sampled schedules."""
 
         @seed(self.seed)
         @self.settings()
         @given(plans(threads=3, operations=3))
-        def look(plan: Plan) -> None:
+        def look(plan: QueuePlan) -> None:
             if self.over():
                 return
             result = concurrent.run(plan, executions=300, seed=self.seed)
@@ -74,16 +71,15 @@ class Soak:
         look()
 
     def rounds(self) -> None:
-        """Drawn programs on real threads."""
+        """Generated programs on real threads."""
 
-        found: list[
-            str
-        ] = []  # raised only afterwards: Hypothesis would want to see the same interleaving again
+        # Raised only afterwards: Hypothesis would want to see the same interleaving again.
+        found: list[str] = []
 
         @seed(self.seed)
         @self.settings()
         @given(plans(threads=4, operations=4))
-        def look(plan: Plan) -> None:
+        def look(plan: QueuePlan) -> None:
             if self.over() or found:
                 return
             wrong = threads.stress(plan, 20)
@@ -97,7 +93,7 @@ class Soak:
 
     def run(self) -> int:
         kinds: list[Callable[[], None]] = [self.calls, self.schedules, self.rounds]
-        told = time.monotonic()
+        reported = time.monotonic()
         while not self.over():
             try:
                 for kind in kinds:
@@ -108,8 +104,8 @@ class Soak:
                 print(f"{error}\n{notes}\n\nfailed with seed {self.seed}; again: {self.again()}")
                 return 1
             self.seed += 1
-            if time.monotonic() - told > 10:
-                told = time.monotonic()
+            if time.monotonic() - reported > 10:
+                reported = time.monotonic()
                 print(self.so_far(), flush=True)
         print(f"nothing was wrong in {self.so_far()}")
         return 0

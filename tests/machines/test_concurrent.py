@@ -1,22 +1,22 @@
-"""Drawn programs under drawn schedules: wrong queues are caught, and what is found can be replayed."""
+"""Generated programs under sampled schedules: wrong queues are caught, and what is found can be replayed."""
 
 import pytest
-from hypothesis import HealthCheck, Phase, core, given, settings
+from hypothesis import given
 
-from seriatim_models.machines.queue import concurrent
-from seriatim_models.machines.queue.generated_programs import Plan, Taker, Told, plans
-from seriatim_models.machines.queue.regression_seeds import CORNERS
+from seriatim_models.machines import concurrent
+from seriatim_models.machines.profiles import checking, searching
+from seriatim_models.machines.queue.generated_programs import (
+    PlannedConsumer,
+    PlannedMessage,
+    QueuePlan,
+    plans,
+)
+from seriatim_models.machines.queue.regression_seeds import REGRESSION_SEEDS
 from seriatim_models.programs import MUTANTS
 from seriatim_models.programs.mutant_modules import load
 
-QUICK = settings(
-    max_examples=20,
-    derandomize=core.global_force_seed is None,  # --hypothesis-seed=N draws others
-    database=None,
-    deadline=None,
-    suppress_health_check=list(HealthCheck),
-)
-FINDING = settings(QUICK, max_examples=80, phases=[Phase.generate], report_multiple_bugs=False)
+QUICK = checking(20)
+FINDING = searching(80)
 
 # What the plans are about that show a mutant, and how many schedules of each are looked at.
 CAUGHT = {
@@ -31,21 +31,22 @@ CAUGHT = {
     "lowest-first": ("first come", 30),
 }
 
-IMMEDIATE_GIVEN_BACK = Plan(
-    takers=(Taker(keeps="return", script=("pull",)),), publishers=((Told(special="immediate"),),)
+IMMEDIATE_GIVEN_BACK = QueuePlan(
+    consumers=(PlannedConsumer(keeps="return", script=("pull",)),),
+    publishers=((PlannedMessage(special="immediate"),),),
 )
 
 
 @QUICK
 @given(plan=plans())
-def test_reference_passes(plan: Plan) -> None:
+def test_reference_passes(plan: QueuePlan) -> None:
     result = concurrent.run(plan, executions=20)
     assert result.executions > 0
     assert result.counterexample is None, concurrent.report(plan, result, 0)
 
 
-@pytest.mark.parametrize("plan", CORNERS.values(), ids=CORNERS)
-def test_reference_passes_in_corners(plan: Plan) -> None:
+@pytest.mark.parametrize("plan", REGRESSION_SEEDS.values(), ids=REGRESSION_SEEDS)
+def test_reference_passes_where_it_failed_before(plan: QueuePlan) -> None:
     result = concurrent.run(plan, executions=300)
     assert result.counterexample is None, concurrent.report(plan, result, 0)
 
@@ -57,8 +58,8 @@ def test_wrong_queue_is_caught(mutant: str) -> None:
     seen = []
 
     @FINDING
-    @given(plan=plans(*(2, 2) if about == "giving back" else (3, 3), about=about))
-    def look(plan: Plan) -> None:
+    @given(plan=plans(*(2, 2) if about == "giving back" else (3, 3), theme=about))
+    def look(plan: QueuePlan) -> None:
         result = concurrent.run(plan, wrong, executions=executions, shrink=0)
         seen.append(result.verdict)
         assert result.verdict != "violated"
@@ -70,10 +71,10 @@ def test_wrong_queue_is_caught(mutant: str) -> None:
 
 def test_a_list_that_lost_a_node_is_judged_all_the_same() -> None:
     """An entry that was overwritten is there at the end, and nothing ever happened to it."""
-    plan = Plan(
-        there=(Told(),),
-        takers=(Taker(credit=1, held=1, script=("resume",)),),
-        publishers=((Told(), Told()), (Told(), Told())),
+    plan = QueuePlan(
+        preloaded=(PlannedMessage(),),
+        consumers=(PlannedConsumer(credit=1, held=1, script=("resume",)),),
+        publishers=((PlannedMessage(), PlannedMessage()), (PlannedMessage(), PlannedMessage())),
     )
     result = concurrent.run(plan, load("queue", MUTANTS["link-without-cas"]), executions=100)
     assert result.verdict == "violated"
@@ -89,7 +90,7 @@ def test_a_list_that_lost_a_node_is_judged_all_the_same() -> None:
 )
 def test_wrong_hand_over_is_caught(mutant: str) -> None:
     wrong = load("queue", MUTANTS[mutant])
-    (plan,) = (plan for plan in CORNERS.values() if plan.io)
+    (plan,) = (plan for plan in REGRESSION_SEEDS.values() if plan.io)
     assert concurrent.run(plan, wrong, executions=300, shrink=0).verdict == "violated"
 
 
@@ -101,13 +102,16 @@ def test_an_immediate_message_given_back_at_once_is_not_discarded() -> None:
 def test_what_was_found_can_be_replayed() -> None:
     wrong = load("queue", MUTANTS["published-rewind"])
     # One holder gives back the first message while the other consumer is on its way past it.
-    plan = Plan(
-        there=(Told(), Told(), Told()),
-        takers=(Taker(credit=1, held=1, script=("release",)), Taker(credit=0, script=("grant",))),
+    plan = QueuePlan(
+        preloaded=(PlannedMessage(), PlannedMessage(), PlannedMessage()),
+        consumers=(
+            PlannedConsumer(credit=1, held=1, script=("release",)),
+            PlannedConsumer(credit=0, script=("grant",)),
+        ),
     )
     found = concurrent.run(plan, wrong, executions=2000)
     assert found.counterexample is not None
-    assert Plan.read(plan.text()) == plan
-    again = concurrent.run(Plan.read(plan.text()), wrong, token=found.counterexample.token)
+    assert QueuePlan.read(plan.text()) == plan
+    again = concurrent.run(QueuePlan.read(plan.text()), wrong, token=found.counterexample.token)
     assert again.counterexample is not None
     assert str(again.counterexample.what) == str(found.counterexample.what)

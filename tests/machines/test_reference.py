@@ -8,7 +8,7 @@ import seriatim.queue as reference
 from seriatim import handover
 from seriatim.host import Cell, Threads
 from seriatim_models.explorer import World, explore
-from seriatim_models.machines.queue.single_threaded_host import SingleThreadedHost
+from seriatim_models.machines.single_threaded_host import SingleThreadedHost
 from seriatim_models.recording.queue import recorded
 
 

@@ -1,30 +1,17 @@
 """Call by call: the reference agrees with the model, and wrong queues do not."""
 
 import pytest
-from hypothesis import HealthCheck, Phase, core, settings
 from hypothesis.stateful import run_state_machine_as_test
 
 import seriatim.queue as reference
+from seriatim_models.machines.profiles import checking, searching
 from seriatim_models.machines.queue.sequential import KINDS, machine
 from seriatim_models.programs import MUTANTS
 from seriatim_models.programs.mutant_modules import load
 
-QUICK = settings(
-    max_examples=60,
-    stateful_step_count=30,
-    derandomize=core.global_force_seed is None,  # --hypothesis-seed=N draws others
-    database=None,
-    deadline=None,
-    suppress_health_check=list(HealthCheck),
-)
+QUICK = checking(60, stateful_step_count=30)
 # A mutant is only to be found, not to be shown at its smallest.
-FINDING = settings(
-    QUICK,
-    max_examples=600,
-    stateful_step_count=50,
-    phases=[Phase.generate],
-    report_multiple_bugs=False,
-)
+FINDING = searching(600, stateful_step_count=50)
 
 CAUGHT = {
     "pull": [

@@ -5,52 +5,46 @@ from __future__ import annotations
 from collections import Counter
 
 import pytest
-from hypothesis import HealthCheck, Phase, core, given, settings
+from hypothesis import Phase, given
 from hypothesis.stateful import run_state_machine_as_test
 
 import seriatim.queue as reference
 from seriatim_models.history.event import Event
-from seriatim_models.machines.queue.generated_programs import Plan, plans
+from seriatim_models.machines.profiles import checking
+from seriatim_models.machines.queue.generated_programs import QueuePlan, plans
 from seriatim_models.machines.queue.sequential import KINDS, machine
 
-DRAWN = settings(
-    max_examples=300,
-    stateful_step_count=50,
-    derandomize=core.global_force_seed is None,  # --hypothesis-seed=N draws others
-    database=None,
-    deadline=None,
-    phases=[Phase.generate],
-    suppress_health_check=list(HealthCheck),
-)
+DRAWN = checking(300, stateful_step_count=50, phases=[Phase.generate])
 
 
-def words(plan: Plan) -> set[str]:
+def words(plan: QueuePlan) -> set[str]:
     """What a plan is about."""
-    messages = [*plan.there, *(m for publications in plan.publishers for m in publications)]
-    said = {plan.kind, *(step for t in plan.takers for step in t.script)}
-    said |= {m.special for m in messages} | {t.keeps for t in plan.takers}
+    messages = [*plan.preloaded, *(m for publications in plan.publishers for m in publications)]
+    said = {plan.kind, *(step for t in plan.consumers for step in t.script)}
+    said |= {m.special for m in messages} | {t.keeps for t in plan.consumers}
     facts = {
-        "acquiring": any(t.acquires for t in plan.takers),
-        "browsing": any(not t.acquires for t in plan.takers),
-        "exclusive": any(t.exclusive for t in plan.takers),
-        "priorities of consumers": len({t.priority for t in plan.takers}) > 1,
+        "acquiring": any(t.acquires for t in plan.consumers),
+        "browsing": any(not t.acquires for t in plan.consumers),
+        "exclusive": any(t.exclusive for t in plan.consumers),
+        "priorities of consumers": len({t.priority for t in plan.consumers}) > 1,
         "priorities of messages": len({m.priority for m in messages}) > 1,
-        "selectors": any(t.keys for t in plan.takers),
-        "credit": any(t.credit for t in plan.takers),
-        "no credit": any(t.credit == 0 for t in plan.takers),
+        "selectors": any(t.keys for t in plan.consumers),
+        "credit": any(t.credit for t in plan.consumers),
+        "no credit": any(t.credit == 0 for t in plan.consumers),
         "groups": len([m for m in messages if m.group]) > 1,
         "housekeeping": plan.housekeeping,
-        "something is held by a consumer": any(t.held for t in plan.takers),
+        "something is held by a consumer": any(t.held for t in plan.consumers),
         "hand-over on one IO thread": plan.io == 1,
         "hand-over on two": plan.io == 2,
-        "targets shared": bool(plan.io) and len({t.target for t in plan.takers}) < len(plan.takers),
+        "targets shared": bool(plan.io)
+        and len({t.target for t in plan.consumers}) < len(plan.consumers),
     }
     return said | {word for word, so in facts.items() if so}
 
 
 DUE = {
     *("pull", "push", "attempt", "release", "dequeue", "grant", "pause", "resume", "close"),
-    *("immediate", "held", "expiring", "keep", "return"),
+    *("immediate", "delayed", "expiring", "keep", "return"),
     *("acquiring", "browsing", "exclusive", "priorities of consumers", "priorities of messages"),
     *("selectors", "credit", "no credit", "groups", "housekeeping"),
     *("something is held by a consumer", "hand-over on one IO thread", "hand-over on two"),
@@ -61,9 +55,9 @@ DUE = {
 def test_every_word_is_drawn_often() -> None:
     seen: Counter[str] = Counter()
 
-    @settings(DRAWN, max_examples=300)
+    @DRAWN
     @given(plan=plans())
-    def look(plan: Plan) -> None:
+    def look(plan: QueuePlan) -> None:
         seen.update(words(plan))
 
     look()

@@ -13,8 +13,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from seriatim_models.history import Event
-from seriatim_models.machines.queue.generated_programs import Plan, Taker, Told
-from seriatim_models.machines.queue.threads import run
+from seriatim_models.machines.queue.generated_programs import (
+    PlannedConsumer,
+    PlannedMessage,
+    QueuePlan,
+)
+from seriatim_models.machines.threads import run
 from seriatim_models.properties import PROPERTIES
 from seriatim_models.properties.base import Finding
 from seriatim_models.properties.whitebox.replay import OnReplay, Replay
@@ -76,22 +80,28 @@ def recorded(messages: int) -> dict[str, list[Event]]:
     """Histories from real threads: one that wakes, one with groups, priorities and time, one that pushes."""
     choose = random.Random(messages)
 
-    def told() -> Told:
-        return Told(
+    def message() -> PlannedMessage:
+        return PlannedMessage(
             priority=choose.choice([4, 9]),
             key=choose.choice(["", "x"]),
             group=choose.choice(["", "", f"g{choose.randrange(messages // 4)}"]),
             special=choose.choice(["", "", "expiring", "held"]),
         )
 
-    half = (Told(),) * (messages // 2)
-    mixed = tuple(told() for _ in half)
-    takers = Taker(keeps="return"), Taker(keeps="dequeue"), Taker(acquires=False)
-    busy = Taker(script=("dequeue",) * messages)
+    half = (PlannedMessage(),) * (messages // 2)
+    mixed = tuple(message() for _ in half)
+    consumers = (
+        PlannedConsumer(keeps="return"),
+        PlannedConsumer(keeps="dequeue"),
+        PlannedConsumer(acquires=False),
+    )
+    busy = PlannedConsumer(script=("dequeue",) * messages)
     plans = {
-        "pull": Plan(publishers=(half, half), takers=takers),
-        "mixed": Plan(levels=2, there=mixed, publishers=(mixed,), takers=takers, housekeeping=True),
-        "push": Plan(kind="push", publishers=(half, half), takers=(busy, busy)),
+        "pull": QueuePlan(publishers=(half, half), consumers=consumers),
+        "mixed": QueuePlan(
+            levels=2, preloaded=mixed, publishers=(mixed,), consumers=consumers, housekeeping=True
+        ),
+        "push": QueuePlan(kind="push", publishers=(half, half), consumers=(busy, busy)),
     }
     return {name: run(plan)[0] for name, plan in plans.items()}
 

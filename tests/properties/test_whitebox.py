@@ -7,8 +7,8 @@ import pytest
 
 import seriatim.queue as reference
 from seriatim_models.history import Event
-from seriatim_models.machines.queue.generated_programs import Plan, Taker, start
-from seriatim_models.machines.queue.threads import ThreadStage
+from seriatim_models.machines.queue.generated_programs import PlannedConsumer, QueuePlan
+from seriatim_models.machines.threads import ThreadStage
 from seriatim_models.properties import PROPERTIES, WHITEBOX, Verdict
 from seriatim_models.properties.base import AnyProperty, audit
 from seriatim_models.properties.whitebox.judging import judge
@@ -59,7 +59,7 @@ def test_what_a_broker_showed_is_not_read_as_what_the_reference_did() -> None:
 def test_a_browser_need_not_be_woken_for_what_had_expired_when_it_came() -> None:
     """Found in a long recording of drawn messages: WK-2 convicted the reference of it."""
     stage = ThreadStage()
-    queue = start(Plan(takers=(Taker(acquires=False),)), reference, stage)
+    queue = QueuePlan(consumers=(PlannedConsumer(acquires=False),)).start(reference, stage).queue
     stage.pass_time(2)
     for id, expires in (("late", 1), ("good", 0)):
         queue.enqueue(reference.Message(id, expires=expires))
@@ -80,7 +80,9 @@ def later(events: list[Event], moved: slice, to: int) -> list[Event]:
 def test_who_took_up_its_place_first_may_be_woken_first_though_it_was_recorded_last() -> None:
     """Found in recordings of real threads: QL-5 went by the record of having arrived, which is not the arrival."""
     stage = ThreadStage()
-    queue = start(Plan(takers=(Taker(), Taker())), reference, stage)
+    queue = (
+        QueuePlan(consumers=(PlannedConsumer(), PlannedConsumer())).start(reference, stage).queue
+    )
     queue.enqueue(reference.Message("m"))
     events = stage.history()
     first, last = (
@@ -100,7 +102,7 @@ def test_who_took_up_its_place_first_may_be_woken_first_though_it_was_recorded_l
 def test_a_wake_up_is_as_old_as_the_move_though_it_was_recorded_later() -> None:
     """Found in recordings of real threads: WK-8 took a wake-up for a second one."""
     stage = ThreadStage()
-    queue = start(Plan(takers=(Taker(),)), reference, stage)
+    queue = QueuePlan(consumers=(PlannedConsumer(),)).start(reference, stage).queue
     (consumer,) = queue.all.consumers()
     queue.enqueue(reference.Message("m"))
     enqueued = len(stage.events)

@@ -1,32 +1,29 @@
-"""Drawn programs on real threads, as many interleavings as the interpreter makes."""
+"""Generated programs on real threads, as many interleavings as the interpreter makes."""
 
 from types import ModuleType
 
 import pytest
-from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import given
 
-from seriatim_models.machines.queue import threads
-from seriatim_models.machines.queue.generated_programs import Plan, Taker, Told, plans
+from seriatim_models.machines import threads
+from seriatim_models.machines.profiles import searching
+from seriatim_models.machines.queue.generated_programs import (
+    PlannedConsumer,
+    PlannedMessage,
+    QueuePlan,
+    plans,
+)
 from seriatim_models.programs import MUTANTS
 from seriatim_models.programs.mutant_modules import load
-
-QUICK = settings(
-    max_examples=15,
-    derandomize=True,
-    database=None,
-    deadline=None,
-    suppress_health_check=list(HealthCheck),
-    phases=[Phase.generate],
-)
 
 
 def first_mistake(lib: ModuleType, examples: int, rounds: int) -> str | None:
     """What was wrong first. It is not raised at once: Hypothesis would want to see the same interleaving again."""
     found: list[str] = []
 
-    @settings(QUICK, max_examples=examples)
+    @searching(examples)
     @given(plan=plans(threads=4, operations=4))
-    def look(plan: Plan) -> None:
+    def look(plan: QueuePlan) -> None:
         wrong = None if found else threads.stress(plan, rounds, lib)
         if wrong is not None:
             found.append(wrong)
@@ -46,7 +43,10 @@ def test_wrong_queue_is_caught(mutant: str) -> None:
 
 
 def test_a_run_ends_when_nothing_can_move() -> None:
-    plan = Plan(takers=(Taker(script=("pull",)),), publishers=((Told(), Told()),))
+    plan = QueuePlan(
+        consumers=(PlannedConsumer(script=("pull",)),),
+        publishers=((PlannedMessage(), PlannedMessage()),),
+    )
     events, convicted, failures = threads.run(plan)
     assert not convicted
     assert not failures

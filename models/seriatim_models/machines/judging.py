@@ -1,4 +1,4 @@
-"""What drawn programs are judged by: every property that reads what the reference records."""
+"""How generated programs are judged: by every property that reads what the reference records."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from seriatim_models.properties import PROPERTIES, Finding, Verdict
 from seriatim_models.properties.whitebox.judging import judge
 
 
-def convicted(events: Sequence[Event], without: Iterable[str] = ()) -> list[Finding]:
-    """The findings of all properties but `without` that convict a history."""
+def violations(events: Sequence[Event], without: Iterable[str] = ()) -> list[Finding]:
+    """Return the findings of all properties but `without` that a history violates."""
     left_out = frozenset(without)
     found = judge(events, [p for p in PROPERTIES.values() if p.id not in left_out])
     return [f for f in found if f.verdict is Verdict.VIOLATED]

@@ -80,12 +80,18 @@ class FairScene(Scene):
 
         def broker() -> None:
             for slot, weight in deliveries:
-                try:
-                    self.consumer.deliver(self.slots[slot], weight)
-                except self.lib.Overrun:
-                    self.world.host.record("overrun", slot=self.slots[slot].name)
+                with suppress(self.lib.Overrun):
+                    self.deliver(self.slots[slot], weight)
 
         self.world.spawn(broker, name=name)
+
+    def deliver(self, slot: reference.Slot[int], weight: int) -> None:
+        """Deliver to a slot on the calling thread; raises `Overrun`, which is recorded, beyond its prefetch."""
+        try:
+            self.consumer.deliver(slot, weight)
+        except self.lib.Overrun:
+            self.world.host.record("overrun", slot=slot.name)
+            raise
 
     def fill(self, *deliveries: tuple[int, int]) -> None:
         for slot, weight in deliveries:

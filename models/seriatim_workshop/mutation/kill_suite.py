@@ -13,46 +13,57 @@ from functools import partial
 from pathlib import Path
 
 import pytest
-from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from hypothesis.stateful import run_state_machine_as_test
 
-import seriatim.queue as reference
 from seriatim.host import Threads
 from seriatim_models.explorer import Pos
-from seriatim_models.machines.queue import concurrent, threads
-from seriatim_models.machines.queue.generated_programs import Plan, plans
-from seriatim_models.machines.queue.regression_seeds import CORNERS
-from seriatim_models.machines.queue.sequential import KINDS, machine
+from seriatim_models.machines import concurrent, threads
+from seriatim_models.machines.client import generated_programs as client
+from seriatim_models.machines.fair import generated_programs as fair
+from seriatim_models.machines.fair.sequential import FairMachine
+from seriatim_models.machines.log import generated_programs as log
+from seriatim_models.machines.log.sequential import LogMachine
+from seriatim_models.machines.plans import Plan
+from seriatim_models.machines.profiles import searching
+from seriatim_models.machines.queue.generated_programs import QueuePlan, plans
+from seriatim_models.machines.queue.regression_seeds import REGRESSION_SEEDS
+from seriatim_models.machines.queue.sequential import KINDS
+from seriatim_models.machines.sequential import CallMachine
 from seriatim_models.programs import PROGRAMS, check_program, mutant_modules
 from seriatim_models.properties import Verdict
 
-SETTINGS = settings(
-    max_examples=150,
-    stateful_step_count=35,
-    derandomize=True,
-    database=None,
-    deadline=None,
-    phases=[Phase.generate],
-    suppress_health_check=list(HealthCheck),
-    report_multiple_bugs=False,
-)
-
-
+SETTINGS = searching(150, stateful_step_count=35, derandomize=True)
 TESTS = Path(__file__).parents[3] / "tests"
 
 
-def calls(examples: int) -> None:
-    """The queue against the model, call by call."""
+MACHINES: dict[str, list[type[CallMachine]]] = {
+    "queue": [*KINDS.values()],
+    "client": [],
+    "log": [LogMachine],
+    "fair": [FairMachine],
+}
+PLANS: dict[str, st.SearchStrategy[Plan]] = {
+    "queue": plans(),
+    "client": client.PLANS,
+    "log": log.PLANS,
+    "fair": fair.PLANS,
+}
+
+
+def calls(system: str, examples: int) -> None:
+    """A reference against its model, call by call."""
     some = settings(SETTINGS, max_examples=examples)
-    for kind in KINDS:
-        run_state_machine_as_test(machine(kind, reference), settings=some)
+    for machine in MACHINES[system]:
+        run_state_machine_as_test(machine, settings=some)
 
 
-def schedules() -> None:
-    """Drawn programs over the queue under some of their schedules."""
+def schedules(system: str) -> None:
+    """Generated programs over a reference under some of their schedules."""
 
     @settings(SETTINGS, max_examples=60)
-    @given(plans())
+    @given(PLANS[system])
     def look(plan: Plan) -> None:
         result = concurrent.run(plan, executions=25, shrink=0)
         assert result.verdict != "violated", result.why
@@ -62,7 +73,7 @@ def schedules() -> None:
 
 def corners(executions: int) -> None:
     """The plans that drawing comes upon too rarely."""
-    for plan in CORNERS.values():
+    for plan in REGRESSION_SEEDS.values():
         result = concurrent.run(plan, executions=executions, shrink=0)
         assert result.verdict != "violated", result.why
 
@@ -84,7 +95,7 @@ def programs(file: str, executions: int) -> None:
                 assert drawn.verdict is not Verdict.VIOLATED, why
 
 
-SLOW = ("test_drawn", "test_law", "test_threads")
+SLOW = ("test_law", "test_threads")
 """Files of tests that take their time: they come last, for the first test to fail ends it."""
 
 
@@ -135,7 +146,7 @@ def tests(*shelves: str) -> None:
 def on_threads() -> None:
     @settings(SETTINGS, max_examples=20)
     @given(plans(threads=4, operations=4))
-    def look(plan: Plan) -> None:
+    def look(plan: QueuePlan) -> None:
         wrong = threads.stress(plan, 3)
         assert wrong is None, wrong
 
@@ -222,24 +233,29 @@ Judge = tuple[int, Callable[[], None]]
 
 
 def judges(file: str) -> Iterator[Judge]:
-    """Who judges a reference, the cheapest first."""
+    """Who judges a reference, the cheapest first; pytest does not start once Hypothesis has drawn anything."""
     if file == "host":
         yield 5, host
         yield 60, partial(tests, "client", "log", "fair")
     if file in ("queue", "handover", "host"):
         yield 10, partial(programs, "queue", 6)
         yield 10, partial(tests, "machines/test_reference.py")
-        yield 10, partial(calls, 20)
+        yield 10, partial(calls, "queue", 20)
         yield 10, partial(corners, 40)
-        yield 30, partial(calls, 150)
+        yield 30, partial(calls, "queue", 150)
         yield 30, partial(programs, "queue", 120)
         yield 10, partial(corners, 300)
-        yield 40, schedules
+        yield 40, partial(schedules, "queue")
         yield 10, on_threads
+        for system in ("client", "log", "fair") if file == "host" else ():
+            yield 20, partial(calls, system, 60)
+            yield 40, partial(schedules, system)
     else:
         system = mutant_modules.system_of(file) or file
         yield 10, partial(programs, system, 6)
         yield 60, partial(tests, system)
+        yield 20, partial(calls, system, 60)
+        yield 40, partial(schedules, system)
         yield 60, partial(programs, system, 120)
 
 

@@ -1,74 +1,59 @@
-"""Drawn programs over the log: publishers, consumers that come and go, operators, and a machine that stops."""
+"""Generated programs over the log: publishers, consumers that come and go, operators, and a machine that stops."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass
 from types import ModuleType
+from typing import ClassVar
 
-import seriatim.log as reference
-from seriatim_models.explorer import World
+from hypothesis import strategies as st
+
+from seriatim_models.machines.log.calls import LOG, LogHarness
+from seriatim_models.machines.plans import Plan, Steps, steps, thread
+from seriatim_models.machines.stages import ProgramStage
 from seriatim_models.programs.disk import Crash
-from seriatim_models.programs.log import LogScene, fails_on_bad
 
-PUBLISHED = {"good": b"g", "bad": b"bad", "empty": b"", "too large": b"x" * 30}
-OPERATIONS = (*PUBLISHED, "consume", "stop", "peek", "replay", "new channel", "close topic")
+PRELOADED = (b"good", b"bad", b"")
 
 
-@dataclass(frozen=True)
-class Plan:
-    """What a program does. A thread is a list of (channel, operation)."""
+class LogPlan(Plan, frozen=True, omit_defaults=True):
+    """A generated program: the backlog, and what threads call."""
 
-    threads: tuple[tuple[tuple[str, str], ...], ...]
-    backlog: tuple[str, ...] = ()
+    system: ClassVar[str] = "log"
+
+    threads: tuple[Steps, ...] = ()
+    backlog: tuple[int, ...] = ()
+    """Numbers of messages of `PRELOADED`."""
     max_attempts: int = 1
     stops_after: int | None = None
     """How much of the disk may be changed before the machine stops."""
 
+    def start(self, lib: ModuleType, stage: ProgramStage) -> LogHarness:
+        """Set the program up, spawn its threads, and return its harness."""
+        harness = LogHarness(stage.world, lib, self.max_attempts)
+        harness.backlog(*(PRELOADED[n] for n in self.backlog))
+        if self.stops_after is not None:
+            harness.storage.budget = harness.storage.spent + self.stops_after
 
-def build(plan: Plan, world: World, lib: ModuleType = reference) -> None:
-    s = LogScene(world, lib, segment_size=30)
-    for name in "ab":
-        s.channel(name, max_attempts=plan.max_attempts)
-    for kind in plan.backlog:
-        s.topic.publish(PUBLISHED[kind])
-    if plan.stops_after is not None:
-        s.storage.budget = s.storage.spent + plan.stops_after
+        def until_the_machine_stops(run: Callable[[], None]) -> Callable[[], None]:
+            def stops() -> None:
+                with suppress(Crash):
+                    run()
 
-    def do(name: str, operation: str) -> None:
-        channel = s.channels[name]
-        if operation in PUBLISHED:
-            s.topic.publish(PUBLISHED[operation])
-        elif operation == "consume":
-            channel.connect()
-            channel.consume(fails_on_bad)
-        elif operation == "stop":
-            channel.disconnect()
-        elif operation == "peek":
-            channel.read(2)
-        elif operation == "replay":
-            for parked in channel.parked():
-                channel.replay(parked, lambda message: None)
-        elif operation == "new channel":
-            lib.Channel(s.topic, name, at_tail=True)
-        else:
-            s.topic.close()
+            return stops
 
-    def thread(steps: tuple[tuple[str, str], ...]) -> Callable[[], None]:
-        def run() -> None:
-            for name, operation in steps:
-                with suppress(lib.Misuse):
-                    do(name, operation)
+        for i, calls in enumerate(self.threads):
+            run = until_the_machine_stops(thread(calls, LOG, harness, (lib.Misuse,)))
+            stage.spawn(run, name=f"T{i + 1}", daemon=True)
+        return harness
 
-        return run
 
-    def stopping(run: Callable[[], None]) -> Callable[[], None]:
-        def stops() -> None:
-            with suppress(Crash):
-                run()
-
-        return stops
-
-    for i, steps in enumerate(plan.threads):
-        world.spawn(stopping(thread(steps)), name=f"T{i + 1}", daemon=True)
+ON_ANY_THREAD = [c for c in LOG.values() if c.name != "commit"]
+"""A commit beside a consumer of the same channel is outside the contract."""
+PLANS = st.builds(
+    LogPlan,
+    threads=st.lists(steps(ON_ANY_THREAD, 4), min_size=1, max_size=3).map(tuple),
+    backlog=st.lists(st.integers(0, len(PRELOADED) - 1), max_size=3).map(tuple),
+    max_attempts=st.integers(1, 2),
+)

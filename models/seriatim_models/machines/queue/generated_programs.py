@@ -1,40 +1,48 @@
-"""Small concurrent programs over a queue, as plain data: drawn by Hypothesis, printed when they fail, run again.
+"""Generated concurrent programs over a queue, as plain data: drawn by Hypothesis, printed when they fail, run again.
 
-A plan says which consumers there are, which messages are there at the beginning, and what each thread does.
-Consumers of a pull queue have a thread each, or (`Plan.io`) share sessions and connections, which IO threads serve.
-It keeps to the reference's rules of use: what concerns a consumer's wishes and credit happens on its own thread,
-a consumer without credit does not say that it wants work, and who was woken pulls until there is nothing.
+A plan names the consumers, the messages that are preloaded, and the calls that each thread makes (see `calls.py`).
+Consumers of a pull queue have a thread each, or (`QueuePlan.io`) share connections, which IO threads serve.
+A plan keeps to the rules of use: what concerns a consumer's interest and credit happens on its own thread, and a
+consumer that was woken pulls until there is nothing.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
 from types import ModuleType
-from typing import Any, Protocol
+from typing import Any, ClassVar
 
 import msgspec
 from hypothesis import strategies as st
 
 import seriatim.queue as reference
-from seriatim.host import Host
+from seriatim_models.machines.plans import Plan
+from seriatim_models.machines.queue.calls import (
+    PULL,
+    PUSH,
+    HandoverHarness,
+    PullHarness,
+    PushHarness,
+    QueueHarness,
+)
+from seriatim_models.machines.stages import ProgramStage
 
-HELD_UNTIL = 5
-"""When messages that are held become available, and after which those that expire have expired."""
+DUE = 5
+"""When delayed messages become available, and when those that expire have expired."""
 
 
-class Told(msgspec.Struct, frozen=True, omit_defaults=True):
-    """A message of a plan."""
+class PlannedMessage(msgspec.Struct, frozen=True, omit_defaults=True):
+    """A message of a plan; its fields are the arguments of `enqueue`."""
 
     priority: int = 4
     key: str = ""
     group: str = ""
     special: str = ""
-    """'', immediate, held or expiring."""
+    """'', immediate, delayed or expiring."""
 
 
-class Taker(msgspec.Struct, frozen=True, omit_defaults=True):
+class PlannedConsumer(msgspec.Struct, frozen=True, omit_defaults=True):
     """A consumer of a plan, and what its thread does before it waits to be woken."""
 
     acquires: bool = True
@@ -47,52 +55,59 @@ class Taker(msgspec.Struct, frozen=True, omit_defaults=True):
     held: int = 0
     """How many of the messages that are there at the beginning it holds."""
     script: tuple[str, ...] = ()
-    """Of pull, attempt, release, dequeue, grant, pause, resume, close."""
+    """Names of calls on the consumer; what it releases or dequeues is what it has held the longest."""
     target: int = 0
     """With IO threads: consumers of one number share a target, 0 and 1 share a session, 0 to 2 a connection."""
 
 
-class Plan(msgspec.Struct, frozen=True, omit_defaults=True):
-    """A program."""
+class QueuePlan(Plan, frozen=True, omit_defaults=True):
+    """A generated program over a queue."""
+
+    system: ClassVar[str] = "queue"
 
     kind: str = "pull"
     levels: int = 1
-    there: tuple[Told, ...] = ()
-    takers: tuple[Taker, ...] = ()
-    publishers: tuple[tuple[Told, ...], ...] = ()
+    preloaded: tuple[PlannedMessage, ...] = ()
+    consumers: tuple[PlannedConsumer, ...] = ()
+    publishers: tuple[tuple[PlannedMessage, ...], ...] = ()
     housekeeping: bool = False
-    """A thread lets time pass, and cleans up."""
+    """Whether a thread advances the clock and does one pass of housekeeping."""
     io: int = 0
     """How many IO threads serve all consumers; if none, each consumer has a thread of its own."""
 
-    def text(self) -> str:
-        return msgspec.json.encode(self).decode()
-
-    @staticmethod
-    def read(text: str) -> Plan:
-        return msgspec.json.decode(text, type=Plan)
+    def start(self, lib: ModuleType, stage: ProgramStage) -> Any:
+        """Set the program up, spawn its threads, and return its harness."""
+        program = _Program(self, lib, stage)
+        program.spawn()
+        stage.at_end(program.harness.record_rest)
+        return program.harness
 
 
 # ---- drawing
 
-PULLS = ("pull", "pull", "release", "dequeue", "grant", "pause", "resume", "close")
-PUSHES = ("attempt", "release", "dequeue", "grant", "pause", "resume", "close")
+
+TABLES = {"pull": PULL, "push": PUSH}
+ON_CONSUMERS = {
+    kind: tuple(c.name for c in table.values() if "consumer" in c.arguments)
+    for kind, table in TABLES.items()
+}
+"""The calls that a consumer's own thread makes."""
 
 
 @dataclass(frozen=True)
-class About:
-    """What plans choose from: a value that stands twice is drawn twice as often."""
+class Choices:
+    """What plans choose from: a value that stands twice is drawn twice as often. See also the tables of calls."""
 
     kinds: tuple[str, ...] = ("pull", "pull", "push")
     levels: tuple[int, ...] = (1, 1, 2)
     keys: tuple[str, ...] = ("", "", "x")
     groups: tuple[str, ...] = ("", "", "g")
-    there: tuple[str, ...] = ("", "", "", "held", "expiring")
-    """How messages that are there at the beginning are special, and those that come."""
-    coming: tuple[str, ...] = ("", "", "immediate", "immediate", "held", "expiring")
+    preloaded: tuple[str, ...] = ("", "", "", "delayed", "expiring")
+    """How messages that are preloaded are special, and those that are published."""
+    published: tuple[str, ...] = ("", "", "immediate", "immediate", "delayed", "expiring")
     number: tuple[int, ...] = (0, 1, 2, 3)
-    """How many there are at the beginning, and how many a publisher sends."""
-    coming_at_once: tuple[int, ...] = (1, 2)
+    """How many are preloaded, and how many a publisher sends."""
+    published_each: tuple[int, ...] = (1, 2)
     consumers: tuple[int, ...] = (1, 2, 3)
     acquires: tuple[bool, ...] = (True, True, True, False)
     selectors: tuple[tuple[str, ...] | None, ...] = (None, None, ("x",))
@@ -100,25 +115,25 @@ class About:
     alone: tuple[bool, ...] = (False, False, True)
     keeps: tuple[str, ...] = ("keep", "dequeue", "return")
     held: tuple[int, ...] = (0, 1, 2)
-    pulls: tuple[str, ...] = PULLS
-    pushes: tuple[str, ...] = PUSHES
+    pulls: tuple[str, ...] = ("pull", *ON_CONSUMERS["pull"])
+    pushes: tuple[str, ...] = ON_CONSUMERS["push"]
     io: tuple[int, ...] = (0, 0, 0, 1, 2)
 
 
-PLAIN = About(
+PLAIN = Choices(
     kinds=("pull",),
     levels=(1,),
     keys=("",),
     groups=("",),
-    there=("",),
-    coming=("",),
+    preloaded=("",),
+    published=("",),
     acquires=(True,),
     selectors=(None,),
     alone=(False,),
     io=(0,),
 )
-ABOUT = {
-    "anything": About(),
+THEMES = {
+    "anything": Choices(),
     "giving back": replace(
         PLAIN,
         number=(2,),
@@ -131,13 +146,13 @@ ABOUT = {
     "waking": replace(
         PLAIN,
         number=(0, 1),
-        coming_at_once=(2,),
+        published_each=(2,),
         consumers=(1,),
         credit=(None, None, 2),
         pulls=("pull", "grant", "pause", "resume"),
     ),
     "first come": replace(
-        PLAIN, number=(0,), coming_at_once=(1,), consumers=(2,), credit=(None,), pulls=("resume",)
+        PLAIN, number=(0,), published_each=(1,), consumers=(2,), credit=(None,), pulls=("resume",)
     ),
     "handing over": replace(PLAIN, io=(1, 2)),
 }
@@ -146,29 +161,36 @@ ABOUT = {
 
 @st.composite
 def plans(
-    draw: st.DrawFn, threads: int = 3, operations: int = 3, kind: str = "", about: str = ""
-) -> Plan:
-    """Two to `threads` threads of one to `operations` operations each; `about` is one of `ABOUT`, else any."""
-    of = ABOUT[about or draw(st.sampled_from(["anything", *ABOUT]))]
+    draw: st.DrawFn, threads: int = 3, operations: int = 3, kind: str = "", theme: str = ""
+) -> QueuePlan:
+    """Two to `threads` threads of one to `operations` operations each; `theme` is one of `THEMES`, else any."""
+    of = THEMES[theme or draw(st.sampled_from(["anything", *THEMES]))]
     kind = kind or draw(st.sampled_from(of.kinds))
     levels = draw(st.sampled_from(of.levels))
-    first = [draw(told(of, levels, of.there)) for _ in range(draw(st.sampled_from(of.number)))]
+    first = [
+        draw(messages(of, levels, of.preloaded)) for _ in range(draw(st.sampled_from(of.number)))
+    ]
     at_work = draw(st.integers(2, threads))
-    consumers = draw(st.sampled_from([n for n in of.consumers if n <= at_work]))
-    alone = consumers == 1 and draw(st.sampled_from(of.alone))
-    takers = [draw(taker(of, kind, operations, alone)) for _ in range(consumers)]
-    rest = at_work - consumers
+    number = draw(st.sampled_from([n for n in of.consumers if n <= at_work]))
+    alone = number == 1 and draw(st.sampled_from(of.alone))
+    consumers = [draw(planned_consumers(of, kind, operations, alone)) for _ in range(number)]
+    rest = at_work - number
     housekeeping = rest > 0 and any(t.special for t in first)
     io = draw(st.sampled_from(of.io)) if kind == "pull" else 0
-    later = told(of, levels, of.coming)
-    many = min(draw(st.sampled_from(of.coming_at_once)), operations)
+    later = messages(of, levels, of.published)
+    many = min(draw(st.sampled_from(of.published_each)), operations)
     publishers = [tuple(draw(later) for _ in range(many)) for _ in range(rest - housekeeping)]
-    return Plan(kind, levels, tuple(first), tuple(takers), tuple(publishers), housekeeping, io)
+    return QueuePlan(
+        kind, levels, tuple(first), tuple(consumers), tuple(publishers), housekeeping, io
+    )
 
 
-def told(of: About, levels: int, special: tuple[str, ...]) -> st.SearchStrategy[Told]:
+def messages(
+    of: Choices, levels: int, special: tuple[str, ...]
+) -> st.SearchStrategy[PlannedMessage]:
+    """Return the strategy of a message that is `special` in one of these ways."""
     return st.builds(
-        Told,
+        PlannedMessage,
         priority=st.sampled_from([4, 9]) if levels > 1 else st.just(4),
         key=st.sampled_from(of.keys),
         group=st.sampled_from(of.groups),
@@ -176,14 +198,17 @@ def told(of: About, levels: int, special: tuple[str, ...]) -> st.SearchStrategy[
     )
 
 
-def taker(of: About, kind: str, operations: int, alone: bool) -> st.SearchStrategy[Taker]:
+def planned_consumers(
+    of: Choices, kind: str, operations: int, alone: bool
+) -> st.SearchStrategy[PlannedConsumer]:
+    """Return the strategy of a consumer of a queue of that kind with a script of at most `operations` calls."""
     script = st.lists(
         st.sampled_from(of.pulls if kind == "pull" else of.pushes),
         min_size=1,
         max_size=operations,
     )
     return st.builds(
-        Taker,
+        PlannedConsumer,
         acquires=st.sampled_from(of.acquires),
         priority=st.integers(0, 1) if kind == "pull" else st.just(0),
         keys=st.sampled_from(of.selectors),
@@ -199,123 +224,93 @@ def taker(of: About, kind: str, operations: int, alone: bool) -> st.SearchStrate
 # ---- running
 
 
-class Stage(Protocol):
-    """Where a plan is run: a host, and threads of it."""
-
-    @property
-    def host(self) -> Host: ...
-
-    def spawn(self, run: Callable[[], object], name: str, daemon: bool) -> object: ...
-
-    def pass_time(self, by: int) -> None:
-        """The clock goes on, and the history says so in the same moment."""
-        ...
-
-
-@dataclass
 class _Client:
-    """A taker at work."""
+    """A planned consumer at work. It is the consumer's target, unless IO threads serve the consumer."""
 
-    plan: Taker
-    name: str
-    queue: Any
-    host: Host
-    consumer: Any = None
-
-    def __post_init__(self) -> None:
-        self.wake = self.host.semaphore(0, f"{self.name}.wake")
-        self.has: Any = self.host.cell((), f"{self.name}.has")
+    def __init__(self, plan: PlannedConsumer, name: str, stage: ProgramStage) -> None:
+        self.plan = plan
+        self.wake = stage.host.semaphore(0, f"{name}.wake")
+        self.has: Any = stage.host.cell((), f"{name}.has")
         self.returned: set[str] = set()
-        self.closed = False
+        self.harness: Any
+        self.consumer: reference.Consumer
 
     def notify_work(self, consumer: reference.Consumer) -> None:
+        """Let the client's thread go on."""
         self.wake.release()
 
     def send(self, consumer: reference.Consumer, entry: reference.QueueEntry) -> None:
+        """Keep the entry."""
         self.keep(entry)
 
     def keep(self, entry: reference.QueueEntry) -> None:
-        """Of a push queue whoever delivers does this, while the client's own thread may give something back."""
+        """Add what was delivered, on whatever thread a push queue delivers; the client's own may be releasing."""
         while not self.has.compare_and_set(has := self.has.get(), (*has, entry)):
             pass
 
     def give(self, entry: reference.QueueEntry | None = None) -> reference.QueueEntry | None:
-        """Let go of `entry`, or of what it has had the longest, if it has anything."""
+        """Remove and return `entry`, or what the client has had the longest; None if it has nothing."""
         while has := self.has.get():
             gone: reference.QueueEntry = entry or has[0]
             if self.has.compare_and_set(has, tuple(e for e in has if e is not gone)):
                 return gone
         return None
 
-    def able(self) -> bool:
-        credit = self.consumer.credit
-        return credit is None or credit.get() != 0
+    @property
+    def closed(self) -> bool:
+        """Whether the consumer is closed, or about to be."""
+        return self.consumer.name not in self.harness.consumers
 
-    def step(self, what: str) -> None:
-        if not self.closed:
-            getattr(self, what)()
+    def step(self, name: str) -> None:
+        """Make one call of the script, if it can be made."""
+        if self.closed:
+            return
+        call = TABLES[self.harness.kind][name]
+        arguments: dict[str, Any] = {"consumer": self.consumer}
+        if "messages" in call.arguments:
+            arguments["messages"] = 1
+        if "entry" in call.arguments:
+            arguments["entry"] = self.give()
+            if arguments["entry"] is None:
+                return
+        if not call.enabled(self.harness, **arguments):
+            return
+        result = call.run(self.harness, **arguments)
+        if name == "pull" and result is not None:
+            self.answer(result)
+        elif name == "attempt" and result is not None:
+            self.keep(result)
 
     def run(self) -> None:
-        """On a thread of its own."""
-        for what in self.plan.script:
-            self.step(what)
-        if self.queue.kind == "pull":
+        """Make the calls of the script, and then, of a pull queue, pull whenever woken."""
+        for name in self.plan.script:
+            self.step(name)
+        if self.harness.kind == "pull":
             while not self.closed:
-                while (entry := self.queue.deliver_single_message(self.consumer)) is not None:
+                while (entry := self.harness.pull(self.consumer)) is not None:
                     self.answer(entry)
                 self.wake.acquire()
 
     def answer(self, entry: reference.QueueEntry) -> None:
+        """Dequeue or release what was pulled, if the plan says so."""
         if not self.plan.acquires or self.plan.keeps == "keep":
             return
         if self.plan.keeps == "dequeue":
             self.give(entry)
-            self.queue.dequeue(entry, self.consumer)
+            self.harness.dequeue(self.consumer, entry)
         elif entry.message.id not in self.returned:
             self.returned.add(entry.message.id)
             self.give(entry)
-            self.queue.release(entry, self.consumer)
-
-    def pull(self) -> None:
-        entry = self.queue.deliver_single_message(self.consumer)
-        if entry is not None:
-            self.answer(entry)
-
-    def attempt(self) -> None:
-        entry = self.queue.attempt(self.consumer, "job")
-        if entry is not None:
-            self.keep(entry)
-
-    def release(self) -> None:
-        if (entry := self.give()) is not None:
-            self.queue.release(entry, self.consumer)
-
-    def dequeue(self) -> None:
-        if (entry := self.give()) is not None:
-            self.queue.dequeue(entry, self.consumer)
-
-    def grant(self) -> None:
-        self.queue.grant(self.consumer, 1)
-
-    def pause(self) -> None:
-        self.queue.set_notify_work_desired(self.consumer, False)
-
-    def resume(self) -> None:
-        if self.able():
-            self.queue.set_notify_work_desired(self.consumer, True)
-
-    def close(self) -> None:
-        self.closed = True
-        self.queue.close(self.consumer)
+            self.harness.release(self.consumer, entry)
 
 
 class _Connected:
     """The client's end of a target of the hand-over: its clients' requests come in, and are done on the IO thread.
 
-    A request is a permit, and the connection is told as if a message had come for it.
+    A request is a permit, and the connection is notified as if a message had come for it.
     """
 
-    def __init__(self, lib: ModuleType, session: Any, name: str, host: Host) -> None:
+    def __init__(self, lib: ModuleType, session: Any, name: str) -> None:
         end = self
 
         class Target(lib.ConsumerTarget):  # type: ignore[misc, name-defined]  # the class of the reference under test
@@ -335,22 +330,23 @@ class _Connected:
         self.clients: dict[str, _Client] = {}
         self.asked: dict[str, Any] = {}
         self.done: dict[str, int] = {}
-        self.host = host
 
     def connect(self, client: _Client) -> None:
+        """Serve a client from now on."""
         name = client.consumer.name
         self.clients[name] = client
-        self.asked[name] = self.host.semaphore(0, f"{name}.asked")
+        self.asked[name] = client.harness.stage.host.semaphore(0, f"{name}.asked")
         self.done[name] = 0
         self.target.consumers.append(client.consumer)
 
-    def ask(self, name: str) -> None:
-        """A client's thread: its requests, one after the other."""
-        for _ in self.clients[name].plan.script:
-            self.asked[name].release()
-            self.target.notify_work(self.clients[name].consumer)
+    def ask(self, client: _Client) -> None:
+        """Send a client's requests, one after the other: its thread."""
+        for _ in client.plan.script:
+            self.asked[client.consumer.name].release()
+            client.harness.notify_work(client.consumer)
 
     def serve_requests(self) -> None:
+        """Make the calls that were asked for."""
         for name, client in self.clients.items():
             while self.asked[name].try_acquire():
                 client.step(client.plan.script[self.done[name]])
@@ -359,103 +355,103 @@ class _Connected:
                     self.target.consumers.remove(client.consumer)
 
 
-def _connections(lib: ModuleType, host: Host) -> tuple[Any, list[_Connected]]:
-    """A scheduler, and four targets: two in one session, three on one connection, and one on another."""
-    scheduler = lib.Scheduler(host)
-    first, second = (lib.Connection(scheduler, f"conn{n}") for n in (1, 2))
-    sessions = [lib.Session(first, "s1"), lib.Session(first, "s2"), lib.Session(second, "s3")]
-    at = [sessions[0], sessions[0], sessions[1], sessions[2]]
-    return scheduler, [_Connected(lib, at[n], f"target{n}", host) for n in range(4)]
+class _Program:
+    """A plan that is set up: its harness and clients, and then its threads."""
 
+    def __init__(self, plan: QueuePlan, lib: ModuleType, stage: ProgramStage) -> None:
+        self.plan = plan
+        self.stage = stage
+        self.clients: dict[str, _Client] = {}
+        self.connected: list[_Connected] = []
+        stage.pass_time(0)
+        self.harness: Any = self._harness(lib)
+        for n, message in enumerate(plan.preloaded, 1):
+            self._enqueue(f"m{n}", message)
+        for consumer in plan.consumers:
+            self._subscribe(consumer)
+        for client in self.clients.values():
+            for _ in range(client.plan.held if client.plan.acquires else 0):
+                self._hold_one(client)
 
-def start(plan: Plan, lib: ModuleType, stage: Stage) -> Any:
-    """Set the scene, start the threads, and return the queue."""
-    host = stage.host
-    jobs: list[Callable[[], None]] = []
-    permits = host.semaphore(0, "jobs")
+    def _harness(self, lib: ModuleType) -> QueueHarness:
+        plan, stage = self.plan, self.stage
+        if plan.kind == "push":
+            self._permits = stage.host.semaphore(0, "jobs")
+            return PushHarness(lib, stage, self._target, plan.levels, self._permits.release)
+        if not plan.io:
+            return PullHarness(lib, stage, self._target, plan.levels)
+        harness = HandoverHarness(lib, stage, self._target, plan.levels)
+        self.connected = [
+            _Connected(lib, session, f"target{n}") for n, session in enumerate(harness.sessions)
+        ]
+        return harness
 
-    def submit(job: Callable[[], None]) -> None:
-        jobs.append(job)
-        permits.release()
-
-    def executor() -> None:
-        while True:
-            permits.acquire()
-            jobs.pop(0)()
-
-    def message(id: str, told: Told) -> Any:
-        return lib.Message(
-            id,
-            told.priority,
-            told.key,
-            told.group,
-            told.special == "immediate",
-            HELD_UNTIL if told.special == "held" else 0,
-            HELD_UNTIL - 1 if told.special == "expiring" else 0,
+    def _target(self, name: str) -> reference.Target:
+        planned = self.plan.consumers[len(self.clients)]
+        client = self.clients[name] = _Client(planned, name, self.stage)
+        target: reference.Target = (
+            self.connected[planned.target].target if self.connected else client
         )
+        return target
 
-    stage.pass_time(0)
-    queue: Any = (
-        lib.PullQueue(host, "q", plan.levels)
-        if plan.kind == "pull"
-        else lib.PushQueue(host, submit, "q", plan.levels)
-    )
-    for n, told in enumerate(plan.there, 1):
-        queue.enqueue(message(f"m{n}", told))
-    clients = []
-    scheduler: Any = None
-    connected: list[_Connected] = []
-    if plan.io:
-        scheduler, connected = _connections(lib, host)
-    for n, taker in enumerate(plan.takers, 1):
-        name = f"C{n}"
-        client = _Client(taker, name, queue, host)
-        client.consumer = queue.subscribe(
-            name,
-            connected[taker.target].target if plan.io else client,
-            acquires=taker.acquires,
-            priority=taker.priority,
-            keys=None if taker.keys is None else frozenset(taker.keys),
-            credit=taker.credit,
-            exclusive=taker.exclusive,
+    def _enqueue(self, id: str, message: PlannedMessage) -> None:
+        self.harness.enqueue(**msgspec.structs.asdict(message), due=DUE, id=id)
+
+    def _subscribe(self, planned: PlannedConsumer) -> None:
+        consumer = self.harness.subscribe(
+            acquires=planned.acquires,
+            priority=planned.priority,
+            keys=None if planned.keys is None else frozenset(planned.keys),
+            credit=planned.credit,
+            exclusive=planned.exclusive,
         )
-        clients.append(client)
-        if plan.io:
-            connected[taker.target].connect(client)
-    for client in clients:
-        for _ in range(client.plan.held if client.plan.acquires else 0):
-            if plan.kind == "pull":
-                queue.deliver_single_message(client.consumer)
-            elif client.able() and (entry := queue.attempt(client.consumer, "job")) is not None:
+        client = self.clients[consumer.name]
+        client.harness, client.consumer = self.harness, consumer
+        if self.connected:
+            self.connected[planned.target].connect(client)
+
+    def _hold_one(self, client: _Client) -> None:
+        consumer = client.consumer
+        if self.plan.kind == "pull":
+            self.harness.pull(consumer)
+        elif consumer.credit is None or consumer.credit.get() != 0:
+            entry = self.harness.attempt(consumer)
+            if entry is not None:
                 client.keep(entry)
-    for client in clients:
-        name = client.consumer.name
-        if plan.io:
-            ask = connected[client.plan.target].ask
-            stage.spawn(partial(ask, name), name=name, daemon=False)
-        else:
-            stage.spawn(client.run, name=name, daemon=plan.kind == "pull")
 
-    def io_thread() -> None:
+    # ---- threads
+
+    def spawn(self) -> None:
+        """Spawn the threads of the plan."""
+        plan, spawn = self.plan, self.stage.spawn
+        for name, client in self.clients.items():
+            if self.connected:
+                ask = self.connected[client.plan.target].ask
+                spawn(partial(ask, client), name=name, daemon=False)
+            else:
+                spawn(client.run, name=name, daemon=plan.kind == "pull")
+        for n in range(1, plan.io + 1):
+            spawn(self._io_thread, name=f"io{n}", daemon=True)
+        if plan.kind == "push":
+            spawn(self._executor, name="job", daemon=True)
+        for p, messages in enumerate(plan.publishers, 1):
+            spawn(partial(self._publish, f"P{p}", messages), name=f"P{p}", daemon=False)
+        if plan.housekeeping:
+            spawn(self._housekeeping, name="housekeeping", daemon=False)
+
+    def _io_thread(self) -> None:
         while True:
-            scheduler.run_one()
+            self.harness.run_one()
 
-    for n in range(1, plan.io + 1):
-        stage.spawn(io_thread, name=f"io{n}", daemon=True)
-    if plan.kind == "push":
-        stage.spawn(executor, name="job", daemon=True)
-    for p, publications in enumerate(plan.publishers, 1):
+    def _executor(self) -> None:
+        while True:
+            self._permits.acquire()
+            self.harness.job()
 
-        def publish(p: int = p, publications: tuple[Told, ...] = publications) -> None:
-            for n, told in enumerate(publications, 1):
-                queue.enqueue(message(f"P{p}.{n}", told))
+    def _publish(self, name: str, messages: tuple[PlannedMessage, ...]) -> None:
+        for n, message in enumerate(messages, 1):
+            self._enqueue(f"{name}.{n}", message)
 
-        stage.spawn(publish, name=f"P{p}", daemon=False)
-    if plan.housekeeping:
-
-        def housekeeping() -> None:
-            stage.pass_time(HELD_UNTIL)
-            queue.check_message_status()
-
-        stage.spawn(housekeeping, name="housekeeping", daemon=False)
-    return queue
+    def _housekeeping(self) -> None:
+        self.harness.pass_time(DUE)
+        self.harness.check_message_status()

@@ -14,11 +14,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from seriatim_models.machines.sequential import Disagreement
 from seriatim_models.properties.whitebox.order import amqp_0_10_level
-
-
-class Disagreement(AssertionError):
-    """The reference did what the model forbids, or did not do what it demands."""
 
 
 @dataclass
@@ -65,7 +62,7 @@ class Model:
         self.now = 0
         self.items: list[Item] = []  # all there ever were, in the order of the queue
         self.clients: dict[str, Client] = {}
-        self.comers = 0
+        self.subscribed = 0
 
     # ---- looking
 
@@ -121,9 +118,11 @@ class Model:
 
     # ---- what happens
 
-    def arrives(
-        self, id: str, priority: int, key: str, group: str, not_before: int, expires: int
-    ) -> Item:
+    def enqueue(self, priority: int, key: str, group: str, special: str, due: int) -> Item:
+        """Put a message in its place and return it; `due` is as of `QueueHarness.enqueue`."""
+        id = f"m{len(self.items) + 1}"
+        not_before = due if special == "delayed" else 0
+        expires = due - 1 if special == "expiring" else 0
         level = amqp_0_10_level(priority, self.levels) if self.levels > 1 else 0
         place = (self.levels - 1 - level, len(self.items))
         behind = any(i.place > place for i in self.items)
@@ -133,19 +132,48 @@ class Model:
         self.items = sorted([*self.items, item], key=lambda i: i.place)
         return item
 
-    def comes(
+    def subscribe(
         self,
-        name: str,
         acquires: bool,
         priority: int,
         keys: frozenset[str] | None,
         credit: int | None,
-    ) -> Client:
-        self.comers += 1
+        exclusive: bool,
+    ) -> str:
+        """Add a consumer and return its name."""
+        self.subscribed += 1
+        name = f"C{self.subscribed}"
         wants = credit != 0
-        client = Client(name, self.comers, acquires, priority, keys, credit, wants)
-        self.clients[name] = client
-        return client
+        self.clients[name] = Client(name, self.subscribed, acquires, priority, keys, credit, wants)
+        return name
+
+    def grant(self, consumer: str, messages: int) -> None:
+        """Give a consumer credit; it wants work."""
+        client = self.clients[consumer]
+        client.wants = True
+        if client.credit is not None:
+            client.credit += messages
+
+    def pause(self, consumer: str) -> None:
+        """Let a consumer want no work."""
+        self.clients[consumer].wants = False
+
+    def resume(self, consumer: str) -> None:
+        """Let a consumer want work."""
+        self.clients[consumer].wants = True
+
+    def close(self, consumer: str) -> None:
+        """Release what a consumer holds, and remove it."""
+        for item in self.items:
+            self.release(consumer, item.id)
+        del self.clients[consumer]
+
+    def job(self) -> None:
+        """Nothing by itself: what it delivers is reported by `delivered`."""
+
+    def pass_time(self, by: int) -> None:
+        """Advance the clock."""
+        self.now += by
 
     def delivered(self, name: str, id: str) -> None:
         """The reference gave a message to a consumer."""
@@ -167,20 +195,19 @@ class Model:
             if self.pull and not client.credit:
                 client.wants = False
 
-    def returned(self, name: str, id: str) -> bool:
-        """A consumer gives a message back; False if it was not his."""
-        item = self.item(id)
-        if item.holder != name:
-            return False
-        item.state, item.holder = "AVAILABLE", ""
-        return True
+    def release(self, consumer: str, entry: str) -> bool:
+        """Release a message; return False, and do nothing, if the consumer does not hold it."""
+        return self._settle(consumer, entry, "AVAILABLE")
 
-    def finished(self, name: str, id: str) -> bool:
-        """A consumer is done with a message; False if it was not his."""
-        item = self.item(id)
-        if item.holder != name:
+    def dequeue(self, consumer: str, entry: str) -> bool:
+        """Dequeue a message; return False, and do nothing, if the consumer does not hold it."""
+        return self._settle(consumer, entry, "GONE")
+
+    def _settle(self, consumer: str, entry: str, state: str) -> bool:
+        item = self.item(entry)
+        if item.holder != consumer:
             return False
-        item.state, item.holder = "GONE", ""
+        item.state, item.holder = state, ""
         return True
 
     def dropped(self, id: str) -> None:
@@ -189,12 +216,8 @@ class Model:
         if item.state == "AVAILABLE":
             item.state = "GONE"
 
-    def leaves(self, name: str) -> None:
-        for item in self.items:
-            self.returned(name, item.id)
-        del self.clients[name]
-
-    def housekeeping(self) -> None:
+    def check_message_status(self) -> None:
+        """Make delayed messages that are due available, and remove what has expired."""
         for item in self.items:
             if item.state == "DELAYED" and self.now >= item.not_before:
                 item.state = "AVAILABLE"

@@ -1,37 +1,50 @@
-"""Small plans that drawing comes upon too rarely: each reaches what nothing else did, or showed a fault of ours."""
+"""Small plans that are generated too rarely: each reaches what nothing else did, or showed a mistake of ours."""
 
 from __future__ import annotations
 
-from seriatim_models.machines.queue.generated_programs import Plan, Taker, Told
+from seriatim_models.machines.queue.generated_programs import (
+    PlannedConsumer,
+    PlannedMessage,
+    QueuePlan,
+)
 
-CORNERS: dict[str, Plan] = {
-    "a push consumer closes while a message arrives": Plan(
-        kind="push", takers=(Taker(script=("close",)),), publishers=((Told(),),)
-    ),
-    "a push consumer gives back while the job serves it": Plan(
+REGRESSION_SEEDS: dict[str, QueuePlan] = {
+    "a push consumer closes while a message arrives": QueuePlan(
         kind="push",
-        there=(Told(),),
-        takers=(
-            Taker(acquires=False, keys=("x",), credit=0, script=("release", "resume", "release")),
-            Taker(held=2, script=("release", "resume", "release")),
+        consumers=(PlannedConsumer(script=("close",)),),
+        publishers=((PlannedMessage(),),),
+    ),
+    "a push consumer gives back while the job serves it": QueuePlan(
+        kind="push",
+        preloaded=(PlannedMessage(),),
+        consumers=(
+            PlannedConsumer(
+                acquires=False, keys=("x",), credit=0, script=("release", "resume", "release")
+            ),
+            PlannedConsumer(held=2, script=("release", "resume", "release")),
         ),
     ),
-    "credit comes while credit is paid": Plan(
+    "credit comes while credit is paid": QueuePlan(
         kind="push",
-        there=(Told(), Told()),
-        takers=(Taker(credit=0, script=("grant", "grant")),),
+        preloaded=(PlannedMessage(), PlannedMessage()),
+        consumers=(PlannedConsumer(credit=0, script=("grant", "grant")),),
     ),
-    "two groups are set free at once": Plan(
-        there=(Told(group="g"), Told(group="h")),
-        takers=(
-            Taker(credit=1, held=1, script=("dequeue",)),
-            Taker(held=1, script=("dequeue",)),
+    "two groups are set free at once": QueuePlan(
+        preloaded=(PlannedMessage(group="g"), PlannedMessage(group="h")),
+        consumers=(
+            PlannedConsumer(credit=1, held=1, script=("dequeue",)),
+            PlannedConsumer(held=1, script=("dequeue",)),
         ),
     ),
-    "two consumers are the first of their priorities": Plan(
-        takers=(Taker(credit=0, script=("grant",)), Taker(credit=0, priority=1, script=("grant",)))
+    "two consumers are the first of their priorities": QueuePlan(
+        consumers=(
+            PlannedConsumer(credit=0, script=("grant",)),
+            PlannedConsumer(credit=0, priority=1, script=("grant",)),
+        )
     ),
-    "a request comes in while an IO thread is about to leave the connection": Plan(
-        takers=(Taker(credit=0, script=("grant",)),), publishers=((Told(),),), io=2
+    "a request comes in while an IO thread is about to leave the connection": QueuePlan(
+        consumers=(PlannedConsumer(credit=0, script=("grant",)),),
+        publishers=((PlannedMessage(),),),
+        io=2,
     ),
 }

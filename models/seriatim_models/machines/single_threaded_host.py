@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import ParamSpec, TypeVar
+from typing import ParamSpec, TypeVar, cast
 
 from seriatim.host import Cell, Condition, Lock, Semaphore, Threads, Watch
+from seriatim_models.explorer import World
 from seriatim_models.history.event import Event, event
 
 T = TypeVar("T")
@@ -19,6 +20,8 @@ class SingleThreadedHost:
     def __init__(self) -> None:
         self.time = 0
         self.events: list[Event] = []
+        self.host = self
+        self.world = cast(World, self)  # it has what a scene asks a world for, but for threads
         self._threads = Threads()
 
     def cell(
@@ -52,6 +55,9 @@ class SingleThreadedHost:
         return method(*args, **kwargs)
 
     def pass_time(self, by: int) -> None:
-        """The clock goes on, and the history says so."""
+        """Advance the clock, and record it."""
         self.time += by
         self.record("clock", now=self.time)
+
+    def at_end(self, check: Callable[[], object]) -> None:
+        """Do nothing: there is no end."""

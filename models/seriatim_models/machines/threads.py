@@ -1,4 +1,4 @@
-"""Drawn programs on real threads: as many interleavings as the interpreter happens to make.
+"""Generated programs on real threads: as many interleavings as the interpreter happens to make.
 
 The same plans, the same record, the same judges as under the explorer.
 A run ends when every thread is done or waits for a permit that nobody will give: then nothing can move any more.
@@ -11,17 +11,18 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from types import ModuleType
+from typing import cast
 
-from seriatim.host import Semaphore, Threads
+import msgspec
+
+from seriatim.host import Condition, Lock, Semaphore, Threads
+from seriatim_models.explorer import World
 from seriatim_models.history.event import Event, event
-from seriatim_models.machines.judging import convicted
-from seriatim_models.machines.queue.generated_programs import Plan, start
+from seriatim_models.machines.judging import violations
+from seriatim_models.machines.plans import Plan
 from seriatim_models.programs.mutant_modules import load
 from seriatim_models.properties import Finding
-from seriatim_models.recording.queue import recorded, snapshot
 
-REFERENCE = load("queue")
-"""The module under test unless another is given."""
 SWITCH = 1e-6
 """Seconds after which the interpreter lets another thread run."""
 TOO_LONG = 20.0
@@ -54,6 +55,11 @@ class _Permits:
         self._permits = permits
         self._waiting = 0
         self._handed = 0
+
+    @property
+    def value(self) -> int:
+        """How many permits there are."""
+        return self._permits
 
     def acquire(self) -> None:
         rest = self._rest
@@ -89,15 +95,47 @@ class _Permits:
             self._rest.changed.notify_all()
 
 
+class _Condition:
+    """A condition variable whose waiters do not count as running; a wait with a time limit runs out at once."""
+
+    def __init__(self, rest: _Rest, lock: Lock) -> None:
+        self._rest = rest
+        self._lock = lock
+        self._waiting: list[_Permits] = []  # guarded by the lock, as the callers' state is
+
+    def wait(self, timeout: float | None = None) -> bool:
+        if timeout is not None:
+            self._lock.release()
+            self._lock.acquire()
+            return False
+        mine = _Permits(self._rest, 0)
+        self._waiting.append(mine)
+        self._lock.release()
+        try:
+            mine.acquire()
+        finally:
+            self._lock.acquire()
+        return True
+
+    def notify(self, n: int = 1) -> None:
+        for _ in range(min(n, len(self._waiting))):
+            self._waiting.pop(0).release()
+
+    def notify_all(self) -> None:
+        self.notify(len(self._waiting))
+
+
 class ThreadStage(Threads):
     """A plan on real threads, with a clock that is set by hand."""
 
     def __init__(self) -> None:
         super().__init__(sink=self._sink)
-        self.host = recorded(self)
+        self.host = self
+        self.world = cast(World, self)  # it has what a scene asks a world for
         self.events: list[Event] = []
         self.failures: list[str] = []
         self._rest = _Rest()
+        self._checks: list[Callable[[], object]] = []
         self._threads: list[threading.Thread] = []
         self._clock = threading.Lock()
         self._now = 0
@@ -105,11 +143,15 @@ class ThreadStage(Threads):
     def semaphore(self, permits: int, name: str = "") -> Semaphore:
         return _Permits(self._rest, permits)
 
+    def condition(self, lock: Lock, name: str = "") -> Condition:
+        return _Condition(self._rest, lock)
+
     def now(self) -> int:
         with self._clock:
             return self._now
 
     def pass_time(self, by: int) -> None:
+        """Advance the clock, and record it in the same moment."""
         with self._clock:
             self._now += by
             self._sink(0, threading.current_thread().name, "clock", {"now": self._now})
@@ -121,7 +163,9 @@ class ThreadStage(Threads):
         # Appending is atomic. Records of changes are made inside the cell's mutex, so the order is one that happened.
         self.events.append(event(0, 0, thread, ev, {**args, "lvl": "model"}))
 
-    def spawn(self, run: Callable[[], object], name: str, daemon: bool) -> None:
+    def spawn(self, run: Callable[[], object], name: str, daemon: bool = False) -> None:
+        """Start a thread when all is set up."""
+
         def body() -> None:
             try:
                 run()
@@ -133,6 +177,10 @@ class ThreadStage(Threads):
 
         self._rest.running += 1
         self._threads.append(threading.Thread(target=body, name=name, daemon=True))
+
+    def at_end(self, check: Callable[[], object]) -> None:
+        """Call `check` when nothing moves any more."""
+        self._checks.append(check)
 
     def run(self) -> None:
         """Start the threads, and wait until nothing moves."""
@@ -146,17 +194,12 @@ class ThreadStage(Threads):
             rest.changed.notify_all()
         for thread in self._threads:
             thread.join(TOO_LONG)
+        for check in self._checks:
+            check()
 
     def history(self) -> list[Event]:
         """What was recorded, numbered."""
-        return [
-            event(i, i, e.proc, e.ev, {**_fields(e), **e.args}) for i, e in enumerate(self.events)
-        ]
-
-
-def _fields(e: Event) -> dict[str, object]:
-    names = ("lvl", "ph", "q", "m", "key", "prio", "cprio", "credit", "exclusive", "conn")
-    return {n: getattr(e, n) for n in names}
+        return [msgspec.structs.replace(e, i=i, t=i) for i, e in enumerate(self.events)]
 
 
 @contextmanager
@@ -170,18 +213,17 @@ def switching(interval: float = SWITCH) -> Iterator[None]:
         sys.setswitchinterval(before)
 
 
-def run(plan: Plan, lib: ModuleType = REFERENCE) -> tuple[list[Event], list[Finding], list[str]]:
-    """One run: its history, the findings that convict it, and what threads raised."""
+def run(plan: Plan, lib: ModuleType | None = None) -> tuple[list[Event], list[Finding], list[str]]:
+    """Run a plan once; return its history, the findings that it violates, and what threads raised."""
     stage = ThreadStage()
-    queue = start(plan, lib, stage)
+    plan.start(load(plan.system) if lib is None else lib, stage)
     stage.run()
-    stage.record("snapshot", **snapshot(queue))
     events = stage.history()
-    return events, convicted(events), stage.failures
+    return events, violations(events), stage.failures
 
 
-def stress(plan: Plan, rounds: int, lib: ModuleType = REFERENCE) -> str | None:
-    """Many runs of one plan; what was wrong in the first that was not right."""
+def stress(plan: Plan, rounds: int, lib: ModuleType | None = None) -> str | None:
+    """Run a plan many times; return what was wrong in the first run that was, or None."""
     with switching():
         for n in range(1, rounds + 1):
             _, findings, failures = run(plan, lib)

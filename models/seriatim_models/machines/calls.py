@@ -1,0 +1,166 @@
+"""The API calls of a system, each declared once: the table that machines, generated programs and threads interpret.
+
+A *harness* is one instance of a system on a host, with what its clients know of it. A method of a harness that is
+decorated with `@call` is an API call: its name, the values that each argument is drawn from, the thread that may make
+it, when it can be made at all (`enabled`), its class (`standing`), and, as the method's body, the call itself with
+its effect on the harness. `calls_of` returns the table of a harness class; a subclass adds the calls of one kind of
+system (a queue that is pulled from, say) to those of its base.
+
+How to read a table without knowing the system: `Call.choices(harness)` yields every combination of arguments that
+can be made now, `Call.standing` classifies one, `Call.run` makes it.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from enum import Enum
+from typing import Any, TypeVar
+
+from hypothesis import strategies as st
+from hypothesis.stateful import precondition, rule
+
+Values = Sequence[Any] | Callable[[Any], Sequence[Any]]
+"""What an argument is drawn from: the same values always (one that stands twice is drawn twice as often), or a
+function of the harness that returns what there is now, such as its open consumers."""
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+class Caller(Enum):
+    """The thread that may make a call."""
+
+    ANY = "any thread"
+    OWNER = (
+        "the one thread of what it is made on: a consumer's IO thread, a channel's consumer, a loop"
+    )
+    SYSTEM = "a thread of the system itself: an executor's job, an IO thread, a reader"
+
+
+class Standing(Enum):
+    """What the contract says of a call with these arguments in this state."""
+
+    IN_CONTRACT = "in contract"
+    NO_OP = "legal, without effect"
+    REFUSED = "must be refused, with the state unchanged"
+
+
+@dataclass(frozen=True)
+class Call:
+    """One API call of a system."""
+
+    name: str
+    caller: Caller
+    arguments: Mapping[str, Values]
+    enabled: Callable[..., bool]
+    """(harness, arguments) -> whether it can be made now; a call that is not enabled is not made at all."""
+    standing: Callable[..., Standing]
+    """(harness, arguments) -> its class, in a state in which nothing else is running."""
+    standings: tuple[Standing, ...]
+    """The classes that it can have."""
+    run: Callable[..., Any]
+    """(harness, arguments) -> what the call returned; the harness knows of it then."""
+
+    @property
+    def title(self) -> str:
+        """The first line of what is documented of the call."""
+        return (self.run.__doc__ or "").partition("\n")[0]
+
+    def values(self, harness: object, argument: str) -> Sequence[Any]:
+        """Return what one argument may be now."""
+        values = self.arguments[argument]
+        return values(harness) if callable(values) else values
+
+    def choices(
+        self, harness: object, standing: Standing | None = None, **fixed: object
+    ) -> Iterator[dict[str, Any]]:
+        """Yield each distinct combination of arguments with which the call can be made now.
+
+        With `standing` only those of that class; with `fixed` arguments only the others vary.
+        """
+        free = [a for a in self.arguments if a not in fixed]
+        for chosen in itertools.product(*(dict.fromkeys(self.values(harness, a)) for a in free)):
+            arguments = {**dict(zip(free, chosen, strict=True)), **fixed}
+            if not self.enabled(harness, **arguments):
+                continue
+            if standing is None or self.standing(harness, **arguments) is standing:
+                yield arguments
+
+
+def call(
+    caller: Caller = Caller.ANY,
+    *,
+    enabled: Callable[..., bool] = lambda harness, **arguments: True,
+    standing: Callable[..., Standing] = lambda harness, **arguments: Standing.IN_CONTRACT,
+    standings: tuple[Standing, ...] = (Standing.IN_CONTRACT,),
+    **arguments: Values,
+) -> Callable[[F], F]:
+    """Return a decorator that declares a harness's method as an API call; see `Call` for the parameters."""
+
+    def declare(method: F) -> F:
+        method._call = Call(  # type: ignore[attr-defined]  # read by `calls_of`
+            method.__name__, caller, arguments, enabled, standing, standings, method
+        )
+        return method
+
+    return declare
+
+
+def calls_of(harness: type) -> dict[str, Call]:
+    """Return the calls that a harness class declares, its bases' first, by name."""
+    return {
+        name: method._call
+        for base in reversed(harness.__mro__)
+        for name, method in vars(base).items()
+        if hasattr(method, "_call")
+    }
+
+
+# ---- as strategies and rules of Hypothesis
+
+
+def strategy(call: Call, argument: str) -> st.SearchStrategy[Any]:
+    """Return the strategy of an argument that is drawn from the same values always."""
+    values = call.arguments[argument]
+    assert not callable(values), f"what {argument} of {call.name} may be depends on the state"
+    return st.sampled_from(values)
+
+
+def rules(calls: Mapping[str, Call]) -> dict[str, Any]:
+    """Return rules for a `RuleBasedStateMachine` by name: one for each call, or for each class of it.
+
+    Only a call some of whose arguments depend on the state has a rule for each class. The machine has the attribute
+    `harness`, and a method `make(call, **arguments)`.
+    """
+    found = {}
+    for c in calls.values():
+        varying = any(callable(v) for v in c.arguments.values())
+        for s in c.standings if varying else (None,):
+            name = c.name if s in (None, Standing.IN_CONTRACT) else f"{c.name}_{s.name.lower()}"
+            found[name] = _rule(name, c, s)
+    return found
+
+
+PICKS = 63
+"""A number up to this one picks one of the combinations of what there is."""
+
+
+def _rule(name: str, call: Call, standing: Standing | None) -> Any:
+    fixed = {a: strategy(call, a) for a, v in call.arguments.items() if not callable(v)}
+    drawn: dict[str, Any] = dict(fixed)
+    if len(fixed) < len(call.arguments):
+        drawn["pick"] = st.integers(0, PICKS)
+
+    def run(machine: Any, pick: int = 0, **arguments: object) -> None:
+        choices = list(call.choices(machine.harness, standing, **arguments))
+        if choices:
+            machine.make(call, **choices[pick % len(choices)])
+
+    def possible(machine: Any) -> bool:
+        return next(call.choices(machine.harness, standing), None) is not None
+
+    run.__name__ = name
+    run.__doc__ = call.title
+    made: Any = rule(**drawn)
+    return precondition(possible)(made(run))

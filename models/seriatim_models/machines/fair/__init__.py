@@ -1,0 +1,1 @@
+"""The fair consumer: its calls, its model, generated programs."""
