@@ -66,7 +66,7 @@ class FakeCounterexample:
 
 @dataclass
 class World:
-    """What the fakes are told to find."""
+    """What the fakes shall find."""
 
     violated: set[str] = field(default_factory=set)
     """Ids of mutants that are noticed, and of programs that break."""

@@ -1,4 +1,4 @@
-"""`seriatim audit`: which verdicts decide the exit code, and what is said of lines left out."""
+"""`seriatim audit`: which verdicts decide the exit code, and what is reported of lines left out."""
 
 from __future__ import annotations
 
@@ -64,6 +64,6 @@ def test_rejects_what_cannot_be_meant(
 ) -> None:
     ran = run(*arguments)
     assert ran.code == 2
-    said = [line for line in ran.err.splitlines() if line.startswith("seriatim: ")]
-    assert len(said) == 1
-    assert sentence in said[0]
+    errors = [line for line in ran.err.splitlines() if line.startswith("seriatim: ")]
+    assert len(errors) == 1
+    assert sentence in errors[0]

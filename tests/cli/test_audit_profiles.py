@@ -1,4 +1,4 @@
-"""`seriatim audit` over a real file: whose promise it keeps, in every form of report, and the smallest part."""
+"""`seriatim audit` over a file: the profiles it is consistent with, in every form of report, and the smallest part."""
 
 from __future__ import annotations
 

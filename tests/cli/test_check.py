@@ -1,4 +1,4 @@
-"""`seriatim check`: which programs run, what is said, and with which code it leaves."""
+"""`seriatim check`: which programs run, what is printed, and the exit codes."""
 
 from __future__ import annotations
 
@@ -193,6 +193,6 @@ def test_rejects_what_cannot_be_meant(
 ) -> None:
     ran = run(*arguments)
     assert ran.code == 2
-    said = [line for line in ran.err.splitlines() if line.startswith("seriatim: ")]
-    assert len(said) == 1
-    assert sentence in said[0]
+    errors = [line for line in ran.err.splitlines() if line.startswith("seriatim: ")]
+    assert len(errors) == 1
+    assert sentence in errors[0]

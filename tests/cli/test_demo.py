@@ -1,4 +1,4 @@
-"""`seriatim demo`: what it says, draws and writes, and its exit codes."""
+"""`seriatim demo`: what it prints, draws and writes, and its exit codes."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ QUICK = ["demo", "fair", "--total", "4000"]
 
 def test_demo_fair_shows_both_tables_and_the_turn(capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["demo", "fair", "--total", "40000"]) == 0
-    said = capsys.readouterr().out
+    output = capsys.readouterr().out
     for part in ("100 us a message", "1 us a message", "36,250", "where proportional turns flat"):
-        assert part in said
-    assert "largest error" in said
+        assert part in output
+    assert "largest error" in output
 
 
 def test_demo_fair_writes_json_to_standard_output_alone(capsys: pytest.CaptureFixture[str]) -> None:

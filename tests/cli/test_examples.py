@@ -24,7 +24,7 @@ RECORDING = """\
 
 
 def examples() -> Iterator[str]:
-    """Every line that begins with the command, without what a reader is told about it."""
+    """Every line that begins with the command, without the explanation beside it."""
     helps = [command.epilog or "" for command in (app, *app.commands.values())]
     for text in (README, *helps):
         for line in re.findall(

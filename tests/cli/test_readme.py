@@ -41,7 +41,7 @@ ELSEWHERE = re.compile(r"amqp://|run\.jsonl|\bnode |\bDIR\b|^seriatim (stream|ca
 
 
 def expected(command: str) -> set[int]:
-    """A mutant is convicted, and so is an exercise that was only begun; a few scripts may find nothing to test."""
+    """A mutant violates its property, as an exercise that was only begun does; a few scripts may test nothing."""
     if " published-" in command or "--check" in command:
         return {1}
     return {0, 3} if " conform " in command else {0}
@@ -95,7 +95,7 @@ def test_a_target_is_there(command: str) -> None:
     assert re.search(rf"^{target}:", (ROOT / "Makefile").read_text(encoding="utf-8"), re.MULTILINE)
     if command in CONSOLE:
         ci = (ROOT / ".ci" / "run").read_text(encoding="utf-8").splitlines()
-        assert command in ci, f"{command} is told to the reader and not run by .ci/run"
+        assert command in ci, f"{command} is shown to the reader and not run by .ci/run"
 
 
 def test_every_command_is_one_of_these() -> None:

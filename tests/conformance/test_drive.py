@@ -1,4 +1,4 @@
-"""The drive: each mistake is convicted by its property, with a short script that replays; what is right stays free."""
+"""The drive: each mistake violates its property, with a short script that replays; what is right violates none."""
 
 from __future__ import annotations
 
@@ -144,7 +144,7 @@ def test_a_script_is_kept_as_it_was(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "says"),
+    ("text", "message"),
     [
         ("", "no script"),
         ("[]", "no script"),
@@ -174,10 +174,10 @@ def test_a_script_is_kept_as_it_was(tmp_path: Path) -> None:
         ),
     ],
 )
-def test_rejects_a_bad_script(tmp_path: Path, text: str, says: str) -> None:
+def test_rejects_a_bad_script(tmp_path: Path, text: str, message: str) -> None:
     path = tmp_path / "s.json"
     path.write_text(text, encoding="utf-8")
-    with pytest.raises(ScriptError, match=says):
+    with pytest.raises(ScriptError, match=message):
         read_script(path)
 
 
@@ -200,10 +200,10 @@ def test_what_convicts_is_kept_and_replays(
         str(tmp_path),
     ]
     assert run(arguments) == 1
-    said = capsys.readouterr().out
-    assert "The shortest way to violate P1" in said
-    assert f"--replay {tmp_path / 'P1.json'}" in said
-    assert "seed 1" in said
+    output = capsys.readouterr().out
+    assert "The shortest way to violate P1" in output
+    assert f"--replay {tmp_path / 'P1.json'}" in output
+    assert "seed 1" in output
     kept = read_history(tmp_path / "P1.jsonl")
     assert not kept.quarantine
     assert kept.events

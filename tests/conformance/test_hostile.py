@@ -43,7 +43,7 @@ print(json.dumps({{"id": json.loads(sys.stdin.readline())["id"], "ok": True, "pr
 
 
 @pytest.mark.parametrize(
-    ("source", "kind", "says"),
+    ("source", "kind", "message"),
     [
         ("import time; time.sleep(1e6)", "silent", "no answer to hello within 1 s"),
         (
@@ -72,9 +72,9 @@ print(json.dumps({{"id": json.loads(sys.stdin.readline())["id"], "ok": True, "pr
         ),
     ],
 )
-def test_rejects_a_bad_beginning(program: Program, source: str, kind: str, says: str) -> None:
+def test_rejects_a_bad_beginning(program: Program, source: str, kind: str, message: str) -> None:
     begun = time.monotonic()
-    with pytest.raises(Fault, match=says) as caught:
+    with pytest.raises(Fault, match=message) as caught:
         ChildProcess(program(source), patience=PATIENCE)
     assert caught.value.kind == kind
     assert time.monotonic() - begun < IN_TIME

@@ -61,9 +61,9 @@ def test_a_consumer_says_whose_behaviour_it_is(capsys: pytest.CaptureFixture[str
     assert run(["vectors", "consume", "--exec", example(), *folder]) == 0
     wrong = ["vectors", "consume", "--exec", faulty("requeues-to-the-tail"), *folder]
     assert run(wrong) == 1
-    said = capsys.readouterr().out
-    assert "rabbitmq-quorum" in said  # which does the same with what is given back,
-    assert "17-close: request" in said  # but not with what a channel held
+    output = capsys.readouterr().out
+    assert "rabbitmq-quorum" in output  # which does the same with what is given back,
+    assert "17-close: request" in output  # but not with what a channel held
     assert run([*wrong, "--by", "reference"]) == 1
     assert "16-requeue: request" in capsys.readouterr().out
 
@@ -76,7 +76,7 @@ def test_filling_writes_the_folder(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "says"),
+    ("text", "message"),
     [
         ("{", "no vector"),
         (
@@ -90,9 +90,9 @@ def test_filling_writes_the_folder(tmp_path: Path) -> None:
         ),
     ],
 )
-def test_rejects_what_is_no_vector(tmp_path: Path, text: str, says: str) -> None:
+def test_rejects_what_is_no_vector(tmp_path: Path, text: str, message: str) -> None:
     (tmp_path / "v.json").write_text(text, encoding="utf-8")
-    with pytest.raises(VectorError, match=says):
+    with pytest.raises(VectorError, match=message):
         read_vectors(tmp_path)
     assert run(["vectors", "consume", "--exec", example(), "--folder", str(tmp_path)]) == 2
 

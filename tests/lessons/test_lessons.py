@@ -1,4 +1,4 @@
-"""Everything that a chapter runs prints what the chapter says; every exercise has an answer and needs one."""
+"""Everything that a chapter runs prints what the chapter shows; every exercise has an answer and needs one."""
 
 from __future__ import annotations
 

@@ -49,7 +49,7 @@ def program_run(
 
 @pytest.fixture
 def race() -> MutantRun:
-    convicted = Finding.of(
+    violated = Finding.of(
         "IM-1", 1, [("m1 was both delivered and dequeued", [Event(i=1, ev="deliver", m="m1")])]
     )
     return MutantRun(
@@ -58,7 +58,7 @@ def race() -> MutantRun:
         origin="Strict ordering, the article",
         expected="IM-1",
         expected_steps=3,
-        run=program_run("immediate-async", 2, convicted, broken=True, mutant="published-immediate"),
+        run=program_run("immediate-async", 2, violated, broken=True, mutant="published-immediate"),
         edits=[Edit(reference="if entry.acquire():", mutant="if entry.available:")],
     )
 

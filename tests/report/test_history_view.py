@@ -40,11 +40,11 @@ class Tape:
         return self.add(ev, ph="invoke", ms=[m], conn=by, **more)
 
 
-def bars(told: Story) -> list[tuple[str, str, int, int, str]]:
-    return [(b.message, b.by, b.start, b.end, b.how) for b in told.bars]
+def bars(story: Story) -> list[tuple[str, str, int, int, str]]:
+    return [(b.message, b.by, b.start, b.end, b.how) for b in story.bars]
 
 
-def told(story: Story, n: int, title: str, name: str) -> list[str]:
+def cells(story: Story, n: int, title: str, name: str) -> list[str]:
     """A row of the state after step n."""
     tables = {s.title: s for s in story.states[story.steps[n - 1].state]}
     return next((list(row) for row in tables[title].rows if row[0] == name), [])
@@ -104,9 +104,9 @@ def test_a_violation_is_marked_and_where_it_was_bad() -> None:
     assert [s.n for s in story.steps if s.witness] == [2, 3]
     assert (story.good, story.bad) == (2, 3)
     assert [b.by for b in story.bars if b.violating] == ["a/1", "b/1"]
-    assert told(story, 3, "Messages", "m1") == ["m1", "with a/1 and b/1", "2"]
-    assert told(story, 4, "Messages", "m1")[1] == "with b/1"
-    assert told(story, 5, "Messages", "m1")[1] == "settled by b/1 (ack)"
+    assert cells(story, 3, "Messages", "m1") == ["m1", "with a/1 and b/1", "2"]
+    assert cells(story, 4, "Messages", "m1")[1] == "with b/1"
+    assert cells(story, 5, "Messages", "m1")[1] == "settled by b/1 (ack)"
 
 
 def test_without_a_violation_nothing_is_bad() -> None:
@@ -123,7 +123,7 @@ def test_the_prefetch_stands_beside_what_a_consumer_has() -> None:
     tape = Tape()
     tape.publish("m1")
     tape.deliver("m1", "a", prefetch=3)
-    assert told(history_story("r", tape.events), 2, "Consumers", "a/1") == ["a/1", "m1", "1 of 3"]
+    assert cells(history_story("r", tape.events), 2, "Consumers", "a/1") == ["a/1", "m1", "1 of 3"]
 
 
 def test_of_a_long_recording_the_violation_is_shown_and_the_rest_is_counted() -> None:
@@ -166,5 +166,5 @@ def test_a_white_box_history_shows_the_queue_itself() -> None:
     ]
     events = [event(n, n, "P", ev, {**f, "lvl": "model"}) for n, (ev, f) in enumerate(fields)]
     story = history_story("r", events)
-    assert told(story, 4, "Entries of q, in order", "m1")[1:3] == ["ACQUIRED", "A"]
+    assert cells(story, 4, "Entries of q, in order", "m1")[1:3] == ["ACQUIRED", "A"]
     assert story.steps[3].op == "entry_cas m=m1 how=cas old=AVAILABLE new=ACQUIRED sub=A ok=True"

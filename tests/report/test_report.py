@@ -1,4 +1,4 @@
-"""The report: what verdicts mean together, and that each form says the same."""
+"""The report: what verdicts mean together, and that all forms agree."""
 
 from __future__ import annotations
 

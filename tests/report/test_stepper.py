@@ -89,8 +89,8 @@ def embedded(source: str) -> dict[str, object]:
 
 
 def test_what_is_embedded_can_be_read_and_has_a_state_for_every_step() -> None:
-    told = found("published-immediate")
-    read = embedded(page(told))
+    shown = found("published-immediate")
+    read = embedded(page(shown))
     steps, kept = read["steps"], read["states"]
     assert isinstance(steps, list)
     assert isinstance(kept, list)
@@ -100,26 +100,26 @@ def test_what_is_embedded_can_be_read_and_has_a_state_for_every_step() -> None:
 
 
 def test_the_race_turns_bad_where_what_was_delivered_is_dequeued() -> None:
-    told = found("published-immediate")
-    assert (told.good, told.bad) == (8, 9)
-    assert told.steps[told.bad - 1].op == "m1.state.set(DEQUEUED)"
-    held, lost = (told.states[told.steps[n - 1].state] for n in (told.good, told.bad))
+    shown = found("published-immediate")
+    assert (shown.good, shown.bad) == (8, 9)
+    assert shown.steps[shown.bad - 1].op == "m1.state.set(DEQUEUED)"
+    held, lost = (shown.states[shown.steps[n - 1].state] for n in (shown.good, shown.bad))
     assert table(held, "Entries of q").rows[1] == ("m1", "ACQUIRED", "A", "A at")
     assert table(lost, "Entries of q").rows[1] == ("m1", "DEQUEUED", "", "A at")
-    assert [s.n for s in told.steps if s.witness] == [8, 9]
+    assert [s.n for s in shown.steps if s.witness] == [8, 9]
 
 
 def test_the_page_says_what_is_broken_and_how_to_see_it_again() -> None:
     source = page(found("published-immediate"), "seriatim show X")
     im1 = property_catalogue()["IM-1"]
-    for said in (
+    for text in (
         "IM-1",
         im1.sentence,
         im1.source,
         "m1 was delivered to A and dequeued",
         "seriatim show X",
     ):
-        assert said in source
+        assert text in source
 
 
 @pytest.mark.parametrize(
@@ -168,13 +168,13 @@ def test_at_the_end_it_is_the_state_that_the_queue_itself_tells(program: str) ->
             now.record(record)
             if record.ev != "snapshot":
                 continue
-            told: dict[str, object] = record.args
-            q = str(told["q"])
+            shown: dict[str, object] = record.args
+            q = str(shown["q"])
             assert [
                 [e.m, list(e.place), *(e.state.last() or ())]
                 for e in now.entries_of(q)
                 if e.links and e.m not in now.links.unlinked and e.state.last() != ("DELETED", "")
-            ] == told["entries"]
+            ] == shown["entries"]
             assert {
                 c.name: {
                     "pointer": list(c.points),
@@ -183,8 +183,8 @@ def test_at_the_end_it_is_the_state_that_the_queue_itself_tells(program: str) ->
                 }
                 for c in now.queue.consumers.values()
                 if not c.closed
-            } == told["consumers"]
-            lists = told["lists"]
+            } == shown["consumers"]
+            lists = shown["lists"]
             assert isinstance(lists, dict)
             for name, (members, size) in lists.items():
                 if members or name in now.links.lists:
@@ -280,16 +280,16 @@ def test_odd_records_of_another_program_do_no_harm() -> None:
         )
         for args in spoilt
     ]
-    told = story(Case([step(1, "a", "x.get()", "5", *odd)], odd))
-    assert table(told.states[-1], "Shared objects").rows == (("x", "5"),)
+    shown = story(Case([step(1, "a", "x.get()", "5", *odd)], odd))
+    assert table(shown.states[-1], "Shared objects").rows == (("x", "5"),)
 
 
 def test_a_witness_of_another_execution_is_not_taken() -> None:
     case = Case([step(1, "a", "x.get()"), step(2, "b", "x.get()")], [])
     elsewhere = Finding.of("SO-1", 1, [("why", [Event(i=5, ev="deliver", t=1)])])
-    told = story(case, [elsewhere])
-    assert (told.good, told.bad) == (1, 2)
-    assert not any(s.witness for s in told.steps)
+    shown = story(case, [elsewhere])
+    assert (shown.good, shown.bad) == (1, 2)
+    assert not any(s.witness for s in shown.steps)
 
 
 def test_what_never_happens_is_bad_only_at_the_end() -> None:
@@ -361,23 +361,23 @@ def test_arrows_join_what_cannot_be_swapped() -> None:
 
 
 def test_a_hundred_steps_stay_small() -> None:
-    told = found("wants-without-credit")
-    assert len(told.steps) >= 50
-    assert len(page(told).encode()) < 400_000 * len(told.steps) / 100
+    shown = found("wants-without-credit")
+    assert len(shown.steps) >= 50
+    assert len(page(shown).encode()) < 400_000 * len(shown.steps) / 100
 
 
 def test_a_page_of_too_many_steps_says_what_is_left_out() -> None:
     events = [step(n, "ab"[n % 2], f"x.set({n})") for n in range(1, STEPS_MAX + 11)]
-    told = story(Case(events, []))
-    assert len(told.steps) == STEPS_MAX
-    assert "10 steps are not shown" in page(told)
+    shown = story(Case(events, []))
+    assert len(shown.steps) == STEPS_MAX
+    assert "10 steps are not shown" in page(shown)
 
 
 def test_a_circle_is_shown_once() -> None:
     events = [step(n, "ab"[n % 2], "x.get()") for n in range(1, 101)]
-    told = story(Case(events, [], period=4))
-    assert len(told.steps) < 16
-    assert "the last 4 steps repeat" in told.left_out
+    shown = story(Case(events, [], period=4))
+    assert len(shown.steps) < 16
+    assert "the last 4 steps repeat" in shown.left_out
 
 
 # ---- in the report

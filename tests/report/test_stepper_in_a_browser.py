@@ -72,7 +72,7 @@ def pages(tmp_path_factory: pytest.TempPathFactory) -> Path:
         lessons.page(chapters[6], lesson_runner.stories(chapters[6]), chapters)
     )
     (folder / "history.html").write_text(stepper_page(history()))
-    told = history()
+    story_of_day = history()
     audit = AuditRun(
         paths=["day.jsonl"],
         engine="local",
@@ -83,7 +83,7 @@ def pages(tmp_path_factory: pytest.TempPathFactory) -> Path:
         seconds=0.1,
         command="seriatim audit day.jsonl",
         latencies={"day": [1.0, 2.0]},
-        stories={"day": told},
+        stories={"day": story_of_day},
     )
     whole = Report(
         command="seriatim tour",
@@ -149,7 +149,7 @@ class Visit:
         self.complaints: list[str] = []
         self.fetched: list[str] = []
         self.page = browser.new_page(**look)
-        self.page.on("console", lambda said: self.complaints.append(said.text))
+        self.page.on("console", lambda message: self.complaints.append(message.text))
         self.page.on("pageerror", lambda error: self.complaints.append(str(error)))
         self.page.on("request", lambda request: self.fetched.append(request.url))
         self.open()
@@ -323,12 +323,12 @@ def test_a_screen_reader_finds_its_way(visit: Any) -> None:
 
 def test_in_a_report_each_has_keys_of_its_own(visit: Any) -> None:
     seen = visit("both")
-    said = seen.page.locator(".now[role=status]")
+    status = seen.page.locator(".now[role=status]")
     seen.press("End")  # the page's own
-    assert [text.startswith("Before") for text in said.all_inner_texts()] == [True, True]
+    assert [text.startswith("Before") for text in status.all_inner_texts()] == [True, True]
     seen.page.locator(".trace").nth(1).focus()
     seen.press("ArrowRight", "ArrowRight")
-    assert [text[:6] for text in said.all_inner_texts()] == ["Before", "Step 2"]
+    assert [text[:6] for text in status.all_inner_texts()] == ["Before", "Step 2"]
     assert seen.page.url.endswith("#steps-release-again.published-two-pointers/2")
 
 

@@ -15,7 +15,7 @@ from seriatim_models.properties.base import Finding, Verdict
 from seriatim_models.report.model import MutantRun, Report
 
 
-class Case(NamedTuple):
+class JUnitCase(NamedTuple):
     """One test case; `tag` is ``failure`` or ``skipped``, or empty if it passed."""
 
     name: str
@@ -42,7 +42,7 @@ def junit(report: Report) -> bytes:
 
 
 def _suite(
-    root: ET.Element, name: str, cases: Iterator[Case], seconds: float | None = None
+    root: ET.Element, name: str, cases: Iterator[JUnitCase], seconds: float | None = None
 ) -> None:
     suite = ET.SubElement(root, "testsuite", name=name, tests="0", failures="0", skipped="0")
     if seconds is not None:
@@ -60,28 +60,28 @@ def _suite(
         suite.set(attribute, str(counts[counted]))
 
 
-def _finding(finding: Finding) -> Case:
+def _finding(finding: Finding) -> JUnitCase:
     if finding.verdict is Verdict.VIOLATED:
-        return Case(finding.property, "failure", finding.explanation or "violated")
+        return JUnitCase(finding.property, "failure", finding.explanation or "violated")
     if finding.verdict is Verdict.INCONCLUSIVE:
         counts = f"tested {finding.n_tested}, untestable {finding.n_untestable}"
-        return Case(finding.property, "skipped", counts)
-    return Case(finding.property)
+        return JUnitCase(finding.property, "skipped", counts)
+    return JUnitCase(finding.property)
 
 
-def _consistency(standing: Standing) -> Case:
+def _consistency(standing: Standing) -> JUnitCase:
     """One recording and profile. To be ruled out is no failure: no system fits every profile."""
     name = f"{standing.subject}: {standing.profile}"
     if standing.verdict is Verdict.VIOLATED:
-        return Case(name, "skipped", f"ruled out by {standing.why}")
+        return JUnitCase(name, "skipped", f"ruled out by {standing.why}")
     if standing.verdict is Verdict.INCONCLUSIVE:
-        return Case(name, "skipped", "no case of what it promises")
-    return Case(name)
+        return JUnitCase(name, "skipped", "no case of what it promises")
+    return JUnitCase(name)
 
 
-def _mutant(mutant: MutantRun) -> Case:
+def _mutant(mutant: MutantRun) -> JUnitCase:
     if mutant.verdict is Verdict.OK:
-        return Case(mutant.mutant, seconds=mutant.run.seconds)
+        return JUnitCase(mutant.mutant, seconds=mutant.run.seconds)
     tag = "failure" if mutant.verdict is Verdict.VIOLATED else "skipped"
     message = f"must be killed by {mutant.expected}; killed by {mutant.killers}"
-    return Case(mutant.mutant, tag, message, mutant.run.seconds)
+    return JUnitCase(mutant.mutant, tag, message, mutant.run.seconds)
