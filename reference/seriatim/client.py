@@ -39,20 +39,7 @@ from seriatim.broker import Act, Closed, Delivery, Frame, Message, Server, Wire
 from seriatim.host import Host, operation
 from seriatim.workpool import BLOCK, CAPACITY, Executor, Misuse, Work, WorkService
 
-__all__ = [
-    "CallTimeout",
-    "Callback",
-    "Channel",
-    "Closed",
-    "Connection",
-    "Delivery",
-    "Executor",
-    "Message",
-    "Misuse",
-    "Server",
-    "Work",
-    "WorkService",
-]
+__all__ = ["CallTimeout", "Callback", "Channel", "Connection", "Delivery"]
 
 
 class CallTimeout(Exception):

@@ -144,14 +144,11 @@ class FairConsumer(Generic[D]):
             return None
         slot.waiting.popleft()
         slot.deficit -= weight
-        self._use_token()
-        return delivery, weight
-
-    def _use_token(self) -> None:
         if self._held:
             self._held = 0
         else:
             self.tokens.acquire()  # rule 4: there is one
+        return delivery, weight
 
     @operation
     def _handle(self, delivery: D) -> Exception | None:

@@ -8,8 +8,10 @@ from itertools import count
 
 import pytest
 
-from seriatim.client import Channel, Closed, Connection, Delivery, Executor, Message, Server, Work
+from seriatim.broker import Closed, Delivery, Message, Server
+from seriatim.client import Channel, Connection
 from seriatim.host import Threads
+from seriatim.workpool import Executor, Work
 from seriatim_models.history.event import Event, event
 from seriatim_models.properties import Verdict
 from seriatim_models.properties.whitebox.client import CLIENT

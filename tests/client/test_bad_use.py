@@ -8,22 +8,19 @@ from contextlib import suppress
 
 import pytest
 
-from seriatim.broker import Frame
-from seriatim.client import (
-    CallTimeout,
-    Channel,
-    Closed,
-    Connection,
-    Delivery,
+from seriatim.broker import Closed, Delivery, Frame, Message, Server
+from seriatim.client import CallTimeout, Channel, Connection
+from seriatim.host import Threads
+from seriatim.workpool import (
     Executor,
-    Message,
     Misuse,
-    Server,
+    NotPut,
+    Rejected,
+    Unregistered,
     Work,
+    WorkPool,
     WorkService,
 )
-from seriatim.host import Threads
-from seriatim.workpool import NotPut, Rejected, Unregistered, WorkPool
 from seriatim_models.recording.client import server_snapshot
 
 from .conftest import PATIENCE, Inbox, World, fill, flush

@@ -10,9 +10,10 @@ from functools import partial
 
 import pytest
 
-from seriatim.client import Channel, Connection, Delivery, Executor, Server, Work, WorkService
+from seriatim.broker import Delivery, Server
+from seriatim.client import Channel, Connection
 from seriatim.host import Threads
-from seriatim.workpool import NotPut, WorkPool
+from seriatim.workpool import Executor, NotPut, Work, WorkPool, WorkService
 from seriatim_models.explorer import World as ExplorerWorld
 from seriatim_models.explorer import explore
 from seriatim_models.recording.client import waiting

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import pytest
 
-from seriatim.client import Channel, Closed, Connection, Delivery, Message
+from seriatim.broker import Closed, Delivery, Message
+from seriatim.client import Channel, Connection
 
 from .conftest import Inbox, World, fill, flush
 

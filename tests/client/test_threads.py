@@ -9,7 +9,8 @@ from functools import partial
 
 import pytest
 
-from seriatim.client import Channel, Closed, Delivery, Message
+from seriatim.broker import Closed, Delivery, Message
+from seriatim.client import Channel
 
 from .conftest import PATIENCE, World, flush
 

@@ -12,7 +12,8 @@ from functools import partial
 from types import ModuleType
 
 import seriatim.client as reference
-from seriatim.broker import Act, ServerChannel
+from seriatim.broker import Act, Delivery, Message, Server, ServerChannel
+from seriatim.workpool import Executor, Work, WorkService
 from seriatim_models.explorer import World
 from seriatim_models.programs.base import Programs, Scene
 from seriatim_models.recording.client import recorded, server_snapshot, service_snapshot
@@ -26,19 +27,17 @@ class ClientScene(Scene):
     def __init__(self, world: World, lib: ModuleType, threads: int = 1) -> None:
         super().__init__(world, lib)
         self.host = recorded(world.host)
-        self.server: reference.Server = lib.Server(self.host)
-        self.executor: reference.Executor = lib.Executor(self.host, threads)
+        self.server: Server = lib.Server(self.host)
+        self.executor: Executor = lib.Executor(self.host, threads)
         self._named = 0
         self._rest: list[tuple[str, Callable[[], dict[str, object]]]] = []
         for i in range(threads):
             world.spawn(self.executor.worker, name=f"pool{i + 1}", daemon=True)
         world.at_end(self._end)
 
-    def service(
-        self, capacity: int | None = None, block: int | None = None
-    ) -> reference.WorkService:
+    def service(self, capacity: int | None = None, block: int | None = None) -> WorkService:
         """A work pool by itself."""
-        service: reference.WorkService = self.lib.WorkService(
+        service: WorkService = self.lib.WorkService(
             self.host, self.executor, capacity or self.lib.CAPACITY, block or self.lib.BLOCK
         )
         self._rest.append(("cli_rest", partial(service_snapshot, service)))
@@ -122,22 +121,22 @@ class ClientScene(Scene):
         self._named += 1
         return f"n{self._named}"
 
-    def message(self, id: str) -> reference.Message:
-        message: reference.Message = self.lib.Message(id)
+    def message(self, id: str) -> Message:
+        message: Message = self.lib.Message(id)
         return message
 
-    def work(self, label: str, run: Callable[[], None] = lambda: None) -> reference.Work:
-        work: reference.Work = self.lib.Work(label, run)
+    def work(self, label: str, run: Callable[[], None] = lambda: None) -> Work:
+        work: Work = self.lib.Work(label, run)
         return work
 
-    def pooled(self, service: reference.WorkService, per_key: dict[str, int]) -> None:
+    def pooled(self, service: WorkService, per_key: dict[str, int]) -> None:
         """Spawn one reader that adds so many items for each key.
 
         Each enters and leaves by a step of its own on one cell of its channel: so whether two overlap is the same
         in all schedules that the explorer takes for one.
         """
 
-        def work(key: str, i: int) -> reference.Work:
+        def work(key: str, i: int) -> Work:
             def run() -> None:
                 inside[key].get_and_add(1)
                 inside[key].get_and_add(-1)
@@ -160,12 +159,12 @@ class ClientScene(Scene):
             self.world.record(ev, **snapshot())
 
 
-def acking(channel: reference.Channel, delivery: reference.Delivery) -> None:
+def acking(channel: reference.Channel, delivery: Delivery) -> None:
     """A consumer that is done at once."""
     channel.basic_ack(delivery.delivery_tag)
 
 
-def idle(channel: reference.Channel, delivery: reference.Delivery) -> None:
+def idle(channel: reference.Channel, delivery: Delivery) -> None:
     """A consumer that keeps what it gets."""
 
 
@@ -411,7 +410,7 @@ def rpc_in_callback(scene: ClientScene) -> None:
     """
     (ch,) = scene.client(messages=2)
 
-    def on_delivery(channel: reference.Channel, delivery: reference.Delivery) -> None:
+    def on_delivery(channel: reference.Channel, delivery: Delivery) -> None:
         channel.basic_qos(1)
         channel.basic_ack(delivery.delivery_tag)
 
@@ -427,7 +426,7 @@ def rpc_while_full(scene: ClientScene) -> None:
     """
     (ch,) = scene.client(capacity=1, messages=3)
 
-    def on_delivery(channel: reference.Channel, delivery: reference.Delivery) -> None:
+    def on_delivery(channel: reference.Channel, delivery: Delivery) -> None:
         if delivery.delivery_tag == 1:
             channel.basic_qos(1)
 
@@ -443,7 +442,7 @@ def rpc_while_another_is_full(scene: ClientScene) -> None:
     """
     ch, other = scene.client(capacity=1, channels=2, messages=3)
 
-    def on_delivery(channel: reference.Channel, delivery: reference.Delivery) -> None:
+    def on_delivery(channel: reference.Channel, delivery: Delivery) -> None:
         if delivery.delivery_tag == 1:
             other.basic_qos(1)
 
@@ -553,7 +552,7 @@ def head_of_line(scene: ClientScene) -> None:
     slow, quick = scene.client(block=1, channels=2, messages=3)
     ran = scene.world.semaphore(0, "the other ran")
 
-    def wait(channel: reference.Channel, delivery: reference.Delivery) -> None:
+    def wait(channel: reference.Channel, delivery: Delivery) -> None:
         if delivery.delivery_tag == 1:
             ran.acquire()
 

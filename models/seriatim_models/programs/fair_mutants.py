@@ -281,16 +281,15 @@ mutant(
     origin="accounting at the end of a delivery instead of its beginning",
     title="a token is used up when its delivery is settled, and so not at all if that fails",
     edits=(
-        (
-            """        self._use_token()
-        return""",
-            """        return""",
-        ),
+        (USE, ""),
         (
             """            self.settle(delivery, self._handle(delivery) is None)
 """,
             """            self.settle(delivery, self._handle(delivery) is None)
-            self._use_token()
+            if self._held:
+                self._held = 0
+            else:
+                self.tokens.acquire()
 """,
         ),
     ),
