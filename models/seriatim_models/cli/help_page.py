@@ -21,6 +21,8 @@ TOPICS = {
     "lessons": "seriatim_models.report.lessons",
     "queue": "seriatim.queue",
     "client": "seriatim.client",
+    "workpool": "seriatim.workpool",
+    "broker": "seriatim.broker",
     "log": "seriatim.log",
     "fair": "seriatim.fair",
 }
