@@ -9,8 +9,8 @@ call and return. What is neither is one line, `Host.record`. A host that records
 Two hosts matter:
 
 - `Threads`, here: real threads of this interpreter. What you would use.
-- the controlled host of `seriatim_models.explorer`: every operation below is one step of a deterministic schedule.
-  What we check with.
+- the controlled host of `seriatim_models.explorer`: every access to a cell, a lock, a condition, a semaphore or the
+  clock is one step of a deterministic schedule. What we check with.
 
 The same source runs under both, so what is checked is what is used.
 
