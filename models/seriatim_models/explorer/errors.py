@@ -8,6 +8,12 @@
 
 from __future__ import annotations
 
+CHANCE = (
+    "Is every source of chance inside the model? Look for random numbers, clocks, id() or hash() order, "
+    "and state that outlives one execution; use world.choose() and world.now(), and build all state in the program."
+)
+"""Where to look when two runs of one schedule differ."""
+
 
 class ExplorerError(Exception):
     """Anything the explorer refuses to do."""

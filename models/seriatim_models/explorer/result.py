@@ -16,7 +16,7 @@ from seriatim_models.explorer.trace.foata import NormalForm
 class Result:
     """The finding of one exploration.
 
-    `verdict` is ``ok`` only if everything within the stated `bounds` was looked at and nothing was wrong;
+    `verdict` is ``ok`` only if everything within the stated `bounds` was explored and nothing was wrong;
     ``inconclusive`` when a budget ran out first, or when the strategy only samples.
     """
 
@@ -36,8 +36,9 @@ class Result:
     traces: int | None = 0
     """Distinct Mazurkiewicz traces among the complete executions; None if they were not counted.
 
-    Names of 2**18 traces are remembered, so that memory is bounded. Beyond that, one in 2, 4, ... is looked at:
-    of a search by `Dpor` these are the complete executions without the repetitions so found, of a walk an estimate.
+    Names of 2**18 traces are remembered, so that memory is bounded. Beyond that, one in 2, 4, ... is compared:
+    of a search by `Dpor` these are the complete executions without the repetitions so found,
+    of a sampling strategy an estimate.
     """
     violations: int = 0
     """Executions in which something was wrong."""

@@ -1,6 +1,6 @@
-"""While a program is explored, what reaches past the world fails with an error that says what to use instead.
+"""While a program is explored, what reaches past the world fails with an error that names the replacement.
 
-Only code that runs inside a controlled thread is stopped; everybody else's threads, locks and clocks go on working.
+Only code that runs inside a controlled thread is stopped; all other threads, locks and clocks keep working.
 """
 
 from __future__ import annotations

@@ -109,13 +109,16 @@ class Operation:
     amount: int
     obj: Any
 
+    def __init__(self, obj: Shared) -> None:
+        self.obj = obj
+
     def ready(self, thread: Thread) -> bool:
         """Whether it can happen now."""
         return True
 
     def touch(self) -> Footprint:
-        """Its footprint if it happened now."""
-        raise NotImplementedError
+        """Its footprint if it happened now; unless an operation differs, it writes its object."""
+        return self.obj.writes  # type: ignore[no-any-return]
 
     def touch_at(self, value: Any) -> Footprint | None:
         """Its footprint if its object had this value; None if it could not happen then."""
@@ -261,21 +264,21 @@ class Nowhere:
 NOWHERE: Final = Nowhere()
 
 
-class _Cellular(Operation):
+class Local(Operation):
+    """An operation that touches nothing shared."""
+
     __slots__ = ()
+    obj: Any = NOWHERE
 
-    def _seen(self, op: str, old: Any, new: Any, ok: bool) -> None:
-        self.obj.watch(op, old, new, ok)
+    def touch(self) -> Footprint:
+        return NOTHING
 
 
-class Get(_Cellular):
+class Get(Operation):
     """Read a cell."""
 
     __slots__ = ()
     code = 1
-
-    def __init__(self, obj: Shared) -> None:
-        self.obj = obj
 
     def touch(self) -> Footprint:
         return self.obj.reads  # type: ignore[no-any-return]
@@ -287,7 +290,7 @@ class Get(_Cellular):
         return f"{self.obj.name}.get()"
 
 
-class Set(_Cellular):
+class Set(Operation):
     """Write a cell."""
 
     __slots__ = ("new",)
@@ -297,14 +300,11 @@ class Set(_Cellular):
         self.obj = obj
         self.new = new
 
-    def touch(self) -> Footprint:
-        return self.obj.writes  # type: ignore[no-any-return]
-
     def run(self, thread: Thread, alternative: int) -> Any:
         obj = self.obj
         old, obj.value = obj.value, self.new
         if obj.watch is not None:
-            self._seen("set", old, self.new, True)
+            obj.watch("set", old, self.new, True)
 
     def describe(self) -> str:
         return f"{self.obj.name}.set({shown(self.new)})"
@@ -320,14 +320,14 @@ class Swap(Set):
         obj = self.obj
         old, obj.value = obj.value, self.new
         if obj.watch is not None:
-            self._seen("swap", old, self.new, True)
+            obj.watch("swap", old, self.new, True)
         return old
 
     def describe(self) -> str:
         return f"{self.obj.name}.get_and_set({shown(self.new)})"
 
 
-class CompareAndSet(_Cellular):
+class CompareAndSet(Operation):
     """Write a cell if it holds the expected value; returns whether it did."""
 
     __slots__ = ("expected", "new")
@@ -354,14 +354,14 @@ class CompareAndSet(_Cellular):
         if ok:
             obj.value = self.new
         if obj.watch is not None:
-            self._seen("cas", old, self.new, ok)
+            obj.watch("cas", old, self.new, ok)
         return ok
 
     def describe(self) -> str:
         return f"{self.obj.name}.compare_and_set({shown(self.expected)}, {shown(self.new)})"
 
 
-class FetchAdd(_Cellular):
+class FetchAdd(Operation):
     """Add to a cell and return what it held before."""
 
     __slots__ = ("by",)
@@ -371,22 +371,19 @@ class FetchAdd(_Cellular):
         self.obj = obj
         self.by = by
 
-    def touch(self) -> Footprint:
-        return self.obj.writes  # type: ignore[no-any-return]
-
     def run(self, thread: Thread, alternative: int) -> Any:
         obj = self.obj
         old = obj.value
         obj.value = old + self.by
         if obj.watch is not None:
-            self._seen("add", old, old + self.by, True)
+            obj.watch("add", old, old + self.by, True)
         return old
 
     def describe(self) -> str:
         return f"{self.obj.name}.get_and_add({self.by})"
 
 
-class Add(_Cellular):
+class Add(Operation):
     """Add to a cell without looking at it."""
 
     __slots__ = ("amount",)
@@ -406,7 +403,7 @@ class Add(_Cellular):
         old = obj.value
         obj.value = old + self.amount
         if obj.watch is not None:
-            self._seen("add", old, old + self.amount, True)
+            obj.watch("add", old, old + self.amount, True)
 
     def describe(self) -> str:
         return f"{self.obj.name}.add({self.amount})"
@@ -421,14 +418,8 @@ class Acquire(Operation):
     blocking = True
     takes = True
 
-    def __init__(self, obj: Shared) -> None:
-        self.obj = obj
-
     def ready(self, thread: Thread) -> bool:
         return self.obj.value is None
-
-    def touch(self) -> Footprint:
-        return self.obj.writes  # type: ignore[no-any-return]
 
     def touch_at(self, value: Any) -> Footprint | None:
         return self.obj.writes if value is None else None
@@ -485,9 +476,6 @@ class TryAcquire(Operation):
     code = 9
     takes = True
 
-    def __init__(self, obj: Shared) -> None:
-        self.obj = obj
-
     def touch(self) -> Footprint:
         return self.touch_at(self.obj.value)
 
@@ -509,13 +497,6 @@ class Release(Operation):
 
     __slots__ = ()
     code = 10
-
-    def __init__(self, obj: Shared) -> None:
-        self.obj = obj
-
-    def touch(self) -> Footprint:
-        # Releasing a lock that somebody else holds is an error that looks at the lock and leaves it.
-        return self.obj.writes  # type: ignore[no-any-return]
 
     def run(self, thread: Thread, alternative: int) -> None:
         if self.obj.value is not thread:
@@ -607,9 +588,6 @@ class Notify(Operation):
         self.lock = lock
         self.n = n
 
-    def touch(self) -> Footprint:
-        return self.obj.writes  # type: ignore[no-any-return]
-
     def alternatives(self) -> int:
         waiters = len(self.obj.value)
         if self.n is None or self.n >= waiters:
@@ -674,7 +652,7 @@ class Permit(Operation):
 
 
 class Restore(Operation):
-    """Give permits back."""
+    """Add permits."""
 
     __slots__ = ("amount",)
     code = 15
@@ -694,18 +672,14 @@ class Restore(Operation):
         return f"{self.obj.name}.release({'' if self.amount == 1 else self.amount})"
 
 
-class Choose(Operation):
+class Choose(Local):
     """A choice that is no race: one of `n` alternatives."""
 
     __slots__ = ("n",)
     code = 16
 
     def __init__(self, n: int) -> None:
-        self.obj = NOWHERE
         self.n = n
-
-    def touch(self) -> Footprint:
-        return NOTHING
 
     def alternatives(self) -> int:
         return self.n
@@ -717,20 +691,16 @@ class Choose(Operation):
         return f"choose({self.n})"
 
 
-class Spawn(Operation):
+class Spawn(Local):
     """Start a thread."""
 
     __slots__ = ("daemon", "fn", "name")
     code = 17
 
     def __init__(self, fn: Any, name: str, daemon: bool) -> None:
-        self.obj = NOWHERE
         self.fn = fn
         self.name = name
         self.daemon = daemon
-
-    def touch(self) -> Footprint:
-        return NOTHING
 
     def run(self, thread: Thread, alternative: int) -> Thread:
         return thread.ex.spawn_from(thread, self.fn, self.name, self.daemon)
@@ -739,7 +709,7 @@ class Spawn(Operation):
         return f"spawn({self.name or getattr(self.fn, '__name__', '')})"
 
 
-class Join(Operation):
+class Join(Local):
     """Wait until a thread has ended."""
 
     __slots__ = ("target",)
@@ -747,14 +717,10 @@ class Join(Operation):
     free = False
 
     def __init__(self, target: Thread) -> None:
-        self.obj = NOWHERE
         self.target = target
 
     def ready(self, thread: Thread) -> bool:
         return self.target.done
-
-    def touch(self) -> Footprint:
-        return NOTHING
 
     def after(self) -> int:
         return self.target.latest

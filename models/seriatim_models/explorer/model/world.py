@@ -211,7 +211,7 @@ class ControlledSemaphore(Shared):
 
 
 class Handle:
-    """A thread, as the one who spawned it sees it."""
+    """A thread, for the code that spawned it."""
 
     __slots__ = ("_thread",)
 
@@ -238,7 +238,7 @@ class World:
         self._clock: Shared | None = None
         self.records: list[Record] = []
         self.is_replay = False
-        """True where an execution is run again, to shrink or to show it: whoever counts executions can skip it."""
+        """True where an execution is run again, to shrink or to show it: an observer that counts should skip it."""
         self.results: list[object] = []
         self.checks: list[Callable[[], object]] = []
 

@@ -11,7 +11,7 @@ Bounded partial-order reduction (Coons, Musuvathi & McKinley, OOPSLA 2013) mends
 wherever a thread's turn begins, and gives up what makes `dpor` easy to judge, one execution for each trace.
 Enumeration is simple enough to be believed, and with few preemptions there are few schedules:
 of n threads with k steps each and c preemptions at most C(nk, c) (n + c)!, which is a polynomial in k.
-Whoever wants every trace should take `Dpor` without a bound.
+For every trace take `Dpor` without a bound.
 
 A thread that went on for `PATIENCE` steps may be interrupted for nothing: else a spin loop would have no end.
 """

@@ -44,7 +44,7 @@ from collections import defaultdict
 from collections.abc import Iterator
 from typing import Any
 
-from seriatim_models.explorer.errors import ModelBug, NondeterministicProgram
+from seriatim_models.explorer.errors import CHANCE, ModelBug, NondeterministicProgram
 from seriatim_models.explorer.model.execution import PATIENCE, Execution, going_on
 from seriatim_models.explorer.model.operations import Footprint, Operation, Reacquire, Thread, Wake
 from seriatim_models.explorer.search.runner import Runner
@@ -548,6 +548,5 @@ def diverged(step: int, before: Operation, op: Operation | None) -> Nondetermini
     now = "the thread is not there or has ended" if op is None else f"now it is {op.describe()}"
     return NondeterministicProgram(
         f"two runs of one schedule differ at step {step + 1}: before it was {before.describe()}, "
-        f"{now}. Is every source of chance inside the model? Look for random numbers, clocks, id() or hash() order, "
-        "and state that outlives one execution; use world.choose() and world.now(), and build all state in the program."
+        f"{now}. {CHANCE}"
     )

@@ -144,7 +144,7 @@ def progress(runner: Runner, estimate: Estimate) -> Progress:
 
 
 class Estimator:
-    """Random walks of one program, as many as one likes, and what they say together."""
+    """Random walks of one program, and the estimate from all of them."""
 
     def __init__(self, program: Program, setting: Setting, max_steps: int, seed: int = 0) -> None:
         self._runner = Runner(program, setting, Limits(max_steps=max_steps))

@@ -1,4 +1,4 @@
-"""`explore`: run a program under a strategy within budgets, and say what was found and how far it went."""
+"""`explore`: run a program under a strategy within budgets, and return what was found and how far it went."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Protocol
 
-from seriatim_models.explorer.errors import BadToken, Misuse, NondeterministicProgram
+from seriatim_models.explorer.errors import CHANCE, BadToken, Misuse, NondeterministicProgram
 from seriatim_models.explorer.model.guard import guarded
 from seriatim_models.explorer.model.program import Limits, Program, Setting
 from seriatim_models.explorer.result import Result
@@ -202,10 +202,7 @@ def run_twice(runner: Runner) -> list[str]:
         )
         sides = [s[step] if step < len(s) else "the end" for s in seen]
         raise NondeterministicProgram(
-            f"two runs of one schedule differ at step {step + 1}: first {sides[0]}, then {sides[1]}. "
-            "Is every source of chance inside the model? Look for random numbers, clocks, id() or hash() order, "
-            "and state that outlives one execution; use world.choose() and world.now(), "
-            "and build all state in the program."
+            f"two runs of one schedule differ at step {step + 1}: first {sides[0]}, then {sides[1]}. {CHANCE}"
         )
     return seen[0]
 
@@ -328,7 +325,7 @@ def _traces(runner: Runner, strategy: Strategy) -> int | None:
     if runner.seen is None:
         return None
     if isinstance(strategy, Dpor) and runner.limits.preemptions is None:
-        # Exactly the executions that were no repetition; of many traces a sample is looked at, see `Names`.
+        # Exactly the executions that were no repetition; of many traces a sample is compared, see `TraceSample`.
         return runner.complete - runner.redundant
     return runner.seen.count
 

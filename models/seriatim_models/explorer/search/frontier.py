@@ -1,4 +1,4 @@
-"""The frontier of a search as plain data: for a checkpoint, for another process.
+"""Serialized searches: for a checkpoint, or for another process.
 
 Threads and objects are written by name, not by number (numbers are each process's own):
 a thread by its path from the set-up, an object by its maker and its number among that maker's objects.
@@ -23,7 +23,7 @@ VERSION = 2
 
 
 def serialize_branch(branch: Branch, space: Space) -> list[Any]:
-    """A branch with what goes on from it: a chain of steps, then the branches at its end."""
+    """A branch with its subtree as plain data: a chain of steps, then the branches at its end."""
     chain: list[Any] = []
     while True:
         accesses = [[*_maker(space, index), mode] for index, mode in branch.footprint.accesses]
@@ -98,7 +98,7 @@ def serialize_search(search: DporSearch) -> dict[str, Any]:
 
 
 def deserialize_search(data: dict[str, Any], runner: Runner) -> DporSearch:
-    """The search goes on where it was."""
+    """A search of `runner` that continues where the serialized one was."""
     search = DporSearch(runner)
     space = runner.space
     search.floor = data["floor"]

@@ -1,14 +1,14 @@
-"""One search in several processes, with no redundancy.
+"""Distributed search: one optimal search in several processes, with no redundancy.
 
-A branch of an optimal search can not be explored by itself: while an elder sibling is explored, its races may still
-add to what must be looked at below the younger one. But at the *end of a wakeup sequence* nothing sleeps any more.
-From there on a search owes nothing to anybody: every trace that begins so is to be explored, and by it alone.
-So the ends of wakeup sequences (leaves) are what is given away.
+A branch of an optimal search cannot be explored by itself: while an earlier sibling is explored, its races may still
+add sequences below the later one. But at the *end of a wakeup sequence* nothing sleeps any more.
+Every trace that begins so is to be explored from there, and from nowhere else.
+So a task is the end of a wakeup sequence (a leaf).
 
 The coordinator keeps the tree above: its nodes, the branches at each in order, and which of them are leaves.
 A worker explores below its leaf. Races with steps above the leaf are not its own: it returns the sequences.
-The coordinator leaves them at their node exactly as the search of one process would, with the elder siblings of the
-worker's branch asleep and the younger ones as the wakeup tree; where that makes a new leaf, there is a new task.
+The coordinator leaves them at their node exactly as the search of one process would, with the earlier siblings of the
+worker's branch asleep and the later ones as the wakeup tree; where that makes a new leaf, there is a new task.
 After a batch of executions a worker returns its whole stack, whose open leaves become tasks for others.
 
 So the traces are the same, each found once; the split costs processes and messages.
@@ -56,7 +56,7 @@ GRACE = 0.5
 
 @dataclass
 class Split:
-    """What it cost to share a search. Not counted: each part runs the steps above its leaf once more to know them."""
+    """What it cost to distribute a search, but for the steps above its leaf that each part runs once more."""
 
     processes: int = 1
     parts: int = 0
@@ -84,23 +84,23 @@ class WakeupNode:
     def __init__(self, step: Branch | None, asleep: list[Branch]) -> None:
         self.step = step
         self.asleep = asleep
-        """Who sleeps here from the start."""
+        """Steps that sleep here from the start."""
         self.children: list[WakeupNode] = []
         self.leaf = False
         """Whether a task began here: then all that follows is covered."""
 
     def earlier_siblings(self, child: WakeupNode) -> list[Branch]:
-        """Who sleeps here while `child` is explored."""
-        earlier_siblings = list(self.asleep)
+        """Steps that sleep here while `child` is explored: those asleep from the start, and the earlier branches."""
+        asleep = list(self.asleep)
         for other in self.children:
             if other is child:
                 break
             assert other.step is not None
-            earlier_siblings.append(other.step)
-        return earlier_siblings
+            asleep.append(other.step)
+        return asleep
 
     def add(self, step: Branch) -> WakeupNode:
-        """A new youngest branch."""
+        """Add a branch behind the others; its sleep set follows from theirs."""
         sleep = list(self.asleep) + [c.step for c in self.children if c.step is not None]
         mask = step.footprint.mask
         asleep = [s for s in sleep if s.tid != step.tid and not s.footprint.conf & mask]
@@ -110,14 +110,14 @@ class WakeupNode:
 
 
 class Coordinator:
-    """Gives away leaves and collects what comes back."""
+    """Keeps the tree above the tasks, hands out leaves and inserts what the workers return."""
 
     def __init__(self, runner: Runner) -> None:
         self.runner = runner
         self.space = runner.space
         self.root = WakeupNode(None, [])
         self.tasks: deque[list[WakeupNode]] = deque()
-        """Each from the root to a leaf."""
+        """Paths from the root, each to a leaf that is to be explored."""
         self.split = Split()
 
     def receive(self, data: dict[str, Any], trail: list[WakeupNode]) -> None:
@@ -209,7 +209,11 @@ class Coordinator:
 
 
 def weak_initial(step: Branch, sequence: list[Branch]) -> int | None:
-    """Can `step` come first in an execution that contains the sequence? Its place in it, -1 if it is not in it."""
+    """Whether `step` can come first in an execution that contains the sequence: p in WI(v).
+
+    None if not; else its place in the sequence, -1 if it is not in it.
+    `dpor` asks the same of sets of steps of one execution; here the steps come from several executions.
+    """
     conf = step.footprint.conf
     for k, other in enumerate(sequence):
         if other.tid == step.tid:
@@ -291,7 +295,7 @@ class WorkerPool:
             process.join()
 
     def assign_tasks(self, coordinator: Coordinator) -> None:
-        """Give tasks to all who have none: several small ones at a time where there are many, to talk less."""
+        """Send tasks to all idle workers: several in one message where there are many."""
         runner = self.runner
         while coordinator.tasks and self.idle:
             room = runner.room - sum(self.promised.values())
@@ -310,7 +314,7 @@ class WorkerPool:
             self.promised[connection] = executions
 
     def receive(self, within: float) -> Iterator[tuple[list[list[WakeupNode]], list[Any]]]:
-        """Those who are done, with what they say."""
+        """The leaves and answers of the workers that have finished; raises what a worker raised."""
         for ready in wait(list(self.busy), timeout=within):
             assert isinstance(ready, Connection)
             try:

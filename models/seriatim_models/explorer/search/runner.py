@@ -77,7 +77,7 @@ class Runner(ProgramUnderTest):
         """The budget that ran out."""
         self.exhausted = False
         self.explored: Callable[[], float] | None = None
-        """The part of its tree that the search has explored, if it can say."""
+        """The part of its tree that the search has explored, if it is known."""
         self.split: Any = None
         """What it cost to share the search with other processes, if it was shared: a `parallel.Split`."""
         self.chance: float | None = None

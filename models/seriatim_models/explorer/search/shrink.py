@@ -1,7 +1,7 @@
 """A smaller counterexample: first the fewest preemptions, then the fewest steps.
 
 A person reads a schedule thread by thread, so a switch that nothing forces costs more attention than a step.
-Two ways are tried in turn, within a budget of executions:
+Two methods are tried in turn, within a budget of executions:
 
 - *near by*: leave out a run of steps of one thread, join two runs of one thread, put one run before another.
   A changed schedule is followed as far as it can be; what cannot happen is left out, and the rest goes on by itself.

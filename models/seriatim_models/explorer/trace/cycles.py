@@ -1,6 +1,6 @@
 """Cycle detection: why an execution has no end.
 
-An execution that reached the bound on steps is looked at once more from its end.
+An execution that reached the bound on steps is examined again from its end.
 If its last steps are the same few over and over, with the same results, then nothing changes any more.
 If moreover every thread that could go took part, no scheduler can be blamed: that is a *livelock*.
 If one thread goes round while another, which could go, does not get its turn, it *spins*:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from seriatim_models.explorer.errors import NondeterministicProgram
+from seriatim_models.explorer.errors import CHANCE, NondeterministicProgram
 from seriatim_models.explorer.model.execution import PATIENCE, Execution, going_on
 from seriatim_models.explorer.model.operations import Spawn, Thread, Wait, shown
 from seriatim_models.explorer.model.program import Limits, ProgramUnderTest
@@ -76,7 +76,7 @@ def _alternatives(thread: Thread) -> int:
 
 
 def _taken(ex: Execution, thread: Thread, alternative: int, last_could: bool) -> Step:
-    """Take a step and say what it was."""
+    """Take a step and return its description."""
     op = thread.op
     assert op is not None
     description = op.describe()
@@ -102,7 +102,7 @@ def counterexample(
     ex = follow(tested, schedule)
     if ex is None:
         raise NondeterministicProgram(
-            "the schedule that broke the program cannot be run again. Is every source of chance inside the model?"
+            f"the schedule that broke the program cannot be run again. {CHANCE}"
         )
     stuck = ex.end in STUCK and ex.end != "livelock"
     why = explain(ex) if stuck else ""

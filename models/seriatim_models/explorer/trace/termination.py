@@ -5,7 +5,7 @@
 - ``deadlock``: threads wait for each other in a cycle of locks and joins, or for a lock that nobody will release;
 - ``lost wake-up``: a thread sleeps on a condition and nobody is left who could notify it;
 - ``starved``: a thread waits for a permit that nobody will give;
-- ``waiting``: what still waits has a time limit whose budget is spent: no error, only the end of what was looked at;
+- ``waiting``: what still waits has a time limit whose budget is spent: no error, only the end of the bounded search;
 - ``livelock``: the threads repeat a cycle of steps that changes nothing (see `cycles`);
 - ``cut``: the bound on steps was reached; ``failed``: a thread raised an exception; ``blocked``: sleep-set blocked.
 """
@@ -53,7 +53,7 @@ def _kind(thread: Thread) -> str:
 
 
 def _next(thread: Thread) -> Thread | None:
-    """Whom it waits for, if that is one thread."""
+    """The thread that it waits for, if there is exactly one."""
     op = thread.op
     if isinstance(op, Join):
         return op.target
@@ -64,7 +64,7 @@ def _next(thread: Thread) -> Thread | None:
 
 
 def explain(ex: Execution) -> str:
-    """Who waits for what; the cycle, if there is one; the last notify that missed a sleeper."""
+    """What each thread waits for; the cycle, if there is one; the last notify that missed a waiter."""
     waiting = [t for t in ex.threads if not t.done and not t.virtual]
     lines = [
         f"{t.name} {t.op.waits_for() if t.op is not None else 'has ended'}"
