@@ -315,6 +315,31 @@ def test_every_named_module_can_be_run() -> None:
     assert not wrong, f"{'; '.join(wrong)}: no such module, or it has no `if __name__ ==` part"
 
 
+TWO_CLASSES = {
+    # The reference is one file a subject, and speaks of each subject in its own words.
+    *("Channel", "Connection", "Delivery", "Message", "Misuse", "Rejected", "State", "Target"),
+    *("Topic", "Work", "Call", "Client", "Model"),
+    # Public names of the explorer.
+    *("Progress", "Replay", "Step", "Watch"),
+    # Still to be told apart.
+    *("Case", "Event", "Fold", "Line", "Lines", "Outcome", "Placed", "Plan", "Reader", "Standing"),
+    *("_Pass", "_Run"),
+}
+"""Class names that stand in more than one module. Take out what you have renamed."""
+
+
+def test_one_class_name_means_one_thing() -> None:
+    places: dict[str, list[str]] = {}
+    for module, path in modules():
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            # The protocols of seriatim.host have the names of what they describe.
+            if isinstance(node, ast.ClassDef) and module != "seriatim.host":
+                places.setdefault(node.name, []).append(module)
+    twice = {name: found for name, found in places.items() if len(set(found)) > 1}
+    unknown = [f"{name} ({', '.join(twice[name])})" for name in sorted(twice.keys() - TWO_CLASSES)]
+    assert not unknown, f"{'; '.join(unknown)}: give each class a name of its own"
+
+
 def test_the_pinned_versions_name_no_registry() -> None:
     for path in sorted((ROOT / ".lock").iterdir()):
         lines = [line for line in path.read_text(encoding="utf-8").splitlines() if "://" in line]

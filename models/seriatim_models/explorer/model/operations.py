@@ -264,7 +264,7 @@ class Nowhere:
 NOWHERE: Final = Nowhere()
 
 
-class Local(Operation):
+class LocalOperation(Operation):
     """An operation that touches nothing shared."""
 
     __slots__ = ()
@@ -672,7 +672,7 @@ class Restore(Operation):
         return f"{self.obj.name}.release({'' if self.amount == 1 else self.amount})"
 
 
-class Choose(Local):
+class Choose(LocalOperation):
     """A choice that is no race: one of `n` alternatives."""
 
     __slots__ = ("n",)
@@ -691,7 +691,7 @@ class Choose(Local):
         return f"choose({self.n})"
 
 
-class Spawn(Local):
+class Spawn(LocalOperation):
     """Start a thread."""
 
     __slots__ = ("daemon", "fn", "name")
@@ -709,7 +709,7 @@ class Spawn(Local):
         return f"spawn({self.name or getattr(self.fn, '__name__', '')})"
 
 
-class Join(Local):
+class Join(LocalOperation):
     """Wait until a thread has ended."""
 
     __slots__ = ("target",)
