@@ -15,11 +15,12 @@ from hypothesis import HealthCheck, Phase, errors, given, seed, settings
 
 from seriatim_models.conformance.driving import DrivenRun, drive
 from seriatim_models.conformance.judging import ANSWERS, FindingTally, black_box_profiles, judged
+from seriatim_models.conformance.profile_consistency import forms
 from seriatim_models.conformance.profiles import Profile
 from seriatim_models.conformance.script import ScriptStep
 from seriatim_models.conformance.system import System
 from seriatim_models.conformance.workloads import scripts
-from seriatim_models.properties.base import AnyProperty, Finding, Verdict
+from seriatim_models.properties.base import Finding, Verdict
 
 QUICK = 0.05
 """Seconds of a script, above which Hypothesis does not shrink."""
@@ -88,19 +89,13 @@ class _ViolationSearch:
         chance: int,
         on_progress: SearchProgress,
     ) -> None:
-        self.system, self.profile, self.bounds, self.on_progress = (
-            system,
-            profile,
-            bounds,
-            on_progress,
-        )
+        self.system, self.profile, self.bounds = system, profile, bounds
+        self.on_progress = on_progress
         self.begun = time.monotonic()
         self.until = self.begun + bounds.seconds
         self._latest = self.until + bounds.seconds
         self.seed = chance
-        self.forms: dict[int, AnyProperty] = {}
-        for each in (profile, *black_box_profiles().values()):
-            self.forms |= {id(p): p for p in each.properties}
+        self.forms = {id(p): p for p in forms((profile, *black_box_profiles().values()))}
         self.tallies = {key: FindingTally() for key in self.forms}
         self.witnesses: dict[str, Witness] = {}
         self.outcome = SearchOutcome(name=system.name, profile=profile.id, seed=chance)

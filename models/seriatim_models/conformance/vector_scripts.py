@@ -55,54 +55,53 @@ def _exclusive(first: bool) -> list[Request]:
     ]
 
 
-def rows() -> Iterator[VectorScript]:
-    """Behaviour of a broker in twenty-two rows, some of which take two scripts."""
-    yield VectorScript(
+ROWS = (
+    VectorScript(
         id="01-immediate",
         title="an immediate message to a queue without consumers",
         requests=[Request(op="publish", q="q", m="m0", immediate=True)],
         needs=["immediate"],
-    )
-    yield VectorScript(
+    ),
+    VectorScript(
         id="02-mandatory",
         title="a mandatory message that no queue is bound for",
         requests=[Request(op="publish", q="absent", m="m0", mandatory=True)],
         needs=["mandatory"],
-    )
-    yield VectorScript(
+    ),
+    VectorScript(
         id="03-prefetch-size",
         title="a prefetch in bytes",
         requests=[*_open(1), Request(op="qos", ch=1, prefetch_size=1)],
         needs=["prefetch-size"],
-    )
-    yield VectorScript(
+    ),
+    VectorScript(
         id="04-recover-without-requeue",
         title="recover without requeue",
         requests=[*_open(1), Request(op="recover", ch=1, requeue=False)],
-    )
-    yield VectorScript(
+    ),
+    VectorScript(
         id="05a-double-ack",
         title="the same tag acknowledged twice",
         requests=[*_open(1), *_publish(1), *_get(1, 1), *[Request(op="ack", ch=1, dtag=1)] * 2],
-    )
-    yield VectorScript(
+    ),
+    VectorScript(
         id="05b-unknown-tag",
         title="a tag acknowledged that was never given",
         requests=[*_open(1), Request(op="ack", ch=1, dtag=7)],
-    )
-    yield VectorScript(
+    ),
+    VectorScript(
         id="06a-exclusive-then-another",
         title="a consumer beside an exclusive one",
         requests=_exclusive(True),
         needs=["exclusive"],
-    )
-    yield VectorScript(
+    ),
+    VectorScript(
         id="06b-another-then-exclusive",
         title="an exclusive consumer beside another",
         requests=_exclusive(False),
         needs=["exclusive"],
-    )
-    yield VectorScript(
+    ),
+    VectorScript(
         id="07-get-beside-exclusive",
         title="get passes an exclusive consumer that has no credit left",
         requests=[
@@ -113,8 +112,8 @@ def rows() -> Iterator[VectorScript]:
             *_get(2, 1),
         ],
         needs=["exclusive"],
-    )
-    yield VectorScript(
+    ),
+    VectorScript(
         id="08-no-local",
         title="a no-local consumer, and a message of its own connection",
         requests=[
@@ -124,19 +123,19 @@ def rows() -> Iterator[VectorScript]:
             Request(op="publish", q="q", m="m1", conn="d"),
         ],
         needs=["no-local"],
-    )
-    yield VectorScript(
+    ),
+    VectorScript(
         id="09-prefetch-and-autoack",
         title="a prefetch does not hold back what is settled by pushing",
         requests=[*_open(1), *_publish(50), _qos(1, 3), _consume(1, "a", autoack=True)],
         needs=["autoack"],
-    )
-    yield VectorScript(
+    ),
+    VectorScript(
         id="10-prefetch-each-consumer",
         title="a prefetch of 3 for each of two consumers",
         requests=[*_open(1), *_publish(10), _qos(1, 3), _consume(1, "a"), _consume(1, "b")],
-    )
-    yield VectorScript(
+    ),
+    VectorScript(
         id="11-prefetch-whole-channel",
         title="a prefetch of 3 for the channel of two consumers",
         requests=[
@@ -147,21 +146,21 @@ def rows() -> Iterator[VectorScript]:
             _consume(1, "b"),
         ],
         needs=["channel-qos"],
-    )
-    yield VectorScript(
+    ),
+    VectorScript(
         id="12-later-qos",
         title="a prefetch set after the consumer began",
         requests=[*_open(1), *_publish(30), _qos(1, 5), _consume(1, "a"), _qos(1, 20)],
-    )
-    yield VectorScript(
+    ),
+    VectorScript(
         id="13-get-and-prefetch",
         title="get is not limited by a prefetch",
         requests=[*_open(1), *_publish(3), _qos(1, 1), *_get(1, 3)],
-    )
-    yield VectorScript(
+    ),
+    VectorScript(
         id="14-get-empty", title="get of an empty queue", requests=[*_open(1), *_get(1, 1)]
-    )
-    yield VectorScript(
+    ),
+    VectorScript(
         id="15-ack-zero-multiple",
         title="tag 0 with multiple is all of the channel",
         requests=[
@@ -173,8 +172,8 @@ def rows() -> Iterator[VectorScript]:
             *_get(2, 1),
         ],
         needs=["multiple"],
-    )
-    yield VectorScript(
+    ),
+    VectorScript(
         id="16-requeue",
         title="of 0 to 5 taken, 4, 1 and 3 are given back one by one: what comes next (rows 16, 19 and 20)",
         requests=[
@@ -184,8 +183,8 @@ def rows() -> Iterator[VectorScript]:
             *_nack(1, 4, 1, 3),
             *_get(2, 5),
         ],
-    )
-    yield VectorScript(
+    ),
+    VectorScript(
         id="17-close",
         title="a channel that holds 0 to 4 closes while another holds 5",
         requests=[
@@ -196,13 +195,13 @@ def rows() -> Iterator[VectorScript]:
             Request(op="close", ch=1),
             *_get(2, 7),
         ],
-    )
-    yield VectorScript(
+    ),
+    VectorScript(
         id="18-requeue-alone",
         title="the only consumer, with a prefetch of 1, gives back",
         requests=[*_open(1), *_publish(2), _qos(1, 1), _consume(1, "a"), *_nack(1, 0, 0, 0)],
-    )
-    yield VectorScript(
+    ),
+    VectorScript(
         id="21-close-all",
         title="a channel that holds 0 to 4 closes",
         requests=[
@@ -212,8 +211,8 @@ def rows() -> Iterator[VectorScript]:
             Request(op="close", ch=1),
             *_get(2, 8),
         ],
-    )
-    yield VectorScript(
+    ),
+    VectorScript(
         id="22-consumer-priority",
         title="consumers of priority 10 and 0 with a prefetch of 2 each, and then six messages",
         requests=[
@@ -224,7 +223,9 @@ def rows() -> Iterator[VectorScript]:
             *_publish(6),
         ],
         needs=["priority"],
-    )
+    ),
+)
+"""Behaviour of a broker in twenty-two rows, some of which take two scripts."""
 
 
 def round_robin() -> Iterator[VectorScript]:
@@ -252,4 +253,4 @@ def round_robin() -> Iterator[VectorScript]:
 
 def all_scripts() -> list[VectorScript]:
     """The scripts of all vectors."""
-    return [*rows(), *round_robin()]
+    return [*ROWS, *round_robin()]
