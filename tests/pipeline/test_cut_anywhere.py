@@ -14,8 +14,8 @@ from seriatim_models.history import Event, write_history
 from seriatim_models.history.complete import complete
 from seriatim_models.history.header import Header
 from seriatim_models.pipeline import audit_paths
-from seriatim_models.pipeline.audit.aggregate import Fold, Part, joined
-from seriatim_models.properties.base import Finding
+from seriatim_models.pipeline.audit.tasks import Record, combine, packed, unpacked
+from seriatim_models.properties.base import Finding, Fold
 from seriatim_models.properties.blackbox import BLACKBOX
 from seriatim_workshop.bench.simulated_broker import FAULTS, SimulatedBroker
 
@@ -27,8 +27,9 @@ def made(seed: int, fault: str, messages: int = 40) -> list[Event]:
     return list(SimulatedBroker(seed, messages, fault=fault, q=f"q{seed}").run())
 
 
-def finding(n: int, parts: list[Part]) -> Finding:
-    return BLACKBOX[n].finish(joined(BLACKBOX, parts))
+def finding(n: int, parts: list[Record]) -> Finding:
+    prop = BLACKBOX[n]
+    return prop.finish(unpacked(prop, combine(BLACKBOX, parts).payload))
 
 
 @settings(max_examples=25, suppress_health_check=list(HealthCheck), deadline=None)
@@ -42,12 +43,12 @@ def test_summaries_of_tasks_join_to_that_of_the_whole(
 ) -> None:
     events = list(complete(made(seed, fault)))
     bounds = [0, *sorted(min(c, len(events)) for c in cuts), len(events)]
-    parts: dict[int, list[Part]] = {}
+    parts: dict[int, list[Record]] = {}
     for number, (a, b) in enumerate(pairwise(bounds)):
-        fold = Fold(BLACKBOX, first=number == 0, measure=False)
-        fold.events(events[a:b])
-        for n, summary in fold.made():
-            parts.setdefault(n, []).append(Part("", n, number, summary))
+        fold = Fold(BLACKBOX, first=number == 0)
+        fold.take(events[a:b])
+        for n, (prop, summary) in enumerate(zip(BLACKBOX, fold.summaries, strict=True)):
+            parts.setdefault(n, []).append(Record("", n, number, packed(prop, summary)))
     for n, of in parts.items():
         prop = BLACKBOX[n]
         whole = prop.combine(prop.begin(), prop.map(e for e in events if e.ev in prop.reads))
@@ -80,9 +81,9 @@ class TestOnSpark:
         convicted = {f.subject for f in local.findings if f.n_violations}
         assert {c.split()[0] for c in convicted} == set(FAULTS), "each has something to be found"
         from seriatim_models.pipeline.audit import ingest
-        from seriatim_models.pipeline.audit import spark as engine
+        from seriatim_models.pipeline.audit import tasks as engine
 
         monkeypatch.setattr(ingest.ingest, "__defaults__", (499,))
-        monkeypatch.setattr(engine, "TASKS_EACH", 5)
+        monkeypatch.setattr(engine, "RANGES_EACH", 5)
         monkeypatch.setattr(engine, "FAN", 3)
         same(audit_paths([tmp_path], engine="spark"), local)

@@ -34,9 +34,10 @@ def write(path: Path, events: list[Event], **header: Any) -> Path:
 @pytest.fixture
 def ingest(spark: Any, tmp_path: Path) -> Callable[[], Any]:
     from seriatim_models.pipeline.audit import ingest as module
+    from seriatim_models.pipeline.audit.spark import OnSpark
 
     def again() -> Any:
-        return module.ingest(spark, plan([tmp_path / "in"]), tmp_path / "out", 1000)
+        return module.ingest(OnSpark(spark), plan([tmp_path / "in"]), tmp_path / "out", 1000)
 
     return again
 
@@ -60,11 +61,12 @@ def test_only_what_is_new_is_read(ingest: Callable[[], Any], spark: Any, tmp_pat
     held = {p.relative_to(tmp_path / "out") for p in (tmp_path / "out").rglob("work-*/*.*")}
     assert {str(p) for p in held} == third.paths(), "old states are swept away"
     # Completed part by part and in one go, the events are the same.
-    from seriatim_models.pipeline.audit.spark import audit_chunks
+    from seriatim_models.pipeline.audit.spark import OnSpark
+    from seriatim_models.pipeline.audit.tasks import audit_chunks
     from seriatim_models.properties.blackbox import BLACKBOX
 
     local = audit_paths([tmp_path / "in"])
-    assert audit_chunks(spark, tmp_path / "out", BLACKBOX).findings == local.findings
+    assert audit_chunks(OnSpark(spark), tmp_path / "out", BLACKBOX).findings == local.findings
 
 
 def test_an_ingest_that_dies_leaves_the_old_state(

@@ -43,7 +43,7 @@ def test_the_recordings_are_two_runs_and_violate_nothing() -> None:
 
 def test_short_chunks_change_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     whole = audit_paths([DATA]).findings
-    monkeypatch.setattr(engine, "CHUNK", 777)
+    monkeypatch.setattr(engine, "BATCH", 777)
     assert audit_paths([DATA]).findings == whole
 
 

@@ -11,7 +11,8 @@ import pytest
 from seriatim_models.history import Event, read_history
 from seriatim_models.history.complete import complete
 from seriatim_models.pipeline.audit import chunks, columns
-from seriatim_models.pipeline.audit.aggregate import Fold, finished
+from seriatim_models.pipeline.audit.tasks import add_chunk
+from seriatim_models.properties.base import Fold
 from seriatim_models.properties.blackbox import BLACKBOX
 from seriatim_models.properties.columnar.forms import column_map
 from seriatim_workshop.bench.simulated_broker import SimulatedBroker
@@ -41,11 +42,14 @@ def compare(events: list[Event], folder: Path) -> None:
 
     name = "c.parquet"
     chunks.write_chunk(folder, name, columns.placed(table.columns(events), 0))
-    quick = Fold([P4], first=True, measure=False)
-    quick.file(str(folder / name))
-    assert column_map(P4) is not None
-    found = finished(P4, quick.summaries[0], [str(folder / name)])
-    assert found == P4.finish(P4.map(events))
+    fold = Fold([P4], first=True)
+    add_chunk(fold, str(folder / name))
+    form = column_map(P4)
+    assert form is not None
+    summary = form.with_witnesses(
+        fold.summaries[0], lambda names: chunks.find([str(folder / name)], names)
+    )
+    assert P4.finish(summary) == P4.finish(P4.map(events))
 
 
 @pytest.mark.parametrize("seed", range(40))

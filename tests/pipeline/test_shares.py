@@ -3,23 +3,29 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import msgspec
 import pytest
 
 from seriatim_models.history import Event, table
-from seriatim_models.pipeline.audit import chunks, columns, partitions
-from seriatim_models.pipeline.audit.findings import merged
+from seriatim_models.history.complete import complete
+from seriatim_models.pipeline.audit import chunks, columns, tasks
+from seriatim_models.pipeline.audit.executors import Inline, Processes
+from seriatim_models.pipeline.audit.findings import RunStatistics, annotated, merged
+from seriatim_models.pipeline.audit.tasks import audit_chunks, judge
+from seriatim_models.properties import PROPERTIES as WHITEBOX
 from seriatim_models.properties.base import AnyProperty, Finding
 from seriatim_models.properties.blackbox import BLACKBOX
 from seriatim_models.properties.blackbox.consumers import NoLostWakeup
 from seriatim_models.properties.blackbox.requeue import RequeueLateness
+from seriatim_workshop.bench.simulated_broker import SimulatedBroker
 
 from ..properties.blackbox_histories import Seeded, build
 
 PROPERTIES = [*BLACKBOX, RequeueLateness(within=0), NoLostWakeup(within=4)]
+PROPERTY_OF_RUN = WHITEBOX["ES-5"]
 APART = [p for p in PROPERTIES if p.partitioning != "run"]
 
 
@@ -33,16 +39,23 @@ def written(folder: Path, events: Sequence[Event], cut: int) -> chunks.Manifest:
     return chunks.Manifest([chunks.Unit("run", [], {"run": made}, [], [], [])])
 
 
-def by_shares(
+def by_partitions(
     folder: Path, manifest: chunks.Manifest, properties: Sequence[AnyProperty]
 ) -> list[tuple[Finding, int]]:
     """The findings, and in how many parts each was judged."""
     parts = {p.partitioning: 3 for p in properties}
-    said: dict[int, list[Finding]] = {}
-    for share in chunks.shares(folder, manifest, parts):
-        for n, finding in partitions.judged(share, properties):
-            said.setdefault(n, []).append(finding)
-    return [(merged(of), len(of)) for _, of in sorted(said.items())]
+    made: dict[int, list[Finding]] = {}
+    for partition in chunks.partitions(folder, manifest, parts):
+        for n, finding in judged(partition, properties):
+            made.setdefault(n, []).append(finding)
+    return [(merged(of), len(of)) for _, of in sorted(made.items())]
+
+
+def judged(
+    partition: chunks.Partition, properties: Sequence[AnyProperty]
+) -> Iterator[tuple[int, Finding]]:
+    for record in judge(properties, partition):
+        yield record.property, msgspec.msgpack.decode(record.payload, type=Finding)
 
 
 @pytest.mark.parametrize(
@@ -67,7 +80,7 @@ def test_any_history_divided_is_judged_as_the_whole(
                 for e in events
             ]
         manifest = written(tmp_path, events, choose.number(0, len(events)))
-        for prop, (found, of) in zip(APART, by_shares(tmp_path, manifest, APART), strict=True):
+        for prop, (found, of) in zip(APART, by_partitions(tmp_path, manifest, APART), strict=True):
             assert found == prop.check(events), (seed, prop.id)
             parts[prop.partitioning] += of > 1
             verdicts[found.verdict] += of > 1
@@ -92,19 +105,20 @@ def waiting_beside_another_queue() -> list[Event]:
 def test_a_queue_in_which_nothing_more_happens_ends_when_the_run_does(tmp_path: Path) -> None:
     """Found: judged apart, the lost wake-up of such a queue was left open."""
     events = waiting_beside_another_queue()
-    whole = NoLostWakeup().check(events)
-    assert whole.n_violations == 1
-    assert chunks.shelf("q") != chunks.shelf("r")
+    expected = NoLostWakeup().check(events)
+    assert expected.n_violations == 1
+    assert chunks.bucket("q") != chunks.bucket("r")
     manifest = written(tmp_path, events, 3)
-    share = next(s for s in chunks.shares(tmp_path, manifest, {"queue": 1}))
+    whole = next(iter(chunks.partitions(tmp_path, manifest, {"queue": 1})))
     apart = [
         finding
-        for shelf in (chunks.shelf("q"), chunks.shelf("r"))
-        for _, finding in partitions.judged(
-            chunks.Share("run", "queue", share.files, [shelf], ended=share.ended), [NoLostWakeup()]
+        for bucket in (chunks.bucket("q"), chunks.bucket("r"))
+        for _, finding in judged(
+            chunks.Partition("run", "queue", whole.files, [bucket], ended=whole.ended),
+            [NoLostWakeup()],
         )
     ]
-    assert merged(apart) == whole
+    assert merged(apart) == expected
 
 
 @pytest.mark.parametrize(
@@ -129,7 +143,7 @@ def test_a_hot_queue_goes_first_and_alone() -> None:
 
 
 def test_what_shows_a_loss_is_shown_whole(tmp_path: Path) -> None:
-    """The look into the drained queue stands in a chunk that names no odd message."""
+    """The look into the drained queue stands in a chunk that names no irregular message."""
     on = {"q": "q", "m": "m", "pub": "p", "pseq": 1, "conn": "p", "ch": 1, "gen": 1}
     events = [
         Event(i=0, t=0, ev="publish", ph="invoke", rec="r", **on),  # type: ignore[arg-type]  # fields
@@ -138,6 +152,30 @@ def test_what_shows_a_loss_is_shown_whole(tmp_path: Path) -> None:
     ]
     manifest = written(tmp_path, events, 2)
     (conservation,) = [p for p in BLACKBOX if p.id == "P1"]
-    ((found, _),) = by_shares(tmp_path, manifest, [conservation])
+    ((found, _),) = by_partitions(tmp_path, manifest, [conservation])
     assert found == conservation.check(events)
     assert [e.t for e in found.witness] == [0, 9, 99]
+
+
+@pytest.mark.parametrize("executor", [Inline(), Processes(2)], ids=["inline", "processes"])
+def test_every_executor_judges_chunk_files_as_the_whole_run(
+    executor: Inline | Processes, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With so many chunks that their summaries are combined in several rounds."""
+    events = list(complete(SimulatedBroker(4, 400, fault="skips").run()))
+    made = [
+        chunks.write_chunk(
+            tmp_path, f"{a}.parquet", columns.placed(table.columns(events[a : a + 40]), a)
+        )
+        for a in range(0, len(events), 40)
+    ]
+    statistics = RunStatistics("run", len(events))
+    unit = chunks.Unit("run", [], {"run": made}, [], [], [statistics])
+    chunks.write_manifest(tmp_path, chunks.Manifest([unit]))
+    monkeypatch.setattr(tasks, "RANGES_EACH", 30)
+    properties = [*PROPERTIES, PROPERTY_OF_RUN]
+    audited = audit_chunks(executor, tmp_path, properties)
+    assert audited.findings == [annotated(p.check(events), "run", 0) for p in properties]
+    assert {f.property for f in audited.findings if f.n_violations} >= {"P4", "P5"}
+    assert [*audited.metrics] == ["run"]
+    assert audited.runs == [statistics]

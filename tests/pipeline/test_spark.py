@@ -40,7 +40,7 @@ def test_equal_on_the_recordings_in_one_slice_and_in_many(
     local = audit_paths([DATA])
     same(audit_paths([DATA], engine="spark", out=tmp_path), local)
     manifest = json.loads((tmp_path / "manifest.json").read_text())
-    assert manifest["schema"] == "seriatim-chunks/3"
+    assert manifest["schema"] == "seriatim-chunks/4"
     assert [u["run"] for u in manifest["units"]] == [r.run for r in local.runs]
     rows = sum(c["rows"] for u in manifest["units"] for of in u["chunks"].values() for c in of)
     assert rows == local.statistics["events"]
@@ -49,7 +49,8 @@ def test_equal_on_the_recordings_in_one_slice_and_in_many(
 def test_equal_on_a_folder_in_which_much_is_wrong(spark: Any, folder: Path, tmp_path: Path) -> None:
     from seriatim_models.pipeline.audit import chunks, ingest
     from seriatim_models.pipeline.audit.runs import plan
-    from seriatim_models.pipeline.audit.spark import audit_chunks
+    from seriatim_models.pipeline.audit.spark import OnSpark
+    from seriatim_models.pipeline.audit.tasks import audit_chunks
     from seriatim_models.properties import PROPERTIES
     from seriatim_models.properties.blackbox import BLACKBOX
 
@@ -60,9 +61,9 @@ def test_equal_on_a_folder_in_which_much_is_wrong(spark: Any, folder: Path, tmp_
     before = audit_paths([folder], properties=properties)
     planned = plan([folder])
     short = 3001
-    manifest = ingest.ingest(spark, planned, tmp_path, short)
+    manifest = ingest.ingest(OnSpark(spark), planned, tmp_path, short)
     assert sum(map(len, manifest.runs().values())) > 10
-    audited = audit_chunks(spark, tmp_path, properties)
+    audited = audit_chunks(OnSpark(spark), tmp_path, properties)
     assert audited.findings == before.findings
     assert sorted(audited.runs, key=lambda r: r.run) == before.runs
     assert chunks.read_manifest(tmp_path) == manifest

@@ -10,7 +10,7 @@ Cutting a history anywhere and combining must give what mapping it whole gives; 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from enum import StrEnum
 from typing import Any, ClassVar, Generic, Literal, NamedTuple, TypeVar
 
@@ -216,10 +216,11 @@ class Fold:
         # Any: each property knows the type of its own summary
         self.summaries: list[Any] = [p.begin() if first else p.map(()) for p in properties]
 
-    def take(self, events: Sequence[Event]) -> None:
-        """Add completed events that follow those before."""
+    def take(self, events: Sequence[Event], only: Collection[int] | None = None) -> None:
+        """Add completed events that follow those before, for all properties or only some, by number."""
         for n, prop in enumerate(self.properties):
-            self.join(n, prop.map(prop.relevant(events)))
+            if only is None or n in only:
+                self.join(n, prop.map(prop.relevant(events)))
 
     # Any: see above
     def join(self, n: int, summary: Any) -> None:

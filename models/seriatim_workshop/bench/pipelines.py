@@ -146,24 +146,10 @@ def versions(python: str) -> dict[str, str]:
 def one_process(folder: Path, ids: Sequence[str] | None) -> tuple[int, int]:
     """The pipeline's own work in one process, for some properties or all."""
     from seriatim_models.pipeline import chosen_of
-    from seriatim_models.pipeline.audit import chunks, partitions
-    from seriatim_models.pipeline.audit.aggregate import Fold, finished
+    from seriatim_models.pipeline.audit.executors import Inline
+    from seriatim_models.pipeline.audit.tasks import audit_chunks
 
-    properties = chosen_of(ids)
-    manifest = chunks.read_manifest(folder)
-    by_time = [p for p in properties if p.partitioning == "run"]
-    found = []
-    for stretch in chunks.stretches(folder, manifest, 1) if by_time else ():
-        fold = Fold(by_time, first=True, measure=False)
-        for file in stretch.files:
-            fold.file(file)
-        found += [
-            finished(p, s, stretch.files) for p, s in zip(by_time, fold.summaries, strict=True)
-        ]
-    whole = dict.fromkeys({p.partitioning for p in properties} - {"run"}, 1)
-    for share in chunks.shares(folder, manifest, whole):
-        found += [finding for _, finding in partitions.judged(share, properties)]
-    return _numbers(found)
+    return _numbers(audit_chunks(Inline(), folder, chosen_of(ids), measure=False).findings)
 
 
 def _numbers(found: Sequence[Finding]) -> tuple[int, int]:
@@ -272,7 +258,8 @@ def _one(
     from seriatim_models.pipeline import chosen_of
     from seriatim_models.pipeline.audit.ingest import ingest
     from seriatim_models.pipeline.audit.runs import plan
-    from seriatim_models.pipeline.audit.spark import audit_chunks
+    from seriatim_models.pipeline.audit.spark import OnSpark
+    from seriatim_models.pipeline.audit.tasks import audit_chunks
     from seriatim_models.pipeline.session import session
     from seriatim_models.pipeline.synthetic.generate import generate
 
@@ -284,7 +271,7 @@ def _one(
     files = [str(p) for p in sorted(data.glob("*.parquet"))]
     report(f"ingest of {task}")
     begun = time.perf_counter()
-    ingest(spark, plan([data]), kept)
+    ingest(OnSpark(spark), plan([data]), kept)
     ingested = time.perf_counter() - begun
     # In a process of its own: the memory that its shuffle takes is not released.
     bare, _, _ = apart(sys.executable, BUCKETED, [str(folder / "bucketed"), *files])
@@ -294,7 +281,7 @@ def _one(
         peaks: list[int] = []
         begun = time.perf_counter()
         with peak_of_children(peaks):
-            audited = audit_chunks(spark, kept, chosen_of(ids), measure=False)
+            audited = audit_chunks(OnSpark(spark), kept, chosen_of(ids), measure=False)
         return time.perf_counter() - begun, peaks[0], _numbers(audited.findings)
 
     warm(["P4"])  # the first job of a session is not what is measured

@@ -10,9 +10,9 @@ and the next one deletes it.
       000000.carry            where its next part goes on (a pickle; made anew if it does not fit)
 
 A chunk has the columns of qh/1 (`history.table`; those that are empty throughout are left out) and two more:
-`n`, the event's place in the run, and `shelf`, a bucket of queues (``q000`` and so on, or ``control`` for events that
-name no queue and so concern all). Its rows are sorted by shelf, then by `n`; each shelf is a row group of its own, and
-the manifest says how long.
+`n`, the event's place in the run, and `bucket`, one of queues (``q000`` and so on, or ``control`` for events that
+name no queue and so concern all). Its rows are sorted by bucket, then by `n`; each bucket is a row group, and the
+manifest says how long.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from seriatim_models.pipeline.errors import PipelineError
 from seriatim_models.properties.base import Scope
 from seriatim_models.properties.blackbox.lifecycle import ACQUIRES
 
-SCHEMA = "seriatim-chunks/3"
+SCHEMA = "seriatim-chunks/4"
 SLICE = 100_000  # events: about 100 MB as Python objects, and a few seconds of work
 BUCKETS = 64  # of queues: what is judged by queues holds the state of one bucket at a time
 CONTROL = "control"
@@ -54,22 +54,22 @@ QUARANTINE = pa.schema(
 )
 
 
-def bucket(name: str, of: int) -> int:
-    """One of so many, the same in every process."""
+def hashed(name: str, of: int) -> int:
+    """One of so many numbers, the same in every process."""
     return zlib.crc32(name.encode()) % of
 
 
-def shelf(q: str) -> str:
-    """Where the events of a queue lie."""
-    return f"q{bucket(q, BUCKETS):03d}"
+def bucket(q: str) -> str:
+    """The bucket that holds the events of a queue."""
+    return f"q{hashed(q, BUCKETS):03d}"
 
 
 class Chunk(msgspec.Struct, frozen=True):
-    """One file, its path relative to the manifest, and how many rows each of its shelves has."""
+    """One file, its path relative to the manifest, and how many rows each of its buckets has."""
 
     path: str
     rows: int
-    shelves: dict[str, int]
+    buckets: dict[str, int]
     latest: int | None = None
     """The latest time in it, in ns."""
     lone: bool = False
@@ -125,20 +125,24 @@ class Manifest(msgspec.Struct):
         return out
 
 
-class Stretch(msgspec.Struct, frozen=True):
-    """What one task summarises of a run that is cut by time: chunks that follow each other."""
+class ChunkRange(msgspec.Struct, frozen=True):
+    """What one task summarises of a run that is divided by time: chunks that follow each other."""
 
     run: str
     files: list[str]
+    number: int
+    """Its place among all chunk ranges."""
+    first: bool
+    """Whether the run begins here."""
 
 
-class Share(msgspec.Struct, frozen=True):
+class Partition(msgspec.Struct, frozen=True):
     """What one task judges of a run from its beginning to its end: all of some queues, connections or messages."""
 
     run: str
     scope: Scope
     files: list[str]
-    shelves: list[str] = []
+    buckets: list[str] = []
     """Of scope ``queue``: which, each on its own; none stands for all together."""
     part: int = 0
     parts: int = 1
@@ -166,40 +170,39 @@ def read_manifest(folder: Path) -> Manifest:
     return manifest
 
 
-def stretches(folder: Path, manifest: Manifest, pieces: int) -> list[Stretch]:
-    """Every run cut by time, about `pieces` in all and of like size.
+def ranges(folder: Path, manifest: Manifest, pieces: int) -> list[ChunkRange]:
+    """Every run divided by time, into about `pieces` chunk ranges in all and of like size.
 
     A chunk is a range of the run's order and not a queue, so a queue that holds most events is cut like all others.
     """
     runs = sorted(manifest.runs().items())
     total = sum(c.rows for _, of in runs for c in of)
-    share = max(total / max(pieces, 1), 1)
-    out = []
+    enough = max(total / max(pieces, 1), 1)
+    out: list[ChunkRange] = []
     for run, of in runs:
         files: list[str] = []
         rows = 0
+        first = True
         for chunk in of:
             files.append(str(folder / chunk.path))
             rows += chunk.rows
-            if rows >= share:
-                out.append(Stretch(run, files))
-                files, rows = [], 0
-        if files:
-            out.append(Stretch(run, files))
+            if rows >= enough or chunk is of[-1]:
+                out.append(ChunkRange(run, files, len(out), first))
+                files, rows, first = [], 0, False
     return out
 
 
-def shares(folder: Path, manifest: Manifest, parts: Mapping[Scope, int]) -> list[Share]:
+def partitions(folder: Path, manifest: Manifest, parts: Mapping[Scope, int]) -> list[Partition]:
     """Every run divided by each of some scopes, into at most so many parts; the longest first.
 
     Whoever is given the next one when he is done with his last then ends about when the others do.
     """
-    out: list[tuple[float, Share]] = []
+    sized: list[tuple[float, Partition]] = []
     for run, of in sorted(manifest.runs().items()):
         rows = sum(c.rows for c in of)
         if not rows:
             continue
-        whole = Share(
+        whole = Partition(
             run,
             "run",
             [str(folder / c.path) for c in of],
@@ -210,24 +213,24 @@ def shares(folder: Path, manifest: Manifest, parts: Mapping[Scope, int]) -> list
             n_parts = max(1, min(most, -(-rows // SLICE)))
             if scope == "queue":
                 together = any(c.nameless for c in of)
-                out += [
-                    (held, msgspec.structs.replace(whole, scope=scope, shelves=shelves))
-                    for shelves, held in ([([], rows)] if together else _divided(of, n_parts))
+                sized += [
+                    (held, msgspec.structs.replace(whole, scope=scope, buckets=buckets))
+                    for buckets, held in ([([], rows)] if together else _divided(of, n_parts))
                 ]
             else:
                 apart = 1 if scope == "connection" and any(c.lone for c in of) else n_parts
-                out += [
+                sized += [
                     (rows / apart, msgspec.structs.replace(whole, scope=scope, part=k, parts=apart))
                     for k in range(apart)
                 ]
-    return [share for _, share in sorted(out, key=lambda sized: -sized[0])]
+    return [partition for _, partition in sorted(sized, key=lambda of: -of[0])]
 
 
 def _divided(of: Iterable[Chunk], parts: int) -> list[tuple[list[str], int]]:
     """The buckets of queues in parts of like size, and how many rows each has."""
     rows: Counter[str] = Counter()
     for chunk in of:
-        rows.update(chunk.shelves)
+        rows.update(chunk.buckets)
     control = rows.pop(CONTROL, 0)
     made: list[tuple[list[str], int]] = [([], control) for _ in range(min(parts, len(rows)) or 1)]
     for name, n in sorted(rows.items(), key=lambda counted: (-counted[1], counted[0])):
@@ -237,18 +240,18 @@ def _divided(of: Iterable[Chunk], parts: int) -> list[tuple[list[str], int]]:
     return made
 
 
-def order(shelves: pa.Array, n: pa.Array) -> pa.Array:
+def order(buckets: pa.Array, n: pa.Array) -> pa.Array:
     """The row numbers in the order of a chunk file."""
-    keys = pa.table({"shelf": shelves, "n": n})
-    return pc.sort_indices(keys, sort_keys=[("shelf", "ascending"), ("n", "ascending")])
+    keys = pa.table({"bucket": buckets, "n": n})
+    return pc.sort_indices(keys, sort_keys=[("bucket", "ascending"), ("n", "ascending")])
 
 
 def write_chunk(folder: Path, name: str, columns: Mapping[str, pa.Array]) -> Chunk:
-    """Write one chunk from unsorted columns, `n` and `shelf` among them. `folder` holds the work folder in `name`."""
+    """Write one chunk from unsorted columns, `n` and `bucket` among them. `folder` holds the work folder in `name`."""
     full = {c: a for c, a in columns.items() if a.null_count < len(a)}
     rows = pa.table(full)
-    rows = rows.take(order(rows["shelf"], rows["n"]))
-    counts = {c["values"]: c["counts"] for c in pc.value_counts(rows["shelf"]).to_pylist()}
+    rows = rows.take(order(rows["bucket"], rows["n"]))
+    counts = {c["values"]: c["counts"] for c in pc.value_counts(rows["bucket"]).to_pylist()}
     counts = dict(sorted(counts.items()))
     with pq.ParquetWriter(
         folder / name, rows.schema, compression="zstd", compression_level=1
@@ -283,24 +286,24 @@ def _nameless(rows: pa.Table) -> bool:
 
 
 def read_chunk(
-    file: str, columns: Iterable[str] | None = None, shelves: Collection[str] | None = None
+    file: str, columns: Iterable[str] | None = None, buckets: Collection[str] | None = None
 ) -> pa.RecordBatch:
-    """A chunk's rows, or those of some of its shelves, sorted by shelf and `n`.
+    """A chunk's rows, or those of some of its buckets, sorted by bucket and `n`.
 
     Raises `PipelineError` if they are not: the verdicts rest on it.
     """
     try:
         footer = pq.read_metadata(file)
         names = footer.schema.to_arrow_schema().names
-        if not {"n", "shelf"} <= set(names):
-            raise PipelineError(f"{file}: columns n and shelf are missing")
+        if not {"n", "bucket"} <= set(names):
+            raise PipelineError(f"{file}: columns n and bucket are missing")
         chosen = None if columns is None else [c for c in columns if c in names]
         # What repeats is read as codes where nobody wants objects of it.
         coded = [] if columns is None else [c for c in CODED if c in names]
         groups = [
-            g for g, shelf in enumerate(_shelves(footer)) if shelves is None or shelf in shelves
+            g for g, name in enumerate(_buckets(footer)) if buckets is None or name in buckets
         ]
-        with pq.ParquetFile(file, metadata=footer, read_dictionary=[*coded, "shelf"]) as held:
+        with pq.ParquetFile(file, metadata=footer, read_dictionary=[*coded, "bucket"]) as held:
             rows = held.read_row_groups(groups, chosen, use_threads=False).combine_chunks()
     except (pa.ArrowException, OSError) as error:
         raise PipelineError(f"{file}: not readable as a chunk: {error}") from error
@@ -309,7 +312,7 @@ def read_chunk(
             [pa.nulls(0, f.type) for f in rows.schema], schema=rows.schema
         )
     batch = rows.to_batches()[0]
-    encoded = batch["shelf"].dictionary_encode()
+    encoded = batch["bucket"].dictionary_encode()
     codes = np.asarray(encoded.indices)
     n = np.asarray(batch["n"])
     same = codes[1:] == codes[:-1]
@@ -318,17 +321,17 @@ def read_chunk(
         or np.any(n[1:][same] <= n[:-1][same])
         or encoded.dictionary.to_pylist() != sorted(encoded.dictionary.to_pylist())
     ):
-        raise PipelineError(f"{file}: its rows are not sorted by shelf and n")
+        raise PipelineError(f"{file}: its rows are not sorted by bucket and n")
     return batch
 
 
-def _shelves(footer: pq.FileMetaData) -> Iterator[str]:
-    """The shelf that each row group has, by the file's own statistics."""
-    (at,) = [c for c in range(footer.num_columns) if footer.schema.column(c).path == "shelf"]
+def _buckets(footer: pq.FileMetaData) -> Iterator[str]:
+    """The bucket that each row group has, by the file's own statistics."""
+    (at,) = [c for c in range(footer.num_columns) if footer.schema.column(c).path == "bucket"]
     for group in range(footer.num_row_groups):
         found = footer.row_group(group).column(at).statistics
         if found is None or found.min != found.max:
-            raise PipelineError(f"row group {group} is not of one shelf")
+            raise PipelineError(f"row group {group} is not of one bucket")
         yield str(found.min)
 
 

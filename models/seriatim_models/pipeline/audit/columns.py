@@ -132,19 +132,19 @@ def checked(batch: pa.RecordBatch, head: Header, run: str, last: int) -> dict[st
 
 
 def placed(held: dict[str, pa.Array], n: int) -> dict[str, pa.Array]:
-    """The columns with `n`, counted from the one given, and `shelf`."""
+    """The columns with `n`, counted from the one given, and `bucket`."""
     rows = len(held["i"])
     none = pa.array([""]).take(pa.array(np.zeros(rows, np.int32)))
     q = pc.fill_null(held.get("q", none), "").dictionary_encode()
-    names = pa.array([chunks.shelf(n) if n else chunks.CONTROL for n in q.dictionary.to_pylist()])
-    shelf = names.take(q.indices)
+    names = pa.array([chunks.bucket(n) if n else chunks.CONTROL for n in q.dictionary.to_pylist()])
+    bucket = names.take(q.indices)
     if "m" in held:
         lone = pc.and_(
-            pc.equal(shelf, chunks.CONTROL), pc.is_in(held["ev"], pa.array(sorted(ACQUIRES)))
+            pc.equal(bucket, chunks.CONTROL), pc.is_in(held["ev"], pa.array(sorted(ACQUIRES)))
         )
         lone = pc.and_(lone, pc.greater(pc.utf8_length(pc.fill_null(held["m"], "")), 0))
-        shelf = pc.if_else(lone, chunks.shelf(""), shelf)
-    return {**held, "n": pa.array(np.arange(n, n + rows)), "shelf": shelf}
+        bucket = pc.if_else(lone, chunks.bucket(""), bucket)
+    return {**held, "n": pa.array(np.arange(n, n + rows)), "bucket": bucket}
 
 
 def kinds(held: dict[str, pa.Array]) -> Counter[str]:

@@ -59,11 +59,6 @@ class AuditReport(msgspec.Struct, kw_only=True):
         return Verdict.OK if {f.subject for f in self.findings} == tested else Verdict.INCONCLUSIVE
 
 
-def relevant(prop: AnyProperty) -> frozenset[str] | None:
-    """The names of the events a property reads; None for all."""
-    return prop.reads or None
-
-
 def form(prop: AnyProperty) -> str:
     """In which form a property was judged, as ``key=value``; empty for one that has no other form.
 
@@ -77,7 +72,7 @@ def form(prop: AnyProperty) -> str:
     return ", ".join(f"{k}={msgspec.json.encode(vars(prop)[k]).decode()}" for k in keys)
 
 
-def told(finding: Finding, run: str, gaps: int) -> Finding:
+def annotated(finding: Finding, run: str, gaps: int) -> Finding:
     """The finding as the report shows it: with its run, and with a word on lost lines."""
     why = finding.explanation
     if why and gaps:

@@ -18,7 +18,7 @@ import pickle
 import shutil
 import uuid
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from itertools import pairwise
 from pathlib import Path
@@ -26,8 +26,6 @@ from pathlib import Path
 import msgspec
 import pyarrow as pa
 import pyarrow.parquet as pq
-from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql import types as T
 
 from seriatim_models.history import Event, HistoryError, Rejected, table
 from seriatim_models.history.event import GAP
@@ -44,14 +42,9 @@ from seriatim_models.pipeline.audit.runs import (
     read,
     recorder,
 )
+from seriatim_models.pipeline.audit.tasks import Executor, Record
 from seriatim_models.pipeline.errors import PipelineError
-from seriatim_models.pipeline.session import frame
 
-WORK_SCHEMA = T.StructType([T.StructField("work", T.StringType(), False)])
-"""A `Work` as JSON."""
-MADE_SCHEMA = T.StructType([T.StructField("made", T.StringType(), False)])
-"""A `Made` as JSON."""
-_MADE = pa.schema([("made", pa.string())])
 COLUMNS = 4
 """How many times as long a chunk is that is made of columns, since nothing of it is ever an object."""
 _REJECTED = 4096  # rejected lines held before they are written
@@ -211,26 +204,18 @@ def _decode_piece(work: Work, piece: tuple[int, int, int]) -> Made:
     return writer.made
 
 
-def decode(works: DataFrame) -> DataFrame:
-    """`WORK_SCHEMA` to `MADE_SCHEMA`: writes chunk files and says which."""
-
-    def decoded(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        for batch in batches:
-            for work in batch["work"].to_pylist():
-                made = _decode(msgspec.json.decode(work, type=Work))
-                yield pa.RecordBatch.from_arrays(
-                    [pa.array([msgspec.json.encode(made).decode()])], schema=_MADE
-                )
-
-    return works.mapInArrow(decoded, MADE_SCHEMA)
+def decode(task: Record) -> Iterator[Record]:
+    """Do the `Work` of a task: writes chunk files, and gives a `Made` that names them."""
+    made = _decode(msgspec.msgpack.decode(task.payload, type=Work))
+    yield task._replace(payload=msgspec.msgpack.encode(made))
 
 
-def _done(spark: SparkSession, works: list[Work]) -> dict[int, Made]:
+def _done(executor: Executor, works: list[Work]) -> dict[int, Made]:
     if not works:
         return {}
-    rows = [(msgspec.json.encode(w).decode(),) for w in works]
-    made = decode(frame(spark, rows, WORK_SCHEMA, min(len(rows), 1024))).collect()
-    return {m.number: m for m in (msgspec.json.decode(r["made"], type=Made) for r in made)}
+    tasks = [Record(w.run, 0, w.number, msgspec.msgpack.encode(w)) for w in works]
+    records = executor.execute(tasks, decode)
+    return {r.number: msgspec.msgpack.decode(r.payload, type=Made) for r in records}
 
 
 @contextmanager
@@ -246,14 +231,14 @@ def locked(folder: Path) -> Iterator[None]:
 
 
 def ingest(
-    spark: SparkSession, plan: Plan, folder: Path, slice_length: int = chunks.SLICE
+    executor: Executor, plan: Plan, folder: Path, slice_length: int = chunks.SLICE
 ) -> chunks.Manifest:
     """Bring the folder's chunk files up to the plan, then put its manifest in place at once; returns that.
 
     Raises `HistoryError` if a file that the caller named cannot be read, `PipelineError` if the folder is in use.
     """
     with locked(folder):
-        manifest = _ingested(spark, plan, folder, slice_length)
+        manifest = _ingested(executor, plan, folder, slice_length)
         chunks.write_manifest(folder, manifest)
         _sweep(folder, manifest)
     return manifest
@@ -266,7 +251,7 @@ def _stamps(run: RunPlan) -> list[list[chunks.Stamp]]:
     ]
 
 
-def _ingested(spark: SparkSession, plan: Plan, folder: Path, slice_length: int) -> chunks.Manifest:
+def _ingested(executor: Executor, plan: Plan, folder: Path, slice_length: int) -> chunks.Manifest:
     before: dict[str, chunks.Unit] = {}
     try:
         old = chunks.read_manifest(folder)
@@ -295,13 +280,13 @@ def _ingested(spark: SparkSession, plan: Plan, folder: Path, slice_length: int) 
             jobs[run.run] = [work(run.run, [new], unit.carry)]
             continue
         jobs[run.run] = _pieces(run, work) or [work(run.run, run.recorders)]
-    made = _done(spark, [w for of in jobs.values() for w in of])
+    made = _done(executor, [w for of in jobs.values() for w in of])
     again = {
         run.run: [work(run.run, run.recorders)]
         for run in plan.runs
         if not _fit([made[w.number] for w in jobs.get(run.run, [])])
     }
-    made |= _done(spark, [w for of in again.values() for w in of])
+    made |= _done(executor, [w for of in again.values() for w in of])
     jobs |= again
     units = []
     for run in plan.runs:

@@ -30,12 +30,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from seriatim_models.history import Event, Rejected, table
-from seriatim_models.history.event import GAP
 from seriatim_models.history.indices import Indices
 from seriatim_models.pipeline.audit import chunks
 from seriatim_models.pipeline.audit import findings as found
-from seriatim_models.pipeline.audit.aggregate import Fold, findings_of
 from seriatim_models.pipeline.audit.metrics import Measures
+from seriatim_models.pipeline.audit.run_fold import RunFold
 from seriatim_models.pipeline.audit.runs import (
     CHANGED,
     Carry,
@@ -105,7 +104,8 @@ class Live:
         self._recorders: dict[str, _Recorder] = {}
         self._wrote: dict[str, str] = {}  # by file that was read: its recorder
         self._waiting: dict[str, str] = {}  # by message that nobody got yet: its queue
-        self._folds: dict[str, Fold] = {}  # by the run that events name
+        self._folds: dict[str, RunFold] = {}  # by the run that events name
+        self._metrics: dict[str, Measures] = {}
         self._passed = -1
         self._rejected: list[Rejected] = []
 
@@ -134,12 +134,9 @@ class Live:
         self._release(final)
         self.told.waiting = sum(len(r.parts) + len(r.items) for r in self._recorders.values())
         self.told.held = [p.path for r in self._recorders.values() for p in r.parts]
-        gaps = {s.run: s.gaps for s in self.told.statistics}
         self.told.findings = [
-            f
-            for name, fold in sorted(self._folds.items())
-            for f in findings_of(self._properties, fold.finish(), name, gaps.get(name, 0))
-        ] or findings_of(self._properties, [], self.run, 0)
+            f for _, fold in sorted(self._folds.items()) for f in fold.findings()
+        ] or RunFold(self.run, self._properties).findings()
         self.told.backlog = dict(Counter(self._waiting.values()))
 
     def _read(self, known: _Recorder, watermark: int, final: bool) -> None:
@@ -195,16 +192,13 @@ class Live:
 
     def _judge(self, run: str, events: list[Event]) -> None:
         if run not in self._folds:
-            self._folds[run] = Fold(self._properties, first=True, measure=True)
-            self.told.statistics.append(found.RunStatistics(run))
-        fold = self._folds[run]
-        fold.events(events)
+            self._folds[run] = RunFold(run, self._properties)
+            self._metrics[run] = Measures(first=True)
+            self.told.statistics.append(self._folds[run].statistics)
+        self._folds[run].take(events)
+        self._metrics[run].add(table.batch(events))
         for event in events:
             self._wait(event)
-        assert fold.measures is not None
-        fold.measures.add(table.batch(events))
-        counted = next(s for s in self.told.statistics if s.run == run)
-        found.count(counted, Counter(e.ev for e in events), GAP)
 
     def _wait(self, event: Event) -> None:
         """Which messages are still to be handed out."""
@@ -220,9 +214,7 @@ class Live:
 
     def measured(self) -> dict[str, Measures]:
         """The statistics by run."""
-        return {
-            run: fold.measures for run, fold in self._folds.items() if fold.measures is not None
-        }
+        return self._metrics
 
     def save(self, folder: Path, name: str) -> None:
         """Leave the state as ``<name>.state``, and what was rejected since the last time beside it."""

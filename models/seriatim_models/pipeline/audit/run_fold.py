@@ -1,0 +1,29 @@
+"""One run that comes as events: how the local engine and a stream judge it. Needs neither Spark nor pyarrow."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+
+from seriatim_models.history import Event
+from seriatim_models.history.event import GAP
+from seriatim_models.pipeline.audit import findings as found
+from seriatim_models.properties.base import AnyProperty, Finding, Fold
+
+
+class RunFold:
+    """A run from its beginning: the counts of its events, and every property's summary so far."""
+
+    def __init__(self, run: str, properties: Sequence[AnyProperty]) -> None:
+        self.statistics = found.RunStatistics(run)
+        self._fold = Fold(properties, first=True)
+
+    def take(self, events: Sequence[Event]) -> None:
+        """Add completed events that follow those before."""
+        found.count(self.statistics, Counter(e.ev for e in events), GAP)
+        self._fold.take(events)
+
+    def findings(self) -> list[Finding]:
+        """The finding of every property, if the run ended here; more events may be added afterwards."""
+        run, gaps = self.statistics.run, self.statistics.gaps
+        return [found.annotated(finding, run, gaps) for finding in self._fold.finish()]

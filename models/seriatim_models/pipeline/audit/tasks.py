@@ -1,0 +1,374 @@
+"""The tasks of an audit, which executors only run: in this process, in worker processes, or on Spark.
+
+A run in chunk files is divided in two ways (`Property.partitioning`). No event is shuffled.
+
+- `judge`: what judges queues, connections or messages reads its *partition* of a run from beginning to end and gives
+  findings. A state is small if it begins at the beginning: what is open, and a window of what was just seen.
+- `summarise`: what judges a run as a whole or has a form over columns, and the metrics, fold a *chunk range* and give
+  summaries, which `combine` joins, `FAN` neighbours at a time, and of which `finish` makes findings.
+
+A run that comes as events is folded by `run_fold`, in the local engine and in a stream.
+"""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import partial
+from itertools import islice
+from pathlib import Path
+from typing import Any, NamedTuple, Protocol
+
+import msgspec
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from seriatim_models.history import table
+from seriatim_models.history.event import GAP, Event
+from seriatim_models.pipeline.audit import chunks
+from seriatim_models.pipeline.audit import findings as found
+from seriatim_models.pipeline.audit.metrics import Measures
+from seriatim_models.properties.base import AnyProperty, Finding, Fold, Scope
+from seriatim_models.properties.blackbox.lifecycle import LifecycleProperty
+from seriatim_models.properties.columnar.batches import COLUMNS, rows_of_batch
+from seriatim_models.properties.columnar.columns import Names
+from seriatim_models.properties.columnar.forms import column_map
+from seriatim_models.properties.columnar.prefilter import Prefilter, Prefiltered
+from seriatim_models.properties.columnar.rows import BORN, BatchRows, Rows
+
+METRICS = -1
+"""Stands for the metrics where a property's number stands."""
+BATCH = 50_000
+"""Events of a chunk that are objects at a time."""
+FAN = 8
+"""Summaries joined at a time."""
+RANGES_EACH = 3
+"""Chunk ranges for each worker: enough that a slow one does not hold up the rest, few enough to combine cheaply."""
+PARTITIONS_EACH: dict[Scope, int] = {"queue": 2, "connection": 2, "message": 1}
+"""Partitions of a run for each worker. Those of queues differ in size, those of messages hardly."""
+
+
+class Record(NamedTuple):
+    """What executors hand from step to step: a task, a summary or a finding, as bytes."""
+
+    run: str
+    property: int
+    """Its number among the properties, or `METRICS`; of a task it means nothing."""
+    number: int
+    """The place in the run, of what has one."""
+    payload: bytes
+
+
+Step = Callable[[Record], Iterable[Record]]
+"""What is made of one record."""
+Join = Callable[[Sequence[Record]], Record]
+"""What is made of those of one run and property, in the order of their numbers."""
+
+
+class Executor(Protocol):
+    """Runs tasks. Steps and joins may run in other processes, so they must be picklable."""
+
+    @property
+    def workers(self) -> int:
+        """How many tasks it can run at a time."""
+
+    def execute(
+        self, tasks: Sequence[Record], step: Step, joins: Sequence[tuple[int, Join]] = ()
+    ) -> list[Record]:
+        """Do the step on every task, then each join in turn, so many neighbours at a time; 0 stands for all."""
+
+
+# Any: each property knows the type of its own summary
+def packed(prop: AnyProperty, summary: Any) -> bytes:
+    """A summary on its way to another process: by its type, or pickled if the property does not declare that.
+
+    Pickle is several times slower, and fit only between two ends of one job, which these are.
+    """
+    if prop.summary_type is None:
+        return pickle.dumps(summary)
+    return msgspec.msgpack.encode(summary)
+
+
+def unpacked(prop: AnyProperty, raw: bytes) -> Any:
+    """What `packed` packed."""
+    if prop.summary_type is None:
+        return pickle.loads(raw)
+    return msgspec.msgpack.decode(raw, type=prop.summary_type)
+
+
+# Chunk ranges: by time.
+
+
+def summarise(
+    properties: Sequence[AnyProperty], measure: bool, task: chunks.ChunkRange
+) -> Iterator[Record]:
+    """The summaries of a chunk range, of the properties that are divided by time only; and its metrics."""
+    mine = [n for n, p in enumerate(properties) if p.partitioning == "run"]
+    fold = Fold([properties[n] for n in mine], task.first)
+    metrics = Measures(task.first) if measure else None
+    for file in task.files:
+        add_chunk(fold, file, metrics)
+    for n, summary in zip(mine, fold.summaries, strict=True):
+        yield Record(task.run, n, task.number, packed(properties[n], summary))
+    if metrics is not None:
+        yield Record(task.run, METRICS, task.number, metrics.packed())
+
+
+def add_chunk(fold: Fold, file: str, metrics: Measures | None = None) -> None:
+    """Add a chunk to a fold: from its columns where a property has such a form, else from its events."""
+    forms = {n: column_map(p) for n, p in enumerate(fold.properties)}
+    columnar = {n: form for n, form in forms.items() if form is not None}
+    row_based = {n for n, form in forms.items() if form is None}
+    # All columns, unless those that are looked at are known.
+    wanted = None
+    if not row_based and metrics is None:
+        wanted = sorted({"n", "bucket"}.union(*(form.columns for form in columnar.values())))
+    batch = chunks.read_chunk(file, wanted)
+    if wanted is not None and any(form.needs_more(batch) for form in columnar.values()):
+        batch = chunks.read_chunk(file)
+    for n, form in columnar.items():
+        fold.join(n, form.map(batch))
+    if row_based or metrics is not None:
+        batch = chunks.in_order(batch)
+    if metrics is not None:
+        metrics.add(batch)
+    for events in _batches(batch) if row_based else ():
+        fold.take(events, row_based)
+
+
+def _batches(rows: pa.RecordBatch) -> Iterator[list[Event]]:
+    """Rows of chunks as events, a batch at a time."""
+    for begin in range(0, len(rows), BATCH):
+        yield list(table.events(rows.slice(begin, BATCH)))
+
+
+def combine(properties: Sequence[AnyProperty], of: Sequence[Record]) -> Record:
+    """The summary of chunk ranges that follow each other, from theirs; or their metrics."""
+    first = of[0]
+    if len(of) == 1:
+        payload = first.payload
+    elif first.property == METRICS:
+        whole = Measures.unpacked(first.payload)
+        for record in of[1:]:
+            whole.combine(Measures.unpacked(record.payload))
+        payload = whole.packed()
+    else:
+        prop = properties[first.property]
+        summary = unpacked(prop, first.payload)
+        for record in of[1:]:
+            summary = prop.combine(summary, unpacked(prop, record.payload))
+        payload = packed(prop, summary)
+    return Record(first.run, first.property, first.number // FAN, payload)
+
+
+def finish(
+    properties: Sequence[AnyProperty], files: Mapping[str, Sequence[str]], of: Sequence[Record]
+) -> Record:
+    """The finding on a run, from the summaries of its chunk ranges; or its metrics. `files` are each run's chunks."""
+    whole = combine(properties, of)
+    if whole.property == METRICS:
+        return whole
+    prop = properties[whole.property]
+    summary = unpacked(prop, whole.payload)
+    form = column_map(prop)
+    if form is not None:
+        summary = form.with_witnesses(summary, lambda names: chunks.find(files[whole.run], names))
+    return whole._replace(payload=msgspec.msgpack.encode(prop.finish(summary)))
+
+
+# Partitions: by queue, connection or message.
+
+
+def judge(properties: Sequence[AnyProperty], task: chunks.Partition) -> Iterator[Record]:
+    """The findings on a partition, of the properties that are divided so."""
+    mine = [n for n, p in enumerate(properties) if p.partitioning == task.scope]
+    for n, finding in _judged(task, {n: properties[n] for n in mine}):
+        yield Record(task.run, n, 0, msgspec.msgpack.encode(finding))
+
+
+def _judged(
+    task: chunks.Partition, properties: Mapping[int, AnyProperty]
+) -> Iterator[tuple[int, Finding]]:
+    of = list(properties.values())
+    if task.scope == "message":
+        yield from zip(properties, _judged_by_message(task, of), strict=True)
+    elif task.scope == "connection":
+        read = partial(_of_connections, task)
+        yield from zip(properties, _folded(task, of, read), strict=True)
+    else:
+        # One bucket after the other: a queue's state is a window, and a thousand windows are no small state.
+        apart: list[set[str] | None] = [{bucket, chunks.CONTROL} for bucket in task.buckets]
+        for buckets in apart or [None]:
+            read = partial(chunks.read_chunk, buckets=buckets)
+            yield from zip(properties, _folded(task, of, read), strict=True)
+
+
+def _folded(
+    task: chunks.Partition,
+    properties: Sequence[AnyProperty],
+    read: Callable[[str], pa.RecordBatch],
+) -> list[Finding]:
+    """The findings on what is read of each chunk."""
+    fold = Fold(properties, first=True)
+    for file in task.files:
+        for events in _batches(chunks.in_order(_read_by(read(file), properties))):
+            fold.take(events)
+    if task.ended is not None:
+        fold.take([Event(i=-1, ev="note", t=task.ended)])
+    return fold.finish()
+
+
+def _of_connections(task: chunks.Partition, file: str) -> pa.RecordBatch:
+    """The events of some connections, and the gaps."""
+    batch = chunks.read_chunk(file)
+    if task.parts == 1 or "conn" not in batch.schema.names:
+        return batch
+    # Of each different connection, and at the end of none: its part. Then of each row whether that is this one.
+    conn = batch["conn"].dictionary_encode()
+    part = [chunks.hashed(name or "", task.parts) for name in conn.dictionary.to_pylist()]
+    codes = np.asarray(pc.fill_null(conn.indices, len(part)))
+    parts = np.array([*part, chunks.hashed("", task.parts)])
+    mine: npt.NDArray[np.bool_] = parts[codes] == task.part
+    return batch.filter(pc.or_(pa.array(mine), pc.equal(batch["ev"], GAP)))
+
+
+def _read_by(batch: pa.RecordBatch, properties: Sequence[AnyProperty]) -> pa.RecordBatch:
+    """The events that one of the properties reads."""
+    if not all(p.reads for p in properties):
+        return batch
+    names = sorted(frozenset[str]().union(*(p.reads for p in properties)))
+    return batch.filter(pc.is_in(batch["ev"], pa.array(names)))
+
+
+def _judged_by_message(
+    task: chunks.Partition, properties: Sequence[AnyProperty]
+) -> Iterator[Finding]:
+    """The findings on some messages: regular ones are cleared by columns, irregular ones judged in a second reading."""
+    prefilter = Prefilter()
+    published = False
+    for file in task.files:
+        given, mine = _rows_of(task, file, prefilter.holders)
+        published = published or bool((given.rows.kind <= BORN).any())
+        prefilter.take(mine, given.general, given.queues)
+    # Whether anything is published is a question of the run, and so is the last traffic of a queue.
+    prefiltered = prefilter.finish()._replace(published=published)
+    again = _irregular(task, prefiltered)
+    held = list(islice(again, BATCH))
+    for prop in properties:
+        assert isinstance(prop, LifecycleProperty)
+        # More than can be held is read anew for each.
+        yield prefiltered.judge(prop, held if len(held) < BATCH else _irregular(task, prefiltered))
+
+
+def _rows_of(task: chunks.Partition, file: str, holders: Names) -> tuple[BatchRows, Rows]:
+    """The rows of a chunk: of all messages, and of those of this partition."""
+    given = rows_of_batch(chunks.read_chunk(file, (*COLUMNS, "bucket")), holders)
+    if task.parts == 1:
+        return given, given.rows
+    return given, given.rows.only(given.rows.message % np.uint64(task.parts) == task.part)
+
+
+def _irregular(task: chunks.Partition, prefiltered: Prefiltered) -> Iterator[tuple[int, Event]]:
+    """The events that name irregular messages, and those about none, with their places."""
+    for file in task.files:
+        given, mine = _rows_of(task, file, Names())
+        # The general ones as well: they may be shown, and were made of some columns only.
+        general = np.array([place for place, _ in given.general], np.int64)
+        if not len(wanted := np.union1d(prefiltered.about_irregular(mine), general)):
+            continue
+        batch = chunks.read_chunk(file)
+        chosen = chunks.in_order(batch.filter(pa.array(np.isin(np.asarray(batch["n"]), wanted))))
+        for begin in range(0, len(chosen), BATCH):
+            some = chosen.slice(begin, BATCH)
+            yield from zip(some["n"].to_pylist(), table.events(some), strict=True)
+
+
+# A whole folder.
+
+
+class Audited(msgspec.Struct):
+    """What the chunk files of a folder come to."""
+
+    findings: list[Finding]
+    runs: list[found.RunStatistics]
+    metrics: dict[str, Measures]
+    """By run."""
+
+
+def audit_chunks(
+    executor: Executor, folder: Path, properties: Sequence[AnyProperty], measure: bool = True
+) -> Audited:
+    """Judge the chunk files of a folder. Raises `PipelineError` if they are not of this version."""
+    manifest = chunks.read_manifest(folder)
+    records = [
+        *_audit_by_time(executor, folder, manifest, properties, measure),
+        *_audit_partitions(executor, folder, manifest, properties),
+    ]
+    metrics = {r.run: Measures.unpacked(r.payload) for r in records if r.property == METRICS}
+    by_run: dict[str, dict[int, list[Finding]]] = {}
+    for record in records:
+        if record.property != METRICS:
+            finding = msgspec.msgpack.decode(record.payload, type=Finding)
+            by_run.setdefault(record.run, {}).setdefault(record.property, []).append(finding)
+    statistics = {run: found.RunStatistics(run) for run in manifest.runs()}
+    for unit in manifest.units:
+        for s in unit.statistics:
+            statistics[s.run] = statistics[s.run] + s
+    findings = []
+    for run, counted in sorted(statistics.items()):
+        judged = by_run.get(run, {})
+        for n, prop in enumerate(properties):
+            finding = found.merged(judged[n]) if n in judged else prop.finish(prop.begin())
+            findings.append(found.annotated(finding, run, counted.gaps))
+    return Audited(findings, list(statistics.values()), metrics)
+
+
+def _audit_partitions(
+    executor: Executor, folder: Path, manifest: chunks.Manifest, properties: Sequence[AnyProperty]
+) -> list[Record]:
+    """The findings on what can be judged apart."""
+    scopes = {p.partitioning for p in properties}
+    parts = {s: each * executor.workers for s, each in PARTITIONS_EACH.items() if s in scopes}
+    tasks = [
+        Record(task.run, 0, 0, msgspec.msgpack.encode(task))
+        for task in chunks.partitions(folder, manifest, parts)
+    ]
+    return executor.execute(tasks, partial(_judge, properties)) if tasks else []
+
+
+def _judge(properties: Sequence[AnyProperty], task: Record) -> Iterator[Record]:
+    return judge(properties, msgspec.msgpack.decode(task.payload, type=chunks.Partition))
+
+
+def _audit_by_time(
+    executor: Executor,
+    folder: Path,
+    manifest: chunks.Manifest,
+    properties: Sequence[AnyProperty],
+    measure: bool,
+) -> list[Record]:
+    """The findings on runs as a whole, and the metrics."""
+    if not measure and all(p.partitioning != "run" for p in properties):
+        return []
+    ranges = chunks.ranges(folder, manifest, RANGES_EACH * executor.workers)
+    if not ranges:
+        return []
+    files: dict[str, list[str]] = {}
+    for task in ranges:
+        files.setdefault(task.run, []).extend(task.files)
+    joins: list[tuple[int, Join]] = []
+    left = len(ranges)
+    while left > FAN:
+        joins.append((FAN, partial(combine, properties)))
+        left = -(-left // FAN)
+    joins.append((0, partial(finish, properties, files)))
+    tasks = [Record(r.run, 0, r.number, msgspec.msgpack.encode(r)) for r in ranges]
+    return executor.execute(tasks, partial(_summarise, properties, measure), joins)
+
+
+def _summarise(properties: Sequence[AnyProperty], measure: bool, task: Record) -> Iterator[Record]:
+    return summarise(
+        properties, measure, msgspec.msgpack.decode(task.payload, type=chunks.ChunkRange)
+    )
