@@ -323,37 +323,35 @@ class Target(Protocol):
         ...
 
 
+@dataclass(eq=False, repr=False)
 class Consumer:
     """A subscription to one queue. Made by `Queue.subscribe`."""
 
-    def __init__(
-        self,
-        queue: Queue,
-        name: str,
-        target: Target,
-        acquires: bool,
-        priority: int,
-        keys: frozenset[str] | None,
-        credit: int | None,
-    ) -> None:
-        host = queue.host
-        self.queue = queue
-        self.name = name
-        self.target = target
-        self.acquires = acquires
-        self.priority = priority
-        self.keys = keys
+    queue: Queue
+    name: str
+    target: Target
+    acquires: bool
+    """False for a browser, which is shown messages and acquires none."""
+    priority: int
+    keys: frozenset[str] | None
+    """What it selects; None: everything."""
+    allowance: int | None
+    """Its credit to begin with; None: without limit."""
+    exclusive: bool
+
+    def __post_init__(self) -> None:
+        host, name = self.queue.host, self.name
         self.acquired = State("ACQUIRED", name)
-        start = Pointer(queue.entries.head, "start")
+        start = Pointer(self.queue.entries.head, "start")
         self.pointer = host.cell(start, f"{name}.pointer", kind="pointer", owner=self)
         self.credit: Cell[int] | None = None
-        if credit is not None:
-            self.credit = host.cell(credit, f"{name}.credit", kind="credit", owner=self)
-        wants = credit is None or credit > 0
+        if self.allowance is not None:
+            self.credit = host.cell(self.allowance, f"{name}.credit", kind="credit", owner=self)
+        wants = self.allowance is None or self.allowance > 0
         self.wants_work = host.cell(wants, f"{name}.wants_work", kind="wants", owner=self)
         self.send_lock = host.lock(f"{name}.send_lock")
         self.closed = False  # guarded by send_lock in a PushQueue, by the IO thread in a PullQueue
-        self.in_all = ListEntry(host, queue.all.name, self)
+        self.in_all = ListEntry(host, self.queue.all.name, self)
         self.moving = host.lock(f"{name}.moving")
         self.listed = REMOVED  # which list of the manager it is in; guarded by `moving`
         self.in_list: ListEntry | None = None  # and where; guarded by `moving`
@@ -680,26 +678,16 @@ class Queue:
         others = list(self.all)
         if self.exclusive.get() is not None or (exclusive and others):
             raise QueueMisuse(f"queue {self.name} has a consumer, and one of the two is exclusive")
-        consumer = self._join(name, target, acquires, priority, keys, credit, exclusive)
+        consumer = Consumer(self, name, target, acquires, priority, keys, credit, exclusive)
+        self._join(consumer)
         self._registered(consumer)
         return consumer
 
     @operation
-    def _join(
-        self,
-        name: str,
-        target: Target,
-        acquires: bool,
-        priority: int,
-        keys: frozenset[str] | None,
-        credit: int | None,
-        exclusive: bool,
-    ) -> Consumer:
-        consumer = Consumer(self, name, target, acquires, priority, keys, credit)
-        if exclusive:
+    def _join(self, consumer: Consumer) -> None:
+        if consumer.exclusive:
             self.exclusive.set(consumer)
         self.all.add(consumer.in_all)
-        return consumer
 
     @operation
     def close(self, consumer: Consumer) -> None:

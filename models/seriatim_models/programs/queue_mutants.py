@@ -121,7 +121,7 @@ mutant(
 
 TWO_POINTERS = (
     (
-        """class Consumer:
+        """class ListEntry(Node):
 """,
         """class EarlierOfTwo:
     def __init__(self, consumer):
@@ -133,7 +133,7 @@ TWO_POINTERS = (
                    key=lambda p: (*p.entry.place(), p.passed))
 
 
-class Consumer:
+class ListEntry(Node):
 """,
     ),
     (

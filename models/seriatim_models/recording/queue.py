@@ -22,7 +22,6 @@ from seriatim.queue import (
     Queue,
     QueueEntry,
     State,
-    Target,
 )
 from seriatim_models.recording.base import (
     CellEvents,
@@ -185,25 +184,16 @@ def _granted(queue: Queue, consumer: Consumer, messages: int) -> dict[str, objec
     return {"sub": consumer.name, "messages": messages}
 
 
-def _subscription(
-    queue: Queue,
-    name: str,
-    target: Target,
-    acquires: bool,
-    priority: int,
-    keys: frozenset[str] | None,
-    credit: int | None,
-    exclusive: bool,
-) -> dict[str, object]:
+def _subscription(queue: Queue, consumer: Consumer) -> dict[str, object]:
     """Return a new consumer's options."""
     return {
         "q": queue.name,
-        "sub": name,
-        "acquires": acquires,
-        "cprio": priority,
-        "keys": None if keys is None else sorted(keys),
-        "credit": credit,
-        "exclusive": exclusive,
+        "sub": consumer.name,
+        "acquires": consumer.acquires,
+        "cprio": consumer.priority,
+        "keys": None if consumer.keys is None else sorted(consumer.keys),
+        "credit": consumer.allowance,
+        "exclusive": consumer.exclusive,
     }
 
 
