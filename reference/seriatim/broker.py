@@ -8,7 +8,7 @@ Everything that a server does is one step under its lock. What it sends goes int
 
 Rule 1 (place).     A message gets its position in a queue when it is routed there, and keeps it: requeueing is sorting.
 Rule 2 (possession). A message is ready, or unacknowledged on one channel, or settled. Auto-ack settles by pushing.
-Rule 3 (prefetch).  A limit is looked at before each push, for the consumer and for its channel; `basic_get` has none.
+Rule 3 (prefetch).  A limit is checked before each push, for the consumer and for its channel; `basic_get` has none.
 
 Where AMQP and RabbitMQ differ this file says at the line what it does. It honours no-local, which RabbitMQ ignores.
 
@@ -133,7 +133,7 @@ class ServerConsumer:
     prefetch: int
 
     def may_take(self, item: Queued) -> bool:
-        """Not its own connection's (NL-1), and within both limits (QS-1); auto-ack has none, as in RabbitMQ."""
+        """Return whether no-local (NL-1) and both limits (QS-1; none with auto-ack, as in RabbitMQ) allow it."""
         if self.no_local and item.origin == self.channel.wire.name:
             return False
         if self.auto_ack:
@@ -374,7 +374,7 @@ class Server:
 
     @operation
     def _requeue(self, channel: ServerChannel, tag: int) -> None:
-        """Back to the old place, marked (QS-2). A queue that was deleted meanwhile takes nothing back."""
+        """Put a message back into its old place, marked (QS-2). If its queue was deleted meanwhile, it is too."""
         item = channel.unacked.pop(tag)
         item.redelivered = True
         insort(item.queue.ready, item, key=lambda i: i.position)

@@ -12,11 +12,12 @@ and never runs an application's code. Ten rules; 1 to 3 stand in `seriatim.broke
 Rule 4 (one reader). Only the reader takes from the wire, so what a channel gets is in the order in which it was pushed.
                     It registers a consumer itself, with the reply that allows it: the next frame may be its delivery.
 Rule 8 (one call).  A channel's slot for its synchronous operation is freed by the reply and by nothing else.
-                    A caller whose patience ends leaves the slot behind, so a late reply cannot answer the next call.
+                    A call that times out stays in the slot until its reply comes, so that a late reply cannot answer
+                    the next call.
 Rule 9 (no wait).   The reader does not wait for callbacks, for a callback may wait for a reply. Without a capacity it
                     never waits, and memory is bounded by prefetch; with one it waits, but never while a call is out
                     on any channel of the connection.
-Rule 10 (end).      Who waits (for a turn, a reply, room) is woken by the end of what it waits for, with the reason.
+Rule 10 (end).      Who waits (for a turn, a reply, room) is woken when what it waits for ends, with the reason.
                     However a connection ends, by the application, a failure here or the server, its reader ends it
                     here, and `Connection.close` returns when the reader has.
 
@@ -43,7 +44,7 @@ __all__ = ["CallTimeout", "Callback", "Channel", "Connection", "Delivery"]
 
 
 class CallTimeout(Exception):
-    """No reply in time. The operation may have happened, and the channel waits for its reply before the next one."""
+    """No reply in time. The operation may have happened; the channel waits for its reply before it sends the next."""
 
 
 class Connection:

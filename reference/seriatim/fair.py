@@ -8,14 +8,14 @@ How to think of it
 ------------------
 Rule 1 (earn).    A visit to a slot in which something waits adds its quantum to its deficit.
 Rule 2 (spend).   The slot's first delivery is served while its weight is at most the deficit, which pays for it.
-Rule 3 (forget).  A slot found empty at the end of its visit has deficit 0: nobody saves up while idle.
-Rule 4 (token).   A token is a delivery that waits. Both appear and both disappear under one lock, so outside that lock
-                  there are as many tokens as waiting deliveries. The loop may *hold* one: the token it was woken by,
-                  which the next delivery it takes uses up.
+Rule 3 (forget).  A slot found empty at the end of its visit has deficit 0: an idle slot does not save up.
+Rule 4 (token).   There is one token for each delivery that waits. Both appear and both disappear under one lock, so
+                  outside that lock they are equal in number. The loop may *hold* one: the token that woke it, which
+                  the next delivery that it takes uses up.
 Rule 5 (settle).  Every delivery taken is settled once: well, or, if its handler raised, not well.
                   Its token is gone by then, so whatever handler and broker do, the count stays right.
-Rule 6 (end).     `stop` ends the loop between two deliveries. An error of `settle` ends `run`, for its caller to judge:
-                  the delivery is the broker's to give again, nothing else is touched, and `run` may be called again.
+Rule 6 (end).     `stop` ends the loop between two deliveries. `run` passes an error of `settle` on to its caller:
+                  the broker will deliver that message again, nothing else is changed, and `run` may be called again.
                   There is one loop: a handler that never returns stops it for all slots. Deliveries are still
                   taken in, as many as each slot's prefetch, and are the broker's until they are settled.
 
@@ -45,7 +45,7 @@ class Overrun(Exception):
 
 
 class Slot(Generic[D]):
-    """A queue that deliveries come from. `weight` says what a delivery costs; quantum is what a visit pays."""
+    """A queue that deliveries come from: `weight` is what a delivery costs, `quantum` what a visit pays."""
 
     def __init__(
         self, name: str, quantum: int, prefetch: int, weight: Callable[[D], int] = lambda d: 1
@@ -61,7 +61,7 @@ class Slot(Generic[D]):
 
 
 class FairConsumer(Generic[D]):
-    """The main loop and what it serves. `deliver` and `stop` may be called from any thread, the rest by one."""
+    """The main loop and its slots. `deliver` and `stop` may be called from any thread, the other methods from one."""
 
     def __init__(
         self,
@@ -91,7 +91,7 @@ class FairConsumer(Generic[D]):
             self.tokens.release()
 
     def stop(self) -> None:
-        """End the loop after the delivery in hand. What waits stays unsettled, and the broker's."""
+        """End the loop after the delivery that it is handling. What waits stays unsettled, and the broker's."""
         self._stopping.set(True)
         self.tokens.release()
 

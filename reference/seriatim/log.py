@@ -10,9 +10,9 @@ A channel has something to read exactly if its position is not the tail. There i
 
 Rule 1 (append).   A record is written behind the tail, made durable, and only then does the tail move past it.
                    So whatever lies before the tail is whole, durable, and never changes.
-Rule 2 (look).     A consumer sleeps only if, under its channel's lock, its position is the tail. It needs no count.
-Rule 3 (signal).   After the tail has moved, the publisher takes the lock of each connected channel and signals. That
-                   says "look again" and nothing else. Nobody holds that lock while calling a handler or a disk.
+Rule 2 (check).    A consumer sleeps only if, under its channel's lock, its position is the tail. It needs no count.
+Rule 3 (signal).   After the tail has moved, the publisher takes the lock of each connected channel and signals. The
+                   consumer then re-checks; a signal says no more. No thread calls a handler or a disk under that lock.
 Rule 4 (commit).   A position moves only past a message whose handler returned, or that was parked, and is replaced
                    on disk in one piece. A crash before that makes the message come again: at least once.
 Rule 5 (poison).   A message whose handler raises is tried `max_attempts` times with growing pauses, then parked in
@@ -21,7 +21,7 @@ Rule 5 (poison).   A message whose handler raises is tried `max_attempts` times 
                    handler again, out of order. Failures are counted on disk; a handler that kills the process
                    raises nothing and is not counted.
 Rule 6 (one).      A topic has at most one channel of a name open, and a channel at most one consumer connected.
-Rule 7 (stop).     `disconnect` asks; the consumer ends between two messages, so what it handled is committed.
+Rule 7 (stop).     `disconnect` is a request; the consumer ends between two messages, so what it handled is committed.
                    A handler that never returns delays its own channel for ever, and nobody else.
 
 After a crash
@@ -40,7 +40,7 @@ a channel whose state file is damaged or points past the end (`PastTheEnd`: the 
 stood there, perhaps because it was put back from an old copy) starts at the first message when that file is taken away.
 `NewerFormat` asks for the program that wrote the file.
 
-A disk that fails once costs the message that met it, whose publisher is told: what it left behind is cut off
+If the disk fails once, the publisher of that message gets the error, and what the failed write left is cut off
 before the next record is written.
 
 What this file does not know
@@ -72,7 +72,7 @@ HEADER = struct.Struct(">III")
 
 
 class LogError(Exception):
-    """What is wrong, in which file, at which offset."""
+    """An error in a file, with the file's name and the offset."""
 
     def __init__(self, file: str, offset: int, what: str) -> None:
         super().__init__(f"{file}, offset {offset}: {what}")
@@ -92,7 +92,7 @@ class PastTheEnd(LogError):
 
 
 class Misuse(Exception):
-    """The caller asked for what cannot be."""
+    """The caller asked for something that is not possible."""
 
 
 class Position(NamedTuple):
@@ -243,7 +243,7 @@ def append_record(storage: Storage, name: str, end: int, record: bytes) -> None:
 
 
 def _torn(tail: bytes) -> bool:
-    """Whether this is the beginning of one record and perhaps zeros, as a crash leaves it."""
+    """Return whether this is the beginning of one record and perhaps zeros, as a crash leaves it."""
     written = len(tail.rstrip(b"\0"))
     if written < HEADER.size:
         return True

@@ -12,10 +12,10 @@ Rule 5 (pool).      A channel's work is dormant, ready or in progress. Queued wo
                     putting work in and waking its channel are one critical section.
 Rule 6 (runnables). For each channel that becomes ready one runnable goes to the executor; it takes whichever channel is
                     first. So ready channels and runnables that have not begun are equal in number.
-Rule 7 (failure).   A callback that raises spoils nothing but itself: the rest of its block runs.
-                    A put that is interrupted or out of time and an execution that is rejected close the connection:
-                    then the server has the messages again, and nothing is stranded. So it has those of a channel
-                    that was unregistered, whose work is thrown away.
+Rule 7 (failure).   If a callback raises, the rest of its block runs all the same.
+                    If a put is interrupted or times out, or an execution is rejected, the connection is closed: the
+                    server then requeues the messages, and none is left behind. The same holds for a channel that is
+                    unregistered, whose work is dropped.
 
 The state of the specification is `pool`, a sequence of work for each channel, and the partition of the channels into
 dormant, ready (a sequence, no channel twice) and in progress; a dormant channel has no work. Its operations
@@ -51,7 +51,7 @@ BLOCK = 256
 
 
 class Misuse(ValueError):
-    """The caller did something that cannot mean anything."""
+    """The caller asked for something that is not possible."""
 
 
 class NotPut(Exception):
