@@ -2,25 +2,23 @@
 
 from __future__ import annotations
 
-import shlex
 import time
 
+import msgspec
 import rich_click as click
 
 from seriatim_models.cli.console import Outputs, ProgressDisplay
 from seriatim_models.cli.options import ENGINES, HELP, PROFILE_HELP, lines, outputs, profile_option
 from seriatim_models.cli.recordings import add_drawings
-from seriatim_models.cli.report_builder import new_report
+from seriatim_models.cli.report_builder import audit_run, new_report
 from seriatim_models.cli.usage_errors import UsageError, unknown
 from seriatim_models.conformance.profile_consistency import forms, standings
 from seriatim_models.conformance.profiles import PROFILES, SYSTEMS, Profile, ProfileError, load
 from seriatim_models.history import HistoryError
 from seriatim_models.properties.base import Finding, Verdict
 from seriatim_models.properties.intervals import drawn, intervals
-from seriatim_models.report import AuditRun, Quarantined
+from seriatim_models.report import AuditRun
 from seriatim_models.report.text import write
-
-QUARANTINE_SHOWN = 20  # enough to see what is wrong with a file; the count says how much of it
 
 
 @click.command(
@@ -165,23 +163,18 @@ def run_audit(
     by_run: dict[str, list[Finding]] = {}
     for finding in audited.findings:
         by_run.setdefault(finding.subject, []).append(finding)
-    return AuditRun(
-        paths=list(paths),
+    run = audit_run(
+        audited,
+        audited.quarantine,
+        paths=paths,
         engine=engine,
-        profile=profile.id,
+        profile=profile,
+        seconds=time.monotonic() - begun,
+    )
+    return msgspec.structs.replace(
+        run,
         findings=[f for each in by_run.values() for f in each[: len(profile.properties)]],
         standings=[
             s for each in by_run.values() if compared for s in standings(judges, each, compared)
         ],
-        events=audited.statistics["events"],
-        quarantined=audited.statistics["rejected"] + sum(r.line == 0 for r in audited.quarantine),
-        quarantine=[
-            Quarantined(file=line.source, line=line.line, reason=line.reason)
-            for line in audited.quarantine[:QUARANTINE_SHOWN]
-        ],
-        statistics=audited.statistics,
-        seconds=time.monotonic() - begun,
-        command=shlex.join(
-            ["seriatim", "audit", *paths, "--engine", engine, "--profile", profile.id]
-        ),
     )

@@ -5,17 +5,32 @@ from __future__ import annotations
 import platform
 import shlex
 import sys
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from importlib.metadata import PackageNotFoundError, version
 from textwrap import dedent
 from typing import TYPE_CHECKING
 
 from seriatim_models.properties.base import AnyProperty, Verdict
-from seriatim_models.report import CounterexampleSummary, Edit, MutantRun, ProgramRun, Report, worst
+from seriatim_models.report import (
+    AuditRun,
+    CounterexampleSummary,
+    Edit,
+    MutantRun,
+    ProgramRun,
+    Quarantined,
+    Report,
+    worst,
+)
 from seriatim_models.report.stepper import story
 
 if TYPE_CHECKING:
+    from seriatim_models.conformance.profiles import Profile
+    from seriatim_models.history.faults import Rejected
+    from seriatim_models.pipeline import AuditReport
     from seriatim_models.programs import Mutant, ProgramResult
+
+QUARANTINE_SHOWN = 20  # enough to see what is wrong with a file; the count says how much of it
 
 
 def new_report(*packages: str, seed: int | None = None) -> Report:
@@ -99,6 +114,35 @@ def mutant_run(mutant: Mutant, run: ProgramRun) -> MutantRun:
         expected_steps=mutant.steps,
         run=run,
         edits=[edit(old, new) for old, new in mutant.edits],
+    )
+
+
+def audit_run(
+    report: AuditReport,
+    quarantine: Sequence[Rejected],
+    *,
+    paths: Sequence[str],
+    engine: str,
+    profile: Profile,
+    seconds: float,
+) -> AuditRun:
+    """What an audit or a stream reports, as data of the report; `quarantine` has the first lines left out."""
+    command = ["seriatim", "audit", *paths, "--engine", engine, "--profile", profile.id]
+    return AuditRun(
+        paths=list(paths),
+        engine=engine,
+        profile=profile.id,
+        findings=report.findings,
+        events=report.statistics["events"],
+        # A line of number 0 is a whole file, which the statistics of lines do not count.
+        quarantined=report.statistics["rejected"] + sum(line.line == 0 for line in quarantine),
+        quarantine=[
+            Quarantined(file=line.source, line=line.line, reason=line.reason)
+            for line in quarantine[:QUARANTINE_SHOWN]
+        ],
+        statistics=report.statistics,
+        seconds=seconds,
+        command=shlex.join(command),
     )
 
 

@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 import time
-from pathlib import Path
 
 import rich_click as click
 
-from seriatim_models.cli.audit import QUARANTINE_SHOWN, find_profile
+from seriatim_models.cli.audit import find_profile
 from seriatim_models.cli.console import Outputs
 from seriatim_models.cli.options import HELP, lines, number_option, outputs, profile_option
-from seriatim_models.cli.report_builder import new_report
+from seriatim_models.cli.report_builder import QUARANTINE_SHOWN, audit_run, new_report
 from seriatim_models.cli.stop_request import StopRequest
 from seriatim_models.cli.stream_ui import watch
 from seriatim_models.cli.usage_errors import UsageError
-from seriatim_models.report import AuditRun, Quarantined
 from seriatim_models.report.text import write
 
 
@@ -126,26 +124,16 @@ def stream(
             )
     except (OSError, pipeline.PipelineError) as error:
         raise UsageError(str(error)) from error
-    found = watching.report()
     report = new_report("pyspark")
     report.seconds = time.monotonic() - begun
-    left_out = watching.left_out(QUARANTINE_SHOWN)
-    rejected = found.statistics["rejected"] + sum(line.line == 0 for line in left_out)
     report.audits.append(
-        AuditRun(
+        audit_run(
+            watching.report(),
+            watching.left_out(QUARANTINE_SHOWN),
             paths=[folder],
             engine="spark",
-            profile=chosen.id,
-            findings=found.findings,
-            events=found.statistics["events"],
-            quarantined=rejected,
-            quarantine=[
-                Quarantined(file=line.source, line=line.line, reason=line.reason)
-                for line in left_out[:QUARANTINE_SHOWN]
-            ],
-            statistics=found.statistics,
+            profile=chosen,
             seconds=report.seconds,
-            command=f"seriatim audit {Path(folder)} --engine spark --profile {chosen.id}",
         )
     )
     write(outputs.console, report)
