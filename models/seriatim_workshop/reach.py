@@ -184,6 +184,7 @@ class Reach:
 
 
 def main(arguments: list[str]) -> int:
+    """Run the programs and machines, and print what was not reached; return 1 if something is unexplained."""
     if not set(arguments) <= {"--programs"}:
         print(__doc__, file=sys.stderr)
         return 2

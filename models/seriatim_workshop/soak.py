@@ -33,6 +33,7 @@ class Soak:
         self.done: Counter[str] = Counter()
 
     def over(self) -> bool:
+        """Return whether the time is over."""
         return time.monotonic() >= self.until
 
     def settings(self) -> settings:
@@ -92,6 +93,7 @@ class Soak:
             raise AssertionError(found[0])
 
     def run(self) -> int:
+        """Take turns until the time is over; return 1 if something was wrong."""
         kinds: list[Callable[[], None]] = [self.calls, self.schedules, self.rounds]
         reported = time.monotonic()
         while not self.over():
@@ -111,9 +113,11 @@ class Soak:
         return 0
 
     def again(self) -> str:
+        """Return the command that repeats the round under way."""
         return f"python -m seriatim_workshop.soak 600 {self.seed}"
 
     def so_far(self) -> str:
+        """Return what was done, in words."""
         parts = [
             f"{self.done[k]} {k}" for k in ("machines", "programs", "schedules", "distinct traces")
         ]
@@ -124,6 +128,7 @@ class Soak:
 
 
 def main(arguments: list[str]) -> int:
+    """Run the machines for so many seconds; return 1 if something was wrong, 2 if the arguments are."""
     if not 1 <= len(arguments) <= 2:
         print(__doc__, file=sys.stderr)
         return 2

@@ -1,4 +1,4 @@
-"""Small closed programs over the references, and wrong references that they must convict."""
+"""Small closed programs over the references, and wrong references that they must find."""
 
 from seriatim_models.programs.base import Mutant as Mutant
 from seriatim_models.programs.base import Program as Program

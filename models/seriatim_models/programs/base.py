@@ -2,7 +2,7 @@
 
 A *program* is a small closed concurrent program over one of the references: a few threads, a few operations, an end.
 Each is small enough that every schedule of it can be looked at.
-A *mutant* is the smallest change to a reference that makes it wrong, with the property that must convict it.
+A *mutant* is the smallest change to a reference that makes it wrong, with the property that it must violate.
 """
 
 from __future__ import annotations
@@ -54,13 +54,13 @@ class Mutant:
     edits: tuple[tuple[str, str], ...]
     """(text that stands exactly once in the reference, what replaces it)."""
     killed_by: str
-    """Id of the property that must convict it."""
+    """Id of the property that it must violate."""
     program: str
     """Id of the program that shows it."""
     steps: int
     """Length of its shortest counterexample, in steps."""
     also: tuple[str, ...] = ()
-    """Other properties that convict it in the same program."""
+    """Other properties that it violates in the same program."""
 
 
 class Programs(dict[str, Program]):

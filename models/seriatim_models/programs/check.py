@@ -19,12 +19,12 @@ from seriatim_models.properties.whitebox.judging import judge
 
 @dataclass
 class ProgramResult:
-    """What exploring a program gave."""
+    """The result of exploring a program."""
 
     program: Program
     mutant: Mutant | None
     findings: list[Finding]
-    """One for each property, over all executions: the sum of the cases, and a witness if any execution convicts."""
+    """One for each property, over all executions: the sum of the cases, and a witness if any execution violates it."""
     explored: Result
     seconds: float
     witness: list[Event] = field(default_factory=list)
@@ -32,20 +32,20 @@ class ProgramResult:
 
     @property
     def verdict(self) -> Verdict:
-        """Violated if any property or the explorer itself says so; ok only if all was looked at."""
+        """Violated if any property or the explorer reports a violation; ok only if all schedules were explored."""
         if self.explored.verdict == "violated":
             return Verdict.VIOLATED
         return Verdict(self.explored.verdict)
 
 
 class Judge:
-    """Judges each execution as it ends, and adds up."""
+    """Judges each execution as it ends, and adds up the cases; `counts` and `add` carry them between processes."""
 
     def __init__(self, ids: Sequence[str]) -> None:
         self.properties = [PROPERTIES[i] for i in ids]
         self.tested = dict.fromkeys(ids, 0)
         self.untestable = dict.fromkeys(ids, 0)
-        self.convicted: dict[str, Finding] = {}
+        self.violated: dict[str, Finding] = {}
 
     def __call__(self, world: World) -> str | None:
         first: Finding | None = None
@@ -54,7 +54,7 @@ class Judge:
                 self.tested[finding.property] += finding.n_tested
                 self.untestable[finding.property] += finding.n_untestable
             if finding.verdict is Verdict.VIOLATED:
-                self.convicted[finding.property] = finding
+                self.violated[finding.property] = finding
                 first = first or finding
         if first is None:
             return None
@@ -63,30 +63,33 @@ class Judge:
     # What several processes add up together, see `seriatim_models.explorer.search.runner.Summing`.
 
     def empty(self) -> Judge:
+        """Return a judge of the same properties that has seen nothing."""
         return Judge([p.id for p in self.properties])
 
     def counts(self) -> dict[str, Any]:
+        """Return what was added up, as plain data."""
         return {
             "tested": self.tested,
             "untestable": self.untestable,
-            "convicted": msgspec.to_builtins(self.convicted),
+            "convicted": msgspec.to_builtins(self.violated),
         }
 
     def add(self, counts: dict[str, Any]) -> None:
+        """Add what `counts` of another judge returned."""
         for sums, more in (
             (self.tested, counts["tested"]),
             (self.untestable, counts["untestable"]),
         ):
             for id, n in more.items():
                 sums[id] += n
-        convicted = msgspec.convert(counts["convicted"], dict[str, Finding])
-        self.convicted = {**convicted, **self.convicted}
+        violated = msgspec.convert(counts["convicted"], dict[str, Finding])
+        self.violated = {**violated, **self.violated}
 
     def findings(self, subject: str, exhausted: bool) -> list[Finding]:
-        """One finding for each property; what was not violated is only ok if every schedule was looked at."""
+        """One finding for each property; what was not violated is ok only if every schedule was explored."""
         found = []
         for p in self.properties:
-            bad = self.convicted.get(p.id)
+            bad = self.violated.get(p.id)
             ok = exhausted and self.tested[p.id] > 0
             found.append(
                 Finding(
@@ -103,7 +106,7 @@ class Judge:
 
 
 def history(world: World) -> list[Event]:
-    """What the reference recorded in this execution, as qh/1 events; the time is the step."""
+    """Return what the reference recorded in an execution, as qh/1 events; the time is the step."""
     return [
         event(i, r.step, r.thread, r.ev, {**r.args, "lvl": "model"})
         for i, r in enumerate(world.records)
@@ -111,12 +114,12 @@ def history(world: World) -> list[Event]:
 
 
 def subject(program: Program, mutant: Mutant | None) -> str:
-    """The name under which a program, or a mutant in it, stands in tokens and tables."""
+    """Return the name of a program, or of a mutant in it, in tokens and tables."""
     return program.id if mutant is None else f"{program.id}+{mutant.id}"
 
 
 def runnable(program: Program, mutant: Mutant | None) -> Callable[[World], None]:
-    """The program as the explorer takes it."""
+    """Return the program, over the reference or a mutant, as the explorer runs it."""
     lib = load(program.reference, mutant)
 
     def run(world: World) -> None:
@@ -139,7 +142,7 @@ def check_program(
 ) -> ProgramResult:
     """Explore `program` (with `mutant` in place of the reference) and judge every execution.
 
-    A mutant is judged by the property that must convict it, and by no other.
+    A mutant is judged by the property that it must violate, and by no other, unless `properties` names some.
     """
     ids = properties or ((mutant.killed_by,) if mutant is not None else program.properties)
     verdicts = Judge(ids)
@@ -171,7 +174,7 @@ def check_program(
 def replay(
     token: str, programs: Mapping[str, Program], mutants: Mapping[str, Mutant]
 ) -> ProgramResult:
-    """Run the one schedule that a token stands for, and judge it.
+    """Run the one schedule that a token encodes, and judge it.
 
     Raises `BadToken` if the token is not one, or if what it was made from is not there any more.
     """

@@ -46,6 +46,7 @@ class ClientScene(Scene):
     def connect(
         self, name: str, capacity: int | None = None, block: int | None = None
     ) -> reference.Connection:
+        """Return a new connection without channels, which nobody reads from yet."""
         connection: reference.Connection = self.lib.Connection(
             self.host,
             self.server,
@@ -84,6 +85,7 @@ class ClientScene(Scene):
         return opened
 
     def fill(self, x: ServerChannel, messages: int, exclusive: bool = False) -> None:
+        """Declare the queue `q` and publish messages to it, on the server."""
         self.server.declare_queue(x, "q", exclusive)
         for i in range(messages):
             self.server.publish(x, "", "q", self.message(f"m{i + 1}"))
@@ -122,10 +124,12 @@ class ClientScene(Scene):
         return f"n{self._named}"
 
     def message(self, id: str) -> Message:
+        """Return a message of the module under test."""
         message: Message = self.lib.Message(id)
         return message
 
     def work(self, label: str, run: Callable[[], None] = lambda: None) -> Work:
+        """Return an item of work."""
         work: Work = self.lib.Work(label, run)
         return work
 

@@ -94,6 +94,7 @@ class FairScene(Scene):
             raise
 
     def fill(self, *deliveries: tuple[int, int]) -> None:
+        """Deliver to slots, given by number with a weight each, before anything runs."""
         for slot, weight in deliveries:
             self.consumer.deliver(self.slots[slot], weight)
 

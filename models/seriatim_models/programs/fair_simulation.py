@@ -117,7 +117,9 @@ class _Host:
 
 
 @dataclass(frozen=True)
-class Outcome:
+class SimulationResult:
+    """What a simulation gave."""
+
     served: tuple[int, ...]
     seconds: float
     permits: int
@@ -135,7 +137,7 @@ def simulate(
     jitter: float = 0.0,
     seed: int = 0,
     lib: ModuleType = reference,
-) -> Outcome:
+) -> SimulationResult:
     """Serve `total` messages, each taking `cost` seconds; the queues never run dry.
 
     With `jitter` j each push and each message takes a time drawn evenly from 1 - j to 1 + j of its own.
@@ -182,7 +184,7 @@ def simulate(
         for _ in range(prefetch):
             ask(k)
     consumer.run()
-    return Outcome(tuple(served), now, consumer.tokens.value)
+    return SimulationResult(tuple(served), now, consumer.tokens.value)
 
 
 @dataclass(frozen=True)
@@ -190,7 +192,7 @@ class Comparison:
     """One published table and its simulation."""
 
     name: str
-    outcome: Outcome
+    outcome: SimulationResult
     published: tuple[int, ...]
     errors: tuple[float, ...]
     """Of each queue's count, relative to the published one, as if both tables had the same sum."""
@@ -204,10 +206,12 @@ class Comparison:
 
     @property
     def largest(self) -> float:
+        """Return the largest error."""
         return max(map(abs, self.errors))
 
     @property
     def ok(self) -> bool:
+        """Return whether every error is within what is allowed."""
         return self.largest < self.allowed
 
 

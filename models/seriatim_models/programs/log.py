@@ -36,6 +36,7 @@ class LogScene(Scene):
         world.at_end(self._end)
 
     def open(self) -> reference.Topic:
+        """Return the topic on the disk, opened anew."""
         topic: reference.Topic = self.lib.Topic(
             recorded(self.world.host), self.storage, self.segment_size
         )
@@ -64,6 +65,7 @@ class LogScene(Scene):
         daemon: bool = True,
         name: str = "",
     ) -> None:
+        """Spawn a thread that consumes from a channel."""
         self.world.spawn(lambda: channel.consume(handler), name=name or channel.name, daemon=daemon)
 
     def consumer(self) -> reference.Channel:
@@ -79,6 +81,7 @@ class LogScene(Scene):
             self.topic.publish(message)
 
     def publish(self, *messages: bytes, name: str = "P") -> None:
+        """Spawn a publisher of these messages."""
         self.world.spawn(lambda: self.backlog(*messages), name=name)
 
     def _end(self) -> None:

@@ -144,6 +144,8 @@ def tests(*shelves: str) -> None:
 
 
 def on_threads() -> None:
+    """Generated programs over the queue on real threads."""
+
     @settings(SETTINGS, max_examples=20)
     @given(plans(threads=4, operations=4))
     def look(plan: QueuePlan) -> None:
@@ -192,6 +194,11 @@ def host() -> None:
             condition.notify_all()
         waiter.join(0.01)
     assert woken == [True], "a waiter is woken"
+
+
+def cells() -> None:
+    """What `Threads` promises of cells, and of its record."""
+    h = Threads()
     seen: list[tuple[str, int, int, bool]] = []
     cell = h.cell(1, watch=lambda c: seen.append((c.op, c.old, c.new, c.ok)))
     assert not cell.compare_and_set(2, 3), "the value was another"
@@ -236,6 +243,7 @@ def judges(file: str) -> Iterator[Judge]:
     """Who judges a reference, the cheapest first; pytest does not start once Hypothesis has drawn anything."""
     if file == "host":
         yield 5, host
+        yield 5, cells
         yield 60, partial(tests, "client", "log", "fair")
     if file in ("queue", "handover", "host"):
         yield 10, partial(programs, "queue", 6)

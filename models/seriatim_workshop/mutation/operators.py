@@ -151,6 +151,9 @@ def _silent(node: ast.AST) -> bool:
     return False
 
 
+UNARY: dict[type[ast.unaryop], str] = {ast.Not: "not", ast.USub: "minus"}
+
+
 def _changes(node: ast.expr | ast.stmt) -> Iterator[tuple[str, ast.expr | ast.stmt]]:
     shown = ast.unparse(node).splitlines()[0][:60]
     if isinstance(node, ast.Compare) and len(node.ops) == 1:
@@ -165,10 +168,8 @@ def _changes(node: ast.expr | ast.stmt) -> Iterator[tuple[str, ast.expr | ast.st
             rest = [v for m, v in enumerate(node.values) if m != n]
             new_value = rest[0] if len(rest) == 1 else ast.BoolOp(node.op, rest)
             yield f"without `{ast.unparse(node.values[n])}`: {shown}", new_value
-    elif isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not):
-        yield f"{shown} -> without not", node.operand
-    elif isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub):
-        yield f"{shown} -> without minus", node.operand
+    elif isinstance(node, ast.UnaryOp) and type(node.op) in UNARY:
+        yield f"{shown} -> without {UNARY[type(node.op)]}", node.operand
     elif isinstance(node, ast.BinOp) and isinstance(node.op, ast.Add | ast.Sub):
         op = ast.Sub() if isinstance(node.op, ast.Add) else ast.Add()
         yield f"+/- swapped: {shown}", ast.BinOp(node.left, op, node.right)

@@ -1,4 +1,4 @@
-"""Wrong references by the hundred, made by rule: how many do the programs, the machines and the tests catch?
+"""Wrong references by the hundred, made by rule, and how many the programs, the machines and the tests catch.
 
 `python -m seriatim_workshop.mutation.run [--file NAME] [--sample N] [--seed S] [--list]`: a journal under build/
 remembers what was tried, so that a run that was stopped goes on, and a larger sample needs only the rest.
@@ -145,6 +145,7 @@ def judge(file: str, source: str, limit: float = LIMIT) -> Fate:
 
 
 def main(arguments: list[str]) -> int:
+    """Judge the mutants that the arguments ask for, and print the tables."""
     parser = argparse.ArgumentParser(
         prog="mutate", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )

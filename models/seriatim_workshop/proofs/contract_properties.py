@@ -17,6 +17,7 @@ from seriatim_models.properties.whitebox.order import amqp_0_10_level
 @deal.post(lambda result: result, message="SO-5: the level is that of the table in AMQP 0-10")
 @deal.pure
 def level_is_the_tables(priority: int, levels: int) -> bool:
+    """Return whether the level of a priority is that of the table."""
     return sub_queue(priority, levels) == amqp_0_10_level(priority, levels)
 
 
@@ -24,6 +25,7 @@ def level_is_the_tables(priority: int, levels: int) -> bool:
 @deal.post(lambda result: result, message="SO-5: a higher priority is never on a lower level")
 @deal.pure
 def levels_rise_with_priority(low: int, high: int, levels: int) -> bool:
+    """Return whether the higher of two priorities has no lower level."""
     return sub_queue(low, levels) <= sub_queue(high, levels)
 
 
@@ -31,6 +33,7 @@ def levels_rise_with_priority(low: int, high: int, levels: int) -> bool:
 @deal.post(lambda result: result, message="SO-5: with ten levels or more, priorities share none")
 @deal.pure
 def ten_levels_are_enough(priority: int, levels: int) -> bool:
+    """Return whether the next higher priority has a higher level."""
     return priority == 9 or sub_queue(priority, levels) < sub_queue(priority + 1, levels)
 
 
@@ -41,6 +44,7 @@ STATES = ("AVAILABLE", "DELAYED", "ACQUIRED", "DEQUEUED", "DELETED")
 @deal.post(lambda result: result, message="ES-3: deleted is final")
 @deal.pure
 def deleted_is_final(n: int) -> bool:
+    """Return whether a deleted entry has no such next state."""
     return not legal(State("DELETED"), State(STATES[n]))
 
 
@@ -50,6 +54,7 @@ def deleted_is_final(n: int) -> bool:
 )
 @deal.pure
 def dequeued_is_only_deleted(n: int) -> bool:
+    """Return whether a dequeued entry has no other next state than deleted."""
     return not legal(State("DEQUEUED"), State(STATES[n])) or STATES[n] == "DELETED"
 
 
@@ -57,6 +62,7 @@ def dequeued_is_only_deleted(n: int) -> bool:
 @deal.post(lambda result: result, message="ES-1: only what is available is acquired")
 @deal.pure
 def acquired_from_available(n: int) -> bool:
+    """Return whether only an available entry can become acquired."""
     return not legal(State(STATES[n]), State("ACQUIRED", "A")) or STATES[n] == "AVAILABLE"
 
 
@@ -64,6 +70,7 @@ def acquired_from_available(n: int) -> bool:
 @deal.post(lambda result: result, message="ES-1: what is legal is what the property calls legal")
 @deal.pure
 def legal_is_the_propertys_table(n: int, m: int) -> bool:
+    """Return whether the reference and ES-1 agree on a change of state."""
     return legal(State(STATES[n]), State(STATES[m])) == ((STATES[n], STATES[m]) in LEGAL)
 
 
@@ -74,6 +81,7 @@ def legal_is_the_propertys_table(n: int, m: int) -> bool:
 )
 @deal.pure
 def two_outstanding_are_settled_right(first: int, second: int, tag: int, multiple: bool) -> bool:
+    """Return whether a tag settles those of two outstanding deliveries that it means."""
     settled = settled_by([first, second], tag, multiple)
     due = [t for t in (first, second) if t == tag or (multiple and (t < tag or tag == 0))]
     return settled == due

@@ -96,7 +96,7 @@ def prove(function: Function, seconds: float = SECONDS, root: Path = REFERENCE) 
 
 
 def lint(root: Path = REFERENCE) -> tuple[int, str]:
-    """deal's own linter over the reference: exit code and what it said."""
+    """Run deal's own linter over the reference; return its exit code and what it printed."""
     done = subprocess.run(
         [sys.executable, "-m", "deal", "lint", str(root)],
         capture_output=True,
@@ -107,6 +107,7 @@ def lint(root: Path = REFERENCE) -> tuple[int, str]:
 
 
 def main(arguments: list[str]) -> int:
+    """Prove all contracts and print a table; return 0, or 1 if one was refuted or the linter complains."""
     seconds = float(arguments[0]) if arguments else SECONDS
     outcomes = [prove(f, seconds) for f in functions()]
     outcomes += [prove(f, seconds, MODELS) for f in functions(MODELS, "contract_properties.py")]

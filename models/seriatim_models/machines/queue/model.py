@@ -49,6 +49,7 @@ class Client:
     """Place of the last message that it was given: a browser goes on behind it."""
 
     def ready(self) -> bool:
+        """Return whether the consumer wants work and has credit."""
         return self.wants and self.credit != 0
 
 
@@ -67,9 +68,11 @@ class Model:
     # ---- looking
 
     def item(self, id: str) -> Item:
+        """Return the message of that id."""
         return next(i for i in self.items if i.id == id)
 
     def expired(self, item: Item) -> bool:
+        """Return whether the time of a message is over."""
         return item.expires != 0 and self.now > item.expires
 
     def owner(self, group: str) -> str:
@@ -112,6 +115,7 @@ class Model:
                 yield from ((client, i) for i in self.owed(client))
 
     def owed(self, browser: Client) -> list[Item]:
+        """Return what a browser must still be shown, in order."""
         return [
             i for i in self.items if i.sure and i.place > browser.seen and self.takes(browser, i)
         ]
