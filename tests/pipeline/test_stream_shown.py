@@ -19,7 +19,7 @@ import pytest
 from rich.console import Console
 
 from seriatim_models.cli import stream_ui
-from seriatim_models.cli.stream_ui import Board, Lines
+from seriatim_models.cli.stream_ui import LineView, PanelView
 from seriatim_models.history import read_history, write_history
 from seriatim_models.history.header import Header
 
@@ -27,13 +27,13 @@ from .conftest import DATA
 
 pytest.importorskip("pyspark")
 
-from seriatim_models.pipeline.stream.streaming import Progress  # imports PySpark
+from seriatim_models.pipeline.stream.streaming import StreamProgress  # imports PySpark
 
 EVENTS = 1000  # few: what is shown does not depend on how many there are
 
 pytestmark = pytest.mark.timeout(300)  # two of these start the command, and so Spark
 
-TOLD = Progress(
+PROGRESS = StreamProgress(
     batch=7,
     files=12,
     events=34567,
@@ -50,7 +50,7 @@ TOLD = Progress(
     lag=2.25,
 )
 WRONG = msgspec.structs.replace(
-    TOLD,
+    PROGRESS,
     rejected=5,
     changed=1,
     waiting=2,
@@ -60,10 +60,10 @@ WRONG = msgspec.structs.replace(
 )
 
 
-def drawn(board: Board) -> list[str]:
+def drawn(board: PanelView) -> list[str]:
     """The panel's lines as text, without frame."""
     console = Console(file=io.StringIO(), width=100)
-    console.print(board.drawn())
+    console.print(board.panel())
     file = console.file
     assert isinstance(file, io.StringIO)
     return [line.strip("│╭╰─╮╯ ") for line in file.getvalue().splitlines()]
@@ -71,23 +71,23 @@ def drawn(board: Board) -> list[str]:
 
 def test_the_panel_says_what_there_is_to_know() -> None:
     now = [100.0]
-    board = Board(Console(file=io.StringIO()), "in → out", lambda: now[0])
+    board = PanelView(Console(file=io.StringIO()), "in → out", lambda: now[0])
     now[0] = 104.0
     assert "waiting  for the first file, 4 s so far" in drawn(board)
-    board.tell(TOLD)
+    board.update(PROGRESS)
     now[0] = 111.0
     assert drawn(board)[1:-1] == [
         "events       34,567 in 12 files",
         "events/s     2,000",
         "lag          2.2 s",
-        "open queues  none: all that was published was handed out",
+        "open queues  none: all that was published was delivered",
         "violations   none so far",
         "last batch   7, 3,000 events in 1.5 s, 7 s ago",
     ]
-    board.tell(WRONG)
+    board.update(WRONG)
     said = drawn(board)
     assert "violations   1,234 so far: a P1, a P4, b P1, 1 more" in said
-    assert "open queues  6 with 24 messages not handed out: unnamed 9, q5 5, q4 4, 3 more" in said
+    assert "open queues  6 with 24 messages not delivered: unnamed 9, q5 5, q4 4, 3 more" in said
     assert "left out     5 rejected, 1 files changed after they were read, 2 waiting" in said
     assert "Ctrl-C" in said[-1]
     board.stopping()
@@ -96,9 +96,9 @@ def test_the_panel_says_what_there_is_to_know() -> None:
 
 def test_off_a_terminal_a_line_says_it() -> None:
     file = io.StringIO()
-    lines = Lines(Console(file=file, width=40))
-    lines.tell(TOLD)
-    lines.tell(WRONG)
+    lines = LineView(Console(file=file, width=40))
+    lines.update(PROGRESS)
+    lines.update(WRONG)
     lines.stopping()
     assert file.getvalue().splitlines() == [
         "batch 7: 12 files, 34,567 events (1.5 s)",
@@ -111,9 +111,9 @@ def test_off_a_terminal_a_line_says_it() -> None:
 @pytest.mark.parametrize("quiet", [False, True])
 def test_the_panel_is_for_terminals(monkeypatch: pytest.MonkeyPatch, quiet: bool) -> None:
     monkeypatch.setenv("FORCE_COLOR", "1")  # rich then takes any file for a terminal
-    assert isinstance(stream_ui.watch(quiet, "in", "out"), Lines if quiet else Board)
+    assert isinstance(stream_ui.view(quiet, "in", "out"), LineView if quiet else PanelView)
     monkeypatch.delenv("FORCE_COLOR")
-    assert isinstance(stream_ui.watch(False, "in", "out"), Lines)
+    assert isinstance(stream_ui.view(False, "in", "out"), LineView)
 
 
 def begin(tmp_path: Path, *more: str, **how: Any) -> subprocess.Popen[bytes]:

@@ -11,7 +11,7 @@ from seriatim_models.cli.console import Outputs
 from seriatim_models.cli.options import HELP, lines, number_option, outputs, profile_option
 from seriatim_models.cli.report_builder import QUARANTINE_SHOWN, audit_run, new_report
 from seriatim_models.cli.stop_request import StopRequest
-from seriatim_models.cli.stream_ui import watch
+from seriatim_models.cli.stream_ui import view
 from seriatim_models.cli.usage_errors import UsageError
 from seriatim_models.report.text import write
 
@@ -38,8 +38,8 @@ from seriatim_models.report.text import write
         [bold]What is shown[/]
         events/s     those of the last batch, by how long it took
         lag          from the change of its oldest file until its verdicts stood
-        open queues  those with messages published and not yet handed out
-        violations   of what has come so far; what comes later may excuse one
+        open queues  those with messages published and not yet delivered
+        violations   of what has come so far; what comes later may clear one
         left out     lines rejected or late, files refused or changed, parts that wait
         On a terminal a panel, otherwise a line a batch, on standard error.
 
@@ -63,7 +63,7 @@ from seriatim_models.report.text import write
 )
 @number_option(
     "--idle",
-    "After so long without a new file nobody waits any more.",
+    "After so long without a new file no part waits any more.",
     click.FloatRange(0),
     30.0,
     metavar="SECONDS",
@@ -106,7 +106,7 @@ def stream(
 
     begun = time.monotonic()
     stop = StopRequest()
-    shown = watch(quiet or json is not None, folder, out)
+    shown = view(quiet or json is not None, folder, out)
     try:
         from seriatim_models.pipeline.session import require, session
 
@@ -115,7 +115,7 @@ def stream(
 
         properties = pipeline.chosen_of(chosen.properties)
         watching = Stream(
-            session(master), folder, out, properties, lateness=lateness, on_progress=shown.tell
+            session(master), folder, out, properties, lateness=lateness, on_progress=shown.update
         )
         # Only now: Spark's session sets a handler of its own.
         with stop, shown:

@@ -1,6 +1,6 @@
-"""What `seriatim stream` shows while it runs: one panel that is drawn again and again, or a line for each batch.
+"""The progress of `seriatim stream`: a panel that is redrawn, or a line for each batch.
 
-Both on standard error. The panel is for a terminal; it stays up to date between batches, for ages grow.
+Both are on standard error. The panel is for a terminal; it is redrawn between batches too, because it shows ages.
 """
 
 from __future__ import annotations
@@ -16,98 +16,100 @@ from rich.table import Table
 from rich.text import Text
 
 if TYPE_CHECKING:
-    from seriatim_models.pipeline.stream.streaming import Progress
+    from seriatim_models.pipeline.stream.streaming import StreamProgress
 
-SHOWN = 3  # convictions, and queues, that are named; of the rest there is a number
+SHOWN = 3  # violated properties, and queues, that are named; of the rest the number is shown
 REFRESH = 4.0  # times a second
 STOPPING = "stopping after the batch under way; once more: at once"
 
 
-class Watch(Protocol):
-    """What is told while a stream runs."""
+class StreamView(Protocol):
+    """Shows the progress of a stream while it is entered."""
 
-    def __enter__(self) -> Watch: ...
+    def __enter__(self) -> StreamView: ...
     def __exit__(self, *_: object) -> None: ...
-    def tell(self, progress: Progress) -> None:
-        """A batch has ended."""
+    def update(self, progress: StreamProgress) -> None:
+        """Show the progress after a batch."""
 
     def stopping(self) -> None:
-        """Somebody asked to stop."""
+        """Show that the user asked to stop."""
 
 
-def watch(quiet: bool, folder: str, out: str, clock: Callable[[], float] = time.monotonic) -> Watch:
+def view(
+    quiet: bool, folder: str, out: str, clock: Callable[[], float] = time.monotonic
+) -> StreamView:
     """A panel where there is a terminal to draw on, unless `quiet`; else lines."""
     console = Console(stderr=True, highlight=False)
     if quiet or not console.is_terminal:
-        return Lines(console)
-    return Board(console, f"{folder} → {out}", clock)
+        return LineView(console)
+    return PanelView(console, f"{folder} → {out}", clock)
 
 
-class Lines:
+class LineView:
     """A line for each batch."""
 
     def __init__(self, console: Console) -> None:
         self._console = console
 
-    def __enter__(self) -> Watch:
+    def __enter__(self) -> StreamView:
         return self
 
     def __exit__(self, *_: object) -> None:
         pass
 
-    def tell(self, progress: Progress) -> None:
+    def update(self, progress: StreamProgress) -> None:
         wrong = f", violated: {', '.join(progress.violated)}" if progress.violated else ""
-        more = "".join(f", {said}" for said in left_out(progress))
-        self._say(
+        more = "".join(f", {part}" for part in left_out(progress))
+        self._print(
             f"batch {progress.batch}: {progress.files:,} files, {progress.events:,} events{more}{wrong} "
             f"({progress.seconds:.1f} s)"
         )
 
     def stopping(self) -> None:
-        self._say(STOPPING)
+        self._print(STOPPING)
 
-    def _say(self, said: str) -> None:
-        self._console.print(said, markup=False, soft_wrap=True)
+    def _print(self, line: str) -> None:
+        self._console.print(line, markup=False, soft_wrap=True)
 
 
-class Board:
-    """The panel."""
+class PanelView:
+    """A panel that is redrawn some times a second."""
 
     def __init__(self, console: Console, title: str, clock: Callable[[], float]) -> None:
         self._title = title
         self._clock = clock
         self._begun = clock()
-        self._told: Progress | None = None
-        self._told_at = clock()
+        self._latest: StreamProgress | None = None
+        self._updated_at = clock()
         self._stopping = False
         self._live = Live(
             console=console,
             transient=True,
             refresh_per_second=REFRESH,
-            get_renderable=self.drawn,
+            get_renderable=self.panel,
             redirect_stdout=False,
         )
 
-    def __enter__(self) -> Watch:
+    def __enter__(self) -> StreamView:
         self._live.start()
         return self
 
     def __exit__(self, *_: object) -> None:
         self._live.stop()
 
-    def tell(self, progress: Progress) -> None:
-        self._told, self._told_at = progress, self._clock()
+    def update(self, progress: StreamProgress) -> None:
+        self._latest, self._updated_at = progress, self._clock()
 
     def stopping(self) -> None:
         self._stopping = True
 
-    def drawn(self) -> Panel:
+    def panel(self) -> Panel:
         """The panel as it is now."""
         rows = Table.grid(padding=(0, 2))
         rows.add_column(style="dim")
         rows.add_column()
-        for name, said in self._rows():
-            rows.add_row(name, said)
+        for name, text in self._rows():
+            rows.add_row(name, text)
         foot = (
             STOPPING
             if self._stopping
@@ -118,7 +120,7 @@ class Board:
         )
 
     def _rows(self) -> list[tuple[str, Text]]:
-        p, now = self._told, self._clock()
+        p, now = self._latest, self._clock()
         if p is None:
             return [("waiting", Text(f"for the first file, {now - self._begun:.0f} s so far"))]
         rows = [
@@ -130,7 +132,7 @@ class Board:
             (
                 "last batch",
                 Text(
-                    f"{p.batch}, {p.new:,} events in {p.seconds:.1f} s, {now - self._told_at:.0f} s ago"
+                    f"{p.batch}, {p.new:,} events in {p.seconds:.1f} s, {now - self._updated_at:.0f} s ago"
                 ),
             ),
         ]
@@ -139,8 +141,8 @@ class Board:
         return rows
 
 
-def left_out(p: Progress) -> list[str]:
-    """What was not judged, as far as there is any."""
+def left_out(p: StreamProgress) -> list[str]:
+    """Counts of what was left out of the verdicts, those that are not 0."""
     counts = (
         (p.rejected, "rejected"),
         (p.refused, "files refused"),
@@ -151,19 +153,19 @@ def left_out(p: Progress) -> list[str]:
     return [f"{n:,} {what}" for n, what in counts if n]
 
 
-def open_queues(p: Progress) -> str:
-    """Those that hold what nobody got yet, the fullest first."""
+def open_queues(p: StreamProgress) -> str:
+    """The number of queues with undelivered messages, and the fullest of them."""
     if not p.backlog:
-        return "none: all that was published was handed out"
+        return "none: all that was published was delivered"
     fullest = sorted(p.backlog.items(), key=lambda item: (-item[1], item[0]))
     named = [f"{q or 'unnamed'} {n:,}" for (_, q), n in fullest[:SHOWN]]
     more = [f"{len(fullest) - SHOWN:,} more"] if len(fullest) > SHOWN else []
     messages = sum(p.backlog.values())
-    return f"{len(fullest):,} with {messages:,} messages not handed out: {', '.join(named + more)}"
+    return f"{len(fullest):,} with {messages:,} messages not delivered: {', '.join(named + more)}"
 
 
-def violations(p: Progress) -> Text:
-    """How many, and of what."""
+def violations(p: StreamProgress) -> Text:
+    """The number of violations, and of which properties."""
     if not p.violated:
         return Text("none so far", style="green")
     more = [f"{len(p.violated) - SHOWN:,} more"] if len(p.violated) > SHOWN else []

@@ -59,7 +59,7 @@ def write(folder: Path) -> list[Path]:
 def timed() -> Timing:
     """One round, in this process."""
     from seriatim_models.pipeline.session import session
-    from seriatim_models.pipeline.stream.streaming import Progress, Stream
+    from seriatim_models.pipeline.stream.streaming import Stream, StreamProgress
     from seriatim_models.properties.blackbox import BLACKBOX
 
     spark = session()
@@ -78,7 +78,7 @@ def timed() -> Timing:
         came: dict[str, float] = {}
         reported: dict[str, float] = {}
 
-        def note(progress: Progress) -> None:
+        def note(progress: StreamProgress) -> None:
             now = time.perf_counter()
             for violation in progress.violated:
                 reported.setdefault(violation.split()[0], now)

@@ -24,7 +24,7 @@ from pathlib import Path
 import msgspec
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql import types as T
+from pyspark.sql.types import LongType, StringType, StructField, StructType
 
 from seriatim_models.pipeline.audit.ingest import locked
 from seriatim_models.pipeline.campaign import checkpoint
@@ -48,10 +48,10 @@ MEMORY = 2 * 2**30  # bytes
 STOP_WAIT = 10.0  # seconds for the items under way to end when the driver is interrupted
 TICK = 0.25  # seconds between looks at the checkpoint log
 
-BATCH_SCHEMA = T.StructType([T.StructField("id", T.LongType(), False)])
+BATCH_SCHEMA = StructType([StructField("id", LongType(), False)])
 """The number of a batch."""
-DONE_SCHEMA = T.StructType(
-    [T.StructField("item", T.StringType(), False), T.StructField("verdict", T.StringType(), False)]
+DONE_SCHEMA = StructType(
+    [StructField("item", StringType(), False), StructField("verdict", StringType(), False)]
 )
 """What the checkpoint log has in full."""
 _DONE = pa.schema([("item", pa.string()), ("verdict", pa.string())])

@@ -1,4 +1,4 @@
-"""One run of a stream: what has come so far as a small state, and what new files do to it. No Spark here.
+"""One run of a stream: its small state, and how new files change it. No Spark here.
 
 - A file is one part of one recorder and must be whole when it appears: write it elsewhere and rename it into place.
 - *Out of order*: a part that does not follow what was read (its first index leaves a hole) waits for the missing one.
@@ -7,14 +7,14 @@
   some file of the stream was changed that much later. So what is late does not depend on when it was looked at.
 - *Late*: a part that comes after its place was passed is read, its lines are rejected, counted as late and
   in quarantine. The verdicts stand on what came in time.
-- *Several recorders of one run* are merged by time, up to the least of their latest times. One that is
-  first heard of later and tells of earlier times is taken in the order of arrival, and these events count as late.
-- *Changed after it was read*: what is new in such a file is not read. Where its recorder has come to stands a gap, so
-  that nothing is concluded from the lines that are missing.
-- *Idle*: a run without new files is not touched and costs nothing; its verdict stands. When nothing at all has come
-  for so long as the caller says, nobody waits any more (`final`).
+- *Several recorders of one run* are merged by time, up to the least of their latest times. One whose
+  first file comes later, with earlier times, is taken in the order of arrival, and these events count as late.
+- *Changed after it was read*: what is new in such a file is not read. Its recorder has a gap from there on, so that
+  nothing is concluded from the missing lines.
+- *Idle*: a run without new files is not touched and costs nothing; its verdict stands. When no file at all has come
+  for as long as the caller says, no part waits any more (`final`).
 
-A conviction is of what has come so far: the unexpected end of a connection, told later, may still excuse it.
+A violation is one of what has come so far: the unexpected end of a connection, recorded later, may still clear it.
 """
 
 from __future__ import annotations
@@ -49,10 +49,10 @@ from seriatim_models.pipeline.audit.runs import (
 from seriatim_models.properties.base import AnyProperty, Finding
 from seriatim_models.properties.blackbox.lifecycle import acquires, began
 
-PORTION = 20_000  # events summarised at a time
+BATCH = 20_000  # events aggregated at a time
 
 
-class Arrived(msgspec.Struct, frozen=True):
+class ArrivedFile(msgspec.Struct, frozen=True):
     """A file that appeared, with its recorder, its first index, and when it was last changed (ns)."""
 
     path: str
@@ -61,8 +61,8 @@ class Arrived(msgspec.Struct, frozen=True):
     changed: int
 
 
-class Told(msgspec.Struct):
-    """What one run comes to so far."""
+class RunSummary(msgspec.Struct):
+    """The results of one run so far."""
 
     run: str
     state: str = ""
@@ -74,36 +74,38 @@ class Told(msgspec.Struct):
     late: int = 0
     """Lines that came too late."""
     waiting: int = 0
-    """Files and events held back."""
+    """Files and events that wait."""
     measures: bytes = b""
     stamps: dict[str, Fingerprint] = {}
     """Of each file that was read."""
     held: list[str] = []
     """Files that were not read yet."""
     backlog: dict[str, int] = {}
-    """By queue: messages that were published to it and not yet handed out, as far as the recording says."""
+    """By queue: messages that were published to it and not yet delivered, as far as the recording says."""
 
 
-class _Recorder:
+class _RecorderState:
+    """What one recorder of a run has written: read, or not yet."""
+
     def __init__(self, carry: Carry) -> None:
         self.carry = carry
-        self.parts: list[Arrived] = []
+        self.parts: list[ArrivedFile] = []
         """Not read yet."""
         self.items: list[tuple[int, RunItem]] = []
         """Read, and waiting for other recorders."""
 
 
-class Live:
-    """The state of one planned run; `told` is what it comes to. Can be pickled if the properties can."""
+class RunState:
+    """The state of one planned run; `summary` is its results. Can be pickled if the properties can."""
 
     def __init__(self, run: str, properties: Sequence[AnyProperty]) -> None:
         self.run = run
-        self.told = Told(run)
+        self.summary = RunSummary(run)
         self._properties = tuple(properties)
         self._seen = Carry(run).seen
-        self._recorders: dict[str, _Recorder] = {}
+        self._recorders: dict[str, _RecorderState] = {}
         self._wrote: dict[str, str] = {}  # by file that was read: its recorder
-        self._waiting: dict[str, str] = {}  # by message that nobody got yet: its queue
+        self._waiting: dict[str, str] = {}  # by message that was not delivered yet: its queue
         self._folds: dict[str, RunFold] = {}  # by the run that events name
         self._metrics: dict[str, Measures] = {}
         self._passed = -1
@@ -111,35 +113,35 @@ class Live:
 
     def take(
         self,
-        arrived: Sequence[Arrived],
+        arrived: Sequence[ArrivedFile],
         newest: int,
         lateness: int,
         final: bool,
         changed: Mapping[str, Fingerprint] | None = None,
     ) -> None:
-        """Read what may be read now. `newest` is the latest change of any file of the stream.
+        """Read what may be read now. `newest` is the latest change of any file of the stream, in ns, as is `lateness`.
 
-        `changed` are files that were read and are no longer what they were, and what they are now.
+        `changed` are files that were read and have changed since, with what they are now. With `final` no part waits.
         """
         for path, stamp in (changed or {}).items():
             known = self._recorders[self._wrote[path]]
             known.items += lose(known.carry)
-            self.told.stamps[path] = stamp
+            self.summary.stamps[path] = stamp
         for part in arrived:
             if part.recorder not in self._recorders:
-                self._recorders[part.recorder] = _Recorder(Carry(self.run, self._seen))
+                self._recorders[part.recorder] = _RecorderState(Carry(self.run, self._seen))
             self._recorders[part.recorder].parts.append(part)
         for known in self._recorders.values():
             self._read(known, newest - lateness, final)
         self._release(final)
-        self.told.waiting = sum(len(r.parts) + len(r.items) for r in self._recorders.values())
-        self.told.held = [p.path for r in self._recorders.values() for p in r.parts]
-        self.told.findings = [
+        self.summary.waiting = sum(len(r.parts) + len(r.items) for r in self._recorders.values())
+        self.summary.held = [p.path for r in self._recorders.values() for p in r.parts]
+        self.summary.findings = [
             f for _, fold in sorted(self._folds.items()) for f in fold.findings()
         ] or RunFold(self.run, self._properties).findings()
-        self.told.backlog = dict(Counter(self._waiting.values()))
+        self.summary.backlog = dict(Counter(self._waiting.values()))
 
-    def _read(self, known: _Recorder, watermark: int, final: bool) -> None:
+    def _read(self, known: _RecorderState, watermark: int, final: bool) -> None:
         known.parts.sort(key=lambda p: (p.first, p.path))
         while known.parts:
             part = known.parts[0]
@@ -149,20 +151,22 @@ class Live:
             known.parts.pop(0)
             source = Source(part.path, named=False)
             items = list(recorder(known.carry, [source]))
-            told = any(
+            reported = any(
                 isinstance(i, Rejected) and not i.line and i.reason == CHANGED for _, i in items
             )
-            # What changed meanwhile has been said, and shall not be said again.
-            self.told.stamps[part.path] = fingerprint(part.path) if told else known.carry.stamp
+            # What changed meanwhile is in quarantine already, and shall not be so twice.
+            self.summary.stamps[part.path] = (
+                fingerprint(part.path) if reported else known.carry.stamp
+            )
             self._wrote[part.path] = part.recorder
             known.items += items
 
-    def _last(self, known: _Recorder) -> list[Indices]:
+    def _last(self, known: _RecorderState) -> list[Indices]:
         """The indices read from this recorder."""
         return [i for key, i in self._seen.items() if key in known.carry.completions]
 
     def _release(self, final: bool) -> None:
-        """Judge what no recorder can come before any more."""
+        """Judge the events before which no recorder can have another."""
         low = min((r.carry.at for r in self._recorders.values()), default=0)
         alone = len(self._recorders) == 1
         streams = []
@@ -173,35 +177,35 @@ class Live:
                 ready = [item for item in known.items if item[0] < low]
                 known.items = known.items[len(ready) :]
             streams.append(ready)
-        portions: dict[str, list[Event]] = {}
+        batches: dict[str, list[Event]] = {}
         for at, item in heapq.merge(*streams, key=lambda timed: timed[0]):
             if isinstance(item, Rejected):
                 self._rejected.append(item)
-                self.told.late += "; the index must rise" in item.reason
+                self.summary.late += "; the index must rise" in item.reason
             elif isinstance(item, FileCount):
-                self.told.files.append(item)
+                self.summary.files.append(item)
             else:
-                self.told.late += at < self._passed
+                self.summary.late += at < self._passed
                 self._passed = max(self._passed, at)
-                portion = portions.setdefault(item.run, [])
-                portion.append(item.event)
-                if len(portion) == PORTION:
-                    self._judge(item.run, portions.pop(item.run))
-        for run, portion in portions.items():
-            self._judge(run, portion)
+                batch = batches.setdefault(item.run, [])
+                batch.append(item.event)
+                if len(batch) == BATCH:
+                    self._judge(item.run, batches.pop(item.run))
+        for run, batch in batches.items():
+            self._judge(run, batch)
 
     def _judge(self, run: str, events: list[Event]) -> None:
         if run not in self._folds:
             self._folds[run] = RunFold(run, self._properties)
             self._metrics[run] = Measures(first=True)
-            self.told.statistics.append(self._folds[run].statistics)
+            self.summary.statistics.append(self._folds[run].statistics)
         self._folds[run].take(events)
         self._metrics[run].add(table.batch(events))
         for event in events:
             self._wait(event)
 
     def _wait(self, event: Event) -> None:
-        """Which messages are still to be handed out."""
+        """Keep track of the messages that were not delivered yet."""
         if event.ev == "publish":
             if event.ph == "fail":
                 self._waiting.pop(event.m, None)
@@ -213,7 +217,7 @@ class Live:
             self._waiting = {m: q for m, q in self._waiting.items() if q != event.q}
 
     def measured(self) -> dict[str, Measures]:
-        """The statistics by run."""
+        """The metrics, by run."""
         return self._metrics
 
     def save(self, folder: Path, name: str) -> None:
@@ -222,17 +226,17 @@ class Live:
             path = f"{name}.rejected.parquet"
             rows = [msgspec.to_builtins(r) for r in self._rejected]
             pq.write_table(pa.Table.from_pylist(rows, chunks.QUARANTINE), folder / path)
-            self.told.quarantine.append(path)
+            self.summary.quarantine.append(path)
             self._rejected = []
-        self.told.state = f"{name}.state"
-        self.told.measures = msgspec.msgpack.encode(
+        self.summary.state = f"{name}.state"
+        self.summary.measures = msgspec.msgpack.encode(
             {run: m.packed() for run, m in self.measured().items()}
         )
-        (folder / self.told.state).write_bytes(pickle.dumps(self, pickle.HIGHEST_PROTOCOL))
+        (folder / self.summary.state).write_bytes(pickle.dumps(self, pickle.HIGHEST_PROTOCOL))
 
     @staticmethod
-    def load(folder: Path, name: str) -> Live:
+    def load(folder: Path, name: str) -> RunState:
         """The state that `save` left."""
         state = pickle.loads((folder / name).read_bytes())
-        assert isinstance(state, Live)
+        assert isinstance(state, RunState)
         return state

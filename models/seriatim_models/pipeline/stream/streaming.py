@@ -1,20 +1,19 @@
-"""Judging a folder while it grows: Structured Streaming finds new files, every batch moves the runs they belong to.
+"""Judging a folder while it grows: Structured Streaming finds new files, every batch updates the runs they belong to.
 
 What a batch does to the state is a function of the state before it and of its files, so a batch that was killed can
 be run again:
 
-    stream.json        the state: which batch was the last, and of each run where its state is and what it comes to
+    stream.json        the state: which batch was the last, and of each run where its state is and its results
     batch-*/           states of runs and rejected lines, written by the batch of that number
     checkpoint/        Spark's own: which files belong to which batch
     tables/            the tables of an audit (`tables`), after the last batch
 
 `stream.json` is put in place by one rename. A batch of a number that is in it already has been done and is left out;
 files that it does not name are left over from a batch that was killed.
-What files do to a run, and what becomes of late ones, is in `live`.
+How files change a run, also late ones, is in `run_state`.
 
-A file is read once, and may be deleted then. Whether those that were read are still what they were is looked at before
-every batch, while nothing comes, and at the end: one that is not is in quarantine (line 0), once, and its run has a gap
-from there on.
+A file is read once, and may be deleted then. Whether those that were read have changed is checked before every batch,
+while no file comes, and at the end: one that has is in quarantine (line 0), once, and its run has a gap from there on.
 A file that could not even be opened is tried again when it has changed: nothing of it was read, so nothing is doubled.
 Spark leaves out files that are empty when it first sees them, and never comes back to them; those are found here.
 """
@@ -32,8 +31,8 @@ from pathlib import Path
 import msgspec
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql import functions as F
-from pyspark.sql import types as T
+from pyspark.sql.functions import unix_micros
+from pyspark.sql.types import BinaryType, LongType, StringType, StructField, StructType
 
 from seriatim_models.history import Event, HistoryError, Rejected
 from seriatim_models.history.reading import SUFFIXES, Reader, stem
@@ -52,10 +51,10 @@ from seriatim_models.pipeline.audit.runs import (
 )
 from seriatim_models.pipeline.errors import PipelineError
 from seriatim_models.pipeline.session import frame
-from seriatim_models.pipeline.stream.run_state import Arrived, Live, Told
+from seriatim_models.pipeline.stream.run_state import ArrivedFile, RunState, RunSummary
 from seriatim_models.properties.base import AnyProperty
 
-SCHEMA = "seriatim-stream/2"
+SCHEMA = "seriatim-stream/3"
 LATENESS = 10.0  # seconds
 IDLE = 30.0  # seconds
 LOOK = 20
@@ -63,14 +62,14 @@ LOOK = 20
 FILES = 64
 """Files of one batch at most."""
 
-STEP_SCHEMA = T.StructType([T.StructField("step", T.StringType(), False)])
-"""A `Step` as JSON."""
-TOLD_SCHEMA = T.StructType([T.StructField("told", T.BinaryType(), False)])
-"""A `live.Told` as msgpack."""
-FILE_SCHEMA = T.StructType(
+UPDATE_SCHEMA = StructType([StructField("update", StringType(), False)])
+"""A `RunUpdate` as JSON."""
+SUMMARY_SCHEMA = StructType([StructField("summary", BinaryType(), False)])
+"""A `RunSummary` as msgpack."""
+FILE_SCHEMA = StructType(
     [
-        T.StructField("path", T.StringType(), False),
-        T.StructField("changed", T.LongType(), False),  # microseconds
+        StructField("path", StringType(), False),
+        StructField("changed", LongType(), False),  # microseconds
     ]
 )
 
@@ -79,13 +78,13 @@ _LISTING = "path string, modificationTime timestamp, length long, content binary
 """What Spark calls binaryFile."""
 
 
-class State(msgspec.Struct):
-    """What the stream has come to."""
+class StreamState(msgspec.Struct):
+    """The stream after its last batch."""
 
     batch: int = -1
     newest: int = 0
     """The latest change of any file, ns."""
-    runs: dict[str, Told] = {}
+    runs: dict[str, RunSummary] = {}
     names: dict[str, str] = {}
     """Of runs named after a file: the file."""
     refused: list[Rejected] = []
@@ -99,22 +98,22 @@ class State(msgspec.Struct):
     schema: str = SCHEMA
 
 
-class Step(msgspec.Struct, frozen=True):
-    """What one task does: move one run."""
+class RunUpdate(msgspec.Struct, frozen=True):
+    """What one task does: update one run."""
 
     folder: str
     into: str
     """Where its new state goes, without suffix."""
-    before: Told
-    arrived: list[Arrived]
+    before: RunSummary
+    arrived: list[ArrivedFile]
     newest: int
     lateness: int
     final: bool
     changed: dict[str, Fingerprint]
 
 
-class Progress(msgspec.Struct, frozen=True):
-    """Told after each batch: what everything so far comes to, and of the batch what says so."""
+class StreamProgress(msgspec.Struct, frozen=True):
+    """Reported after each batch: totals so far, and of the batch its size and times."""
 
     batch: int
     files: int
@@ -128,11 +127,11 @@ class Progress(msgspec.Struct, frozen=True):
     late: int
     waiting: int
     violated: list[str]
-    """``run property`` of each conviction."""
+    """``run property`` of each violated property."""
     violations: int
     """How often, in all."""
     backlog: dict[tuple[str, str], int]
-    """By run and queue: messages that were published and not yet handed out."""
+    """By run and queue: messages that were published and not yet delivered."""
     new: int
     """Events of the batch."""
     seconds: float
@@ -141,27 +140,29 @@ class Progress(msgspec.Struct, frozen=True):
     """Seconds from the change of the batch's oldest file until its verdicts stood; None without a file."""
 
 
-def steps(works: DataFrame, properties: Sequence[AnyProperty]) -> DataFrame:
-    """`STEP_SCHEMA` to `TOLD_SCHEMA`: writes the new states and says what the runs come to."""
+def update_runs(updates: DataFrame, properties: Sequence[AnyProperty]) -> DataFrame:
+    """`UPDATE_SCHEMA` to `SUMMARY_SCHEMA`: writes the new states and gives the runs' results."""
 
     def mapped(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
-            for raw in batch["step"].to_pylist():
-                told = _moved(msgspec.json.decode(raw, type=Step), properties)
+            for raw in batch["update"].to_pylist():
+                summary = _updated(msgspec.json.decode(raw, type=RunUpdate), properties)
                 yield pa.RecordBatch.from_arrays(
-                    [pa.array([msgspec.msgpack.encode(told)], pa.binary())], names=["told"]
+                    [pa.array([msgspec.msgpack.encode(summary)], pa.binary())], names=["summary"]
                 )
 
-    return works.mapInArrow(mapped, TOLD_SCHEMA)
+    return updates.mapInArrow(mapped, SUMMARY_SCHEMA)
 
 
-def _moved(step: Step, properties: Sequence[AnyProperty]) -> Told:
-    folder = Path(step.folder)
-    before = step.before
-    live = Live.load(folder, before.state) if before.state else Live(before.run, properties)
-    live.take(step.arrived, step.newest, step.lateness, step.final, step.changed)
-    live.save(folder, step.into)
-    return live.told
+def _updated(update: RunUpdate, properties: Sequence[AnyProperty]) -> RunSummary:
+    folder = Path(update.folder)
+    before = update.before
+    state = (
+        RunState.load(folder, before.state) if before.state else RunState(before.run, properties)
+    )
+    state.take(update.arrived, update.newest, update.lateness, update.final, update.changed)
+    state.save(folder, update.into)
+    return state.summary
 
 
 class Stream:
@@ -175,7 +176,7 @@ class Stream:
         properties: Sequence[AnyProperty],
         *,
         lateness: float = LATENESS,
-        on_progress: Callable[[Progress], None] | None = None,
+        on_progress: Callable[[StreamProgress], None] | None = None,
     ) -> None:
         self.spark = spark
         self.source = Path(source).resolve()
@@ -188,18 +189,20 @@ class Stream:
         self.lateness = int(lateness * 1e9)
         self.on_progress = on_progress
         self._busy = threading.Lock()
-        self._moved_at = time.monotonic()
-        self._strange: dict[str, Fingerprint] = {}  # files that nobody brought, at the last look,
+        self._advanced_at = time.monotonic()
+        self._missed: dict[
+            str, Fingerprint
+        ] = {}  # files that Spark did not bring, at the last look,
         self._looked_after = -1  # which was after this batch
         self.out.mkdir(parents=True, exist_ok=True)
         self.state = self._read()
 
-    def _read(self) -> State:
+    def _read(self) -> StreamState:
         path = self.out / "stream.json"
         if not path.exists():
-            return State()
+            return StreamState()
         try:
-            state = msgspec.json.decode(path.read_bytes(), type=State)
+            state = msgspec.json.decode(path.read_bytes(), type=StreamState)
         except msgspec.DecodeError as error:
             raise PipelineError(f"{path}: not the state of a stream: {error}") from error
         if state.schema != SCHEMA:
@@ -230,7 +233,7 @@ class Stream:
             reader = reader.option("pathGlobFilter", f"*.{{{suffixes}}}")
             # The content is not asked for and so not read.
             new = reader.load(self.source.as_uri()).select(
-                "path", F.unix_micros("modificationTime").alias("changed")
+                "path", unix_micros("modificationTime").alias("changed")
             )
             writer = new.writeStream.foreachBatch(self._batch)
             writer = writer.option("checkpointLocation", str(self.out / "checkpoint"))
@@ -241,28 +244,28 @@ class Stream:
             )
             if stopping():
                 return
-            self._moved_at = time.monotonic()
+            self._advanced_at = time.monotonic()
             look_at = 0.0
             query = writer.start()
             try:
                 while query.isActive and not stopping():
                     time.sleep(0.1)
-                    if not once and time.monotonic() - self._moved_at > idle:
+                    if not once and time.monotonic() - self._advanced_at > idle:
                         self._final()
                     if not once and time.monotonic() > look_at:
                         began = time.monotonic()
-                        self._look()
+                        self._take_missed()
                         took = time.monotonic() - began
                         look_at = began + took + max(every, LOOK * took)
                 if not query.isActive and query.exception() is not None:
-                    said = str(query.exception()).strip().splitlines()[0]
-                    raise PipelineError(f"the stream broke off: {said}")
+                    message = str(query.exception()).strip().splitlines()[0]
+                    raise PipelineError(f"the stream broke off: {message}")
             finally:
                 with self._busy:  # let the batch under way come to its end
                     query.stop()
             if once and not stopping():
                 self._final()
-                while self._look(patient=False):
+                while self._take_missed(patient=False):
                     pass
 
     def _batch(self, frame_: DataFrame, number: int) -> None:
@@ -272,28 +275,28 @@ class Stream:
                 return
             rows = [(_local(r["path"]), r["changed"] * 1000) for r in frame_.collect()]
             known = self._known()
-            self._move(number, sorted(r for r in rows if r[0] not in known), final=False)
+            self._advance(number, sorted(r for r in rows if r[0] not in known), final=False)
 
     def _final(self) -> None:
-        """Nobody waits any more."""
+        """Read what waits, without waiting any longer."""
         with self._busy:
-            self._moved_at = time.monotonic()
+            self._advanced_at = time.monotonic()
             if any(t.waiting for t in self.state.runs.values()):
-                self._move(self.state.batch, [], final=True)
+                self._advance(self.state.batch, [], final=True)
 
     def _known(self) -> set[str]:
         """Files that were opened."""
         return {p for t in self.state.runs.values() for p in (*t.stamps, *t.held)}
 
-    def _look(self, patient: bool = True) -> bool:
-        """Has a file changed that was read, or is there one that Spark left out? Whether some such file was taken.
+    def _take_missed(self, patient: bool = True) -> bool:
+        """Take files that changed after they were read, and those that Spark missed; whether there were any of these.
 
-        Who is patient takes only what was there, as it is, at the last look, if Spark brought nothing since: it may be
-        about to bring it.
+        With `patient`, only missed files are taken that were there, unchanged, at the last look, if Spark brought
+        nothing since: it may be about to bring them.
         """
         with self._busy:
             known = self._known() | set(self.state.unread)
-            strange = {
+            missed = {
                 path: fingerprint(path)
                 for path in map(str, sorted(self.source.rglob("*")))
                 if path.endswith(SUFFIXES)
@@ -301,19 +304,19 @@ class Stream:
                 and not self._hidden(path)
                 and Path(path).is_file()
             }
-            old = {} if self._looked_after != self.state.batch else self._strange
+            old = {} if self._looked_after != self.state.batch else self._missed
             left = [
                 (path, stamp[1])
-                for path, stamp in strange.items()
+                for path, stamp in missed.items()
                 if stamp != GONE and (not patient or old.get(path) == stamp)
             ][:FILES]
-            self._strange, self._looked_after = strange, self.state.batch
+            self._missed, self._looked_after = missed, self.state.batch
             if left or any(self._changed()):
-                self._move(self.state.batch, left, final=False)
+                self._advance(self.state.batch, left, final=False)
             return bool(left)
 
     def _hidden(self, path: str) -> bool:
-        """Whether Spark never takes it: so a file may be written here under such a name, and renamed."""
+        """Whether Spark ignores a file of this name: so it may be written under it, and renamed."""
         inner = Path(path).relative_to(self.source)
         return any(name.startswith((".", "_")) for name in inner.parts)
 
@@ -326,7 +329,7 @@ class Stream:
                 if now not in (stamp, GONE):
                     yield run, path, stamp, now
 
-    def _move(self, number: int, files: list[tuple[str, int]], final: bool) -> None:
+    def _advance(self, number: int, files: list[tuple[str, int]], final: bool) -> None:
         begun = time.monotonic()
         before = self.state
         state = msgspec.structs.replace(
@@ -348,18 +351,18 @@ class Stream:
             elif all(path != new for new, _ in files):
                 files = [*files, (path, now[1])]
         state.newest = max([state.newest, *(at for _, at in files)])
-        arrived: dict[str, list[Arrived]] = defaultdict(list)
+        arrived: dict[str, list[ArrivedFile]] = defaultdict(list)
         for path, at in files:
             self._arrive(state, path, at, arrived)
-        # Those who wait may go on because others arrived.
+        # Runs that wait may go on because files of others arrived.
         touched = {*arrived, *changed, *(r for r, t in state.runs.items() if t.waiting)}
         into = f"batch-{number:08d}-{uuid.uuid4().hex[:8]}"
         (self.out / into).mkdir()
-        works = [
-            Step(
+        updates = [
+            RunUpdate(
                 str(self.out),
                 f"{into}/{n:06d}",
-                state.runs.get(run, Told(run)),
+                state.runs.get(run, RunSummary(run)),
                 arrived.get(run, []),
                 state.newest,
                 self.lateness,
@@ -368,27 +371,33 @@ class Stream:
             )
             for n, run in enumerate(sorted(touched))
         ]
-        if works:
-            rows = [(msgspec.json.encode(w).decode(),) for w in works]
-            moved = steps(frame(self.spark, rows, STEP_SCHEMA, len(rows)), self.properties)
-            for row in moved.collect():
-                told = msgspec.msgpack.decode(bytes(row["told"]), type=Told)
-                state.runs[told.run] = told
+        if updates:
+            rows = [(msgspec.json.encode(u).decode(),) for u in updates]
+            updated = update_runs(
+                frame(self.spark, rows, UPDATE_SCHEMA, len(rows)), self.properties
+            )
+            for row in updated.collect():
+                summary = msgspec.msgpack.decode(bytes(row["summary"]), type=RunSummary)
+                state.runs[summary.run] = summary
         fresh = self.out / "stream.json.new"
         fresh.write_bytes(msgspec.json.encode(state))
         fresh.replace(self.out / "stream.json")
         self.state = state
-        self._moved_at = time.monotonic()
+        self._advanced_at = time.monotonic()
         self._publish()
         self._sweep()
+        self._report(before, files, time.monotonic() - begun)
+
+    def _report(self, before: StreamState, files: list[tuple[str, int]], seconds: float) -> None:
+        """Report the progress of a batch of these files (path and change in ns) that took so many seconds."""
         if self.on_progress is not None:
             oldest = min((at for _, at in files), default=None)
             lag = None if oldest is None else max(time.time() - oldest / 1e9, 0.0)
-            new = _events(state) - _events(before)
-            self.on_progress(self._progress(new, time.monotonic() - begun, lag))
+            new = _events(self.state) - _events(before)
+            self.on_progress(self._progress(new, seconds, lag))
 
     def _arrive(
-        self, state: State, path: str, changed: int, arrived: dict[str, list[Arrived]]
+        self, state: StreamState, path: str, changed: int, arrived: dict[str, list[ArrivedFile]]
     ) -> None:
         name = stem(Path(path))
         own = name if state.names.setdefault(name, path) == path else path
@@ -406,17 +415,17 @@ class Stream:
             state.refused.append(whole(path, error))
             state.unread[path] = stamp
             return
-        arrived[header.run].append(Arrived(path, header.rec, first, changed))
+        arrived[header.run].append(ArrivedFile(path, header.rec, first, changed))
 
     def report(self) -> found.AuditReport:
-        """What the stream comes to so far, as an audit says it; single lines are in `left_out`."""
-        told = [t for _, t in sorted(self.state.runs.items())]
+        """The results so far, as those of an audit; rejected lines are in `left_out`."""
+        summaries = [t for _, t in sorted(self.state.runs.items())]
         runs: dict[str, found.RunStatistics] = {}
-        for t in told:
+        for t in summaries:
             for s in t.statistics or [found.RunStatistics(t.run)]:
                 runs[s.run] = runs[s.run] + s if s.run in runs else s
-        files: list[FileCount] = [f for t in told for f in t.files]
-        findings = [f for t in told for f in t.findings]
+        files: list[FileCount] = [f for t in summaries for f in t.files]
+        findings = [f for t in summaries for f in t.findings]
         return found.report(
             "spark", Plan([], []), findings, self._whole_files(), runs.values(), files
         )
@@ -430,16 +439,16 @@ class Stream:
         return tables.quarantine(self.out, names, self._whole_files())
 
     def _whole_files(self) -> list[Rejected]:
-        """What is in quarantine as a whole, or from where it ended when it was read."""
+        """The files in quarantine as a whole, or from where they ended when they were read."""
         return [*self.state.refused, *self.state.changed]
 
     def _publish(self) -> None:
-        """The tables, a function of the state."""
+        """Write the tables, which depend only on the state."""
         report = self.report()
         measured: dict[str, Measures] = {}
-        for told in self.state.runs.values():
-            if told.measures:
-                packed = msgspec.msgpack.decode(told.measures, type=dict[str, bytes])
+        for summary in self.state.runs.values():
+            if summary.measures:
+                packed = msgspec.msgpack.decode(summary.measures, type=dict[str, bytes])
                 measured |= {run: Measures.unpacked(raw) for run, raw in packed.items()}
         rows = tables.rows_of(report, self.properties) | tables.rows_measured(measured)
         tables.write(self.out, rows, self._rejected())
@@ -447,15 +456,15 @@ class Stream:
     def _sweep(self) -> None:
         """Delete what the state does not name."""
         named = set[str]()
-        for told in self.state.runs.values():
-            named.update(Path(p).parts[0] for p in (told.state, *told.quarantine) if p)
+        for summary in self.state.runs.values():
+            named.update(Path(p).parts[0] for p in (summary.state, *summary.quarantine) if p)
         for folder in self.out.glob("batch-*"):
             if folder.name not in named:
                 shutil.rmtree(folder, ignore_errors=True)
 
-    def _progress(self, new: int, seconds: float, lag: float | None) -> Progress:
+    def _progress(self, new: int, seconds: float, lag: float | None) -> StreamProgress:
         report = self.report()
-        return Progress(
+        return StreamProgress(
             batch=self.state.batch,
             files=len(report.files) + len(self.state.refused),
             events=report.statistics["events"],
@@ -473,12 +482,12 @@ class Stream:
         )
 
 
-def _events(state: State) -> int:
-    return sum(f.events for told in state.runs.values() for f in told.files)
+def _events(state: StreamState) -> int:
+    return sum(f.events for summary in state.runs.values() for f in summary.files)
 
 
 def _how(was: Fingerprint, now: Fingerprint) -> str:
-    """A file changed: how, and what that means."""
+    """How a file changed, and what that means."""
     length = (
         f"it had {was[0]:,} bytes and has {now[0]:,}" if was[0] != now[0] else "as long as before"
     )
@@ -488,6 +497,3 @@ def _how(was: Fingerprint, now: Fingerprint) -> str:
 def _local(uri: str) -> str:
     """The path behind Spark's ``file:/...``, in which nothing is escaped."""
     return "/" + uri.removeprefix("file:").lstrip("/")
-
-
-__all__ = ["Progress", "State", "Stream", "steps"]
