@@ -186,7 +186,7 @@ queues_at_rest = Arg[dict[str, list[tuple[str, int, bool]]]](
 )  # fmt: skip
 unacked = Arg[dict[str, list[str]]]("unacked", "`connection.channel`: unacknowledged messages")
 queued = Arg[dict[str, list[str]]]("queued", "`connection.channel`: work items that wait")
-ready = Arg[list[str]]("ready", "channels that have work and no runnable")
+ready = Arg[list[str]]("ready", "channels whose work no runnable has taken yet")
 in_progress = Arg[list[str]]("in_progress", "channels whose block is being run")
 runnables = Arg[int]("runnables", "how many runnables wait for a thread or run")
 

@@ -1,7 +1,12 @@
 """Which step of the specification each operation of the reference is, and which field is which.
 
-A follower is told of every operation of an execution. It takes the step of the specification that the operation is,
-which must be possible there, and then compares every mapped field with the reference's own. Both can fail.
+A follower is called with every operation of an execution. It takes the step of the specification that the operation
+is, which must be possible there, and then compares every mapped field with the reference's own. Both can fail.
+
+What the reference records is read from the same state that the properties read (`QueueState`, `LinkState`): places,
+owners, pointers and members of lists. Live objects are read for what no event shows: which operation on which cell a
+step is, whether an AVAILABLE entry was released before (RETURNED), the identity of a pointer object, whether a consumer
+is interested in an entry that is being linked; and `Consumer.listed`, which changes before `qcm_move` says so.
 """
 
 from __future__ import annotations
@@ -12,6 +17,8 @@ from types import ModuleType
 from typing import Any, cast
 
 import seriatim.queue as reference
+from seriatim_models.history.catalogue import declared_event
+from seriatim_models.properties.whitebox.state import EntryHistory, LinkState, QueueState
 from seriatim_workshop.formal.concrete import Concrete, NotThat, Value
 from seriatim_workshop.formal.recorder import Event, RecordedCell
 from seriatim_workshop.formal.theory import load
@@ -40,6 +47,8 @@ class Follower:
         self.state = Concrete(load(self.system), {sort: [] for sort in members})
         self.steps = 0
         """Steps of the specification that were taken."""
+        self.recorded = QueueState()
+        self.links = LinkState()
 
     def fields(self) -> list[Field]:
         raise NotImplementedError
@@ -50,6 +59,11 @@ class Follower:
 
     def __call__(self, event: Event) -> None:
         """Raises `NotThat` where the execution leaves the specification."""
+        if event.what == "record":
+            found = declared_event(event.step, event.step, event.thread, event.cell, event.new)
+            if found is not None:
+                self.recorded.see(found)
+                self.links.see(found)
         before = self.steps
         self.step(event)
         if self.steps == before:
@@ -97,23 +111,22 @@ class Entries(Follower):
             ),
             Field(
                 "owner",
-                "QueueEntry.state, whose ACQUIRED it is",
-                lambda: [
-                    ((m,), _value(e.state).holder)
-                    for m, e in self._entries.items()
-                    if _value(e.state).holder
-                ],
+                "the state that `entry_cas` records, whose ACQUIRED it is",
+                lambda: [((m,), owner) for m in self._entries if (owner := self._owner(m))],
             ),
             Field(
                 "place",
-                "QueueEntry.place()",
-                lambda: [((m,), place(e)) for m, e in self._entries.items()],
+                "the place that `link` records",
+                lambda: [
+                    ((m,), rank_and_number(self._entry_recorded(m).place)) for m in self._entries
+                ],
             ),
             Field(
                 "pointer",
-                "Consumer.pointer, the place of its entry",
+                "the place of the pointer that `ptr_cas` records",
                 lambda: [
-                    ((c,), place(_value(k.pointer).entry)) for c, k in self._consumers.items()
+                    ((c,), rank_and_number(self.recorded.consumers[c].points[:2]))
+                    for c in self._consumers
                 ],
             ),
             Field(
@@ -124,6 +137,12 @@ class Entries(Follower):
         ]
 
     # ---- from the reference's values to the specification's
+
+    def _entry_recorded(self, m: str) -> EntryHistory:
+        return self.recorded.entry(m)
+
+    def _owner(self, m: str) -> str:
+        return (self._entry_recorded(m).state.last() or ("", ""))[1]
 
     def _status(self, cell: object) -> str:
         state = _value(cell)
@@ -299,8 +318,6 @@ class Lists(Follower):
     def __init__(self, lib: ModuleType) -> None:
         super().__init__(lib, ("Consumer", "Thread"))
         self._consumers: dict[str, reference.Consumer] = {}
-        self._linked: dict[str, list[reference.ListEntry]] = {}
-        """Every membership that there ever was, by consumer."""
 
     def fields(self) -> list[Field]:
         return [
@@ -315,19 +332,27 @@ class Lists(Follower):
             ),
             Field(
                 "member",
-                "the lists of QueueConsumerManager, unmarked nodes",
+                "the lists of the manager that `link` and `mark` record",
                 lambda: [
-                    ((c, kind), any(_list(n) == kind and not _value(n.marked) for n in nodes))
-                    for c, nodes in self._linked.items()
-                    for kind in NAMES.values()
+                    ((c, kind), c in members)
+                    for kind, members in self._members().items()
+                    if kind != "ALL"
+                    for c in self._consumers
                 ],
             ),
             Field(
                 "in_all",
-                "Queue.all",
-                lambda: [((c,), not _value(k.in_all.marked)) for c, k in self._consumers.items()],
+                "the list of all consumers that `link` and `mark` record",
+                lambda: [((c,), c in self._members()["ALL"]) for c in self._consumers],
             ),
         ]
+
+    def _members(self) -> dict[str, set[str]]:
+        """The consumers that have a node that is not marked, by kind of list."""
+        found: dict[str, set[str]] = {kind: set() for kind in (*NAMES.values(), "ALL")}
+        for name, list_ in self.links.lists.items():
+            found[kind_of_list(name)] |= set(list_.present)
+        return found
 
     def step(self, event: Event) -> None:
         self.member("Thread", event.thread)
@@ -369,15 +394,13 @@ class Lists(Follower):
             self.member("Consumer", consumer.name)
             self.state.put("acquires", consumer.name, consumer.acquires)
             self._consumers[consumer.name] = consumer
-            self._linked[consumer.name] = []
             self.take("join_all", c=consumer.name)
         elif consumer.name in self._consumers:
-            self._linked[consumer.name].append(node)
             self.take("enter", t=t, c=consumer.name)
 
 
 def linking(event: Event) -> bool:
-    """A node is linked behind the last."""
+    """Whether a node is linked behind the last."""
     return event.cell.endswith(".next") and event.what == "cas" and event.ok and event.old is None
 
 
@@ -391,14 +414,19 @@ NAMES = {
 """What the reference calls a list -> what the specification does."""
 
 
-def _list(node: reference.ListEntry) -> str:
-    """q.Interested.0 -> INTERESTED"""
-    return NAMES[node.list_name.split(".")[1]]
+def kind_of_list(name: str) -> str:
+    """What the specification calls a list of this name: ``q.Interested.0`` is INTERESTED, ``q.All`` is ALL."""
+    return NAMES.get(name.split(".")[1], "ALL")
 
 
 def place(node: reference.Node) -> int:
     """The place as one number: rank before order."""
-    rank, number = node.place()
+    return rank_and_number(node.place())
+
+
+def rank_and_number(place: tuple[int, ...]) -> int:
+    """A place as one number: rank before order. Raises `ValueError` for a number that leaves no room."""
+    rank, number = place
     if number >= RANK:
         raise ValueError(f"a follower counts {RANK} entries of one priority, no more")
     return rank * RANK + number

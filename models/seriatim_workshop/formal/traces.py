@@ -186,6 +186,7 @@ def table(outcomes: list[Outcome]) -> Table:
 
 
 def main(args: list[str] | None = None) -> int:
+    """Follow the cases that are asked for and print what came of them; the exit code is 1 if any is not as it must."""
     parser = argparse.ArgumentParser(
         prog="python -m seriatim_workshop.formal.traces",
         description="Hold every execution of small programs against the specifications of spec/induction.",

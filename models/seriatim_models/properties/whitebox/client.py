@@ -38,6 +38,7 @@ Held = tuple[str, int | None, int | None]
 
 
 def channel(e: Event) -> tuple[str, int | None]:
+    """The channel of an event: connection and number."""
     return (e.conn, e.ch)
 
 
@@ -47,6 +48,7 @@ def connection(k: str) -> str:
 
 
 def held(e: Event) -> Held:
+    """The unacknowledged delivery that an event names."""
     return (e.conn, e.ch, e.dtag)
 
 
@@ -72,6 +74,8 @@ class Client(WholeHistory):
 
 
 class Ch1(Client):
+    """A case is a callback."""
+
     id = "CH-1"
     sentence = "At most one callback of a channel runs at a time."
     reads = frozenset({"work_start", "work_end"})
@@ -92,6 +96,8 @@ class Ch1(Client):
 
 
 class Ch2(Client):
+    """A case is a callback after another of its channel."""
+
     id = "CH-2"
     sentence = "A channel's callbacks run in the order in which the server pushed them."
     reads = frozenset({"srv_push", "work_add", "work_start"})
@@ -138,6 +144,8 @@ class Ch2(Client):
 
 
 class Ch3(Client):
+    """A case is a callback."""
+
     id = "CH-3"
     sentence = "Callbacks in flight never exceed min(channels, pool size), and reach it when work is there."
     reads = frozenset(
@@ -147,7 +155,7 @@ class Ch3(Client):
         }
     )  # fmt: skip
 
-    def judge(self, events: list[Event], bad: Violations) -> int:
+    def judge(self, events: list[Event], bad: Violations) -> int:  # noqa: C901, PLR0912  # a branch per event
         """At rest callbacks that run wait for something; then no other channel may have work if a thread is free."""
         size: dict[str, int] = {}
         tested = 0
@@ -207,6 +215,8 @@ class Ch3(Client):
 
 
 class Ch4(Client):
+    """A case is a work item that is to be added."""
+
     id = "CH-4"
     sentence = (
         "No work item is lost or stranded: queued work implies a registered runnable, "
@@ -220,7 +230,7 @@ class Ch4(Client):
         }
     )  # fmt: skip
 
-    def judge(self, events: list[Event], bad: Violations) -> int:
+    def judge(self, events: list[Event], bad: Violations) -> int:  # noqa: C901, PLR0912  # a branch per event
         """At rest: every item that was added ran, or was refused to its caller, or went with its channel.
 
         So did every delivery that the reader took from the wire. Nobody still waits to add.
@@ -268,20 +278,28 @@ class Ch4(Client):
                 read[k][f"{k}:{e.dtag}"] = e
         if not rest:
             return 0
-        for k, items in todo.items():
-            for w, e in items.items():
-                if k not in running and w not in adding:
-                    bad.append((f"{w} was added and never ran", [e]))
-        for w, e in adding.items():
-            if catalogue.pool_key(e) not in running or catalogue.pool_key(e) in gone:
-                bad.append((f"whoever adds {w} waits for ever", [e]))
-        for items in read.values():
-            for w, e in items.items():
-                bad.append((f"{w} was read from the wire and never given to the pool", [e]))
+        bad += [
+            (f"{w} was added and never ran", [e])
+            for k, items in todo.items()
+            for w, e in items.items()
+            if k not in running and w not in adding
+        ]
+        bad += [
+            (f"whoever adds {w} waits for ever", [e])
+            for w, e in adding.items()
+            if catalogue.pool_key(e) not in running or catalogue.pool_key(e) in gone
+        ]
+        bad += [
+            (f"{w} was read from the wire and never given to the pool", [e])
+            for items in read.values()
+            for w, e in items.items()
+        ]
         return tested
 
 
 class Ch5(Client):
+    """A case is a work item that is put into a queue with a capacity."""
+
     id = "CH-5"
     sentence = (
         "A channel's queue of work exceeds its capacity only while a synchronous operation is out."
@@ -320,6 +338,8 @@ class Ch5(Client):
 
 
 class Ch6(Client):
+    """A case is a block."""
+
     id = "CH-6"
     sentence = "A channel is ready only with work to do: no block that a runnable takes is empty."
     source = CHANNELING
@@ -338,6 +358,8 @@ class Ch6(Client):
 
 
 class Qs1(Client):
+    """A case is a settlement, and a push under a prefetch."""
+
     id = "QS-1"
     sentence = (
         "Unacknowledged deliveries of a channel never exceed its prefetch; an ack, nack or reject frees "
@@ -395,6 +417,8 @@ class Qs1(Client):
 
 
 class Qs2(Client):
+    """A case is a message that goes back, or comes again."""
+
     id = "QS-2"
     sentence = (
         "Channel or connection close returns every unacknowledged message to its old place, "
@@ -407,7 +431,7 @@ class Qs2(Client):
         }
     )  # fmt: skip
 
-    def judge(self, events: list[Event], bad: Violations) -> int:
+    def judge(self, events: list[Event], bad: Violations) -> int:  # noqa: C901, PLR0912  # a branch per event
         """The old place is the position from routing; it holds for messages that a nack or reject puts back as well."""
         place: dict[tuple[str, str], int | None] = {}
         out: dict[Held, Event] = {}
@@ -443,32 +467,38 @@ class Qs2(Client):
                 for k in {(h[0], h[1]) for h in out if h[0] == e.conn}:
                     closed.setdefault(k, e)
             elif e.ev == "srv_rest":
-                ready = {
-                    (q, m): (p, r)
-                    for q, items in catalogue.queues_at_rest(e).items()
-                    for m, p, r in items
-                }
-                for h, push in out.items():
-                    end = closed.get((h[0], h[1]))
-                    if end is not None and push.q in catalogue.queues_at_rest(e):
-                        bad.append(
-                            (
-                                f"{push.m} was unacknowledged at the close and never went back",
-                                [push, end],
-                            )
-                        )
-                for (q, m), back in returned.items():
-                    if q in catalogue.queues_at_rest(e) and ready.get((q, m)) != (back.pos, True):
-                        bad.append(
-                            (
-                                f"{m} went back to {q} and is not there, marked redelivered",
-                                [back, e],
-                            )
-                        )
+                ended = [(p, closed[h[:2]]) for h, p in out.items() if h[:2] in closed]
+                self._at_rest(e, ended, returned, bad)
         return tested
+
+    @staticmethod
+    def _at_rest(
+        rest: Event,
+        ended: list[tuple[Event, Event]],
+        returned: dict[tuple[str, str], Event],
+        bad: Violations,
+    ) -> None:
+        """Compare what the server has with what it owes.
+
+        `ended` has pushes that are unacknowledged, with the end of their channel; `returned` what went back.
+        """
+        queues = catalogue.queues_at_rest(rest)
+        ready = {
+            (q, m): (position, flag) for q, items in queues.items() for m, position, flag in items
+        }
+        for push, end in ended:
+            if push.q in queues:
+                why = f"{push.m} was unacknowledged at the close and never went back"
+                bad.append((why, [push, end]))
+        for (q, m), back in returned.items():
+            if q in queues and ready.get((q, m)) != (back.pos, True):
+                why = f"{m} went back to {q} and is not there, marked redelivered"
+                bad.append((why, [back, rest]))
 
 
 class Qs3(Client):
+    """A case is a push without acknowledgement."""
+
     id = "QS-3"
     sentence = (
         "Auto-ack settles on push; a crash of the client then loses what it had not processed "
@@ -501,6 +531,8 @@ class Qs3(Client):
 
 
 class Ex1(Client):
+    """A case is a consume that conflicts with another, and the end of an exclusive queue."""
+
     id = "EX-1"
     sentence = (
         "An exclusive consumer is the queue's only consumer; a second consume is refused in either order. "
@@ -518,7 +550,7 @@ class Ex1(Client):
         }
     )
 
-    def judge(self, events: list[Event], bad: Violations) -> int:
+    def judge(self, events: list[Event], bad: Violations) -> int:  # noqa: C901, PLR0912  # a branch per event
         there: dict[str, dict[tuple[str, int | None, str], Event]] = defaultdict(dict)
         owned: dict[str, Event] = {}
         doomed: dict[str, Event] = {}
@@ -560,6 +592,8 @@ class Ex1(Client):
 
 
 class Nl1(Client):
+    """A case is a push to a no-local consumer."""
+
     id = "NL-1"
     sentence = "A no-local consumer never gets what its own connection published."
     reads = frozenset({"srv_publish", "srv_consume", "srv_push"})
@@ -579,6 +613,8 @@ class Nl1(Client):
 
 
 class Rt1(Client):
+    """A case is a published message."""
+
     id = "RT-1"
     sentence = (
         "A published message reaches each queue bound to its exchange once, "
@@ -630,6 +666,8 @@ class Rt1(Client):
 
 
 class Rpc1(Client):
+    """A case is a call."""
+
     id = "RPC-1"
     sentence = (
         "One synchronous operation outstanding per channel; its reply goes to its caller; "

@@ -105,6 +105,8 @@ class PerKey(Property[Chains]):
 
 
 class Es1(PerKey):
+    """A case is a change of an entry's state."""
+
     id = "ES-1"
     sentence = "Only legal transitions, each by one compare-and-set from the expected state."
     source = SOURCE
@@ -126,6 +128,8 @@ class Es1(PerKey):
 
 
 class Es2(PerKey):
+    """A case is an acquisition."""
+
     id = "ES-2"
     sentence = "At most one acquirer holds an entry at any time."
     source = SOURCE
@@ -152,6 +156,8 @@ class Es2(PerKey):
 
 
 class Es3(PerKey):
+    """A case is an entry that was dequeued."""
+
     id = "ES-3"
     sentence = "A dequeued entry is never delivered again; deleted is final."
     source = SOURCE
@@ -181,6 +187,8 @@ def _ends(e: Event) -> bool:
 
 
 class Es4(OnReplay):
+    """A case is a call that ends an acquisition, or that is made by a consumer that does not own the entry."""
+
     id = "ES-4"
     sentence = "Only its holder releases or dequeues an acquired entry."
     source = SOURCE
@@ -214,6 +222,8 @@ class Es4(OnReplay):
 
 
 class Es5(OnReplay):
+    """A case is a message whose enqueue had returned when the snapshot was taken."""
+
     id = "ES-5"
     sentence = (
         "Conservation: at quiescence every enqueued message is available, held by one consumer, or dequeued "
@@ -257,6 +267,8 @@ class Es5(OnReplay):
 
 
 class Es6(OnReplay):
+    """A case is a change of the credit of a consumer that has a limit."""
+
     id = "ES-6"
     sentence = (
         "Credit taken for an attempt that did not acquire is given back: credit is conserved."
@@ -286,6 +298,8 @@ class Es6(OnReplay):
 
 
 class Im1(OnReplay):
+    """A case is an immediate message whose enqueue returned."""
+
     id = "IM-1"
     sentence = (
         "An immediate message is delivered to exactly one consumer or dequeued undelivered: "
@@ -323,6 +337,8 @@ class Im1(OnReplay):
 
 
 class Im2(PerKey):
+    """A case is the enqueue of an immediate message."""
+
     id = "IM-2"
     sentence = (
         "The check-then-dequeue of an immediate message is one compare-and-set from AVAILABLE; "
@@ -351,6 +367,8 @@ class Im2(PerKey):
 
 
 class Im3(OnReplay):
+    """A case is a message of a push queue that nobody took before its enqueue returned."""
+
     id = "IM-3"
     sentence = (
         "A non-immediate message that could not be delivered on enqueue has an asynchronous delivery attempt "
@@ -391,6 +409,8 @@ class Im3(OnReplay):
 
 
 class Mg1(OnReplay):
+    """A case is another message of the group of one that is taken."""
+
     id = "MG-1"
     sentence = "Messages of one group are held by at most one consumer at a time."
     source = "Consumer-Queue Interactions (blocked by message grouping)"
@@ -438,6 +458,8 @@ class Mg1(OnReplay):
 
 
 class Tm1(OnReplay):
+    """A case is a message with a time that is taken."""
+
     id = "TM-1"
     sentence = (
         "A held message is not delivered before its time, and a message that had expired when "
@@ -473,6 +495,8 @@ class Tm1(OnReplay):
 
 
 class Tm2(OnReplay):
+    """A case is an entry whose time had come when a pass of housekeeping began."""
+
     id = "TM-2"
     sentence = (
         "After a pass of housekeeping nothing is held whose time had come when the pass began, "

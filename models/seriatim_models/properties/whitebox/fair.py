@@ -46,6 +46,8 @@ class OfSlots(WholeHistory):
 
 
 class Fq1(OfSlots):
+    """A case is a visit of a slot."""
+
     id = "FQ-1"
     sentence = (
         "0 <= deficit < quantum + largest weight after every visit; an idle slot's deficit is 0."
@@ -68,6 +70,8 @@ class Fq1(OfSlots):
 
 
 class Fq2(OfSlots):
+    """A case is a delivery that is taken while two slots are busy."""
+
     id = "FQ-2"
     sentence = (
         "Between two slots i, j busy through any interval, service over quantum differs by at most "
@@ -107,6 +111,8 @@ class Fq2(OfSlots):
 
 
 class Fq3(OfSlots):
+    """A case is a delivery that arrives."""
+
     id = "FQ-3"
     sentence = (
         "Every busy slot is served at least once in ceil(W/Q) + 1 rounds, and while the loop runs "
@@ -150,6 +156,8 @@ class Fq3(OfSlots):
 
 
 class Fq4(OfSlots):
+    """A case is a return from parking, and the end of a run."""
+
     id = "FQ-4"
     sentence = (
         "Tokens equal waiting deliveries whenever the loop parks: it neither spins on an empty set "
@@ -183,6 +191,8 @@ class Fq4(OfSlots):
 
 
 class Fq5(OfSlots):
+    """A case is a slot of a simulation."""
+
     id = "FQ-5"
     sentence = (
         "The article's two tables come out of the model: proportional rates when the consumer is the "

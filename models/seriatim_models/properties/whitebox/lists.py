@@ -38,6 +38,8 @@ BROWSER_MOVES = {
 
 
 class Ql1(OnReplay):
+    """A case is a move between lists, and a consumer in a snapshot."""
+
     id = "QL-1"
     sentence = (
         "At quiescence a registered consumer is in All and in exactly one of NonAcquiring, NotInterested, "
@@ -81,6 +83,8 @@ class Ql1(OnReplay):
 
 
 class Ql2(OnReplay):
+    """A case is a change of a counter, and a list in a snapshot."""
+
     id = "QL-2"
     sentence = "Size counters equal contents at quiescence and never read negative."
     source = SOURCE
@@ -108,6 +112,8 @@ class Ql2(OnReplay):
 
 
 class Ql3(OnReplay):
+    """A case is a node that an iteration returned."""
+
     id = "QL-3"
     sentence = (
         "An iteration misses no node that was in the list from its start to its end, "
@@ -160,6 +166,8 @@ class Ql3(OnReplay):
 
 
 class Ql4(OnReplay):
+    """A case is a node that was unlinked, and an iteration that nobody else disturbed."""
+
     id = "QL-4"
     sentence = (
         "Append and delete-given-the-entry cost O(1): deletion marks, the next iteration unlinks, "
@@ -168,7 +176,7 @@ class Ql4(OnReplay):
     source = SOURCE
     kind = "safety"
 
-    def judge(self, h: Replay) -> Finding:
+    def judge(self, h: Replay) -> Finding:  # noqa: C901  # a branch per event
         bad: Violations = []
         tested = 0
         last: dict[str, Event] = {}
@@ -207,6 +215,8 @@ class Ql4(OnReplay):
 
 
 class Ql5(OnReplay):
+    """A case is a notification while another consumer of equal priority waited for the same message."""
+
     id = "QL-5"
     sentence = (
         "A consumer that ran dry goes to the back of Interested; "

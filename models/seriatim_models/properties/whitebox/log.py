@@ -26,6 +26,7 @@ Violations = list[tuple[str, list[Event]]]
 
 
 def place(e: Event) -> Place:
+    """The place of an event: segment and offset."""
     return (catalogue.place(e)[0], catalogue.place(e)[1])
 
 
@@ -62,6 +63,8 @@ def standing(rest: Event) -> Iterator[tuple[str, ChannelAtRest, Place]]:
 
 
 class Lc1(OfChannels):
+    """A case is a call of a handler."""
+
     id = "LC-1"
     sentence = (
         "A channel reads its topic in write order, each channel from its own position "
@@ -108,6 +111,8 @@ class Lc1(OfChannels):
 
 
 class Lc2(OfChannels):
+    """A case is a move of a channel's position."""
+
     id = "LC-2"
     sentence = (
         "At least once: the position moves only past a message whose handler succeeded "
@@ -115,7 +120,7 @@ class Lc2(OfChannels):
     )
     reads = frozenset({"append", "channel", "handle", "park", "commit"})
 
-    def finish(self, summary: list[Event]) -> Finding:
+    def finish(self, summary: list[Event]) -> Finding:  # noqa: C901, PLR0912  # a branch per event
         written = self.written(summary)
         bad: Violations = []
         tested = 0
@@ -151,6 +156,8 @@ class Lc2(OfChannels):
 
 
 class Lc3(OfChannels):
+    """A case is a call of publish."""
+
     id = "LC-3"
     sentence = "The publisher never waits for a consumer, and a disconnected channel costs no growing memory."
     kind = "liveness"
@@ -178,6 +185,8 @@ class Lc3(OfChannels):
 
 
 class Lc4(OfChannels):
+    """A case is a channel that is connected at rest while the topic is not empty."""
+
     id = "LC-4"
     sentence = (
         "No lost wake-up: a consumer does not sleep while an unread message is there, "
@@ -204,6 +213,8 @@ class Lc4(OfChannels):
 
 
 class Lc5(OfChannels):
+    """A case is a look that found nothing."""
+
     id = "LC-5"
     sentence = (
         "No spin: with nothing to read a consumer sleeps; a count of what waits, if there is one, "
@@ -238,6 +249,8 @@ class Lc5(OfChannels):
 
 
 class Lc6(OfChannels):
+    """A case is a failure of a handler."""
+
     id = "LC-6"
     sentence = (
         "A message that always fails holds its channel's order without burning the processor: "
@@ -246,7 +259,7 @@ class Lc6(OfChannels):
     )
     reads = frozenset({"channel", "handle", "back_off", "park", "struck", "log_rest"})
 
-    def finish(self, summary: list[Event]) -> Finding:
+    def finish(self, summary: list[Event]) -> Finding:  # noqa: C901, PLR0912  # a branch per event
         bad: Violations = []
         tested = 0
         for name, events in self.by_channel(summary):
@@ -304,6 +317,8 @@ class Lc6(OfChannels):
 
 
 class Lc7(OfChannels):
+    """A case is a publish that was taken or refused."""
+
     id = "LC-7"
     sentence = "A message is taken if and only if it fits into a segment, however full the segment in use is."
     reads = frozenset({"topic", "publish"})
@@ -329,6 +344,8 @@ class Lc7(OfChannels):
 
 
 class Lc8(OfChannels):
+    """A case is a publish that returned."""
+
     id = "LC-8"
     sentence = "What was published stays: nothing is written over it, and after a crash the topic reaches past it."
     reads = frozenset({"topic", "publish", "append"})

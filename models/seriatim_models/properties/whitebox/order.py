@@ -38,6 +38,8 @@ def amqp_0_10_level(priority: int, levels: int) -> int:
 
 
 class So1(OnReplay):
+    """A case is a pair of messages of one priority, the first of which was enqueued before the second."""
+
     id = "SO-1"
     sentence = (
         "Enqueue fixes a strict total order: if enqueue(x) returned before enqueue(y) began, "
@@ -88,6 +90,8 @@ class So1(OnReplay):
 
 
 class So2(OnReplay):
+    """A case is an entry that became available again."""
+
     id = "SO-2"
     sentence = "An entry keeps its place for life: acquire, release, requeue and consumer close never move it."
     source = SOURCE
@@ -170,6 +174,8 @@ def _rivals(h: Replay, consumer: ConsumerHistory, taken: EntryHistory, higher_on
 
 
 class So3(OnReplay):
+    """A case is an acquisition in place of which the consumer could have taken another entry."""
+
     id = "SO-3"
     sentence = (
         "An acquiring consumer gets the next AVAILABLE entry after its pointer that it has interest in: "
@@ -183,6 +189,8 @@ class So3(OnReplay):
 
 
 class So4(OnReplay):
+    """A case is a message that a browser was shown."""
+
     id = "SO-4"
     sentence = "A browser sees each matching entry at most once, in order, and changes nothing."
     source = SOURCE
@@ -224,6 +232,8 @@ class So4(OnReplay):
 
 
 class So5(OnReplay):
+    """A case is an acquisition while entries of other levels exist that the consumer selects."""
+
     id = "SO-5"
     sentence = (
         "Priority queue: strict priority between sub-queues, FIFO within one; "
@@ -257,6 +267,8 @@ class So5(OnReplay):
 
 
 class So6(OnReplay):
+    """A case is an acquisition by the shortcut."""
+
     id = "SO-6"
     sentence = "The exclusive-subscriber shortcut delivers exactly what the general path would."
     source = SOURCE

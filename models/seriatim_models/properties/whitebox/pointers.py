@@ -21,6 +21,8 @@ def ahead(pointer: list[int], entry: EntryHistory) -> bool:
 
 
 class Sp1(PerKey):
+    """A case is a move of a pointer."""
+
     id = "SP-1"
     sentence = (
         "A pointer moves forward only, except by an explicit rewind "
@@ -50,6 +52,8 @@ class Sp1(PerKey):
 
 
 class Sp2(OnReplay):
+    """A case is an entry in a snapshot that a consumer wants."""
+
     id = "SP-2"
     sentence = (
         "At quiescence no AVAILABLE entry that an acquiring subscription wants lies behind its pointer, "
@@ -91,6 +95,8 @@ class Sp2(OnReplay):
 
 
 class Sp3(OnReplay):
+    """A case is a move of a pointer other than a rewind."""
+
     id = "SP-3"
     sentence = "Advancing never skips an AVAILABLE matching entry."
     source = SOURCE

@@ -43,6 +43,8 @@ def ready_at_rest(h: Replay, shot: Event) -> Iterator[tuple[ConsumerHistory, Con
 
 
 class Wk1(OnReplay):
+    """A case is a message that a consumer which is ready at rest selects."""
+
     id = "WK-1"
     sentence = (
         "No lost wake-up: at quiescence there is no interested consumer with an available message "
@@ -88,6 +90,8 @@ class Wk1(OnReplay):
 
 
 class Wk2(OnReplay):
+    """A case is an enqueue while several consumers waited, and a browser that waited for the message."""
+
     id = "WK-2"
     sentence = (
         "No herd: one new message notifies every interested non-acquiring consumer "
@@ -141,6 +145,8 @@ class Wk2(OnReplay):
 
 
 class Wk3(OnReplay):
+    """A case is a consumer that was NotInterested when another was notified."""
+
     id = "WK-3"
     sentence = "A consumer that is NotInterested is not notified."
     source = SOURCE
@@ -172,6 +178,8 @@ class Wk3(OnReplay):
 
 
 class Wk4(OnReplay):
+    """A case is a consumer of higher priority when a lower one is notified or takes a message."""
+
     id = "WK-4"
     sentence = (
         "A higher-priority consumer that wants the message is notified before a lower one; "
@@ -231,6 +239,8 @@ class Wk4(OnReplay):
 
 
 class Wk5(OnReplay):
+    """A case is a message that was available and that a consumer which is ready at rest selects."""
+
     id = "WK-5"
     sentence = "Under fair scheduling every available wanted message is eventually delivered."
     source = SOURCE
@@ -259,6 +269,8 @@ class Wk5(OnReplay):
 
 
 class Wk6(OnReplay):
+    """A case is a notification of a connection."""
+
     id = "WK-6"
     sentence = (
         "The hand-over consumer, target, session, connection, scheduler, IO thread schedules a connection "
@@ -292,6 +304,8 @@ class Wk6(OnReplay):
 
 
 class Wk7(OnReplay):
+    """A case is a call in which a notified consumer took nothing."""
+
     id = "WK-7"
     sentence = (
         "After a notified consumer fails to do the work expected of it, somebody else is notified."
@@ -367,6 +381,8 @@ class Wk7(OnReplay):
 
 
 class Wk8(OnReplay):
+    """A case is a call that makes work available before a consumer that found something pulls again."""
+
     id = "WK-8"
     sentence = (
         "A consumer that was woken is not woken again while it keeps finding messages: "
