@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from hypothesis.stateful import run_state_machine_as_test
 
-from seriatim_models.machines.calls import Call, Caller, Standing
+from seriatim_models.machines.calls import ApiCall, Caller, CallStanding
 from seriatim_models.machines.client.calls import CLIENT, POOL
 from seriatim_models.machines.fair.calls import FAIR
 from seriatim_models.machines.fair.sequential import FairMachine
@@ -31,7 +31,7 @@ TABLES = {
 
 
 @pytest.mark.parametrize("table", TABLES.values(), ids=TABLES)
-def test_every_call_says_what_it_does(table: dict[str, Call]) -> None:
+def test_every_call_says_what_it_does(table: dict[str, ApiCall]) -> None:
     for name, call in table.items():
         assert call.name == name
         assert call.title.endswith("."), name
@@ -56,21 +56,21 @@ def test_choices_are_what_can_be_called_now() -> None:
 
     harness = PullHarness(load("queue"), SingleThreadedHost(), lambda name: Quiet())
 
-    def choices(name: str, standing: Standing | None = None, **fixed: object) -> int:
+    def choices(name: str, standing: CallStanding | None = None, **fixed: object) -> int:
         return len(list(PULL[name].choices(harness, standing, **fixed)))
 
     assert choices("pull") == choices("release") == 0
-    assert choices("subscribe", Standing.REFUSED) == 0
+    assert choices("subscribe", CallStanding.REFUSED) == 0
     a = harness.subscribe(True, 0, None, 0, exclusive=False)
     assert choices("pull") == 1
     assert choices("grant") == 2
     assert choices("resume") == 0, "it has no credit"
-    assert choices("subscribe", Standing.REFUSED) == choices("subscribe", exclusive=True)
+    assert choices("subscribe", CallStanding.REFUSED) == choices("subscribe", exclusive=True)
     entry = harness.enqueue(4, "", "", "")
-    assert choices("release", Standing.NO_OP) == 1
+    assert choices("release", CallStanding.NO_OP) == 1
     harness.grant(a, 1)
     harness.pull(a)
-    assert list(PULL["release"].choices(harness, Standing.IN_CONTRACT)) == [
+    assert list(PULL["release"].choices(harness, CallStanding.IN_CONTRACT)) == [
         {"consumer": a, "entry": entry}
     ]
 

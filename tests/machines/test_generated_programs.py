@@ -10,12 +10,12 @@ from seriatim_models.machines import concurrent, threads
 from seriatim_models.machines.client.generated_programs import PLANS as CLIENT
 from seriatim_models.machines.fair.generated_programs import PLANS as FAIR
 from seriatim_models.machines.log.generated_programs import PLANS as LOG
-from seriatim_models.machines.plans import Plan
+from seriatim_models.machines.plans import ProgramPlan
 from seriatim_models.machines.profiles import checking, searching
 from seriatim_models.programs import MUTANTS
 from seriatim_models.programs.mutant_modules import load
 
-PLANS: dict[str, st.SearchStrategy[Plan]] = {"client": CLIENT, "log": LOG, "fair": FAIR}
+PLANS: dict[str, st.SearchStrategy[ProgramPlan]] = {"client": CLIENT, "log": LOG, "fair": FAIR}
 CAUGHT = {
     "close-tells-nobody": 200,
     "published-turn-after-close": 200,
@@ -34,7 +34,7 @@ CAUGHT = {
 def test_reference_passes(system: str) -> None:
     @checking(25 if system != "fair" else 50)
     @given(plan=PLANS[system])
-    def look(plan: Plan) -> None:
+    def look(plan: ProgramPlan) -> None:
         result = concurrent.run(plan, executions=20, shrink=0)
         assert result.executions > 0
         assert result.counterexample is None, concurrent.report(plan, result, 0)
@@ -50,7 +50,7 @@ def test_wrong_reference_is_caught(mutant: str) -> None:
 
     @searching(CAUGHT[mutant])
     @given(plan=PLANS[wrong.reference])
-    def look(plan: Plan) -> None:
+    def look(plan: ProgramPlan) -> None:
         result = concurrent.run(plan, lib, executions=15, shrink=0)
         assert result.counterexample is None
 
@@ -62,7 +62,7 @@ def test_wrong_reference_is_caught(mutant: str) -> None:
 def test_reference_passes_on_threads(system: str) -> None:
     @checking(15)
     @given(plan=PLANS[system])
-    def look(plan: Plan) -> None:
+    def look(plan: ProgramPlan) -> None:
         assert threads.stress(plan, 3) is None
 
     look()

@@ -12,7 +12,7 @@ from seriatim_models.machines.single_threaded_host import SingleThreadedHost
 from seriatim_models.recording.queue import recorded
 
 
-class Steps(Threads):
+class PlannedCalls(Threads):
     """Counts what is done to cells, by name of the operation."""
 
     def __init__(self) -> None:
@@ -59,7 +59,7 @@ def test_rejects_a_message_both_immediate_and_held() -> None:
 
 
 def test_ql4_an_append_that_nobody_disturbs_takes_three_steps() -> None:
-    host = Steps()
+    host = PlannedCalls()
     nodes: reference.NodeList[reference.Node] = reference.NodeList(host, "list")
     for _ in range(3):
         host.taken.clear()

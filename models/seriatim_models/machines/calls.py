@@ -6,8 +6,8 @@ it, when it can be made at all (`enabled`), its class (`standing`), and, as the 
 its effect on the harness. `calls_of` returns the table of a harness class; a subclass adds the calls of one kind of
 system (a queue that is pulled from, say) to those of its base.
 
-How to read a table without knowing the system: `Call.choices(harness)` yields every combination of arguments that
-can be made now, `Call.standing` classifies one, `Call.run` makes it.
+How to read a table without knowing the system: `ApiCall.choices(harness)` yields every combination of arguments that
+can be made now, `ApiCall.standing` classifies one, `ApiCall.run` makes it.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class Caller(Enum):
     SYSTEM = "a thread of the system itself: an executor's job, an IO thread, a reader"
 
 
-class Standing(Enum):
+class CallStanding(Enum):
     """What the contract says of a call with these arguments in this state."""
 
     IN_CONTRACT = "in contract"
@@ -47,7 +47,7 @@ class Standing(Enum):
 
 
 @dataclass(frozen=True)
-class Call:
+class ApiCall:
     """One API call of a system."""
 
     name: str
@@ -55,9 +55,9 @@ class Call:
     arguments: Mapping[str, Values]
     enabled: Callable[..., bool]
     """(harness, arguments) -> whether it can be made now; a call that is not enabled is not made at all."""
-    standing: Callable[..., Standing]
+    standing: Callable[..., CallStanding]
     """(harness, arguments) -> its class, in a state in which nothing else is running."""
-    standings: tuple[Standing, ...]
+    standings: tuple[CallStanding, ...]
     """The classes that it can have."""
     run: Callable[..., Any]
     """(harness, arguments) -> what the call returned; the harness knows of it then."""
@@ -73,7 +73,7 @@ class Call:
         return values(harness) if callable(values) else values
 
     def choices(
-        self, harness: object, standing: Standing | None = None, **fixed: object
+        self, harness: object, standing: CallStanding | None = None, **fixed: object
     ) -> Iterator[dict[str, Any]]:
         """Yield each distinct combination of arguments with which the call can be made now.
 
@@ -92,14 +92,14 @@ def call(
     caller: Caller = Caller.ANY,
     *,
     enabled: Callable[..., bool] = lambda harness, **arguments: True,
-    standing: Callable[..., Standing] = lambda harness, **arguments: Standing.IN_CONTRACT,
-    standings: tuple[Standing, ...] = (Standing.IN_CONTRACT,),
+    standing: Callable[..., CallStanding] = lambda harness, **arguments: CallStanding.IN_CONTRACT,
+    standings: tuple[CallStanding, ...] = (CallStanding.IN_CONTRACT,),
     **arguments: Values,
 ) -> Callable[[F], F]:
-    """Return a decorator that declares a harness's method as an API call; see `Call` for the parameters."""
+    """Return a decorator that declares a harness's method as an API call; see `ApiCall` for the parameters."""
 
     def declare(method: F) -> F:
-        method._call = Call(  # type: ignore[attr-defined]  # read by `calls_of`
+        method._call = ApiCall(  # type: ignore[attr-defined]  # read by `calls_of`
             method.__name__, caller, arguments, enabled, standing, standings, method
         )
         return method
@@ -107,7 +107,7 @@ def call(
     return declare
 
 
-def calls_of(harness: type) -> dict[str, Call]:
+def calls_of(harness: type) -> dict[str, ApiCall]:
     """Return the calls that a harness class declares, its bases' first, by name."""
     return {
         name: method._call
@@ -120,14 +120,14 @@ def calls_of(harness: type) -> dict[str, Call]:
 # ---- as strategies and rules of Hypothesis
 
 
-def strategy(call: Call, argument: str) -> st.SearchStrategy[Any]:
+def strategy(call: ApiCall, argument: str) -> st.SearchStrategy[Any]:
     """Return the strategy of an argument that is drawn from the same values always."""
     values = call.arguments[argument]
     assert not callable(values), f"what {argument} of {call.name} may be depends on the state"
     return st.sampled_from(values)
 
 
-def rules(calls: Mapping[str, Call]) -> dict[str, Any]:
+def rules(calls: Mapping[str, ApiCall]) -> dict[str, Any]:
     """Return rules for a `RuleBasedStateMachine` by name: one for each call, or for each class of it.
 
     Only a call some of whose arguments depend on the state has a rule for each class. The machine has the attribute
@@ -137,7 +137,7 @@ def rules(calls: Mapping[str, Call]) -> dict[str, Any]:
     for c in calls.values():
         varying = any(callable(v) for v in c.arguments.values())
         for s in c.standings if varying else (None,):
-            name = c.name if s in (None, Standing.IN_CONTRACT) else f"{c.name}_{s.name.lower()}"
+            name = c.name if s in (None, CallStanding.IN_CONTRACT) else f"{c.name}_{s.name.lower()}"
             found[name] = _rule(name, c, s)
     return found
 
@@ -146,7 +146,7 @@ PICKS = 63
 """A number up to this one picks one of the combinations of what there is."""
 
 
-def _rule(name: str, call: Call, standing: Standing | None) -> Any:
+def _rule(name: str, call: ApiCall, standing: CallStanding | None) -> Any:
     fixed = {a: strategy(call, a) for a, v in call.arguments.items() if not callable(v)}
     drawn: dict[str, Any] = dict(fixed)
     if len(fixed) < len(call.arguments):

@@ -13,7 +13,7 @@ from seriatim_models.machines.client.generated_programs import ClientPlan
 from seriatim_models.machines.fair.generated_programs import FairPlan
 from seriatim_models.machines.judging import violations
 from seriatim_models.machines.log.generated_programs import LogPlan
-from seriatim_models.machines.plans import Plan
+from seriatim_models.machines.plans import ProgramPlan
 from seriatim_models.machines.queue.generated_programs import QueuePlan
 from seriatim_models.machines.stages import WorldStage
 from seriatim_models.programs.check import history
@@ -22,10 +22,12 @@ from seriatim_models.programs.mutant_modules import load
 NAME = "machine"
 """The name under which a plan's schedules stand in tokens: the token checks the program by what it does."""
 
-PLANS: dict[str, type[Plan]] = {p.system: p for p in (QueuePlan, ClientPlan, LogPlan, FairPlan)}
+PLANS: dict[str, type[ProgramPlan]] = {
+    p.system: p for p in (QueuePlan, ClientPlan, LogPlan, FairPlan)
+}
 
 
-def build(plan: Plan, world: World, lib: ModuleType) -> None:
+def build(plan: ProgramPlan, world: World, lib: ModuleType) -> None:
     """Set a plan up as a program for the explorer."""
     plan.start(lib, WorldStage(world))
 
@@ -38,7 +40,7 @@ def verdict(world: World) -> str | None:
 
 
 def run(
-    plan: Plan,
+    plan: ProgramPlan,
     lib: ModuleType | None = None,
     *,
     executions: int = 60,
@@ -75,7 +77,7 @@ def run(
     return result
 
 
-def report(plan: Plan, result: Result, seed: int) -> str:
+def report(plan: ProgramPlan, result: Result, seed: int) -> str:
     """Return a failure as text: the schedule, the program, and the command that replays it."""
     case = result.counterexample
     assert case is not None

@@ -10,11 +10,11 @@ from typing import Any, ClassVar, Self
 import msgspec
 from hypothesis import strategies as st
 
-from seriatim_models.machines.calls import Call
+from seriatim_models.machines.calls import ApiCall
 from seriatim_models.machines.stages import ProgramStage
 
 
-class Plan(msgspec.Struct, frozen=True, omit_defaults=True):
+class ProgramPlan(msgspec.Struct, frozen=True, omit_defaults=True):
     """A generated program over one system. `text` and `read` write and read it as JSON."""
 
     system: ClassVar[str]
@@ -36,13 +36,13 @@ class Plan(msgspec.Struct, frozen=True, omit_defaults=True):
         return msgspec.json.decode(text, type=cls)
 
 
-class Step(msgspec.Struct, frozen=True, omit_defaults=True):
+class PlannedCall(msgspec.Struct, frozen=True, omit_defaults=True):
     """One call of a planned thread."""
 
     call: str
     arguments: dict[str, Any] = {}
 
-    def run(self, calls: dict[str, Call], harness: object) -> None:
+    def run(self, calls: dict[str, ApiCall], harness: object) -> None:
         """Make the call; an argument that depends on the state is given by its number among the values there are."""
         call = calls[self.call]
         arguments = dict(self.arguments)
@@ -54,16 +54,16 @@ class Step(msgspec.Struct, frozen=True, omit_defaults=True):
             call.run(harness, **arguments)
 
 
-Steps = tuple[Step, ...]
+PlannedCalls = tuple[PlannedCall, ...]
 SEVERAL = 3
 """From how many of what there is a step chooses."""
 
 
-def steps(calls: Sequence[Call], at_most: int) -> st.SearchStrategy[Steps]:
+def steps(calls: Sequence[ApiCall], at_most: int) -> st.SearchStrategy[PlannedCalls]:
     """Return the strategy of a thread that makes one to `at_most` of these calls."""
     of_call = [
         st.builds(
-            Step,
+            PlannedCall,
             st.just(c.name),
             st.fixed_dictionaries(
                 {
@@ -80,8 +80,8 @@ def steps(calls: Sequence[Call], at_most: int) -> st.SearchStrategy[Steps]:
 
 
 def thread(
-    steps: Steps,
-    calls: dict[str, Call],
+    steps: PlannedCalls,
+    calls: dict[str, ApiCall],
     harness: object,
     refusals: tuple[type[BaseException], ...],
 ) -> Callable[[], None]:

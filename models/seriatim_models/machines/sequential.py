@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 
 from hypothesis.stateful import RuleBasedStateMachine
 
-from seriatim_models.machines.calls import Call, Standing, rules
+from seriatim_models.machines.calls import ApiCall, CallStanding, rules
 
 M = TypeVar("M", bound="type[CallMachine]")
 
@@ -34,9 +34,9 @@ class CallMachine(RuleBasedStateMachine):
         """Return the errors by which the reference refuses a call."""
         raise NotImplementedError
 
-    def make(self, call: Call, **arguments: Any) -> None:
+    def make(self, call: ApiCall, **arguments: Any) -> None:
         """Make a call on the model and on the harness; raises `Disagreement`."""
-        if call.standing(self.harness, **arguments) is Standing.REFUSED:
+        if call.standing(self.harness, **arguments) is CallStanding.REFUSED:
             self.is_refused(call, **arguments)
             return
         labels = {name: self.label(value) for name, value in arguments.items()}
@@ -49,7 +49,7 @@ class CallMachine(RuleBasedStateMachine):
         """Return what a refused call must leave as it is."""
         return None
 
-    def is_refused(self, call: Call, **arguments: Any) -> None:
+    def is_refused(self, call: ApiCall, **arguments: Any) -> None:
         """Make a call that must be refused; raises `Disagreement` if it is not, or changes the state."""
         before = self.state()
         try:
@@ -61,7 +61,7 @@ class CallMachine(RuleBasedStateMachine):
         raise Disagreement(f"{call.name} {arguments} was not refused")
 
 
-def with_rules(table: Mapping[str, Call], leave_out: Iterable[str] = ()) -> Callable[[M], M]:
+def with_rules(table: Mapping[str, ApiCall], leave_out: Iterable[str] = ()) -> Callable[[M], M]:
     """Return a class decorator that gives a machine a rule for each call of the table but those left out."""
     left_out = frozenset(leave_out)
     assert left_out <= set(table), "only calls of the table can be left out"

@@ -19,7 +19,7 @@ from seriatim.host import Condition, Lock, Semaphore, Threads
 from seriatim_models.explorer import World
 from seriatim_models.history.event import Event, event
 from seriatim_models.machines.judging import violations
-from seriatim_models.machines.plans import Plan
+from seriatim_models.machines.plans import ProgramPlan
 from seriatim_models.programs.mutant_modules import load
 from seriatim_models.properties import Finding
 
@@ -213,7 +213,9 @@ def switching(interval: float = SWITCH) -> Iterator[None]:
         sys.setswitchinterval(before)
 
 
-def run(plan: Plan, lib: ModuleType | None = None) -> tuple[list[Event], list[Finding], list[str]]:
+def run(
+    plan: ProgramPlan, lib: ModuleType | None = None
+) -> tuple[list[Event], list[Finding], list[str]]:
     """Run a plan once; return its history, the findings that it violates, and what threads raised."""
     stage = ThreadStage()
     plan.start(load(plan.system) if lib is None else lib, stage)
@@ -222,7 +224,7 @@ def run(plan: Plan, lib: ModuleType | None = None) -> tuple[list[Event], list[Fi
     return events, violations(events), stage.failures
 
 
-def stress(plan: Plan, rounds: int, lib: ModuleType | None = None) -> str | None:
+def stress(plan: ProgramPlan, rounds: int, lib: ModuleType | None = None) -> str | None:
     """Run a plan many times; return what was wrong in the first run that was, or None."""
     with switching():
         for n in range(1, rounds + 1):

@@ -25,7 +25,7 @@ from seriatim_models.machines.fair import generated_programs as fair
 from seriatim_models.machines.fair.sequential import FairMachine
 from seriatim_models.machines.log import generated_programs as log
 from seriatim_models.machines.log.sequential import LogMachine
-from seriatim_models.machines.plans import Plan
+from seriatim_models.machines.plans import ProgramPlan
 from seriatim_models.machines.profiles import searching
 from seriatim_models.machines.queue.generated_programs import QueuePlan, plans
 from seriatim_models.machines.queue.regression_seeds import REGRESSION_SEEDS
@@ -44,7 +44,7 @@ MACHINES: dict[str, list[type[CallMachine]]] = {
     "log": [LogMachine],
     "fair": [FairMachine],
 }
-PLANS: dict[str, st.SearchStrategy[Plan]] = {
+PLANS: dict[str, st.SearchStrategy[ProgramPlan]] = {
     "queue": plans(),
     "client": client.PLANS,
     "log": log.PLANS,
@@ -64,7 +64,7 @@ def schedules(system: str) -> None:
 
     @settings(SETTINGS, max_examples=60)
     @given(PLANS[system])
-    def look(plan: Plan) -> None:
+    def look(plan: ProgramPlan) -> None:
         result = concurrent.run(plan, executions=25, shrink=0)
         assert result.verdict != "violated", result.why
 

@@ -40,7 +40,7 @@ class Function:
 
 
 @dataclass(frozen=True)
-class Outcome:
+class ProofResult:
     """What came of looking at one function."""
 
     function: Function
@@ -69,10 +69,10 @@ def functions(root: Path = REFERENCE, pattern: str = "*.py") -> Iterator[Functio
                 yield Function(f"{module}.{node.name}", found, promises)
 
 
-def prove(function: Function, seconds: float = SECONDS, root: Path = REFERENCE) -> Outcome:
+def prove(function: Function, seconds: float = SECONDS, root: Path = REFERENCE) -> ProofResult:
     """Let CrossHair look at one function for a while."""
     if not function.promises:
-        return Outcome(function, "open", "promises nothing of its result")
+        return ProofResult(function, "open", "promises nothing of its result")
     done = subprocess.run(
         [
             *(sys.executable, "-m", "crosshair", "check", function.target),
@@ -89,10 +89,10 @@ def prove(function: Function, seconds: float = SECONDS, root: Path = REFERENCE) 
     said = [line for line in (done.stdout + done.stderr).splitlines() if line.strip()]
     words = [line.split(": ", 2)[-1].strip() for line in said]
     if done.returncode or any(": error:" in line for line in said):
-        return Outcome(function, "refuted", "; ".join(words) or f"exit code {done.returncode}")
+        return ProofResult(function, "refuted", "; ".join(words) or f"exit code {done.returncode}")
     if said and all("Confirmed over all paths" in line for line in said):
-        return Outcome(function, "proved", "confirmed over all paths")
-    return Outcome(function, "open", f"not refuted in {seconds:g} s: {'; '.join(words)}")
+        return ProofResult(function, "proved", "confirmed over all paths")
+    return ProofResult(function, "open", f"not refuted in {seconds:g} s: {'; '.join(words)}")
 
 
 def lint(root: Path = REFERENCE) -> tuple[int, str]:

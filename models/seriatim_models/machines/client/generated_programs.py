@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 import seriatim.client as reference
 from seriatim_models.machines.client.calls import CLIENT, ClientHarness
-from seriatim_models.machines.plans import Plan, Steps, steps, thread
+from seriatim_models.machines.plans import PlannedCalls, ProgramPlan, steps, thread
 from seriatim_models.machines.stages import ProgramStage
 
 
@@ -48,12 +48,12 @@ CALLBACKS: dict[str, reference.Callback] = {
 FLAGS = ("auto_ack", "exclusive", "no_local")
 
 
-class ClientPlan(Plan, frozen=True, omit_defaults=True):
+class ClientPlan(ProgramPlan, frozen=True, omit_defaults=True):
     """A generated program: what the consumer on the first channel does with its deliveries, and what threads call."""
 
     system: ClassVar[str] = "client"
 
-    threads: tuple[Steps, ...] = ()
+    threads: tuple[PlannedCalls, ...] = ()
     callback: str = "keep"
     flag: str = ""
     messages: int = 2

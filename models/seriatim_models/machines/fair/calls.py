@@ -10,7 +10,7 @@ from types import ModuleType
 
 import seriatim.fair as reference
 from seriatim_models.explorer import World
-from seriatim_models.machines.calls import Caller, Standing, call, calls_of
+from seriatim_models.machines.calls import Caller, CallStanding, call, calls_of
 from seriatim_models.programs.fair import FairScene
 
 
@@ -19,9 +19,9 @@ def slots(harness: FairHarness) -> Sequence[reference.Slot[int]]:
     return harness.slots
 
 
-def _within_prefetch(harness: FairHarness, slot: reference.Slot[int], weight: int) -> Standing:
+def _within_prefetch(harness: FairHarness, slot: reference.Slot[int], weight: int) -> CallStanding:
     full = len(slot.waiting) >= slot.prefetch
-    return Standing.REFUSED if full else Standing.IN_CONTRACT
+    return CallStanding.REFUSED if full else CallStanding.IN_CONTRACT
 
 
 class FairHarness(FairScene):
@@ -46,7 +46,7 @@ class FairHarness(FairScene):
         slot=slots,
         weight=(1, 2, 3, 5, 9),
         standing=_within_prefetch,
-        standings=(Standing.IN_CONTRACT, Standing.REFUSED),
+        standings=(CallStanding.IN_CONTRACT, CallStanding.REFUSED),
     )
     def deliver(self, slot: reference.Slot[int], weight: int) -> None:
         """Deliver to a slot, as the broker does; more than its prefetch is refused (Overrun)."""

@@ -8,14 +8,14 @@ from typing import ClassVar
 from hypothesis import strategies as st
 
 from seriatim_models.machines.fair.calls import FairHarness
-from seriatim_models.machines.plans import Plan
+from seriatim_models.machines.plans import ProgramPlan
 from seriatim_models.machines.stages import ProgramStage
 
 Deliveries = tuple[tuple[int, int], ...]
 """(number of the slot, weight) after (number of the slot, weight)."""
 
 
-class FairPlan(Plan, frozen=True, omit_defaults=True):
+class FairPlan(ProgramPlan, frozen=True, omit_defaults=True):
     """A generated program. The loop has eight rounds, so that a wrong one ends; weights are small enough for them."""
 
     system: ClassVar[str] = "fair"

@@ -16,7 +16,7 @@ from seriatim_models.machines.single_threaded_host import SingleThreadedHost
 PREFETCH = 4
 
 
-class Model:
+class FairModel:
     """The weights that wait in each slot, its deficit, and what was settled: (weight, whether it was served well)."""
 
     def __init__(self, quanta: list[int]) -> None:
@@ -52,7 +52,7 @@ class FairMachine(CallMachine):
     @initialize(quanta=st.lists(st.integers(1, 6), min_size=1, max_size=4))
     def begin(self, quanta: list[int]) -> None:
         """Make the consumer with a slot for each quantum."""
-        self.model = Model(quanta)
+        self.model = FairModel(quanta)
         self.harness = FairHarness(
             SingleThreadedHost().world, self.lib, quanta, PREFETCH, lambda _: self.model.fails
         )

@@ -11,7 +11,7 @@ from types import ModuleType
 
 import seriatim.log as reference
 from seriatim_models.explorer import World
-from seriatim_models.machines.calls import Caller, Standing, call, calls_of
+from seriatim_models.machines.calls import Caller, CallStanding, call, calls_of
 from seriatim_models.programs.disk import MemoryDisk
 from seriatim_models.programs.log import LogScene, fails_on_bad
 
@@ -24,8 +24,8 @@ def channels(harness: LogHarness) -> Sequence[reference.Channel]:
     return list(harness.channels.values())
 
 
-def _of_size(harness: LogHarness, message: str) -> Standing:
-    return Standing.REFUSED if len(message) >= SEGMENT else Standing.IN_CONTRACT
+def _of_size(harness: LogHarness, message: str) -> CallStanding:
+    return CallStanding.REFUSED if len(message) >= SEGMENT else CallStanding.IN_CONTRACT
 
 
 class LogHarness(LogScene):
@@ -49,7 +49,7 @@ class LogHarness(LogScene):
     @call(
         message=("good", "bad", "", "x" * SEGMENT),
         standing=_of_size,
-        standings=(Standing.IN_CONTRACT, Standing.REFUSED),
+        standings=(CallStanding.IN_CONTRACT, CallStanding.REFUSED),
     )
     def publish_one(self, message: str) -> reference.Position:
         """Publish a message, given as Latin-1; one that is too large for a segment is refused (Misuse)."""
@@ -93,8 +93,8 @@ class LogHarness(LogScene):
 
     @call(
         channel=channels,
-        standing=lambda harness, channel: Standing.REFUSED,
-        standings=(Standing.REFUSED,),
+        standing=lambda harness, channel: CallStanding.REFUSED,
+        standings=(CallStanding.REFUSED,),
     )
     def open_again(self, channel: reference.Channel) -> reference.Channel:
         """Open a second channel of that name, which is refused (Misuse)."""

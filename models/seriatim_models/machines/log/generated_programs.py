@@ -10,19 +10,19 @@ from typing import ClassVar
 from hypothesis import strategies as st
 
 from seriatim_models.machines.log.calls import LOG, LogHarness
-from seriatim_models.machines.plans import Plan, Steps, steps, thread
+from seriatim_models.machines.plans import PlannedCalls, ProgramPlan, steps, thread
 from seriatim_models.machines.stages import ProgramStage
 from seriatim_models.programs.disk import Crash
 
 PRELOADED = (b"good", b"bad", b"")
 
 
-class LogPlan(Plan, frozen=True, omit_defaults=True):
+class LogPlan(ProgramPlan, frozen=True, omit_defaults=True):
     """A generated program: the backlog, and what threads call."""
 
     system: ClassVar[str] = "log"
 
-    threads: tuple[Steps, ...] = ()
+    threads: tuple[PlannedCalls, ...] = ()
     backlog: tuple[int, ...] = ()
     """Numbers of messages of `PRELOADED`."""
     max_attempts: int = 1

@@ -17,7 +17,7 @@ HEADER = 12
 """Bytes of a record's header: less than that is never a record."""
 
 
-class Model:
+class LogModel:
     """All that was published; how far each channel has come, and how many messages it has parked."""
 
     def __init__(self) -> None:
@@ -58,7 +58,7 @@ class LogMachine(CallMachine):
     @initialize()
     def begin(self) -> None:
         """Make the topic and its channels."""
-        self.model = Model()
+        self.model = LogModel()
         self.harness = LogHarness(SingleThreadedHost().world, self.lib)
 
     def refusals(self) -> tuple[type[BaseException], ...]:

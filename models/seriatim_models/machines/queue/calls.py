@@ -15,7 +15,7 @@ from typing import Any
 
 import seriatim.queue as reference
 from seriatim import handover
-from seriatim_models.machines.calls import Caller, Standing, call, calls_of
+from seriatim_models.machines.calls import Caller, CallStanding, call, calls_of
 from seriatim_models.machines.stages import Stage
 from seriatim_models.recording.queue import recorded, snapshot
 
@@ -38,23 +38,23 @@ def _room(harness: QueueHarness, **arguments: object) -> bool:
     return len(harness.consumers) < CONSUMERS
 
 
-def _beside_exclusive(harness: QueueHarness, exclusive: bool, **arguments: object) -> Standing:
+def _beside_exclusive(harness: QueueHarness, exclusive: bool, **arguments: object) -> CallStanding:
     refused = harness.exclusive or (exclusive and harness.consumers)
-    return Standing.REFUSED if refused else Standing.IN_CONTRACT
+    return CallStanding.REFUSED if refused else CallStanding.IN_CONTRACT
 
 
 def _by_holder(
     harness: QueueHarness, consumer: reference.Consumer, entry: reference.QueueEntry
-) -> Standing:
+) -> CallStanding:
     mine = entry.state.get().holder == consumer.name
-    return Standing.IN_CONTRACT if mine else Standing.NO_OP
+    return CallStanding.IN_CONTRACT if mine else CallStanding.NO_OP
 
 
 def _with_credit(harness: QueueHarness, consumer: reference.Consumer) -> bool:
     return consumer.credit is None or consumer.credit.get() != 0
 
 
-SETTLED = (Standing.IN_CONTRACT, Standing.NO_OP)
+SETTLED = (CallStanding.IN_CONTRACT, CallStanding.NO_OP)
 
 
 class QueueHarness:
@@ -125,7 +125,7 @@ class QueueHarness:
         exclusive=(False, False, False, True),
         enabled=_room,
         standing=_beside_exclusive,
-        standings=(Standing.IN_CONTRACT, Standing.REFUSED),
+        standings=(CallStanding.IN_CONTRACT, CallStanding.REFUSED),
     )
     def subscribe(
         self,

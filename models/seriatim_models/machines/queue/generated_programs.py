@@ -17,7 +17,7 @@ import msgspec
 from hypothesis import strategies as st
 
 import seriatim.queue as reference
-from seriatim_models.machines.plans import Plan
+from seriatim_models.machines.plans import ProgramPlan
 from seriatim_models.machines.queue.calls import (
     PULL,
     PUSH,
@@ -60,7 +60,7 @@ class PlannedConsumer(msgspec.Struct, frozen=True, omit_defaults=True):
     """With IO threads: consumers of one number share a target, 0 and 1 share a session, 0 to 2 a connection."""
 
 
-class QueuePlan(Plan, frozen=True, omit_defaults=True):
+class QueuePlan(ProgramPlan, frozen=True, omit_defaults=True):
     """A generated program over a queue."""
 
     system: ClassVar[str] = "queue"

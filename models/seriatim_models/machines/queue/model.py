@@ -35,7 +35,7 @@ class Item:
 
 
 @dataclass
-class Client:
+class ConsumerModel:
     """A consumer."""
 
     name: str
@@ -53,7 +53,7 @@ class Client:
         return self.wants and self.credit != 0
 
 
-class Model:
+class QueueModel:
     """The queue."""
 
     def __init__(self, levels: int, pull: bool) -> None:
@@ -62,7 +62,7 @@ class Model:
         """In a pull queue consumers of low priority stand back, and who has spent his credit wants no more."""
         self.now = 0
         self.items: list[Item] = []  # all there ever were, in the order of the queue
-        self.clients: dict[str, Client] = {}
+        self.clients: dict[str, ConsumerModel] = {}
         self.subscribed = 0
 
     # ---- looking
@@ -79,7 +79,7 @@ class Model:
         """Who holds messages of the group; '' if nobody does."""
         return next((i.holder for i in self.items if i.group == group and i.holder), "")
 
-    def takes(self, client: Client, item: Item) -> bool:
+    def takes(self, client: ConsumerModel, item: Item) -> bool:
         """Whether this is a message for that consumer, as things are."""
         return (
             item.state == "AVAILABLE"
@@ -90,21 +90,21 @@ class Model:
             )
         )
 
-    def next_for(self, client: Client) -> Item | None:
+    def next_for(self, client: ConsumerModel) -> Item | None:
         """What an acquiring consumer gets next, if it gets anything: the first that is for it."""
         item = next((i for i in self.items if self.takes(client, i)), None)
         if item is None or not client.ready() or self.stands_back(client, item):
             return None
         return item
 
-    def stands_back(self, client: Client, item: Item) -> bool:
+    def stands_back(self, client: ConsumerModel, item: Item) -> bool:
         """Whether the message is for somebody of higher priority, who wants it."""
         return self.pull and any(
             c.acquires and c.priority > client.priority and c.wants and self.takes(c, item)
             for c in self.clients.values()
         )
 
-    def unserved(self) -> Iterator[tuple[Client, Item]]:
+    def unserved(self) -> Iterator[tuple[ConsumerModel, Item]]:
         """Ready consumers and the messages that they are owed: if nobody is about to look, somebody was forgotten."""
         for client in self.clients.values():
             if client.acquires:
@@ -114,7 +114,7 @@ class Model:
             elif client.ready():
                 yield from ((client, i) for i in self.owed(client))
 
-    def owed(self, browser: Client) -> list[Item]:
+    def owed(self, browser: ConsumerModel) -> list[Item]:
         """Return what a browser must still be shown, in order."""
         return [
             i for i in self.items if i.sure and i.place > browser.seen and self.takes(browser, i)
@@ -148,7 +148,9 @@ class Model:
         self.subscribed += 1
         name = f"C{self.subscribed}"
         wants = credit != 0
-        self.clients[name] = Client(name, self.subscribed, acquires, priority, keys, credit, wants)
+        self.clients[name] = ConsumerModel(
+            name, self.subscribed, acquires, priority, keys, credit, wants
+        )
         return name
 
     def grant(self, consumer: str, messages: int) -> None:

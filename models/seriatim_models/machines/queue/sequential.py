@@ -14,10 +14,10 @@ from hypothesis import strategies as st
 from hypothesis.stateful import initialize, invariant, precondition, rule
 
 import seriatim.queue as reference
-from seriatim_models.machines.calls import Call, strategy
+from seriatim_models.machines.calls import ApiCall, strategy
 from seriatim_models.machines.judging import violations
 from seriatim_models.machines.queue.calls import PULL, PUSH, PullHarness, PushHarness, QueueHarness
-from seriatim_models.machines.queue.model import Item, Model
+from seriatim_models.machines.queue.model import Item, QueueModel
 from seriatim_models.machines.sequential import CallMachine, Disagreement, with_rules
 from seriatim_models.machines.single_threaded_host import SingleThreadedHost
 from seriatim_models.programs.mutant_modules import load
@@ -69,7 +69,7 @@ class Machine(CallMachine):
     def state(self) -> Any:
         return snapshot(self.queue)
 
-    def make(self, call: Call, **arguments: Any) -> None:
+    def make(self, call: ApiCall, **arguments: Any) -> None:
         if call.name == "pull":
             self._pull(call, arguments["consumer"])
             return
@@ -78,7 +78,7 @@ class Machine(CallMachine):
         super().make(call, **arguments)
         self._absorb()
 
-    def _pull(self, call: Call, consumer: reference.Consumer) -> None:
+    def _pull(self, call: ApiCall, consumer: reference.Consumer) -> None:
         """One message for a consumer: the model knows which, or of a browser which it must have been shown."""
         client = self.model.clients[consumer.name]
         due = self.model.next_for(client) if client.acquires else None
@@ -102,7 +102,7 @@ class Machine(CallMachine):
     )
     def begin(self, levels: int, first: list[dict[str, Any]]) -> None:
         """Make the queue with its first consumers."""
-        self.model = Model(levels, self.harness_type is PullHarness)
+        self.model = QueueModel(levels, self.harness_type is PullHarness)
         self.harness = self.harness_type(self.lib, self.host, lambda name: self, levels)
         self.queue: Any = self.harness.queue
         self.host.pass_time(0)
