@@ -322,7 +322,7 @@ TWO_CLASSES = {
     # Public names of the explorer.
     *("Progress", "Replay", "Step", "Watch"),
     # Still to be told apart.
-    *("Case", "Event", "Fold", "Line", "Lines", "Placed", "Reader"),
+    *("Event", "Fold", "Line", "Lines", "Placed", "Reader"),
     *("_Pass", "_Run"),
 }
 """Class names that stand in more than one module. Take out what you have renamed."""

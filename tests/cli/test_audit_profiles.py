@@ -30,12 +30,12 @@ def test_every_report_names_the_profiles_that_a_recording_is_consistent_with(
     shown = capsys.readouterr().out
     assert "Profiles that it is consistent with" in shown
     found = json.loads(files["json"].read_text())
-    standing = {s["profile"]: s for s in found["audits"][0]["standings"]}
-    assert standing["rabbit-quorum"]["verdict"] == "ok"
+    consistency = {s["profile"]: s for s in found["audits"][0]["standings"]}
+    assert consistency["rabbit-quorum"]["verdict"] == "ok"
     for profile in ("strict-qpid", "rabbit-classic"):
-        assert standing[profile]["verdict"] == "violated"
-        assert standing[profile]["broken"][0]["property"] == "P6"
-        assert len(standing[profile]["broken"][0]["witness"]) == 4
+        assert consistency[profile]["verdict"] == "violated"
+        assert consistency[profile]["broken"][0]["property"] == "P6"
+        assert len(consistency[profile]["broken"][0]["witness"]) == 4
     assert "Profiles that it is consistent with" in files["html"].read_text()
     suites = ET.parse(files["junit"]).getroot()
     cases = suites.findall("./testsuite[@name='profiles']/testcase")

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from seriatim_models.conformance.profile_consistency import Standing, forms, standings
+from seriatim_models.conformance.profile_consistency import ProfileConsistency, consistencies, forms
 from seriatim_models.conformance.profiles import (
     ORACLE,
     PROFILES,
@@ -29,14 +29,14 @@ NAMES = {
 
 
 @cache
-def stand(name: str) -> dict[str, Standing]:
+def stand(name: str) -> dict[str, ProfileConsistency]:
     if name.startswith("made"):
         events = list(complete(SimulatedBroker(1, 300, fault=name.removeprefix("made ")).run()))
     else:
         recorded = read_history(DATA / f"rabbit-classic-{name}.jsonl.gz").events
         events = list(complete(recorded))
     judges = forms(SYSTEMS.values())
-    found = standings(judges, [p.check(events) for p in judges])
+    found = consistencies(judges, [p.check(events) for p in judges])
     return {s.profile: s for s in found}
 
 
@@ -76,9 +76,9 @@ def test_the_recordings_rule_out_strict_qpid_by_lateness_and_nothing_else(
 def test_a_fault_rules_out_who_promises_otherwise(fault: str, kept: set[str]) -> None:
     found = stand(f"made {fault}")
     assert {p for p, s in found.items() if s.verdict is Verdict.OK} == kept
-    for standing in found.values():
-        assert bool(standing.broken) == (standing.verdict is Verdict.VIOLATED)
-        assert all(f.witness and f.explanation for f in standing.broken)
+    for consistency in found.values():
+        assert bool(consistency.broken) == (consistency.verdict is Verdict.VIOLATED)
+        assert all(f.witness and f.explanation for f in consistency.broken)
 
 
 GOOD = """

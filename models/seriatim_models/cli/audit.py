@@ -12,7 +12,7 @@ from seriatim_models.cli.options import ENGINES, HELP, PROFILE_HELP, lines, outp
 from seriatim_models.cli.recordings import add_drawings
 from seriatim_models.cli.report_builder import audit_run, new_report
 from seriatim_models.cli.usage_errors import UsageError, unknown
-from seriatim_models.conformance.profile_consistency import forms, standings
+from seriatim_models.conformance.profile_consistency import consistencies, forms
 from seriatim_models.conformance.profiles import PROFILES, SYSTEMS, Profile, ProfileError, load
 from seriatim_models.history import HistoryError
 from seriatim_models.properties.base import Finding, Verdict
@@ -175,6 +175,6 @@ def run_audit(
         run,
         findings=[f for each in by_run.values() for f in each[: len(profile.properties)]],
         standings=[
-            s for each in by_run.values() if compared for s in standings(judges, each, compared)
+            s for each in by_run.values() if compared for s in consistencies(judges, each, compared)
         ],
     )

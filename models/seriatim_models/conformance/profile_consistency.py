@@ -1,4 +1,4 @@
-"""Which systems' promises a recording is consistent with, and what rules out the others."""
+"""Which systems' profiles a recording is consistent with, and what rules out the others."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from seriatim_models.conformance.profiles import SYSTEMS, Profile
 from seriatim_models.properties.base import AnyProperty, Finding, Verdict
 
 
-class Standing(msgspec.Struct, frozen=True, kw_only=True):
-    """How one recording stands to one profile: `ok` if it is consistent with it, `violated` if that is ruled out."""
+class ProfileConsistency(msgspec.Struct, frozen=True, kw_only=True):
+    """Whether a recording is consistent with a profile: `ok` if it is, `violated` if that is ruled out."""
 
     profile: str
     title: str
@@ -21,13 +21,13 @@ class Standing(msgspec.Struct, frozen=True, kw_only=True):
     broken: list[Finding]
     """What rules it out, the smallest witness first."""
     tested: dict[str, tuple[int, int]]
-    """Properties that held: in how many cases, and in how many more it could not be told."""
+    """Properties that held: in how many cases, and in how many more it was left open."""
     untested: list[str]
     """Properties of which the recording has no case."""
 
     @property
     def why(self) -> str:
-        """In a sentence."""
+        """The reason in a sentence."""
         if self.broken:
             first = self.broken[0]
             times = f" ({first.n_violations:,} times)" if first.n_violations > 1 else ""
@@ -46,16 +46,16 @@ class Standing(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def forms(profiles: Iterable[Profile]) -> list[AnyProperty]:
-    """Every form of every property that some profile promises, once; see `standings`."""
+    """Every form of every property that some profile promises, once; see `consistencies`."""
     return list({id(p): p for profile in profiles for p in profile.properties}.values())
 
 
-def standings(
+def consistencies(
     judges: Sequence[AnyProperty],
     findings: Sequence[Finding],
     profiles: Iterable[Profile] = tuple(SYSTEMS.values()),
-) -> list[Standing]:
-    """How one recording stands to each profile, given the finding of each judge, in their order."""
+) -> list[ProfileConsistency]:
+    """The consistency of one recording with each profile, given the finding of each judge, in their order."""
     found = {id(judge): f for judge, f in zip(judges, findings, strict=True)}
     out = []
     for profile in profiles:
@@ -67,7 +67,7 @@ def standings(
         tested = {f.property: (f.n_tested, f.n_untestable) for f in mine if f.verdict is Verdict.OK}
         verdict = Verdict.OK if tested else Verdict.INCONCLUSIVE
         out.append(
-            Standing(
+            ProfileConsistency(
                 profile=profile.id,
                 title=profile.title,
                 subject=mine[0].subject if mine else "",

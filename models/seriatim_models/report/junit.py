@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 from xml.etree import ElementTree as ET
 
-from seriatim_models.conformance.profile_consistency import Standing
+from seriatim_models.conformance.profile_consistency import ProfileConsistency
 from seriatim_models.properties.base import Finding, Verdict
 from seriatim_models.report.model import MutantRun, Report
 
@@ -69,12 +69,12 @@ def _finding(finding: Finding) -> JUnitCase:
     return JUnitCase(finding.property)
 
 
-def _consistency(standing: Standing) -> JUnitCase:
+def _consistency(row: ProfileConsistency) -> JUnitCase:
     """One recording and profile. To be ruled out is no failure: no system fits every profile."""
-    name = f"{standing.subject}: {standing.profile}"
-    if standing.verdict is Verdict.VIOLATED:
-        return JUnitCase(name, "skipped", f"ruled out by {standing.why}")
-    if standing.verdict is Verdict.INCONCLUSIVE:
+    name = f"{row.subject}: {row.profile}"
+    if row.verdict is Verdict.VIOLATED:
+        return JUnitCase(name, "skipped", f"ruled out by {row.why}")
+    if row.verdict is Verdict.INCONCLUSIVE:
         return JUnitCase(name, "skipped", "no case of what it promises")
     return JUnitCase(name)
 

@@ -9,7 +9,7 @@ from collections.abc import Iterable
 
 import msgspec
 
-from seriatim_models.conformance.profile_consistency import Standing
+from seriatim_models.conformance.profile_consistency import ProfileConsistency
 from seriatim_models.properties.base import Finding, Verdict
 from seriatim_models.report.stepper import Story
 
@@ -152,7 +152,7 @@ class AuditRun(msgspec.Struct, frozen=True, kw_only=True):
     quarantine: list[Quarantined] = []
     """The first of them; `quarantined` counts all."""
     statistics: dict[str, int] = {}
-    standings: list[Standing] = []
+    standings: list[ProfileConsistency] = []
     """Which systems' profiles each recording is consistent with."""
     latencies: dict[str, list[float]] = {}
     """Milliseconds from publish to first delivery, for each file; drawn, not written to JSON."""
