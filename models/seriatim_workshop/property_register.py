@@ -60,6 +60,7 @@ def renewed(text: str) -> str:
 
 
 def main(args: list[str]) -> int:
+    """Bring the file up to date, or check that it is; returns the exit code."""
     check = "--check" in args
     path = Path(next(a for a in args if not a.startswith("--")))
     text = path.read_text(encoding="utf-8")

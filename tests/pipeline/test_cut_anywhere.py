@@ -14,7 +14,7 @@ from seriatim_models.history import Event, write_history
 from seriatim_models.history.complete import complete
 from seriatim_models.history.header import Header
 from seriatim_models.pipeline import audit_paths
-from seriatim_models.pipeline.audit.tasks import Record, combine, packed, unpacked
+from seriatim_models.pipeline.audit.tasks import TaskRecord, combine, packed, unpacked
 from seriatim_models.properties.base import Finding, Fold
 from seriatim_models.properties.blackbox import BLACKBOX
 from seriatim_workshop.bench.simulated_broker import FAULTS, SimulatedBroker
@@ -27,7 +27,7 @@ def made(seed: int, fault: str, messages: int = 40) -> list[Event]:
     return list(SimulatedBroker(seed, messages, fault=fault, q=f"q{seed}").run())
 
 
-def finding(n: int, parts: list[Record]) -> Finding:
+def finding(n: int, parts: list[TaskRecord]) -> Finding:
     prop = BLACKBOX[n]
     return prop.finish(unpacked(prop, combine(BLACKBOX, parts).payload))
 
@@ -43,12 +43,12 @@ def test_summaries_of_tasks_join_to_that_of_the_whole(
 ) -> None:
     events = list(complete(made(seed, fault)))
     bounds = [0, *sorted(min(c, len(events)) for c in cuts), len(events)]
-    parts: dict[int, list[Record]] = {}
+    parts: dict[int, list[TaskRecord]] = {}
     for number, (a, b) in enumerate(pairwise(bounds)):
         fold = Fold(BLACKBOX, first=number == 0)
         fold.take(events[a:b])
         for n, (prop, summary) in enumerate(zip(BLACKBOX, fold.summaries, strict=True)):
-            parts.setdefault(n, []).append(Record("", n, number, packed(prop, summary)))
+            parts.setdefault(n, []).append(TaskRecord("", n, number, packed(prop, summary)))
     for n, of in parts.items():
         prop = BLACKBOX[n]
         whole = prop.combine(prop.begin(), prop.map(e for e in events if e.ev in prop.reads))

@@ -12,7 +12,7 @@ from seriatim_models.history.complete import complete
 from seriatim_models.history.event import GAP
 from seriatim_models.properties.base import Finding, Verdict
 from seriatim_models.properties.blackbox.confirms import AnsweredOnce
-from seriatim_workshop.bench.simulated_broker import FAULTS, Broker
+from seriatim_workshop.bench.simulated_broker import FAULTS, SimulatedBroker
 
 from .blackbox_histories import Recording
 
@@ -135,7 +135,7 @@ def test_the_recordings_hold_it_three_thousand_times(name: str) -> None:
 
 @pytest.mark.parametrize("fault", ["", *FAULTS])
 def test_no_simulated_broker_answers_twice(fault: str) -> None:
-    events = list(complete(Broker(3, 200, fault=fault).run()))
+    events = list(complete(SimulatedBroker(3, 200, fault=fault).run()))
     assert counted(AnsweredOnce().check(events)) == (Verdict.OK, 200, 0)
 
 

@@ -122,19 +122,25 @@ def parse(text: str, where: str) -> Profile:
         if id in seen:
             raise ProfileError(f"{where}: property: {id} stands twice")
         seen.add(id)
-    promises, silent = [*file.promise], [*file.silent]
-    missing = []
-    for id, prop in _DEFAULT.items():
-        if id in seen:
-            continue
-        if file.id in prop.promised_in:
-            promises.append(Promise(id, prop.promised_in[file.id]))
-        elif prop.silent_elsewhere:
-            silent.append(Silent(id, prop.silent_elsewhere))
-        else:
-            missing.append(id)
+    left = [p for id, p in _DEFAULT.items() if id not in seen]
+    promises = [*file.promise, *_promised_by_default(file.id, left)]
+    missing = [p.id for p in left if file.id not in p.promised_in and not p.silent_elsewhere]
     if missing:
         raise ProfileError(f"{where}: {', '.join(missing)}: neither promised nor silent")
+    unpromised = [p for p in left if file.id not in p.promised_in]
+    silent = [*file.silent, *(Silent(p.id, p.silent_elsewhere) for p in unpromised)]
+    judges = _judges(promises, where)
+    ordered = tuple(judges[id] for id in _DEFAULT if id in judges)
+    return Profile(file.id, file.title, ordered, tuple(promises), tuple(silent))
+
+
+def _promised_by_default(profile: str, properties: Iterable[AnyProperty]) -> list[Promise]:
+    """The promises of a profile that properties declare themselves."""
+    return [Promise(p.id, p.promised_in[profile]) for p in properties if profile in p.promised_in]
+
+
+def _judges(promises: Iterable[Promise], where: str) -> dict[str, AnyProperty]:
+    """Each promised property in its form, by id. Raises `ProfileError`."""
     judges = {}
     for promise in promises:
         for key in promise.options():
@@ -145,8 +151,7 @@ def parse(text: str, where: str) -> Profile:
             judges[promise.property] = _made(msgspec.structs.replace(promise, source=""))
         except ValueError as error:
             raise ProfileError(f"{where}: {promise.property}: {error}") from error
-    ordered = tuple(judges[id] for id in _DEFAULT if id in judges)
-    return Profile(file.id, file.title, ordered, tuple(promises), tuple(silent))
+    return judges
 
 
 def load(path: str | Path) -> Profile:

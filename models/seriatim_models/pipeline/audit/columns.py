@@ -93,7 +93,9 @@ def _typed(batch: pa.RecordBatch) -> pa.RecordBatch:
     )
 
 
-def checked(batch: pa.RecordBatch, head: Header, run: str, last: int) -> dict[str, pa.Array]:
+def checked(  # noqa: C901, PLR0912  # one check after the other
+    batch: pa.RecordBatch, head: Header, run: str, last: int
+) -> dict[str, pa.Array]:
     """The columns, with the header's defaults filled in. Raises `RowByRow` for what reading by row would treat."""
     held = dict(zip(batch.schema.names, batch.columns, strict=True))
     if held["i"].null_count or held["ev"].null_count:

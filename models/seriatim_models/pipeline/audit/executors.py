@@ -6,10 +6,10 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import groupby
 from multiprocessing import get_context
 
-from seriatim_models.pipeline.audit.tasks import Join, Record, Step
+from seriatim_models.pipeline.audit.tasks import Join, Step, TaskRecord
 
 
-def grouped(records: Iterable[Record], fan: int) -> Iterator[list[Record]]:
+def grouped(records: Iterable[TaskRecord], fan: int) -> Iterator[list[TaskRecord]]:
     """The records of one run and property in the order of their numbers, `fan` neighbours at a time; 0: all."""
     ordered = sorted(records, key=lambda r: r[:3])
     for _, of in groupby(ordered, key=lambda r: (*r[:2], r.number // fan if fan else 0)):
@@ -22,9 +22,9 @@ class Inline:
     workers = 1
 
     def execute(
-        self, tasks: Sequence[Record], step: Step, joins: Sequence[tuple[int, Join]] = ()
-    ) -> list[Record]:
-        """See `tasks.Executor`."""
+        self, tasks: Sequence[TaskRecord], step: Step, joins: Sequence[tuple[int, Join]] = ()
+    ) -> list[TaskRecord]:
+        """See `tasks.TaskExecutor`."""
         records = [record for task in tasks for record in step(task)]
         for fan, join in joins:
             records = [join(of) for of in grouped(records, fan)]
@@ -38,9 +38,9 @@ class Processes:
         self.workers = workers
 
     def execute(
-        self, tasks: Sequence[Record], step: Step, joins: Sequence[tuple[int, Join]] = ()
-    ) -> list[Record]:
-        """See `tasks.Executor`."""
+        self, tasks: Sequence[TaskRecord], step: Step, joins: Sequence[tuple[int, Join]] = ()
+    ) -> list[TaskRecord]:
+        """See `tasks.TaskExecutor`."""
         with get_context("spawn").Pool(self.workers) as pool:
             made = pool.imap(_Listed(step), tasks, chunksize=1)
             records = [record for of in made for record in of]
@@ -55,5 +55,5 @@ class _Listed:
     def __init__(self, step: Step) -> None:
         self.step = step
 
-    def __call__(self, task: Record) -> list[Record]:
+    def __call__(self, task: TaskRecord) -> list[TaskRecord]:
         return list(self.step(task))

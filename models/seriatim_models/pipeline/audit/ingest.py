@@ -42,7 +42,7 @@ from seriatim_models.pipeline.audit.runs import (
     read,
     recorder,
 )
-from seriatim_models.pipeline.audit.tasks import Executor, Record
+from seriatim_models.pipeline.audit.tasks import TaskExecutor, TaskRecord
 from seriatim_models.pipeline.errors import PipelineError
 
 COLUMNS = 4
@@ -204,16 +204,16 @@ def _decode_piece(work: Work, piece: tuple[int, int, int]) -> Made:
     return writer.made
 
 
-def decode(task: Record) -> Iterator[Record]:
+def decode(task: TaskRecord) -> Iterator[TaskRecord]:
     """Do the `Work` of a task: writes chunk files, and gives a `Made` that names them."""
     made = _decode(msgspec.msgpack.decode(task.payload, type=Work))
     yield task._replace(payload=msgspec.msgpack.encode(made))
 
 
-def _done(executor: Executor, works: list[Work]) -> dict[int, Made]:
+def _done(executor: TaskExecutor, works: list[Work]) -> dict[int, Made]:
     if not works:
         return {}
-    tasks = [Record(w.run, 0, w.number, msgspec.msgpack.encode(w)) for w in works]
+    tasks = [TaskRecord(w.run, 0, w.number, msgspec.msgpack.encode(w)) for w in works]
     records = executor.execute(tasks, decode)
     return {r.number: msgspec.msgpack.decode(r.payload, type=Made) for r in records}
 
@@ -231,7 +231,7 @@ def locked(folder: Path) -> Iterator[None]:
 
 
 def ingest(
-    executor: Executor, plan: Plan, folder: Path, slice_length: int = chunks.SLICE
+    executor: TaskExecutor, plan: Plan, folder: Path, slice_length: int = chunks.SLICE
 ) -> chunks.Manifest:
     """Bring the folder's chunk files up to the plan, then put its manifest in place at once; returns that.
 
@@ -251,7 +251,9 @@ def _stamps(run: RunPlan) -> list[list[chunks.Stamp]]:
     ]
 
 
-def _ingested(executor: Executor, plan: Plan, folder: Path, slice_length: int) -> chunks.Manifest:
+def _ingested(
+    executor: TaskExecutor, plan: Plan, folder: Path, slice_length: int
+) -> chunks.Manifest:
     before: dict[str, chunks.Unit] = {}
     try:
         old = chunks.read_manifest(folder)

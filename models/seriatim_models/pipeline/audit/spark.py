@@ -12,14 +12,14 @@ from pathlib import Path
 
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql import functions as F
-from pyspark.sql import types as T
+from pyspark.sql import functions as F  # noqa: N812  # as all of Spark's documentation calls it
+from pyspark.sql import types as T  # noqa: N812  # the same
 
 from seriatim_models.pipeline.audit import chunks, tables
 from seriatim_models.pipeline.audit import findings as found
 from seriatim_models.pipeline.audit.ingest import ingest
 from seriatim_models.pipeline.audit.runs import Plan
-from seriatim_models.pipeline.audit.tasks import Join, Record, Step, audit_chunks
+from seriatim_models.pipeline.audit.tasks import Join, Step, TaskRecord, audit_chunks
 from seriatim_models.pipeline.session import frame, session
 from seriatim_models.properties.base import AnyProperty
 
@@ -31,7 +31,7 @@ RECORD_SCHEMA = T.StructType(
         T.StructField("payload", T.BinaryType(), False),
     ]
 )
-"""A `tasks.Record`."""
+"""A `tasks.TaskRecord`."""
 MOST = 1024
 """Spark tasks at a time."""
 _RECORDS = pa.schema(
@@ -50,27 +50,27 @@ class OnSpark:
         self.workers = spark.sparkContext.defaultParallelism
 
     def execute(
-        self, tasks: Sequence[Record], step: Step, joins: Sequence[tuple[int, Join]] = ()
-    ) -> list[Record]:
-        """See `tasks.Executor`."""
+        self, tasks: Sequence[TaskRecord], step: Step, joins: Sequence[tuple[int, Join]] = ()
+    ) -> list[TaskRecord]:
+        """See `tasks.TaskExecutor`."""
         records = _stepped(frame(self._spark, tasks, RECORD_SCHEMA, MOST), step)
         for fan, join in joins:
             records = _joined(records, fan, join)
         return [
-            Record(r["run"], r["property"], r["number"], bytes(r["payload"]))
+            TaskRecord(r["run"], r["property"], r["number"], bytes(r["payload"]))
             for r in records.collect()
         ]
 
 
-def _batch(records: Sequence[Record]) -> pa.RecordBatch:
+def _batch(records: Sequence[TaskRecord]) -> pa.RecordBatch:
     columns = zip(*records, strict=True) if records else [[]] * len(_RECORDS)
     return pa.RecordBatch.from_arrays(
         [pa.array(c, f.type) for c, f in zip(columns, _RECORDS, strict=True)], schema=_RECORDS
     )
 
 
-def _records(batches: Iterable[pa.RecordBatch]) -> Iterator[Record]:
-    return (Record(**row) for batch in batches for row in batch.to_pylist())
+def _records(batches: Iterable[pa.RecordBatch]) -> Iterator[TaskRecord]:
+    return (TaskRecord(**row) for batch in batches for row in batch.to_pylist())
 
 
 def _stepped(records: DataFrame, step: Step) -> DataFrame:

@@ -50,7 +50,7 @@ PARTITIONS_EACH: dict[Scope, int] = {"queue": 2, "connection": 2, "message": 1}
 """Partitions of a run for each worker. Those of queues differ in size, those of messages hardly."""
 
 
-class Record(NamedTuple):
+class TaskRecord(NamedTuple):
     """What executors hand from step to step: a task, a summary or a finding, as bytes."""
 
     run: str
@@ -61,13 +61,13 @@ class Record(NamedTuple):
     payload: bytes
 
 
-Step = Callable[[Record], Iterable[Record]]
+Step = Callable[[TaskRecord], Iterable[TaskRecord]]
 """What is made of one record."""
-Join = Callable[[Sequence[Record]], Record]
+Join = Callable[[Sequence[TaskRecord]], TaskRecord]
 """What is made of those of one run and property, in the order of their numbers."""
 
 
-class Executor(Protocol):
+class TaskExecutor(Protocol):
     """Runs tasks. Steps and joins may run in other processes, so they must be picklable."""
 
     @property
@@ -75,8 +75,8 @@ class Executor(Protocol):
         """How many tasks it can run at a time."""
 
     def execute(
-        self, tasks: Sequence[Record], step: Step, joins: Sequence[tuple[int, Join]] = ()
-    ) -> list[Record]:
+        self, tasks: Sequence[TaskRecord], step: Step, joins: Sequence[tuple[int, Join]] = ()
+    ) -> list[TaskRecord]:
         """Do the step on every task, then each join in turn, so many neighbours at a time; 0 stands for all."""
 
 
@@ -103,7 +103,7 @@ def unpacked(prop: AnyProperty, raw: bytes) -> Any:
 
 def summarise(
     properties: Sequence[AnyProperty], measure: bool, task: chunks.ChunkRange
-) -> Iterator[Record]:
+) -> Iterator[TaskRecord]:
     """The summaries of a chunk range, of the properties that are divided by time only; and its metrics."""
     mine = [n for n, p in enumerate(properties) if p.partitioning == "run"]
     fold = Fold([properties[n] for n in mine], task.first)
@@ -111,9 +111,9 @@ def summarise(
     for file in task.files:
         add_chunk(fold, file, metrics)
     for n, summary in zip(mine, fold.summaries, strict=True):
-        yield Record(task.run, n, task.number, packed(properties[n], summary))
+        yield TaskRecord(task.run, n, task.number, packed(properties[n], summary))
     if metrics is not None:
-        yield Record(task.run, METRICS, task.number, metrics.packed())
+        yield TaskRecord(task.run, METRICS, task.number, metrics.packed())
 
 
 def add_chunk(fold: Fold, file: str, metrics: Measures | None = None) -> None:
@@ -144,7 +144,7 @@ def _batches(rows: pa.RecordBatch) -> Iterator[list[Event]]:
         yield list(table.events(rows.slice(begin, BATCH)))
 
 
-def combine(properties: Sequence[AnyProperty], of: Sequence[Record]) -> Record:
+def combine(properties: Sequence[AnyProperty], of: Sequence[TaskRecord]) -> TaskRecord:
     """The summary of chunk ranges that follow each other, from theirs; or their metrics."""
     first = of[0]
     if len(of) == 1:
@@ -160,12 +160,12 @@ def combine(properties: Sequence[AnyProperty], of: Sequence[Record]) -> Record:
         for record in of[1:]:
             summary = prop.combine(summary, unpacked(prop, record.payload))
         payload = packed(prop, summary)
-    return Record(first.run, first.property, first.number // FAN, payload)
+    return TaskRecord(first.run, first.property, first.number // FAN, payload)
 
 
 def finish(
-    properties: Sequence[AnyProperty], files: Mapping[str, Sequence[str]], of: Sequence[Record]
-) -> Record:
+    properties: Sequence[AnyProperty], files: Mapping[str, Sequence[str]], of: Sequence[TaskRecord]
+) -> TaskRecord:
     """The finding on a run, from the summaries of its chunk ranges; or its metrics. `files` are each run's chunks."""
     whole = combine(properties, of)
     if whole.property == METRICS:
@@ -181,11 +181,11 @@ def finish(
 # Partitions: by queue, connection or message.
 
 
-def judge(properties: Sequence[AnyProperty], task: chunks.Partition) -> Iterator[Record]:
+def judge(properties: Sequence[AnyProperty], task: chunks.Partition) -> Iterator[TaskRecord]:
     """The findings on a partition, of the properties that are divided so."""
     mine = [n for n, p in enumerate(properties) if p.partitioning == task.scope]
     for n, finding in _judged(task, {n: properties[n] for n in mine}):
-        yield Record(task.run, n, 0, msgspec.msgpack.encode(finding))
+        yield TaskRecord(task.run, n, 0, msgspec.msgpack.encode(finding))
 
 
 def _judged(
@@ -298,7 +298,7 @@ class Audited(msgspec.Struct):
 
 
 def audit_chunks(
-    executor: Executor, folder: Path, properties: Sequence[AnyProperty], measure: bool = True
+    executor: TaskExecutor, folder: Path, properties: Sequence[AnyProperty], measure: bool = True
 ) -> Audited:
     """Judge the chunk files of a folder. Raises `PipelineError` if they are not of this version."""
     manifest = chunks.read_manifest(folder)
@@ -326,29 +326,32 @@ def audit_chunks(
 
 
 def _audit_partitions(
-    executor: Executor, folder: Path, manifest: chunks.Manifest, properties: Sequence[AnyProperty]
-) -> list[Record]:
+    executor: TaskExecutor,
+    folder: Path,
+    manifest: chunks.Manifest,
+    properties: Sequence[AnyProperty],
+) -> list[TaskRecord]:
     """The findings on what can be judged apart."""
     scopes = {p.partitioning for p in properties}
     parts = {s: each * executor.workers for s, each in PARTITIONS_EACH.items() if s in scopes}
     tasks = [
-        Record(task.run, 0, 0, msgspec.msgpack.encode(task))
+        TaskRecord(task.run, 0, 0, msgspec.msgpack.encode(task))
         for task in chunks.partitions(folder, manifest, parts)
     ]
     return executor.execute(tasks, partial(_judge, properties)) if tasks else []
 
 
-def _judge(properties: Sequence[AnyProperty], task: Record) -> Iterator[Record]:
+def _judge(properties: Sequence[AnyProperty], task: TaskRecord) -> Iterator[TaskRecord]:
     return judge(properties, msgspec.msgpack.decode(task.payload, type=chunks.Partition))
 
 
 def _audit_by_time(
-    executor: Executor,
+    executor: TaskExecutor,
     folder: Path,
     manifest: chunks.Manifest,
     properties: Sequence[AnyProperty],
     measure: bool,
-) -> list[Record]:
+) -> list[TaskRecord]:
     """The findings on runs as a whole, and the metrics."""
     if not measure and all(p.partitioning != "run" for p in properties):
         return []
@@ -364,11 +367,13 @@ def _audit_by_time(
         joins.append((FAN, partial(combine, properties)))
         left = -(-left // FAN)
     joins.append((0, partial(finish, properties, files)))
-    tasks = [Record(r.run, 0, r.number, msgspec.msgpack.encode(r)) for r in ranges]
+    tasks = [TaskRecord(r.run, 0, r.number, msgspec.msgpack.encode(r)) for r in ranges]
     return executor.execute(tasks, partial(_summarise, properties, measure), joins)
 
 
-def _summarise(properties: Sequence[AnyProperty], measure: bool, task: Record) -> Iterator[Record]:
+def _summarise(
+    properties: Sequence[AnyProperty], measure: bool, task: TaskRecord
+) -> Iterator[TaskRecord]:
     return summarise(
         properties, measure, msgspec.msgpack.decode(task.payload, type=chunks.ChunkRange)
     )

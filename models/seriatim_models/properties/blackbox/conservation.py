@@ -93,7 +93,8 @@ class Conservation(LifecycleProperty):
 
     def __init__(self, again: bool = False) -> None:
         """`again`: the system may hand out a message even after it was settled (at-least-once without limit), so
-        that the second kind of case is none."""
+        that the second kind of case is none.
+        """
         self.again = again
 
     @classmethod

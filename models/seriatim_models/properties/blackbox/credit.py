@@ -19,11 +19,11 @@ class Outstanding(msgspec.Struct):
 
 
 class Prefetch(ChannelProperty[Outstanding]):
-    """P7. A case is a delivery under a prefetch limit: with it, are more outstanding than the limit?
+    """P7: whether more are outstanding than the prefetch limit. A case is a delivery under one.
 
     A settlement counts from when it was sent, and deliveries that no recorder saw are not counted: both
     make the count a lower bound, so an excess is definite. After lost lines counting starts again from nothing,
-    and a delivery on a channel opened before them can convict but not acquit: it is untestable.
+    and a delivery on a channel opened before them can be a violation; one that is none is untestable.
     The limit holds for a consumer or for its channel, as `scope` says; a delivery whose limit's scope is not known
     is untestable.
     """

@@ -22,7 +22,7 @@ from seriatim_models.properties.blackbox.lifecycle import (
 
 
 class OneHolder(LifecycleProperty):
-    """P2. A case is a delivery: was anybody else definitely holding the message when it was recorded?
+    """P2: whether another definitely held the message when a delivery was recorded. A case is a delivery.
 
     Not judged: deliveries that need no settling (the broker forgets them at once); a second delivery after
     lines were lost, or to a first holder whose connection broke without being asked to.

@@ -71,6 +71,8 @@ class Step(msgspec.Struct, array_like=True, gc=False):
 
 
 class Placed(msgspec.Struct, array_like=True, gc=False):
+    """An event and its position."""
+
     pos: int
     event: Event
 
@@ -85,7 +87,8 @@ class Birth(msgspec.Struct, array_like=True):
 
 class End(msgspec.Struct, array_like=True, gc=False):
     """The end of a channel, a connection or a consumer: the first sign of it, whether its client had asked for it,
-    and when the broker confirmed it. A connection that was dropped is never confirmed."""
+    and when the broker confirmed it. A connection that was dropped is never confirmed.
+    """
 
     pos: int
     asked: bool
@@ -96,7 +99,8 @@ class End(msgspec.Struct, array_like=True, gc=False):
 
 class Suspect(msgspec.Struct, array_like=True):
     """A violation at `pos` that an end of `by` or its connection may still excuse: one that began before,
-    in an earlier chunk, or one at any time that nobody had asked for."""
+    in an earlier chunk, or one at any time that nobody had asked for.
+    """
 
     pos: int
     by: str
@@ -227,7 +231,7 @@ class LifecycleProperty(Property[Lifecycles]):
             out.lifecycles[key] = self._compact(out, steps)
         return out
 
-    def _add(self, out: Lifecycles, event: Event) -> None:
+    def _add(self, out: Lifecycles, event: Event) -> None:  # noqa: C901, PLR0912  # a branch an event name
         pos = out.n
         ev = event.ev
         if acquires(event):

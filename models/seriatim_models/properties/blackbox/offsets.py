@@ -37,7 +37,7 @@ class Topic(msgspec.Struct):
 
 
 class Logs(msgspec.Struct):
-    """What P15 carries along."""
+    """The aggregation state of P15."""
 
     topics: dict[str, Topic] = {}
     tally: CaseCounts = msgspec.field(default_factory=CaseCounts)

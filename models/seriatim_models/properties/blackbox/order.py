@@ -34,6 +34,8 @@ class Line(msgspec.Struct):
 
 
 class Lines(msgspec.Struct):
+    """The summary of one chunk: its lines by publisher, queue, priority and receiving channel."""
+
     lines: dict[str, Line] = {}
     unknown: int = 0
     """First deliveries whose publisher or sequence is not known."""

@@ -85,7 +85,7 @@ class Limit(msgspec.Struct, array_like=True):
 
 
 class Late(msgspec.Struct):
-    """What P6 carries along."""
+    """The aggregation state of P6."""
 
     back: dict[str, dict[str, Requeued]] = {}
     """By holder and publisher's stream, then by lifecycle key."""
@@ -190,7 +190,7 @@ class _Pass:
             del self.s.back[group]
         return back
 
-    def _deliver(self, event: Event) -> None:
+    def _deliver(self, event: Event) -> None:  # noqa: C901, PLR0912  # one acquisition meets all kinds of waiting
         s = self.s
         by = holder(event)
         key = lifecycle_key(event.q, event.m)
@@ -258,7 +258,8 @@ class _Pass:
 
     def _judge(self, back: Requeued, event: Event) -> None:
         """The message is back. On the channel that requeued it, deliveries come in the order of acquisition;
-        elsewhere it may have been taken earlier than it was recorded."""
+        elsewhere it may have been taken earlier than it was recorded.
+        """
         s = self.s
         same = holder(event) == back.by
         for number in back.over:

@@ -136,7 +136,7 @@ class Lane(msgspec.Struct, array_like=True):
 
 
 class Strict(msgspec.Struct):
-    """What P5 carries along."""
+    """The aggregation state of P5."""
 
     known: dict[str, Known] = {}
     held: dict[str, dict[str, None]] = {}
@@ -492,7 +492,8 @@ class StrictOrder(SequentialProperty[Strict]):
 
     def __init__(self, returned: bool = True) -> None:
         """`returned`: whether a message that was given back has its old place. If not, only its first availability
-        counts."""
+        counts.
+        """
         self.returned = returned
 
     @classmethod

@@ -89,7 +89,7 @@ class Columns:
             code = self._holder[name] = self.holders(holder(e))
         return code
 
-    def feed(self, events: Iterable[Event]) -> None:
+    def feed(self, events: Iterable[Event]) -> None:  # noqa: C901, PLR0912  # one loop, since calls cost here
         """Add completed events, which follow those before."""
         acq = [c.append for c in self.acquisitions.columns.values()]
         put = [c.append for c in self.publishes.columns.values()]

@@ -62,6 +62,7 @@ def first_delivery_order(batch: pa.RecordBatch) -> Lines:
     seq: Ints = np.asarray(taken["pseq"]).astype(np.int64)
     columns = {name: _coded(taken, name) for name in NAMES}
     lone = ~_valid(taken, "ch")
+    # Of each delivery the number of its line: another one for every different combination of the names that count.
     code = np.zeros(len(at), np.int64)
     for name in NAMES[1:]:
         codes, values = columns[name]
@@ -75,28 +76,42 @@ def first_delivery_order(batch: pa.RecordBatch) -> Lines:
         return _row_by_row(taken, columns, seq, out)
     if seq.min() < 0:  # below every sequence there is: where "none yet" stands
         return _row_by_row(taken, columns, seq, out)
+    _add_lines(out, taken, columns, code, seq)
+    return out
+
+
+def _add_lines(
+    out: Lines,
+    taken: pa.RecordBatch,
+    columns: Mapping[str, tuple[Ints, list[Any]]],
+    code: Ints,
+    seq: Ints,
+) -> None:
+    """Add the line of every different `code`, from the deliveries that are taken; all arguments have a row for each."""
+    # The rows sorted by line, and within a line by place; of each the number of its line, and where the lines begin.
     order = np.lexsort((np.asarray(taken["n"]), code))
     code, seq = code[order], seq[order]
     begins = np.append(True, code[1:] != code[:-1])
     group = np.cumsum(begins) - 1
     starts = np.flatnonzero(begins)
-    # Each group is lifted (or sunk) beyond all numbers of those before, so that one running extreme serves all.
+    ends = np.append(starts[1:], len(seq)) - 1
+    # Each line is lifted beyond all numbers of those before, so that one running maximum serves all: of each row the
+    # maximum before it, where the maximum up to it stands, and where the one before it does.
     span = np.int64(seq.max()) - np.int64(seq.min()) + 1
     lifted = seq + group * span
-    top = np.maximum.accumulate(lifted)
-    above = np.append(np.int64(0), top[:-1])
+    above = np.append(np.int64(0), np.maximum.accumulate(lifted)[:-1])
     fresh = begins | (lifted > above)
-    peak = np.maximum.accumulate(
-        np.where(fresh, np.arange(len(at)), 0)
-    )  # where the highest so far stands
-    before = np.append(0, peak[:-1])  # ... and the highest before each
+    peak = np.maximum.accumulate(np.where(fresh, np.arange(len(seq)), 0))
+    before = np.append(0, peak[:-1])
+    # In the same way each line is sunk for a running minimum: the rows that are lower than all before them in a line.
     sunk = seq - group * span
-    least = np.minimum.accumulate(sunk)
-    lows = np.flatnonzero(begins | (sunk < np.append(np.int64(0), least[:-1])))
+    least = np.append(np.int64(0), np.minimum.accumulate(sunk)[:-1])
+    lows = np.flatnonzero(begins | (sunk < least))
+    # The rows below a maximum before them, of each line the first, by the line's number.
     fell = np.flatnonzero(~begins & (lifted < above))
     _, first = np.unique(group[fell], return_index=True)
     worst = dict(zip(group[fell][first].tolist(), fell[first].tolist(), strict=True))
-    ends = np.append(starts[1:], len(at)) - 1
+    # Only the rows that a summary holds become events.
     kept = np.unique(
         np.concatenate([peak[ends], lows, before[lows], fell[first], before[fell[first]]])
     )
@@ -108,21 +123,21 @@ def first_delivery_order(batch: pa.RecordBatch) -> Lines:
     def low(k: int, start: int) -> Low:
         return Low(k - start, event[k], None if k == start else event[int(before[k])])
 
-    of_group: dict[int, list[int]] = {}
+    lows_of: dict[int, list[int]] = {}
     for k, g in zip(lows.tolist(), group[lows].tolist(), strict=True):
-        of_group.setdefault(g, []).append(k)
+        lows_of.setdefault(g, []).append(k)
     for g, (start, end) in enumerate(zip(starts.tolist(), ends.tolist(), strict=True)):
         highest = event[int(peak[end])]
         out.lines[_key(highest)] = Line(
             n=end - start + 1,
             top=highest,
-            lows=[low(k, start) for k in of_group[g]],
+            lows=[low(k, start) for k in lows_of[g]],
             worst=low(worst[g], start) if g in worst else None,
         )
-    return out
 
 
 def _gets(batch: pa.RecordBatch) -> bool:
+    """Whether there are gets, of which only `m` says whether one came back empty."""
     return bool(_is(batch, "ev", "get").any())
 
 

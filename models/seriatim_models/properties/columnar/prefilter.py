@@ -191,7 +191,8 @@ class Prefiltered(NamedTuple):
     def judge(self, prop: LifecycleProperty, placed: Iterable[tuple[int, Event]]) -> Finding:
         """The finding of a pre-filtered property. `placed`: the events that name an irregular message, and those that
         concern none (`rows.GENERAL`), in the run's order with their places. Without irregular messages none are
-        needed."""
+        needed.
+        """
         left = IrregularMessages(self, prop)
         left.take(placed)
         return left.finish()
@@ -402,7 +403,8 @@ class Prefilter:
 
     def _ending(self, after: Ints, before: Ints, wanted: Bools) -> Bools:
         """Of the wanted: whether a channel or connection was ending between two places, as `holding.Endings` has it.
-        Ends of single consumers would excuse as well, but only in their queue; they are left to it."""
+        Ends of single consumers would excuse as well, but only in their queue; they are left to it.
+        """
         out = np.zeros(len(wanted), np.bool_)
         if wanted.any():
             ends = self._kept.ends.values()
