@@ -109,6 +109,14 @@ def test_rejects_work_for_a_channel_that_is_not_registered() -> None:
         pool.add_work_item("a", Work("1", nothing))
 
 
+def test_adding_work_returns_whether_it_was_put() -> None:
+    host = Threads()
+    service = WorkService(host, Executor(host, 1))
+    service.pool.register_key("a")
+    assert service.add("a", Work("1", nothing)) is True
+    assert service.add("b", Work("2", nothing)) is False
+
+
 def test_rejects_finishing_what_was_not_begun() -> None:
     pool = WorkPool(Threads())
     pool.register_key("a")

@@ -15,6 +15,8 @@ REST_LOOKS = (
 
 ONLY_TOLD = "a number for the record: that calls have different ones is asked, and whether it is 0"
 
+AT_THE_END = "the function ends there, and so returns None"
+
 EQUIVALENT: dict[str, str] = {
     "client.Connection.__init__: 0 -> 1": ONLY_TOLD,
     "client.Connection.reader: without `frame.error is not None`: frame.error is not None and frame.kind == 'gone'": (
@@ -26,6 +28,9 @@ EQUIVALENT: dict[str, str] = {
     ),
     "client.Channel.__init__: 0 -> 1": ONLY_TOLD,
     "client.Channel._call: 1 -> 2": ONLY_TOLD,
+    "workpool.WorkService._run_one: return None -> dropped": AT_THE_END,
+    "fair.FairConsumer._handle: return None -> dropped": AT_THE_END,
+    "log.Channel._attempt: return None -> dropped": AT_THE_END,
     "queue.Consumer.take_credit: return False -> dropped": NOT_LOOKED_AT,
     "queue.Queue._group_allows: without `not group`: not group or self.groups.get().get(group, (consumer.name, 0)": (
         "nobody owns the group ''; asking first saves a look at a shared cell, and with it schedules to explore"

@@ -35,8 +35,8 @@ COMPARISONS: dict[type[ast.cmpop], tuple[type[ast.cmpop], ...]] = {
     ast.Gt: (ast.GtE, ast.LtE),
     ast.GtE: (ast.Gt, ast.Lt),
 }
-TOLD = ("record", "_say", "_record_call")
-"""Calls whose arguments only tell."""
+RECORDING_CALLS = ("record",)
+"""Calls that only record what happened."""
 
 
 @dataclass(frozen=True)
@@ -147,7 +147,7 @@ def _silent(node: ast.AST) -> bool:
     if isinstance(node, ast.Call):
         called = node.func
         name = called.attr if isinstance(called, ast.Attribute) else getattr(called, "id", "")
-        return name in TOLD
+        return name in RECORDING_CALLS
     return False
 
 
