@@ -12,7 +12,7 @@ from pathlib import Path
 from seriatim_models.programs import MUTANTS, PROGRAMS
 from seriatim_models.properties import PROPERTIES
 from seriatim_models.properties.blackbox import BLACKBOX
-from seriatim_models.properties.whitebox.composites import INSIDE
+from seriatim_models.properties.whitebox.composites import COMPOSITES
 
 ORACLE = (
     "What the oracle judges other systems by. P16 to P19 read what a recorder inside shows, and are made of the\n"
@@ -44,7 +44,7 @@ def oracle() -> str:
         "| id | statement | source | kind | judged by | events read | kept from chunk to chunk | time |",
         "|---|---|---|---|---|---|---|---|",
     ]
-    for p in sorted((*BLACKBOX, *INSIDE), key=lambda p: int(p.id.removeprefix("P"))):
+    for p in sorted((*BLACKBOX, *COMPOSITES), key=lambda p: int(p.id.removeprefix("P"))):
         reads = ", ".join(sorted(p.reads)) if p in BLACKBOX else "those of its parts"
         cells = [p.id, p.sentence, p.source, p.kind, p.scope, reads, p.keeps or "", p.time]
         rows.append("| " + " | ".join(cells) + " |")

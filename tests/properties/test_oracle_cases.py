@@ -11,11 +11,11 @@ from seriatim_models.history.event import GAP
 from seriatim_models.properties.base import Finding, Verdict
 from seriatim_models.properties.blackbox import BLACKBOX
 from seriatim_models.properties.blackbox.consumers import NoLostWakeup
-from seriatim_models.properties.whitebox.composites import INSIDE
+from seriatim_models.properties.whitebox.composites import COMPOSITES
 
 from .blackbox_histories import Recording
 
-BY_ID = {p.id: p for p in (*BLACKBOX, *INSIDE)}
+BY_ID = {p.id: p for p in (*BLACKBOX, *COMPOSITES)}
 OK, VIOLATED, INCONCLUSIVE = Verdict.OK, Verdict.VIOLATED, Verdict.INCONCLUSIVE
 
 
@@ -288,4 +288,4 @@ def test_inside_properties_convict_with_their_parts(id: str, part: str, mutant: 
 
 def test_inside_properties_read_nothing_that_a_client_recorded() -> None:
     seen = [Event(i=0, ev="deliver", m="m1", lvl="api"), Event(i=1, ev="close", lvl="api")]
-    assert {p.check(seen).verdict for p in INSIDE} == {INCONCLUSIVE}
+    assert {p.check(seen).verdict for p in COMPOSITES} == {INCONCLUSIVE}

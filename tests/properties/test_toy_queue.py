@@ -13,7 +13,7 @@ import pytest
 
 from seriatim_models.history import read_history
 from seriatim_models.properties import PROPERTIES, WHITEBOX, Finding, Verdict
-from seriatim_models.properties.whitebox.composites import INSIDE
+from seriatim_models.properties.whitebox.composites import COMPOSITES
 
 
 class Recording:
@@ -199,7 +199,7 @@ def recorded(mistake: str, path: Path) -> dict[str, Finding]:
     path.write_text("".join(json.dumps(line) + "\n" for line in record.lines), encoding="utf-8")
     history = read_history(path)
     assert not history.quarantine
-    return {p.id: p.check(history.events) for p in (*INSIDE, PROPERTIES["ES-5"])}
+    return {p.id: p.check(history.events) for p in (*COMPOSITES, PROPERTIES["ES-5"])}
 
 
 def test_a_toy_queue_that_is_right_is_found_right(tmp_path: Path) -> None:
@@ -234,5 +234,5 @@ def test_a_recording_with_lost_lines_can_be_judged(tmp_path: Path) -> None:
     events = read_history(tmp_path / "toy.jsonl").events
     for lost in range(len(events)):
         for kept in (events[:lost] + events[lost + 1 :], events[lost:]):
-            for p in (*INSIDE, *WHITEBOX):
+            for p in (*COMPOSITES, *WHITEBOX):
                 assert p.check(kept).property == p.id

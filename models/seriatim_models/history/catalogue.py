@@ -326,7 +326,7 @@ QUEUE = (
     EventKind("check_status", "It returns.", _RETURN),
     EventKind("clock", "The time changed.", (), (now,)),
     EventKind("job", "A delivery job of a push queue is handed over, or begins.", (), (job_at,)),
-    EventKind("conn_notify", "A connection is told that one of its consumers has work.", (), ("conn",)),
+    EventKind("conn_notify", "A connection is notified that one of its consumers has work.", (), ("conn",)),
     EventKind("conn_run", "A thread runs a connection.", (), ("conn", run_at)),
     EventKind("snapshot", "The state of a queue when nothing moves any more: the properties \"at quiescence\" read it.",
               (), ("q", entries, depth_counted, groups, lists, consumers)),

@@ -1,4 +1,4 @@
-"""The first line of a recording: which schema, who recorded, from what.
+"""The first line of a recording: which schema, which recorder, from what.
 
 ``{"schema": "qh/1", "run": "r1", "rec": "pika", "lvl": "api", "clk": "host-a", "broker": "...", "params": {...}}``
 

@@ -100,7 +100,7 @@ class Entries(Follower):
         self._consumers: dict[str, reference.Consumer] = {}
         self._marks: list[reference.Pointer] = []
         self._counting: dict[str, int] = {}
-        """Who has raised the depth, and not yet linked."""
+        """By thread: how often it has raised the depth without having linked yet."""
 
     def fields(self) -> list[Field]:
         return [
@@ -289,22 +289,22 @@ class Entries(Follower):
         cursor = self.state.get("cursor", t)
         return next((m for m, e in self._entries.items() if place(e) == cursor), None)
 
-    def _past_the_gone(self, t: str) -> None:
-        """What is gone may be passed at any time: it was seen before, or by whoever unlinked it."""
+    def _past_dequeued(self, t: str) -> None:
+        """Pass a dequeued entry, which is possible at any time: it was seen before, or was unlinked."""
         here = self._standing_at(t)
-        gone = here is not None and self.state.get("status", here) in ("DEQUEUED", "DELETED")
-        if here is not None and gone and not self.state.get("passed", t):
+        dequeued = here is not None and self.state.get("status", here) in ("DEQUEUED", "DELETED")
+        if here is not None and dequeued and not self.state.get("passed", t):
             self.take("pass_by", t=t, e=here)
 
     def _go_on(self, t: str, node: reference.QueueEntry) -> None:
-        self._past_the_gone(t)
+        self._past_dequeued(t)
         m = node.message.id
         if self.state.allows("go_on", t=t, n=m):
             self.take("go_on", t=t, n=m)
 
     def _fall_through(self, t: str, node: reference.Node) -> None:
         """The end of a sub-queue was read: what comes next is the head of the one below."""
-        self._past_the_gone(t)
+        self._past_dequeued(t)
         below = (node.rank + 1) * RANK
         if self.state.allows("fall_through", t=t, q=below):
             self.take("fall_through", t=t, q=below)

@@ -34,12 +34,12 @@ import msgspec
 from seriatim_models.properties import WHITEBOX
 from seriatim_models.properties.base import AnyProperty, ProfileValue
 from seriatim_models.properties.blackbox import BLACKBOX
-from seriatim_models.properties.whitebox.composites import INSIDE
+from seriatim_models.properties.whitebox.composites import COMPOSITES
 
 FORMAT = "seriatim-profile/1"
 
 ORACLE: tuple[AnyProperty, ...] = tuple(
-    sorted((*BLACKBOX, *INSIDE), key=lambda p: int(p.id.removeprefix("P")))
+    sorted((*BLACKBOX, *COMPOSITES), key=lambda p: int(p.id.removeprefix("P")))
 )
 """Every property that systems are judged by, in its default form."""
 

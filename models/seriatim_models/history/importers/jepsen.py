@@ -114,19 +114,21 @@ class JepsenImporter:
             raise ValueError(f"field time: {t!r} is no whole number of nanoseconds")
         if f not in ("enqueue", "dequeue", "drain"):
             raise ValueError(f"field f: {f!r} is none of enqueue, dequeue, drain")
-        who = str(process)
+        process_name = str(process)
         if ph == "invoke":
-            if who in self._invoked:
-                raise ValueError(f"field process: {who} begins an operation while it has one")
-            self._invoked[who] = (self._i, t, f)
+            if process_name in self._invoked:
+                raise ValueError(
+                    f"field process: {process_name} begins an operation while it has one"
+                )
+            self._invoked[process_name] = (self._i, t, f)
             number: int | None = self._i
             since = t
         else:
-            number, since, begun = self._invoked.pop(who, (None, None, f))
+            number, since, begun = self._invoked.pop(process_name, (None, None, f))
             if begun != f:
-                raise ValueError(f"field f: {who} began {begun} and ends {f}")
+                raise ValueError(f"field f: {process_name} began {begun} and ends {f}")
         value = op.get("value")
-        base: dict[str, Any] = {"t": t, "proc": who, "q": QUEUE, "op": number}
+        base: dict[str, Any] = {"t": t, "proc": process_name, "q": QUEUE, "op": number}
         if f == "enqueue":
             if value is None:
                 raise ValueError("field value: missing from enqueue")
@@ -151,7 +153,7 @@ class JepsenImporter:
         self, ph: str, value: object, since: int | None, base: dict[str, Any]
     ) -> list[Event]:
         if ph != "ok":
-            return []  # what a drain that did not end took is not told
+            return []  # what a drain that did not end took is not recorded
         if not isinstance(value, list):
             raise ValueError("field value: a drain gives a list")
         base = {**base, "op": None}

@@ -14,7 +14,7 @@ Attributes are those of https://opentelemetry.io/docs/specs/semconv/messaging/me
 `m` is `messaging.message.id`, `q` `messaging.destination.name`, `part` and `pos` Kafka's partition and offset,
 `ctag` the consumer group and client, `proc` the client.
 
-Spans say less than a recording, and what they do not say must not convict:
+Spans say less than a recording, and what they do not say must not be a violation:
 
 - They may be sampled, so a publish may be missing: a `gap` stands at the beginning.
 - Closes, requeues and expired leases leave no span: a `gap` stands before every message that comes again.
@@ -34,7 +34,7 @@ from seriatim_models.history.event import GAP, Event
 from seriatim_models.history.lines import Line
 
 LINT = (
-    "spans may be sampled: a message without a publish is not convicted",
+    "spans may be sampled: a message without a publish is no violation",
     "closes, requeues and expired leases leave no span: a message that comes again is untestable",
     "redelivered flags, prefetch and channels are not said: P3 and P5 to P9 have no cases",
     "every host has its own clock",
@@ -132,12 +132,15 @@ class OtelImporter:
             return []  # a batch, or a span about the client itself
         if kind in _SENDS:
             failed = (span.get("status") or {}).get("code") in (2, "STATUS_CODE_ERROR")
-            told = {**base, "ev": "publish"}
-            pos = told.pop("pos", None)
-            done = {**told, "ph": "info" if failed else "ok"} | (
+            publish = {**base, "ev": "publish"}
+            pos = publish.pop("pos", None)
+            done = {**publish, "ph": "info" if failed else "ok"} | (
                 {} if pos is None else {"pos": pos}
             )
-            return [_Span(line, start, {**told, "ph": "invoke"}), _Span(line, end, done)]
+            return [
+                _Span(line, start, {**publish, "ph": "invoke"}),
+                _Span(line, end, done),
+            ]
         consumer = f"{group}/{client}" if group else client
         if kind == "receive":
             return [_Span(line, end, {**base, "ev": "deliver", "ctag": consumer, "t_lo": start})]

@@ -1,20 +1,7 @@
 """CH, QS, EX, NL, RPC, RT: the broker and its client (article "The RabbitMQ Threading Model").
 
-They read what `seriatim.client` records, events of level ``model``:
-
-- of the server, each recorded under its lock: `srv_queue` (declared; owner), `srv_bind`, `srv_publish`, `srv_route`
-  (a message got its position in a queue), `srv_consume` (ok or refused), `srv_cancel`, `srv_qos` (of a channel),
-  `srv_push` (to a consumer, or, with an empty ctag, the answer to a get), `srv_settle` (with the tags that it settled),
-  `srv_requeue` (with the order of the queue after it), `srv_open` and `srv_close` (channel), `srv_gone` (connection),
-  `srv_delete` (queue);
-- of the client: `cli_call` (``invoke``; ``info`` when sent; ``ok`` with the number of the call whose reply it got, or
-  ``fail``; the closing of a connection is a call on channel 0), `cli_frame` (the reader took it; ``gone`` ends all);
-- of the work pool: `pool_size`, `pool_register`, `pool_unregister` (with the work thrown away), `pool_put` (how much
-  waits now), `pool_block` (how much a runnable took), `work_add` (``ok``: it will be run; ``fail``: the caller was
-  told that it will not), `work_start`, `work_end` (with what it raised);
-- at rest: `srv_rest` (each queue's contents, each channel's unacknowledged messages) and `cli_rest` (the pool).
-
-A key `k` of the pool is ``connection.channel``; a work item of a delivery is called ``connection.channel:tag``.
+They read the client's events of level ``model`` (`catalogue.CLIENT`). Those of the server are recorded under its lock.
+A key of the pool is ``connection.channel``; a work item of a delivery is called ``connection.channel:tag``.
 """
 
 from __future__ import annotations
@@ -241,7 +228,7 @@ class Ch4(Client):
         adding: dict[str, Event] = {}
         running: dict[str, Event] = {}
         read: dict[str, dict[str, Event]] = defaultdict(dict)
-        gone: set[str] = set()
+        unregistered: set[str] = set()
         closed: set[str] = set()
         tested = 0
         for e in events:
@@ -264,7 +251,7 @@ class Ch4(Client):
             elif e.ev == "work_end":
                 running.pop(k, None)
             elif e.ev == "pool_unregister":
-                gone.add(k)
+                unregistered.add(k)
                 for dropped in catalogue.dropped(e):  # what is in a block by now still runs
                     todo[k].pop(dropped, None)
             elif e.ev == "cli_rest":
@@ -287,7 +274,7 @@ class Ch4(Client):
         bad += [
             (f"whoever adds {w} waits for ever", [e])
             for w, e in adding.items()
-            if catalogue.pool_key(e) not in running or catalogue.pool_key(e) in gone
+            if catalogue.pool_key(e) not in running or catalogue.pool_key(e) in unregistered
         ]
         bad += [
             (f"{w} was read from the wire and never given to the pool", [e])

@@ -1,4 +1,4 @@
-"""P16 to P19: what a recorder *inside* a queue shows, under the oracle's names.
+"""P16 to P19: what a recorder inside a queue shows, under the ids of the black-box properties.
 
 Nothing is judged twice: each is the conjunction of properties that the reference is judged by.
 Another implementation that records the same events (their names and arguments are listed in `spec/HISTORY.md`) is
@@ -25,7 +25,7 @@ _PARTS: dict[str, AnyProperty] = {
 
 
 # Any: each part knows the type of its own summary
-class Together(Property[list[Any]]):
+class Composite(Property[list[Any]]):
     """A property that holds if each of its parts does; the summary has one for each part."""
 
     kind = "safety"
@@ -68,23 +68,23 @@ class Together(Property[list[Any]]):
         return self.finish(self.map(events))
 
 
-INSIDE: tuple[AnyProperty, ...] = (
-    Together(
+COMPOSITES: tuple[AnyProperty, ...] = (
+    Composite(
         "P16",
         "An entry changes state only as its automaton allows; an immediate message is not both given and dropped.",
         ("ES-1", "ES-2", "ES-3", "IM-1"),
     ),
-    Together(
+    Composite(
         "P17",
         "A subscription's pointer moves forward only unless it is rewound, and nothing it wants is left behind it.",
         ("SP-1", "SP-2", "SP-3"),
     ),
-    Together(
+    Composite(
         "P18",
         "A consumer is in exactly one list of the consumer manager; where work meets interest somebody is notified.",
         ("QL-1", "QL-2", "WK-1"),
     ),
-    Together(
+    Composite(
         "P19",
         "Deficit round robin keeps its deficits in bounds, serves every busy slot, and conserves its permits.",
         ("FQ-1", "FQ-2", "FQ-3", "FQ-4"),

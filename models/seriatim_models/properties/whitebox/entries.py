@@ -1,4 +1,4 @@
-"""ES, IM, MG, TM: the state of an entry, who may change it, and what becomes of each message."""
+"""ES, IM, MG, TM: the state of an entry, which consumers may change it, and what becomes of each message."""
 
 from __future__ import annotations
 
@@ -71,27 +71,27 @@ class PerKey(Property[Chains]):
             if k is None:
                 continue
             if (why := self.alone(e)) is not None:
-                self._convict(s, why, [e])
+                self._keep(s, why, [e])
             chain = s.by_key.get(k)
             if chain is None:
                 s.by_key[k] = Chain(e, e, int(self.counts(e)))
                 continue
             if (why := self.pair(chain.last, e)) is not None:
-                self._convict(s, why, [chain.last, e])
+                self._keep(s, why, [chain.last, e])
             chain.last = e
             chain.n += self.counts(e)
         return s
 
     def combine(self, left: Chains, right: Chains) -> Chains:
         for why, events in right.bad:
-            self._convict(left, why, events)
+            self._keep(left, why, events)
         for k, later in right.by_key.items():
             earlier = left.by_key.get(k)
             if earlier is None:
                 left.by_key[k] = later
                 continue
             if (why := self.pair(earlier.last, later.first)) is not None:  # type: ignore[assignment]
-                self._convict(left, why, [earlier.last, later.first])
+                self._keep(left, why, [earlier.last, later.first])
             left.by_key[k] = Chain(earlier.first, later.last, earlier.n + later.n)
         return left
 
@@ -99,7 +99,7 @@ class PerKey(Property[Chains]):
         return Finding.of(self.id, sum(c.n for c in summary.by_key.values()), summary.bad)
 
     @staticmethod
-    def _convict(s: Chains, why: str, events: list[Event]) -> None:
+    def _keep(s: Chains, why: str, events: list[Event]) -> None:
         """Keep the violation that `Finding.of` would choose, and only that: the summary stays small."""
         s.bad = [min([*s.bad, (why, events)], key=lambda v: (len(v[1]), v[1][-1].i))]
 
@@ -201,7 +201,7 @@ class Es4(OnReplay):
             entry = h.entry(op.first.m)
             state = entry.state.at(op.start)
             if state is not None and state != ("ACQUIRED", op.consumer):
-                tested += 1  # somebody who does not hold it tries
+                tested += 1  # a consumer that does not own the entry tries
         for entry in h.entries.values():
             for e in entry.changes:
                 if not catalogue.ok(e) or catalogue.old_state(e) != "ACQUIRED":
@@ -429,7 +429,7 @@ class Mg1(OnReplay):
         )
         holder_of: dict[str, str] = {}
         held: dict[str, dict[str, dict[str, int]]] = {}
-        """Group -> who holds messages of it -> which, and since when."""
+        """Group -> owner of messages of it -> message -> index since which it owns it."""
         for i, entry, state, holder in sorted(changes, key=itemgetter(0)):
             holders = held.setdefault(entry.group, {})
             if (before := holder_of.pop(entry.m, None)) is not None:

@@ -1,9 +1,6 @@
 """FQ: deficit weighted round robin serves in proportion, and its loop neither spins nor oversleeps.
 
-White-box events of level ``model``: `slot` slot quantum; `arrive` slot weight (waits from now), `take` slot weight;
-`visit` slot deficit empty (at its end); `round` (begins); `park`, `unpark`, `stopped`;
-`fair_rest` tokens waiting (at the end of a run: permits left, deliveries waiting);
-`rates` expected served tolerance: lists, slot by slot, and the relative error allowed.
+The events are those of `catalogue.FAIR`.
 """
 
 from __future__ import annotations

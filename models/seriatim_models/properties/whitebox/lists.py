@@ -150,10 +150,13 @@ class Ql3(OnReplay):
                     tested += 1
                     node = catalogue.node(e)
                     seen.add(node)
-                    gone = marked.get(name, {}).get(node)
-                    if gone is not None and gone.i < begin.i:
+                    deleted = marked.get(name, {}).get(node)
+                    if deleted is not None and deleted.i < begin.i:
                         bad.append(
-                            (f"{node} was deleted at {gone.i}, and returned", [gone, begin, e])
+                            (
+                                f"{node} was deleted at {deleted.i}, and returned",
+                                [deleted, begin, e],
+                            )
                         )
                     continue
                 stack.pop()
@@ -275,11 +278,11 @@ class Ql5(OnReplay):
         start: int,
         until: int,
     ) -> float:
-        """Since when the consumer stood where who notifies it may have met it.
+        """The index since which the consumer stood where the notifying thread may have found it.
 
-        Who walks the list may still have the place in hand at which the consumer stood when the walk began, although
-        somebody else woke it since and it went to the back: that is no overtaking. So the place at `start` counts,
-        and only for one who was not there then the last stay before `until`.
+        A thread that walks the list may still have the place in hand at which the consumer stood when the walk began,
+        although it was woken since by another thread and went to the back: that is no overtaking.
+        So the place at `start` counts and, for a consumer that was not there then, its last stay before `until`.
         """
         # A move is recorded where it leaves and where it enters; in between it may still be met at the old place.
         met = last_before(arrivals, start + 1)

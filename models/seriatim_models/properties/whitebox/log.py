@@ -1,14 +1,6 @@
 """LC: a channel of a log reads in order, at least once, and neither sleeps over news nor spins (article "part 4").
 
-White-box events of level ``model``; a place or position is [segment, offset], and places are in write order:
-`topic` tail segment_size (opened, perhaps again after a crash);
-`publish` (ph) size (of the record) place, `append` place body (now before the tail);
-`channel` channel place max_attempts (opened there),
-`connect`, `disconnected`, `look` channel unread, `sleep`, `woke`, `handle` (ph) channel place body,
-`back_off`, `park` channel place, `struck` channel place (off the parking file), `commit` channel place;
-`waiting` channel n, if a design counts what waits;
-`log_rest` tail channels: at the end of a run, for each channel its place, whether it is connected,
-how many things it keeps in memory, and the places in its parking file.
+The events are those of `catalogue.LOG`; a place or position is [segment, offset], and places are in write order.
 """
 
 from __future__ import annotations

@@ -56,10 +56,10 @@ class So1(OnReplay):
         for entry in h.entries.values():
             if not entry.links:
                 continue
-            twin = places.setdefault((entry.q, entry.place), entry)
-            if twin is not entry:
+            other = places.setdefault((entry.q, entry.place), entry)
+            if other is not entry:
                 bad.append(
-                    (f"{entry.m} and {twin.m} have one place", [twin.links[0], entry.links[0]])
+                    (f"{entry.m} and {other.m} have one place", [other.links[0], entry.links[0]])
                 )
             if entry.enqueued:
                 lanes.setdefault((entry.q, entry.place[0]), []).append((entry.enqueued, entry))
@@ -128,7 +128,7 @@ def _order(prop: OnReplay, h: Replay, path: str = "", higher_only: bool = False)
     """
     bad: Violations = []
     tested = untestable = 0
-    # Of what never expires and is of no group it is known to whom it is on offer, and one of them convicts.
+    # What never expires and is of no group certainly was the consumer's to take: one such entry is a violation.
     plain = Offers(e for e in h.entries.values() if not e.expires and not e.group)
     others = Offers(e for e in h.entries.values() if e.expires or e.group)
     for attempt, at, taken, consumer in sorted(h.acquisitions(), key=lambda a: a[1].i):
@@ -147,7 +147,7 @@ def _order(prop: OnReplay, h: Replay, path: str = "", higher_only: bool = False)
         for entry in others.selected(consumer, at.i, before):
             if entry.offered_before(attempt.start, at.i):
                 if entry.expires or not h.group_free(entry, consumer, attempt.start, at.i):
-                    untestable += 1  # it may not have been his
+                    untestable += 1  # it may not have been this consumer's to take
                 else:
                     passed.append(entry)
         if passed:

@@ -1,4 +1,4 @@
-"""A white-box history of a queue, replayed: who was in which state when.
+"""A white-box history of a queue, replayed: what was in which state when.
 
 Only events of level ``model`` are read: what a recorder around a broker saw has the same names for other things.
 Indexes of events are the time here (`Event.i`). Properties ask three kinds of questions of it: the value of something
@@ -120,8 +120,8 @@ class Replay(QueueState):
     def group_free(self, entry: EntryHistory, consumer: ConsumerHistory, lo: int, hi: int) -> bool:
         """Whether certainly nobody but `consumer` owned the entry's group between the two indexes.
 
-        Somebody who holds a message of the group owns it, until the call that ended that has returned;
-        and so may anybody who is about to take.
+        A consumer that owns a message of the group owns the group until the call that ended that has returned,
+        and so may any that is about to take one.
         """
         if not entry.group:
             return True

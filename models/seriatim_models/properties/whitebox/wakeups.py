@@ -1,4 +1,4 @@
-"""WK: who is woken, and that nobody who should be is forgotten (article "Consumer-Queue Interactions")."""
+"""WK: which consumers are woken, and that none that should be is forgotten (article "Consumer-Queue Interactions")."""
 
 from __future__ import annotations
 
@@ -369,7 +369,7 @@ class Wk7(OnReplay):
 
     @staticmethod
     def _held_back_by(h: Replay, consumer: ConsumerHistory, op: CallSpan) -> list[ConsumerHistory]:
-        """Those of higher priority who may have wanted work at some time of the call."""
+        """Consumers of higher priority that may have wanted work at some time of the call."""
         return [
             s
             for s in h.consumers.values()
