@@ -322,8 +322,7 @@ TWO_CLASSES = {
     # Public names of the explorer.
     *("Progress", "Replay", "Step", "Watch"),
     # Still to be told apart.
-    *("Event", "Fold", "Line", "Lines", "Placed", "Reader"),
-    *("_Pass", "_Run"),
+    "Event",
 }
 """Class names that stand in more than one module. Take out what you have renamed."""
 

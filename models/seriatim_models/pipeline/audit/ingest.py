@@ -50,7 +50,7 @@ COLUMNS = 4
 _REJECTED = 4096  # rejected lines held before they are written
 
 
-class Work(msgspec.Struct, frozen=True):
+class DecodeTask(msgspec.Struct, frozen=True):
     """What one task decodes: a planned run, the parts that came to it, or a piece of one Parquet file."""
 
     number: int
@@ -67,8 +67,8 @@ class Work(msgspec.Struct, frozen=True):
     """Row groups from and to, and the place of the first row in the run."""
 
 
-class Made(msgspec.Struct):
-    """What came of a `Work`."""
+class Decoded(msgspec.Struct):
+    """What came of a `DecodeTask`."""
 
     number: int
     error: str = ""
@@ -86,8 +86,8 @@ class Made(msgspec.Struct):
 class _Writer:
     """Gathers a run's items into chunk files."""
 
-    def __init__(self, work: Work, counts: dict[str, int]) -> None:
-        self.made = Made(work.number)
+    def __init__(self, work: DecodeTask, counts: dict[str, int]) -> None:
+        self.made = Decoded(work.number)
         self.counts = counts
         self._work = work
         self._folder = Path(work.folder)
@@ -151,13 +151,13 @@ class _Writer:
         self._rejected = []
 
 
-def _decode(work: Work) -> Made:
+def _decode(work: DecodeTask) -> Decoded:
     """One task, in a worker."""
     if work.piece is not None:
         try:
             return _decode_piece(work, work.piece)
         except columns.RowByRow:
-            return Made(work.number, row_by_row=True)
+            return Decoded(work.number, row_by_row=True)
     folder = Path(work.folder)
     carry, counts = Carry(work.run), dict[str, int]()
     if work.carry:
@@ -172,7 +172,7 @@ def _decode(work: Work) -> Made:
             writer.add(item)
     except HistoryError as error:
         # A result, not a failed task: Spark would try again and then show a stack trace.
-        return Made(work.number, error=str(error))
+        return Decoded(work.number, error=str(error))
     writer.close()
     if len(work.recorders) == 1:
         writer.made.carry = f"{work.into}/{work.number:06d}.carry"
@@ -180,7 +180,7 @@ def _decode(work: Work) -> Made:
     return writer.made
 
 
-def _decode_piece(work: Work, piece: tuple[int, int, int]) -> Made:
+def _decode_piece(work: DecodeTask, piece: tuple[int, int, int]) -> Decoded:
     begin, end, n = piece
     (source,) = work.recorders[0]
     head = columns.header(source.path)
@@ -205,17 +205,17 @@ def _decode_piece(work: Work, piece: tuple[int, int, int]) -> Made:
 
 
 def decode(task: TaskRecord) -> Iterator[TaskRecord]:
-    """Do the `Work` of a task: writes chunk files, and gives a `Made` that names them."""
-    made = _decode(msgspec.msgpack.decode(task.payload, type=Work))
+    """Do the `DecodeTask` of a task: writes chunk files, and gives a `Decoded` that names them."""
+    made = _decode(msgspec.msgpack.decode(task.payload, type=DecodeTask))
     yield task._replace(payload=msgspec.msgpack.encode(made))
 
 
-def _done(executor: TaskExecutor, works: list[Work]) -> dict[int, Made]:
+def _done(executor: TaskExecutor, works: list[DecodeTask]) -> dict[int, Decoded]:
     if not works:
         return {}
     tasks = [TaskRecord(w.run, 0, w.number, msgspec.msgpack.encode(w)) for w in works]
     records = executor.execute(tasks, decode)
-    return {r.number: msgspec.msgpack.decode(r.payload, type=Made) for r in records}
+    return {r.number: msgspec.msgpack.decode(r.payload, type=Decoded) for r in records}
 
 
 @contextmanager
@@ -264,12 +264,12 @@ def _ingested(
     into = f"work-{uuid.uuid4().hex[:12]}"
     (folder / into).mkdir()
     stamps = {run.run: _stamps(run) for run in plan.runs}
-    jobs: dict[str, list[Work]] = {}
+    jobs: dict[str, list[DecodeTask]] = {}
     kept: dict[str, chunks.Unit] = {}
     numbers = iter(range(2**31))
 
-    def work(run: str, recorders: list[list[Source]], carry: str = "") -> Work:
-        return Work(next(numbers), run, recorders, str(folder), into, slice_length, carry)
+    def work(run: str, recorders: list[list[Source]], carry: str = "") -> DecodeTask:
+        return DecodeTask(next(numbers), run, recorders, str(folder), into, slice_length, carry)
 
     for run in plan.runs:
         unit = before.get(run.run)
@@ -306,7 +306,7 @@ def _extends(old: list[list[chunks.Stamp]], new: list[list[chunks.Stamp]]) -> bo
     return len(old) == len(new) == 1 and old[0] == new[0][: len(old[0])]
 
 
-def _pieces(run: RunPlan, work: object) -> list[Work]:
+def _pieces(run: RunPlan, work: object) -> list[DecodeTask]:
     """The run cut into pieces for `columns`, if all of it may be taken so."""
     assert callable(work)
     if len(run.recorders) != 1 or not all(columns.header(s.path) for s in run.recorders[0]):
@@ -315,13 +315,13 @@ def _pieces(run: RunPlan, work: object) -> list[Work]:
     n = 0
     for source in run.recorders[0]:
         for begin, end, rows in columns.pieces(source.path):
-            whole: Work = work(run.run, [[source]])
+            whole: DecodeTask = work(run.run, [[source]])
             out.append(msgspec.structs.replace(whole, piece=(begin, end, n)))
             n += rows
     return out
 
 
-def _fit(made: list[Made]) -> bool:
+def _fit(made: list[Decoded]) -> bool:
     """Whether pieces that were decoded apart follow each other."""
     if any(m.row_by_row for m in made):
         return False
@@ -330,7 +330,7 @@ def _fit(made: list[Made]) -> bool:
 
 
 def _unit(
-    run: str, stamps: list[list[chunks.Stamp]], old: chunks.Unit | None, made: list[Made]
+    run: str, stamps: list[list[chunks.Stamp]], old: chunks.Unit | None, made: list[Decoded]
 ) -> chunks.Unit:
     """What a run consists of now: what it did before, and what was made."""
     unit = old or chunks.Unit(run, stamps, {}, [], [], [])

@@ -16,7 +16,7 @@ from seriatim_models.properties.blackbox.lifecycle import (
     Birth,
     LifecycleProperty,
     Lifecycles,
-    Placed,
+    PlacedEvent,
     RegularCounts,
     Step,
     Suspect,
@@ -186,7 +186,7 @@ class Conservation(LifecycleProperty):
         untestable = summary.untestable + excused
         violations = [(s.why, s.events) for s in violating]
         by_message: dict[str, list[list[Step]]] = {}
-        sent: dict[str, Placed] = {}
+        sent: dict[str, PlacedEvent] = {}
         for key, birth in summary.births.items():
             m = message_of(key)
             if birth.sent and (m not in sent or birth.sent.pos < sent[m].pos):
@@ -220,7 +220,7 @@ class Conservation(LifecycleProperty):
         return Finding.of(self.id, tested, violations, n_untestable=untestable)
 
     def _phantom(
-        self, summary: ConservationSummary, sent: dict[str, Placed], first: Step
+        self, summary: ConservationSummary, sent: dict[str, PlacedEvent], first: Step
     ) -> tuple[str | None, list[Event]]:
         """Why the first delivery of a message comes from nowhere; empty if it does not, None if that is open."""
         m, i = first.event.m, first.event.i

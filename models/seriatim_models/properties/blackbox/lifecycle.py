@@ -70,7 +70,7 @@ class Step(msgspec.Struct, array_like=True, gc=False):
     event: Event
 
 
-class Placed(msgspec.Struct, array_like=True, gc=False):
+class PlacedEvent(msgspec.Struct, array_like=True, gc=False):
     """An event and its position."""
 
     pos: int
@@ -80,9 +80,9 @@ class Placed(msgspec.Struct, array_like=True, gc=False):
 class Birth(msgspec.Struct, array_like=True):
     """The publishing of one message: when it was first sent, when confirmed, and when refused or returned."""
 
-    sent: Placed | None = None
-    confirmed: Placed | None = None
-    refused: Placed | None = None
+    sent: PlacedEvent | None = None
+    confirmed: PlacedEvent | None = None
+    refused: PlacedEvent | None = None
 
 
 class End(msgspec.Struct, array_like=True, gc=False):
@@ -254,7 +254,7 @@ class LifecycleProperty(Property[Lifecycles]):
             out.lifecycles.setdefault(lifecycle_key(event.q, event.m), []).append(step)
         elif ev == "publish":
             birth = out.births.setdefault(lifecycle_key(event.q, event.m), Birth())
-            placed = Placed(pos, event)
+            placed = PlacedEvent(pos, event)
             if event.ph == "fail":
                 birth.refused = birth.refused or placed
             else:
@@ -263,7 +263,7 @@ class LifecycleProperty(Property[Lifecycles]):
                     birth.confirmed = birth.confirmed or placed
         elif ev == "return":
             birth = out.births.setdefault(lifecycle_key(event.q, event.m), Birth())
-            birth.refused = birth.refused or Placed(pos, event)
+            birth.refused = birth.refused or PlacedEvent(pos, event)
         elif ev in ENDS:
             _end(out.ends, end_of(event), _sign(pos, event))
         elif ev == "recover":
@@ -338,8 +338,8 @@ def _end(ends: dict[str, End], name: str, sign: End) -> None:
     known.q = known.q or sign.q
 
 
-def _shifted(placed: Placed | None, shift: int) -> Placed | None:
-    return Placed(placed.pos + shift, placed.event) if placed else None
+def _shifted(placed: PlacedEvent | None, shift: int) -> PlacedEvent | None:
+    return PlacedEvent(placed.pos + shift, placed.event) if placed else None
 
 
 def let_go(summary: Lifecycles, before: Step, between: Sequence[Step], after: Step) -> bool:

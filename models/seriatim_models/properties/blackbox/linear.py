@@ -122,7 +122,7 @@ def _operation(event: Event) -> str:
     return str(event.op) if event.op is not None else f"{holder(event)} {event.proc}"
 
 
-class _Pass:
+class _LinearityPass:
     """Events fed to a state."""
 
     def __init__(self, state: Queues) -> None:
@@ -436,7 +436,7 @@ class QueueLinearizable(SequentialProperty[Queues]):
         return Queues()
 
     def feed(self, state: Queues, events: Iterable[Event]) -> None:
-        _Pass(state).run(events)
+        _LinearityPass(state).run(events)
 
     def close(self, state: Queues) -> Finding:
         ended = Queues(
@@ -444,7 +444,7 @@ class QueueLinearizable(SequentialProperty[Queues]):
             why=state.why,
             witness=state.witness,
         )
-        _Pass(ended).end()
+        _LinearityPass(ended).end()
         of = ended.queues.values()
         return Finding.of(
             self.id,

@@ -15,7 +15,7 @@ from seriatim_models.properties.blackbox.channels import CaseCounts
 from seriatim_models.properties.blackbox.lifecycle import began, end_of, holder
 
 
-class Reader(msgspec.Struct, array_like=True):
+class ReaderState(msgspec.Struct, array_like=True):
     """One group or channel of consumers on one partition."""
 
     last: Event | None = None
@@ -28,18 +28,18 @@ class Reader(msgspec.Struct, array_like=True):
     by: str = ""
 
 
-class Topic(msgspec.Struct):
+class PartitionState(msgspec.Struct):
     """One partition: where messages are known to be, and how often a message may be tried."""
 
     positions: list[int] = []
-    readers: dict[str, Reader] = {}
+    readers: dict[str, ReaderState] = {}
     attempts: int | None = None
 
 
 class Logs(msgspec.Struct):
     """The aggregation state of P15."""
 
-    topics: dict[str, Topic] = {}
+    topics: dict[str, PartitionState] = {}
     tally: CaseCounts = msgspec.field(default_factory=CaseCounts)
 
 
@@ -92,7 +92,7 @@ class LogReader(SequentialProperty[Logs]):
                 continue
             if not event.q:
                 continue
-            topic = state.topics.setdefault(f"{event.q}/{event.part}", Topic())
+            topic = state.topics.setdefault(f"{event.q}/{event.part}", PartitionState())
             if event.ev in ("declare", "consume"):
                 attempts = event.args.get("max_attempts")
                 if isinstance(attempts, int):
@@ -104,17 +104,19 @@ class LogReader(SequentialProperty[Logs]):
                 continue
             if event.ev == "declare":
                 continue
-            reader = topic.readers.setdefault(event.ctag or holder(event), Reader())
+            reader = topic.readers.setdefault(event.ctag or holder(event), ReaderState())
             self._read(state.tally, topic, reader, event)
 
-    def _end(self, reader: Reader, event: Event) -> None:
+    def _end(self, reader: ReaderState, event: Event) -> None:
         if event.ev == GAP:
             reader.last = reader.committed = None
             reader.seeks = True
         elif reader.by and (reader.by == end_of(event) or reader.by.startswith(end_of(event))):
             reader.last = None
 
-    def _read(self, tally: CaseCounts, topic: Topic, reader: Reader, event: Event) -> None:
+    def _read(
+        self, tally: CaseCounts, topic: PartitionState, reader: ReaderState, event: Event
+    ) -> None:
         if event.ev == "commit":
             if began(event) and event.pos is not None:
                 known = reader.committed
@@ -129,7 +131,9 @@ class LogReader(SequentialProperty[Logs]):
         elif event.pos is not None and event.ph not in ("invoke", "fail"):
             self._deliver(tally, topic, reader, event)
 
-    def _deliver(self, tally: CaseCounts, topic: Topic, reader: Reader, event: Event) -> None:
+    def _deliver(
+        self, tally: CaseCounts, topic: PartitionState, reader: ReaderState, event: Event
+    ) -> None:
         pos = event.pos
         assert pos is not None
         last, committed = reader.last, reader.committed
@@ -161,7 +165,7 @@ class LogReader(SequentialProperty[Logs]):
             tally.untestable += 1
 
     def _after(
-        self, tally: CaseCounts, topic: Topic, before: Event, event: Event, failed: bool
+        self, tally: CaseCounts, topic: PartitionState, before: Event, event: Event, failed: bool
     ) -> None:
         assert event.pos is not None
         assert before.pos is not None

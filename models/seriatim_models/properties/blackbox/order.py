@@ -19,7 +19,7 @@ class Low(msgspec.Struct, array_like=True):
     above: Event | None
 
 
-class Line(msgspec.Struct):
+class DeliveryLine(msgspec.Struct):
     """First deliveries from one publisher through one queue to one channel, in the order received.
 
     `lows` are those lower than all before them in the chunk: the first of a chunk that is lower than some
@@ -33,10 +33,10 @@ class Line(msgspec.Struct):
     """The first delivery that came after a higher one."""
 
 
-class Lines(msgspec.Struct):
+class DeliveryLines(msgspec.Struct):
     """The summary of one chunk: its lines by publisher, queue, priority and receiving channel."""
 
-    lines: dict[str, Line] = {}
+    lines: dict[str, DeliveryLine] = {}
     unknown: int = 0
     """First deliveries whose publisher or sequence is not known."""
 
@@ -49,7 +49,7 @@ def _higher(a: Event | None, b: Event | None) -> Event | None:
     return a if _seq(a) >= _seq(b) else b
 
 
-class FirstDeliveryOrder(Property[Lines]):
+class FirstDeliveryOrder(Property[DeliveryLines]):
     """P4. A case is a first delivery (not marked redelivered) that follows another one of the same publisher's stream,
     queue and priority on the same receiving channel. Redeliveries are outside the promise.
     """
@@ -60,13 +60,13 @@ class FirstDeliveryOrder(Property[Lines]):
     kind = "safety"
     scope = "queue"
     reads = ACQUIRES
-    summary_type = Lines
+    summary_type = DeliveryLines
     keeps = "of each publisher and channel: the count, the highest, the lows of the chunk"
     column_check = "seriatim_models.properties.columnar.order_checks:first_delivery_order"
     column_map = "seriatim_models.properties.columnar.delivery_order:FORM"
 
-    def map(self, events: Iterable[Event]) -> Lines:
-        out = Lines()
+    def map(self, events: Iterable[Event]) -> DeliveryLines:
+        out = DeliveryLines()
         for event in events:
             if not acquires(event) or event.redelivered:
                 continue
@@ -74,7 +74,7 @@ class FirstDeliveryOrder(Property[Lines]):
                 out.unknown += 1
                 continue
             key = f"{event.pub}\n{event.q}\n{event.prio}\n{holder(event)}"
-            line = out.lines.setdefault(key, Line())
+            line = out.lines.setdefault(key, DeliveryLine())
             if _seq(event) < _seq(line.top):
                 line.worst = line.worst or Low(line.n, event, line.top)
             if not line.lows or _seq(event) < _seq(line.lows[-1].event):
@@ -83,14 +83,14 @@ class FirstDeliveryOrder(Property[Lines]):
             line.n += 1
         return out
 
-    def combine(self, left: Lines, right: Lines) -> Lines:
+    def combine(self, left: DeliveryLines, right: DeliveryLines) -> DeliveryLines:
         left.unknown += right.unknown
         for key, more in right.lines.items():
             mine = left.lines.get(key)
             left.lines[key] = self._joined(mine, more) if mine else more
         return left
 
-    def _joined(self, mine: Line, more: Line) -> Line:
+    def _joined(self, mine: DeliveryLine, more: DeliveryLine) -> DeliveryLine:
         worst = mine.worst
         if worst is None:
             over = next((low for low in more.lows if _seq(low.event) < _seq(mine.top)), None)
@@ -103,14 +103,14 @@ class FirstDeliveryOrder(Property[Lines]):
             for low in more.lows
             if _seq(low.event) < _seq(mine.lows[-1].event)
         ]
-        return Line(
+        return DeliveryLine(
             n=mine.n + more.n,
             top=_higher(mine.top, more.top),
             lows=lows,
             worst=worst,
         )
 
-    def finish(self, summary: Lines) -> Finding:
+    def finish(self, summary: DeliveryLines) -> Finding:
         violations = []
         for line in summary.lines.values():
             if line.worst is None or line.worst.above is None:

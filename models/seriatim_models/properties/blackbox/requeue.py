@@ -106,7 +106,7 @@ class Late(msgspec.Struct):
     witness: list[Event] = []
 
 
-class _Pass:
+class _LatenessPass:
     def __init__(self, state: Late, within: int | None) -> None:
         self.s = state
         self.within = within
@@ -338,7 +338,7 @@ class RequeueLateness(SequentialProperty[Late]):
         return Late()
 
     def feed(self, state: Late, events: Iterable[Event]) -> None:
-        _Pass(state, self.within).run(events)
+        _LatenessPass(state, self.within).run(events)
 
     def close(self, state: Late) -> Finding:
         # Whatever still waits stays open; an overtaker that is convicted already was counted when it was.

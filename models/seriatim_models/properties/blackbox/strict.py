@@ -273,7 +273,7 @@ class _Order:
         return [row for _, _, row in held[at:] if row.hi < a.end and a.start < row.lo]
 
 
-class _Pass:
+class _OrderPass:
     """A run through some events, from and to the carried state."""
 
     def __init__(self, state: Strict, returned: bool) -> None:
@@ -504,7 +504,7 @@ class StrictOrder(SequentialProperty[Strict]):
         return Strict()
 
     def feed(self, state: Strict, events: Iterable[Event]) -> None:
-        _Pass(state, self.returned).run(events)
+        _OrderPass(state, self.returned).run(events)
 
     def close(self, state: Strict) -> Finding:
         ended = Strict(
@@ -514,7 +514,7 @@ class StrictOrder(SequentialProperty[Strict]):
             why=state.why,
             witness=state.witness,
         )
-        final = _Pass(ended, self.returned)
+        final = _OrderPass(ended, self.returned)
         final.open_ended()
         final.run(())
         acquisitions = sum(lane.acquisitions for lane in ended.lanes.values())

@@ -12,7 +12,12 @@ import pyarrow.compute as pc
 
 from seriatim_models.history import Event
 from seriatim_models.properties.blackbox.lifecycle import holder
-from seriatim_models.properties.blackbox.order import FirstDeliveryOrder, Line, Lines, Low
+from seriatim_models.properties.blackbox.order import (
+    DeliveryLine,
+    DeliveryLines,
+    FirstDeliveryOrder,
+    Low,
+)
 from seriatim_models.properties.columnar.forms import ColumnMap, FindEvents
 
 Ints = npt.NDArray[np.int64]
@@ -47,14 +52,14 @@ NAMES = ("rec", "pub", "q", "prio", "conn", "ch", "gen", "ctag", "proc")
 """What says whose line a delivery is in."""
 
 
-def first_delivery_order(batch: pa.RecordBatch) -> Lines:
+def first_delivery_order(batch: pa.RecordBatch) -> DeliveryLines:
     """P4: see `FirstDeliveryOrder.map`."""
     wanted = _is(batch, "ev", "deliver", "get") & ~_is(batch, "ph", "invoke", "fail")
     wanted &= ~_is(batch, "redelivered", True)
     if _gets(batch):  # one that came back empty carries no message; a delivery always does
         wanted &= _is(batch, "ev", "deliver") | ~_is(batch, "m", "")
     known = _valid(batch, "redelivered") & _valid(batch, "pseq") & ~_is(batch, "pub", "")
-    out = Lines(unknown=int(np.count_nonzero(wanted & ~known)))
+    out = DeliveryLines(unknown=int(np.count_nonzero(wanted & ~known)))
     at = np.flatnonzero(wanted & known)
     if not len(at):
         return out
@@ -81,7 +86,7 @@ def first_delivery_order(batch: pa.RecordBatch) -> Lines:
 
 
 def _add_lines(
-    out: Lines,
+    out: DeliveryLines,
     taken: pa.RecordBatch,
     columns: Mapping[str, tuple[Ints, list[Any]]],
     code: Ints,
@@ -128,7 +133,7 @@ def _add_lines(
         lows_of.setdefault(g, []).append(k)
     for g, (start, end) in enumerate(zip(starts.tolist(), ends.tolist(), strict=True)):
         highest = event[int(peak[end])]
-        out.lines[_key(highest)] = Line(
+        out.lines[_key(highest)] = DeliveryLine(
             n=end - start + 1,
             top=highest,
             lows=[low(k, start) for k in lows_of[g]],
@@ -153,8 +158,11 @@ def _events(taken: pa.RecordBatch, columns: Mapping[str, tuple[Ints, list[Any]]]
 
 
 def _row_by_row(
-    taken: pa.RecordBatch, columns: Mapping[str, tuple[Ints, list[Any]]], seq: Ints, out: Lines
-) -> Lines:
+    taken: pa.RecordBatch,
+    columns: Mapping[str, tuple[Ints, list[Any]]],
+    seq: Ints,
+    out: DeliveryLines,
+) -> DeliveryLines:
     order = np.argsort(np.asarray(taken["n"]))
     events = _events(taken, columns)
     found = FirstDeliveryOrder().map(events[k] for k in order.tolist())
@@ -166,7 +174,7 @@ def _key(event: Event) -> str:
     return f"{event.pub}\n{event.q}\n{event.prio}\n{holder(event)}"
 
 
-def _with_witnesses(lines: Lines, find: FindEvents) -> Lines:
+def _with_witnesses(lines: DeliveryLines, find: FindEvents) -> DeliveryLines:
     """The recorded events in place of those that convict."""
     shown = [
         e

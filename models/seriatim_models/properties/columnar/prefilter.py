@@ -92,7 +92,7 @@ _COUNT = np.uint64(MOST)
 _WHOLE = np.uint64(2**64 - 1)
 
 
-class _Run:
+class _SortedRun:
     """Sorted hashes, each with what is kept of it, in arrays of one length."""
 
     def __init__(self, hashes: Hashes, kept: Entries, gone: int = 0) -> None:
@@ -105,13 +105,13 @@ class _Run:
         return len(self.hashes)
 
 
-class _Runs:
+class _SortedRuns:
     """What is kept by hash, in sorted runs; two of like size become one, which is n log n work in all."""
 
     def __init__(self) -> None:
-        self.runs: list[_Run] = []
+        self.runs: list[_SortedRun] = []
 
-    def find(self, hashes: Hashes) -> Iterator[tuple[_Run, Ints, Ints]]:
+    def find(self, hashes: Hashes) -> Iterator[tuple[_SortedRun, Ints, Ints]]:
         """Each run that has some, the places in it, and which of the hashes they are."""
         for run in self.runs:
             at = np.searchsorted(run.hashes, hashes)
@@ -124,7 +124,7 @@ class _Runs:
         """Sorted hashes that are not there yet."""
         if not len(hashes):
             return
-        self.runs.append(_Run(hashes, kept))
+        self.runs.append(_SortedRun(hashes, kept))
         while len(self.runs) > 1 and len(self.runs[-2]) < 2 * len(self.runs[-1]):
             self.runs[-2:] = [_merged(*self.runs[-2:])]
 
@@ -133,7 +133,7 @@ class _Runs:
         return sum(r.hashes.nbytes + r.kept.nbytes for r in self.runs)
 
 
-def _merged(a: _Run, b: _Run) -> _Run:
+def _merged(a: _SortedRun, b: _SortedRun) -> _SortedRun:
     at = np.searchsorted(a.hashes, b.hashes) + np.arange(len(b))
     of_a = np.ones(len(a) + len(b), np.bool_)
     of_a[at] = False
@@ -141,17 +141,17 @@ def _merged(a: _Run, b: _Run) -> _Run:
     kept = np.empty(len(of_a), a.kept.dtype)
     hashes[at], hashes[of_a] = b.hashes, a.hashes
     kept[at], kept[of_a] = b.kept, a.kept
-    return _Run(hashes, kept, a.gone + b.gone)
+    return _SortedRun(hashes, kept, a.gone + b.gone)
 
 
-class _Opens(_Runs):
+class _Opens(_SortedRuns):
     """Messages that are not done with. Those that are GONE stay until they are more than half of their run."""
 
     def tidy(self) -> None:
         for k, run in enumerate(self.runs):
             if 2 * run.gone > len(run):
                 there = run.kept["state"] != GONE
-                self.runs[k] = _Run(run.hashes[there], run.kept[there])
+                self.runs[k] = _SortedRun(run.hashes[there], run.kept[there])
         self.runs = [run for run in self.runs if len(run)]
 
 
@@ -246,8 +246,8 @@ class Prefilter:
         self._judge = Conservation()
         self._kept = ConservationSummary()
         self._opens = _Opens()
-        self._finished = _Runs()
-        self._irregular = _Runs()
+        self._finished = _SortedRuns()
+        self._irregular = _SortedRuns()
         self._published = False
         self._last: dict[str, int] = {}
         self._end: Ints = np.zeros(0, np.int64)
