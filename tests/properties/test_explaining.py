@@ -88,5 +88,5 @@ def test_a_late_requeue_shrinks_to_a_few_messages() -> None:
 
 
 def test_rejects_to_shrink_what_does_not_convict() -> None:
-    with pytest.raises(ValueError, match="P1 does not convict"):
+    with pytest.raises(ValueError, match="P1 is not violated"):
         shrunk(BY_ID["P1"], [])

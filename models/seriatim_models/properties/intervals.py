@@ -1,4 +1,4 @@
-"""What convicts, as intervals: who had what, and what was there, from when to when.
+"""A witness as intervals: who had what, and what was there, from when to when.
 
 A finding's witness is a handful of events; each says something about a time:
 
@@ -6,7 +6,7 @@ A finding's witness is a handful of events; each says something about a time:
   acquisition ends it;
 - an acquisition happened at some instant from its lower bound to when it was recorded;
 - from then on its consumer *holds* the message, until the settlement or the end that the witness shows;
-- a message that was given back is *back* from that command to the earliest instant of its next acquisition.
+- a message that was released is *back* from that command to the earliest instant of its next acquisition.
 
 Rows are plain data, for whoever draws; `drawn` draws them with characters.
 """
@@ -61,8 +61,8 @@ def intervals(finding: Finding) -> list[Interval]:
                 ),
                 None,
             )
-            told = f"{who} holds {e.m}"
-            rows.append(_row(e.m, when(e), when(end) if end else None, told, e))
+            label = f"{who} holds {e.m}"
+            rows.append(_row(e.m, when(e), when(end) if end else None, label, e))
         elif e.ev == "publish" and not any(x.ev == "publish" and x.m == e.m for x in events[:n]):
             taken = next((x for x in later if acquires(x) and x.m == e.m), None)
             end_at = None if taken is None else _earliest(taken)
@@ -83,7 +83,7 @@ def _row(lane: str, lo: int | None, hi: int | None, label: str, e: Event) -> Int
 
 def _marked(rows: Sequence[Interval]) -> list[Interval]:
     """Marks bars of one lane that overlap, and takings that lie within the time in which another message was there."""
-    guilty: set[int] = set()
+    contradicting: set[int] = set()
     for a, x in enumerate(rows):
         for b, y in enumerate(rows):
             if a == b or x.lo is None or y.lo is None:
@@ -104,12 +104,12 @@ def _marked(rows: Sequence[Interval]) -> list[Interval]:
                 and (x.hi is None or y.lo < x.hi)
             )
             if through or both_hold:
-                guilty |= {a, b}
-    return [msgspec.structs.replace(row, convicts=n in guilty) for n, row in enumerate(rows)]
+                contradicting |= {a, b}
+    return [msgspec.structs.replace(row, convicts=n in contradicting) for n, row in enumerate(rows)]
 
 
 def drawn(rows: Sequence[Interval], width: int = 60) -> str:
-    """The bars, a line each: ``=`` where a bar convicts and ``-`` where not; an open end is an arrow."""
+    """The bars, a line each: ``=`` where a bar contradicts another and ``-`` where not; an open end is an arrow."""
     if not rows:
         return ""
     known = [t for row in rows for t in (row.lo, row.hi) if t is not None]

@@ -1,8 +1,8 @@
-"""The smallest part of a history that still convicts.
+"""The smallest part of a history that still violates a property.
 
 Delta debugging (Zeller and Hildebrandt, "Simplifying and Isolating Failure-Inducing Input", 2002), first over messages,
 then over the single events that are left. The messages of the witness are tried first: they are mostly enough.
-What is left is completed and judged as any reader would, so a shrunk history convicts when it is read again.
+What is left is completed and judged as any reader would, so it violates the property when it is read again too.
 """
 
 from __future__ import annotations
@@ -44,14 +44,17 @@ def of(events: Iterable[Event], messages: set[str]) -> list[Event]:
 
 
 def shrunk(prop: AnyProperty, events: Sequence[Event]) -> Shrunk:
-    """Raises `ValueError` if the history does not convict."""
+    """The smallest part of a history that still violates the property.
+
+    Raises `ValueError` if the whole does not.
+    """
     whole = list(complete(events))
     finding = prop.check(whole)
     if finding.verdict is not Verdict.VIOLATED:
-        raise ValueError(f"{prop.id} does not convict this history, so there is nothing to shrink")
+        raise ValueError(f"{prop.id} is not violated by this history, so there is nothing to shrink")
     judged = 1
 
-    def convicts(part: Sequence[Event]) -> bool:
+    def violates(part: Sequence[Event]) -> bool:
         nonlocal judged
         judged += 1
         return prop.check(complete(part)).verdict is Verdict.VIOLATED
@@ -59,26 +62,26 @@ def shrunk(prop: AnyProperty, events: Sequence[Event]) -> Shrunk:
     messages = list(dict.fromkeys(e.m for e in whole if e.m))
     shown = {m for e in finding.witness for m in (e.m, *(e.ms or ())) if m}
     near = of(whole, shown)
-    if convicts(near):
+    if violates(near):
         whole, messages = near, [m for m in messages if m in shown]
-    kept = _minimal(messages, lambda some: convicts(of(whole, set(some))))
+    kept = _minimal(messages, lambda some: violates(of(whole, set(some))))
     part = of(whole, set(kept))
-    part = _minimal(part, convicts)
+    part = _minimal(part, violates)
     left = list(complete(part))
     return Shrunk(left, prop.check(left), judged)
 
 
-def _minimal(items: Sequence[T], convicts: Callable[[Sequence[T]], bool]) -> list[T]:
-    """A part of the items that convicts and of which no single item can be left out. The whole must convict."""
+def _minimal(items: Sequence[T], violates: Callable[[Sequence[T]], bool]) -> list[T]:
+    """A part of the items that violates and of which no single item can be left out. The whole must violate."""
     held = list(items)
-    if held and convicts([]):
+    if held and violates([]):
         return []
     size = max(1, len(held) // 2)
     while True:
         at, smaller = 0, False
         while at < len(held):
             without = held[:at] + held[at + size :]
-            if len(without) < len(held) and convicts(without):
+            if len(without) < len(held) and violates(without):
                 held, smaller = without, True
             else:
                 at += size
