@@ -51,7 +51,9 @@ def shrunk(prop: AnyProperty, events: Sequence[Event]) -> Shrunk:
     whole = list(complete(events))
     finding = prop.check(whole)
     if finding.verdict is not Verdict.VIOLATED:
-        raise ValueError(f"{prop.id} is not violated by this history, so there is nothing to shrink")
+        raise ValueError(
+            f"{prop.id} is not violated by this history, so there is nothing to shrink"
+        )
     judged = 1
 
     def violates(part: Sequence[Event]) -> bool:
