@@ -59,10 +59,10 @@ def calls(system: str, examples: int) -> None:
         run_state_machine_as_test(machine, settings=some)
 
 
-def schedules(system: str) -> None:
+def schedules(system: str, examples: int = 60) -> None:
     """Generated programs over a reference under some of their schedules."""
 
-    @settings(SETTINGS, max_examples=60)
+    @settings(SETTINGS, max_examples=examples)
     @given(PLANS[system])
     def look(plan: ProgramPlan) -> None:
         result = concurrent.run(plan, executions=25, shrink=0)
@@ -256,14 +256,14 @@ def judges(file: str) -> Iterator[Judge]:
         yield 40, partial(schedules, "queue")
         yield 10, on_threads
         for system in ("client", "log", "fair") if file == "host" else ():
-            yield 20, partial(calls, system, 60)
-            yield 40, partial(schedules, system)
+            yield 20, partial(calls, system, 20)
+            yield 40, partial(schedules, system, 15)
     else:
         system = mutant_modules.system_of(file) or file
         yield 10, partial(programs, system, 6)
         yield 60, partial(tests, system)
-        yield 20, partial(calls, system, 60)
-        yield 40, partial(schedules, system)
+        yield 20, partial(calls, system, 20)
+        yield 40, partial(schedules, system, 15)
         yield 60, partial(programs, system, 120)
 
 
