@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -25,7 +26,7 @@ def check(*events: str, late: bool = False) -> Finding:
     `late`: the recording begins when the channel is open already.
     """
     r = Recording()
-    channel = {"conn": "p", "ch": 1, "gen": 1}
+    channel: dict[str, Any] = {"conn": "p", "ch": 1, "gen": 1}
     if not late:
         r.add("ch_open", "ok", **channel)
     for event in events:

@@ -20,11 +20,13 @@ class Recording:
     """Lines of qh/1."""
 
     def __init__(self) -> None:
-        self.lines = [{"schema": "qh/1", "run": "toy", "rec": "toy", "lvl": "model"}]
+        self.lines: list[dict[str, object]] = [
+            {"schema": "qh/1", "run": "toy", "rec": "toy", "lvl": "model"}
+        ]
 
     def say(self, ev: str, args: dict[str, object] | None = None, **envelope: object) -> None:
         line = {"i": len(self.lines), "t": len(self.lines), "ev": ev, "proc": "main", **envelope}
-        self.lines.append({**line, "args": args} if args else line)  # type: ignore[arg-type]  # any JSON
+        self.lines.append({**line, "args": args} if args else line)
 
 
 class ToyQueue:

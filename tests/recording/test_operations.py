@@ -21,7 +21,7 @@ def marked(lib: ModuleType) -> Iterator[str]:
     for value in vars(lib).values():
         if isinstance(value, type):
             for method in vars(value).values():
-                if getattr(method, "__code__", None) is _any.__code__:  # type: ignore[attr-defined]  # a function
+                if getattr(method, "__code__", None) is _any.__code__:
                     yield method.__qualname__
 
 

@@ -95,6 +95,7 @@ class Step:
     """The functions that it changes; their arguments are called #0, #1, ..."""
 
     def failed(self, state: Concrete, parameters: dict[str, Value]) -> str:
+        """The text of the first conjunct of the guard that does not hold."""
         return next(
             (said for said, part in self.parts if not part(state, parameters, ())), "its guard"
         )

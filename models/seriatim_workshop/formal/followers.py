@@ -51,6 +51,7 @@ class Follower:
         self.links = LinkState()
 
     def fields(self) -> list[Field]:
+        """The functions of the system that are compared after each step, with where the reference has them."""
         raise NotImplementedError
 
     def step(self, event: Event) -> None:
@@ -78,6 +79,7 @@ class Follower:
                     )
 
     def take(self, action: str, **parameters: Value) -> None:
+        """Take an action of the system. Raises `NotThat` if its guard does not hold."""
         self.state.take(action, **parameters)
         self.steps += 1
 

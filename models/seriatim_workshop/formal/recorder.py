@@ -165,6 +165,7 @@ class Recorder:
         new: object = None,
         ok: bool = True,
     ) -> None:
+        """Tell the listener of an operation; see `Event` for the parameters."""
         thread = self.world.thread or "set-up"
         self.listener(Event(self.world.steps, thread, what, cell, owner, old, new, ok))
 

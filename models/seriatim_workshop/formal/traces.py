@@ -85,6 +85,7 @@ class Outcome:
 
     @property
     def wrong(self) -> str:
+        """Why the result is not the expected one; empty if it is."""
         if self.case.mutant:
             return "" if self.rejected else "no execution of this mutant was rejected"
         if self.rejected or self.counterexample is not None:

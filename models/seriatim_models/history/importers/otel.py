@@ -102,32 +102,9 @@ class OtelImporter:
         start, end = _nanos(span, "startTimeUnixNano"), _nanos(span, "endTimeUnixNano")
         kind = str(has.get("messaging.operation.type", has.get("messaging.operation", "")))
         name = str(has.get("messaging.operation.name", ""))
-        m = str(has.get("messaging.message.id", ""))
-        client = str(
-            has.get("messaging.client.id")
-            or about.get("service.instance.id")
-            or about.get("service.name")
-            or ""
-        )
+        base = _common(has, span, about)
+        m, x, client = base["m"], base["x"], base["proc"]
         group = str(has.get("messaging.consumer.group.name", ""))
-        x = {"span": str(span.get("spanId", ""))}
-        if (tag := has.get("messaging.rabbitmq.message.delivery_tag")) is not None:
-            x["dtag"] = str(tag)
-        base: dict[str, Any] = {
-            "proc": client,
-            "q": str(has.get("messaging.destination.name", "")),
-            "m": m,
-            "x": x,
-        }
-        if (part := has.get("messaging.destination.partition.id")) is not None and str(
-            part
-        ).isdigit():
-            base["part"] = int(part)
-        if isinstance(
-            offset := has.get("messaging.kafka.offset", has.get("messaging.kafka.message.offset")),
-            int,
-        ):
-            base["pos"] = offset
         if not m:
             return []  # a batch, or a span about the client itself
         if kind in _SENDS:
@@ -156,6 +133,34 @@ class OtelImporter:
             settled = {**base, "ev": ev, "ph": "invoke", "ctag": consumer, "ms": [m]}
             return [_Span(line, start, {k: v for k, v in settled.items() if k != "m"})]
         return []
+
+
+def _common(
+    has: Mapping[str, Any], span: Mapping[str, Any], about: Mapping[str, Any]
+) -> dict[str, Any]:
+    """The fields that every event of a span has; `has` are its attributes, `about` those of its resource."""
+    client = (
+        has.get("messaging.client.id")
+        or about.get("service.instance.id")
+        or about.get("service.name")
+        or ""
+    )
+    x = {"span": str(span.get("spanId", ""))}
+    if (tag := has.get("messaging.rabbitmq.message.delivery_tag")) is not None:
+        x["dtag"] = str(tag)
+    base: dict[str, Any] = {
+        "proc": str(client),
+        "q": str(has.get("messaging.destination.name", "")),
+        "m": str(has.get("messaging.message.id", "")),
+        "x": x,
+    }
+    part = has.get("messaging.destination.partition.id")
+    if part is not None and str(part).isdigit():
+        base["part"] = int(part)
+    offset = has.get("messaging.kafka.offset", has.get("messaging.kafka.message.offset"))
+    if isinstance(offset, int):
+        base["pos"] = offset
+    return base
 
 
 def _whole(rows: Iterable[Line]) -> Iterator[Line]:

@@ -106,6 +106,7 @@ class Measures:
 
     @staticmethod
     def unpacked(raw: bytes) -> Measures:
+        """The metrics that `packed` serialized."""
         state = msgspec.msgpack.decode(raw, type=_State)
         out = Measures(state.first)
         for metric, window, q, counts in state.histograms:

@@ -109,6 +109,7 @@ class Queues(msgspec.Struct):
     witness: list[Event] = []
 
     def blame(self, inside: Inside, why: str, witness: list[Event]) -> None:
+        """Count a violation, and keep its witness if it is the smallest so far."""
         inside.violations += 1
         if not self.witness or _rank(witness) < _rank(self.witness):
             self.why, self.witness = why, witness

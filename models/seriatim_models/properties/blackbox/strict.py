@@ -150,6 +150,7 @@ class Strict(msgspec.Struct):
     witness: list[Event] = []
 
     def blame(self, why: str, witness: list[Event]) -> None:
+        """Keep the witness of a violation if it is the smallest so far."""
         if not self.witness or _rank(witness) < _rank(self.witness):
             self.why, self.witness = why, witness
 

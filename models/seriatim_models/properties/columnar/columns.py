@@ -49,6 +49,7 @@ class Table:
 
     @property
     def nbytes(self) -> int:
+        """Bytes of all columns."""
         return sum(len(c) * c.itemsize for c in self.columns.values())
 
 
@@ -149,5 +150,6 @@ class Columns:
 
     @property
     def nbytes(self) -> int:
+        """Bytes of all columns."""
         """Bytes in the tables; names come on top."""
         return self.publishes.nbytes + self.acquisitions.nbytes

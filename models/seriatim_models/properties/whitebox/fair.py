@@ -35,10 +35,12 @@ class OfSlots(WholeHistory):
 
     @staticmethod
     def quanta(events: Iterable[Event]) -> dict[str, int]:
+        """The quantum of each slot."""
         return {catalogue.slot(e): catalogue.quantum(e) for e in events if e.ev == "slot"}
 
     @staticmethod
     def heaviest(events: Iterable[Event]) -> int:
+        """The weight of the heaviest delivery, 0 if there was none."""
         return max((catalogue.weight(e) for e in events if e.ev == "arrive"), default=0)
 
 

@@ -33,6 +33,7 @@ class OfChannels(WholeHistory):
 
     @staticmethod
     def by_channel(events: Iterable[Event]) -> Iterator[tuple[str, list[Event]]]:
+        """Each channel with its events, in the order of their first."""
         found: dict[str, list[Event]] = {}
         for e in events:
             if name := catalogue.channel.get(e, ""):
@@ -41,10 +42,12 @@ class OfChannels(WholeHistory):
 
     @staticmethod
     def written(events: Iterable[Event]) -> dict[Place, Event]:
+        """The append of each position."""
         return {place(e): e for e in events if e.ev == "append"}
 
     @staticmethod
     def rest(events: Iterable[Event]) -> Event | None:
+        """The state when nothing moves any more, if it was recorded."""
         return next((e for e in events if e.ev == "log_rest"), None)
 
 
