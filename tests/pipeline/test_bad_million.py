@@ -122,7 +122,7 @@ def peak(process: Path) -> int:
 
 def audited(folder: Path, out: Path) -> int:
     """Run the command; the peak of any worker, in MB."""
-    command = [sys.executable, "-m", "seriatim_models.pipeline.submit", "audit", str(folder)]
+    command = [sys.executable, "-m", "seriatim_models.cli.submit", "audit", str(folder)]
     command += ["--engine", "spark", "--out", str(out)]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
     most = 0

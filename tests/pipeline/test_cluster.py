@@ -35,7 +35,7 @@ from .conftest import DATA
 
 pytestmark = [pytest.mark.slow, pytest.mark.scale, pytest.mark.spark, pytest.mark.timeout(900)]
 
-SUBMIT = Path(seriatim_models.__file__).parent / "pipeline" / "submit.py"
+SUBMIT = Path(seriatim_models.__file__).parent / "cli" / "submit.py"
 
 
 def free() -> int:

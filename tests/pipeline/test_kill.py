@@ -37,7 +37,7 @@ SEED = int(os.environ.get("SEED", time.time_ns() % 10**6))
 
 def begin(*arguments: object) -> subprocess.Popen[bytes]:
     """The command in a process group of its own, so that its Java and its workers die with it."""
-    command = [sys.executable, "-m", "seriatim_models.pipeline.submit", *map(str, arguments)]
+    command = [sys.executable, "-m", "seriatim_models.cli.submit", *map(str, arguments)]
     return subprocess.Popen(
         command, start_new_session=True, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE
     )

@@ -121,7 +121,7 @@ def begin(tmp_path: Path, *more: str, **how: Any) -> subprocess.Popen[bytes]:
     (tmp_path / "in").mkdir()
     events = read_history(DATA / "rabbit-classic-lockstep.jsonl.gz").events[:EVENTS]
     write_history(tmp_path / "in" / "a.jsonl.zst", events, Header(run="a"))
-    command = [sys.executable, "-m", "seriatim_models.pipeline.submit", "stream"]
+    command = [sys.executable, "-m", "seriatim_models.cli.submit", "stream"]
     command += [str(tmp_path / "in"), "--out", str(tmp_path / "out"), *more]
     return subprocess.Popen(command, start_new_session=True, **how)
 

@@ -20,7 +20,7 @@ import seriatim.queue as reference
 from seriatim_models.history.catalogue import declared_event
 from seriatim_models.properties.whitebox.state import EntryHistory, LinkState, QueueState
 from seriatim_workshop.formal.concrete import Concrete, NotThat, Value
-from seriatim_workshop.formal.recorder import Event, RecordedCell
+from seriatim_workshop.formal.recorder import HostOperation, RecordedCell
 from seriatim_workshop.formal.theory import load
 
 RANK = 1000
@@ -54,11 +54,11 @@ class Follower:
         """The functions of the system that are compared after each step, with where the reference has them."""
         raise NotImplementedError
 
-    def step(self, event: Event) -> None:
+    def step(self, event: HostOperation) -> None:
         """Take the step that this is. Raises `NotThat`."""
         raise NotImplementedError
 
-    def __call__(self, event: Event) -> None:
+    def __call__(self, event: HostOperation) -> None:
         """Raises `NotThat` where the execution leaves the specification."""
         if event.what == "record":
             found = declared_event(event.step, event.step, event.thread, event.cell, event.new)
@@ -161,7 +161,7 @@ class Entries(Follower):
 
     # ---- from the reference's operations to the specification's steps
 
-    def step(self, event: Event) -> None:
+    def step(self, event: HostOperation) -> None:
         self.member("Thread", event.thread)
         if event.what == "record":
             self._record(event)
@@ -179,12 +179,12 @@ class Entries(Follower):
                 del self._consumers[name]
                 self.take("unregister", c=name)
 
-    def _record(self, event: Event) -> None:
+    def _record(self, event: HostOperation) -> None:
         done = event.cell in ("release", "enqueue", "close", "check_status", "dequeue")
         if event.cell == "notify" or (done and event.new.get("ph") == "ok"):
             self.take("all_told", t=event.thread)
 
-    def _depth(self, event: Event) -> None:
+    def _depth(self, event: HostOperation) -> None:
         if event.new > 0:
             self._counting[event.thread] = self._counting.get(event.thread, 0) + 1
             return
@@ -193,7 +193,7 @@ class Entries(Follower):
             raise NotThat("uncount: this thread made no entry DEQUEUED that it has not taken away")
         self.take("uncount", t=event.thread, e=mine[0])
 
-    def _next(self, event: Event) -> None:
+    def _next(self, event: HostOperation) -> None:
         node, t = event.new, event.thread
         if linking(event):
             if isinstance(node, self.lib.QueueEntry):
@@ -237,7 +237,7 @@ class Entries(Follower):
         self._consumers[consumer.name] = consumer
         self.take("register", c=consumer.name, k=mark)
 
-    def _entry(self, event: Event) -> None:
+    def _entry(self, event: HostOperation) -> None:
         m, t = event.owner.message.id, event.thread
         if event.what == "get":
             if self.state.allows("pass_by", t=t, e=m):
@@ -263,12 +263,12 @@ class Entries(Follower):
             gives_up = event.owner.message.immediate and not event.owner.message.expires
             self.take("give_up" if gives_up else "expire", t=t, e=m)
 
-    def _failed(self, event: Event, m: str) -> None:
+    def _failed(self, event: HostOperation, m: str) -> None:
         immediate = event.owner.message.immediate and not event.owner.message.expires
         if immediate and event.old is self.lib.AVAILABLE and event.new is self.lib.DEQUEUED:
             self.take("leave_it", e=m)
 
-    def _pointer(self, event: Event) -> None:
+    def _pointer(self, event: HostOperation) -> None:
         c, t = event.owner.name, event.thread
         if c not in self._consumers:
             return
@@ -356,7 +356,7 @@ class Lists(Follower):
             found[kind_of_list(name)] |= set(list_.present)
         return found
 
-    def step(self, event: Event) -> None:
+    def step(self, event: HostOperation) -> None:
         self.member("Thread", event.thread)
         name, _, kind = event.cell.rpartition(".")
         if event.what == "acquire" and kind == "moving":
@@ -383,7 +383,7 @@ class Lists(Follower):
         elif new == "Removed":
             self.take("enter", t=t, c=sub)
 
-    def _marked(self, event: Event) -> None:
+    def _marked(self, event: HostOperation) -> None:
         c = event.owner.consumer.name
         if event.owner.list_name.endswith(".All"):
             self.take("leave_all", c=c)
@@ -401,7 +401,7 @@ class Lists(Follower):
             self.take("enter", t=t, c=consumer.name)
 
 
-def linking(event: Event) -> bool:
+def linking(event: HostOperation) -> bool:
     """Whether a node is linked behind the last."""
     return event.cell.endswith(".next") and event.what == "cas" and event.ok and event.old is None
 

@@ -21,7 +21,7 @@ P = ParamSpec("P")
 
 
 @dataclass(frozen=True)
-class Event:
+class HostOperation:
     """One operation, or something that was put on record."""
 
     step: int
@@ -128,7 +128,7 @@ class Recorder:
     """In the place of a world. What it does not know the world does."""
 
     world: World
-    listener: Callable[[Event], None]
+    listener: Callable[[HostOperation], None]
     """Told of each event before anything else happens."""
 
     @property
@@ -165,9 +165,9 @@ class Recorder:
         new: object = None,
         ok: bool = True,
     ) -> None:
-        """Tell the listener of an operation; see `Event` for the parameters."""
+        """Tell the listener of an operation; see `HostOperation` for the parameters."""
         thread = self.world.thread or "set-up"
-        self.listener(Event(self.world.steps, thread, what, cell, owner, old, new, ok))
+        self.listener(HostOperation(self.world.steps, thread, what, cell, owner, old, new, ok))
 
     def __getattr__(self, name: str) -> Any:  # Any: whatever the world has of that name
         return getattr(self.world, name)

@@ -29,7 +29,7 @@ from seriatim_models.programs.check import subject
 from seriatim_models.programs.mutant_modules import load
 from seriatim_workshop.formal.concrete import NotThat
 from seriatim_workshop.formal.followers import Entries, Follower, Lists
-from seriatim_workshop.formal.recorder import Event, Recorder
+from seriatim_workshop.formal.recorder import HostOperation, Recorder
 
 FOLLOWERS: dict[str, type[Entries] | type[Lists]] = {"entries": Entries, "lists": Lists}
 
@@ -101,7 +101,7 @@ class Watch:
         self.rejected = ""
         self._rejections = rejections
 
-    def __call__(self, event: Event) -> None:
+    def __call__(self, event: HostOperation) -> None:
         if self.rejected:
             return
         try:
