@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterable, Iterator
-from pathlib import Path
 from types import NoneType, UnionType
 from typing import Annotated, Any, Literal, get_args, get_origin, get_type_hints, is_typeddict
 
 from seriatim_models.history.catalogue import BLACK_BOX, WHITE_BOX, Arg, EventKind
+from seriatim_workshop import page_tables
 
 BEGIN, END = "<!-- catalogue:", "<!-- end of catalogue -->"
 WORDS = {str: "text", int: "int", bool: "bool", float: "number", Any: "any"}
@@ -84,24 +84,16 @@ def tables() -> str:
 
 
 def renewed(text: str) -> str:
-    """The page's text with its tables made anew."""
-    head, _, rest = text.partition(BEGIN)
-    comment, _, rest = rest.partition("\n")
-    _, _, tail = rest.partition(END)
-    return f"{head}{BEGIN}{comment}\n\n{tables()}\n\n{END}{tail}"
-
-
-def main(args: list[str]) -> int:
-    """Rewrite the tables of the page; with ``--check`` return 1 if they are not up to date."""
-    check = "--check" in args
-    path = Path(next(a for a in args if not a.startswith("--")))
-    text = path.read_text(encoding="utf-8")
-    new = renewed(text)
-    if check:
-        return int(new != text)
-    path.write_text(new, encoding="utf-8")
-    return 0
+    """Return the page's text with its tables made anew."""
+    return page_tables.replaced(text, BEGIN, END, tables())
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    sys.exit(
+        page_tables.main(
+            "python -m seriatim_workshop.event_catalogue",
+            "Write the tables of spec/HISTORY.md from the catalogue of events.",
+            renewed,
+            sys.argv[1:],
+        )
+    )

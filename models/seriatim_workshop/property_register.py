@@ -7,12 +7,12 @@ python -m seriatim_workshop.property_register --check FILE           # exit 1 if
 from __future__ import annotations
 
 import sys
-from pathlib import Path
 
 from seriatim_models.programs import MUTANTS, PROGRAMS
 from seriatim_models.properties import PROPERTIES
 from seriatim_models.properties.blackbox import BLACKBOX
 from seriatim_models.properties.whitebox.composites import COMPOSITES
+from seriatim_workshop import page_tables
 
 ORACLE = (
     "What the oracle judges other systems by. P16 to P19 read what a recorder inside shows, and are made of the\n"
@@ -52,24 +52,16 @@ def oracle() -> str:
 
 
 def renewed(text: str) -> str:
-    """The register's text with its table made anew."""
-    head, _, rest = text.partition(BEGIN)
-    comment, _, rest = rest.partition("\n")
-    _, _, tail = rest.partition(END)
-    return f"{head}{BEGIN}{comment}\n\n{table()}\n\n{ORACLE}\n\n{oracle()}\n\n{END}{tail}"
-
-
-def main(args: list[str]) -> int:
-    """Bring the file up to date, or check that it is; returns the exit code."""
-    check = "--check" in args
-    path = Path(next(a for a in args if not a.startswith("--")))
-    text = path.read_text(encoding="utf-8")
-    new = renewed(text)
-    if check:
-        return int(new != text)
-    path.write_text(new, encoding="utf-8")
-    return 0
+    """Return the register's text with its tables made anew."""
+    return page_tables.replaced(text, BEGIN, END, f"{table()}\n\n{ORACLE}\n\n{oracle()}")
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    sys.exit(
+        page_tables.main(
+            "python -m seriatim_workshop.property_register",
+            "Write the tables of spec/PROPERTIES.md from the registries.",
+            renewed,
+            sys.argv[1:],
+        )
+    )
