@@ -6,6 +6,7 @@ under the explorer, generated programs on real threads. `python -m seriatim_work
 
 from __future__ import annotations
 
+import argparse
 import sys
 import time
 from collections import Counter
@@ -128,12 +129,21 @@ class Soak:
 
 
 def main(arguments: list[str]) -> int:
-    """Run the machines for so many seconds; return 1 if something was wrong, 2 if the arguments are."""
-    if not 1 <= len(arguments) <= 2:
-        print(__doc__, file=sys.stderr)
-        return 2
-    first = int(arguments[1]) if len(arguments) > 1 else 1
-    return Soak(float(arguments[0]), first).run()
+    """Run the machines for so many seconds; return 1 if something was wrong.
+
+    Raises SystemExit with code 2 if the arguments are wrong, and with 0 for `--help`.
+    """
+    parser = argparse.ArgumentParser(
+        prog="python -m seriatim_workshop.soak",
+        description="Check the reference with random programs, round after round, each from the next seed.",
+        epilog="The exit code is 1 if something was wrong: its seed is printed then.",
+    )
+    parser.add_argument("seconds", type=float, metavar="SECONDS", help="for how long")
+    parser.add_argument(
+        "seed", type=int, nargs="?", default=1, metavar="SEED", help="of the first round (1)"
+    )
+    asked = parser.parse_args(arguments)
+    return Soak(asked.seconds, asked.seed).run()
 
 
 if __name__ == "__main__":

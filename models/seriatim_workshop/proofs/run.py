@@ -2,11 +2,12 @@
 
 CrossHair looks at each function with symbolic arguments. "Confirmed over all paths" means that it tried every path and
 that the solver found no argument that breaks the contract: for that function the contract is proved.
-Where the paths do not come to an end, "not refuted in N s" is all that is said.
+Where the paths do not come to an end, "not refuted in N s" is all that is known.
 """
 
 from __future__ import annotations
 
+import argparse
 import ast
 import subprocess
 import sys
@@ -86,11 +87,11 @@ def prove(function: Function, seconds: float = SECONDS, root: Path = REFERENCE) 
         cwd=root,
         check=False,
     )
-    said = [line for line in (done.stdout + done.stderr).splitlines() if line.strip()]
-    words = [line.split(": ", 2)[-1].strip() for line in said]
-    if done.returncode or any(": error:" in line for line in said):
+    printed = [line for line in (done.stdout + done.stderr).splitlines() if line.strip()]
+    words = [line.split(": ", 2)[-1].strip() for line in printed]
+    if done.returncode or any(": error:" in line for line in printed):
         return ProofResult(function, "refuted", "; ".join(words) or f"exit code {done.returncode}")
-    if said and all("Confirmed over all paths" in line for line in said):
+    if printed and all("Confirmed over all paths" in line for line in printed):
         return ProofResult(function, "proved", "confirmed over all paths")
     return ProofResult(function, "open", f"not refuted in {seconds:g} s: {'; '.join(words)}")
 
@@ -107,8 +108,24 @@ def lint(root: Path = REFERENCE) -> tuple[int, str]:
 
 
 def main(arguments: list[str]) -> int:
-    """Prove all contracts and print a table; return 0, or 1 if one was refuted or the linter complains."""
-    seconds = float(arguments[0]) if arguments else SECONDS
+    """Prove all contracts and print a table; return 0, or 1 if one was refuted or the linter complains.
+
+    Raises SystemExit with code 2 if the arguments are wrong, and with 0 for `--help`.
+    """
+    parser = argparse.ArgumentParser(
+        prog="python -m seriatim_workshop.proofs.run",
+        description="Run CrossHair on every pure function of the reference that has a contract, and deal's linter.",
+        epilog="The exit code is 1 if a contract was refuted or the linter complains.",
+    )
+    parser.add_argument(
+        "seconds",
+        type=float,
+        nargs="?",
+        default=SECONDS,
+        metavar="SECONDS",
+        help=f"the most for each condition of a function ({SECONDS})",
+    )
+    seconds = parser.parse_args(arguments).seconds
     outcomes = [prove(f, seconds) for f in functions()]
     outcomes += [prove(f, seconds, MODELS) for f in functions(MODELS, "contract_properties.py")]
     for o in outcomes:
@@ -118,8 +135,8 @@ def main(arguments: list[str]) -> int:
             print(f"    {why}")
     proved = sum(o.verdict == "proved" for o in outcomes)
     refuted = sum(o.verdict == "refuted" for o in outcomes)
-    code, said = lint()
-    print(f"{said}\n" if code else "", end="")
+    code, printed = lint()
+    print(f"{printed}\n" if code else "", end="")
     print(
         f"{len(outcomes)} functions: {proved} confirmed over all paths, {refuted} refuted; "
         f"deal lint: {'clean' if not code else 'see above'}"
