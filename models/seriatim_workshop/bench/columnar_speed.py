@@ -6,6 +6,7 @@ the other, and prints events a second of processor time (this machine may be bus
 
 from __future__ import annotations
 
+import argparse
 import resource
 import sys
 import tempfile
@@ -27,9 +28,9 @@ CHUNK = 20_000  # events, as the local engine takes them
 
 
 class Speed(msgspec.Struct):
-    """One form's figures. Seconds are of the processor; `peak` is what the process grew by, in bytes."""
+    """One evaluator's figures. Seconds are of the processor; `peak` is what the process grew by, in bytes."""
 
-    form: str
+    evaluator: str
     events: int
     seconds: float
     peak: int
@@ -46,18 +47,18 @@ def _grown(before: int) -> int:
     return (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) * 1024
 
 
-def fast(path: str) -> Speed:
-    """The fast form."""
+def columnar(path: str) -> Speed:
+    """Return the figures of the columnar evaluator."""
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     begun = time.process_time()
     found = judge_file(path)
     seconds = time.process_time() - begun
     verdicts = [f.verdict.value for f in found.findings]
-    return Speed("fast", found.events, seconds, _grown(before), found.nbytes, verdicts)
+    return Speed("columnar", found.events, seconds, _grown(before), found.nbytes, verdicts)
 
 
-def readable(path: str) -> Speed:
-    """The readable form, folded in chunks."""
+def row_based(path: str) -> Speed:
+    """Return the figures of the row-based evaluator, which takes the events in chunks."""
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     begun = time.process_time()
     completion = Completion()
@@ -78,32 +79,49 @@ def readable(path: str) -> Speed:
                 fold()
     fold()
     verdicts = [p.finish(s).verdict.value for p, s in zip(BLACKBOX, summaries, strict=True)]
-    return Speed("readable", events, time.process_time() - begun, _grown(before), 0, verdicts)
+    return Speed("row-based", events, time.process_time() - begun, _grown(before), 0, verdicts)
 
 
 def measure(messages: int) -> list[Speed]:
-    """Both forms on one made history, each in a process of its own. They must agree."""
+    """Return the figures of both evaluators on one synthetic history, each in a process of its own.
+
+    Raises AssertionError if their verdicts differ.
+    """
     with tempfile.TemporaryDirectory(prefix="seriatim-") as folder:
         path = str(Path(folder) / "made.jsonl")
         broker = SimulatedBroker(1, messages, consumers=4, prefetch=16)
         write_history(path, broker.run(), Header(run="made", rec="made", lvl="api", clk="made"))
         with get_context("spawn").Pool(1, maxtasksperchild=1) as pool:
-            found = [pool.apply(form, (path,)) for form in (fast, readable)]
+            found = [pool.apply(evaluator, (path,)) for evaluator in (columnar, row_based)]
     if found[0].verdicts != found[1].verdicts:
-        raise AssertionError(f"the two forms disagree: {found}")
+        raise AssertionError(f"the two evaluators disagree: {found}")
     return found
 
 
 def main(arguments: list[str]) -> int:
     """Measure both evaluators on a synthetic history and print the figures; returns 0."""
-    columnar, row_based = measure(int(arguments[0]) if arguments else 100_000)
-    for speed in (columnar, row_based):
+    parser = argparse.ArgumentParser(
+        prog="python -m seriatim_workshop.bench.columnar_speed",
+        description="Compare the row-based and the columnar evaluator on a synthetic history.",
+    )
+    parser.add_argument(
+        "messages",
+        type=int,
+        nargs="?",
+        default=100_000,
+        metavar="MESSAGES",
+        help="messages of the history (100,000)",
+    )
+    by_columns, by_rows = measure(parser.parse_args(arguments).messages)
+    for speed in (by_columns, by_rows):
         print(
-            f"{speed.form:8} {speed.events:,} events in {speed.seconds:.1f} s of processor: "
+            f"{speed.evaluator:9} {speed.events:,} events in {speed.seconds:.1f} s of processor: "
             f"{speed.per_minute / 1e6:.2f} million a minute, {speed.peak / speed.events:.0f} bytes an event"
             + (f", {speed.columns / speed.events:.0f} of them columns" if speed.columns else "")
         )
-    print(f"fast is {columnar.per_minute / row_based.per_minute:.1f} times the row-based form")
+    print(
+        f"the columnar evaluator is {by_columns.per_minute / by_rows.per_minute:.1f} times as fast as the row-based one"
+    )
     return 0
 
 
