@@ -12,13 +12,19 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from seriatim_models.explorer import Random, World
+from seriatim_models.explorer.model.guard import guarded
+from seriatim_models.explorer.model.program import Limits, Setting
+from seriatim_models.explorer.search.runner import Runner
 from seriatim_models.history import Event
+from seriatim_models.machines.concurrent import build
 from seriatim_models.machines.queue.generated_programs import (
     PlannedConsumer,
     PlannedMessage,
     QueuePlan,
 )
-from seriatim_models.machines.threads import run
+from seriatim_models.programs.check import history
+from seriatim_models.programs.mutant_modules import load
 from seriatim_models.properties import PROPERTIES
 from seriatim_models.properties.base import Finding
 from seriatim_models.properties.whitebox.replay import OnReplay, Replay
@@ -77,7 +83,10 @@ FEW, MANY = 40, 320
 
 
 def recorded(messages: int) -> dict[str, list[Event]]:
-    """Histories from real threads: one that wakes, one with groups, priorities and time, one that pushes."""
+    """Return three histories by name: one that wakes, one with groups, priorities and time, one that pushes.
+
+    The schedules are sampled with a seed, so the histories are the same on every machine, however busy it is.
+    """
     choose = random.Random(messages)
 
     def message() -> PlannedMessage:
@@ -103,7 +112,33 @@ def recorded(messages: int) -> dict[str, list[Event]]:
         ),
         "push": QueuePlan(kind="push", publishers=(half, half), consumers=(busy, busy)),
     }
-    return {name: run(plan)[0] for name, plan in plans.items()}
+    return {name: one_history(plan) for name, plan in plans.items()}
+
+
+def one_history(plan: QueuePlan) -> list[Event]:
+    """Return the history of a plan under one sampled schedule, always the same one.
+
+    Of the steps of `explore` only the search itself: the rest costs several executions of thousands of steps each.
+    """
+    executed: list[list[Event]] = []
+    lib = load(plan.system)
+
+    def keep(world: World) -> None:
+        executed.append(history(world))
+
+    runner = Runner(
+        lambda world: build(plan, world, lib),
+        Setting(stuck_ok=True),
+        Limits(max_executions=1, max_steps=1_000_000),
+        on_execution=keep,
+        count_traces=False,
+    )
+    with guarded():
+        Random(seed=1).search(runner)
+    assert not runner.cut
+    assert not runner.violations
+    (events,) = executed
+    return events
 
 
 def cost(p: OnReplay, events: list[Event]) -> float:
