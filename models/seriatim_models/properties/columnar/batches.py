@@ -5,7 +5,7 @@ Gives what `rows.rows_of_events` gives of the same events; a test compares them.
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -14,7 +14,8 @@ import pyarrow.compute as pc
 from seriatim_models.history import Event, table
 from seriatim_models.history.complete import EXACT, SETTLES
 from seriatim_models.properties.blackbox.lifecycle import ACQUIRES
-from seriatim_models.properties.columnar.columns import Ints, Names
+from seriatim_models.properties.columnar.batch_columns import Coded, coded, column_of
+from seriatim_models.properties.columnar.columns import Bools, Ints, Names
 from seriatim_models.properties.columnar.rows import (
     ACQUIRED,
     BORN,
@@ -28,7 +29,6 @@ from seriatim_models.properties.columnar.rows import (
     SURELY,
     TRAFFIC,
     BatchRows,
-    Bools,
     Hashes,
     Rows,
     hashes,
@@ -91,69 +91,43 @@ def message_hash(column: pa.Array) -> Hashes:
     return _texts(column).first
 
 
-def _column(batch: pa.RecordBatch, name: str) -> pa.Array:
-    if name in batch.schema.names:
-        return batch[name]
-    return pa.nulls(len(batch), table.SCHEMA.field(name).type)
-
-
-def _coded(column: pa.Array, nothing: Any) -> tuple[Ints, list[Any]]:
-    """A column as codes of a vocabulary, whose last word stands for null."""
-    # Any: the values of a column, texts or numbers
-    if column.null_count == len(column):
-        return np.zeros(len(column), np.int64), [nothing]
-    coded = column if pa.types.is_dictionary(column.type) else column.dictionary_encode()
-    values = coded.dictionary.to_pylist()
-    codes: Ints = np.asarray(pc.fill_null(coded.indices.cast(pa.int64()), len(values)))
-    return codes, [*values, nothing]
-
-
-def _among(coded: tuple[Ints, list[Any]], *words: object) -> Bools:
-    codes, values = coded
-    found: Bools = np.array([v in words for v in values], np.bool_)[codes]
-    return found
-
-
 def _flags(column: pa.Array, nothing: bool) -> Bools:
     if column.null_count == len(column):
         return np.full(len(column), nothing, np.bool_)
     return np.asarray(pc.fill_null(column, nothing))
 
 
-def _kinds(
-    batch: pa.RecordBatch, ev: tuple[Ints, list[Any]], exact: Bools, q_some: Bools, m_some: Bools
-) -> Ints:
+def _kinds(batch: pa.RecordBatch, ev: Coded, exact: Bools, q_some: Bools, m_some: Bools) -> Ints:
     """Of each event what it says of the messages that it names; -1 for nothing."""
-    ph = _coded(_column(batch, "ph"), "")
+    ph = coded(batch, "ph")
     kind = np.full(len(batch), -1, np.int64)
-    publish = _among(ev, "publish")
+    publish = ev.among("publish")
     kind[publish] = SENT
-    kind[publish & _among(ph, "ok")] = CONFIRMED
+    kind[publish & ph.among("ok")] = CONFIRMED
     kind[publish & exact] = BORN
-    kind[publish & _among(ph, "fail")] = REFUSED
-    kind[_among(ev, *ACQUIRES) & m_some & ~_among(ph, "invoke", "fail")] = ACQUIRED
-    lone = np.asarray(_column(batch, "op").is_null())
-    settles = _among(ev, *SETTLES) & (_among(ph, "", "invoke") | (_among(ph, "ok") & lone))
+    kind[publish & ph.among("fail")] = REFUSED
+    kind[ev.among(*ACQUIRES) & m_some & ~ph.among("invoke", "fail")] = ACQUIRED
+    lone = np.asarray(column_of(batch, "op").is_null())
+    settles = ev.among(*SETTLES) & (ph.among("", "invoke") | (ph.among("ok") & lone))
     kind[settles] = RELEASED
-    kind[settles & (_among(ev, "ack") | ~_flags(_column(batch, "requeue"), True))] = SETTLED
+    kind[settles & (ev.among("ack") | ~_flags(column_of(batch, "requeue"), True))] = SETTLED
     kind[settles & ~q_some] = OTHER
-    kind[_among(ev, *(TRAFFIC - ACQUIRES - SETTLES - {"publish"}))] = OTHER
+    kind[ev.among(*(TRAFFIC - ACQUIRES - SETTLES - {"publish"}))] = OTHER
     return kind
 
 
 def _numbers(batch: pa.RecordBatch, holders: Names) -> Ints:
     """The number of each row's holder, named as `lifecycle.holder` names it."""
-    empty = ("", None, None, "", "")
-    coded = [_coded(_column(batch, name), e) for name, e in zip(HOLDER, empty, strict=True)]
-    lone = np.asarray(_column(batch, "ch").is_null())
+    fields = [coded(batch, name) for name in HOLDER]
+    lone = np.asarray(column_of(batch, "ch").is_null())
     code = np.zeros(len(batch), np.int64)
-    for name, (codes, values) in zip(HOLDER, coded, strict=True):
+    for name, (codes, values) in zip(HOLDER, fields, strict=True):
         # Consumer and worker count only where there is no channel, connection and incarnation only where there is one.
         codes = np.where(lone == (name in ("ctag", "proc")), codes, len(values) - 1)
         code = _dense(code * len(values) + codes) if len(values) > 1 else code
     some = np.zeros(int(code.max(initial=-1)) + 1, np.int64)
     some[code] = np.arange(len(code))  # any row of that holder
-    conn, ch, gen, ctag, proc = ([values[k] for k in codes[some]] for codes, values in coded)
+    conn, ch, gen, ctag, proc = ([values[k] for k in codes[some]] for codes, values in fields)
     number = [
         holders(f"{of[0]}/{of[1]}#{of[2]}" if of[1] is not None else of[3] or of[4])
         for of in zip(conn, ch, gen, ctag, proc, strict=True)
@@ -181,14 +155,14 @@ def rows_of_batch(batch: pa.RecordBatch, holders: Names) -> BatchRows:
     `Prefiltered.judge` may show them, and wants them whole.
     """
     places: Ints = np.asarray(batch["n"]).astype(np.int64)
-    ev = _coded(batch["ev"], "")
-    q = _coded(_column(batch, "q"), "")
-    named = _texts(_column(batch, "m"))
-    q_some = ~_among(q, "")
-    exact = _among(_coded(_column(batch, "lvl"), ""), *EXACT)
+    ev = coded(batch, "ev")
+    q = coded(batch, "q")
+    named = _texts(column_of(batch, "m"))
+    q_some = ~q.among("")
+    exact = coded(batch, "lvl").among(*EXACT)
     kind = _kinds(batch, ev, exact, q_some, named.some)
-    settles = _among(ev, *SETTLES)
-    ms = _column(batch, "ms")
+    settles = ev.among(*SETTLES)
+    ms = column_of(batch, "ms")
     listed: Ints = np.asarray(pc.fill_null(pc.list_value_length(ms), 0)).astype(np.int64)
     counts = np.where(kind < 0, 0, np.where(settles, listed, 1))
     of = np.repeat(np.arange(len(batch)), counts)
@@ -209,15 +183,15 @@ def rows_of_batch(batch: pa.RecordBatch, holders: Names) -> BatchRows:
     by = np.zeros(len(batch), np.int64)
     of_holders = batch.select([c for c in HOLDER if c in batch.schema.names])
     by[acts] = _numbers(of_holders.take(pa.array(acts)), holders)
-    flag = _column(batch, "redelivered")
+    flag = column_of(batch, "redelivered")
     redelivered = np.where(np.asarray(flag.is_null()), -1, _flags(flag, False))
     redelivered[(redelivered == 1) & exact] = SURELY
-    of_queue = text_hashes(q[1])[0]
+    of_queue = text_hashes(q.values)[0]
     rows = Rows(
         places[of],
         np.where(several, OTHER, kind[of]).astype(np.int8),
         first,
-        lifecycle_hashes(second, of_queue[q[0][of]]),
+        lifecycle_hashes(second, of_queue[q.codes[of]]),
         by[of],
         redelivered[of].astype(np.int8),
     )
@@ -226,17 +200,15 @@ def rows_of_batch(batch: pa.RecordBatch, holders: Names) -> BatchRows:
     return BatchRows(rows, _general(batch, places, ev), _last(kind, settles, places, q))
 
 
-def _general(
-    batch: pa.RecordBatch, places: Ints, ev: tuple[Ints, list[Any]]
-) -> list[tuple[int, Event]]:
-    at = np.flatnonzero(_among(ev, *GENERAL))
+def _general(batch: pa.RecordBatch, places: Ints, ev: Coded) -> list[tuple[int, Event]]:
+    at = np.flatnonzero(ev.among(*GENERAL))
     if not len(at):
         return []
     at = at[np.argsort(places[at])]
     return list(zip(places[at].tolist(), table.events(batch.take(pa.array(at))), strict=True))
 
 
-def _last(kind: Ints, settles: Bools, places: Ints, q: tuple[Ints, list[Any]]) -> dict[str, int]:
+def _last(kind: Ints, settles: Bools, places: Ints, q: Coded) -> dict[str, int]:
     """Place of the last traffic by queue."""
     codes, values = q
     traffic = (kind >= 0) | settles

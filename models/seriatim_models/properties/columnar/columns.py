@@ -17,6 +17,7 @@ from seriatim_models.history.event import GAP, Event
 from seriatim_models.properties.blackbox.lifecycle import ACQUIRES, acquires, began, holder
 
 Ints = npt.NDArray[np.int64]
+Bools = npt.NDArray[np.bool_]
 
 UNKNOWN = -(2**63)
 """Stands in an array for a field that an event does not have."""

@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from seriatim_models.history import Event
 from seriatim_models.properties.blackbox.lifecycle import holder
@@ -18,35 +15,9 @@ from seriatim_models.properties.blackbox.order import (
     FirstDeliveryOrder,
     Low,
 )
+from seriatim_models.properties.columnar.batch_columns import Coded, coded, present
+from seriatim_models.properties.columnar.columns import Ints
 from seriatim_models.properties.columnar.forms import ColumnMap, FindEvents
-
-Ints = npt.NDArray[np.int64]
-
-
-def _coded(batch: pa.RecordBatch, name: str) -> tuple[Ints, list[Any]]:
-    """A column as codes of a vocabulary; null is the empty text, or None where values are numbers."""
-    if name not in batch.schema.names:
-        return np.zeros(len(batch), np.int64), [""]
-    column = batch[name]
-    encoded = column if pa.types.is_dictionary(column.type) else column.dictionary_encode()
-    values = encoded.dictionary.to_pylist()
-    nothing = "" if pa.types.is_string(encoded.dictionary.type) else None
-    codes: Ints = np.asarray(pc.fill_null(encoded.indices, len(values))).astype(np.int64)
-    if nothing in values:
-        codes[codes == len(values)] = values.index(nothing)
-    return codes, [*values, nothing]
-
-
-def _is(batch: pa.RecordBatch, name: str, *among: object) -> npt.NDArray[np.bool_]:
-    codes, values = _coded(batch, name)
-    return np.array([v in among for v in values], bool)[codes]
-
-
-def _valid(batch: pa.RecordBatch, name: str) -> npt.NDArray[np.bool_]:
-    if name not in batch.schema.names:
-        return np.zeros(len(batch), bool)
-    return np.asarray(pc.is_valid(batch[name]))
-
 
 NAMES = ("rec", "pub", "q", "prio", "conn", "ch", "gen", "ctag", "proc")
 """What says whose line a delivery is in."""
@@ -54,19 +25,20 @@ NAMES = ("rec", "pub", "q", "prio", "conn", "ch", "gen", "ctag", "proc")
 
 def first_delivery_order(batch: pa.RecordBatch) -> DeliveryLines:
     """P4: see `FirstDeliveryOrder.map`."""
-    wanted = _is(batch, "ev", "deliver", "get") & ~_is(batch, "ph", "invoke", "fail")
-    wanted &= ~_is(batch, "redelivered", True)
+    wanted = coded(batch, "ev").among("deliver", "get")
+    wanted &= ~coded(batch, "ph").among("invoke", "fail")
+    wanted &= ~coded(batch, "redelivered").among(True)
     if _gets(batch):  # one that came back empty carries no message; a delivery always does
-        wanted &= _is(batch, "ev", "deliver") | ~_is(batch, "m", "")
-    known = _valid(batch, "redelivered") & _valid(batch, "pseq") & ~_is(batch, "pub", "")
+        wanted &= coded(batch, "ev").among("deliver") | ~coded(batch, "m").among("")
+    known = present(batch, "redelivered") & present(batch, "pseq") & ~coded(batch, "pub").among("")
     out = DeliveryLines(unknown=int(np.count_nonzero(wanted & ~known)))
     at = np.flatnonzero(wanted & known)
     if not len(at):
         return out
     taken = batch.take(pa.array(at))
     seq: Ints = np.asarray(taken["pseq"]).astype(np.int64)
-    columns = {name: _coded(taken, name) for name in NAMES}
-    lone = ~_valid(taken, "ch")
+    columns = {name: coded(taken, name) for name in NAMES}
+    lone = ~present(taken, "ch")
     # Of each delivery the number of its line: another one for every different combination of the names that count.
     code = np.zeros(len(at), np.int64)
     for name in NAMES[1:]:
@@ -76,7 +48,7 @@ def first_delivery_order(batch: pa.RecordBatch) -> DeliveryLines:
         codes = codes if counts is None else np.where(counts, codes, 0)
         if len(values) > 1:
             code = np.unique(code * len(values) + codes, return_inverse=True)[1]
-    if lone.any() and not _is(taken.filter(pa.array(lone)), "ctag", "").all():
+    if lone.any() and not coded(taken.filter(pa.array(lone)), "ctag").among("").all():
         # A worker counts only where there is no consumer tag either.
         return _row_by_row(taken, columns, seq, out)
     if seq.min() < 0:  # below every sequence there is: where "none yet" stands
@@ -88,7 +60,7 @@ def first_delivery_order(batch: pa.RecordBatch) -> DeliveryLines:
 def _add_lines(
     out: DeliveryLines,
     taken: pa.RecordBatch,
-    columns: Mapping[str, tuple[Ints, list[Any]]],
+    columns: Mapping[str, Coded],
     code: Ints,
     seq: Ints,
 ) -> None:
@@ -121,7 +93,8 @@ def _add_lines(
         np.concatenate([peak[ends], lows, before[lows], fell[first], before[fell[first]]])
     )
     made = _events(
-        taken.take(pa.array(order[kept])), {n: (c[order[kept]], v) for n, (c, v) in columns.items()}
+        taken.take(pa.array(order[kept])),
+        {n: Coded(c[order[kept]], v) for n, (c, v) in columns.items()},
     )
     event = dict(zip(kept.tolist(), made, strict=True))
 
@@ -143,10 +116,10 @@ def _add_lines(
 
 def _gets(batch: pa.RecordBatch) -> bool:
     """Whether there are gets, of which only `m` says whether one came back empty."""
-    return bool(_is(batch, "ev", "get").any())
+    return bool(coded(batch, "ev").among("get").any())
 
 
-def _events(taken: pa.RecordBatch, columns: Mapping[str, tuple[Ints, list[Any]]]) -> list[Event]:
+def _events(taken: pa.RecordBatch, columns: Mapping[str, Coded]) -> list[Event]:
     """Deliveries with what the order is decided by."""
     fields = {n: [v[c] for c in codes.tolist()] for n, (codes, v) in columns.items()}
     rows = zip(taken["i"].to_pylist(), taken["pseq"].to_pylist(), *fields.values(), strict=True)
@@ -159,7 +132,7 @@ def _events(taken: pa.RecordBatch, columns: Mapping[str, tuple[Ints, list[Any]]]
 
 def _row_by_row(
     taken: pa.RecordBatch,
-    columns: Mapping[str, tuple[Ints, list[Any]]],
+    columns: Mapping[str, Coded],
     seq: Ints,
     out: DeliveryLines,
 ) -> DeliveryLines:
@@ -175,7 +148,7 @@ def _key(event: Event) -> str:
 
 
 def _with_witnesses(lines: DeliveryLines, find: FindEvents) -> DeliveryLines:
-    """The recorded events in place of those that convict."""
+    """Return the lines with the recorded events in place of those that show the violation."""
     shown = [
         e
         for line in lines.lines.values()

@@ -8,13 +8,11 @@ The history must be regular (`Columns.irregular` is empty).
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 
 from seriatim_models.properties.base import Finding
 from seriatim_models.properties.blackbox.strict import WINDOW
-from seriatim_models.properties.columnar.columns import UNKNOWN, Columns, Ints
+from seriatim_models.properties.columnar.columns import UNKNOWN, Bools, Columns, Ints
 
-Bools = npt.NDArray[np.bool_]
 FAR = 2**62
 """Later than every time and place that there is."""
 

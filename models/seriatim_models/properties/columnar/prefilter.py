@@ -43,7 +43,7 @@ from seriatim_models.properties.blackbox.lifecycle import (
     RegularCounts,
     connection,
 )
-from seriatim_models.properties.columnar.columns import Ints, Names
+from seriatim_models.properties.columnar.columns import Bools, Ints, Names
 from seriatim_models.properties.columnar.rows import (
     ACQUIRED,
     BORN,
@@ -53,7 +53,6 @@ from seriatim_models.properties.columnar.rows import (
     SENT,
     SETTLED,
     SURELY,
-    Bools,
     Hashes,
     Rows,
 )

@@ -22,10 +22,9 @@ from seriatim_models.history.complete import EXACT, SETTLES
 from seriatim_models.history.event import Event
 from seriatim_models.properties.blackbox.conservation import Conservation
 from seriatim_models.properties.blackbox.lifecycle import ACQUIRES, acquires, began, holder
-from seriatim_models.properties.columnar.columns import Ints, Names
+from seriatim_models.properties.columnar.columns import Bools, Ints, Names
 
 Hashes = npt.NDArray[np.uint64]
-Bools = npt.NDArray[np.bool_]
 Bytes = npt.NDArray[np.uint8]
 Smalls = npt.NDArray[np.int8]
 

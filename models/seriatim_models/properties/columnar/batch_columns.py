@@ -1,0 +1,56 @@
+"""A column of an Arrow batch of events (`history.table`) as NumPy codes of a vocabulary, and what is asked of it."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from seriatim_models.history import table
+from seriatim_models.properties.columnar.columns import Bools, Ints
+
+
+def column_of(batch: pa.RecordBatch, name: str) -> pa.Array:
+    """Return the column of a field of `Event`; where the batch lacks it, nulls of its type."""
+    if name in batch.schema.names:
+        return batch[name]
+    return pa.nulls(len(batch), table.SCHEMA.field(name).type)
+
+
+class Coded(NamedTuple):
+    """A column as codes of a vocabulary: row k has the value ``values[codes[k]]``.
+
+    The last of `values` stands for null: the empty text for a field of texts, None for any other. The codes of rows
+    with equal values are equal, those of null and of a recorded empty text too.
+    """
+
+    codes: Ints
+    values: list[Any]  # Any: the values of a column, texts or numbers
+
+    def among(self, *words: object) -> Bools:
+        """Return for each row whether its value is one of these."""
+        found: Bools = np.array([v in words for v in self.values], np.bool_)[self.codes]
+        return found
+
+
+def coded(batch: pa.RecordBatch, name: str) -> Coded:
+    """Return the column of a field of `Event` as codes."""
+    field = table.SCHEMA.field(name).type
+    null = "" if pa.types.is_string(getattr(field, "value_type", field)) else None
+    found = column_of(batch, name)
+    if found.null_count == len(found):
+        return Coded(np.zeros(len(found), np.int64), [null])
+    encoded = found if pa.types.is_dictionary(found.type) else found.dictionary_encode()
+    values = encoded.dictionary.to_pylist()
+    codes: Ints = np.asarray(pc.fill_null(encoded.indices.cast(pa.int64()), len(values)))
+    if null in values:
+        codes = np.where(codes == len(values), values.index(null), codes)
+    return Coded(codes, [*values, null])
+
+
+def present(batch: pa.RecordBatch, name: str) -> Bools:
+    """Return for each row whether it has the field."""
+    found: Bools = np.asarray(pc.is_valid(column_of(batch, name)))
+    return found
