@@ -8,6 +8,18 @@ from seriatim_models.explorer import Dpor, Result, World, explore
 from seriatim_workshop.litmus import racy_counter
 
 
+def spins(world: World) -> None:
+    """One thread polls a cell that another one sets."""
+    x = world.cell(0, name="x")
+
+    def spin() -> None:
+        while x.get() == 0:
+            pass
+
+    world.spawn(spin, name="spin")
+    world.spawn(lambda: x.set(1), name="set")
+
+
 def test_executions_that_ran_out_make_it_inconclusive() -> None:
     result = explore(racy_counter(3), max_executions=10)
     assert (result.verdict, result.exhausted, result.complete) == ("inconclusive", False, 10)
@@ -29,17 +41,7 @@ def test_a_bound_on_preemptions_is_said() -> None:
 
 
 def test_a_spin_loop_is_explained() -> None:
-    def program(world: World) -> None:
-        x = world.cell(0, name="x")
-
-        def spin() -> None:
-            while x.get() == 0:
-                pass
-
-        world.spawn(spin, name="spin")
-        world.spawn(lambda: x.set(1), name="set")
-
-    result = explore(program, max_steps=60)
+    result = explore(spins, max_steps=60)
     assert result.verdict == "inconclusive"
     assert "max_steps=60" in result.why
     assert "spin repeat x.get() -> 0" in result.why
@@ -156,17 +158,7 @@ def test_choices_while_setting_up() -> None:
 
 
 def test_a_spin_loop_is_explained_also_where_the_time_ran_out() -> None:
-    def program(world: World) -> None:
-        x = world.cell(0, name="x")
-
-        def spin() -> None:
-            while x.get() == 0:
-                pass
-
-        world.spawn(spin, name="spin")
-        world.spawn(lambda: x.set(1), name="set")
-
-    result = explore(program, max_executions=30)
+    result = explore(spins, max_executions=30)
     assert result.verdict == "inconclusive"
     assert "max_executions=30" in result.why
     assert "spin repeat x.get() -> 0" in result.why

@@ -10,6 +10,21 @@ from hypothesis import strategies as st
 
 from seriatim_models.history import Event
 from seriatim_models.history.event import GAP
+from seriatim_models.properties.base import Finding, Verdict
+from seriatim_models.properties.blackbox import BLACKBOX
+from seriatim_models.properties.whitebox.composites import COMPOSITES
+
+BY_ID = {p.id: p for p in (*BLACKBOX, *COMPOSITES)}
+
+
+def counted(finding: Finding) -> tuple[Verdict, int, int]:
+    """The verdict, and how many cases were tested and could not be."""
+    return finding.verdict, finding.n_tested, finding.n_untestable
+
+
+def shown(finding: Finding) -> list[int]:
+    """The numbers of the events that the finding shows."""
+    return [e.i for e in finding.witness]
 
 
 class Recording:
@@ -49,6 +64,11 @@ class Recording:
         """A channel or connection of `by` ends."""
         channel = {"ch": 1, "gen": 1} if ev == "ch_close" else {}
         self.add(ev, ph, conn=by, **channel)
+
+
+def check(id: str, recording: Recording) -> Finding:
+    """What the property finds in the recording."""
+    return BY_ID[id].check(recording.events)
 
 
 MESSAGES = ["m0", "m1", "m2"]

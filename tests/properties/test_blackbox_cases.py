@@ -10,22 +10,7 @@ from seriatim_models.properties.base import Finding, Verdict
 from seriatim_models.properties.blackbox import BLACKBOX
 from seriatim_models.properties.blackbox.requeue import RequeueLateness
 
-from .blackbox_histories import Recording
-
-BY_ID = {p.id: p for p in BLACKBOX}
-
-
-def check(id: str, recording: Recording) -> Finding:
-    return BY_ID[id].check(recording.events)
-
-
-def told(finding: Finding) -> tuple[Verdict, int, int]:
-    return finding.verdict, finding.n_tested, finding.n_untestable
-
-
-def shown(finding: Finding) -> list[int]:
-    return [e.i for e in finding.witness]
-
+from .blackbox_histories import BY_ID, Recording, check, counted, shown
 
 # P1, conservation
 
@@ -51,7 +36,7 @@ def consumed(*delivered: str) -> Recording:
 def test_p1_holds_when_all_that_was_confirmed_is_settled() -> None:
     r = consumed("m0", "m1")
     drained(r)
-    assert told(check("P1", r)) == (Verdict.OK, 4, 0)  # two deliveries, two messages
+    assert counted(check("P1", r)) == (Verdict.OK, 4, 0)  # two deliveries, two messages
 
 
 def test_p1_convicts_a_message_never_handed_out_of_a_drained_queue() -> None:
@@ -84,7 +69,7 @@ def test_p1_is_silent_on_loss_where_a_message_may_still_be_somewhere() -> None:
     lines_lost.add(GAP)
     drained(lines_lost)
     for r in (not_looked, not_empty, still_consuming, limited, lines_lost):
-        assert told(check("P1", r)) == (Verdict.OK, 2, 1)
+        assert counted(check("P1", r)) == (Verdict.OK, 2, 1)
 
 
 def test_p1_convicts_a_phantom_unless_its_publish_may_be_lost() -> None:
@@ -138,7 +123,7 @@ def test_p2_allows_what_may_have_been_released() -> None:
             case "ch_close" | "conn_close" | "conn_drop":
                 r.end(end, "a")
         r.deliver("m0", "b", redelivered=True)
-        assert told(check("P2", r)) == (Verdict.OK, 2, 0), end
+        assert counted(check("P2", r)) == (Verdict.OK, 2, 0), end
 
 
 def test_p2_is_untestable_across_lost_lines_and_broken_connections() -> None:
@@ -146,12 +131,12 @@ def test_p2_is_untestable_across_lost_lines_and_broken_connections() -> None:
     r.deliver("m0", "a")
     r.add(GAP)
     r.deliver("m0", "b", redelivered=True)
-    assert told(check("P2", r)) == (Verdict.OK, 1, 1)
+    assert counted(check("P2", r)) == (Verdict.OK, 1, 1)
     r = Recording()
     r.deliver("m0", "a")
     r.deliver("m0", "b", redelivered=True)
     r.end("conn_drop", "a", "info")  # nobody asked: the broker may have dropped it long before
-    assert told(check("P2", r)) == (Verdict.OK, 1, 1)
+    assert counted(check("P2", r)) == (Verdict.OK, 1, 1)
 
 
 def test_p2_knows_one_incarnation_of_a_channel_from_the_next() -> None:
@@ -191,7 +176,7 @@ def test_p3_allows_a_first_sight_that_need_not_be_the_first() -> None:
             r.end("ch_close", "b")
             r.end("ch_close", "b", "ok")
         r.deliver("m0", redelivered=True)
-        assert told(check("P3", r)) == (Verdict.INCONCLUSIVE, 0, 1), when
+        assert counted(check("P3", r)) == (Verdict.INCONCLUSIVE, 0, 1), when
 
 
 def test_p3_a_confirmed_close_before_the_publish_excuses_nothing() -> None:
@@ -214,12 +199,12 @@ def test_p4_convicts_first_deliveries_out_of_order_on_one_channel_only() -> None
     apart = Recording()
     apart.deliver("m1", "a")
     apart.deliver("m0", "b")
-    assert told(check("P4", apart)) == (Verdict.INCONCLUSIVE, 0, 0)
+    assert counted(check("P4", apart)) == (Verdict.INCONCLUSIVE, 0, 0)
     again = Recording()
     again.deliver("m0")
     again.deliver("m1")
     again.deliver("m0", redelivered=True)
-    assert told(check("P4", again)) == (Verdict.OK, 1, 0)
+    assert counted(check("P4", again)) == (Verdict.OK, 1, 0)
 
 
 # P5, strict order
@@ -352,7 +337,7 @@ def test_p6_is_untestable_when_it_came_back_elsewhere_at_an_unknown_instant() ->
     r = late(1)
     back = r.events.pop()
     r.deliver("m0", "b", redelivered=True)
-    assert told(RequeueLateness(within=0).check(r.events))[2] == 1
+    assert counted(RequeueLateness(within=0).check(r.events))[2] == 1
     r.events.pop()
     r.deliver("m0", "b", lo=back.i, redelivered=True, prefetch=2, scope="consumer")
     assert RequeueLateness(within=0).check(r.events).verdict is Verdict.VIOLATED
@@ -391,7 +376,7 @@ def test_p7_settling_frees_and_lost_lines_forgive() -> None:
         else:
             r.add(free, conn="a", ch=1, gen=1)
         r.deliver("m1", prefetch=1, scope="consumer")
-        assert told(check("P7", r)) == (Verdict.OK, *((1, 1) if free == GAP else (2, 0))), free
+        assert counted(check("P7", r)) == (Verdict.OK, *((1, 1) if free == GAP else (2, 0))), free
 
 
 # P8, delivery tags

@@ -9,26 +9,12 @@ import pytest
 from seriatim_models.history import Event
 from seriatim_models.history.event import GAP
 from seriatim_models.properties.base import Finding, Verdict
-from seriatim_models.properties.blackbox import BLACKBOX
 from seriatim_models.properties.blackbox.consumers import NoLostWakeup
 from seriatim_models.properties.whitebox.composites import COMPOSITES
 
-from .blackbox_histories import Recording
+from .blackbox_histories import BY_ID, Recording, check, counted, shown
 
-BY_ID = {p.id: p for p in (*BLACKBOX, *COMPOSITES)}
 OK, VIOLATED, INCONCLUSIVE = Verdict.OK, Verdict.VIOLATED, Verdict.INCONCLUSIVE
-
-
-def check(id: str, recording: Recording) -> Finding:
-    return BY_ID[id].check(recording.events)
-
-
-def told(finding: Finding) -> tuple[Verdict, int, int]:
-    return finding.verdict, finding.n_tested, finding.n_untestable
-
-
-def shown(finding: Finding) -> list[int]:
-    return [e.i for e in finding.witness]
 
 
 def consumer(r: Recording, by: str, prefetch: int | None = None, **fields: Any) -> None:
@@ -63,14 +49,14 @@ def test_p10_is_silent_when_the_first_may_be_gone_or_asked_at_the_same_time() ->
     consumer(lost, "a", exclusive=True)
     lost.add(GAP)
     consumer(lost, "b")
-    assert told(check("P10", lost)) == (OK, 1, 0)
+    assert counted(check("P10", lost)) == (OK, 1, 0)
     together = Recording()
     for ph in ("invoke", "ok"):
         for by in ("a", "b"):
             together.add(
                 "consume", ph, q="q", ctag=f"tag-{by}", conn=by, ch=1, gen=1, exclusive=by == "a"
             )
-    assert told(check("P10", together)) == (OK, 1, 1)
+    assert counted(check("P10", together)) == (OK, 1, 1)
 
 
 def test_p10_convicts_a_delivery_past_the_single_active_consumer() -> None:
@@ -109,7 +95,7 @@ def ranked(lvl: str, prefetch: int | None, *given: str, low_lo: int | None = Non
 
 
 def test_p11_inside_the_broker_what_the_higher_one_holds_is_known() -> None:
-    assert told(check("P11", ranked("broker", 2, "m0", "m1"))) == (OK, 1, 0)
+    assert counted(check("P11", ranked("broker", 2, "m0", "m1"))) == (OK, 1, 0)
     for room in (ranked("broker", 2, "m0"), ranked("broker", None, "m0", "m1")):
         found = check("P11", room)
         assert found.verdict is VIOLATED
@@ -117,21 +103,21 @@ def test_p11_inside_the_broker_what_the_higher_one_holds_is_known() -> None:
     settled = ranked("broker", 1, "m0")
     settled.settle("ack", "m0", by="hi")
     settled.deliver("m8", "lo")
-    assert told(check("P11", settled)) == (VIOLATED, 2, 0)
+    assert counted(check("P11", settled)) == (VIOLATED, 2, 0)
 
 
 def test_p11_from_outside_the_next_delivery_tells_what_was_on_its_way() -> None:
     r = ranked("api", 2, "m0")
-    assert told(check("P11", r)) == (INCONCLUSIVE, 0, 1)  # m1 may be on its way to hi
+    assert counted(check("P11", r)) == (INCONCLUSIVE, 0, 1)  # m1 may be on its way to hi
     later = len(r.events)
     r.add("note")
     r.deliver("m2", "hi", lo=later)
     found = check("P11", r)
-    assert told(found) == (VIOLATED, 1, 0)
+    assert counted(found) == (VIOLATED, 1, 0)
     on_its_way = ranked("api", 2, "m0")
     on_its_way.deliver("m2", "hi", lo=5)
     on_its_way.deliver("m3", "hi", lo=len(on_its_way.events))
-    assert told(check("P11", on_its_way)) == (INCONCLUSIVE, 0, 1)
+    assert counted(check("P11", on_its_way)) == (INCONCLUSIVE, 0, 1)
 
 
 # P12, callbacks
@@ -147,7 +133,7 @@ def callbacks(*steps: tuple[str, int, int | None], pool: int | None = None) -> F
 
 def test_p12_one_at_a_time_in_order_and_no_more_than_threads() -> None:
     well = callbacks(("begin", 1, 1), ("end", 1, 1), ("begin", 1, 2), ("begin", 2, 1), pool=2)
-    assert told(well) == (OK, 3, 0)
+    assert counted(well) == (OK, 3, 0)
     assert shown(callbacks(("begin", 1, 1), ("begin", 1, 2))) == [1, 2]
     backwards = callbacks(("begin", 1, 2), ("end", 1, 2), ("begin", 1, 1))
     assert "tag 1 (event 3) began after that of tag 2 (event 1)" in backwards.explanation
@@ -167,7 +153,7 @@ def calls(lvl: str, *steps: tuple[str, int, str | None]) -> Finding:
 
 
 def test_p13_a_reply_goes_to_its_caller_once() -> None:
-    assert told(calls("api", ("invoke", 1, "x"), ("ok", 1, "x"))) == (OK, 1, 0)
+    assert counted(calls("api", ("invoke", 1, "x"), ("ok", 1, "x"))) == (OK, 1, 0)
     assert shown(calls("api", ("ok", 1, None))) == [1]
     assert shown(calls("api", ("invoke", 1, None), ("ok", 1, None), ("ok", 1, None))) == [2, 3]
     crossed = calls("api", ("invoke", 1, "x"), ("ok", 1, "y"))
@@ -204,12 +190,12 @@ def test_p14_convicts_a_consumer_left_waiting_beside_a_message() -> None:
     assert found.verdict is VIOLATED
     assert [e.m for e in found.witness] == ["m1"]
     assert "m1, confirmed at event 8, lay in q" in found.explanation
-    assert told(idle(5)) == (OK, 1, 1)
+    assert counted(idle(5)) == (OK, 1, 1)
 
 
 def test_p14_is_silent_about_a_consumer_that_is_full_or_gone() -> None:
-    assert told(idle(9, settle=False)) == (OK, 1, 0)
-    assert told(idle(9, ended=True)) == (OK, 2, 0)
+    assert counted(idle(9, settle=False)) == (OK, 1, 0)
+    assert counted(idle(9, ended=True)) == (OK, 2, 0)
 
 
 # P15, logs
@@ -228,7 +214,7 @@ def log(*steps: tuple[str, int], lvl: str = "api", **fields: Any) -> Finding:
 
 def test_p15_in_order_gap_free_and_past_its_commits() -> None:
     well = log(("deliver", 0), ("deliver", 1), ("commit", 1), ("consume", 0), ("deliver", 2))
-    assert told(well) == (OK, 2, 1)
+    assert counted(well) == (OK, 2, 1)
     assert "left out 1" in log(("deliver", 0), ("deliver", 2)).explanation
     assert "went back from position 1" in log(("deliver", 1), ("deliver", 0)).explanation
     again = log(("deliver", 0), ("commit", 0), ("consume", 0), ("deliver", 0))
@@ -241,7 +227,7 @@ def test_p15_in_order_gap_free_and_past_its_commits() -> None:
 def test_p15_is_silent_after_a_seek_a_nack_and_over_unknown_positions() -> None:
     assert log(("deliver", 3), ("commit", 3), ("seek", 0), ("deliver", 1)).verdict is INCONCLUSIVE
     assert log(("deliver", 1), ("nack", 1), ("deliver", 0)).verdict is OK
-    assert told(log(("deliver", 5), ("deliver", 8))) == (INCONCLUSIVE, 0, 2)
+    assert counted(log(("deliver", 5), ("deliver", 8))) == (INCONCLUSIVE, 0, 2)
     assert log(("deliver", 6), ("deliver", 8), lvl="broker").verdict is VIOLATED
 
 
