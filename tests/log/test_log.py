@@ -2,6 +2,7 @@
 
 import json
 import threading
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -24,6 +25,18 @@ from seriatim_models.programs.disk import MemoryDisk
 
 def topic_of(disk: MemoryDisk | Files, segment_size: int = 40) -> Topic:
     return Topic(Threads(), disk, segment_size)
+
+
+def failing_until(last: bytes, channel: Channel, calls: list[bytes]) -> Callable[[bytes], None]:
+    """A handler that notes each message and fails, but for `last`, at which it disconnects."""
+
+    def handler(message: bytes) -> None:
+        calls.append(message)
+        if message != last:
+            raise ValueError("no")
+        channel.disconnect()
+
+    return handler
 
 
 def filled() -> MemoryDisk:
@@ -75,14 +88,7 @@ def test_handler_that_fails_is_parked_listed_and_replayed() -> None:
     topic.publish(b"bad")
     topic.publish(b"good")
     calls: list[bytes] = []
-
-    def handler(message: bytes) -> None:
-        calls.append(message)
-        if message == b"good":
-            channel.disconnect()
-        else:
-            raise ValueError("no")
-
+    handler = failing_until(b"good", channel, calls)
     channel.connect()
     channel.consume(handler)
     assert calls == [b"bad"] * 3 + [b"good"]
@@ -101,14 +107,7 @@ def test_each_message_has_all_its_attempts() -> None:
     for message in (b"bad", b"worse", b"end"):
         topic.publish(message)
     calls: list[bytes] = []
-
-    def handler(message: bytes) -> None:
-        calls.append(message)
-        if message == b"end":
-            channel.disconnect()
-        else:
-            raise ValueError("no")
-
+    handler = failing_until(b"end", channel, calls)
     channel.connect()
     channel.consume(handler)
     assert calls == [b"bad", b"bad", b"worse", b"worse", b"end"]
