@@ -25,9 +25,9 @@ BEGIN, END = "<!-- register:", "<!-- end of register -->"
 
 
 def table() -> str:
-    """One row a property: id, sentence, source, kind, the programs that test it, the mutants that it convicts."""
+    """One row a property: id, sentence, source, kind, the programs that test it, the mutants that it must catch."""
     rows = [
-        "| id | statement | source | kind | tested in | convicts |",
+        "| id | statement | source | kind | tested in | mutants caught |",
         "|---|---|---|---|---|---|",
     ]
     for p in PROPERTIES.values():

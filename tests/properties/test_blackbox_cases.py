@@ -53,7 +53,7 @@ def test_p1_convicts_a_requeued_message_that_never_came_back() -> None:
     r.deliver("m1")
     r.settle("nack", "m1")
     drained(r)
-    assert "m1 was given back to q by a/1#1" in check("P1", r).explanation
+    assert "m1 was requeued to q by a/1#1" in check("P1", r).explanation
 
 
 def test_p1_is_silent_on_loss_where_a_message_may_still_be_somewhere() -> None:

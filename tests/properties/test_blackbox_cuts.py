@@ -70,12 +70,12 @@ class Sentence(strict._Order):
     ) -> list[strict.Row]:
         return [r for r in self.rows if start < r.lo and r.hi < a.end and r.prio == of.prio]
 
-    def convicted(self, a: strict.Available, of: strict.Place) -> list[strict.Row]:
+    def violating(self, a: strict.Available, of: strict.Place) -> list[strict.Row]:
         rows = [
-            r for r in self._through(a, a.start, of) if not r.convicted and strict.earlier(of, r)
+            r for r in self._through(a, a.start, of) if not r.violates and strict.earlier(of, r)
         ]
         for r in rows:
-            r.convicted = r.tested = True
+            r.violates = r.tested = True
         return rows
 
     def chosen(self, a: strict.Available, of: strict.Place) -> None:

@@ -1,4 +1,4 @@
-"""What can be wrong with recorded input, and how it is said.
+"""What can be wrong with recorded input, and how it is reported.
 
 A fault of one line costs that line: it is `Rejected`, with where it stood and why, and counted.
 A fault of the whole file (not there, not a history, cut off, another schema) is a `HistoryError`: one sentence that

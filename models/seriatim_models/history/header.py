@@ -60,7 +60,7 @@ def header_of(obj: Mapping[str, object], where: str) -> Header:
 
 
 def header_object(header: Header) -> dict[str, object]:
-    """The header as it is written: the schema is always said, and is this one whatever the events were read from."""
+    """The header as it is written: the schema is always there, and is this one whatever the events were read from."""
     return {**msgspec.to_builtins(header), "schema": SCHEMA}
 
 

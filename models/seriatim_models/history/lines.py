@@ -75,7 +75,7 @@ class _Zstd(io.RawIOBase):
 
 
 def first_bytes(path: Path) -> bytes:
-    """The first four bytes, by which formats are told apart."""
+    """The first four bytes, by which formats are distinguished."""
     try:
         with path.open("rb") as file:
             return file.read(4)

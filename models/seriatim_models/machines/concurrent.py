@@ -33,7 +33,7 @@ def build(plan: ProgramPlan, world: World, lib: ModuleType) -> None:
 
 
 def verdict(world: World) -> str | None:
-    """Return what the first property that an execution violates says, or None."""
+    """Return the explanation of the first property that an execution violates, or None."""
     for finding in violations(history(world)):
         return f"{finding.property}: {finding.explanation}"
     return None

@@ -28,12 +28,12 @@ exec "{real}" "$@"
 def version(java: Path) -> int | None:
     """The major version of a `java`, or None if it does not run."""
     try:
-        said = subprocess.run(
+        done = subprocess.run(
             [java, "-version"], capture_output=True, text=True, timeout=30, check=True
         )
     except (OSError, subprocess.SubprocessError):
         return None
-    found = re.search(r'version "(?:1\.)?(\d+)', said.stderr + said.stdout)
+    found = re.search(r'version "(?:1\.)?(\d+)', done.stderr + done.stdout)
     return int(found[1]) if found else None
 
 

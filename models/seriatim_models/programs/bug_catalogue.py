@@ -87,7 +87,7 @@ BUG_CASES = (
         "close-keeps-messages",
         "A closing consumer dropped what it had acquired and not yet sent. The messages stayed acquired for ever, by "
         "nobody.",
-        "Closing gives back everything that the consumer holds.",
+        "Closing releases everything that the consumer holds.",
     ),
     BugCase(
         "QPID-6817",
@@ -108,9 +108,9 @@ BUG_CASES = (
     BugCase(
         "QPID-7971",
         "closed-before-disinterest",
-        "A closing consumer left the lists before it said that it was not interested any more. The wish was then moved "
-        "for a consumer that was not there: a ghost in a list, and nobody was told to do its work.",
-        "Say so first, then leave.",
+        "A closing consumer left the lists before it declared that it was not interested any more. Its interest was "
+        "then moved for a consumer that was not there: a stale member of a list, and no other consumer was notified.",
+        "Declare it first, then leave.",
     ),
     BugCase(
         "89eb67804d",
@@ -130,7 +130,7 @@ BUG_CASES = (
     BugCase(
         "QPID-5450",
         "group-given-up-in-silence",
-        "The same repair done by halves: a group that was owned in vain is free again, and nobody says so to those who "
+        "The same repair done by halves: a group that was owned in vain is free again, and nothing notifies those who "
         "had passed over its messages.",
         "Announce what the group still holds.",
         alike=True,
@@ -139,7 +139,7 @@ BUG_CASES = (
         "QPID-3861",
         "group-freed-by-the-last-only",
         "A test on a pointer that was not set answered the wrong way, and a group was stuck.",
-        "Here: setting a group free announces all of it, not only the message that was given back.",
+        "Here: setting a group free announces all of it, not only the message that was released.",
         alike=True,
     ),
     BugCase(
@@ -166,8 +166,8 @@ BUG_CASES = (
     BugCase(
         "QPID-56",
         "shortcut-skips-the-pointer",
-        "A counter that was not atomic said that nothing was queued. The new message was handed out directly, past an "
-        "older one.",
+        "A counter that was not atomic showed that nothing was queued. The new message was handed out directly, past "
+        "an older one.",
         "The direct way asks for the next message like any other, and goes on only if that is the new one.",
         alike=True,
     ),
@@ -184,7 +184,7 @@ NOT_SHOWN = {
     "QPID-4012": "compared by a header of a message already freed; here memory is the garbage collector's",
     "QPID-3780": "a mark for scavenging, which the reference does not do: every iteration unlinks",
     "QPID-6528": "a suspended consumer's pointer kept deleted entries in memory; memory is not modelled",
-    "QPID-6841": "sending again what a consumer holds; the reference only gives back",
+    "QPID-6841": "sending again what a consumer holds; the reference only releases",
     "QPID-1286": "the pointers of closed consumers were moved; here nobody ever reads one",
     "QPID-7417": "listeners on states; the reference has none, groups are counted where the state changes",
     "QPID-6578": "reference counts of messages; the garbage collector's here",

@@ -157,7 +157,7 @@ def check_program(
         **budgets,
     )
     if (case := explored.counterexample) is not None:
-        # The explorer's token says which schedule; which program it is a schedule of stands before it.
+        # The explorer's token names the schedule; the name of its program stands before it.
         token = f"{subject(program, mutant)}:{case.token}"
         explored.counterexample = replace(
             case, token=token, command=f"seriatim check --replay {token}"

@@ -72,7 +72,7 @@ class ClientScene(Scene):
         block: int | None = None,
         read: bool = True,
     ) -> list[reference.Channel]:
-        """The channels of a connection; if so said, a queue `q` with so many messages is there.
+        """Return the channels of a connection; with `messages` a queue `q` holds that many.
 
         It is being read, unless only the server's side matters.
         """
@@ -399,7 +399,7 @@ def rpc_close_channel(scene: ClientScene) -> None:
 def rpc_refused(scene: ClientScene) -> None:
     """A call is refused, which closes the channel, while another thread waits for its turn.
 
-    Bounds: Two callers, one refusal. A third caller is told as the second is.
+    Bounds: Two callers, one refusal. A third caller gets the second one's answer.
     """
     (ch,) = scene.client()
     scene.spawn(lambda: ch.basic_get("there is none"), "A")
@@ -640,7 +640,7 @@ def prefetch(scene: ClientScene) -> None:
     """Two consumers of one channel, with a limit each and a limit for both, and two threads that acknowledge.
 
     Bounds: Six messages, prefetch two each and three together, three acknowledgements, one of them multiple. No
-    reader runs, so callbacks are not here; nothing is given back.
+    reader runs, so callbacks are not here; nothing is requeued.
     """
     (ch,) = scene.client(messages=6, read=False)
 
@@ -662,7 +662,7 @@ def prefetch(scene: ClientScene) -> None:
 
 @scenario("QS-2 QS-1", traces=48)
 def return_(scene: ClientScene) -> None:
-    """One channel closes and another gives back, each holding messages of one queue, while a third takes.
+    """One channel closes and another requeues, each holding messages of one queue, while a third takes.
 
     Bounds: Four messages, three channels. Consumers, to whom what comes back is pushed at once, are not here.
     """

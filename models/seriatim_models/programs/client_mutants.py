@@ -599,7 +599,7 @@ mutant(
     program="return",
     steps=41,
     origin=MISTAKE,
-    title="a channel that closes does not give back what it holds",
+    title="a channel that closes does not requeue what it holds",
     edit=(
         "            self._requeue(channel, tag)\n        self._channels",
         "            pass\n        self._channels",

@@ -265,7 +265,7 @@ mutant(
     program="fair-failure",
     steps=70,
     origin="accounting after the handler instead of before",
-    title="the token of a delivery whose handler raised is given back",
+    title="the token of a delivery whose handler raised is returned",
     edit=(
         FAILED,
         """            self.tokens.release()

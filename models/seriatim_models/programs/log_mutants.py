@@ -265,7 +265,7 @@ mutant(
     steps=45,
     origin=f"{REPOSITORY}, findWritePosition",
     title=(
-        "a length of nought is taken for the end: after a restart an empty message and all behind it "
+        "a length of zero is taken for the end: after a restart an empty message and all behind it "
         "are written over"
     ),
     edit=(

@@ -51,7 +51,7 @@ def two_takers(scene: PullScene) -> None:
 
 @scenario("SO-2 SO-3 ES-1 ES-2 ES-4 ES-5 SP-1 SP-2 SP-3", traces=77, real_time=True)
 def release_behind(scene: PullScene) -> None:
-    """A holder gives back the first message while another consumer is on its way past it.
+    """A holder releases the first message while another consumer is on its way past it.
 
     Bounds: Three messages, two consumers, one release, two attempts. Who is woken by the release is for
     `release-rest`.
@@ -95,7 +95,7 @@ def give_back_twice(
 
 @scenario("ES-4 ES-5 SP-1 SP-2", traces=2)
 def release_at_once(scene: PullScene) -> None:
-    """A client gives back a message while the thread that delivered it is still about it.
+    """A client releases a message while the thread that delivered it has not finished with it.
 
     Bounds: One message, one consumer, one attempt, one release. Another consumer, past which the entry comes back,
     is in `release-behind`.
@@ -108,7 +108,7 @@ def release_at_once(scene: PullScene) -> None:
 
 @scenario("ES-2 ES-4 ES-5", traces=3)
 def release_not_mine(scene: PullScene) -> None:
-    """A consumer gives back, and declares done, what another one holds.
+    """A consumer releases and dequeues a message that another one holds.
 
     Bounds: One message, two consumers, one release by its holder. A stranger that races with the next holder, after
     the release, is not here.
@@ -207,7 +207,7 @@ def expiring(scene: PullScene) -> None:
 def group_race(scene: PullScene) -> None:
     """Two consumers are after two messages of one group.
 
-    Bounds: One group of two, two consumers, one attempt each. Neither gives back or is done: that is `group-freed`
+    Bounds: One group of two, two consumers, one attempt each. Neither releases or dequeues: that is `group-freed`
     and `group-released`.
     """
     takers = [scene.taker("A"), scene.taker("B")]
@@ -331,7 +331,7 @@ def enqueue_consume(scene: PullScene) -> None:
 
 @scenario("SO-2 ES-4 ES-5 SP-2 WK-1 WK-5 QL-1", traces=19)
 def release_rest(scene: PullScene) -> None:
-    """A message is given back while another consumer finds nothing and is about to rest.
+    """A message is released while another consumer finds nothing and is about to wait.
 
     Bounds: Two consumers, one message, one release. The same entry twice is in `release-again-rest`; credit in
     `release-short-of-credit`.
@@ -360,7 +360,7 @@ def release_again_rest(scene: PullScene) -> None:
 
 @scenario("ES-5 ES-6 SP-2 WK-1 WK-5 QL-1", traces=2235)
 def release_short_of_credit(scene: PullScene) -> None:
-    """A message is given back while another consumer, who was short of credit, gets some.
+    """A message is released while another consumer, which was short of credit, gets some.
 
     Bounds: Two consumers, one message, one release, one grant. Credit that is taken away meanwhile is not here;
     `handover-suspend` has that.
@@ -394,7 +394,7 @@ def grant_while_busy(scene: PullScene) -> None:
 def interest(scene: PullScene) -> None:
     """A consumer loses its interest and finds it again while a message arrives.
 
-    Bounds: One consumer, one message, one pause. There is nobody else to be told; that is `pause-and-take`.
+    Bounds: One consumer, one message, one pause. There is no other consumer to notify; that is `pause-and-take`.
     """
     c = scene.subscribe("A")
 
@@ -617,10 +617,10 @@ def immediate_race(scene: PushScene) -> None:
 
 @push_scenario("ES-1 ES-4 ES-5 IM-1 IM-2", traces=10, executor=False)
 def immediate_returned(scene: PushScene) -> None:
-    """The last act of enqueuing an immediate message, against a delivery that the client gives back at once.
+    """The last act of enqueuing an immediate message, against a delivery that the client releases at once.
 
-    Bounds: Linked already and offered in vain; one delivery and one release. A second delivery of what was given
-    back is not here.
+    Bounds: Linked already and offered in vain; one delivery and one release. A second delivery of what was
+    released is not here.
     """
     c = scene.subscribe("A")
     scene.give_up("m1")
@@ -685,7 +685,7 @@ def exclusive(scene: PushScene) -> None:
     """The shortcut for an exclusive consumer, with an earlier message still waiting for credit.
 
     Bounds: One exclusive consumer, one message waiting, two arriving, credit for all coming meanwhile. The consumer
-    neither closes (`exclusive-close`) nor gives back.
+    neither closes (`exclusive-close`) nor releases.
     """
     c = scene.subscribe("A", credit=0, exclusive=True)
     scene.enqueue("m1")
@@ -736,8 +736,8 @@ def handover_suspend(scene: HandoverScene) -> None:
     """One of a target's consumers is suspended, by another thread, while the IO thread is about to serve them.
 
     Bounds: One target with three consumers on two queues, a message on each, one connection, one IO thread, one
-    suspension that does not end, no arrivals. That a consumer stops another thread may say; that it wants more is
-    said on the IO thread, as the reference asks.
+    suspension that does not end, no arrivals. Any thread may suspend a consumer; its interest is
+    declared on the IO thread, as the reference requires.
     """
     (q1, q2), target = scene.queues, scene.target
     suspended = q1.subscribe("A", target)

@@ -47,7 +47,7 @@ mutant(
     steps=17,
     origin=f"{ORDERING}, what it proposes instead",
     title=(
-        "one compare-and-set from AVAILABLE, as the article proposes; but a message that was given back "
+        "one compare-and-set from AVAILABLE, as the article proposes; but a message that was released "
         "is AVAILABLE again"
     ),
     edit=(
@@ -227,7 +227,7 @@ mutant(
     steps=84,
     origin=f"{BROKER}, AbstractConsumerTarget",
     title=(
-        "the queue is told that interest was lost before the flag says so, so the one who is woken is "
+        "the queue learns that interest was lost before the flag is cleared, so the one who is woken is "
         "held back by it"
     ),
     edits=(
@@ -583,7 +583,7 @@ mutant(
     program="pause",
     steps=52,
     origin=INTERACTIONS,
-    title="consumers that said they are not interested are woken",
+    title="consumers that declared no interest are woken",
     edits=(("            return self._move(consumer, (INTERESTED,), NOTIFIED)\n",
      "            return self._move(consumer, (INTERESTED, NOT_INTERESTED), NOTIFIED)\n"),
     ("        for consumer in self.manager.interested():\n            if not entry.available():\n",
@@ -789,7 +789,7 @@ mutant(
     program="close",
     steps=121,
     origin="QPID-7971",
-    title="a closing consumer leaves the lists first and says afterwards that it is not interested",
+    title="a closing consumer leaves the lists first and declares afterwards that it is not interested",
     edit=(
         """        self.set_notify_work_desired(consumer, False)
         self.manager.remove(consumer)
@@ -906,7 +906,7 @@ mutant(
     program="group-released",
     steps=47,
     origin="QPID-3861 in kind",
-    title="what is given back is announced, but not the rest of the group that this sets free",
+    title="what is released is announced, but not the rest of the group that this sets free",
     edit=(
         """            if self._leave_group(entry, consumer):
                 self._announce_group(entry.message.group)
@@ -977,7 +977,7 @@ mutant(
     program="grant-while-busy",
     steps=95,
     origin="89eb67804d in kind",
-    title="a move between lists says that it was done, whether it was or not",
+    title="a move between lists answers that it was made, whether it was or not",
     edit=(
         """            if origin not in origins:
                 return False

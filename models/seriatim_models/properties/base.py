@@ -126,7 +126,7 @@ class Property(Generic[S]):
     """The type of the summary, by which it is written and read between processes; None if it must stay in one."""
 
     case_events: ClassVar[CaseEvents | None] = None
-    """Without one of them a history has no case; None if that cannot be told by single events."""
+    """Without one of them a history has no case; None if single events cannot decide that."""
     column_check: ClassVar[str] = ""
     """``module:name`` of a `columnar.forms.ColumnCheck`, which clears whole histories held as columns."""
     column_map: ClassVar[str] = ""

@@ -1,7 +1,7 @@
 """What a system promises: the properties that its recordings are judged by, in the form that it promises them.
 
-Systems differ in two things above all: where a message that is given back lands, and when.
-A profile holds a system to its own word and to nothing more.
+Systems differ in two things above all: where a requeued message lands, and when.
+A profile holds a system to what it documents and to nothing more.
 
 Each profile is a file of this folder, format ``seriatim-profile/1`` (spec/HISTORY.md has it with an example):
 
@@ -56,7 +56,7 @@ class Promise(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     within: int | float | str | None = None
     """Of P6: further deliveries, or ``"prefetch"``. Of P14: seconds."""
     returned: bool | None = None
-    """Of P5: whether a message that was given back has its old place."""
+    """Of P5: whether a requeued message has its old place."""
     again: bool | None = None
     """Of P1: whether a message may come again after it was settled."""
 

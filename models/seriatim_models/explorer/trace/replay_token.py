@@ -50,7 +50,7 @@ def write(replay: Replayable) -> str:
         else:
             runs.append([thread, alternative, 1])
     for thread, alternative, length in runs:
-        # One number each: lengths where the alternative is 0, alternatives (odd) where it is not.
+        # One number each: lengths where the alternative is 0, alternatives (odd numbers) where it is not.
         _number(data, thread)
         _number(data, (length - 1) * 2 if alternative == 0 else alternative * 2 + 1)
     packed = zlib.compress(bytes(data), 9)

@@ -19,7 +19,7 @@ Spans say less than a recording, and what they do not say must not be a violatio
 - They may be sampled, so a publish may be missing: a `gap` stands at the beginning.
 - Closes, requeues and expired leases leave no span: a `gap` stands before every message that comes again.
 - Delivery tags are of channels, which spans do not name: they are kept in `x` and not judged.
-- Whether a message was redelivered, and whether a nack requeues, is not said: left empty, so untestable.
+- Whether a message was redelivered, and whether a nack requeues, is not recorded: left empty, so untestable.
 - Hosts have clocks of their own: order between them is as good as they are.
 """
 
@@ -36,7 +36,7 @@ from seriatim_models.history.lines import Line
 LINT = (
     "spans may be sampled: a message without a publish is no violation",
     "closes, requeues and expired leases leave no span: a message that comes again is untestable",
-    "redelivered flags, prefetch and channels are not said: P3 and P5 to P9 have no cases",
+    "redelivered flags, prefetch and channels are not recorded: P3 and P5 to P9 have no cases",
     "every host has its own clock",
 )
 """What verdicts on such a history leave open, in words."""

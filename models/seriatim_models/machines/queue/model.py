@@ -1,6 +1,6 @@
 """A queue that is obviously right: a list of messages, a few flags, and nobody else is running.
 
-It does not deliver by itself. It is told what a reference did, and says so if that was not its to do (`Disagreement`).
+It does not deliver by itself. It takes in what a reference did, and raises `Disagreement` if that was not allowed.
 So it need not know who is served first where the queue is free to choose.
 What it leaves open:
 

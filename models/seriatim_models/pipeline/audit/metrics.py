@@ -64,7 +64,7 @@ def bound(number: int) -> float:
 
 
 class Measures:
-    """The statistics of a stretch of one run."""
+    """The metrics of a chunk range of one run."""
 
     def __init__(self, first: bool = False) -> None:
         """`first` says that the run begins here, so that what is not known yet will not become known."""
@@ -274,7 +274,7 @@ class Measures:
     # --- combine -------------------------------------------------------------------------------------------------
 
     def combine(self, right: Measures) -> None:
-        """Add the stretch that follows this one."""
+        """Add the chunk range that follows this one."""
         for cell, counts in right.histograms.items():
             mine = self.histograms[cell]
             for b, n in counts.items():
@@ -366,7 +366,7 @@ def _meet(
     more: dict[str, int],
     ends: dict[str, tuple[int, str]],
 ) -> None:
-    """Ends of the right stretch meet what the left one left open."""
+    """Match the ends in the right chunk range with the begins that the left one left open."""
     for key, (t, q) in ends.items():
         begun = open_.pop(key, None)
         if begun is None:

@@ -1,6 +1,6 @@
 """The black-box properties: what the recording of a broker's clients can show.
 
-All reason by intervals and convict only where no placement inside the bounds explains what was seen.
+All reason by intervals and report a violation only where no placement inside the bounds explains what was seen.
 Give them events that `seriatim_models.history.complete` has completed.
 """
 

@@ -107,8 +107,8 @@ class CallReply(ChannelProperty[Calls]):
     """P13. A case is a reply (`rpc` with ``ok``; ``invoke`` is the call, `op` joins them; `key`, if both have one, says
     what was asked and what was answered), and at the wire also a call.
 
-    A reply without a call, a second reply, and a reply to another call's key convict. Two calls of one channel at a
-    time convict at the wire and inside the broker; above a client library the second may be waiting for the first.
+    A reply without a call, a second reply, and a reply to another call's key violate it. Two calls of one channel at a
+    time violate it at the wire and inside the broker; above a client library the second may be waiting for the first.
     """
 
     id = "P13"

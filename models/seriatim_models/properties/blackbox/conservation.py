@@ -274,9 +274,7 @@ class Conservation(LifecycleProperty):
             return None
         released = any(s.kind == RELEASED and s.by == last.by for tail in tails for s in tail)
         if released or summary.ended(last.by, summary.traffic.looks[q].pos):
-            return (
-                f"{m} was given back to {q} by {last.by}, {q} was drained, but nobody got it again"
-            )
+            return f"{m} was requeued to {q} by {last.by}, {q} was drained, but nobody got it again"
         return None
 
 

@@ -417,7 +417,7 @@ class Idle(msgspec.Struct):
     since: int | None = None
     """Since when something is unread, somebody waits, and nothing was handed out."""
     now: int = 0
-    """The latest time that an event of the queue told."""
+    """The latest time of an event of the queue."""
     blind: bool = False
     """Messages may leave by themselves, or not every consumer may be given one: nothing is definite."""
 
@@ -430,7 +430,7 @@ class Wakeups(msgspec.Struct):
     held: dict[str, dict[str, str]] = {}
     """Of each holder, which of its consumers holds a message, by lifecycle key."""
     common: int = 0
-    """The latest time that an event told which names no queue. What other queues' events tell is left out, so that
+    """The latest time of an event that names no queue. The times of other queues' events are left out, so that
     queues can be judged apart; where times fall it would make a difference."""
     end: int = 0
     """The latest time of all."""
@@ -442,12 +442,12 @@ WITHIN = 10_000_000_000  # ns; far beyond what a broker on one machine needs to 
 
 class NoLostWakeup(SequentialProperty[Wakeups]):
     """P14. A case is a time in which a confirmed message was never yet handed out while a consumer was registered that
-    held less than its prefetch. It ends with the next delivery from the queue. Longer than `within` it convicts.
+    held less than its prefetch. It ends with the next delivery from the queue. Longer than `within` it violates.
 
     This is liveness with a bound, so it judges the broker, the network and the client's threads together; the bound
     has to be far above what they need. Times are nanoseconds; a history counted in steps (level model) is not judged:
     WK-1 and WK-5 are for that.
-    Only first deliveries count, since a message that is given back may be dropped on its way (delivery limits).
+    Only first deliveries count, since a requeued message may be dropped on its way (delivery limits).
     Not judged: queues that may drop messages, and those with exclusive, single active or no-local consumers.
     """
 
@@ -489,8 +489,8 @@ class NoLostWakeup(SequentialProperty[Wakeups]):
                 continue
             state.end = max(state.end, event.t)
             if event.q:
-                told = state.queues.setdefault(event.q, Idle())
-                told.now = max(told.now, event.t)
+                queue = state.queues.setdefault(event.q, Idle())
+                queue.now = max(queue.now, event.t)
             else:
                 state.common = max(state.common, event.t)
             if event.ev == GAP:

@@ -155,7 +155,7 @@ class Lifecycles(msgspec.Struct):
 
 
 def lifecycle_key(q: str, m: str) -> str:
-    """Lifecycles are told apart by queue as well: a message routed to two queues has two."""
+    """The key of a message lifecycle, queue included: a message routed to two queues has two."""
     return f"{q}\n{m}"
 
 

@@ -51,8 +51,8 @@ POSITIONS_KEPT = (
 class LogReader(SequentialProperty[Logs]):
     """P15. A case is a delivery with a position, to a reader (`ctag`: the group or channel; else the holder).
 
-    Convicted: a position at or below one committed before, without a `seek`; a step back within a session, if
-    nothing was given back; a position left out, of which a publish is known (inside the broker: any); a new session
+    Violations: a position at or below one committed before, without a `seek`; a step back within a session, if
+    nothing was released; a position left out, of which a publish is known (inside the broker: any); a new session
     that begins behind the commit with such a position left out; more attempts than the `declare` or `consume` allows
     (``args={"max_attempts": n}``). A position left out of which nothing is known is untestable: logs have holes
     (compaction, transaction markers).

@@ -1,9 +1,9 @@
 """P6: how late a requeued message comes back.
 
-From outside a client library nothing says when a nack took effect. But commands of one channel take effect in the
-order sent, and a delivery under a full prefetch needs the credit that some command of its channel gave. So if the
-message m' was requeued by that command or an earlier one, it was back in the queue when the delivery was made. If the
-message delivered is a later one, m' was *overtaken*.
+From outside a client library the instant at which a nack took effect is not known. But commands of one channel take
+effect in the order sent, and a delivery under a full prefetch needs the credit that some command of its channel gave.
+So if the message m' was requeued by that command or an earlier one, it was back in the queue when the delivery was
+made. If the message delivered is a later one, m' was *overtaken*.
 
 Qpid's queue never lets that happen. RabbitMQ 3.10's classic queue does: its process takes acknowledgements (and the
 credit they give) before requeues that came earlier
@@ -12,7 +12,7 @@ prefetch - 1 further deliveries.
 So the property has a bound, and the default is what the prefetch allows; ``RequeueLateness(within=0)`` is the strict
 form.
 
-One pass in recording order. Carried along: what is held, what is on its way back, and, of each message on its way
+One pass in recording order. The state keeps what is held, what is on its way back, and, of each message on its way
 back, the first `WINDOW` deliveries that overtook it beyond the bound.
 """
 
@@ -57,13 +57,13 @@ class Requeued(msgspec.Struct, array_like=True):
 
 
 class Overtaker(msgspec.Struct, array_like=True):
-    """A delivery that overtook something whose own fate is not known yet."""
+    """A delivery that overtook something whose return is not recorded yet."""
 
     event: Event
     waits: int = 0
     """For how many messages to come back."""
     open: bool = False
-    convicted: bool = False
+    violates: bool = False
 
 
 class Holding(msgspec.Struct, array_like=True):
@@ -252,7 +252,7 @@ class _LatenessPass:
         if overtaker.waits:
             return
         del s.over[number]
-        if overtaker.open and not overtaker.convicted:
+        if overtaker.open and not overtaker.violates:
             s.tested -= 1
             s.untestable += 1
 
@@ -271,19 +271,19 @@ class _LatenessPass:
             over.waits -= 1
             if not sure:
                 over.open = True
-            elif not over.convicted:
-                over.convicted = True
+            elif not over.violates:
+                over.violates = True
                 s.violations += 1
                 self._blame(back, late, event)
             self._settled(number)
 
     def _blame(self, back: Requeued, late: Event, event: Event) -> None:
-        """All witnesses have four events; the one that ends first is told."""
+        """Keep the witness that ends first; all have four events."""
         s = self.s
         if s.witness and s.witness[-1].i <= event.i:
             return
         s.why = (
-            f"{back.event.ev} at event {back.event.i} gave {event.m} back; {back.by} was given the later {late.m} "
+            f"{back.event.ev} at event {back.event.i} requeued {event.m}; {back.by} was given the later {late.m} "
             f"at event {late.i} with credit from that command or a later one, and {event.m} only at event {event.i}"
         )
         s.witness = [back.place, back.event, late, event]
@@ -305,7 +305,7 @@ class RequeueLateness(SequentialProperty[Late]):
     and what may have been in flight, unseen, to a consumer that ended; deliveries whose credit
     is unknown because lines were lost.
 
-    Costs O(n + n·k), with k the messages that one channel gave back and that are still on their way.
+    Costs O(n + n·k), with k the messages that one channel requeued and that are still on their way.
     """
 
     id = "P6"
@@ -341,8 +341,8 @@ class RequeueLateness(SequentialProperty[Late]):
         _LatenessPass(state, self.within).run(events)
 
     def close(self, state: Late) -> Finding:
-        # Whatever still waits stays open; an overtaker that is convicted already was counted when it was.
-        undecided = sum(not o.convicted for o in state.over.values())
+        # Whatever still waits stays open; a violation that was reported already was counted then.
+        undecided = sum(not o.violates for o in state.over.values())
         return Finding.of(
             self.id,
             state.tested - undecided,

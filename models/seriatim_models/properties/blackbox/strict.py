@@ -13,8 +13,7 @@ When m' is definitely available:
   publish until it is settled for good; a delivery of one that is not known says nothing about availability.
 - After a requeue, from the latest instant at which that took effect, if somebody knows it (`t_hi`, or a recorder
   inside the broker), to the earliest instant of the next acquisition. A nack has no reply: from outside a client
-  library there is no such instant, and a broker that requeues to the tail cannot be convicted by this property (P6
-  is for that).
+  library there is no such instant, and this property cannot report a broker that requeues to the tail (P6 can).
 
 When m' is definitely earlier than m: both come from one ordered publisher and its sequence is lower; or the broker's
 own position is lower; or its publish was confirmed before that of m began. In all three m' was in the queue before m,
@@ -22,13 +21,13 @@ so it was enqueued when m was acquired, and the start of its first availability 
 
 The order is judged within one priority. Not for queues whose consumers select: there the consumer may not want m'.
 
-One pass in recording order. An acquisition [lo, hi] is seen before the end of every availability that could convict
-it, because that end is the lower bound of something recorded later.
+One pass in recording order. An acquisition [lo, hi] is seen before the end of every availability that could
+contradict it, because that end is the lower bound of something recorded later.
 So the latest acquisitions wait, sorted by what makes them later (sequence, position, begin of publish; and `lo`, for
-whether the broker had a choice at all), and every end of an availability takes out those that it convicts.
+whether the broker had a choice at all), and every end of an availability takes out those that it contradicts.
 Each is taken out once, so the pass is O(n log n).
 They wait for the next `WINDOW` acquisitions of their queue and no longer: a message that comes back later than that
-still convicts, but only those that are in the window.
+still contradicts acquisitions, but only those that are in the window.
 """
 
 from __future__ import annotations
@@ -61,7 +60,7 @@ Time = (
     int | float
 )  # nanoseconds as Python ints, or one of the two infinities; ints are compared exactly
 
-WINDOW = 2048  # acquisitions of a queue; all consumers together prefetch hundreds, and the carry must stay small
+WINDOW = 2048  # acquisitions of a queue; all consumers together prefetch hundreds, and the state must stay small
 
 
 class Available(NamedTuple):
@@ -116,7 +115,7 @@ class Row(msgspec.Struct, array_like=True):
     publish: Event | None
     event: Event
     tested: bool = False
-    convicted: bool = False
+    violates: bool = False
 
 
 class Lane(msgspec.Struct, array_like=True):
@@ -165,16 +164,16 @@ def when(event: Event) -> int:
 
 
 def place(known: Known | None, event: Event | None) -> Place:
-    """Where a message stands, as far as its publish and, failing that, its delivery tell."""
+    """Where a message stands, by its publish or, where that does not show it, by its delivery."""
     publish, confirm = (known.publish, known.confirm) if known else (None, None)
     stream, number, pos = "", 0, None
-    for told in (publish, confirm, event):
-        if told is None:
+    for seen in (publish, confirm, event):
+        if seen is None:
             continue
-        if not stream and told.pub and told.pseq is not None:
-            stream, number = f"stream {told.pub}", told.pseq
+        if not stream and seen.pub and seen.pseq is not None:
+            stream, number = f"stream {seen.pub}", seen.pseq
         if pos is None:
-            pos = told.pos
+            pos = seen.pos
     begun: Time = ALWAYS
     confirmed: Time = NEVER
     if publish:
@@ -219,7 +218,7 @@ class _Order:
 
     def add(self, row: Row) -> None:
         self.rows.append(row)
-        if not row.convicted:
+        if not row.violates:
             for name, number in self._keys(row):
                 insort(self._lists.setdefault((name, row.prio), []), (number, row.serial, row))
         if not row.tested:
@@ -234,15 +233,15 @@ class _Order:
                 del self._lists[name, row.prio]
 
     def oldest(self) -> Row:
-        """Takes out the row that has waited longest."""
+        """Remove and return the row that has waited longest."""
         row = self.rows.popleft()
         self._drop("lo", row.lo, row)
         for name, number in self._keys(row):
             self._drop(name, number, row)
         return row
 
-    def convicted(self, a: Available, of: Place) -> list[Row]:
-        """Takes out the acquisitions that an availability convicts."""
+    def violating(self, a: Available, of: Place) -> list[Row]:
+        """Remove the acquisitions that an availability contradicts, and return them in order."""
         found: dict[int, Row] = {}
         for name, number in (
             (of.stream, of.number),
@@ -253,14 +252,14 @@ class _Order:
                 for row in self._after(name, of.prio, number, a):
                     found[row.serial] = row
         for row in found.values():
-            row.convicted = row.tested = True
+            row.violates = row.tested = True
             self._drop("lo", row.lo, row)
             for name, value in self._keys(row):
                 self._drop(name, value, row)
         return [found[serial] for serial in sorted(found)]
 
     def chosen(self, a: Available, of: Place) -> None:
-        """Marks the acquisitions at which an availability was another choice."""
+        """Mark as tested the acquisitions at which an availability was another choice."""
         start = of.confirmed if a.first else a.start
         for row in self._after("lo", of.prio, start, Available(ALWAYS, a.end, a.m, None, a.first)):
             row.tested = True
@@ -275,7 +274,7 @@ class _Order:
 
 
 class _OrderPass:
-    """A run through some events, from and to the carried state."""
+    """One pass over some events, which reads and updates the aggregation state."""
 
     def __init__(self, state: Strict, returned: bool) -> None:
         self.state = state
@@ -319,7 +318,7 @@ class _OrderPass:
         elif event.ev in SETTLES and began(event):
             self._settle(event)
         elif event.ev == "expire":
-            self._gone(event)
+            self._expired(event)
         elif event.ev in ENDS and (event.lvl in EXACT or event.t_hi is not None):
             for by in holders(event, state.held):
                 for key in state.held.pop(by):
@@ -407,8 +406,8 @@ class _OrderPass:
         if known is not None and known.taken and at is not None:
             known.back = at
 
-    def _gone(self, event: Event) -> None:
-        """At an instant that only a recorder inside knows; otherwise nothing is definite."""
+    def _expired(self, event: Event) -> None:
+        """Take in an expiry. Only a recorder inside the broker knows its instant; otherwise nothing is definite."""
         q, m = event.q, event.m
         key = lifecycle_key(q, m)
         known = self._find(q, m)
@@ -427,21 +426,21 @@ class _OrderPass:
             self.state.known.pop(key, None)
 
     def _ended(self, q: str, a: Available, known: Known | None, until: Event | None) -> None:
-        """An availability is known whole: judge by it what waits."""
+        """Judge the waiting acquisitions by an availability whose bounds are now both known."""
         if not (a.first or self._returned):
             return
         order, lane = self._order(q), self._lane(q)
         of = place(known, until)
-        found = order.convicted(a, of)
+        found = order.violating(a, of)
         lane.violations += len(found)
         if found:
-            # Of those convicted by one availability the earliest is told; see `Strict.blame` for the rest.
+            # Of those that one availability contradicts the earliest is reported; see `Strict.blame` for the rest.
             row = found[0]
-            self.state.blame(*told(row, a, of))
+            self.state.blame(*described(row, a, of))
         order.chosen(a, of)
 
     def open_ended(self) -> None:
-        """A recorder that misses nothing: what was not taken until the end was available until the end."""
+        """Judge by what was available until the end, where the recorder misses nothing."""
         for key, known in sorted(self.state.known.items()):
             q, m = key.split("\n", 1)
             lane = self.state.lanes.get(q)
@@ -453,8 +452,8 @@ class _OrderPass:
                 self._ended(q, Available(known.back, NEVER, m, None, False), known, None)
 
 
-def told(row: Row, a: Available, of: Place) -> tuple[str, list[Event]]:
-    """A violation in words, with its events: the two publishes, the acquisition, and the one that came too late."""
+def described(row: Row, a: Available, of: Place) -> tuple[str, list[Event]]:
+    """The explanation of a violation and its events: the publishes, the acquisition, and the one that came too late."""
     start = "its enqueueing" if a.first else a.start
     end = "the end of the recording" if a.end == NEVER else a.end
     why = (
@@ -473,7 +472,7 @@ class StrictOrder(SequentialProperty[Strict]):
     broker had a choice, and a wrong one would show. An acquisition from a queue that may have been empty otherwise is
     counted as untestable.
 
-    Carried from one chunk to the next: what is published or held and not settled, and the window.
+    Kept from one chunk to the next: what is published or held and not settled, and the window.
     """
 
     id = "P5"
@@ -492,7 +491,7 @@ class StrictOrder(SequentialProperty[Strict]):
     options = frozenset({"returned"})
 
     def __init__(self, returned: bool = True) -> None:
-        """`returned`: whether a message that was given back has its old place. If not, only its first availability
+        """`returned`: whether a requeued message has its old place. If not, only its first availability
         counts.
         """
         self.returned = returned

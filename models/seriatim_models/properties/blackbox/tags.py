@@ -104,8 +104,8 @@ class Silence(msgspec.Struct):
 class SilenceAfterEnd(ChannelProperty[Silence]):
     """P9. A case is a confirmed cancel of a consumer or close of a channel.
 
-    At the wire and in the broker every later delivery convicts. Above a client library the callback may run
-    later than the frame came in, so a delivery convicts only if it was definitely acquired after the confirmation.
+    At the wire and in the broker every later delivery is a violation. Above a client library the callback may run
+    later than the frame came in, so a delivery is one only if it was definitely acquired after the confirmation.
     """
 
     id = "P9"

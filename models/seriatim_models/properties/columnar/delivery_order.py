@@ -20,7 +20,7 @@ from seriatim_models.properties.columnar.columns import Ints
 from seriatim_models.properties.columnar.forms import ColumnMap, FindEvents
 
 NAMES = ("rec", "pub", "q", "prio", "conn", "ch", "gen", "ctag", "proc")
-"""What says whose line a delivery is in."""
+"""Columns that determine whose line a delivery is in."""
 
 
 def first_delivery_order(batch: pa.RecordBatch) -> DeliveryLines:

@@ -3,7 +3,7 @@
 Only events of level ``model`` are read: what a recorder around a broker saw has the same names for other things.
 Indexes of events are the time here (`Event.i`). Properties ask three kinds of questions of it: the value of something
 at an index, whether it had one value through a whole interval, and what was going on in a thread at an index.
-An interval is always taken as short as the history allows, so that what is said to hold through it does.
+An interval is always taken as short as the history allows, so that what is required to hold through it does.
 """
 
 from __future__ import annotations
