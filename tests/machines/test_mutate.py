@@ -1,6 +1,9 @@
 """Generic mutants: each is another program, and judging tells right from wrong."""
 
 import ast
+import signal
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -48,6 +51,24 @@ def test_what_does_not_load_is_caught() -> None:
     assert judge("queue", "raise ValueError('no')").fate == "caught"
 
 
+def test_a_test_that_runs_out_of_time_is_not_caught(tmp_path: Path) -> None:
+    """A busy machine makes tests slow, which violates no property."""
+    (tmp_path / "test_slow.py").write_text("import time\ndef test(): time.sleep(60)\n", "utf-8")
+    script = (
+        "import pathlib\n"
+        "from functools import partial\n"
+        "from seriatim_workshop.mutation import kill_suite\n"
+        f"kill_suite.TESTS = pathlib.Path({str(tmp_path)!r})\n"
+        "kill_suite.TEST_SECONDS = 1\n"
+        "kill_suite.judges = lambda file: [(60, partial(kill_suite.tests, '.'))]\n"
+        "kill_suite.main(['fair'])\n"
+    )
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
+    assert done.returncode == -signal.SIGXCPU, done.stdout + done.stderr
+    assert "Timeout" in done.stdout.splitlines()[-1]
+
+
+@pytest.mark.timeout(400)
 def test_the_reference_in_other_words_survives() -> None:
     """Nothing that judges it hangs on its text: the known mutants, whose text this has not, are left out."""
     text = (ROOT / "reference" / "seriatim" / "fair.py").read_text(encoding="utf-8")

@@ -6,6 +6,7 @@ It takes whatever the modules of `seriatim` are at the time of import.
 from __future__ import annotations
 
 import resource
+import signal
 import sys
 import threading
 from collections.abc import Callable, Iterator
@@ -95,14 +96,21 @@ def programs(file: str, executions: int) -> None:
                 assert drawn.verdict is not Verdict.VIOLATED, why
 
 
+TEST_SECONDS = 100
+"""Real seconds that a test may take: many times what the slowest needs, for on a busy machine it waits for its turn."""
 SLOW = ("test_law", "test_threads")
 """Files of tests that take their time: they come last, for the first test to fail ends it."""
 
 
+class _TestOutOfTime(Exception):
+    """A test of the reference was ended by its time limit."""
+
+
 class _Failed:
-    """A plugin that remembers the first test to fail, and why."""
+    """A plugin that remembers the first test to fail, why, and whether that was its time limit."""
 
     first = ""
+    late = False
 
     def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
         items.sort(key=lambda item: item.path.stem in SLOW)
@@ -112,6 +120,9 @@ class _Failed:
     ) -> None:
         error = call.excinfo.value if call.excinfo is not None else None
         words = str(error).strip().splitlines() or [""]
+        if not self.first:
+            timed_out = isinstance(error, pytest.fail.Exception)
+            self.late = timed_out and words[0].startswith("Timeout")
         self.first = self.first or f"{node.name}: {type(error).__name__}: {words[0]}"
 
 
@@ -128,7 +139,7 @@ def tests(*shelves: str) -> None:
         "-p",
         "no:cacheprovider",
         "--no-header",
-        "--timeout=30",
+        f"--timeout={TEST_SECONDS}",
         "--tb=no",
         "--assert=plain",
     ]
@@ -140,6 +151,8 @@ def tests(*shelves: str) -> None:
         code = pytest.main(
             [*options, "-m", "not slow", *(str(TESTS / s) for s in shelves)], plugins=[failed]
         )
+    if failed.late:
+        raise _TestOutOfTime(failed.first)
     assert code == 0, failed.first or f"pytest ended with {code}"
 
 
@@ -275,7 +288,10 @@ def allow(seconds: int) -> None:
 
 
 def main(arguments: list[str]) -> int:
-    """Judge the reference of that name; the last line says who convicted it."""
+    """Judge the reference of that name; return 0 if it passes, 1 if not, and print why last.
+
+    What ran out of time, be it of the processor or of a test, ends the process by SIGXCPU.
+    """
     for seconds, judge in judges(arguments[0]):
         allow(seconds)
         try:
@@ -284,6 +300,9 @@ def main(arguments: list[str]) -> int:
             words = str(error).splitlines() or [""]
             who = judge.func if isinstance(judge, partial) else judge
             print(f"{who.__name__}: {type(error).__name__}: {words[0]}")
+            if isinstance(error, _TestOutOfTime):  # ends like a judge that used up its time
+                sys.stdout.flush()
+                signal.raise_signal(signal.SIGXCPU)
             return 1
     return 0
 
