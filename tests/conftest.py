@@ -12,7 +12,7 @@ LONG = (
     "tests/pipeline/test_session.py",
     "tests/pipeline/test_stream_shown.py",
     "tests/machines/",
-    "tests/properties/test_sieve.py",
+    "tests/properties/test_prefilter.py",
     "tests/stress/",
     "tests/explorer/",
 )
