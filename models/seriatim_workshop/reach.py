@@ -6,7 +6,7 @@ would show here. Exit code 1 if something was not reached that `EXPLAINED` does 
 unreachable.
 
 The probes are in the syntax tree, so it does not matter on which thread or greenlet a line runs.
-A block is a run of statements that are executed together; so blocks say what lines say.
+A block is a run of statements that are executed together; so block coverage implies line coverage.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ class Probes(ast.NodeTransformer):
         return ast.Expr(ast.Call(ast.Name("probe_hit", ast.Load()), [self._new(line, name)], []))
 
     def visit_ClassDef(self, node: ast.ClassDef) -> ast.AST:
-        """What only says which methods there are is never run."""
+        """Leave a protocol as it is: its methods are never run."""
         if any("Protocol" in ast.unparse(b) for b in node.bases):
             return node
         self._scope.append(node.name)
@@ -85,8 +85,8 @@ class Probes(ast.NodeTransformer):
         self._scope.append(node.name)
         self.generic_visit(node)
         first = node.body[0]
-        said = int(isinstance(first, ast.Expr) and isinstance(first.value, ast.Constant))
-        node.body.insert(said, self._hit(node.lineno, "called"))
+        docstring = int(isinstance(first, ast.Expr) and isinstance(first.value, ast.Constant))
+        node.body.insert(docstring, self._hit(node.lineno, "called"))
         self._scope.pop()
         return node
 
@@ -167,7 +167,7 @@ class Reach:
         )
 
     def machines(self, examples: int) -> None:
-        """Drawn calls and drawn programs."""
+        """Run generated calls and generated programs."""
         some = searching(examples)
         for kind in KINDS:
             run_state_machine_as_test(machine(kind, self.module), settings=some)

@@ -162,7 +162,7 @@ def unhold(s: SymbolicState, t: Term, e: Term) -> tuple[Term, SymbolicState]:
     return s.status(e) == DELAYED, announced(s, t, e).but(status=at(s.status, e, AVAILABLE))
 
 
-# ---- an entry is taken, given back, done with
+# ---- an entry is acquired, released, dequeued
 
 
 @SYSTEM.action(e=Entry, c=Consumer)
@@ -352,7 +352,7 @@ def all_told(s: SymbolicState, t: Term) -> tuple[Term, SymbolicState]:
 
 @SYSTEM.invariant("ES-2", c=Consumer, e=Entry)
 def who_holds(s: SymbolicState, c: Term, e: Term) -> Term:
-    """A client believes that it holds an entry exactly if the entry's state says so."""
+    """A client believes that it holds an entry exactly if it is acquired and the client is its owner."""
     return s.holds(c, e) == And(s.status(e) == ACQUIRED, s.owner(e) == c)
 
 
@@ -367,8 +367,8 @@ def places(s: SymbolicState, e: Term, f: Term) -> Term:
 
 
 @SYSTEM.invariant("IM-1", e=Entry)
-def fate(s: SymbolicState, e: Term) -> Term:
-    """What was ever delivered, and what was dropped undelivered, can be told from the state."""
+def outcome(s: SymbolicState, e: Term) -> Term:
+    """The state determines what was ever delivered, and what was dropped undelivered."""
     young = Or(s.status(e) == ABSENT, s.status(e) == DELAYED, s.status(e) == AVAILABLE)
     return And(
         Implies(young, Not(Or(s.delivered(e), s.dropped(e)))),
@@ -382,7 +382,7 @@ def fate(s: SymbolicState, e: Term) -> Term:
 
 @SYSTEM.invariant("ES-5", e=Entry)
 def counts(s: SymbolicState, e: Term) -> Term:
-    """What an entry added to the depth, and took away, can be told from its state and from who is about it."""
+    """What an entry added to the depth, and took away, follows from its state and from the threads at work on it."""
     return And(
         Or(s.counted(e) == 0, s.counted(e) == 1),
         Or(s.uncounted(e) == 0, s.uncounted(e) == 1),
@@ -467,9 +467,9 @@ def delivered_xor_dequeued(s: SymbolicState, e: Term) -> Term:
 
 @SYSTEM.safe("ES-5", e=Entry)
 def conservation(s: SymbolicState, e: Term) -> Term:
-    """With nobody about it, an entry counts one if it is available or held by one consumer, and nought if it is gone.
+    """With no thread at work on it, an entry counts one if it is available or acquired, and zero if it is deleted.
 
-    The depth is the sum of this over all entries. It is never negative, whoever is about what.
+    The depth is the sum of this over all entries. It is never negative, whatever the threads are doing.
     """
     there = And(linked(s, e), Not(gone(s, e)))
     at_rest = And(
@@ -542,7 +542,7 @@ def available_behind_a_pointer(s: SymbolicState, c: Term, e: Term) -> Term:
 
 @SYSTEM.witness(e=Entry)
 def delivered_immediately(s: SymbolicState, e: Term) -> Term:
-    """An immediate entry was delivered, given back, and its publisher is done."""
+    """An immediate entry was delivered and released, and its publisher is done."""
     return And(s.immediate(e), s.given_up(e), s.status(e) == RETURNED)
 
 
@@ -552,37 +552,37 @@ def dropped_immediately(s: SymbolicState, e: Term) -> Term:
     return And(s.immediate(e), s.given_up(e), s.dropped(e))
 
 
-# ---- broken twins
+# ---- broken variants
 
 
 @SYSTEM.broken("acquire", "who_holds", "ES-2", "a plain write after a look", e=Entry, c=Consumer)
 def acquire_by_set(s: SymbolicState, e: Term, c: Term) -> tuple[Term, SymbolicState]:
-    """It was seen available, and is then acquired by a plain write: an old look says nothing of the state by now."""
+    """It was seen available, and is then acquired by a plain write: what was read before need not hold any more."""
     return And(linked(s, e), Not(gone(s, e))), acquire(s, e, c)[1]
 
 
-@SYSTEM.broken("give_up", "fate", "IM-1", "F-1", t=Thread, e=Entry)
+@SYSTEM.broken("give_up", "outcome", "IM-1", "F-1", t=Thread, e=Entry)
 def give_up_as_published(s: SymbolicState, t: Term, e: Term) -> tuple[Term, SymbolicState]:
     """The publisher saw it available, and then dequeues it whatever the state is by now."""
     return And(s.immediate(e), linked(s, e), Not(s.given_up(e))), give_up(s, t, e)[1]
 
 
-@SYSTEM.broken("release", "fate", "IM-1", "F-10", t=Thread, e=Entry, c=Consumer)
+@SYSTEM.broken("release", "outcome", "IM-1", "F-10", t=Thread, e=Entry, c=Consumer)
 def release_to_available(s: SymbolicState, t: Term, e: Term, c: Term) -> tuple[Term, SymbolicState]:
-    """What is given back is AVAILABLE, as it was when it was born."""
+    """A released entry is AVAILABLE again, as it was at first."""
     guard, after = release(s, t, e, c)
     return guard, after.but(status=at(s.status, e, AVAILABLE))
 
 
 @SYSTEM.broken("release", "only_its_holder", "ES-4", "no owner check", t=Thread, e=Entry, c=Consumer)  # fmt: skip
 def release_by_anybody(s: SymbolicState, t: Term, e: Term, c: Term) -> tuple[Term, SymbolicState]:
-    """Whoever asks gives back whatever is acquired."""
+    """Any consumer may release any acquired entry."""
     return s.status(e) == ACQUIRED, release(s, t, e, c)[1]
 
 
 @SYSTEM.broken("release", "place_for_life", "SO-2", "requeue at the tail", t=Thread, e=Entry, c=Consumer)  # fmt: skip
 def release_to_the_tail(s: SymbolicState, t: Term, e: Term, c: Term) -> tuple[Term, SymbolicState]:
-    """What is given back goes to the end of the queue."""
+    """A released entry goes to the end of the queue."""
     guard, after = release(s, t, e, c)
     behind = s.top() + 1
     return guard, after.but(place=at(s.place, e, behind), top=at(s.top, behind))

@@ -18,7 +18,7 @@ SYSTEM = TransitionSystem("lists", "the lists of the consumer manager", (Consume
 
 SYSTEM.declare("acquires", Consumer, Bool, rigid=True)
 SYSTEM.declare("in_all", Consumer, Bool)
-SYSTEM.declare("listed", Consumer, List)  # what the consumer says of itself
+SYSTEM.declare("listed", Consumer, List)  # the consumer's own field
 SYSTEM.declare("member", Consumer, List, Bool)  # what a walk over a list would find
 SYSTEM.declare("locked", Consumer, Bool)
 SYSTEM.declare("mover", Consumer, Thread)
@@ -65,7 +65,7 @@ def lock(s: SymbolicState, t: Term, c: Term) -> tuple[Term, SymbolicState]:
 
 @SYSTEM.action(t=Thread, c=Consumer, to=List)
 def leave(s: SymbolicState, t: Term, c: Term, to: Term) -> tuple[Term, SymbolicState]:
-    """Under the lock, it leaves the list that it is in; from here on it says that it is in the other."""
+    """Under the lock, it leaves the list that it is in; from here on its field names the other."""
     guard = And(
         s.locked(c), s.mover(c) == t, Not(s.between(c)), article(s.listed(c), to),
         Implies(s.leaving(c), to == REMOVED),
@@ -117,7 +117,7 @@ def leave_all(s: SymbolicState, c: Term) -> tuple[Term, SymbolicState]:
 
 @SYSTEM.invariant("QL-1", c=Consumer, kind=List)
 def member_of_what_it_says(s: SymbolicState, c: Term, kind: Term) -> Term:
-    """Between lists it is in none; else it is in the one that it says, and in no other."""
+    """Between lists it is in none; else it is in the one that its field names, and in no other."""
     return s.member(c, kind) == And(Not(s.between(c)), s.listed(c) == kind, kind != REMOVED)
 
 

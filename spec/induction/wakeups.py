@@ -76,7 +76,7 @@ def start(s: SymbolicState) -> Term:
 
 @SYSTEM.action(t=Thread, m=Message)
 def make_available(s: SymbolicState, t: Term, m: Term) -> tuple[Term, SymbolicState]:
-    """A new message, or one that is given back (rule 5: available first)."""
+    """A new message, or one that is released (rule 5: available first)."""
     return And(Not(s.available(m)), idle(s, t)), s.but(
         available=at(s.available, m, True),
         announcer=at(s.announcer, m, t),
@@ -314,7 +314,7 @@ def all_quiet(s: SymbolicState, c: Term, m: Term) -> Term:
     )  # fmt: skip
 
 
-# ---- broken twins
+# ---- broken variants
 
 
 @SYSTEM.broken("run_dry", "no_lost_wakeup", "WK-1", "F-6", c=Consumer)

@@ -17,7 +17,7 @@ def check(mine: ModuleType) -> dict[str, Build]:
             mine.append(following, marked, node)
         return following, marked
 
-    def says(world: World, expected: list[str], cells) -> None:  # type: ignore[no-untyped-def]
+    def expect(world: World, expected: list[str], cells) -> None:  # type: ignore[no-untyped-def]
         def end() -> str | None:
             found = mine.members(*cells)
             return None if found == expected else f"members are {found}, not {expected}"
@@ -28,21 +28,21 @@ def check(mine: ModuleType) -> dict[str, Build]:
         cells = start(world, "a")
         world.spawn(lambda: mine.append(*cells, "b"), name="append b")
         world.spawn(lambda: mine.delete(*cells, "a"), name="delete a")
-        says(world, ["b"], cells)
+        expect(world, ["b"], cells)
 
     def append_and_walk(world: World) -> None:
         cells = start(world, "a")
         mine.delete(*cells, "a")
         world.spawn(lambda: mine.append(*cells, "b"), name="append b")
         world.spawn(lambda: mine.members(*cells), name="walk")
-        says(world, ["b"], cells)
+        expect(world, ["b"], cells)
 
     def neighbours(world: World) -> None:
         cells = start(world, "a", "b", "c")
         for node in ("a", "b"):
             world.spawn(lambda node=node: mine.delete(*cells, node), name=f"delete {node}")
         world.spawn(lambda: mine.members(*cells), name="walk")
-        says(world, ["c"], cells)
+        expect(world, ["c"], cells)
 
     def unlinked(world: World) -> None:
         cells = start(world, "a", "b")

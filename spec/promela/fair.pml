@@ -3,9 +3,9 @@
  * Two slots of quantum 1 and 2, messages of weight 2; a broker that keeps up to PREFETCH deliveries waiting in each slot;
  * one loop that takes a token, makes a round, and settles the tokens of what it processed.
  *
- *   -DPUBLISHED      what was processed is not counted, so the token that was taken is always given back
+ *   -DPUBLISHED      what was processed is not counted, so the token that was taken is always returned
  *   -DLOOKS_AGAIN    the loop ends because nothing waits, and a second look decides whether the slot was idle (so published)
- *   -DRESETS_ALWAYS  a slot's deficit is set to nought after every visit, also when deliveries wait
+ *   -DRESETS_ALWAYS  a slot's deficit is set to zero after every visit, also when deliveries wait
  *   -DMESSAGES=n     deliveries per slot, 3 unless said; 0 is without end
  *   -DOUTCOMES -DWEIGHT=n, and per slot a quantum, deliveries that are there, and how many there are in all:
  *                    print how many rounds the loop made: `fair-park`, `fair-heavy`, `fair-two-brokers`
@@ -82,7 +82,7 @@ end:
 #ifdef LOOKS_AGAIN
         :: else -> break
 #else
-        :: atomic { deliveries[i] == 0 -> deficit[i] = 0; rounds[i] = 0; before = 2; break }   /* nothing waits: an idle slot's deficit is nought */
+        :: atomic { deliveries[i] == 0 -> deficit[i] = 0; rounds[i] = 0; before = 2; break }   /* nothing waits: an idle slot's deficit is zero */
         :: deliveries[i] > 0 && deficit[i] < WEIGHT -> break
 #endif
         od;

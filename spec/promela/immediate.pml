@@ -6,10 +6,10 @@
  * which to a consumer is the same as AVAILABLE.
  *
  *   -DPUBLISHED         the publisher checks, and then dequeues whatever the state is by now (F-1)
- *   -DPUBLISHED_REPAIR  one compare-and-set from AVAILABLE, but what was given back is AVAILABLE again (F-10)
+ *   -DPUBLISHED_REPAIR  one compare-and-set from AVAILABLE, but what was released is AVAILABLE again (F-10)
  *   -DACQUIRE_BY_SET    a delivery that saw the entry available acquires it without a compare-and-set
  *   -DOUTCOMES          one delivery, which keeps what it gets: the program `immediate-race` of the explorer
- *   -DOUTCOMES -DGIVES_BACK   one delivery, given back at once: the program `immediate-returned`
+ *   -DOUTCOMES -DGIVES_BACK   one delivery, released at once: the program `immediate-returned`
  *
  * Beyond these bounds: more deliveries repeat the same race; the pointers are in pointers.pml.
  */
@@ -38,7 +38,7 @@
 byte state = AVAILABLE;
 byte delivered, dropped, holders, finished;
 bool illegal;            /* for the property: a step that ES-1 forbids */
-bool gave_back;          /* for the property and the probe: somebody gave it back */
+bool gave_back;          /* for the property and the reachability check: it was released */
 
 #define done (finished == TAKERS + 1)
 
@@ -77,7 +77,7 @@ proctype Delivery(byte c) {
 #else
      CAS(AVAILABLE, held(c), won)        /* available -> acquired, if it still is as it was born */
      if
-     :: !won -> CAS(RETURNED, held(c), won)   /* returned -> acquired, if it was given back */
+     :: !won -> CAS(RETURNED, held(c), won)   /* returned -> acquired, if it was released */
      :: else
      fi
 #endif
@@ -123,7 +123,7 @@ init {
 }
 
 #ifndef OUTCOMES
-/* Delivered or dequeued undelivered: never both, never neither; and to one consumer, unless it was given back. */
+/* Delivered or dequeued undelivered: never both, never neither; and to one consumer, unless it was released. */
 ltl im_1 { [] (done -> (delivered > 0) != (dropped > 0) && dropped <= 1 && (gave_back || delivered <= 1)) }
 ltl im_1_some_delivery { [] !(done && delivered == 1) }
 ltl im_1_some_drop { [] !(done && dropped == 1) }

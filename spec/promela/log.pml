@@ -6,7 +6,7 @@
  *   (no flag)          the consumer sleeps while nothing is unread, and asks that under the lock
  *   -DPUBLISHED        it counts: each notify adds one to `waiting`, and what was read is subtracted
  *   -DSIGNAL_UNLOCKED  the publisher signals without having held the lock since it wrote
- *   -DNEVER_UNLOCKED   the lock is not given back, so that threads get stuck
+ *   -DNEVER_UNLOCKED   the lock is not released, so that threads get stuck
  *   -DBACKLOG=n        1 unless said
  *   -DNEWS=n           messages that the publisher writes, 2 unless said
  *   -DOUTCOMES         print how often the consumer slept: `log-rest`, `log-two-messages`, `log-backlog-and-news`

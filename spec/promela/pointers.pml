@@ -20,7 +20,7 @@ byte state[4];
 bool linked[4];
 byte at[2], mark[2], fresh = 1;
 byte finished;
-bool went_back;          /* for the probe: a rewind moved a pointer back */
+bool went_back;          /* for the reachability check: a rewind moved a pointer back */
 #define done (finished == 2)
 
 /* A new pointer object at entry e for consumer c. */

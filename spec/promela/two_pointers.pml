@@ -19,7 +19,7 @@ byte state = 3;               /* of entry 1; A holds it */
 byte last[2] = 1;
 byte released[2], mark[2], fresh = 1;   /* 0 is none; mark is the identity of the object */
 byte finished;
-bool wiped;                   /* for the probe: B cleared its `released` */
+bool wiped;                   /* for the reachability check: B cleared its `released` */
 #define done (finished == 2)
 
 inline clear(c) {

@@ -44,11 +44,11 @@ def test_what_only_tells_is_left_alone() -> None:
 def test_a_wrong_reference_is_caught(what: str) -> None:
     found = [m for m in mutations("queue") if m.what == what]
     assert found
-    assert judge("queue", found[0].source).fate == "caught"
+    assert judge("queue", found[0].source).outcome == "caught"
 
 
 def test_what_does_not_load_is_caught() -> None:
-    assert judge("queue", "raise ValueError('no')").fate == "caught"
+    assert judge("queue", "raise ValueError('no')").outcome == "caught"
 
 
 def test_a_test_that_runs_out_of_time_is_not_caught(tmp_path: Path) -> None:
@@ -72,7 +72,7 @@ def test_a_test_that_runs_out_of_time_is_not_caught(tmp_path: Path) -> None:
 def test_the_reference_in_other_words_survives() -> None:
     """Nothing that judges it hangs on its text: the known mutants, whose text this has not, are left out."""
     text = (ROOT / "reference" / "seriatim" / "fair.py").read_text(encoding="utf-8")
-    assert judge("fair", ast.unparse(ast.parse(text))).fate == "survived"
+    assert judge("fair", ast.unparse(ast.parse(text))).outcome == "survived"
 
 
 def test_processes_that_a_test_starts_see_the_mutant() -> None:
@@ -84,7 +84,7 @@ def test_processes_that_a_test_starts_see_the_mutant() -> None:
 
 
 def test_going_round_in_circles_is_caught() -> None:
-    assert judge("queue", "while True: pass", limit=2).fate == "out of time"
+    assert judge("queue", "while True: pass", limit=2).outcome == "out of time"
 
 
 def test_who_sleeps_is_in_nobodys_way(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -96,10 +96,10 @@ def test_who_sleeps_is_in_nobodys_way(monkeypatch: pytest.MonkeyPatch, tmp_path:
         "import pathlib, time\n"
         f"while not pathlib.Path({str(judged)!r}).exists(): time.sleep(0.2)\n{wrong}"
     )
-    fates = run.judge_all([("queue", sleeps), ("queue", wrong)], jobs=1)
-    assert next(fates)[0] == 1
+    outcomes = run.judge_all([("queue", sleeps), ("queue", wrong)], jobs=1)
+    assert next(outcomes)[0] == 1
     judged.touch()
-    assert [n for n, _ in fates] == [0]
+    assert [n for n, _ in outcomes] == [0]
 
 
 def test_probes_see_what_is_run_and_only_that() -> None:

@@ -22,7 +22,7 @@ Bound = tuple[Value, ...]
 Evaluate = Callable[["Concrete", "dict[str, Value]", Bound], Value]
 
 NOBODY = "nobody"
-"""Where a function leads that was never said to lead anywhere."""
+"""The value of a function at arguments for which none was given."""
 
 
 class NotThat(Exception):
@@ -62,9 +62,9 @@ class Concrete:
         """Take the step. Raises `NotThat` if its guard does not hold."""
         step = _compiled(self.system.name, action)
         if not step.guard(self, parameters, ()):
-            said = ", ".join(f"{n} = {v}" for n, v in parameters.items())
+            shown = ", ".join(f"{n} = {v}" for n, v in parameters.items())
             failed = step.failed(self, parameters)
-            raise NotThat(f"{action}({said}) is not possible here: {failed}")
+            raise NotThat(f"{action}({shown}) is not possible here: {failed}")
         changed = {}
         for name, body in step.after.items():
             function = self.system.functions[name]
@@ -97,7 +97,7 @@ class Step:
     def failed(self, state: Concrete, parameters: dict[str, Value]) -> str:
         """The text of the first conjunct of the guard that does not hold."""
         return next(
-            (said for said, part in self.parts if not part(state, parameters, ())), "its guard"
+            (name for name, part in self.parts if not part(state, parameters, ())), "its guard"
         )
 
 

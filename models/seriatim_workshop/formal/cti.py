@@ -1,7 +1,7 @@
 """A small state that satisfies a formula, and a way to read it: counterexamples to induction, and witnesses.
 
 Each sort gets at most one member, then two, then three; a state of fewer members is easier to read.
-Then every fact that may as well be false, nought or the first of its kind is made so, and what is left is shown.
+Then every fact that may as well be false, zero or the first of its kind is made so, and what is left is shown.
 """
 
 from __future__ import annotations

@@ -40,9 +40,9 @@ class HostOperation:
     ok: bool = True
 
     def __str__(self) -> str:
-        said = f"{self.cell}.{self.what}" if self.what != "record" else f"record {self.cell}"
+        operation = f"{self.cell}.{self.what}" if self.what != "record" else f"record {self.cell}"
         change = f"({self.old!r} -> {self.new!r})" if self.what == "cas" else f"({self.new!r})"
-        return f"{self.thread}: {said}{change}{'' if self.ok else ' failed'}"
+        return f"{self.thread}: {operation}{change}{'' if self.ok else ' failed'}"
 
 
 class RecordedCell(Generic[T]):

@@ -172,8 +172,8 @@ def main(args: list[str] | None = None) -> int:
         by_name = {o.pinned.name: o.measured for o in found}
         manifest.write(SpinManifest(version, [by_name.get(run.name, run) for run in pinned.runs]))
         pinned, found = manifest.read(), [replace(o, differs="") for o in found]
-    said, failed = conclusion(found, version, pinned.spin)
-    console.print(said, highlight=False)
+    result, failed = conclusion(found, version, pinned.spin)
+    console.print(result, highlight=False)
     states = sum(o.measured.states for o in found)
     console.print(f"{len(found)} runs, {states:,} states, {failed} not as they must be")
     return int(failed > 0)

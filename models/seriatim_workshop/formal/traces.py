@@ -174,11 +174,11 @@ def table(outcomes: list[Outcome]) -> Table:
     for name in ("executions", "steps", "seconds"):
         rows.add_column(name, justify="right")
     for o in outcomes:
-        said = "rejected" if o.rejected else "accepted"
+        outcome = "rejected" if o.rejected else "accepted"
         rows.add_row(
             o.case.name,
             "be rejected" if o.case.mutant else "be accepted",
-            f"[red]{said}[/]" if o.wrong else said,
+            f"[red]{outcome}[/]" if o.wrong else outcome,
             f"{o.executions:,}",
             f"{o.steps:,}",
             f"{o.seconds:.1f}",
@@ -212,8 +212,8 @@ def main(args: list[str] | None = None) -> int:
         outcome = follow(case)
         outcomes.append(outcome)
         mark = "!" if outcome.wrong else " "
-        said = outcome.rejected or f"{outcome.executions} executions accepted"
-        console.print(f"{mark} {n:2}/{len(cases)} {case.name}: {said}", highlight=False)
+        result = outcome.rejected or f"{outcome.executions} executions accepted"
+        console.print(f"{mark} {n:2}/{len(cases)} {case.name}: {result}", highlight=False)
     console.print(table(outcomes))
     for o in outcomes:
         if o.counterexample is not None and (asked.show or o.wrong):

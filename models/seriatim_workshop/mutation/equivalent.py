@@ -1,13 +1,13 @@
 """Mutations of the references that nothing can catch, each with the reason why.
 
-The key is `Mutation.name`, which says the function and the change. A test holds that every name still stands for a
+The key is `Mutation.name`, which names the function and the change. A test holds that every name still stands for a
 mutation: when the code is changed, its reason is read again or goes.
 """
 
 from __future__ import annotations
 
 NOT_LOOKED_AT = "only whether it is true is looked at, and None is not"
-FOR_THE_TYPES = "said for the type checker: the rest of the condition implies it"
+FOR_THE_TYPES = "stated for the type checker: the rest of the condition implies it"
 REST_LOOKS = (
     "whoever left Interested in this moment looks once more, or wakes somebody else (rules 6 and 7), "
     "so the thread that came too late may stop here or go on"

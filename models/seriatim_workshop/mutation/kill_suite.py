@@ -1,4 +1,4 @@
-"""Everything that can judge a reference, each for a moment, the cheapest first: the first to convict it says so.
+"""The kill suite: everything that can judge a reference, briefly, the cheapest first; the first failure is reported.
 
 It takes whatever the modules of `seriatim` are at the time of import.
 """
@@ -127,11 +127,11 @@ class _Failed:
 
 
 def _no_other_text(reference: str) -> str:
-    """In place of `variants.source`: a known mutant is a mutant of the right text, and says nothing of this one."""
+    """In place of `variants.source`: a known mutant is a change of the right text, not of this one."""
     pytest.skip("asks for a known mutant")
 
 
-def tests(*shelves: str) -> None:
+def tests(*paths: str) -> None:
     """The reference's own tests. Those that load a known mutant are left out: it is not what is judged."""
     options = [
         "-x",
@@ -149,7 +149,7 @@ def tests(*shelves: str) -> None:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(mutant_modules, "source", _no_other_text)
         code = pytest.main(
-            [*options, "-m", "not slow", *(str(TESTS / s) for s in shelves)], plugins=[failed]
+            [*options, "-m", "not slow", *(str(TESTS / p) for p in paths)], plugins=[failed]
         )
     if failed.late:
         raise _TestOutOfTime(failed.first)
@@ -216,8 +216,8 @@ def cells() -> None:
     cell = h.cell(1, watch=lambda c: seen.append((c.op, c.old, c.new, c.ok)))
     assert not cell.compare_and_set(2, 3), "the value was another"
     assert cell.compare_and_set(1, 2), "the value was that"
-    assert cell.get_and_set(5) == 2, "the old value is told"
-    assert cell.get_and_add(2) == 5, "the old value is told"
+    assert cell.get_and_set(5) == 2, "the old value is returned"
+    assert cell.get_and_add(2) == 5, "the old value is returned"
     cell.add(1)
     cell.set(0)
     assert cell.get() == 0, "the last value is read"
@@ -232,14 +232,16 @@ def cells() -> None:
     one, other = h.cell(0), h.cell(list[int]())
     assert other.compare_and_set([], [1]), "values are compared by =="
     assert one.compare_and_set(0, 1), "a cell without a watcher can be set"
-    odd = h.cell(float("nan"))
-    assert odd.compare_and_set(odd.get(), 0.0), "what is the same object is the same value"
-    told: list[tuple[int, str, str, dict[str, object]]] = []
+    cell_nan = h.cell(float("nan"))
+    assert cell_nan.compare_and_set(cell_nan.get(), 0.0), (
+        "what is the same object is the same value"
+    )
+    recorded: list[tuple[int, str, str, dict[str, object]]] = []
     before = h.now()
-    Threads(lambda *said: told.append(said)).record("x", a=1)
+    Threads(lambda *event: recorded.append(event)).record("x", a=1)
     h.record("nobody listens")
-    ((at, who, ev, fields),) = told
-    assert (who, ev, fields) == (threading.current_thread().name, "x", {"a": 1}), "what is told"
+    ((at, who, ev, fields),) = recorded
+    assert (who, ev, fields) == (threading.current_thread().name, "x", {"a": 1}), "what is recorded"
     assert before <= at <= h.now(), "and when"
     try:
         h.condition(object())  # type: ignore[arg-type]
@@ -249,7 +251,7 @@ def cells() -> None:
 
 
 Judge = tuple[int, Callable[[], None]]
-"""Seconds of the processor after which it goes round in circles, about six times what it takes; and what to run."""
+"""Seconds of the processor after which it counts as an endless loop, about six times what it takes; and what to run."""
 
 
 def judges(file: str) -> Iterator[Judge]:

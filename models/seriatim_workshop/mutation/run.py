@@ -1,11 +1,11 @@
-"""Wrong references by the hundred, made by rule, and how many the programs, the machines and the tests catch.
+"""Mutation testing of the references: how many mutants the programs, the machines and the tests catch.
 
-`python -m seriatim_workshop.mutation.run [--file NAME] [--sample N] [--seed S] [--list]`: a journal under build/
-remembers what was tried, so that a run that was stopped goes on, and a larger sample needs only the rest.
-A fate is remembered by the function that was changed: `--again` tries survivors once more, `--fresh` everything.
+`python -m seriatim_workshop.mutation.run [--file NAME] [--sample N] [--seed S] [--list]`: a checkpoint log under
+build/ keeps what was tried, so that a run that was stopped goes on, and a larger sample needs only the rest.
+An outcome is stored by the function that was changed: `--again` tries survivors once more, `--fresh` everything.
 
 The tools that exist change the file in place, or know only the mutants that a test runner of theirs can switch on;
-here a mutant is a module of its own in a process of its own, and nobody else sees it.
+here a mutant is a module of its own in a process of its own, and no other process sees it.
 A process is forked from a server that has everything loaded but the references, and its seconds are those of the
 processor, so that a busy machine does not make a slow mutant look like an endless one.
 """
@@ -34,7 +34,7 @@ from seriatim_workshop.mutation.operators import FILES, ROOT, Mutation, mutation
 from seriatim_workshop.mutation.worker import judged
 
 LIMIT = 300.0
-"""Seconds after which a process is ended that sleeps: what runs in circles is ended by its judge (`quick.allow`)."""
+"""Seconds after which a process that sleeps is ended; the kill suite ends an endless loop (`kill_suite.allow`)."""
 
 
 NAP = 5.0
@@ -44,10 +44,10 @@ SLEEPERS = 4
 
 
 @dataclass(frozen=True)
-class Fate:
+class MutantOutcome:
     """What became of a mutant: caught, out of time (which is caught too), or survived."""
 
-    fate: str
+    outcome: str
     by: str
     seconds: float
 
@@ -56,24 +56,24 @@ class Fate:
 
 
 @dataclass
-class _Trial:
-    """A mutant at its judges."""
+class _Worker:
+    """A process that runs the kill suite on one mutant."""
 
     process: BaseProcess
-    said: Path
+    output: Path
     began: float
     used: int | None = None
     """Of the processor, in ticks, when that was last more than before."""
     used_at: float = 0.0
 
     def awake(self) -> bool:
-        """Whether it used the processor of late. Who sleeps until the time of its test is over is in nobody's way."""
+        """Whether it used the processor of late. A process that sleeps until its test times out delays no other."""
         now = time.monotonic()
         if (used := _ticks(self.process.pid)) != self.used or used is None:
             self.used, self.used_at = used, now
         return now - self.used_at < NAP
 
-    def fate(self, limit: float) -> Fate | None:
+    def outcome(self, limit: float) -> MutantOutcome | None:
         """None while it is not decided."""
         seconds = round(time.monotonic() - self.began, 1)
         code = self.process.exitcode
@@ -82,13 +82,13 @@ class _Trial:
                 return None
             self.process.kill()
             self.process.join()
-            return Fate("out of time", "asleep", seconds)
-        words = self.said.read_text(encoding="utf-8", errors="replace").strip().splitlines()
+            return MutantOutcome("out of time", "asleep", seconds)
+        words = self.output.read_text(encoding="utf-8", errors="replace").strip().splitlines()
         if code in (-signal.SIGXCPU, -signal.SIGKILL):
-            return Fate("out of time", words[-1][:160] if words else "", seconds)
+            return MutantOutcome("out of time", words[-1][:160] if words else "", seconds)
         if code == 0:
-            return Fate("survived", "", seconds)
-        return Fate("caught", words[-1][:160] if words else f"exit code {code}", seconds)
+            return MutantOutcome("survived", "", seconds)
+        return MutantOutcome("caught", words[-1][:160] if words else f"exit code {code}", seconds)
 
 
 def _ticks(pid: int | None) -> int | None:
@@ -103,45 +103,45 @@ def _ticks(pid: int | None) -> int | None:
 
 def judge_all(
     todo: Iterable[tuple[str, str]], jobs: int = 1, limit: float = LIMIT
-) -> Iterator[tuple[int, Fate]]:
-    """The fate of each (file, text of the module), with its number, as they become known."""
+) -> Iterator[tuple[int, MutantOutcome]]:
+    """Yield the outcome of each (file, text of the module), with its number, as they become known."""
     context = multiprocessing.get_context("forkserver")
     context.set_forkserver_preload([judged.__module__])
     waiting = enumerate(todo)
-    trials: dict[int, _Trial] = {}
+    workers: dict[int, _Worker] = {}
     with tempfile.TemporaryDirectory() as folder:
         try:
             while True:
                 while (
-                    sum(t.awake() for t in trials.values()) < jobs
-                    and len(trials) < jobs + SLEEPERS
+                    sum(w.awake() for w in workers.values()) < jobs
+                    and len(workers) < jobs + SLEEPERS
                     and (next_one := next(waiting, None)) is not None
                 ):
                     n, (file, source) = next_one
-                    said = Path(folder) / str(n)
-                    process = context.Process(target=judged, args=(file, source, str(said)))
+                    output = Path(folder) / str(n)
+                    process = context.Process(target=judged, args=(file, source, str(output)))
                     process.start()
-                    trials[n] = _Trial(process, said, time.monotonic())
-                if not trials:
+                    workers[n] = _Worker(process, output, time.monotonic())
+                if not workers:
                     return
-                connection.wait([t.process.sentinel for t in trials.values()], timeout=1)
-                for n, trial in list(trials.items()):
-                    if (fate := trial.fate(limit)) is not None:
-                        del trials[n]
-                        yield n, fate
+                connection.wait([w.process.sentinel for w in workers.values()], timeout=1)
+                for n, worker in list(workers.items()):
+                    if (outcome := worker.outcome(limit)) is not None:
+                        del workers[n]
+                        yield n, outcome
         finally:
-            for trial in trials.values():
-                trial.process.kill()
-                trial.process.join()
+            for worker in workers.values():
+                worker.process.kill()
+                worker.process.join()
 
 
-def judge(file: str, source: str, limit: float = LIMIT) -> Fate:
+def judge(file: str, source: str, limit: float = LIMIT) -> MutantOutcome:
     """Run everything that judges a reference on one module's text."""
-    ((_, fate),) = judge_all([(file, source)], 1, limit)
-    return fate
+    ((_, outcome),) = judge_all([(file, source)], 1, limit)
+    return outcome
 
 
-# ---- the journal and the table
+# ---- the checkpoint log and the table
 
 
 def main(arguments: list[str]) -> int:
@@ -149,46 +149,51 @@ def main(arguments: list[str]) -> int:
     parser = argparse.ArgumentParser(
         prog="mutate", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--sample", type=int, help="try only so many, drawn by chance")
+    parser.add_argument("--sample", type=int, help="try only so many, sampled at random")
     parser.add_argument("--seed", type=int, default=0, help="of the sample")
     parser.add_argument("--file", choices=FILES, action="append", help="which reference (all)")
     parser.add_argument("--only", default="", help="only those whose name contains this")
     parser.add_argument("--jobs", type=int, default=2, help="how many at a time (2)")
     parser.add_argument("--journal", type=Path, default=ROOT / "build" / "mutants.jsonl")
     parser.add_argument("--again", action="store_true", help="try again who survived before")
-    parser.add_argument("--fresh", action="store_true", help="forget what was tried before")
+    parser.add_argument("--fresh", action="store_true", help="ignore the outcomes of earlier runs")
     parser.add_argument("--list", action="store_true", help="only say which there are")
-    said = parser.parse_args(arguments)
-    files = said.file or list(FILES)
-    every = [m for file in files for m in mutations(file) if said.only in m.name]
+    options = parser.parse_args(arguments)
+    files = options.file or list(FILES)
+    every = [m for file in files for m in mutations(file) if options.only in m.name]
     chosen = every
-    if said.sample is not None and said.sample < len(every):
-        chosen = random.Random(said.seed).sample(every, said.sample)
-    if said.list:
+    if options.sample is not None and options.sample < len(every):
+        chosen = random.Random(options.seed).sample(every, options.sample)
+    if options.list:
         for m in every:
             print(m.name)
         return 0
-    said.journal.parent.mkdir(parents=True, exist_ok=True)
-    fates = {} if said.fresh else _read(said.journal)
+    options.journal.parent.mkdir(parents=True, exist_ok=True)
+    outcomes = {} if options.fresh else _read(options.journal)
     right = [(f, (ROOT / "reference" / "seriatim" / f"{f}.py").read_text("utf-8")) for f in files]
-    for n, fate in judge_all(right, said.jobs):
-        if fate.fate != "survived":
-            print(f"{right[n][0]}.py itself does not pass: {fate.by or fate.fate}", file=sys.stderr)
+    for n, outcome in judge_all(right, options.jobs):
+        if outcome.outcome != "survived":
+            print(
+                f"{right[n][0]}.py itself does not pass: {outcome.by or outcome.outcome}",
+                file=sys.stderr,
+            )
             return 2
-    tried = {k for k, f in fates.items() if not (said.again and f.fate == "survived")}
+    tried = {k for k, o in outcomes.items() if not (options.again and o.outcome == "survived")}
     todo = [m for m in chosen if m.key not in tried]
     with (
-        said.journal.open("w" if said.fresh else "a", encoding="utf-8") as out,
+        options.journal.open("w" if options.fresh else "a", encoding="utf-8") as out,
         _progress() as progress,
     ):
         task = progress.add_task("mutants", total=len(todo))
-        for n, fate in judge_all(((m.file, m.source) for m in todo), said.jobs):
+        for n, outcome in judge_all(((m.file, m.source) for m in todo), options.jobs):
             m = todo[n]
-            fates[m.key] = fate
-            out.write(json.dumps({"key": m.key, "name": m.name, **vars(fate)}) + "\n")
+            outcomes[m.key] = outcome
+            row: dict[str, str | float] = {"key": m.key, "name": m.name, "fate": outcome.outcome}
+            row |= {"by": outcome.by, "seconds": outcome.seconds}
+            out.write(json.dumps(row) + "\n")
             out.flush()
             progress.advance(task)
-    return report(chosen, fates)
+    return report(chosen, outcomes)
 
 
 def _progress() -> Progress:
@@ -202,27 +207,29 @@ def _progress() -> Progress:
     )
 
 
-def _read(journal: Path) -> dict[str, Fate]:
+def _read(journal: Path) -> dict[str, MutantOutcome]:
     if not journal.exists():
         return {}
     lines = map(json.loads, journal.read_text(encoding="utf-8").splitlines())
-    return {d["key"]: Fate(d["fate"], d["by"], d["seconds"]) for d in lines}
+    return {d["key"]: MutantOutcome(d["fate"], d["by"], d["seconds"]) for d in lines}
 
 
-def report(chosen: list[Mutation], fates: dict[str, Fate]) -> int:
-    """The score by reference, and who survived; exit code 1 if any survived without an excuse."""
-    open_ = [m for m in chosen if fates[m.key].fate == "survived" and m.name not in EQUIVALENT]
+def report(chosen: list[Mutation], outcomes: dict[str, MutantOutcome]) -> int:
+    """Print the score by reference, and the survivors; 1 if one survived that is not listed as equivalent."""
+    open_ = [
+        m for m in chosen if outcomes[m.key].outcome == "survived" and m.name not in EQUIVALENT
+    ]
     for m in open_:
         print(f"survived  {m.name}   ({m.file}.py:{m.line})")
-    wrong = [m for m in chosen if fates[m.key].fate != "survived" and m.name in EQUIVALENT]
+    wrong = [m for m in chosen if outcomes[m.key].outcome != "survived" and m.name in EQUIVALENT]
     for m in wrong:
-        print(f"caught, though said to be equivalent  {m.name}: {fates[m.key].by}")
+        print(f"caught, though listed as equivalent  {m.name}: {outcomes[m.key].by}")
     print("reference  mutants  caught  of these out of time  equivalent  survived  score")
     for file in [*FILES, "all"]:
         mine = [m for m in chosen if file in (m.file, "all")]
-        late = sum(fates[m.key].fate == "out of time" for m in mine)
-        caught = late + sum(fates[m.key].fate == "caught" for m in mine)
-        same = sum(m.name in EQUIVALENT for m in mine if fates[m.key].fate == "survived")
+        late = sum(outcomes[m.key].outcome == "out of time" for m in mine)
+        caught = late + sum(outcomes[m.key].outcome == "caught" for m in mine)
+        same = sum(m.name in EQUIVALENT for m in mine if outcomes[m.key].outcome == "survived")
         if mine:
             score = 100 * caught / max(1, len(mine) - same)
             print(

@@ -17,12 +17,12 @@ import seriatim_models.explorer
 import seriatim_models.properties  # noqa: F401
 
 
-def judged(file: str, source: str, said: str) -> None:
-    """In the process that judges: put the mutant in the reference's place and run what judges it."""
-    out = os.open(said, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
+def judged(file: str, source: str, output: str) -> None:
+    """Put the mutant in the reference's place, run the kill suite with its output in a file, and end this process."""
+    out = os.open(output, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
     os.dup2(out, 1)
     os.dup2(out, 2)
-    put_in_place(file, source, Path(f"{said}.tree"))
+    put_in_place(file, source, Path(f"{output}.tree"))
     try:
         importlib.import_module(f"seriatim.{file}")
         from seriatim_workshop.mutation import (

@@ -1,4 +1,4 @@
-"""What the pure functions of the reference promise beyond their own contracts, said so that CrossHair can prove it.
+"""What the pure functions of the reference promise beyond their own contracts, as functions that CrossHair can check.
 
 Nobody calls these. Each takes any arguments within its `pre` and returns whether something holds; `post` says it does.
 """
