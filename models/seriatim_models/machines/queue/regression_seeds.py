@@ -47,4 +47,11 @@ REGRESSION_SEEDS: dict[str, QueuePlan] = {
         publishers=((PlannedMessage(),),),
         io=2,
     ),
+    "two IO threads are after two connections at once": QueuePlan(
+        consumers=(
+            PlannedConsumer(credit=0, script=("grant",)),
+            PlannedConsumer(credit=0, script=("grant",), target=3),
+        ),
+        io=2,
+    ),
 }
