@@ -11,6 +11,7 @@ import subprocess
 import sys
 import threading
 import time
+from itertools import pairwise
 from pathlib import Path
 
 import pyarrow.parquet as pq
@@ -83,18 +84,19 @@ def test_a_stream_killed_again_and_again_comes_to_what_a_batch_does(tmp_path: Pa
     (tmp_path / "made").mkdir()
     (tmp_path / "in").mkdir()
     waiting = parts(tmp_path / "made", draw)
+    # One group of files for each process that is killed, so that each has something to do.
+    cuts = [k * len(waiting) // (KILLS + 1) for k in range(KILLS + 2)]
+    groups = [waiting[lo:hi] for lo, hi in pairwise(cuts)]
     stopped = threading.Event()
 
-    def feed() -> None:
+    def feed(coming: list[Path], pauses: random.Random) -> None:
         """The recorders: whole files, renamed into place."""
-        for path in waiting:
+        while coming and not stopped.is_set():
+            path = coming.pop(0)
             path.touch()
             path.rename(tmp_path / "in" / path.name)
-            if stopped.wait(draw.uniform(0, 2 * 20 * KILLS / len(waiting))):
-                return
+            stopped.wait(pauses.uniform(0, 2))
 
-    feeder = threading.Thread(target=feed)
-    feeder.start()
     stream = (
         "stream",
         tmp_path / "in",
@@ -105,23 +107,33 @@ def test_a_stream_killed_again_and_again_comes_to_what_a_batch_does(tmp_path: Pa
         "--every",
         0.5,
     )
-    kills = progressed = 0
+    progressed = 0
     batch = -1
-    try:
-        while kills < KILLS:
-            process = begin(*stream, "--idle", 3600)
-            if draw.random() < 0.75:
+    coming: list[Path] = []
+    for n, group in enumerate(groups[:KILLS]):
+        coming += group
+        process = begin(*stream, "--idle", 3600)
+        feeder = threading.Thread(target=feed, args=(coming, random.Random(draw.random())))
+        feeder.start()
+        try:
+            # In turn: after a batch was done, in a batch, and anywhere, its start included.
+            if n % 3 == 0:
+                _batch_done(tmp_path / "out" / "stream.json", batch, process)
+            elif n % 3 == 1:
                 _at_work(tmp_path / "out", process)
-            kills += killed(process, draw.uniform(0, 30))
-            state = tmp_path / "out" / "stream.json"
-            if state.exists():
-                now = _batch(state)
-                assert now >= batch, "the state went back"
-                progressed += now > batch
-                batch = now
-        feeder.join()
-    finally:
-        stopped.set()
+        finally:
+            alive = killed(process, draw.uniform(0, 5 if n % 3 == 0 else 20))
+            stopped.set()
+            feeder.join()
+        assert alive, "the stream ended by itself"
+        stopped.clear()
+        state = tmp_path / "out" / "stream.json"
+        if state.exists():
+            now = _batch(state)
+            assert now >= batch, "the state went back"
+            progressed += now > batch
+            batch = now
+    feed(coming + groups[KILLS], random.Random(draw.random()))
     last = begin(*stream, "--once")
     said = last.communicate()[1].decode()
     assert last.returncode == 1, said  # violations were planted
@@ -130,8 +142,16 @@ def test_a_stream_killed_again_and_again_comes_to_what_a_batch_does(tmp_path: Pa
     equal(tmp_path / "out", tmp_path / "batch")
     files = tables.read(tmp_path / "out")["files"]
     assert len(files) == len(waiting)
-    print(f"{kills} kills, {progressed} of them after new batches, {batch + 1} batches")
-    assert progressed > 1, "the kills came before anything was done"
+    print(f"{KILLS} kills, {progressed} of them after new batches, {batch + 1} batches")
+    assert progressed >= len(range(0, KILLS, 3)), "the kills came before anything was done"
+
+
+def _batch_done(state: Path, batch: int, process: subprocess.Popen[bytes]) -> None:
+    """Wait until the process has done a batch after number `batch`."""
+    until = time.monotonic() + 300
+    while process.poll() is None and (not state.exists() or _batch(state) <= batch):
+        assert time.monotonic() < until, "no batch was done"
+        time.sleep(0.05)
 
 
 def _at_work(out: Path, process: subprocess.Popen[bytes]) -> None:
