@@ -6,6 +6,7 @@ the state in which everything rests is recorded and judged.
 
 from __future__ import annotations
 
+from contextlib import suppress
 from functools import partial
 
 import seriatim.queue as reference
@@ -678,6 +679,23 @@ def exclusive_close(scene: PushScene) -> None:
     a = scene.subscribe("A", exclusive=True)
     scene.publish("m1")
     scene.spawn(lambda: scene.queue.close(a), name="A")
+
+
+@push_scenario("QL-6", traces=4, executor=False)
+def exclusive_handed_on(scene: PushScene) -> None:
+    """An exclusive consumer closes while another subscribes, which is refused until the first is gone.
+
+    Bounds: One exclusive consumer, which closes, and one other, which asks once; no messages. Two consumers that
+    subscribe at the same time are not here.
+    """
+    a = scene.subscribe("A", exclusive=True)
+
+    def ask() -> None:
+        with suppress(scene.lib.QueueMisuse):
+            scene.subscribe("B")
+
+    scene.spawn(lambda: scene.queue.close(a), name="A")
+    scene.spawn(ask, name="B")
 
 
 @push_scenario("SO-1 SO-3 SO-6 ES-5 ES-6 IM-3 WK-1", traces=570)

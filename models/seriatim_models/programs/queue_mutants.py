@@ -1023,3 +1023,22 @@ mutant(
     ),
     also=("WK-5",),
 )
+
+mutant(
+    id="exclusive-no-more-yet-there",
+    killed_by="QL-6",
+    program="exclusive-handed-on",
+    steps=16,
+    origin="the order of the two statements, swapped",
+    title="an exclusive consumer that closes gives up its privilege before it leaves",
+    edit=(
+        """        self.all.delete(consumer.in_all)
+        if self.exclusive.get() is consumer:
+            self.exclusive.set(None)
+""",
+        """        if self.exclusive.get() is consumer:
+            self.exclusive.set(None)
+        self.all.delete(consumer.in_all)
+""",
+    ),
+)

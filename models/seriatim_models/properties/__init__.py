@@ -6,6 +6,7 @@ from seriatim_models.properties.base import Property as Property
 from seriatim_models.properties.base import Verdict as Verdict
 from seriatim_models.properties.base import audit as audit
 from seriatim_models.properties.whitebox.client import CLIENT
+from seriatim_models.properties.whitebox.consumers import CONSUMERS
 from seriatim_models.properties.whitebox.entries import ENTRIES, IMMEDIATE, MORE
 from seriatim_models.properties.whitebox.fair import FAIR
 from seriatim_models.properties.whitebox.lists import LISTS
@@ -22,6 +23,7 @@ WHITEBOX: tuple[AnyProperty, ...] = (
     *WAKEUPS,
     *LISTS,
     *MORE,
+    *CONSUMERS,
     *CLIENT,
     *LOG,
     *FAIR,
