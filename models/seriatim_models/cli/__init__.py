@@ -24,6 +24,7 @@ from seriatim_models.cli.generate import generate
 from seriatim_models.cli.help_page import help_command
 from seriatim_models.cli.learn import learn
 from seriatim_models.cli.listing import listing
+from seriatim_models.cli.matrix import matrix
 from seriatim_models.cli.options import HELP, lines
 from seriatim_models.cli.record import lint, record
 from seriatim_models.cli.running import run_command
@@ -42,6 +43,7 @@ from seriatim_models.cli.vectors import vectors
         seriatim tour                              all of it once, with a report
         seriatim check                             every program, every schedule
         seriatim check --mutants                   is every known bug detected?
+        seriatim matrix pull                       every call beside every other
         seriatim audit recordings --engine spark   check what a real broker did
         seriatim conform --exec ./queue            is this queue right?
         seriatim list properties                   every property and its source
@@ -67,6 +69,7 @@ def app(context: click.Context) -> None:
 
 for command in (
     check,
+    matrix,
     audit,
     conform,
     stream,

@@ -144,6 +144,13 @@ class ProgressDisplay:
             detail = f", {executions:,} executions" if executions else ""
             self._line(f"[{self._done}/{self._total}] {name}: {seconds:.1f} s{detail}")
 
+    def completed(self, done: int, name: str, text: str) -> None:
+        """Show that `done` of the items ended, without a line for each."""
+        self._done = done
+        self._progress.update(self._task, completed=done, note=text, refresh=True)
+        if not self._live and time.monotonic() - self._printed_at > LINE_EVERY:
+            self._line(f"[{done}/{self._total}] {name}: {text} ...")
+
     @contextmanager
     def item(self, name: str) -> Iterator[ProgressCallback]:
         """Work on one item in this process; gives the callback for its progress."""

@@ -76,6 +76,8 @@ class QueueHarness:
         """Returns the client's end of a consumer that is subscribed by that name."""
         self.entries: dict[str, reference.QueueEntry] = {}
         self.consumers: dict[str, reference.Consumer] = {}
+        self.closed: dict[str, reference.Consumer] = {}
+        """The consumers that were closed."""
         self.subscribed = 0
         self.exclusive = ""
         """Name of the exclusive consumer, if there is one."""
@@ -134,9 +136,11 @@ class QueueHarness:
         keys: frozenset[str] | None,
         credit: int | None,
         exclusive: bool,
+        *,
+        name: str = "",
     ) -> reference.Consumer:
         """Subscribe a consumer; an exclusive one beside others, and others beside it, are refused (QueueMisuse)."""
-        name = f"C{self.subscribed + 1}"
+        name = name or f"C{self.subscribed + 1}"
         consumer: reference.Consumer = self.queue.subscribe(
             name,
             self.target(name),
@@ -170,7 +174,8 @@ class QueueHarness:
     @call(Caller.OWNER, consumer=consumers)
     def close(self, consumer: reference.Consumer) -> None:
         """Close a consumer; what it holds is released."""
-        del self.consumers[consumer.name]
+        self.consumers.pop(consumer.name, None)
+        self.closed[consumer.name] = consumer
         if self.exclusive == consumer.name:
             self.exclusive = ""
         self.queue.close(consumer)

@@ -1,0 +1,266 @@
+"""Two calls beside each other, from one state, under every schedule: the programs of the matrix.
+
+A *cell* of the matrix is a pair of call names; a *pair* here is one program of it: a universe, a state, two
+invocations, and a mode. In mode ``settle`` only the two calls race, and what they leave to be done is done afterwards
+in a fixed order; in mode ``serve`` the system's own threads run beside them.
+
+Each execution is judged by every property of the system. All executions together are judged by the outcome oracle,
+which needs no property: what clients see at the end must be what they see after the two calls, one after the other,
+in one order or the other. What the oracle lets pass is listed by the system, each with its reason.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from itertools import permutations, product
+from types import ModuleType
+from typing import Any, Literal
+
+import msgspec
+
+from seriatim_models.explorer import Dpor, Misuse, World
+from seriatim_models.explorer.model.guard import guarded
+from seriatim_models.explorer.model.program import Limits, Setting
+from seriatim_models.explorer.search.runner import Runner
+from seriatim_models.history.event import Event, event
+from seriatim_models.machines.calls import CallStanding
+from seriatim_models.machines.stages import WorldStage
+from seriatim_models.matrix.scene import (
+    Invocation,
+    MatrixScene,
+    MatrixSystem,
+    Offer,
+    Universe,
+    Unsettled,
+)
+from seriatim_models.matrix.states import SystemState, recorded_scene, text
+from seriatim_models.properties import Verdict
+from seriatim_models.properties.whitebox.judging import judge
+
+Mode = Literal["settle", "serve"]
+MAX_STEPS = 2000
+"""Steps of one execution; the longest of these programs needs fewer than 400."""
+
+
+@dataclass(frozen=True)
+class CallPair:
+    """A program: two or more calls, each on a thread of its own, from one state."""
+
+    universe: Universe
+    path: tuple[Invocation, ...]
+    calls: tuple[Invocation, ...]
+    owners: tuple[str, ...]
+    """The thread that makes each call, where only one may; '' for any."""
+    mode: Mode = "settle"
+
+    def __str__(self) -> str:
+        before = ", ".join(map(str, self.path))
+        at_once = " | ".join(map(str, self.calls))
+        serving = " (serve)" if self.mode == "serve" else ""
+        return f"{self.universe.name}: {before}{'; ' if before else ''}{at_once}{serving}"
+
+
+class PairResult(msgspec.Struct, frozen=True):
+    """What came of one program."""
+
+    executions: int
+    exhausted: bool
+    problem: str = ""
+    """What was wrong in the first execution that was wrong; '' if nothing was."""
+    excused: tuple[str, ...] = ()
+    """The reasons by which the outcome oracle let differences pass."""
+
+
+def pairs(
+    state: SystemState, modes: Sequence[Mode] = ("settle",), at_once: int = 2
+) -> Iterator[CallPair]:
+    """Yield every program of `at_once` calls from a state.
+
+    Left out are calls that one thread must make, and sets of which no call is in contract.
+    """
+    for mode in modes:
+        if mode == "settle" or state.universe.serve:
+            for chosen in _combinations(state.offers, at_once):
+                yield CallPair(
+                    state.universe,
+                    state.path,
+                    tuple(o.invocation for o in chosen),
+                    tuple(o.thread for o in chosen),
+                    mode,
+                )
+
+
+def _combinations(offers: Sequence[Offer], at_once: int) -> Iterator[tuple[Offer, ...]]:
+    def extend(chosen: tuple[Offer, ...], start: int) -> Iterator[tuple[Offer, ...]]:
+        if len(chosen) == at_once:
+            if any(o.standing is CallStanding.IN_CONTRACT for o in chosen):
+                yield chosen
+            return
+        for n in range(start, len(offers)):
+            offer = offers[n]
+            if any(o.thread and o.thread == offer.thread for o in chosen):
+                continue
+            if offer.twin_of is not None and offer.twin_of not in [o.invocation for o in chosen]:
+                continue
+            yield from extend((*chosen, offer), n + 1)
+
+    return extend((), 0)
+
+
+class PairProgram:
+    """A pair as a program of the explorer, which keeps what the executions showed."""
+
+    def __init__(self, system: MatrixSystem, lib: ModuleType, pair: CallPair) -> None:
+        self.system = system
+        self.lib = lib
+        self.pair = pair
+        self.outcomes: dict[bytes, Mapping[str, Any]] = {}
+        """The outcomes of executions so far, by their text."""
+        self.excused: set[str] = set()
+        self.scene: MatrixScene
+        self.results: list[str]
+        self._recorded = 0
+        self._set_up: list[Event] = []
+        """The events of the set-up, which are the same in every execution."""
+        self._orders: list[Mapping[str, Any]] | None = None
+        self.__name__ = self.__qualname__ = str(pair)
+
+    def __call__(self, world: World) -> None:
+        """Set the state up, spawn the calls, and let everything settle at the end."""
+        pair = self.pair
+        scene = self.scene = self.system.scene(pair.universe, self.lib, WorldStage(world))
+        for invocation in pair.path:
+            scene.make(invocation)
+        self._recorded = len(world.records)
+        self.results = ["unfinished"] * len(pair.calls)
+        first: dict[str, Callable[[], None]] = {}
+        for n, owner in enumerate(pair.owners):
+            call = partial(self._call, n)
+            if owner and pair.mode == "serve":
+                first[owner] = call
+            else:
+                world.spawn(call, name=f"T{n + 1}")
+        if pair.mode == "serve":
+            scene.serve(first)
+        world.at_end(self._settle)
+
+    def _call(self, n: int) -> None:
+        self.results[n] = self.scene.make(self.pair.calls[n])
+
+    def _settle(self) -> str | None:
+        try:
+            self.scene.settle()
+        except Unsettled as error:
+            return f"settling: {error}"
+        except Misuse as error:
+            return f"settling: a call would wait for ever ({error})"
+        self.scene.record_rest()
+        return None
+
+    def observe(self, world: World) -> str | None:
+        """Judge an execution after its end, and keep its outcome; returns what is wrong."""
+        for finding in judge(self._history(world), self.system.properties):
+            if finding.verdict is Verdict.VIOLATED:
+                return text(finding)
+        outcome = _outcome(self.scene, zip(self.pair.calls, self.results, strict=True))
+        key = msgspec.msgpack.encode(outcome)
+        if key not in self.outcomes:
+            self.outcomes[key] = outcome
+            if len(self.outcomes) > 1:
+                return self._against_orders()
+        return None
+
+    def _history(self, world: World) -> list[Event]:
+        known, records = self._set_up, world.records
+        for i in range(len(known), len(records)):
+            if i == self._recorded:
+                break
+            r = records[i]
+            known.append(event(i, 0, r.thread, r.ev, {**r.args, "lvl": "model"}))
+        return known + [
+            event(i, r.step, r.thread, r.ev, {**r.args, "lvl": "model"})
+            for i, r in enumerate(records[self._recorded :], self._recorded)
+        ]
+
+    # ---- the outcome oracle
+
+    def _against_orders(self) -> str | None:
+        """Compare the outcomes so far with those of the orders.
+
+        The executions include one of each order, up to commuting steps: so if all executions have one outcome,
+        it is that of the orders, and nothing needs to be compared.
+        """
+        if self._orders is None:
+            self._orders = list(self._in_all_orders(self.pair.universe, self.pair.calls))
+        for outcome in self.outcomes.values():
+            if outcome not in self._orders and not self._expected(outcome):
+                return f"outcome: {difference(outcome, self._orders)}"
+        return None
+
+    def _in_all_orders(
+        self, universe: Universe, calls: Sequence[Invocation]
+    ) -> Iterator[Mapping[str, Any]]:
+        """Yield the outcome of each order; in mode ``serve`` what is left to be done may be done before any call."""
+        serving = (False, True) if self.pair.mode == "serve" else (False,)
+        for order in permutations(calls):
+            for served in product(serving, repeat=len(calls)):
+                yield self._in_order(universe, order, served)
+
+    def _in_order(
+        self, universe: Universe, order: Sequence[Invocation], served: Sequence[bool]
+    ) -> Mapping[str, Any]:
+        scene, _ = recorded_scene(self.system, universe, self.lib)
+        for invocation in self.pair.path:
+            scene.make(invocation)
+        results = []
+        for invocation, serve in zip(order, served, strict=True):
+            if serve:
+                scene.settle()
+            results.append((invocation, scene.make(invocation)))
+        scene.settle()
+        return _outcome(scene, results)
+
+    def _expected(self, outcome: Mapping[str, Any]) -> bool:
+        pair = self.pair
+        for known in self.system.expected:
+            due = known.compared(outcome)
+            for universe, calls in known.instead(pair.universe, pair.calls):
+                if any(known.compared(o) == due for o in self._in_all_orders(universe, calls)):
+                    self.excused.add(known.why)
+                    return True
+        return False
+
+
+def _outcome(scene: MatrixScene, results: Iterable[tuple[Invocation, str]]) -> Mapping[str, Any]:
+    return {"returned": {str(call): result for call, result in results}, **scene.outcome()}
+
+
+def difference(outcome: Mapping[str, Any], orders: Sequence[Mapping[str, Any]]) -> str:
+    """Return how an outcome differs from that of the order which is nearest to it."""
+
+    def differing(order: Mapping[str, Any]) -> list[str]:
+        return [k for k in {**order, **outcome} if outcome.get(k) != order.get(k)]
+
+    nearest = min(orders, key=lambda order: len(differing(order)))
+    parts = [f"{k} is {outcome.get(k)}, and {nearest.get(k)} in order" for k in differing(nearest)]
+    return "; ".join(parts) + " (no order of the calls leads there)"
+
+
+def run_pair(
+    system: MatrixSystem, lib: ModuleType, pair: CallPair, max_executions: int | None = None
+) -> PairResult:
+    """Run a program under every schedule, or as many as the budget allows, until something is wrong."""
+    program = PairProgram(system, lib, pair)
+    runner = Runner(
+        program,
+        Setting(),
+        Limits(max_executions=max_executions, max_steps=MAX_STEPS),
+        on_execution=program.observe,
+        count_traces=False,
+    )
+    with guarded():
+        Dpor().search(runner)
+    problem = str(runner.found[0][1][0]) if runner.found else ""
+    return PairResult(runner.executions, runner.exhausted, problem, tuple(sorted(program.excused)))

@@ -1,0 +1,77 @@
+"""What a matrix consists of: the states of every universe to a depth, their edges, and the programs from them."""
+
+from __future__ import annotations
+
+import multiprocessing
+from collections.abc import Iterable, Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from functools import partial
+from types import ModuleType
+
+import msgspec
+
+from seriatim_models.matrix.cells import pairs
+from seriatim_models.matrix.states import explore_states
+from seriatim_models.matrix.systems import SYSTEMS
+from seriatim_models.matrix.totals import EdgeProblem
+from seriatim_models.matrix.work import PairData, universe_of
+from seriatim_models.programs.mutant_modules import load
+
+
+class MatrixPlan(msgspec.Struct):
+    """The states, edges and programs of a system, or of one of its universes."""
+
+    states: int = 0
+    edges: int = 0
+    problems: list[EdgeProblem] = []
+    """Edges that are wrong."""
+    programs: list[PairData] = []
+    """Those from states of few calls first, and with the settle mode before the serve mode."""
+
+    def add(self, other: MatrixPlan) -> None:
+        """Add another universe."""
+        self.states += other.states
+        self.edges += other.edges
+        self.problems += other.problems
+        self.programs += other.programs
+
+
+def plan_universe(
+    universe: str, system: str, depth: int, at_once: int = 2, lib: ModuleType | None = None
+) -> MatrixPlan:
+    """Return the plan of one universe, with every edge judged."""
+    of = SYSTEMS[system]
+    chosen = universe_of(of, universe)
+    found = explore_states(of, chosen, load(of.reference) if lib is None else lib, depth)
+    programs = [
+        PairData.of(pair)
+        for state in found.states
+        for pair in pairs(state, ("settle", "serve"), at_once)
+    ]
+    problems = [
+        EdgeProblem(universe, e.state.path, e.offer.invocation, e.problem)
+        for e in found.edges
+        if e.problem
+    ]
+    return MatrixPlan(len(found.states), len(found.edges), problems, programs)
+
+
+def plan(
+    system: str, depth: int, at_once: int = 2, jobs: int = 1, universes: Sequence[str] = ()
+) -> MatrixPlan:
+    """Return the plan of a system, made in `jobs` processes; of all universes, or those named."""
+    names = universes or [u.name for u in SYSTEMS[system].universes]
+    make = partial(plan_universe, system=system, depth=depth, at_once=at_once)
+    whole = MatrixPlan(problems=[], programs=[])
+    for part in _each(make, names, jobs):
+        whole.add(part)
+    whole.programs.sort(key=lambda p: (p.mode == "serve", len(p.path)))
+    return whole
+
+
+def _each(make: partial[MatrixPlan], names: Iterable[str], jobs: int) -> Iterator[MatrixPlan]:
+    if jobs == 1:
+        yield from map(make, names)
+        return
+    with ProcessPoolExecutor(jobs, mp_context=multiprocessing.get_context("spawn")) as pool:
+        yield from pool.map(make, names)

@@ -1,0 +1,450 @@
+"""The queue in the matrix: `PULL` and `PUSH`, with what may exist in each of their universes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from types import ModuleType
+from typing import Any, cast
+
+import msgspec
+
+import seriatim.queue as reference
+from seriatim_models.machines.calls import ApiCall, Caller, CallStanding
+from seriatim_models.machines.queue.calls import (
+    PULL,
+    PUSH,
+    PullHarness,
+    PushHarness,
+    QueueHarness,
+)
+from seriatim_models.machines.queue.generated_programs import DUE, PlannedMessage
+from seriatim_models.machines.stages import ProgramStage, Stage
+from seriatim_models.matrix.canonical import canonical
+from seriatim_models.matrix.scene import (
+    ExpectedDifference,
+    Invocation,
+    Offer,
+    Universe,
+    Unsettled,
+)
+from seriatim_models.properties import PROPERTIES, AnyProperty
+
+ROUNDS = 60
+"""How many calls of the system's own threads settling takes at most; the universes here need fewer than ten."""
+
+
+@dataclass(frozen=True)
+class Subscriber:
+    """The options of a consumer that may subscribe."""
+
+    acquires: bool = True
+    priority: int = 0
+    keys: frozenset[str] | None = None
+    credit: int | None = None
+    exclusive: bool = False
+
+
+@dataclass(frozen=True)
+class QueueUniverse(Universe):
+    """Consumers that may subscribe, named A, B and C, and messages that may be enqueued, m1, m2 and m3."""
+
+    consumers: tuple[Subscriber, ...] = (Subscriber(),)
+    messages: tuple[PlannedMessage, ...] = (PlannedMessage(),)
+    levels: int = 1
+    strangers: bool = False
+    """Whether consumers also release and dequeue what they do not hold."""
+
+    @property
+    def timed(self) -> bool:
+        """Whether time passes: some message is delayed or expires."""
+        return any(m.special in ("delayed", "expiring") for m in self.messages)
+
+    def subscriber(self, name: str) -> Subscriber:
+        """Return the options of the consumer of that name."""
+        return self.consumers["ABC".index(name)]
+
+
+class QueueMatrixScene:
+    """A queue in a universe. It is the target of all its consumers."""
+
+    def __init__(
+        self, universe: QueueUniverse, harness: QueueHarness, table: Mapping[str, ApiCall]
+    ) -> None:
+        self.universe = universe
+        self.harness = harness
+        self.table = table
+        self.woken: dict[str, reference.Consumer] = {}
+        self.sent: dict[str, list[str]] = {}
+        self._wake: dict[str, Any] = {}
+
+    # ---- the client's end
+
+    def notify_work(self, consumer: reference.Consumer) -> None:
+        """Note that a consumer has to pull."""
+        self.woken[consumer.name] = consumer
+        if self._wake:
+            self._wake[consumer.name].release()
+
+    def send(self, consumer: reference.Consumer, entry: reference.QueueEntry) -> None:
+        """Note what a consumer was sent."""
+        self.sent.setdefault(consumer.name, []).append(entry.message.id)
+
+    # ---- calls
+
+    def offers(self) -> Sequence[Offer]:
+        """Return every call that can be made now, in the order of the table."""
+        found: list[Offer] = []
+        for call in self.table.values():
+            found += self._offers_of(call)
+        return found
+
+    def _offers_of(self, call: ApiCall) -> Iterator[Offer]:
+        if call.name == "enqueue":
+            sent = set(self.harness.entries)
+            unsent = [m for m in self._messages() if m not in sent]
+            yield from self._next(call, unsent, self._message)
+        elif call.name == "subscribe":
+            gone = {*self.harness.consumers, *self.harness.closed}
+            absent = [c for c in "ABC"[: len(self.universe.consumers)] if c not in gone]
+            yield from self._next(call, absent, self.universe.subscriber)
+        elif call.name == "pass_time":
+            if self.universe.timed and self.harness.stage.host.now() < DUE:
+                yield Offer(Invocation(call.name, (str(DUE),)), CallStanding.IN_CONTRACT, "time")
+        elif call.name == "check_message_status":
+            if self.universe.timed:
+                yield Offer(Invocation(call.name), CallStanding.IN_CONTRACT)
+        else:
+            yield from self._chosen(call)
+
+    def _next(
+        self, call: ApiCall, names: Sequence[str], options: Callable[[str], Any]
+    ) -> Iterator[Offer]:
+        """Yield the call for each name; of several with equal options the second only as a twin of the first."""
+        first: dict[Any, Invocation] = {}
+        for name in names:
+            invocation = Invocation(call.name, (name,))
+            twin = first.setdefault(options(name), invocation)
+            standing = call.standing(self.harness, **self._arguments(call, invocation))
+            yield Offer(invocation, standing, twin_of=None if twin is invocation else twin)
+
+    def _chosen(self, call: ApiCall) -> Iterator[Offer]:
+        for arguments in call.choices(self.harness):
+            standing = call.standing(self.harness, **arguments)
+            if standing is not CallStanding.REFUSED and arguments.get("messages", 1) != 1:
+                continue
+            if call.name in ("release", "dequeue") and not self._settles(**arguments):
+                continue
+            labels = tuple(_label(value) for value in arguments.values())
+            consumer = arguments.get("consumer")
+            owner = f"io {consumer.name}" if consumer and call.caller is Caller.OWNER else ""
+            thread = "executor" if call.caller is Caller.SYSTEM else owner
+            yield Offer(Invocation(call.name, labels), standing, thread)
+
+    def _settles(self, consumer: reference.Consumer, entry: reference.QueueEntry) -> bool:
+        """Whether the consumer holds the entry, or this universe has strangers that try."""
+        return self.universe.strangers or entry.state.get().holder == consumer.name
+
+    def _messages(self) -> list[str]:
+        return [f"m{n}" for n in range(1, len(self.universe.messages) + 1)]
+
+    def _message(self, id: str) -> PlannedMessage:
+        return self.universe.messages[int(id[1:]) - 1]
+
+    def _arguments(self, call: ApiCall, invocation: Invocation) -> dict[str, Any]:
+        harness, values = self.harness, invocation.arguments
+        if call.name == "enqueue":
+            m = self._message(values[0])
+            return {"priority": m.priority, "key": m.key, "group": m.group, "special": m.special}
+        if call.name == "subscribe":
+            return dict(vars(self.universe.subscriber(values[0])))
+        found: dict[str, Any] = {}
+        for name, value in zip(call.arguments, values, strict=True):
+            if name == "consumer":
+                found[name] = harness.consumers.get(value) or harness.closed[value]
+            else:
+                found[name] = harness.entries[value] if name == "entry" else int(value)
+        return found
+
+    def make(self, invocation: Invocation) -> str:
+        """Make a call and return what its caller sees; ``refused`` if the queue refuses it."""
+        call = self.table[invocation.call]
+        arguments = self._arguments(call, invocation)
+        if call.name == "enqueue":
+            arguments |= {"due": DUE, "id": invocation.arguments[0]}
+        elif call.name == "subscribe":
+            arguments["name"] = invocation.arguments[0]
+        elif call.name == "pull":
+            return self._pull(arguments["consumer"])
+        try:
+            result = call.run(self.harness, **arguments)
+        except self.harness.lib.QueueMisuse:
+            return "refused"
+        return "" if call.name in ("enqueue", "subscribe") else _label(result)
+
+    def _pull(self, consumer: reference.Consumer) -> str:
+        """Pull once. Who gets a message must pull again; who gets none has done what it was woken for."""
+        self.woken.pop(consumer.name, None)
+        harness = cast(PullHarness, self.harness)
+        entry: Any = self.table["pull"].run(harness, consumer=consumer)
+        if entry is not None:
+            self.woken[consumer.name] = consumer
+        return _label(entry)
+
+    # ---- what is left to be done
+
+    def settle(self) -> None:
+        """Let woken consumers pull, in the order of their names, and run jobs, until there is nothing left."""
+        jobs = cast(PushHarness, self.harness).jobs if self.harness.kind == "push" else []
+        for _ in range(ROUNDS):
+            if self.woken:
+                self._pull(self.woken[min(self.woken)])
+            elif jobs:
+                jobs.pop(0)()
+            else:
+                return
+        raise Unsettled(f"after {ROUNDS} calls of the queue's own threads something is left to do")
+
+    def serve(self, first: Mapping[str, Callable[[], None]]) -> None:
+        """Spawn the executor of a queue that pushes, or the IO threads of all consumers."""
+        stage = cast(ProgramStage, self.harness.stage)
+        if self.harness.kind == "push":
+            push = cast(PushHarness, self.harness)
+            permits = stage.host.semaphore(len(push.jobs) - ("executor" in first), "jobs")
+            push.submitted = permits.release
+
+            def execute() -> None:
+                first.get("executor", _nothing)()
+                while True:
+                    permits.acquire()
+                    push.jobs.pop(0)()
+
+            stage.spawn(execute, name="executor", daemon=True)
+            return
+        for name in "ABC"[: len(self.universe.consumers)]:
+            self._wake[name] = stage.host.semaphore(int(name in self.woken), f"{name}.wake")
+            run = partial(self._io_thread, name, first.get(f"io {name}", _nothing))
+            stage.spawn(run, name=f"io {name}", daemon=True)
+
+    def _io_thread(self, name: str, first: Callable[[], None]) -> None:
+        first()
+        while True:
+            self._wake[name].acquire()
+            while (consumer := self.woken.get(name)) is not None:
+                self._pull(consumer)
+
+    # ---- looking
+
+    def record_rest(self) -> None:
+        """Record the state of the queue."""
+        self.harness.record_rest()
+
+    def state(self) -> str:
+        """Return the canonical text of the queue, of what its clients know, and of what is left to be done."""
+        harness = self.harness
+        return canonical(
+            {
+                "queue": harness.queue,
+                "entries": harness.entries,
+                "open": harness.consumers,
+                "closed": harness.closed,
+                "woken": sorted(self.woken),
+                "jobs": len(getattr(harness, "jobs", ())),
+                "now": harness.stage.host.now(),
+            }
+        )
+
+    def outcome(self) -> Mapping[str, Any]:
+        """Return the state and holder of each message, and the credit of each consumer and what it was sent."""
+        harness = self.harness
+        consumers = {**harness.consumers, **harness.closed}
+        return {
+            **{id: _entry_state(e) for id, e in sorted(harness.entries.items())},
+            **{
+                name: {
+                    "credit": None if c.credit is None else c.credit.get(),
+                    "wants": c.wants_work.get(),
+                    "sent": self.sent.get(name, []),
+                }
+                for name, c in sorted(consumers.items())
+            },
+            "open": sorted(harness.consumers),
+            "depth": harness.queue.depth.get(),
+        }
+
+
+def _entry_state(entry: reference.QueueEntry) -> str:
+    state = entry.state.get()
+    return "gone" if state.name in ("DEQUEUED", "DELETED") else repr(state)
+
+
+def _nothing() -> None:
+    """Do nothing."""
+
+
+def _label(value: Any) -> str:
+    if value is None:
+        return ""
+    if hasattr(value, "message"):
+        return cast(str, value.message.id)
+    return cast(str, getattr(value, "name", None)) or str(value)
+
+
+@dataclass(frozen=True)
+class QueueSystem:
+    """A kind of queue, with its universes."""
+
+    name: str
+    table: Mapping[str, ApiCall]
+    harness: type[QueueHarness]
+    universes: tuple[QueueUniverse, ...]
+    expected: tuple[ExpectedDifference, ...] = ()
+    reference: str = "queue"
+
+    @property
+    def properties(self) -> Sequence[AnyProperty]:
+        """Every property that reads what a queue records."""
+        return QUEUE_PROPERTIES
+
+    def scene(self, universe: Universe, lib: ModuleType, stage: Stage) -> QueueMatrixScene:
+        """Return a queue without consumers and messages, but for what the universe gives."""
+        assert isinstance(universe, QueueUniverse)
+        scenes: list[QueueMatrixScene] = []
+        harness = self.harness(lib, stage, lambda name: scenes[0], universe.levels)
+        scenes.append(QueueMatrixScene(universe, harness, self.table))
+        if universe.timed:
+            stage.host.record("clock", now=0)
+        for text in universe.given:
+            scenes[0].make(Invocation.read(text))
+        return scenes[0]
+
+
+QUEUE_PROPERTIES = tuple(
+    p for p in PROPERTIES.values() if p.id.partition("-")[0] in ("SO", "ES", "SP", "IM", "WK", "QL")
+)
+
+
+# ---- universes
+
+PLAIN, BROWSER = Subscriber(), Subscriber(acquires=False)
+ONE, SELECTOR = Subscriber(credit=1), Subscriber(keys=frozenset("x"))
+HIGH, HIGH_ONE = Subscriber(priority=1), Subscriber(priority=1, credit=1)
+HIGH_SELECTOR = Subscriber(priority=1, keys=frozenset("x"))
+ALONE = Subscriber(exclusive=True)
+M, X, GROUPED = PlannedMessage(), PlannedMessage(key="x"), PlannedMessage(group="g")
+URGENT = PlannedMessage(priority=9)
+IMMEDIATE, DELAYED, EXPIRING = (
+    PlannedMessage(special=special) for special in ("immediate", "delayed", "expiring")
+)
+
+Few = tuple[Subscriber, ...]
+Some = tuple[PlannedMessage, ...]
+
+
+def _universe(name: str, why: str, consumers: Few, messages: Some, **options: Any) -> QueueUniverse:
+    return QueueUniverse(name, why, consumers=consumers, messages=messages, **options)
+
+
+UNIVERSES = (
+    _universe("alone", "one consumer, two messages", (PLAIN,), (M, M), serve=True),
+    _universe("two", "two consumers after one message", (PLAIN, PLAIN), (M,), serve=True),
+    _universe("two-two", "the order of two", (PLAIN, PLAIN), (M, M)),
+    _universe("credit", "credit runs out", (ONE, PLAIN), (M, M), serve=True),
+    _universe("credits", "both run out", (ONE, ONE), (M, M)),
+    _universe("selector", "who wants what", (SELECTOR, PLAIN), (M, X)),
+    _universe("selectors", "one passes the other's", (SELECTOR, PLAIN), (X, X)),
+    _universe("browser", "shown, not taken", (BROWSER, PLAIN), (M, M)),
+    _universe("group", "a group has one owner", (PLAIN, PLAIN), (GROUPED, GROUPED)),
+    _universe("group-credit", "the owner can take no more", (ONE, PLAIN), (GROUPED, GROUPED)),
+    _universe("exclusive", "the only consumer", (ALONE, PLAIN), (M,)),
+    _universe("exclusives", "each wants to be the only one", (ALONE, ALONE), (M,)),
+    _universe("immediate", "delivered at once or gone", (PLAIN, ONE), (IMMEDIATE, M)),
+    _universe("delayed", "invisible for a time", (PLAIN,), (DELAYED, M)),
+    _universe("expiring", "gone after a time", (PLAIN,), (EXPIRING, M)),
+    _universe("priority", "one overtakes", (PLAIN, ONE), (M, URGENT), levels=2),
+    _universe("strangers", "settling what another holds", (PLAIN, PLAIN), (M,), strangers=True),
+    _universe("holding", "both hold one", (PLAIN, ONE), (M, M, M), given=("subscribe A", "enqueue m1")),
+)  # fmt: skip
+PULL_UNIVERSES = (
+    *UNIVERSES,
+    _universe("ranks", "the higher one first", (HIGH, PLAIN), (M, M)),
+    _universe("ranks-credit", "the higher one can take no more", (HIGH_ONE, PLAIN), (M, M)),
+    _universe("ranks-selector", "the higher one wants another", (HIGH_SELECTOR, PLAIN), (M, X)),
+)
+
+
+# ---- what the outcome oracle lets pass
+
+
+def _immediate(universe: QueueUniverse, call: Invocation) -> bool:
+    """Whether a call enqueues an immediate message."""
+    if call.call != "enqueue":
+        return False
+    return universe.messages[int(call.arguments[0][1:]) - 1].special == "immediate"
+
+
+Instead = Iterator[tuple[Universe, tuple[Invocation, ...]]]
+
+
+def _never_enqueued(universe: Universe, calls: tuple[Invocation, ...]) -> Instead:
+    """Yield the calls without one that enqueues an immediate message."""
+    assert isinstance(universe, QueueUniverse)
+    for n, call in enumerate(calls):
+        if _immediate(universe, call):
+            yield universe, (*calls[:n], *calls[n + 1 :])
+
+
+def _but_for_immediate(outcome: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return an outcome without messages that are gone, and without what calls that return nothing returned."""
+    returned = {call: result for call, result in outcome["returned"].items() if result}
+    rest = {k: v for k, v in outcome.items() if v != "gone"}
+    return {**rest, "returned": returned}
+
+
+def _not_immediate(universe: Universe, calls: tuple[Invocation, ...]) -> Instead:
+    """Yield the same calls in a universe in which no message is immediate."""
+    assert isinstance(universe, QueueUniverse)
+    if any(_immediate(universe, call) for call in calls):
+        messages = tuple(
+            msgspec.structs.replace(m, special="" if m.special == "immediate" else m.special)
+            for m in universe.messages
+        )
+        yield replace(universe, messages=messages), calls
+
+
+def _but_for_the_turn(outcome: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return what does not depend on which of several ready consumers was served."""
+    return {
+        key: value.partition(" by ")[0] if isinstance(value, str) else value
+        for key, value in outcome.items()
+        if not isinstance(value, dict) or key == "returned"
+    }
+
+
+OVERTAKING = ExpectedDifference(
+    "an immediate message behind one whose delivery is under way may not overtake it, and its publisher does not "
+    "wait: it is discarded, and all else is as if it had not been enqueued",
+    _never_enqueued,
+    _but_for_immediate,
+)
+JUST_PULLING = ExpectedDifference(
+    "at once is before enqueue returns: of a queue that is pulled from, a consumer that is pulling just then gets "
+    "an immediate message like any other",
+    _not_immediate,
+)
+ANY_TURN = ExpectedDifference(
+    "which of several ready consumers a push queue serves depends on who delivers, the publisher or the job; "
+    "that the turn is fair is a property of its own",
+    compared=_but_for_the_turn,
+)
+
+PULL_SYSTEM = QueueSystem("pull", PULL, PullHarness, PULL_UNIVERSES, (JUST_PULLING,))
+PUSH_SYSTEM = QueueSystem(
+    "push",
+    # An attempt is made by the queue's own threads; no client calls it.
+    {name: call for name, call in PUSH.items() if name != "attempt"},
+    PushHarness,
+    UNIVERSES,
+    (OVERTAKING, ANY_TURN),
+)

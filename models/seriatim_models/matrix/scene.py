@@ -1,0 +1,158 @@
+"""What the matrix asks of a system: universes, and scenes in which calls are enumerated, made and looked at.
+
+A *universe* is what may exist: these consumers, those messages. A *scene* is a running instance of a system in a
+universe, on a stage (one thread, or an execution of the explorer). It interprets the system's table of API calls
+(`seriatim_models.machines`): which calls there are now, with which arguments, who may make them, and their class.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from types import ModuleType
+from typing import Any, Protocol
+
+import msgspec
+
+from seriatim_models.machines.calls import ApiCall, CallStanding
+from seriatim_models.machines.stages import Stage
+from seriatim_models.properties.base import AnyProperty
+
+
+class Invocation(msgspec.Struct, frozen=True, order=True):
+    """An API call with its arguments, as plain data: names in place of objects."""
+
+    call: str
+    arguments: tuple[str, ...] = ()
+    """Each as it is shown and read, in the order of the scene's choosing."""
+
+    def __str__(self) -> str:
+        return " ".join((self.call, *self.arguments))
+
+    @classmethod
+    def read(cls, text: str) -> Invocation:
+        """Return the invocation that `str` shows."""
+        call, *arguments = text.split()
+        return cls(call, tuple(arguments))
+
+
+@dataclass(frozen=True)
+class Offer:
+    """A call that can be made now."""
+
+    invocation: Invocation
+    standing: CallStanding
+    thread: str = ""
+    """The one thread that may make it; '' for any. Two calls of one thread are never concurrent."""
+    twin_of: Invocation | None = None
+    """An offer that differs from this one in a name only: then this one is of interest beside that one alone."""
+
+
+class Unsettled(AssertionError):
+    """What a call left to be done does not come to an end."""
+
+
+class MatrixScene(Protocol):
+    """A running instance of a system in a universe."""
+
+    def offers(self) -> Sequence[Offer]:
+        """Return every call that can be made now, in a fixed order."""
+
+    def make(self, invocation: Invocation) -> str:
+        """Make a call and return what its caller sees: the result, or ``refused`` where the system refuses it.
+
+        Any other error is raised.
+        """
+
+    def settle(self) -> None:
+        """Serve whoever was woken, and do what was submitted, in a fixed order, until nothing is left to be done.
+
+        Raises `Unsettled` if that does not end.
+        """
+
+    def serve(self, first: Mapping[str, Callable[[], None]]) -> None:
+        """Spawn the threads that do this concurrently, on a stage with threads.
+
+        `first` is what some of them, by name (as in `Offer.thread`), do before.
+        """
+
+    def record_rest(self) -> None:
+        """Record the state of the system, when nothing moves any more."""
+
+    def state(self) -> str:
+        """Return the canonical text of the state; only on one thread, when nothing moves."""
+
+    def outcome(self) -> Mapping[str, Any]:
+        """Return what clients can see of the state, as plain data by subject."""
+
+
+@dataclass(frozen=True)
+class Universe:
+    """What may exist in a scene."""
+
+    name: str
+    why: str
+    """What can go wrong in it that cannot in others."""
+    given: tuple[str, ...] = ()
+    """Calls that are made before the first state."""
+    serve: bool = False
+    """Whether pairs are also run with the system's own threads running beside them."""
+
+
+def _as_they_are(
+    universe: Universe, calls: tuple[Invocation, ...]
+) -> Iterable[tuple[Universe, tuple[Invocation, ...]]]:
+    """Return the calls as they are."""
+    return [(universe, calls)]
+
+
+def _whole(outcome: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return the whole outcome."""
+    return outcome
+
+
+@dataclass(frozen=True)
+class ExpectedDifference:
+    """Outcomes of concurrent calls that no order of them has, and why that is right.
+
+    Such an outcome is let pass if, after `compared`, it is that of an order of what `instead` returns.
+    """
+
+    why: str
+    instead: Callable[
+        [Universe, tuple[Invocation, ...]], Iterable[tuple[Universe, tuple[Invocation, ...]]]
+    ] = _as_they_are
+    """(universe, calls) -> other calls, or the same in another universe, whose orders are compared with."""
+    compared: Callable[[Mapping[str, Any]], Mapping[str, Any]] = _whole
+    """Outcome -> what of it is compared."""
+
+
+class MatrixSystem(Protocol):
+    """A system, as the matrix runs it."""
+
+    @property
+    def name(self) -> str:
+        """Its name on the command line."""
+
+    @property
+    def reference(self) -> str:
+        """The name of its modules, as `mutant_modules.load` takes it."""
+
+    @property
+    def table(self) -> Mapping[str, ApiCall]:
+        """Its API calls by name."""
+
+    @property
+    def universes(self) -> Sequence[Universe]:
+        """Its universes, each with a name of its own."""
+
+    @property
+    def properties(self) -> Sequence[AnyProperty]:
+        """The properties that judge its histories."""
+
+    @property
+    def expected(self) -> Sequence[ExpectedDifference]:
+        """What the outcome oracle lets pass, each with its reason."""
+
+    def scene(self, universe: Universe, lib: ModuleType, stage: Stage) -> MatrixScene:
+        """Return a new scene, in which the calls that the universe gives were made."""

@@ -1,0 +1,9 @@
+"""The systems that have a matrix, by name."""
+
+from __future__ import annotations
+
+from seriatim_models.matrix.queue_scenes import PULL_SYSTEM, PUSH_SYSTEM
+from seriatim_models.matrix.scene import MatrixSystem
+
+SYSTEMS: dict[str, MatrixSystem] = {s.name: s for s in (PULL_SYSTEM, PUSH_SYSTEM)}
+"""In the order in which they are run."""

@@ -1,0 +1,122 @@
+"""The matrix itself: call against call, each cell with its programs, executions, verdict and the shortest sequence."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+import msgspec
+
+from seriatim_models.matrix.scene import Invocation
+from seriatim_models.matrix.work import Done, PairData
+from seriatim_models.properties import Verdict
+
+
+class Problem(msgspec.Struct, frozen=True):
+    """A program that is wrong."""
+
+    program: PairData
+    what: str
+
+    def __str__(self) -> str:
+        return f"{self.program.key}\n    {self.what}"
+
+
+class CellTotals(msgspec.Struct):
+    """One cell: the calls of one name beside those of another, from every state."""
+
+    calls: tuple[str, ...]
+    states: int = 0
+    programs: int = 0
+    executions: int = 0
+    capped: int = 0
+    """Programs that a budget ended."""
+    missing: int = 0
+    """Programs that were not run."""
+    problems: list[Problem] = []
+    """The shortest first."""
+    excused: dict[str, int] = {}
+    """Reason by which the outcome oracle let a difference pass -> programs."""
+
+    @property
+    def verdict(self) -> Verdict:
+        """Violated if any program is, inconclusive if any was capped or not run, ok else."""
+        if self.problems:
+            return Verdict.VIOLATED
+        done = self.programs > 0 and not self.capped and not self.missing
+        return Verdict.OK if done else Verdict.INCONCLUSIVE
+
+
+class EdgeProblem(msgspec.Struct, frozen=True):
+    """A call that is wrong by itself."""
+
+    universe: str
+    path: tuple[Invocation, ...]
+    call: Invocation
+    what: str
+
+    def __str__(self) -> str:
+        path = ", ".join(map(str, self.path))
+        return f"{self.universe}: {path}; {self.call}\n    {self.what}"
+
+
+class Matrix(msgspec.Struct):
+    """What is known of all cells of a system at a depth."""
+
+    system: str
+    depth: int
+    states: int
+    edges: int
+    calls: tuple[str, ...]
+    """The names of the calls, in the order of the table."""
+    cells: list[CellTotals]
+    edge_problems: list[EdgeProblem]
+    seconds: float = 0.0
+
+    @property
+    def verdict(self) -> Verdict:
+        """Violated if any edge or cell is, ok only if all cells are."""
+        verdicts = {c.verdict for c in self.cells}
+        if self.edge_problems or Verdict.VIOLATED in verdicts:
+            return Verdict.VIOLATED
+        return Verdict.OK if verdicts == {Verdict.OK} else Verdict.INCONCLUSIVE
+
+    @property
+    def programs(self) -> int:
+        """How many programs were run."""
+        return sum(c.programs for c in self.cells)
+
+    @property
+    def executions(self) -> int:
+        """How many executions they had."""
+        return sum(c.executions for c in self.cells)
+
+    @property
+    def proved(self) -> int:
+        """How many cells are ok."""
+        return sum(c.verdict is Verdict.OK for c in self.cells)
+
+
+def add_up(planned: Sequence[PairData], done: Iterable[Done]) -> list[CellTotals]:
+    """Return every cell that has a program, in the order in which their calls first appear."""
+    cells: dict[tuple[str, ...], CellTotals] = {}
+    states: dict[tuple[str, ...], set[tuple[str, tuple[Invocation, ...]]]] = {}
+    results = {d.program.key: d.result for d in done}
+    for program in planned:
+        names = tuple(sorted(c.call for c in program.calls))
+        cell = cells.setdefault(names, CellTotals(names))
+        result = results.get(program.key)
+        if result is None:
+            cell.missing += 1
+            continue
+        states.setdefault(names, set()).add((program.universe, program.path))
+        cell.programs += 1
+        cell.executions += result.executions
+        cell.capped += not result.exhausted and not result.problem
+        if result.problem:
+            cell.problems.append(Problem(program, result.problem))
+        for why in result.excused:
+            cell.excused[why] = cell.excused.get(why, 0) + 1
+    for names, cell in cells.items():
+        cell.states = len(states.get(names, ()))
+        cell.problems.sort(key=lambda p: (len(p.program.path), len(p.program.key), p.program.key))
+    return list(cells.values())

@@ -1,0 +1,279 @@
+"""A matrix as work: items that any process can do, waves of growing budgets, and a journal that survives a kill.
+
+An item is all programs of one state, named by plain data, so it can be done in this process, in another, or on a
+cluster. In the first wave every program has a small budget of executions. What was capped comes again in the next
+wave, with a larger one: so the many programs that need three executions are not behind the few that need thousands.
+"""
+
+from __future__ import annotations
+
+import multiprocessing
+import signal
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from functools import cache, partial
+from hashlib import blake2b
+from pathlib import Path
+from types import ModuleType
+from typing import BinaryIO
+
+import msgspec
+
+import seriatim
+import seriatim_models
+from seriatim_models.matrix.cells import CallPair, Mode, PairResult, run_pair
+from seriatim_models.matrix.scene import Invocation, MatrixSystem, Universe
+from seriatim_models.matrix.systems import SYSTEMS
+from seriatim_models.programs.mutant_modules import load
+
+SCHEMA = "seriatim-matrix-journal/1"
+WAVES = (100, 1_000, 10_000, 100_000)
+"""Executions of one program in each wave."""
+PAIRS_PER_ITEM = 12
+"""How many programs an item has at most."""
+
+
+class PairData(msgspec.Struct, frozen=True):
+    """A `CallPair` as plain data."""
+
+    universe: str
+    path: tuple[Invocation, ...]
+    calls: tuple[Invocation, ...]
+    owners: tuple[str, ...]
+    mode: Mode
+
+    @classmethod
+    def of(cls, pair: CallPair) -> PairData:
+        """Return the data of a pair."""
+        return cls(pair.universe.name, pair.path, pair.calls, pair.owners, pair.mode)
+
+    def pair(self, system: MatrixSystem) -> CallPair:
+        """Return the pair again."""
+        return CallPair(
+            universe_of(system, self.universe), self.path, self.calls, self.owners, self.mode
+        )
+
+    @property
+    def key(self) -> str:
+        """A text that names this program among those of its system."""
+        path = ", ".join(map(str, self.path))
+        return f"{self.mode} {self.universe}: {path}; {' | '.join(map(str, self.calls))}"
+
+
+class PairBatch(msgspec.Struct, frozen=True):
+    """Some programs of one system, and the budget of each."""
+
+    system: str
+    programs: tuple[PairData, ...]
+    max_executions: int
+
+
+class Done(msgspec.Struct, frozen=True):
+    """A program and what came of it; one line of a journal."""
+
+    program: PairData
+    result: PairResult
+
+
+class JournalHeader(msgspec.Struct, frozen=True):
+    """The first line of a journal."""
+
+    schema: str
+    system: str
+    depth: int
+    code: str
+    """A digest of the sources: results of other code do not count."""
+
+
+class WrongJournal(Exception):
+    """A journal is not of this run."""
+
+
+def universe_of(system: MatrixSystem, name: str) -> Universe:
+    """Return a system's universe by name."""
+    return next(u for u in system.universes if u.name == name)
+
+
+def do(item: PairBatch, lib: ModuleType | None = None) -> list[Done]:
+    """Run the programs of an item, over the reference or another module in its place."""
+    system = SYSTEMS[item.system]
+    module = load(system.reference) if lib is None else lib
+    return [
+        Done(p, run_pair(system, module, p.pair(system), item.max_executions))
+        for p in item.programs
+    ]
+
+
+def items(system: str, programs: Iterable[PairData], max_executions: int) -> Iterator[PairBatch]:
+    """Yield items of some programs each."""
+    batch: list[PairData] = []
+    for program in programs:
+        batch.append(program)
+        if len(batch) == PAIRS_PER_ITEM:
+            yield PairBatch(system, tuple(batch), max_executions)
+            batch = []
+    if batch:
+        yield PairBatch(system, tuple(batch), max_executions)
+
+
+# ---- waves
+
+
+class Waves:
+    """The programs that are still to be done, wave by wave. `add` takes in results as they come."""
+
+    def __init__(self, system: str, programs: Sequence[PairData], waves: Sequence[int] = WAVES):
+        self.system = system
+        self.programs = programs
+        self.waves = waves
+        self.results: dict[str, Done] = {}
+
+    def add(self, done: Done) -> None:
+        """Take in a result; a later one of the same program, of a larger budget, replaces it."""
+        self.results[done.program.key] = done
+
+    def pending(self, budget: int) -> list[PairData]:
+        """Return the programs that have no result yet, or were capped below this budget."""
+        return [p for p in self.programs if self._open(p, budget)]
+
+    def _open(self, program: PairData, budget: int) -> bool:
+        done = self.results.get(program.key)
+        if done is None:
+            return True
+        result = done.result
+        return not result.exhausted and not result.problem and result.executions < budget
+
+
+Perform = Callable[[Iterable[PairBatch]], Iterator[list[Done]]]
+"""Does items, in any order, and yields what came of each."""
+
+
+def run_waves(
+    waves: Waves,
+    perform: Perform,
+    keep: Callable[[Done], None] = lambda done: None,
+    over: Callable[[], bool] = lambda: False,
+) -> bool:
+    """Run all waves until `over`; returns whether every program was run to its end or to the largest budget."""
+    for budget in waves.waves:
+        pending = waves.pending(budget)
+        for batch in perform(items(waves.system, pending, budget)):
+            for done in batch:
+                waves.add(done)
+                keep(done)
+            if over():
+                return False
+    return True
+
+
+# ---- one process or several
+
+
+def perform_here(todo: Iterable[PairBatch]) -> Iterator[list[Done]]:
+    """Do items in this process."""
+    for item in todo:
+        yield do(item)
+
+
+def perform_in_processes(todo: Iterable[PairBatch], jobs: int) -> Iterator[list[Done]]:
+    """Do items in `jobs` processes; whoever stops asking ends them."""
+    source = iter(todo)
+    with ProcessPoolExecutor(
+        jobs, mp_context=multiprocessing.get_context("spawn"), initializer=_begin
+    ) as pool:
+        pending: set[Future[list[Done]]] = set()
+        try:
+            while True:
+                while len(pending) < 2 * jobs and (item := next(source, None)) is not None:
+                    pending.add(pool.submit(do, item))
+                if not pending:
+                    return
+                ended, pending = wait(pending, return_when=FIRST_COMPLETED)
+                for future in ended:
+                    yield future.result()
+        finally:
+            for future in pending:
+                future.cancel()
+            if pending:
+                for process in list(pool._processes.values()):
+                    process.terminate()
+
+
+def _begin() -> None:
+    """Leave Ctrl-C to the process that gave the work."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+
+
+def performer(jobs: int) -> Perform:
+    """Return what does items in so many processes."""
+    return perform_here if jobs == 1 else partial(perform_in_processes, jobs=jobs)
+
+
+# ---- the journal
+
+
+@cache
+def code_digest() -> str:
+    """Return a digest of all sources that a result depends on."""
+    digest = blake2b(digest_size=8)
+    for package in (seriatim, seriatim_models):
+        root = Path(package.__path__[0])
+        for path in sorted(root.rglob("*.py")):
+            if path.relative_to(root).parts[0] not in ("cli", "report", "pipeline", "conformance"):
+                digest.update(path.read_bytes())
+    return digest.hexdigest()
+
+
+class Journal:
+    """Results, a JSON line each, behind a header. Only the last line can be cut off, by a kill; it is done again."""
+
+    def __init__(self, path: Path, system: str, depth: int) -> None:
+        self.path = path
+        self.header = JournalHeader(SCHEMA, system, depth, code_digest())
+        self._file: BinaryIO | None = None
+
+    def read(self) -> list[Done]:
+        """Return the results that an earlier run kept; none if there is no file.
+
+        Raises `WrongJournal` if the file is another run's, and leaves it as it is.
+        """
+        if not self.path.exists():
+            return []
+        lines = self.path.read_bytes().split(b"\n")
+        try:
+            header = msgspec.json.decode(lines[0], type=JournalHeader)
+        except msgspec.DecodeError:
+            raise WrongJournal(f"{self.path} is not a journal of a matrix") from None
+        if header != self.header:
+            raise WrongJournal(f"{self.path} is of {_differing(header, self.header)}")
+        whole = lines[1:-1]
+        try:
+            return [msgspec.json.decode(line, type=Done) for line in whole]
+        except msgspec.DecodeError as error:
+            raise WrongJournal(f"{self.path} is damaged: {error}") from None
+
+    def keep(self, done: Done) -> None:
+        """Append a result."""
+        if self._file is None:
+            self._file = self._open()
+        self._file.write(msgspec.json.encode(done) + b"\n")
+
+    def close(self) -> None:
+        """Close the file, if anything was kept."""
+        if self._file is not None:
+            self._file.close()
+
+    def _open(self) -> BinaryIO:
+        self.path.parent.mkdir(parents=True, exist_ok=True)
+        if not self.path.exists():
+            self.path.write_bytes(msgspec.json.encode(self.header) + b"\n")
+        file = self.path.open("r+b", buffering=0)
+        content = file.read()
+        file.truncate(content.rfind(b"\n") + 1)  # a line that a kill cut off
+        file.seek(0, 2)
+        return file
+
+
+def _differing(found: JournalHeader, due: JournalHeader) -> str:
+    names = [f for f in JournalHeader.__struct_fields__ if getattr(found, f) != getattr(due, f)]
+    return ", ".join(f"{n} {getattr(found, n)} and not {getattr(due, n)}" for n in names)
