@@ -90,12 +90,12 @@ BUG_CASES = (
         "Closing releases everything that the consumer holds.",
     ),
     BugCase(
-        "QPID-6817",
+        "QPID-355, QPID-2901",
         "delivers-to-the-closed",
-        "The same from the publisher's side: it waited for the send lock, got it when the consumer had closed, and "
-        "delivered.",
-        "Look whether the consumer is closed once the lock is held.",
-        alike=True,
+        "A consumer, or its session, closed while a delivery to it was under way. The message went to a consumer that "
+        "was not there any more, and stayed acquired.",
+        "A close and a delivery exclude each other by the send lock, and a delivery that comes second asks whether the "
+        "consumer is closed.",
     ),
     BugCase(
         "QPID-6848",
@@ -172,6 +172,80 @@ BUG_CASES = (
         alike=True,
     ),
     BugCase(
+        "QPID-3704",
+        "published-priority-arrival",
+        "A message of high priority arrived, and only the pointers that were behind it were moved back. One that was "
+        "before it, and was about to go past its place, was left alone.",
+        "A fresh pointer for every consumer, wherever it stands.",
+    ),
+    BugCase(
+        "QPID-5877",
+        "released-where-the-pointer-stands",
+        "A consumer released the last message that it had been given. The pointer to what was released and the pointer "
+        "to what was seen last stood at the same message; the test took only an earlier one for released, and the next "
+        "message came first.",
+        "Earlier, or the same.",
+    ),
+    BugCase(
+        "QPID-7514",
+        "group-announced-before-freed",
+        "When the last message of a group was settled, what consumers had passed over was announced first, and the "
+        "group was taken from its owner after that. Who looked at once found the group still owned, and nobody "
+        "announced it again.",
+        "Set the group free, then announce.",
+    ),
+    BugCase(
+        "QPID-7417",
+        "group-counts-refused-releases",
+        "What counted the messages that a group's owner held was notified of changes that were none. "
+        "The count fell too low, and the group was free while a message of it was held.",
+        "Count only where the state was really changed.",
+    ),
+    BugCase(
+        "QPID-6844",
+        "credit-taken-twice",
+        "A delivery that could not be made after all was to restore the credit that it had taken. It took more.",
+        "Add one instead of taking one.",
+    ),
+    BugCase(
+        "QPID-3855",
+        "interested-without-credit",
+        "A subscription that was not active counted as active from its registration on. In the reference, a consumer "
+        "without credit is then woken first, does nothing, and no other consumer is woken.",
+        "Ask whether it is active.",
+        alike=True,
+    ),
+    BugCase(
+        "QPID-8210",
+        "woken-before-registered",
+        "A consumer was known to one part of the manager before it was known to the others. In the reference, a "
+        "newcomer that is among the Interested before it is in All goes past a message that is released meanwhile, "
+        "and nobody moves its pointer back.",
+        "First make it known to all, then look for work.",
+        alike=True,
+    ),
+    BugCase(
+        "QPID-3165",
+        "job-stops-at-the-first",
+        "The delivery job decided from some of the subscriptions that there was no more to do.",
+        "Ask all of them before stopping.",
+        alike=True,
+    ),
+    BugCase(
+        "QPID-1941",
+        "never-deleted",
+        "A message was dequeued and its entry never deleted, so the list kept it.",
+        "Delete what was dequeued.",
+    ),
+    BugCase(
+        "QPID-3697",
+        "monitor-and-send-lock",
+        "A sorted queue enqueued under the lock that every caller can hold, and took subscriptions' send locks "
+        "under it. Whoever held a send lock and needed the queue's lock waited for the publisher, and the publisher "
+        "for whoever that was.",
+        "A lock of its own, which nobody takes under a send lock; the reference enqueues without any.",
+    ),
+    BugCase(
         "repaired in 81a5cd612f",
         "published-look-then-rest",
         "A consumer looked for messages, found none, and only then was moved to those who may be woken. A message that "
@@ -186,7 +260,6 @@ NOT_SHOWN = {
     "QPID-6528": "a suspended consumer's pointer kept deleted entries in memory; memory is not modelled",
     "QPID-6841": "sending again what a consumer holds; the reference only releases",
     "QPID-1286": "the pointers of closed consumers were moved; here nobody ever reads one",
-    "QPID-7417": "listeners on states; the reference has none, groups are counted where the state changes",
     "QPID-6578": "reference counts of messages; the garbage collector's here",
     "QPID-7591": "the same",
     "QPID-8378": "the same",
@@ -195,16 +268,22 @@ NOT_SHOWN = {
     "stays linked to what follows",
     "QPID-7593": "a deleted tail kept its consumer in memory; memory is not modelled",
     "f2fb107f7c": "hasNext asked again within next; a Python iterator has no hasNext",
-    "QPID-3855": "a count of active consumers; the reference keeps none",
     "QPID-3980, QPID-3979, QPID-8384, QPID-8433": "last-value queues, which the reference is not",
     "QPID-7489": "asking whether a consumer stands at the end of the list; nobody asks that here",
     "QPID-6794 (selector)": "IO threads with selectors of their own; the reference's share one set of connections",
     "QPID-7508": "timers of connections",
-    "QPID-7514": "tasks of a closing connection",
+    "QPID-7514 (tasks)": "tasks of a closing connection",
     "QPID-8273": "the end of a connection's stream",
     "QPID-6541": "recovery of a stored queue; nothing is stored",
-    "QPID-3697": "the queue's public monitor; the reference has no lock that callers could hold",
     "QPID-6393": "telling a browser that the queue is empty; the reference tells nobody",
+    "QPID-3219": "entries between dequeued and deleted; here whoever wants an entry asks its state first",
+    "QPID-2116, QPID-2120": "a message is sent after the flow was stopped; what a client asked for a moment before is "
+    "no mistake here",
+    "QPID-4946": "a broker that shuts down; here consumers close one by one",
+    "QPID-2789": "a queue that is deleted; the reference's queues are not",
+    "QPID-3446, QPID-4673, QPID-5571, QPID-6865": "locks of sessions, links and connections in two orders; the "
+    "reference's hand-over has no locks",
+    "QPID-6820, QPID-6830": "listeners of one message's state; the reference has none",
     "QPID-7962": "the answer to a drain; the reference has no drain",
 }
 """Bug -> why no mutant of the reference shows it."""

@@ -126,6 +126,26 @@ def release_not_mine(scene: PullScene) -> None:
     scene.spawn(lambda: scene.queue.release(held, a), name="A")
 
 
+@scenario("SO-2 SO-3 ES-2 ES-4 ES-5 SP-1 SP-2 SP-3", traces=155)
+def release_own(scene: PullScene) -> None:
+    """A consumer releases the last message that it took and takes again, while another takes too.
+
+    Bounds: Three messages, two consumers; one release, and one attempt each. A release behind another consumer's
+    pointer is in `release-behind`.
+    """
+    a, b = scene.taker("A"), scene.taker("B")
+    scene.enqueue("m1", "m2", "m3")
+    scene.take(a)
+    last = scene.take(a)
+
+    def release_and_take() -> None:
+        scene.queue.release(last, a)
+        scene.attempt(a)
+
+    scene.spawn(release_and_take, name="A")
+    scene.spawn(lambda: scene.attempt(b), name="B")
+
+
 @scenario("SO-1 SO-3 SO-5 ES-5 SP-1 SP-2 SP-3", traces=21, levels=2)
 def priority_arrival(scene: PullScene) -> None:
     """A message of high priority arrives while the pointer of a consumer goes on past the end of the high sub-queue.
@@ -215,6 +235,24 @@ def group_race(scene: PullScene) -> None:
     scene.enqueue("g1", "g2", group="g")
     for c in takers:
         scene.spawn(partial(scene.attempt, c), name=c.name)
+
+
+@scenario("ES-2 ES-4 ES-5 MG-1", traces=4)
+def group_not_mine(scene: PullScene) -> None:
+    """A consumer releases a message of a group that another one holds, and both are after the next.
+
+    Bounds: One group of two, two consumers, one refused release, one attempt each.
+    """
+    a, b = scene.taker("A"), scene.taker("B")
+    scene.enqueue("g1", "g2", group="g")
+    held = scene.take(a)
+
+    def stranger() -> None:
+        scene.queue.release(held, b)
+        scene.attempt(b)
+
+    scene.spawn(stranger, name="B")
+    scene.spawn(lambda: scene.attempt(a), name="A")
 
 
 @scenario("ES-5 SP-2 WK-1 MG-1", traces=25)
@@ -463,6 +501,32 @@ def subscribe(scene: PullScene) -> None:
     scene.publish("m1")
 
 
+@scenario("SO-2 ES-4 ES-5 SP-2 QL-1", traces=77)
+def subscribe_release(scene: PullScene) -> None:
+    """A consumer registers and goes past two messages that another holds, while that one releases the first.
+
+    Bounds: One new consumer, which takes nothing, two messages, one release. A message that arrives, and a newcomer
+    that takes it, are in `subscribe`.
+    """
+    a = scene.taker("A")
+    scene.enqueue("m1", "m2")
+    first, _ = scene.take(a), scene.take(a)
+    scene.spawn(lambda: scene.subscribe("B"), name="B")
+    scene.spawn(lambda: scene.queue.release(first, a), name="A")
+
+
+@scenario("ES-5 WK-1 WK-3 WK-5 QL-1", traces=1)
+def first_without_credit(scene: PullScene) -> None:
+    """A message arrives for two consumers, of which the first to register has no credit.
+
+    Bounds: Two consumers that pull when they are woken, one message. Credit that comes later is in
+    `release-short-of-credit`.
+    """
+    scene.serve(scene.subscribe("A", credit=0))
+    scene.serve(scene.subscribe("B"))
+    scene.publish("m1")
+
+
 @scenario("ES-6 WK-1 WK-3 WK-4 WK-7 QL-1", traces=16975)
 def consumer_priorities(scene: PullScene) -> None:
     """The consumer of high priority runs out of credit while a message arrives that both want.
@@ -669,6 +733,31 @@ def push_close(scene: PushScene) -> None:
     scene.spawn(lambda: scene.queue.close(a), name="A")
 
 
+@push_scenario("ES-2 ES-5 WK-1", traces=3467)
+def push_close_beside(scene: PushScene) -> None:
+    """One of two consumers closes while a message is pushed.
+
+    Bounds: Two consumers without limit, one of which closes, and one message.
+    """
+    a = scene.subscribe("A")
+    scene.subscribe("B")
+    # Daemons: whether somebody is stuck is for the properties to say.
+    scene.spawn(lambda: scene.enqueue("m1"), name="P", daemon=True)
+    scene.spawn(lambda: scene.queue.close(a), name="A", daemon=True)
+
+
+@push_scenario("ES-2 ES-5 ES-6 IM-3 WK-1 WK-5", traces=84)
+def push_past_idle(scene: PushScene) -> None:
+    """The delivery job comes to a consumer without credit before the one that gets some.
+
+    Bounds: Two consumers, of which the later one is granted two messages; one message arrives.
+    """
+    scene.subscribe("A", credit=0)
+    b = scene.subscribe("B", credit=0)
+    scene.publish("m1")
+    scene.spawn(lambda: scene.queue.grant(b, 2), name="B")
+
+
 @push_scenario("ES-2 ES-5 IM-3", traces=62)
 def exclusive_close(scene: PushScene) -> None:
     """An exclusive consumer closes while a message is pushed to it.
@@ -764,3 +853,56 @@ def handover_suspend(scene: HandoverScene) -> None:
     q2.enqueue(scene.message("m2"))
     scene.io_threads("io")
     scene.spawn(lambda: q1.set_notify_work_desired(suspended, False), name="suspend")
+
+
+@handover_scenario("ES-5 SP-3 WK-1 WK-5 WK-6 QL-1", traces=1)
+def handover_in_turn(scene: HandoverScene) -> None:
+    """A session has two targets with work, and the one that has less is served first.
+
+    Bounds: Sequential: one session, one message for the first target and two for the second, all there; one IO thread.
+    Arrivals while the session is served are in `handover-two-targets`.
+    """
+    q1, q2 = scene.queues
+    first, second = scene.target, scene.new_target(scene.session, "other target")
+    first.consumers = [q1.subscribe("A", first)]
+    second.consumers = [q2.subscribe("B", second)]
+    for q, m in ((q1, "m1"), (q2, "m2"), (q2, "m3")):
+        q.enqueue(scene.message(m))
+    scene.io_threads("io")
+
+
+@handover_scenario("ES-5 SP-3 WK-1 WK-5 WK-6 QL-1", traces=4782)
+def handover_two_targets(scene: HandoverScene) -> None:
+    """A publisher wakes two targets of one session, while the IO thread serves it.
+
+    Bounds: One session, two targets with a consumer on a queue each, one message for each, one publisher, one IO
+    thread. Two sessions and two publishers are in `handover-two-sessions`, two IO threads in `handover`.
+    """
+    q1, q2 = scene.queues
+    first, second = scene.target, scene.new_target(scene.session, "other target")
+    first.consumers = [q1.subscribe("A", first)]
+    second.consumers = [q2.subscribe("B", second)]
+    scene.io_threads("io")
+
+    def publish() -> None:
+        q1.enqueue(scene.message("m1"))
+        q2.enqueue(scene.message("m2"))
+
+    scene.spawn(publish, name="P")
+
+
+@handover_scenario("ES-5 SP-3 WK-1 WK-5 WK-6 QL-1", traces=502)
+def handover_two_sessions(scene: HandoverScene) -> None:
+    """Two publishers wake two sessions of one connection, while the IO thread serves it.
+
+    Bounds: Two sessions with one target each, one message for each, one IO thread. Two targets of one session are in
+    `handover-two-targets`.
+    """
+    q1, q2 = scene.queues
+    other = scene.new_session("other session")
+    first, second = scene.target, scene.new_target(other, "other target")
+    first.consumers = [q1.subscribe("A", first)]
+    second.consumers = [q2.subscribe("B", second)]
+    scene.io_threads("io")
+    scene.spawn(lambda: q1.enqueue(scene.message("m1")), name="P1")
+    scene.spawn(lambda: q2.enqueue(scene.message("m2")), name="P2")

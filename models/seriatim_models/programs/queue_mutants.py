@@ -76,7 +76,10 @@ mutant(
     killed_by="SP-2",
     program="priority-arrival",
     steps=34,
-    origin=f"{ORDERING}, AMQPriorityQueue",
+    origin=(
+        f"{ORDERING}, AMQPriorityQueue; QPID-3704: OutOfOrderQueue#checkSubscriptionsNotAheadOfDelivery cannot "
+        "consider _lastSeenEntry when determing if _releasedEntry should be retarded"
+    ),
     title="an arrival of high priority leaves alone a pointer that is before it, though it is about to go past",
     edit=(
         """            back = min(entry, pointer.entry, key=Node.place)
@@ -299,6 +302,168 @@ mutant(
 )
 
 
+# ---- mistakes that the broker made, by their number in its tracker; others are named below
+
+mutant(
+    id="group-announced-before-freed",
+    killed_by="WK-1",
+    program="group-freed",
+    steps=47,
+    origin="QPID-7514: [Java Broker] replace previous fix with the proper one (b112605382)",
+    title="what a group's end sets free is announced while the group still has its owner",
+    edit=(
+        """            self._dispose(entry)
+            if self._leave_group(entry, consumer):
+                self._announce_group(entry.message.group)
+""",
+        """            self._dispose(entry)
+            self._announce_group(entry.message.group)
+            self._leave_group(entry, consumer)
+""",
+    ),
+)
+
+mutant(
+    id="released-where-the-pointer-stands",
+    killed_by="SO-3",
+    program="release-own",
+    steps=68,
+    origin="QPID-5877: [Java Broker] Potential for rejected messages to be resent out of order",
+    title=(
+        "of two pointers the released one counts only if it is before the other, so a consumer's own last message "
+        "is passed over"
+    ),
+    edits=tuple((old, new.replace(">= released", "> released")) for old, new in TWO_POINTERS),
+)
+
+mutant(
+    id="credit-taken-twice",
+    killed_by="ES-6",
+    program="two-takers",
+    steps=46,
+    origin=(
+        "QPID-6844: Ensure that the AMQP 1.0 consumer target restores credit (rather than takes more) on the queue "
+        "delivery path in the case where a planned delivery cannot proceed"
+    ),
+    title="the credit of an attempt that acquired nothing is taken once more instead of restored",
+    edit=("            self.credit.add(1)\n", "            self.credit.add(-1)\n"),
+)
+
+mutant(
+    id="interested-without-credit",
+    killed_by="WK-1",
+    program="first-without-credit",
+    steps=41,
+    origin="QPID-3855: only increment activeConsumerCount during registration if the subscription is active",
+    title="a new consumer counts as interested, whether it wants messages or not",
+    edit=(
+        """        self.set_notify_work_desired(consumer, consumer.wants_work.get())
+""",
+        """        if self.manager.set_interest(consumer, True):
+            self._notify(consumer)
+""",
+    ),
+)
+
+mutant(
+    id="group-counts-refused-releases",
+    killed_by="MG-1",
+    program="group-not-mine",
+    steps=31,
+    origin=(
+        "QPID-7417: [Java Broker] Ensure message instance listeners only fire on state change of the associated object"
+    ),
+    title="a release that is refused counts as one message of the group fewer, and sets the group free",
+    edit=(
+        """        ok = entry.change(consumer.acquired, RETURNED)
+        if ok:
+            if self._leave_group(entry, consumer):
+""",
+        """        ok = entry.change(consumer.acquired, RETURNED)
+        left = self._leave_group(entry, consumer)
+        if ok:
+            if left:
+""",
+    ),
+)
+
+mutant(
+    id="job-stops-at-the-first",
+    killed_by="WK-1",
+    program="push-past-idle",
+    steps=31,
+    origin=(
+        "QPID-3165: ensure all subscriptions are checked before making the decision on whether to stop delivering"
+    ),
+    title="the job ends with the first consumer that it has nothing for",
+    edit=(
+        """            while self._deliver_to(consumer, "job"):
+                pass
+""",
+        """            if not self._deliver_to(consumer, "job"):
+                return
+            while self._deliver_to(consumer, "job"):
+                pass
+""",
+    ),
+)
+
+mutant(
+    id="woken-before-registered",
+    killed_by="SP-2",
+    program="subscribe-release",
+    steps=48,
+    origin="QPID-8210: [Broker-J] Set queue consumer node before adding consumer into queue consumer manager",
+    title="a new consumer is among the Interested before it is in All, where a release would find its pointer",
+    edit=(
+        """        self._join(consumer)
+        self._registered(consumer)
+""",
+        """        self._registered(consumer)
+        self._join(consumer)
+""",
+    ),
+)
+
+mutant(
+    id="monitor-and-send-lock",
+    killed_by="WK-1",
+    program="push-close-beside",
+    steps=14,
+    origin="QPID-3697: SortedQueue synchronisation can cause deadlock",
+    title=(
+        "a publisher holds the queue's monitor and takes a send lock; "
+        "a consumer that closes takes them in the other order"
+    ),
+    edits=(
+        (
+            """        self.depth = host.cell(0, f"{name}.depth")
+""",
+            """        self.depth = host.cell(0, f"{name}.depth")
+        self.monitor = host.lock(f"{name}.monitor")
+""",
+        ),
+        (
+            """            self._arrived(entry)
+        if message.immediate:
+""",
+            """            with self.monitor:
+                self._arrived(entry)
+        if message.immediate:
+""",
+        ),
+        (
+            """        with consumer.send_lock:
+            consumer.closed = True
+""",
+            """        with consumer.send_lock, self.monitor:
+            consumer.closed = True
+""",
+        ),
+    ),
+)
+
+
 # ---- what others did wrong, and what one could
 
 mutant(
@@ -382,7 +547,7 @@ mutant(
     killed_by="SP-2",
     program="priority-arrival",
     steps=35,
-    origin="QPID-3927",
+    origin="QPID-3927: ensure that priority is properly accounted for when comparing messages",
     title="places are compared by number alone, across sub-queues",
     edit=("        return (self.rank, self.id)\n", "        return (0, self.id)\n"),
 )
@@ -460,7 +625,7 @@ mutant(
     killed_by="ES-4",
     program="release-not-mine",
     steps=18,
-    origin="QPID-7154",
+    origin="QPID-7154: [Java Broker] Ensure that acquisition is locked by the correct consumer (0-10)",
     title="whoever asks may release",
     edit=(
         """        ok = entry.change(consumer.acquired, RETURNED)
@@ -476,7 +641,7 @@ mutant(
     killed_by="ES-5",
     program="close",
     steps=28,
-    origin="QPID-6817",
+    origin="QPID-6817: Ensure queue entires are released when connection is abrubtly closed",
     title="a consumer closes and takes what it holds with it",
     edit=("                self.release(entry, consumer)\n", "                pass\n"),
 )
@@ -649,6 +814,64 @@ mutant(
 )
 
 mutant(
+    id="session-done-with-one-target",
+    killed_by="WK-1",
+    program="handover-in-turn",
+    steps=101,
+    origin=INTERACTIONS + ", step 9",
+    title="a session whose target has no more work counts as one without work, and its other targets wait",
+    edit=(
+        """        if target is not None and target.process():
+            self._targets.add(target)
+        return not self._targets.empty()
+""",
+        """        if target is not None and target.process():
+            self._targets.add(target)
+            return True
+        return False
+""",
+    ),
+)
+
+mutant(
+    id="target-not-put-back",
+    killed_by="WK-1",
+    program="handover-in-turn",
+    steps=68,
+    origin=INTERACTIONS + ", steps 9 and 10",
+    title="a target that was given a message is not served again until it is woken",
+    edit=(
+        """        if target is not None and target.process():
+            self._targets.add(target)
+""",
+        """        if target is not None:
+            target.process()
+""",
+    ),
+)
+
+mutant(
+    id="session-taken-after-it-was-served",
+    killed_by="WK-1",
+    program="handover-two-targets",
+    steps=139,
+    origin=INTERACTIONS + ", step 8",
+    title="a connection removes a session once it was served, and with it what its targets announced meanwhile",
+    edit=(
+        """        while (session := self._sessions.take()) is not None:
+            if session.process():
+                self._sessions.add(session)
+""",
+        """        while not self._sessions.empty():
+            more = self._sessions._waiting.get()[0].process()
+            session = self._sessions.take()
+            if more:
+                self._sessions.add(session)
+""",
+    ),
+)
+
+mutant(
     id="left-in-the-old-list",
     killed_by="QL-1",
     program="enqueue-consume",
@@ -739,7 +962,9 @@ mutant(
     killed_by="SP-2",
     program="release-at-once",
     steps=22,
-    origin="QPID-2900",
+    origin=(
+        "QPID-2900: Changed SimpleAMQQueue to avoid race condition in the updating atomic QueueContext._releasedEntry"
+    ),
     title="the pointer is moved once the message is out, when the client may have given it back already",
     edit=(
         """        return self._take(consumer, pointer), True
@@ -788,7 +1013,7 @@ mutant(
     killed_by="QL-1",
     program="close",
     steps=121,
-    origin="QPID-7971",
+    origin="QPID-7971: Ensure that consumers are notified no-work during consumer target close",
     title="a closing consumer leaves the lists first and declares afterwards that it is not interested",
     edit=(
         """        self.set_notify_work_desired(consumer, False)
@@ -820,7 +1045,7 @@ mutant(
     killed_by="WK-6",
     program="handover",
     steps=185,
-    origin="QPID-6794",
+    origin="QPID-6794: Fix race condition that may cause selector wakeups to be missed",
     title="a connection looks for more work and clears its flag after that",
     edit=(
         """        self._scheduled.set(False)  # rule 6 once more: from here on a notification schedules,
@@ -855,7 +1080,9 @@ mutant(
     killed_by="ES-5",
     program="push-close",
     steps=33,
-    origin="QPID-6817 in kind",
+    origin=(
+        "QPID-355: Closing a consumer does not ensure messages delivery will stop for that subscription; QPID-2901"
+    ),
     title="a publisher that waited for the send lock does not look whether the consumer has closed meanwhile",
     edit=(
         "            if consumer.closed or not consumer.wants_work.get():\n",
@@ -895,7 +1122,10 @@ mutant(
     killed_by="ES-5",
     program="enqueue-rest",
     steps=90,
-    origin="QPID-6528 in kind",
+    origin=(
+        "QPID-1941: ensure old queue entry is deleted as well as dequeued, so it is not later gathered by the "
+        "viewMessages() method which checks for non-deletion"
+    ),
     title="what was dequeued stays dequeued, and is never deleted",
     edit=("        entry.change(DEQUEUED, DELETED)\n", "        pass\n"),
 )

@@ -227,14 +227,25 @@ class PushScene(SingleQueueScene):
 
 
 class HandoverScene(QueueScene):
-    """The queues `q1` and `q2`, and one target, on a session of one connection, that is woken for both."""
+    """The queues `q1` and `q2`, and a connection; on it a session with one target that is woken for both."""
 
     def __init__(self, world: World, lib: ModuleType) -> None:
         super().__init__(world, lib)
         self.scheduler: handover.Scheduler = lib.Scheduler(self.host)
-        session = lib.Session(lib.Connection(self.scheduler, "conn"), "session")
-        self.target: handover.ConsumerTarget = lib.ConsumerTarget(session, "target")
+        self.connection: handover.Connection = lib.Connection(self.scheduler, "conn")
+        self.session = self.new_session("session")
+        self.target = self.new_target(self.session, "target")
         self.queues += [lib.PullQueue(self.host, name) for name in ("q1", "q2")]
+
+    def new_session(self, name: str) -> handover.Session:
+        """Return a session of the connection."""
+        session: handover.Session = self.lib.Session(self.connection, name)
+        return session
+
+    def new_target(self, session: handover.Session, name: str) -> handover.ConsumerTarget:
+        """Return a target of the session; it has no consumer yet."""
+        target: handover.ConsumerTarget = self.lib.ConsumerTarget(session, name)
+        return target
 
     def io_threads(self, *names: str) -> None:
         """Spawn threads that serve the connections."""
