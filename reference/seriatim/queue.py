@@ -790,6 +790,7 @@ class PushQueue(Queue):
             while self._deliver_to(consumer, "job"):
                 pass
 
+    @operation
     def set_notify_work_desired(self, consumer: Consumer, desired: bool) -> None:
         consumer.wants_work.set(desired)
         if desired:
