@@ -13,13 +13,12 @@ from seriatim_workshop import property_register
 REGISTER = Path(__file__).parent.parent / "spec" / "PROPERTIES.md"
 
 COUNTS = {
-    "SO": 7,
-    "ES": 7,
+    "SO": 6,
+    "ES": 6,
     "SP": 3,
     "IM": 3,
-    "WK": 10,
+    "WK": 7,
     "QL": 6,
-    "MG": 2,
     "CH": 4,
     "QS": 3,
     "EX": 1,

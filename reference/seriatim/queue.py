@@ -10,7 +10,7 @@ How to think of it
 ------------------
 There is one list of entries, in an order that never changes, and there are many threads.
 Each shared fact is in one cell, and a fact changes only by compare-and-set from the value that was examined.
-Everything follows from eight rules.
+Everything follows from nine rules.
 
 Rule 1 (place).       An entry is linked once, behind the tail, and never moves. Its order is its place.
 Rule 2 (state).       An entry changes state only along `LEGAL`, each time by one compare-and-set from the state it is
@@ -28,6 +28,9 @@ Rule 6 (re-check).    A thread that is about to wait first publishes that intent
 Rule 7 (hand-off).    A consumer that was woken and does not take, for whatever reason, wakes another that could.
 Rule 8 (lists).       Deleting marks; only iteration unlinks; the last node stays linked, for an append may be under way
                       behind it. Counters go up before and down after, so they never read negative.
+Rule 9 (close).       `close` is final: from then on every call for the consumer is without effect, a second `close`
+                      too. Which call closes is decided once, in `wants_work`. What a caller may not ask for is refused
+                      (`QueueMisuse`) before anything has changed.
 
 Why no wake-up is lost: suppose an entry is available and a ready consumer wants it. The thread that announced the entry
 either found the consumer in Interested and notified it, or did not find it there because it was Notified or moving;
@@ -36,8 +39,9 @@ then the consumer has a check ahead of it (rules 6 and 7). `spec/PROPERTIES.md` 
 What this file does not know
 ----------------------------
 It does not know threads, clocks or logs: it asks its `Host`. It does not know persistence, transactions, bytes,
-back-pressure other than credit, or the network. A consumer's interest and credit change only on the thread that
-runs its connection, as in the articles; everything else may be called from any thread.
+back-pressure other than credit, or the network. Only the thread that runs a consumer's connection may `grant`, resume
+(`set_notify_work_desired(True)`), pull (`deliver_single_message`) and `close`, as in the articles; everything else may
+be called from any thread.
 Memory is reclaimed by the garbage collector: a node that is still referenced is never used again.
 Its contracts are `deal`'s, without ``deal.pure``: that replaces ``sys.stdout`` while a function runs, for all threads.
 """
@@ -347,10 +351,9 @@ class Consumer:
         self.credit: Cell[int] | None = None
         if self.allowance is not None:
             self.credit = host.cell(self.allowance, f"{name}.credit", kind="credit", owner=self)
-        wants = self.allowance is None or self.allowance > 0
+        wants: bool | None = self.allowance is None or self.allowance > 0  # None: closed
         self.wants_work = host.cell(wants, f"{name}.wants_work", kind="wants", owner=self)
         self.send_lock = host.lock(f"{name}.send_lock")
-        self.closed = False  # guarded by send_lock in a PushQueue, by the IO thread in a PullQueue
         self.in_all = ListEntry(host, self.queue.all.name, self)
         self.moving = host.lock(f"{name}.moving")
         self.listed = REMOVED  # which list of the manager it is in; guarded by `moving`
@@ -359,6 +362,15 @@ class Consumer:
     def has_interest(self, entry: QueueEntry) -> bool:
         """Whether its selector matches the entry, whatever the entry's state or its own credit."""
         return self.keys is None or entry.message.key in self.keys
+
+    def set_wants(self, desired: bool) -> bool:
+        """Set whether it wants messages at present; False if it is closed."""
+        changed = self.wants_work.compare_and_set(not desired, desired)
+        return changed or self.wants_work.get() is not None
+
+    def has_credit(self) -> bool:
+        """Whether it could pay for a message."""
+        return self.credit is None or self.credit.get() > 0
 
     def take_credit(self) -> bool:
         """Pay for one message in advance; False if it cannot."""
@@ -421,7 +433,7 @@ class ConsumerList(NodeList[ListEntry]):
 
 
 class QueueMisuse(Exception):
-    """The caller asked for what the queue cannot do."""
+    """The caller asked for what the queue cannot do, and nothing was changed."""
 
 
 # --------------------------------------------------------------------------------------------------
@@ -447,8 +459,9 @@ class Queue:
         )
         self.depth = host.cell(0, f"{name}.depth")
         self.all = ConsumerList(host, f"{name}.All")
+        self._admission = host.lock(f"{name}.admission")
         self.exclusive: Cell[Consumer | None] = host.cell(None, f"{name}.exclusive")
-        self.groups: Cell[Mapping[str, tuple[str, int]]] = host.cell({}, f"{name}.groups")
+        self.groups: Cell[Mapping[str, tuple[Consumer, int]]] = host.cell({}, f"{name}.groups")
         """Group -> (the consumer that owns it, how many of its messages that has acquired)."""
         host.record("queue", q=name, levels=levels, kind=self.kind)
 
@@ -581,7 +594,7 @@ class Queue:
         """Take the next entry for `consumer` (only if it is `only`, when that is given), or None.
 
         Credit is paid before the entry is acquired and restored if another consumer was faster.
-        `path` names the way that led here.
+        `path` names the way that led here: `deliver_single_message` or `deliver_to`, where it cannot close meanwhile.
         """
         while True:
             entry, paid = self._attempt_once(consumer, path, only)
@@ -625,15 +638,15 @@ class Queue:
     # ---- groups: owned by one consumer while it has acquired any of their messages
 
     def _group_allows(self, group: str, consumer: Consumer) -> bool:
-        return not group or self.groups.get().get(group, (consumer.name, 0))[0] == consumer.name
+        return not group or self.groups.get().get(group, (consumer, 0))[0] is consumer
 
     def _join_group(self, entry: QueueEntry, consumer: Consumer) -> bool:
         """Own the group before touching the entry: of two consumers that want two of its messages one gets none."""
         group = entry.message.group
         while group:
             groups = self.groups.get()
-            owner, count = groups.get(group, (consumer.name, 0))
-            if owner != consumer.name:
+            owner, count = groups.get(group, (consumer, 0))
+            if owner is not consumer:
                 return False
             if self.groups.compare_and_set(groups, {**groups, group: (owner, count + 1)}):
                 break
@@ -647,7 +660,7 @@ class Queue:
             count = groups[group][1] - 1
             rest = {g: owned for g, owned in groups.items() if g != group}
             if count:
-                rest[group] = (consumer.name, count)
+                rest[group] = (consumer, count)
             if self.groups.compare_and_set(groups, rest):
                 return not count
         return False
@@ -673,14 +686,18 @@ class Queue:
     ) -> Consumer:
         """Register a consumer, with `credit` messages to begin with (None: without limit).
 
-        Raises `QueueMisuse` if it, or a consumer that is there already, wants to be the only one.
+        Raises `QueueMisuse` if `credit` is negative, or if another consumer is there, or closing, and has the same
+        name (by which histories know it) or one of the two wants to be the only one.
         """
-        others = list(self.all)
-        if self.exclusive.get() is not None or (exclusive and others):
-            raise QueueMisuse(f"queue {self.name} has a consumer, and one of the two is exclusive")
+        if credit is not None and credit < 0:
+            raise QueueMisuse(f"consumer {name}: credit is 0 or more, not {credit}")
         consumer = Consumer(self, name, target, acquires, priority, keys, credit, exclusive)
-        self._join(consumer)
-        self._registered(consumer)
+        with self._admission:
+            for other in self.all.consumers():
+                if exclusive or other.exclusive or other.name == name:
+                    raise QueueMisuse(f"queue {self.name} has {other.name}; {name} cannot join it")
+            self._join(consumer)
+        self._begin(consumer)
         return consumer
 
     @operation
@@ -689,33 +706,46 @@ class Queue:
             self.exclusive.set(consumer)
         self.all.add(consumer.in_all)
 
-    @operation
     def close(self, consumer: Consumer) -> None:
-        """Remove the consumer. What it acquired goes back to its place, for the others."""
-        self._unregister(consumer)
-        self.all.delete(consumer.in_all)
-        if self.exclusive.get() is consumer:
+        """Remove the consumer, on its thread. What it acquired goes back to its place, for the others."""
+        with consumer.send_lock:  # after any delivery to it that is under way
+            if consumer.wants_work.get_and_set(None) is None:
+                return
+        self._close(consumer)
+        if consumer.exclusive:
             self.exclusive.set(None)
+        self.all.delete(consumer.in_all)  # last: from here on others are admitted
+
+    @operation
+    def _close(self, consumer: Consumer) -> None:
+        self._end(consumer)
         for entry in self.entries:
             if entry.state.get() is consumer.acquired:
                 self.release(entry, consumer)
 
-    @operation
     def grant(self, consumer: Consumer, messages: int) -> None:
-        """The client allows `messages` more."""
-        if consumer.credit is not None:
-            consumer.credit.add(messages)
-        self.set_notify_work_desired(consumer, True)
+        """Allow `messages` more, at least 1 (else `QueueMisuse`), and resume. On the consumer's thread."""
+        if messages < 1:
+            raise QueueMisuse(f"consumer {consumer.name}: a grant is 1 or more, not {messages}")
+        if consumer.wants_work.get() is not None:
+            self.host.record("grant", sub=consumer.name, messages=messages)
+            if consumer.credit is not None:
+                consumer.credit.add(messages)
+            self.set_notify_work_desired(consumer, True)
 
     def set_notify_work_desired(self, consumer: Consumer, desired: bool) -> None:
-        """Set whether the consumer wants messages at present (flow control, credit, back-pressure)."""
+        """Set whether the consumer wants messages at present (flow control, credit, back-pressure).
+
+        Any thread may say no, only the consumer's yes; a `PullQueue` ignores a yes without credit.
+        """
         raise NotImplementedError
 
-    def _registered(self, consumer: Consumer) -> None:
+    def _begin(self, consumer: Consumer) -> None:
+        """Let a consumer that is in All be served."""
         raise NotImplementedError
 
-    def _unregister(self, consumer: Consumer) -> None:
-        raise NotImplementedError
+    def _end(self, consumer: Consumer) -> None:
+        """Let a consumer that is closed be served no more."""
 
 
 # --------------------------------------------------------------------------------------------------
@@ -747,7 +777,7 @@ class PushQueue(Queue):
         alone = self.exclusive.get()
         path = "general" if alone is None else "shortcut"
         for consumer in self._in_turn() if alone is None else (alone,):
-            if self._deliver_to(consumer, path, entry) and consumer.acquires:
+            if self.deliver_to(consumer, path, entry) and consumer.acquires:
                 return
         if not entry.message.immediate and entry.available():
             self.deliver_async()
@@ -767,17 +797,16 @@ class PushQueue(Queue):
                 return
             yield node.consumer
 
-    def _deliver_to(self, consumer: Consumer, path: str, only: QueueEntry | None = None) -> bool:
-        """One attempt under the send lock, which keeps the consumer from closing meanwhile."""
+    def deliver_to(
+        self, consumer: Consumer, path: str, only: QueueEntry | None = None
+    ) -> QueueEntry | None:
+        """One attempt, for a consumer that wants work, under its send lock, so that it does not close meanwhile."""
         with consumer.send_lock:
-            if consumer.closed or not consumer.wants_work.get():
-                return False
-            entry = self.attempt(consumer, path, only)
-            if entry is None:
-                return False
-            self._last_delivered.set(consumer.in_all)
-            consumer.target.send(consumer, entry)
-            return True
+            entry = self.attempt(consumer, path, only) if consumer.wants_work.get() else None
+            if entry is not None:
+                self._last_delivered.set(consumer.in_all)
+                consumer.target.send(consumer, entry)
+            return entry
 
     def deliver_async(self) -> None:
         """See to it that a delivery job begins after this moment."""
@@ -787,21 +816,15 @@ class PushQueue(Queue):
     def _job(self) -> None:
         self._job_pending.set(False)  # rule 6: clear the flag, then check
         for consumer in self.all.consumers():
-            while self._deliver_to(consumer, "job"):
+            while self.deliver_to(consumer, "job"):
                 pass
 
-    @operation
     def set_notify_work_desired(self, consumer: Consumer, desired: bool) -> None:
-        consumer.wants_work.set(desired)
-        if desired:
+        if consumer.set_wants(desired) and desired:
             self.deliver_async()
 
-    def _registered(self, consumer: Consumer) -> None:
+    def _begin(self, consumer: Consumer) -> None:
         self.deliver_async()
-
-    def _unregister(self, consumer: Consumer) -> None:
-        with consumer.send_lock:
-            consumer.closed = True
 
 
 # --------------------------------------------------------------------------------------------------
@@ -836,12 +859,15 @@ class QueueConsumerManager:
         for _, members in self.by_priority.get():
             yield from members.consumers()
 
-    def set_interest(self, consumer: Consumer, desired: bool) -> bool:
-        """Move a consumer that wants messages, or no longer does; False if it is not where the move begins."""
+    def set_interest(self, consumer: Consumer, desired: bool, new: bool = False) -> bool:
+        """Move a consumer that wants messages, or no longer does; False if it is not where the move begins.
+
+        One that is `new` is in no list, as one that was removed; nothing else leads out of Removed.
+        """
         wanting = INTERESTED if consumer.acquires else NON_ACQUIRING
-        if desired:
-            return self._move(consumer, (REMOVED, NOT_INTERESTED), wanting)
-        return self._move(consumer, (REMOVED, wanting, NOTIFIED), NOT_INTERESTED)
+        origins = (NOT_INTERESTED,) if desired else (wanting, NOTIFIED)
+        to = wanting if desired else NOT_INTERESTED
+        return self._move(consumer, (REMOVED,) if new else origins, to, wants=desired)
 
     def set_notified(self, consumer: Consumer, notified: bool) -> bool:
         """Move a consumer to or from Notified; False if it is not where the move begins.
@@ -858,8 +884,13 @@ class QueueConsumerManager:
         """Take a consumer out of its list for good."""
         self._move(consumer, (NON_ACQUIRING, NOT_INTERESTED, INTERESTED, NOTIFIED), REMOVED)
 
-    def _move(self, consumer: Consumer, origins: tuple[str, ...], to: str) -> bool:
+    def _move(
+        self, consumer: Consumer, origins: tuple[str, ...], to: str, wants: bool | None = None
+    ) -> bool:
         with consumer.moving:
+            # The flag first: a consumer woken next must not be held back by an interest that is over.
+            if wants is not None:
+                consumer.set_wants(wants)
             origin = consumer.listed
             if origin not in origins:
                 return False
@@ -951,7 +982,7 @@ class PullQueue(Queue):
             if entry is not None:
                 self.manager.set_notified(consumer, True)
                 consumer.target.send(consumer, entry)
-                if consumer.credit is not None and consumer.credit.get() == 0:
+                if not consumer.has_credit():
                     self.set_notify_work_desired(consumer, False)
             elif consumer.acquires:
                 self._notify_other(consumer)
@@ -959,17 +990,20 @@ class PullQueue(Queue):
 
     @operation
     def set_notify_work_desired(self, consumer: Consumer, desired: bool) -> None:
-        # The flag first: a consumer woken below must not be held back by an interest that is over.
-        consumer.wants_work.set(desired)
+        if desired and not consumer.has_credit():
+            return  # a grant will resume it
         if self.manager.set_interest(consumer, desired):
             if desired:
                 self._notify(consumer)
             elif consumer.acquires:
                 self._notify_other(consumer)
 
-    def _registered(self, consumer: Consumer) -> None:
-        self.set_notify_work_desired(consumer, consumer.wants_work.get())
+    def _begin(self, consumer: Consumer) -> None:
+        wants = consumer.has_credit()
+        self.manager.set_interest(consumer, wants, new=True)
+        if wants:
+            self._notify(consumer)
 
-    def _unregister(self, consumer: Consumer) -> None:
+    def _end(self, consumer: Consumer) -> None:
         self.set_notify_work_desired(consumer, False)
         self.manager.remove(consumer)

@@ -9,7 +9,7 @@ from seriatim import handover
 from seriatim.host import Cell, Threads
 from seriatim_models.explorer import World, explore
 from seriatim_models.machines.single_threaded_host import SingleThreadedHost
-from seriatim_models.recording.queue import recorded
+from seriatim_models.recording.queue import recorded, snapshot
 
 
 class PlannedCalls(Threads):
@@ -108,6 +108,91 @@ def test_sp1_a_group_set_free_is_announced_and_nothing_else() -> None:
     queue.release(held[1], holder)
     rewinds = [e for e in host.events[before:] if e.ev == "ptr_cas" and e.args["cause"] == "rewind"]
     assert len(rewinds) == 2, "one for each of the group that is available"
+
+
+@pytest.mark.parametrize("kind", ["pull", "push"])
+@pytest.mark.parametrize("acquires", [True, False])
+def test_close_is_final(kind: str, acquires: bool) -> None:
+    jobs: list[object] = []
+    host = recorded(SingleThreadedHost())
+    pull, push = reference.PullQueue(host), reference.PushQueue(host, jobs.append)
+    queue: reference.Queue = pull if kind == "pull" else push
+    client, other = Client(), Client()
+    closed = queue.subscribe("A", client, acquires=acquires, priority=1, credit=2)
+    queue.subscribe("B", other, keys=frozenset({"x"}))
+    held = queue.enqueue(reference.Message("m1"))
+    if kind == "pull":
+        pull.deliver_single_message(closed)
+    queue.close(closed)
+
+    def state() -> object:
+        assert closed.credit is not None
+        seen = (client.sent, client.woken, other.sent, other.woken, len(jobs))
+        return snapshot(queue), closed.credit.get(), closed.wants_work.get(), str(seen)
+
+    after_close = state()
+    for desired in (True, False, True):
+        queue.set_notify_work_desired(closed, desired)
+    queue.grant(closed, 1)
+    assert not queue.release(held, closed)
+    assert not queue.dequeue(held, closed)
+    if kind == "pull":
+        assert pull.deliver_single_message(closed) is None
+    else:
+        assert push.deliver_to(closed, "job") is None
+    queue.close(closed)
+    assert state() == after_close
+    queue.enqueue(reference.Message("m2", key="x"))
+    assert (client.woken + len(client.sent), other.woken + len(other.sent)) == (
+        (2 if kind == "pull" else 1),
+        1,
+    ), "the closed consumer had the first message, the other has the second"
+
+
+def test_rejects_bad_arguments_and_changes_nothing() -> None:
+    host = SingleThreadedHost()
+    queue = reference.PullQueue(recorded(host))
+    consumer = queue.subscribe("A", Client(), credit=1)
+    before = len(host.events)
+    for messages in (0, -5):
+        with pytest.raises(reference.QueueMisuse, match="1 or more"):
+            queue.grant(consumer, messages)
+    with pytest.raises(reference.QueueMisuse, match="0 or more"):
+        queue.subscribe("B", Client(), credit=-1)
+    with pytest.raises(reference.QueueMisuse, match="has A; A cannot join"):
+        queue.subscribe("A", Client())
+    with pytest.raises(reference.QueueMisuse, match="has A; B cannot join"):
+        queue.subscribe("B", Client(), exclusive=True)
+    assert host.events[before:] == []
+    queue.close(consumer)
+    queue.close(queue.subscribe("A", Client(), exclusive=True))
+    queue.subscribe("A", Client(), exclusive=True)
+    with pytest.raises(reference.QueueMisuse, match="has A; B cannot join"):
+        queue.subscribe("B", Client())
+
+
+def test_a_group_is_owned_by_a_consumer_and_not_by_its_name() -> None:
+    """One that closes while its thread is about to give up a group keeps it from the next of its name."""
+    queue = reference.PullQueue(SingleThreadedHost())
+    first = queue.subscribe("A", Client())
+    held = queue.enqueue(reference.Message("g1", group="g"))
+    queue.enqueue(reference.Message("g2", group="g"))
+    assert queue.deliver_single_message(first) is held
+    assert held.change(first.acquired, reference.DEQUEUED), "and nothing more as yet"
+    queue.close(first)
+    second = queue.subscribe("A", Client())
+    assert queue.deliver_single_message(second) is None
+
+
+def test_a_consumer_without_credit_resumes_when_it_is_granted_some() -> None:
+    queue = reference.PullQueue(SingleThreadedHost())
+    client = Client()
+    consumer = queue.subscribe("A", client, credit=0)
+    queue.enqueue(reference.Message("m"))
+    queue.set_notify_work_desired(consumer, True)
+    assert (consumer.wants_work.get(), client.woken) == (False, 0)
+    queue.grant(consumer, 1)
+    assert (consumer.wants_work.get(), client.woken) == (True, 1)
 
 
 def test_what_is_delivered_is_sent_once() -> None:

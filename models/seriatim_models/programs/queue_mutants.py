@@ -113,7 +113,7 @@ mutant(
     id="published-browser-rewind",
     killed_by="SO-4",
     program="browse",
-    steps=86,
+    steps=88,
     origin=f"{ORDERING}, checkSubscriptionsNotAheadOfDelivery",
     title="an arrival of high priority moves back the pointers of all subscriptions, browsers too",
     edit=(
@@ -235,8 +235,9 @@ mutant(
     ),
     edits=(
         (
-            """        # The flag first: a consumer woken below must not be held back by an interest that is over.
-        consumer.wants_work.set(desired)
+            """            # The flag first: a consumer woken next must not be held back by an interest that is over.
+            if wants is not None:
+                consumer.set_wants(wants)
 """,
             "",
         ),
@@ -251,7 +252,7 @@ mutant(
                 self._notify(consumer)
             elif consumer.acquires:
                 self._notify_other(consumer)
-        consumer.wants_work.set(desired)
+        consumer.set_wants(desired)
 
 """,
         ),
@@ -279,7 +280,7 @@ mutant(
     id="published-look-then-rest",
     killed_by="WK-1",
     program="enqueue-consume",
-    steps=75,
+    steps=77,
     origin=f"{INTERACTIONS}, the Notified list; repaired by the broker in 81a5cd612f",
     title="a consumer stays in Notified until it finds nothing, and only then goes back to Interested",
     edits=(
@@ -357,10 +358,12 @@ mutant(
     origin="QPID-3855: only increment activeConsumerCount during registration if the subscription is active",
     title="a new consumer counts as interested, whether it wants messages or not",
     edit=(
-        """        self.set_notify_work_desired(consumer, consumer.wants_work.get())
-""",
-        """        if self.manager.set_interest(consumer, True):
+        """        self.manager.set_interest(consumer, wants, new=True)
+        if wants:
             self._notify(consumer)
+""",
+        """        self.manager._move(consumer, (REMOVED,), INTERESTED)
+        self._notify(consumer)
 """,
     ),
 )
@@ -391,18 +394,18 @@ mutant(
     id="job-stops-at-the-first",
     killed_by="WK-1",
     program="push-past-idle",
-    steps=31,
+    steps=32,
     origin=(
         "QPID-3165: ensure all subscriptions are checked before making the decision on whether to stop delivering"
     ),
     title="the job ends with the first consumer that it has nothing for",
     edit=(
-        """            while self._deliver_to(consumer, "job"):
+        """            while self.deliver_to(consumer, "job"):
                 pass
 """,
-        """            if not self._deliver_to(consumer, "job"):
+        """            if not self.deliver_to(consumer, "job"):
                 return
-            while self._deliver_to(consumer, "job"):
+            while self.deliver_to(consumer, "job"):
                 pass
 """,
     ),
@@ -412,15 +415,15 @@ mutant(
     id="woken-before-registered",
     killed_by="SP-2",
     program="subscribe-release",
-    steps=48,
+    steps=49,
     origin="QPID-8210: [Broker-J] Set queue consumer node before adding consumer into queue consumer manager",
     title="a new consumer is among the Interested before it is in All, where a release would find its pointer",
     edit=(
-        """        self._join(consumer)
-        self._registered(consumer)
+        """            self._join(consumer)
+        self._begin(consumer)
 """,
-        """        self._registered(consumer)
-        self._join(consumer)
+        """            self._begin(consumer)
+            self._join(consumer)
 """,
     ),
 )
@@ -453,12 +456,8 @@ mutant(
 """,
         ),
         (
-            """        with consumer.send_lock:
-            consumer.closed = True
-""",
-            """        with consumer.send_lock, self.monitor:
-            consumer.closed = True
-""",
+            "with consumer.send_lock:  # after any delivery to it that is under way",
+            "with consumer.send_lock, self.monitor:",
         ),
     ),
 )
@@ -556,7 +555,7 @@ mutant(
     id="shortcut-skips-the-pointer",
     killed_by="SO-6",
     program="exclusive",
-    steps=63,
+    steps=64,
     origin=ORDERING,
     title="the exclusive consumer is given the new entry without a look at what it has not had yet",
     edit=(
@@ -640,7 +639,7 @@ mutant(
     id="close-keeps-messages",
     killed_by="ES-5",
     program="close",
-    steps=28,
+    steps=31,
     origin="QPID-6817: Ensure queue entires are released when connection is abrubtly closed",
     title="a consumer closes and takes what it holds with it",
     edit=("                self.release(entry, consumer)\n", "                pass\n"),
@@ -689,7 +688,7 @@ mutant(
     id="no-job",
     killed_by="IM-3",
     program="push",
-    steps=50,
+    steps=51,
     origin=ORDERING,
     title="what could not be delivered on enqueue is left to nobody",
     edit=(
@@ -704,7 +703,7 @@ mutant(
     id="job-clears-flag-last",
     killed_by="WK-5",
     program="push",
-    steps=27,
+    steps=28,
     origin="QPID-3821 in kind",
     title="the job clears its flag after it has looked",
     edits=(
@@ -714,10 +713,10 @@ mutant(
             "",
         ),
         (
-            """            while self._deliver_to(consumer, "job"):
+            """            while self.deliver_to(consumer, "job"):
                 pass
 """,
-            """            while self._deliver_to(consumer, "job"):
+            """            while self.deliver_to(consumer, "job"):
                 pass
         self._job_pending.set(False)
 """,
@@ -875,7 +874,7 @@ mutant(
     id="left-in-the-old-list",
     killed_by="QL-1",
     program="enqueue-consume",
-    steps=106,
+    steps=108,
     origin=INTERACTIONS,
     title="a move appends to the new list and forgets the old one",
     edit=(
@@ -935,10 +934,10 @@ mutant(
     origin="QPID-5450",
     title="the group is looked at, but not owned, before the entry is acquired",
     edit=(
-        """            if owner != consumer.name:
+        """            if owner is not consumer:
                 return False
 """,
-        """            if owner != consumer.name:
+        """            if owner is not consumer:
                 break
 """,
     ),
@@ -948,7 +947,7 @@ mutant(
     id="expired-is-taken",
     killed_by="TM-1",
     program="expiring",
-    steps=95,
+    steps=97,
     origin="entry is not looked at for its age",
     title="a consumer takes what has expired",
     edit=(
@@ -1012,16 +1011,19 @@ mutant(
     id="closed-before-disinterest",
     killed_by="QL-1",
     program="close",
-    steps=121,
+    steps=130,
     origin="QPID-7971: Ensure that consumers are notified no-work during consumer target close",
     title="a closing consumer leaves the lists first and declares afterwards that it is not interested",
-    edit=(
-        """        self.set_notify_work_desired(consumer, False)
+    edits=(
+        (
+            """        self.set_notify_work_desired(consumer, False)
         self.manager.remove(consumer)
 """,
-        """        self.manager.remove(consumer)
+            """        self.manager.remove(consumer)
         self.set_notify_work_desired(consumer, False)
 """,
+        ),
+        ("desired else (wanting, NOTIFIED)", "desired else (REMOVED, wanting, NOTIFIED)"),
     ),
 )
 
@@ -1033,7 +1035,7 @@ mutant(
     origin="QPID-1187",
     title="a consumer without credit goes on wanting work, and holds back those below it",
     edit=(
-        """                if consumer.credit is not None and consumer.credit.get() == 0:
+        """                if not consumer.has_credit():
                     self.set_notify_work_desired(consumer, False)
 """,
         "",
@@ -1064,14 +1066,14 @@ mutant(
     id="registers-without-a-look",
     killed_by="WK-1",
     program="subscribe",
-    steps=22,
+    steps=24,
     origin=INTERACTIONS + ", Consumer becomes Interested",
     title="a new consumer is put among the Interested and does not look at what is there",
     edit=(
-        """        self.set_notify_work_desired(consumer, consumer.wants_work.get())
+        """        if wants:
+            self._notify(consumer)
 """,
-        """        self.manager.set_interest(consumer, consumer.wants_work.get())
-""",
+        "",
     ),
 )
 
@@ -1079,14 +1081,14 @@ mutant(
     id="delivers-to-the-closed",
     killed_by="ES-5",
     program="push-close",
-    steps=33,
+    steps=30,
     origin=(
         "QPID-355: Closing a consumer does not ensure messages delivery will stop for that subscription; QPID-2901"
     ),
     title="a publisher that waited for the send lock does not look whether the consumer has closed meanwhile",
     edit=(
-        "            if consumer.closed or not consumer.wants_work.get():\n",
-        "            if not consumer.wants_work.get():\n",
+        "if consumer.wants_work.get() else None",
+        "if consumer.wants_work.get() is not False else None",
     ),
 )
 
@@ -1094,7 +1096,7 @@ mutant(
     id="rests-between-messages",
     killed_by="WK-8",
     program="enqueue-consume",
-    steps=129,
+    steps=131,
     origin=INTERACTIONS + ", the Notified list",
     title="a consumer that was given a message is seen to rest, although it will look for more at once",
     edit=(
@@ -1108,7 +1110,7 @@ mutant(
     id="housekeeping-leaves-it",
     killed_by="TM-2",
     program="expiring",
-    steps=27,
+    steps=29,
     origin="QPID-6848 in kind",
     title="housekeeping passes over what has expired",
     edit=(
@@ -1205,7 +1207,7 @@ mutant(
     id="moved-or-not",
     killed_by="WK-8",
     program="grant-while-busy",
-    steps=95,
+    steps=97,
     origin="89eb67804d in kind",
     title="a move between lists answers that it was made, whether it was or not",
     edit=(
@@ -1222,7 +1224,7 @@ mutant(
     id="pushed-under-the-send-lock",
     killed_by="WK-1",
     program="push-group",
-    steps=54,
+    steps=55,
     origin="QPID-3697 in kind",
     title="who sets a group free delivers what that frees here and now, under the send lock that it then needs itself",
     edit=(
@@ -1258,153 +1260,150 @@ mutant(
     id="exclusive-no-more-yet-there",
     killed_by="QL-6",
     program="exclusive-handed-on",
-    steps=16,
-    origin="the order of the two statements, swapped",
-    title="an exclusive consumer that closes gives up its privilege before it leaves",
-    edit=(
-        """        self.all.delete(consumer.in_all)
-        if self.exclusive.get() is consumer:
-            self.exclusive.set(None)
-""",
-        """        if self.exclusive.get() is consumer:
-            self.exclusive.set(None)
-        self.all.delete(consumer.in_all)
-""",
-    ),
+    steps=18,
+    origin="who may join is asked of two places that change one after the other",
+    title="an exclusive consumer that closes gives up its privilege before it leaves, and the privilege is asked for",
+    edit=("if exclusive or other.exclusive or", "if exclusive or self.exclusive.get() or"),
 )
 
-mutant(
-    id="group-leaked",
-    killed_by="MG-2",
-    program="group-given-up",
-    steps=70,
-    origin="QPID-7418 in kind",
-    title="a consumer that owns a group and does not get its message does not give the group up",
-    edit=(
-        """                if self._leave_group(entry, consumer):
-                    self._announce_group(entry.message.group)
-                return None
-""",
-        """                return None
-""",
-    ),
-)
+BY_HAND = "calls in orders that no program had, tried by hand"
 
 mutant(
-    id="sent-after-the-lock",
-    killed_by="ES-7",
-    program="send-close",
-    steps=55,
-    origin=ORDERING + ", deliverToSubscription, deliverMessage inside the send lock",
-    title="the entry is acquired under the send lock and sent after it, when the consumer may have closed",
-    edit=(
-        """            self._last_delivered.set(consumer.in_all)
-            consumer.target.send(consumer, entry)
-            return True
+    id="granted-after-close",
+    killed_by="WK-1",
+    program="close-then-grant",
+    steps=73,
+    origin=BY_HAND,
+    title="a closed consumer that is granted credit comes back into the lists, and is woken instead of another",
+    edits=(
+        ("        if consumer.wants_work.get() is not None:\n", "        if True:\n"),
+        ("(NOT_INTERESTED,) if desired else", "(REMOVED, NOT_INTERESTED) if desired else"),
+        (
+            """        changed = self.wants_work.compare_and_set(not desired, desired)
+        return changed or self.wants_work.get() is not None
 """,
-        """            self._last_delivered.set(consumer.in_all)
-        consumer.target.send(consumer, entry)
+            """        self.wants_work.set(desired)
         return True
 """,
+        ),
     ),
 )
 
 mutant(
-    id="closed-without-the-lock",
-    killed_by="ES-7",
-    program="send-close",
-    steps=46,
-    origin=ORDERING + ", Immediate Delivery: the lock prevents the removal of the subscription",
-    title="a consumer closes without a wait for the delivery that is under way",
+    id="suspended-after-close",
+    killed_by="QL-1",
+    program="close-and-pause",
+    steps=37,
+    origin=BY_HAND,
+    title="a consumer that another thread suspends while it closes stays among the NotInterested for ever",
+    edit=("desired else (wanting, NOTIFIED)", "desired else (REMOVED, wanting, NOTIFIED)"),
+)
+
+mutant(
+    id="closed-twice",
+    killed_by="QL-2",
+    program="close-twice",
+    steps=43,
+    origin=BY_HAND,
+    title="nobody asks whether the consumer is closed already, and each close takes it out of All",
     edit=(
-        """        with consumer.send_lock:
-            consumer.closed = True
+        """            if consumer.wants_work.get_and_set(None) is None:
+                return
 """,
-        """        consumer.closed = True
+        """            consumer.wants_work.set(None)
 """,
     ),
 )
 
 mutant(
-    id="spent-and-still-listed",
-    killed_by="WK-9",
-    program="credit-spent",
-    steps=49,
-    origin=INTERACTIONS + ", the NotInterested list",
-    title="a consumer that has spent its credit is not moved to NotInterested",
+    id="closed-is-looked-up",
+    killed_by="QL-2",
+    program="close-twice",
+    steps=45,
+    origin="check-then-act",
+    title="whether the consumer is closed is looked up, and then written, without the lock",
     edit=(
-        """                if consumer.credit is not None and consumer.credit.get() == 0:
-                    self.set_notify_work_desired(consumer, False)
+        """        with consumer.send_lock:  # after any delivery to it that is under way
+            if consumer.wants_work.get_and_set(None) is None:
+                return
 """,
-        """                if consumer.credit is not None and consumer.credit.get() == 0:
-                    consumer.wants_work.set(False)
-""",
-    ),
-)
-
-mutant(
-    id="one-too-many",
-    killed_by="WK-9",
-    program="push-two",
-    steps=54,
-    origin="off by one",
-    title="a consumer pays with credit that it does not have",
-    edit=(
-        "        while (left := self.credit.get()) > 0:\n",
-        "        while (left := self.credit.get()) >= 0:\n",
-    ),
-)
-
-mutant(
-    id="starts-at-the-head",
-    killed_by="SO-7",
-    program="push-turns",
-    steps=57,
-    origin=ORDERING + ", Enqueing, whose reason for the start is fairness",
-    title="a push begins with the first consumer each time, which gets everything",
-    edit=(
-        "        last = self._last_delivered.get()\n",
-        "        last = self.all.head\n",
-    ),
-)
-
-mutant(
-    id="served-until-dry",
-    killed_by="WK-10",
-    program="handover-turns",
-    steps=182,
-    origin=INTERACTIONS + ", step 10",
-    title="a target goes on to its next consumer only when the last one found nothing",
-    edit=(
-        """            if queue.deliver_single_message(consumer) is not None:
-                return True
-""",
-        """            if queue.deliver_single_message(consumer) is not None:
-                self.consumers.insert(0, self.consumers.pop())
-                return True
+        """        if consumer.wants_work.get() is None:
+            return
+        with consumer.send_lock:  # after any delivery to it that is under way
+            consumer.wants_work.set(None)
 """,
     ),
 )
 
 mutant(
-    id="turns-by-number",
-    killed_by="WK-10",
-    program="handover-leave",
-    steps=158,
-    origin="this project: the reference was so",
-    title="a target counts turns and takes the remainder, so one that leaves lets another lose its turn",
+    id="wish-outside-the-move",
+    killed_by="WK-1",
+    program="pause-and-resume",
+    steps=26,
+    origin="the reference until November 2026",
+    title="the flag is set before the move and not with it: of two threads one may win the flag, the other the list",
     edits=(
         (
-            "        self.consumers: list[Consumer] = []\n",
-            "        self.consumers: list[Consumer] = []\n        self._turn = 0\n",
+            """            # The flag first: a consumer woken next must not be held back by an interest that is over.
+            if wants is not None:
+                consumer.set_wants(wants)
+""",
+            "",
         ),
         (
-            """            consumer = self.consumers.pop(0)
-            self.consumers.append(consumer)
-""",
-            """            consumer = self.consumers[self._turn % len(self.consumers)]
-            self._turn += 1
-""",
+            """        with consumer.moving:
+            origin""",
+            """        if wants is not None:
+            consumer.set_wants(wants)
+        with consumer.moving:
+            origin""",
         ),
     ),
+)
+
+mutant(
+    id="resumes-without-credit",
+    killed_by="WK-1",
+    program="resume-without-credit",
+    steps=44,
+    origin=BY_HAND,
+    title="a consumer that resumes without credit wants work that it cannot pay for, and holds back those below it",
+    edit=(
+        """        if desired and not consumer.has_credit():
+            return  # a grant will resume it
+""",
+        "",
+    ),
+)
+
+mutant(
+    id="one-name-for-two",
+    killed_by="QL-1",
+    program="same-name",
+    steps=40,
+    origin=BY_HAND,
+    title="two consumers of one name are admitted, and what is said of the one is said of the other",
+    edit=(" or other.name == name:", ":"),
+)
+
+LOOKS_THEN_JOINS = ("        with self._admission:\n", "        if self._admission:\n")
+
+mutant(
+    id="looks-then-joins",
+    killed_by="QL-6",
+    program="exclusive-and-other",
+    steps=27,
+    origin=BY_HAND,
+    title="who subscribes looks whether it may join and then joins, as another may who would not bear it",
+    edit=LOOKS_THEN_JOINS,
+)
+
+mutant(
+    id="two-only-ones",
+    killed_by="QL-6",
+    program="exclusive-twice",
+    steps=29,
+    origin=BY_HAND,
+    title="the same, and both want to be the only one",
+    edit=LOOKS_THEN_JOINS,
 )

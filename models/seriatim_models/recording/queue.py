@@ -76,8 +76,9 @@ def _pointer(record: Record, consumer: Consumer, change: Change[Pointer]) -> Non
     )
 
 
-def _wants(record: Record, consumer: Consumer, change: Change[bool]) -> None:
-    record("wants", sub=consumer.name, value=change.new)
+def _wants(record: Record, consumer: Consumer, change: Change[bool | None]) -> None:
+    if change.ok and change.old is not None:
+        record("wants", sub=consumer.name, value=bool(change.new))
 
 
 def _credit(record: Record, consumer: Consumer, change: Change[int]) -> None:
@@ -179,11 +180,6 @@ def _desired(queue: Queue, consumer: Consumer, desired: bool) -> dict[str, objec
     return {"sub": consumer.name, "desired": desired}
 
 
-def _granted(queue: Queue, consumer: Consumer, messages: int) -> dict[str, object]:
-    """Return a consumer and the credit that it is granted."""
-    return {"sub": consumer.name, "messages": messages}
-
-
 def _subscription(queue: Queue, consumer: Consumer) -> dict[str, object]:
     """Return a new consumer's options."""
     return {
@@ -237,11 +233,9 @@ OPERATIONS: Mapping[str, OperationEvents] = {
     "Queue._attempt_once": around("attempt", _attempt, _attempted),
     "Queue._take": _take,
     "Queue._join": before("consumer", _subscription),
-    "Queue.close": around("close", _consumer, _of_consumer),
-    "Queue.grant": before("grant", _granted),
+    "Queue._close": around("close", _consumer, _of_consumer),
     "PullQueue.deliver_single_message": around("pull", _consumer, _pulled),
     "PullQueue.set_notify_work_desired": around("work_desired", _desired, _of_consumer),
-    "PushQueue.set_notify_work_desired": around("work_desired", _desired, _of_consumer),
     "ConsumerList.members": _members,
 }
 """Operation, by its method's ``__qualname__`` -> what performs and records it."""
@@ -257,8 +251,7 @@ def snapshot(queue: Queue) -> dict[str, Any]:
         "q": queue.name,
         "entries": [[e.message.id, list(e.place()), s.name, s.holder] for e, s in entries],
         "depth": queue.depth.get(),
-        "groups": {g: owner for g, (owner, _) in queue.groups.get().items()},
-        "group_counts": {g: count for g, (_, count) in queue.groups.get().items()},
+        "groups": {g: owner.name for g, (owner, _) in queue.groups.get().items()},
         "lists": {queue.all.name: _names_and_size(queue.all)},
         "consumers": {
             c.name: {

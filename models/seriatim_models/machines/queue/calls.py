@@ -251,8 +251,8 @@ class PushHarness(QueueHarness):
 
     @call(consumer=consumers)
     def attempt(self, consumer: reference.Consumer) -> reference.QueueEntry | None:
-        """Attempt one delivery to a consumer, and return the entry it was given, if any."""
-        entry: reference.QueueEntry | None = self.queue.attempt(consumer, "job")
+        """Attempt one delivery to a consumer that wants work, and return the entry it was given, if any."""
+        entry: reference.QueueEntry | None = self.queue.deliver_to(consumer, "job")
         return entry
 
     @call(Caller.SYSTEM, enabled=lambda harness: bool(harness.jobs))
