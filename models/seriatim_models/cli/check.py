@@ -40,6 +40,15 @@ if TYPE_CHECKING:
         seriatim check --strategy pct --budget 30     sample, 30 s for each program
         seriatim check handover --jobs 4              one program's schedules in four processes
         seriatim check --json - | jq .verdict         verdicts for another program
+        seriatim check --attributes two-takers        also what no schedule can show: data races
+
+        [bold]Data races[/]
+        Threads change places only at cells, locks, semaphores and conditions. A plain attribute
+        (self.closed = True) is none of these, so no schedule shows what goes wrong between its uses.
+        With --attributes every use is watched: two threads, one of them writing, and nothing that
+        orders the two is a violation, with both lines. The way out is a cell of the host, or one lock
+        held at every use. Lists, dicts, sets and deques in attributes are watched, too; closures and
+        globals are not. It takes two to three times as long.
 
         A budget that runs out is never ok: the verdict is inconclusive, exit code 3.
         """
@@ -75,6 +84,11 @@ if TYPE_CHECKING:
     COUNT,
 )
 @click.option(
+    "--attributes",
+    is_flag=True,
+    help="Report plain attributes that two threads use with nothing to order them, too.",
+)
+@click.option(
     "--replay", "token", metavar="TOKEN", help="Run only the schedule that this token stands for."
 )
 @outputs
@@ -87,6 +101,7 @@ def check(
     budget: float | None,
     seed: int | None,
     jobs: int | None,
+    attributes: bool,
     token: str | None,
     json: str | None,
     html: str | None,
@@ -98,11 +113,11 @@ def check(
         names and (all_mutants or token)
     ):
         raise UsageError("choose one: programs with or without --mutant, or --mutants, or --replay")
-    search = SearchOptions(strategy, budget, seed)
+    search = SearchOptions(strategy, budget, seed, attributes)
     report = new_report("greenlet", seed=seed)
     begun = time.monotonic()
     if token is not None:
-        report.programs.append(replayed(token))
+        report.programs.append(replayed(token, attributes))
     elif all_mutants:
         report.mutants.extend(check_mutants(search, jobs))
     else:
@@ -167,14 +182,15 @@ def check_mutants(search: SearchOptions, jobs: int | None = None) -> list[Mutant
     return [mutant_run(mutant, run) for mutant, run in zip(mutants, runs, strict=True)]
 
 
-def replayed(token: str) -> ProgramRun:
+def replayed(token: str, attributes: bool = False) -> ProgramRun:
     """The run of the one schedule that a token stands for. Raises `UsageError`."""
     from seriatim_models import programs
     from seriatim_models.explorer import BadToken
 
     try:
-        result = programs.replay(token)
+        result = programs.replay(token, attributes=attributes)
     except BadToken as error:
         raise UsageError(f"cannot replay {token!r}: {error}") from error
-    again = ["seriatim", "check", "--replay", token]
+    option = ["--attributes"] if attributes else []
+    again = ["seriatim", "check", *option, "--replay", token]
     return msgspec.structs.replace(program_run(result, "replay", []), command=shlex.join(again))

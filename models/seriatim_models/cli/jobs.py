@@ -22,11 +22,12 @@ SAMPLING_SECONDS = 10.0  # a strategy that samples never ends by itself
 
 @dataclass(frozen=True)
 class SearchOptions:
-    """How schedules are chosen, and for how long."""
+    """How schedules are chosen, and for how long, and whether plain attributes are observed."""
 
     strategy: str = "dpor"
     budget: float | None = None
     seed: int | None = None
+    attributes: bool = False
 
     @property
     def seconds(self) -> float | None:
@@ -43,6 +44,8 @@ class SearchOptions:
             typed += ["--budget", f"{self.budget:g}"]
         if self.seed is not None:
             typed += ["--seed", str(self.seed)]
+        if self.attributes:
+            typed.append("--attributes")
         return typed
 
 
@@ -76,6 +79,7 @@ class Job:
             if on_progress is None
             else lambda p: on_progress(p.executions, str(p)),
             jobs=1 if make else processes,
+            attributes=self.search.attributes,
         )
         return program_run(result, self.search.strategy, self.search.options)
 

@@ -23,6 +23,6 @@ PROGRAMS: dict[str, Program] = {
 MUTANTS: dict[str, Mutant] = {**QUEUE_MUTANTS, **CLIENT_MUTANTS, **LOG_MUTANTS, **FAIR_MUTANTS}
 
 
-def replay(token: str) -> ProgramResult:
+def replay(token: str, *, attributes: bool = False) -> ProgramResult:
     """Run the one schedule that a token of `seriatim check` stands for; raises `BadToken`."""
-    return _replay(token, PROGRAMS, MUTANTS)
+    return _replay(token, PROGRAMS, MUTANTS, attributes=attributes)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -10,9 +11,11 @@ from typing import Any
 import msgspec
 
 from seriatim_models.explorer import BadToken, Dpor, Progress, Replay, Result, Watch, World, explore
+from seriatim_models.explorer.model.attributes import classes_of
 from seriatim_models.history.event import Event, event
 from seriatim_models.programs.base import Mutant, Program
-from seriatim_models.programs.mutant_modules import load
+from seriatim_models.programs.disk import MemoryDisk
+from seriatim_models.programs.mutant_modules import load, reference_classes
 from seriatim_models.properties import PROPERTIES, Finding, Verdict
 from seriatim_models.properties.whitebox.judging import judge
 
@@ -129,6 +132,20 @@ def runnable(program: Program, mutant: Mutant | None) -> Callable[[World], None]
     return run
 
 
+def observed_classes(program: Program, mutant: Mutant | None = None) -> list[type]:
+    """Return the classes whose attributes two threads of a program may touch: the reference's and the scene's.
+
+    The disk in memory is not among them: it stands for a file system, each of whose calls is atomic.
+    """
+    scene = sys.modules[program.build.__module__]
+    package = __name__.rpartition(".")[0]
+    named = {value.__module__ for value in vars(scene).values() if isinstance(value, type)}
+    modules = [sys.modules[name] for name in sorted(named) if name.startswith(f"{package}.")]
+    found = reference_classes(load(program.reference, mutant))
+    found += [cls for module in modules for cls in classes_of(module)]
+    return [cls for cls in found if not issubclass(cls, MemoryDisk)]
+
+
 def check_program(
     program: Program,
     mutant: Mutant | None = None,
@@ -138,11 +155,13 @@ def check_program(
     properties: Sequence[str] | None = None,
     on_progress: Callable[[Progress], None] | None = None,
     keep_going: bool = False,
+    attributes: bool = False,
     **budgets: Any,
 ) -> ProgramResult:
     """Explore `program` (with `mutant` in place of the reference) and judge every execution.
 
     A mutant is judged by the property that it must violate, and by no other, unless `properties` names some.
+    With `attributes` a data race on a plain attribute of the reference or the scene is a violation, too.
     """
     ids = properties or ((mutant.killed_by,) if mutant is not None else program.properties)
     verdicts = Judge(ids)
@@ -154,13 +173,15 @@ def check_program(
         on_execution=verdicts,
         progress=None if on_progress is None else Watch(on_progress),
         keep_going=keep_going,
+        attributes=observed_classes(program, mutant) if attributes else False,
         **budgets,
     )
     if (case := explored.counterexample) is not None:
         # The explorer's token names the schedule; the name of its program stands before it.
         token = f"{subject(program, mutant)}:{case.token}"
+        option = "--attributes " if attributes else ""
         explored.counterexample = replace(
-            case, token=token, command=f"seriatim check --replay {token}"
+            case, token=token, command=f"seriatim check {option}--replay {token}"
         )
     return ProgramResult(
         program,
@@ -172,9 +193,13 @@ def check_program(
 
 
 def replay(
-    token: str, programs: Mapping[str, Program], mutants: Mapping[str, Mutant]
+    token: str,
+    programs: Mapping[str, Program],
+    mutants: Mapping[str, Mutant],
+    *,
+    attributes: bool = False,
 ) -> ProgramResult:
-    """Run the one schedule that a token encodes, and judge it.
+    """Run the one schedule that a token encodes, and judge it, with `attributes` as of `check_program`.
 
     Raises `BadToken` if the token is not one, or if what it was made from is not there any more.
     """
@@ -195,4 +220,5 @@ def replay(
         programs[program_id],
         mutants[mutant_id] if mutant_id else None,
         strategy=Replay(schedule),
+        attributes=attributes,
     )

@@ -16,6 +16,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
 from types import CodeType, ModuleType
 
+from seriatim_models.explorer.model.attributes import observable
 from seriatim_models.programs.base import Mutant
 
 SYSTEMS = {
@@ -80,6 +81,18 @@ def load(system: str, mutant: Mutant | None = None) -> ModuleType:
         linecache.cache[file] = (len(text), None, text.splitlines(True), file)
         code[module] = compile(text, file, "exec")
     return run_modules(code, mutant.id.replace("-", "_"))
+
+
+def reference_classes(lib: ModuleType) -> list[type]:
+    """Return the classes that a system's modules define, or a mutant's, given what `load` returned."""
+    return [
+        cls
+        for cls in vars(lib).values()
+        if isinstance(cls, type)
+        and cls.__module__.startswith("seriatim.")
+        and cls.__module__ != "seriatim.host"
+        and observable(cls)
+    ]
 
 
 def run_modules(

@@ -300,6 +300,11 @@ class Execution:
             if thread.held is not None:
                 self.world.flush(thread)
 
+    @property
+    def data_races(self) -> Sequence[str]:
+        """The data races on plain attributes, in words; see `attributes`. Without observation there are none."""
+        return ()
+
     def close(self) -> None:
         """Let go of what still waits."""
         self.closing = True

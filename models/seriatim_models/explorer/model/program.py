@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from seriatim_models.explorer.model.attributes import AttributeObserver, ObservedExecution
 from seriatim_models.explorer.model.execution import Execution, Space
 from seriatim_models.explorer.model.world import World
 
@@ -40,20 +41,30 @@ class Limits:
 
 
 class ProgramUnderTest:
-    """Makes executions of one program, in one setting, with common numbers for its threads and objects."""
+    """Makes executions of one program, in one setting, with common numbers for its threads and objects.
+
+    With an `observer`, data races on the attributes that it observes are found in them.
+    """
 
     def __init__(
-        self, program: Program, setting: Setting, limits: Limits, space: Space | None = None
+        self,
+        program: Program,
+        setting: Setting,
+        limits: Limits,
+        space: Space | None = None,
+        observer: AttributeObserver | None = None,
     ) -> None:
         self.program = program
         self.setting = setting
         self.limits = limits
         self.space = Space() if space is None else space
+        self.observer = observer
 
     def fresh(self, log: bool = False) -> Execution:
         """A new execution, set up and stopped before its first step; `log` keeps its steps for reading."""
         setting = self.setting
-        ex = Execution(
+        observer = self.observer
+        ex = (Execution if observer is None else ObservedExecution)(
             self.program,
             self.space,
             real_time=setting.real_time,
@@ -61,6 +72,9 @@ class ProgramUnderTest:
             spurious=setting.spurious,
             log=log,
         )
+        if observer is not None:
+            assert isinstance(ex, ObservedExecution)
+            observer.execution = ex
         try:
             ex.start()
         except BaseException:

@@ -3,10 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any, Protocol
 
 from seriatim_models.explorer.errors import CHANCE, BadToken, Misuse, NondeterministicProgram
+from seriatim_models.explorer.model.attributes import (
+    AttributeObserver,
+    Observed,
+    observed_classes,
+)
 from seriatim_models.explorer.model.guard import guarded
 from seriatim_models.explorer.model.program import Limits, Program, Setting
 from seriatim_models.explorer.result import Result
@@ -71,6 +77,7 @@ def explore(
     shrink: int = 500,
     checkpoint: str | Path | None = None,
     jobs: int = 1,
+    attributes: Observed = False,
 ) -> Result:
     """Run `program` under the schedules that `strategy` picks (all of them, by default); returns what was found.
 
@@ -84,16 +91,18 @@ def explore(
     with fewer preemptions, then fewer steps; in these `world.is_replay` is true.
     With `checkpoint`, a file, a search that was killed or ran out of budget goes on where it was (`Dpor` only).
     With `jobs`, several processes share the search (`Dpor` only); then `on_execution` is called in them.
+    With `attributes`, classes or modules that define some (True: the program's own module), a plain attribute of
+    their objects that two threads touch with nothing that orders them is a violation, see `model.attributes`.
     """
     strategy = Dpor() if strategy is None else strategy
     name = getattr(program, "__name__", "program") if name is None else name
     limits = Limits(max_executions, seconds, max_steps, preemptions, keep_going)
-    replayed = None
-    if isinstance(strategy, Replay):
-        replayed = replay_token.read(strategy.token)
+    replayed = replay_token.read(strategy.token) if isinstance(strategy, Replay) else None
+    if replayed is not None:
         setting = Setting(replayed.real_time, replayed.timeouts, replayed.spurious, stuck_ok)
     else:
         setting = Setting(strategy.real_time, timeouts, spurious, stuck_ok)
+    observer = AttributeObserver(observed_classes(attributes, program)) if attributes else None
     runner = Runner(
         program,
         setting,
@@ -102,8 +111,9 @@ def explore(
         count_traces=count_traces,
         trace_set=trace_set,
         progress=progress,
+        observer=observer,
     )
-    with guarded():
+    with guarded(), nullcontext() if observer is None else observer.installed():
         if replayed is not None:
             return _replay(runner, name, strategy, replayed)
         return _explored(runner, name, strategy, checkpoint, jobs, shrink)
@@ -121,6 +131,8 @@ def _explored(
     setting, limits = runner.setting, runner.limits
     operations = run_twice(runner)
     program_id = f"{replay_token.program_hash(name, operations)} {setting} {limits.max_steps}"
+    if runner.observer is not None:
+        program_id += f" {runner.observer}"
     _take_turns(runner)
     if not runner.found or limits.keep_going:
         path = None if checkpoint is None else Path(checkpoint)

@@ -364,6 +364,7 @@ def search_below(task: dict[str, Any], parent: Runner, seconds: float | None = N
         on_execution=parent.on_execution if parent.summing is None else parent.summing.empty(),
         count_traces=parent.seen is not None,
         space=parent.space,
+        observer=parent.observer,
     )
     search = DporSearch(runner)
     path, *earlier_siblings = deserialize_sequences(task["sequences"], runner.space)

@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Callable
 from typing import Any, Protocol, runtime_checkable
 
+from seriatim_models.explorer.model.attributes import AttributeObserver
 from seriatim_models.explorer.model.execution import Execution, Space
 from seriatim_models.explorer.model.operations import shown
 from seriatim_models.explorer.model.program import Limits, Program, ProgramUnderTest, Setting
@@ -56,8 +57,9 @@ class Runner(ProgramUnderTest):
         trace_set: bool = False,
         progress: Callable[[Runner], None] | None = None,
         space: Space | None = None,
+        observer: AttributeObserver | None = None,
     ) -> None:
-        super().__init__(program, setting, limits, space)
+        super().__init__(program, setting, limits, space, observer)
         self.on_execution = on_execution
         self.summing = on_execution if isinstance(on_execution, Summing) else None
         self.complete = self.blocked = self.cut = self.redundant = self.violations = 0
@@ -103,6 +105,7 @@ class Runner(ProgramUnderTest):
                 kind = type(failure.error).__name__
                 what = f"{failure.thread} raised {kind}: {failure.error} in step {failure.step}"
                 wrong.append(Violation("error", what))
+        wrong += [Violation("data race", found) for found in ex.data_races]
         if end not in CUT_SHORT:
             checks = list(ex.world.checks)
             for check in checks:

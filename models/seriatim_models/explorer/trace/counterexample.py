@@ -35,7 +35,8 @@ class Step:
 class Violation:
     """Something wrong in one execution.
 
-    `kind` is ``property`` (a check failed), ``error`` (the program raised) or an end of `termination.STUCK`.
+    `kind` is ``property`` (a check failed), ``error`` (the program raised), ``data race`` (see `model.attributes`)
+    or an end of `termination.STUCK`.
     """
 
     kind: str
@@ -48,13 +49,11 @@ class Violation:
 
     @property
     def key(self) -> str:
-        """What two violations of the same mistake share: their kind, and the first word of the message (an id)."""
+        """What two violations of the same mistake share: their kind, and an id at the beginning of the message."""
         words = str(self.what).split(None, 1)
-        return (
-            f"{self.kind} {words[0].rstrip(':')}"
-            if self.kind == "property" and words
-            else self.kind
-        )
+        if self.kind in ("property", "data race") and words:
+            return f"{self.kind} {words[0].rstrip(':')}"
+        return self.kind
 
 
 @dataclass(frozen=True)
