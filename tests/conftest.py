@@ -11,8 +11,9 @@ from xdist.scheduler import LoadScopeScheduling
 SHARED = {
     "spark": re.compile(r"tests/pipeline/test_(bad_input|ingest|spark|stream)\.py|::TestOnSpark::"),
     "browser": re.compile(r"tests/report/test_\w+_in_a_browser\.py"),
+    "stories": re.compile(r"tests/lessons/"),
 }
-"""Session fixtures that are costly, and the addresses of the tests that share one: these run in one process."""
+"""Fixtures that are costly, and the addresses of the tests that share one: these run in one process."""
 
 LONG = (
     "tests/programs/test_mutants.py",

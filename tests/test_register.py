@@ -13,12 +13,13 @@ from seriatim_workshop import property_register
 REGISTER = Path(__file__).parent.parent / "spec" / "PROPERTIES.md"
 
 COUNTS = {
-    "SO": 6,
-    "ES": 6,
+    "SO": 7,
+    "ES": 7,
     "SP": 3,
     "IM": 3,
-    "WK": 7,
+    "WK": 10,
     "QL": 6,
+    "MG": 2,
     "CH": 4,
     "QS": 3,
     "EX": 1,

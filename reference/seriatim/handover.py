@@ -52,7 +52,7 @@ class ConsumerTarget:
         self.session = session
         self.name = name
         self.consumers: list[Consumer] = []
-        self._turn = 0  # touched only by the connection's IO thread
+        """In the order of their next turns. Touched only by the connection's IO thread."""
         self.sent: list[QueueEntry] = []  # likewise: the IO buffer
 
     def notify_work(self, consumer: Consumer) -> None:
@@ -65,9 +65,11 @@ class ConsumerTarget:
 
     def process(self) -> bool:
         """Steps 10 and 11: take one message for one consumer, each asked at most once; False if there was none."""
-        for _ in self.consumers:
-            consumer = self.consumers[self._turn % len(self.consumers)]
-            self._turn += 1
+        for _ in range(len(self.consumers)):
+            consumer = self.consumers.pop(0)
+            self.consumers.append(consumer)
+            names = [each.name for each in self.consumers]
+            self.session.host.record("turn", target=self.name, sub=consumer.name, among=names)
             queue = consumer.queue
             assert isinstance(queue, PullQueue)
             if queue.deliver_single_message(consumer) is not None:
@@ -80,7 +82,8 @@ class Session:
 
     def __init__(self, connection: Connection, name: str) -> None:
         self.connection = connection
-        self._targets: WorkSet[ConsumerTarget] = WorkSet(connection.host, f"{name}.targets")
+        self.host = connection.host
+        self._targets: WorkSet[ConsumerTarget] = WorkSet(self.host, f"{name}.targets")
 
     def notify_work(self, target: ConsumerTarget) -> None:
         """Step 5: a target has work."""

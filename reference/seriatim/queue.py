@@ -819,6 +819,7 @@ class PushQueue(Queue):
             while self.deliver_to(consumer, "job"):
                 pass
 
+    @operation
     def set_notify_work_desired(self, consumer: Consumer, desired: bool) -> None:
         if consumer.set_wants(desired) and desired:
             self.deliver_async()

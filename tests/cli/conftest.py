@@ -9,6 +9,7 @@ import os
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -19,6 +20,7 @@ from seriatim_models.cli import counterexample_annotation, lesson_runner
 from seriatim_models.conformance import profiles
 from seriatim_models.explorer.trace.counterexample import Step
 from seriatim_models.history import Event, HistoryError
+from seriatim_models.programs import fair_simulation
 from seriatim_models.properties import blackbox
 from seriatim_models.properties.base import Finding, Verdict
 
@@ -167,6 +169,11 @@ def world(monkeypatch: pytest.MonkeyPatch) -> World:
         (programs, "check_program", check_program),
         (programs, "replay", replay),
         (lesson_runner, "stories", lambda lesson: {}),  # chapters run real programs
+        (
+            fair_simulation,
+            "compare",
+            partial(fair_simulation.compare, total=4000),
+        ),  # of a quarter of a million
         (counterexample_annotation, "annotated", lambda run: run),  # the fakes cannot be explored
         (pipeline, "audit_paths", _audit(made)),
         (

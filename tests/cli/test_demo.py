@@ -13,6 +13,12 @@ from seriatim_models.programs import fair_simulation
 QUICK = ["demo", "fair", "--total", "4000"]
 
 
+@pytest.fixture
+def short(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Simulate fewer messages where the turn is looked for."""
+    monkeypatch.setattr(fair_simulation, "TOTAL", 60_000)
+
+
 def test_demo_fair_shows_both_tables_and_the_turn(capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["demo", "fair", "--total", "40000"]) == 0
     output = capsys.readouterr().out
@@ -31,7 +37,7 @@ def test_demo_fair_writes_json_to_standard_output_alone(capsys: pytest.CaptureFi
     assert ratios[0.5] < 1.2 < 8 < ratios[2.0]
 
 
-def test_demo_fair_draws(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_demo_fair_draws(short: None, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     pytest.importorskip("matplotlib")
     file = tmp_path / "fair.svg"
     run([*QUICK, "--svg", str(file)])
@@ -39,7 +45,7 @@ def test_demo_fair_draws(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> 
 
 
 def test_demo_fair_that_does_not_come_out_is_exit_code_1(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    short: None, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(fair_simulation, "QUANTA", (4,) * 10)
     monkeypatch.setattr(
@@ -59,7 +65,7 @@ def test_rejects_what_cannot_be_simulated(wrong: list[str]) -> None:
 
 
 def test_rejects_a_picture_that_cannot_be_written(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    short: None, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert run([*QUICK, "--svg", str(tmp_path / "no" / "fair.svg")]) == 2
     assert "cannot write" in capsys.readouterr().err

@@ -32,8 +32,12 @@ INLINE = re.findall(r"`((?:seriatim|make) [^`]+)`", README)
 COMMANDS = list(dict.fromkeys([*CONSOLE, *INLINE]))
 SERIATIM = [c for c in COMMANDS if c.startswith("seriatim ")]
 
-LONG = {"seriatim check", "seriatim check --mutants"}
-"""Minutes: `make run` and the tests of programs and mutants do what they do."""
+LONG = {
+    "seriatim check",
+    "seriatim check --mutants",
+    "seriatim check --mutant published-put-in-the-channels-lock",
+}
+"""Seconds or minutes: `make run` and the tests of programs and mutants do what they do."""
 
 
 ELSEWHERE = re.compile(r"amqp://|run\.jsonl|\bnode |\bDIR\b|^seriatim (stream|campaign|generate)$")

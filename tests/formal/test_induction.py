@@ -12,7 +12,11 @@ SYSTEMS = [theory.load(name) for name in theory.SYSTEMS]
 @pytest.mark.timeout(
     600
 )  # five seconds of processor, but many in one test on a machine that may be busy
-@pytest.mark.parametrize("system", SYSTEMS, ids=lambda s: s.name)
+@pytest.mark.parametrize(
+    "system",
+    # The largest takes most of the time; `make prove` decides all of them, too.
+    [pytest.param(s, id=s.name, marks=[pytest.mark.slow] * (s.name == "entries")) for s in SYSTEMS],
+)
 def test_every_obligation_of_a_system_comes_out_as_it_must(system: TransitionSystem) -> None:
     outcomes = [induction.decide(o) for o in induction.obligations(system)]
     wrong = [f"{o.obligation.id}: {o.verdict}\n{o.case}" for o in outcomes if o.wrong]

@@ -9,8 +9,27 @@ from pathlib import Path
 import pytest
 
 from seriatim_models import cli
+from seriatim_models.cli import lesson_runner
+from seriatim_models.report.lessons import Lesson
+from seriatim_models.report.stepper import Story
 
 ROOT = Path(__file__).resolve().parents[2]
+
+
+STORIES: dict[str, dict[int, Story]] = {}
+
+
+@pytest.fixture(autouse=True)
+def stories(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The programs of a chapter are explored once, however many tests draw them."""
+    explored = lesson_runner.stories
+
+    def kept(lesson: Lesson) -> dict[int, Story]:
+        if lesson.name not in STORIES:
+            STORIES[lesson.name] = explored(lesson)
+        return STORIES[lesson.name]
+
+    monkeypatch.setattr(lesson_runner, "stories", kept)
 
 
 @pytest.fixture

@@ -51,12 +51,19 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="session")
-def spark() -> Iterator[Any]:
+def spark_log(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """What the JVM of the test run and its Python workers write."""
+    return tmp_path_factory.mktemp("jvm") / "spark.log"
+
+
+@pytest.fixture(scope="session")
+def spark(spark_log: Path) -> Iterator[Any]:
     pytest.importorskip("pyspark")
     from seriatim_models.pipeline.session import session
 
-    with warnings.catch_warnings():
+    with warnings.catch_warnings(), pytest.MonkeyPatch.context() as patch:
         warnings.simplefilter("ignore")  # PySpark's own, at start-up
+        patch.setenv("SERIATIM_SPARK_LOG", str(spark_log))
         # No skip: PySpark comes with the means to start it, so not starting is a failure.
         running = session()
     yield running

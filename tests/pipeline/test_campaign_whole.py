@@ -220,7 +220,7 @@ def _trap(snap: Callable[[], object]) -> Program:
 
 def _hang() -> None:
     while True:
-        pass
+        signal.pause()
 
 
 @forks

@@ -43,6 +43,7 @@ def run(code: str, **environment: str) -> subprocess.CompletedProcess[str]:
     )  # fmt: skip
 
 
+@pytest.mark.slow
 @pytest.mark.spark
 def test_what_the_jvm_and_its_workers_write_is_in_the_log_only(tmp_path: Path) -> None:
     """A worker's BrokenPipeError at the end of the JVM is one such text."""

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
+import time
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -67,6 +70,25 @@ def test_equal_on_a_folder_in_which_much_is_wrong(spark: Any, folder: Path, tmp_
     assert audited.findings == before.findings
     assert sorted(audited.runs, key=lambda r: r.run) == before.runs
     assert chunks.read_manifest(tmp_path) == manifest
+
+
+def test_what_a_worker_writes_is_in_the_log_only(
+    spark: Any, spark_log: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """`test_session.py` looks at a JVM from its start to its end."""
+
+    def noisy(batches: Iterator[Any]) -> Iterator[Any]:
+        os.write(1, b"a worker's standard output")
+        os.write(2, b"BrokenPipeError: of a worker")
+        yield from batches
+
+    assert spark.range(1).mapInArrow(noisy, "id long").count() == 1
+    until = time.monotonic() + 60
+    for text in ("a worker's standard output", "BrokenPipeError: of a worker"):
+        while text not in spark_log.read_text():  # the JVM copies it when it gets round to it
+            assert time.monotonic() < until, text
+            time.sleep(0.05)
+    assert capfd.readouterr() == ("", "")
 
 
 def test_rejects_a_named_file_that_is_cut_off(spark: Any, folder: Path) -> None:

@@ -59,12 +59,13 @@ def test_the_columnar_evaluator_agrees_on_many_histories_and_clears_often() -> N
 def test_the_columnar_evaluator_agrees_on_the_recordings(name: str, tmp_path: Path) -> None:
     recorded = read_history(DATA / f"rabbit-classic-{name}.jsonl.gz")
     events = list(complete(recorded.events))
-    assert judge(events) == row_based(events)
+    expected = row_based(events)
+    assert judge(events) == expected
     for suffix in (".jsonl", ".jsonl.gz", ".jsonl.zst"):
         path = tmp_path / f"{name}{suffix}"
         write_history(path, recorded.events, recorded.header)
         found = judge_file(path)
-        assert found.findings == row_based(events)
+        assert found.findings == expected
         assert found.events == len(events)
         assert found.nbytes < 120 * len(events)
         assert {"P1", "P2", "P3", "P4", "P5"} <= set(found.shortened)

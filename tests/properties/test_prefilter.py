@@ -331,8 +331,9 @@ def test_a_brokers_faults_are_found_and_most_messages_are_regular(
         broker = SimulatedBroker(seed, 150, prefetch=1 + seed, fault=fault, closes=closes)
         events = list(complete(broker.run()))
         cuts = list(range(0, len(events), 97))
+        expected = row_based(events)
         for make in MAKES:
-            assert judged(events, cuts, make) == row_based(events)
+            assert judged(events, cuts, make) == expected
         found, left = prefiltered(events, cuts)
         assert len(found.irregular) <= (0 if harmless else 75)
         assert {e.ev for _, e in left if e.ev not in GENERAL} <= {

@@ -113,3 +113,22 @@ def test_a_wake_up_is_as_old_as_the_move_though_it_was_recorded_later() -> None:
     told = later(mine, slice(woken, enqueued), len(events) - 1)
     (found,) = audit(told, [PROPERTIES["WK-8"]])
     assert (found.verdict, found.n_tested) == (Verdict.OK, 1)
+
+
+def test_a_group_that_is_counted_twice_is_leaked_though_its_owner_is_right() -> None:
+    """The consumer that holds one message of the group would own it still after it released that."""
+    stage = ThreadStage()
+    queue = QueuePlan(consumers=(PlannedConsumer(),)).start(reference, stage).queue
+    (consumer,) = queue.all.consumers()
+    queue.enqueue(reference.Message("m", group="g"))
+    queue.deliver_single_message(consumer)
+    shot = snapshot(queue)
+    assert shot["group_counts"] == {"g": 1}
+    verdicts = []
+    for counts in ({"g": 1}, {"g": 2}, {}):
+        rest = Event(
+            i=9_999, ev="snapshot", lvl="model", q="q", args={**shot, "group_counts": counts}
+        )
+        (found,) = audit([*stage.history(), rest], [PROPERTIES["MG-2"]])
+        verdicts.append(found.verdict)
+    assert verdicts == [Verdict.OK, Verdict.VIOLATED, Verdict.VIOLATED]

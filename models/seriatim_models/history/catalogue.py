@@ -144,6 +144,8 @@ walk_at = Arg[Literal["begin", "node", "end"]](
 )
 job_at = Arg[Literal["submit", "begin"]]("at", "whether the job was handed over or begins to run")
 run_at = Arg[Literal["begin", "end"]]("at", "whether the run begins or ends")
+target = Arg[str]("target", "the target, of which several consumers may be")
+among = Arg[list[str]]("among", "the target's consumers at that moment")
 list_size = Arg[int]("value", "the counter after the change")
 path = Arg[str]("path", "which algorithm; `shortcut` is that of an exclusive consumer")
 done = Arg[bool]("done", "false if the consumer did not hold the entry")
@@ -154,6 +156,9 @@ entries = Arg[list[tuple[str, Pair, str, str]]](
 )  # fmt: skip
 depth_counted = Arg[int]("depth", "the queue's own counter of its messages")
 groups = Arg[dict[str, str]]("groups", "group: the consumer that owns it")
+group_counts = Arg[dict[str, int]](
+    "group_counts", "group: how many of its messages the queue says are acquired"
+)
 lists = Arg[dict[str, tuple[list[str], int]]]("lists", "list: its consumers in order, its counter")
 consumers = Arg[dict[str, ConsumerAtRest]]("consumers", "consumer: its state")
 
@@ -326,10 +331,14 @@ QUEUE = (
     EventKind("check_status", "It returns.", _RETURN),
     EventKind("clock", "The time changed.", (), (now,)),
     EventKind("job", "A delivery job of a push queue is handed over, or begins.", (), (job_at,)),
+    EventKind("turn", "A target asks the next of its consumers to take a message.", (), (target, sub, among)),
+    EventKind("send", "An entry is being written to a consumer's connection; recorded by the client's end.",
+              _INVOKE, ("m", sub)),
+    EventKind("send", "It was written.", _RETURN, ("m", sub)),
     EventKind("conn_notify", "A connection is notified that one of its consumers has work.", (), ("conn",)),
     EventKind("conn_run", "A thread runs a connection.", (), ("conn", run_at)),
     EventKind("snapshot", "The state of a queue when nothing moves any more: the properties \"at quiescence\" read it.",
-              (), ("q", entries, depth_counted, groups, lists, consumers)),
+              (), ("q", entries, depth_counted, groups, lists, consumers), (group_counts,)),
 )  # fmt: skip
 
 # --------------------------------------------------------------------------------------------------

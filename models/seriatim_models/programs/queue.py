@@ -11,7 +11,7 @@ from functools import partial
 
 import seriatim.queue as reference
 from seriatim_models.programs.base import Programs
-from seriatim_models.programs.scene import HandoverScene, PullScene, PushScene
+from seriatim_models.programs.scene import HandoverScene, PullScene, PushScene, RecordedInbox
 
 QUEUE_PROGRAMS = Programs("queue")
 scenario = QUEUE_PROGRAMS.scenarios(PullScene)
@@ -303,7 +303,7 @@ def group_passed(scene: PullScene) -> None:
     scene.spawn(lambda: scene.attempt(b), name="B")
 
 
-@scenario("ES-5 SP-2 MG-1", traces=428)
+@scenario("ES-5 SP-2 MG-1 MG-2", traces=428)
 def group_given_up(scene: PullScene) -> None:
     """A consumer owns a group for a message that expires under its hands, while another passes over the rest of it.
 
@@ -397,7 +397,7 @@ def release_again_rest(scene: PullScene) -> None:
     scene.spawn(lambda: give_back_twice(scene, a, held), name="A")
 
 
-@scenario("ES-5 ES-6 SP-2 WK-1 WK-5 QL-1", traces=2235)
+@scenario("ES-5 ES-6 SP-2 WK-1 WK-5 WK-9 QL-1", traces=2235)
 def release_short_of_credit(scene: PullScene) -> None:
     """A message is released while another consumer, which was short of credit, gets some.
 
@@ -429,7 +429,20 @@ def grant_while_busy(scene: PullScene) -> None:
     scene.spawn(take_and_grant, name="A")
 
 
-@scenario("ES-5 WK-1 WK-5 QL-1 QL-2 QL-3 QL-4", traces=341)
+@scenario("ES-5 ES-6 WK-9 QL-1", traces=13)
+def credit_spent(scene: PullScene) -> None:
+    """A consumer with credit for one message takes it while another message arrives.
+
+    Bounds: One consumer, one message there and one arriving, credit for one. Credit that comes later is in
+    `release-short-of-credit`; a second consumer is in `consumer-priorities`.
+    """
+    a = scene.subscribe("A", credit=1)
+    scene.enqueue("m1")
+    scene.serve(a)
+    scene.publish("m2")
+
+
+@scenario("ES-5 WK-1 WK-5 WK-9 QL-1 QL-2 QL-3 QL-4", traces=341)
 def interest(scene: PullScene) -> None:
     """A consumer loses its interest and finds it again while a message arrives.
 
@@ -612,7 +625,7 @@ def first_without_credit(scene: PullScene) -> None:
     scene.publish("m1")
 
 
-@scenario("ES-6 WK-1 WK-3 WK-4 WK-7 QL-1", traces=16975)
+@scenario("ES-6 WK-1 WK-3 WK-4 WK-7 WK-9 QL-1", traces=16975)
 def consumer_priorities(scene: PullScene) -> None:
     """The consumer of high priority runs out of credit while a message arrives that both want.
 
@@ -783,7 +796,7 @@ def immediate_returned(scene: PushScene) -> None:
     scene.spawn(reject, name="job")
 
 
-@push_scenario("ES-1 ES-2 ES-5 ES-6 SP-1 IM-3 WK-1 WK-5", traces=47)
+@push_scenario("ES-1 ES-2 ES-5 ES-6 SP-1 IM-3 WK-1 WK-5 WK-9", traces=47)
 def push(scene: PushScene) -> None:
     """A message that cannot be delivered on enqueue, because credit comes a moment too late.
 
@@ -794,7 +807,7 @@ def push(scene: PushScene) -> None:
     scene.spawn(lambda: scene.queue.grant(c, 2), name="A")
 
 
-@push_scenario("SO-1 ES-2 ES-5 ES-6 IM-3", traces=552)
+@push_scenario("SO-1 ES-2 ES-5 ES-6 IM-3 WK-9", traces=552)
 def push_two(scene: PushScene) -> None:
     """Two publishers push to one consumer with credit for one message.
 
@@ -841,6 +854,33 @@ def push_past_idle(scene: PushScene) -> None:
     b = scene.subscribe("B", credit=0)
     scene.publish("m1")
     scene.spawn(lambda: scene.queue.grant(b, 2), name="B")
+
+
+@push_scenario("ES-7", traces=16, real_time=True, executor=False)
+def send_close(scene: PushScene) -> None:
+    """A consumer closes while a message is pushed to it and its connection takes its time.
+
+    Bounds: One consumer, which holds a message and closes, and one more message. Nobody else takes them, and no job
+    runs; the rest of the queue is in `push-close`.
+    """
+    a = scene.queue.subscribe("A", RecordedInbox(scene, "A"))
+    scene.enqueue("m0")
+    scene.publish("m1")
+    scene.spawn(lambda: scene.queue.close(a), name="A")
+
+
+@push_scenario("SO-7", traces=2, executor=False)
+def push_turns(scene: PushScene) -> None:
+    """Messages are pushed to three consumers in turn, one of which pauses.
+
+    Bounds: One publisher, three messages, three consumers without limits, one pause that does not end. Two publishers
+    at once share a turn, and what a job delivers keeps no turns; neither is here.
+    """
+    scene.subscribe("A")
+    b = scene.subscribe("B")
+    scene.subscribe("C")
+    scene.publish("m1", "m2", "m3")
+    scene.spawn(lambda: scene.queue.set_notify_work_desired(b, False), name="B")
 
 
 @push_scenario("ES-2 ES-5 IM-3", traces=164)
@@ -951,7 +991,46 @@ def handover(scene: HandoverScene) -> None:
     scene.spawn(publish, name="P")
 
 
-@handover_scenario("ES-2 ES-5 SP-3 WK-1 WK-3 WK-5 WK-6 QL-1", traces=4094)
+@handover_scenario("WK-10", traces=1)
+def handover_turns(scene: HandoverScene) -> None:
+    """A target takes from two queues in turn.
+
+    Bounds: One target with a consumer on each of two queues, two messages on the first queue and one on the second,
+    one connection, one IO thread, no arrivals. A third consumer, one that is suspended, is in `handover-suspend`.
+    """
+    (q1, q2), target = scene.queues, scene.target
+    target.consumers = [q.subscribe(f"on-{q.name}", target) for q in scene.queues]
+    q1.enqueue(scene.message("m1"))
+    q1.enqueue(scene.message("m2"))
+    q2.enqueue(scene.message("m3"))
+    scene.io_threads("io")
+
+
+@handover_scenario("WK-10", traces=1)
+def handover_leave(scene: HandoverScene) -> None:
+    """One of a target's three consumers has had its turn and closes.
+
+    Bounds: One target, three consumers on two queues, a message for each and one more, all there; its IO thread
+    serves it, closes the second consumer and serves it again. A consumer that joins is not here.
+    """
+    (q1, q2), target = scene.queues, scene.target
+    leaving = q2.subscribe("B", target)
+    target.consumers = [q1.subscribe("A", target), leaving, q1.subscribe("C", target)]
+    for q, id in ((q1, "m1"), (q1, "m2"), (q1, "m3"), (q2, "m4")):
+        q.enqueue(scene.message(id))
+
+    def serve() -> None:
+        target.process()
+        target.process()
+        target.consumers.remove(leaving)
+        q2.close(leaving)
+        target.process()
+        target.process()
+
+    scene.spawn(serve, name="io")
+
+
+@handover_scenario("ES-2 ES-5 SP-3 WK-1 WK-3 WK-5 WK-6 WK-10 WK-9 QL-1", traces=4094)
 def handover_suspend(scene: HandoverScene) -> None:
     """One of a target's consumers is suspended, by another thread, while the IO thread is about to serve them.
 

@@ -1407,3 +1407,138 @@ mutant(
     title="the same, and both want to be the only one",
     edit=LOOKS_THEN_JOINS,
 )
+
+mutant(
+    id="group-leaked",
+    killed_by="MG-2",
+    program="group-given-up",
+    steps=70,
+    origin="QPID-7418 in kind",
+    title="a consumer that owns a group and does not get its message does not give the group up",
+    edit=(
+        """                if self._leave_group(entry, consumer):
+                    self._announce_group(entry.message.group)
+                return None
+""",
+        """                return None
+""",
+    ),
+)
+
+mutant(
+    id="sent-after-the-lock",
+    killed_by="ES-7",
+    program="send-close",
+    steps=59,
+    origin=ORDERING + ", deliverToSubscription, deliverMessage inside the send lock",
+    title="the entry is acquired under the send lock and sent after it, when the consumer may have closed",
+    edit=(
+        """            if entry is not None:
+                self._last_delivered.set(consumer.in_all)
+                consumer.target.send(consumer, entry)
+            return entry
+""",
+        """        if entry is not None:
+            self._last_delivered.set(consumer.in_all)
+            consumer.target.send(consumer, entry)
+        return entry
+""",
+    ),
+)
+
+mutant(
+    id="closed-without-the-lock",
+    killed_by="ES-7",
+    program="send-close",
+    steps=48,
+    origin=ORDERING + ", Immediate Delivery: the lock prevents the removal of the subscription",
+    title="a consumer closes without a wait for the delivery that is under way",
+    edit=(
+        "        with consumer.send_lock:  # after any delivery to it that is under way\n",
+        "        if True:\n",
+    ),
+)
+
+mutant(
+    id="spent-and-still-listed",
+    killed_by="WK-9",
+    program="credit-spent",
+    steps=49,
+    origin=INTERACTIONS + ", the NotInterested list",
+    title="a consumer that has spent its credit is not moved to NotInterested",
+    edit=(
+        """                if not consumer.has_credit():
+                    self.set_notify_work_desired(consumer, False)
+""",
+        """                if not consumer.has_credit():
+                    consumer.wants_work.set(False)
+""",
+    ),
+)
+
+mutant(
+    id="one-too-many",
+    killed_by="WK-9",
+    program="push-two",
+    steps=54,
+    origin="off by one",
+    title="a consumer pays with credit that it does not have",
+    edit=(
+        "        while (left := self.credit.get()) > 0:\n",
+        "        while (left := self.credit.get()) >= 0:\n",
+    ),
+)
+
+mutant(
+    id="starts-at-the-head",
+    killed_by="SO-7",
+    program="push-turns",
+    steps=57,
+    origin=ORDERING + ", Enqueing, whose reason for the start is fairness",
+    title="a push begins with the first consumer each time, which gets everything",
+    edit=(
+        "        last = self._last_delivered.get()\n",
+        "        last = self.all.head\n",
+    ),
+)
+
+mutant(
+    id="served-until-dry",
+    killed_by="WK-10",
+    program="handover-turns",
+    steps=182,
+    origin=INTERACTIONS + ", step 10",
+    title="a target goes on to its next consumer only when the last one found nothing",
+    edit=(
+        """            if queue.deliver_single_message(consumer) is not None:
+                return True
+""",
+        """            if queue.deliver_single_message(consumer) is not None:
+                self.consumers.insert(0, self.consumers.pop())
+                return True
+""",
+    ),
+)
+
+mutant(
+    id="turns-by-number",
+    killed_by="WK-10",
+    program="handover-leave",
+    steps=163,
+    origin="this project: the reference was so",
+    title="a target counts turns and takes the remainder, so one that leaves lets another lose its turn",
+    edits=(
+        (
+            "        self.consumers: list[Consumer] = []\n",
+            "        self.consumers: list[Consumer] = []\n        self._turn = 0\n",
+        ),
+        (
+            """            consumer = self.consumers.pop(0)
+            self.consumers.append(consumer)
+""",
+            """            consumer = self.consumers[self._turn % len(self.consumers)]
+            self._turn += 1
+""",
+        ),
+    ),
+)

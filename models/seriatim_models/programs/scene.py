@@ -53,6 +53,20 @@ class Inbox:
         self.sent.append(entry)
 
 
+class RecordedInbox(Inbox):
+    """A client whose connection takes its time: writing an entry to it is a call that is recorded."""
+
+    def __init__(self, scene: QueueScene, name: str) -> None:
+        super().__init__(scene.world, name)
+        self.host = scene.host
+
+    def send(self, consumer: reference.Consumer, entry: reference.QueueEntry) -> None:
+        """Write the entry."""
+        self.host.record("send", ph="invoke", m=entry.message.id, sub=consumer.name)
+        super().send(consumer, entry)
+        self.host.record("send", ph="ok", m=entry.message.id, sub=consumer.name)
+
+
 class QueueScene(Scene):
     """Queues whose state is recorded at the end, for the checks at quiescence."""
 

@@ -236,6 +236,7 @@ OPERATIONS: Mapping[str, OperationEvents] = {
     "Queue._close": around("close", _consumer, _of_consumer),
     "PullQueue.deliver_single_message": around("pull", _consumer, _pulled),
     "PullQueue.set_notify_work_desired": around("work_desired", _desired, _of_consumer),
+    "PushQueue.set_notify_work_desired": around("work_desired", _desired, _of_consumer),
     "ConsumerList.members": _members,
 }
 """Operation, by its method's ``__qualname__`` -> what performs and records it."""
@@ -252,6 +253,7 @@ def snapshot(queue: Queue) -> dict[str, Any]:
         "entries": [[e.message.id, list(e.place()), s.name, s.holder] for e, s in entries],
         "depth": queue.depth.get(),
         "groups": {g: owner.name for g, (owner, _) in queue.groups.get().items()},
+        "group_counts": {g: count for g, (_, count) in queue.groups.get().items()},
         "lists": {queue.all.name: _names_and_size(queue.all)},
         "consumers": {
             c.name: {

@@ -2,12 +2,24 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
+from collections import Counter
+from dataclasses import dataclass
+from itertools import accumulate
+from math import inf
+
 from seriatim_models.history import catalogue
 from seriatim_models.history.event import Event
 from seriatim_models.properties.base import Finding
 from seriatim_models.properties.whitebox.entries import Violations
 from seriatim_models.properties.whitebox.replay import OnReplay, Replay
-from seriatim_models.properties.whitebox.state import consumer_of
+from seriatim_models.properties.whitebox.state import (
+    CallSpan,
+    ConsumerHistory,
+    EntryHistory,
+    consumer_of,
+)
+from seriatim_models.properties.whitebox.sweep import how_many_before
 
 
 class Ql6(OnReplay):
@@ -55,4 +67,370 @@ class Ql6(OnReplay):
         return Finding.of(self.id, tested, bad)
 
 
-CONSUMERS = (Ql6(),)
+class Mg2(OnReplay):
+    """A case is a group of which messages had been acquired when the snapshot was taken."""
+
+    id = "MG-2"
+    sentence = (
+        "At quiescence a group is owned by exactly the consumer that holds its messages, as often as it holds some, "
+        "and by nobody if none is held."
+    )
+    source = "Consumer-Queue Interactions (blocked by message grouping)"
+    kind = "safety"
+
+    def judge(self, h: Replay) -> Finding:
+        bad: Violations = []
+        tested = 0
+        for q, shot in h.snapshots.items():
+            owners, counts = catalogue.groups(shot), self._counts(shot)
+            held: dict[str, Counter[str]] = {group: Counter() for group in owners}
+            for entry in h.entries.values():
+                if entry.q != q or not entry.group:
+                    continue
+                if any(state == "ACQUIRED" for state, _ in entry.state.values):
+                    held.setdefault(entry.group, Counter())
+                state = entry.state.at(shot.i)
+                if state is not None and state[0] == "ACQUIRED":
+                    held[entry.group][state[1]] += 1
+            for group, holders in held.items():
+                tested += 1
+                owner = owners.get(group)
+                if [owner] * (owner is not None) != list(holders):
+                    why = f"group {group} is owned by {owner}, its messages are held by {dict(holders)}"
+                    bad.append((why, [shot]))
+                elif counts is not None and counts.get(group, 0) != holders.total():
+                    why = f"group {group} is counted {counts.get(group, 0)} times, {holders.total()} are held"
+                    bad.append((why, [shot]))
+        return Finding.of(self.id, tested, bad)
+
+    @staticmethod
+    def _counts(shot: Event) -> dict[str, int] | None:
+        return catalogue.group_counts(shot) if "group_counts" in shot.args else None
+
+
+class Es7(OnReplay):
+    """A case is a consumer whose close had returned while a message that it selects was, or became, available."""
+
+    id = "ES-7"
+    sentence = "After the call that closes a consumer has returned, nothing is acquired for it, shown or sent to it."
+    source = "Strict Ordering, the send lock (it prevents the removal of a subscriber that is being served)"
+    kind = "safety"
+
+    def judge(self, h: Replay) -> Finding:
+        bad: Violations = []
+        ends = {
+            op.consumer: op
+            for op in h.of("close")
+            if op.last is not None and op.consumer in h.consumers
+        }
+        offers: dict[tuple[str, frozenset[str] | None], float] = {}
+        tested = 0
+        for name, op in ends.items():
+            alike = (h.consumers[name].q, h.consumers[name].keys)
+            if alike not in offers:
+                offers[alike] = self._last_offer(h, h.consumers[name])
+            tested += offers[alike] > op.end
+        for e in h.events:
+            closed = ends.get(catalogue.sub.get(e, ""))
+            if closed is None or closed.last is None or e.i < closed.end:
+                continue
+            if e.ev == "entry_cas":
+                what = (
+                    "acquired for"
+                    if catalogue.ok(e) and catalogue.new_state(e) == "ACQUIRED"
+                    else ""
+                )
+            elif e.ev == "send":
+                what = "sent to" if e.ph == "invoke" else ""
+            else:
+                what = {"deliver": "delivered to", "browse": "shown to"}.get(e.ev, "")
+            if what and h.consumers[closed.consumer].since < closed.start:
+                why = f"{e.m} was {what} {closed.consumer}, whose close had returned"
+                bad.append((why, [closed.last, e]))
+        return Finding.of(self.id, tested, bad)
+
+    @staticmethod
+    def _last_offer(h: Replay, consumer: ConsumerHistory) -> float:
+        """The index until which an entry that the consumer selects was available; -1 if none ever was."""
+        until = [-1.0]
+        for entry in h.entries.values():
+            if consumer.selects(entry):
+                ends = [*entry.state.when[1:], inf]
+                until += [
+                    end
+                    for end, (state, _) in zip(ends, entry.state.values, strict=True)
+                    if state == "AVAILABLE"
+                ]
+        return max(until)
+
+
+class Wk9(OnReplay):
+    """A case is a consumer that is open at quiescence."""
+
+    id = "WK-9"
+    sentence = (
+        "At quiescence credit is not negative, and a consumer wants messages if and only if the last that was said is "
+        "that it does (registration, grant, resume or pause) and, in a queue that is pulled from, it has credit; "
+        "there it is NotInterested if and only if it does not want messages."
+    )
+    source = "Consumer-Queue Interactions, setNotifyWorkDesired and the NotInterested list"
+    kind = "safety"
+
+    def judge(self, h: Replay) -> Finding:
+        """In a pull queue a consumer that was given something outside a pull is untestable.
+
+        So is a consumer for which two threads said different things at the same time, but for its list.
+        """
+        bad: Violations = []
+        tested = untestable = 0
+        pulls = Pulls(h)
+        inside: dict[str, list[CallSpan]] = {}
+        for op in h.of("work_desired"):
+            if not pulls.around(op.start, op.proc):
+                inside.setdefault(op.consumer, []).append(op)
+        for q, shot in h.snapshots.items():
+            at_rest = catalogue.consumers(shot)
+            for consumer in h.consumers.values():
+                if consumer.q != q or consumer.until < shot.i or consumer.name not in at_rest:
+                    continue
+                pull = h.kind(q) == "pull"
+                if pull and any(not pulls.around(e.i, e.proc) for e in consumer.delivers):
+                    untestable += 1
+                    continue
+                tested += 1
+                credit = self._credit(consumer)
+                wants = bool(consumer.wants.at(shot.i))
+                due = self._said(consumer, inside.get(consumer.name, []))
+                if credit < 0:
+                    bad.append((f"{consumer.name} has credit {credit}", [shot]))
+                elif due is None:
+                    untestable += 1
+                elif wants != (due and (credit > 0 or not pull)):
+                    said = "wants" if wants else "does not want"
+                    why = f"{consumer.name} {said} messages; it last said {due}, and has credit {credit}"
+                    bad.append((why, [shot]))
+                if pull and wants == self._not_interested(consumer, shot):
+                    said = "wants" if wants else "does not want"
+                    why = f"{consumer.name} {said} messages, and its list says otherwise"
+                    bad.append((why, [*consumer.moves[-1:], shot]))
+        return Finding.of(self.id, tested, bad, n_untestable=untestable)
+
+    @staticmethod
+    def _credit(consumer: ConsumerHistory) -> float:
+        """What was granted and is not used; infinite without a limit."""
+        if consumer.credit is None:
+            return inf
+        return consumer.credit + consumer.granted - len(consumer.delivers)
+
+    @staticmethod
+    def _said(consumer: ConsumerHistory, said: list[CallSpan]) -> bool | None:
+        """What was last said of whether it wants messages; None if two said different things at the same time."""
+        if not said:
+            return consumer.credit is None or consumer.credit > 0
+        last = catalogue.desired.get(said[-1].first, False)
+        for op in said[:-1]:
+            if op.end > said[-1].start and catalogue.desired.get(op.first, False) != last:
+                return None
+        return last
+
+    @staticmethod
+    def _not_interested(consumer: ConsumerHistory, shot: Event) -> bool:
+        members, _ = catalogue.lists(shot).get(f"{consumer.q}.NotInterested", ([], 0))
+        return consumer.name in members
+
+
+class Pulls:
+    """The pulls of each thread: whether one was under way."""
+
+    def __init__(self, h: Replay) -> None:
+        self._of: dict[str, list[CallSpan]] = {}
+        for op in h.of("pull"):
+            self._of.setdefault(op.proc, []).append(op)
+
+    def around(self, i: int, proc: str) -> bool:
+        """Whether the thread was pulling at an index."""
+        mine = self._of.get(proc, [])
+        k = bisect_right(mine, i, key=lambda call: call.start)
+        return k > 0 and mine[k - 1].end > i
+
+
+class Wk10(OnReplay):
+    """A case is a consumer of a target while another one of it has its turn twice."""
+
+    id = "WK-10"
+    sentence = (
+        "A target asks its consumers in turn: between two turns of one of them, each other that is its consumer "
+        "all the while has one."
+    )
+    source = "Consumer-Queue Interactions, steps 10 and 11"
+    kind = "safety"
+
+    def judge(self, h: Replay) -> Finding:
+        bad: Violations = []
+        tested = 0
+        latest: dict[str, dict[str, Event]] = {}
+        """By target: the latest turn of each of its consumers."""
+        joined: dict[str, dict[str, int]] = {}
+        """By target: since which turn each of its consumers has been one."""
+        for e in h.events:
+            if e.ev != "turn":
+                continue
+            target, name, among = catalogue.target(e), catalogue.sub(e), catalogue.among(e)
+            turns, since = latest.setdefault(target, {}), joined.get(target, {})
+            joined[target] = since = {other: since.get(other, e.i) for other in among}
+            if (before := turns.get(name)) is not None and since.get(name, e.i) <= before.i:
+                for other in among:
+                    if other == name or since[other] > before.i:
+                        continue
+                    tested += 1
+                    had = turns.get(other)
+                    if had is None or had.i < before.i:
+                        why = f"{name} had two turns of {target}, and {other} had none between"
+                        bad.append((why, [before, e]))
+            turns[name] = e
+        return Finding.of(self.id, tested, bad)
+
+
+class Credit:
+    """The credit of a consumer over time."""
+
+    def __init__(self, consumer: ConsumerHistory) -> None:
+        left = inf if consumer.credit is None else consumer.credit
+        self._levels = list(accumulate((catalogue.delta(e) for e in consumer.paid), initial=left))
+        self._paid = consumer.paid
+
+    def least(self, lo: int, hi: int) -> float:
+        """The least that it was from just after one index until just before another."""
+        first = how_many_before(self._paid, lo + 1)
+        return min(self._levels[first : how_many_before(self._paid, hi) + 1])
+
+
+@dataclass(frozen=True)
+class Pushed:
+    """A delivery on enqueue."""
+
+    given: Event
+    to: str
+    entry: EntryHistory
+
+
+class Pushes:
+    """The runs of deliveries on enqueue, by a sweep over a push queue.
+
+    A delivery belongs to a run if, from the beginning of its enqueue on, no other enqueue was under way, nothing else
+    was available, and no thread was about to store that it had served a consumer. Any other delivery ends the run.
+    """
+
+    def __init__(self, h: Replay, q: str) -> None:
+        self.h = h
+        self.q = q
+        self.runs: list[list[Pushed]] = []
+        self._waiting: set[str] = set()
+        self._open: dict[str, bool] = {}
+        """By message whose enqueue is under way: whether it was alone so far."""
+        self._storing: set[str] = set()
+        """Threads that have delivered and perhaps not stored whom they served."""
+        for e in h.events:
+            self._see(e)
+
+    def _see(self, e: Event) -> None:
+        if e.ph == "invoke" or (e.ph == "ok" and e.ev != "attempt"):
+            self._storing.discard(e.proc)
+        entry = self.h.entries.get(e.m) if e.m else None
+        if e.ev == "link":
+            linked = self.h.entries.get(catalogue.node(e))
+            if linked is not None and linked.q == self.q:
+                self._state_of(linked.m, e.i)
+        elif entry is None or entry.q != self.q:
+            return
+        elif e.ev == "enqueue" and e.ph == "invoke":
+            self._open[e.m] = not (self._open or self._waiting or self._storing)
+            if len(self._open) > 1:
+                self._open = dict.fromkeys(self._open, False)
+        elif e.ev == "enqueue":
+            self._open.pop(e.m, None)
+        elif e.ev == "entry_cas":
+            self._state_of(e.m, e.i)
+        elif e.ev == "deliver":
+            self._delivered(entry, e)
+
+    def _state_of(self, m: str, i: int) -> None:
+        if self.h.entries[m].state.at(i) == ("AVAILABLE", ""):
+            self._waiting.add(m)
+            if len(self._waiting) > 1:
+                self._open = dict.fromkeys(self._open, False)
+        else:
+            self._waiting.discard(m)
+
+    def _delivered(self, entry: EntryHistory, e: Event) -> None:
+        attempt, op = self.h.call_at(e.i), entry.enqueued
+        general = attempt is not None and catalogue.path.get(attempt.first, "") == "general"
+        if general and op is not None and op.proc == e.proc and self._open.get(entry.m, False):
+            if not self.runs:
+                self.runs.append([])
+            self.runs[-1].append(Pushed(e, catalogue.sub(e), entry))
+        else:
+            self.runs.append([])
+        self._storing.add(e.proc)
+
+
+class So7(OnReplay):
+    """A case is a consumer that was ready while another was served twice on enqueue."""
+
+    id = "SO-7"
+    sentence = (
+        "A push begins behind the consumer that was served last: of n consumers that are ready all the while, each "
+        "gets one of any n messages that are delivered on enqueue, one after the other and with nothing else waiting."
+    )
+    source = "Strict Ordering, where the search for a subscription starts, for fairness"
+    kind = "safety"
+
+    def judge(self, h: Replay) -> Finding:
+        bad: Violations = []
+        tested = 0
+        linked = {
+            consumer_of(catalogue.node(e)): e.i
+            for e in h.events
+            if e.ev == "link" and catalogue.list_name(e).endswith(".All")
+        }
+        credits = {name: Credit(consumer) for name, consumer in h.consumers.items()}
+        sweeps = [Pushes(h, q) for q in h.queues if h.kind(q) == "push"]
+        for run in (run for pushes in sweeps for run in pushes.runs):
+            served: dict[str, int] = {}
+            for n, now in enumerate(run):
+                k = served.get(now.to)
+                served[now.to] = n
+                if k is None:
+                    continue
+                between = run[k + 1 : n + 1]
+                got = {push.to for push in between}
+                for name, consumer in h.consumers.items():
+                    if name == now.to or linked.get(name, inf) > run[k].given.i:
+                        continue
+                    if self._ready(consumer, credits[name], run[k].given.i, between):
+                        tested += 1
+                        if name not in got:
+                            why = (
+                                f"{now.to} was given {run[k].entry.m} and {now.entry.m}, "
+                                f"and {name}, which was ready, none from there to here"
+                            )
+                            bad.append((why, [run[k].given, now.given]))
+        return Finding.of(self.id, tested, bad)
+
+    @staticmethod
+    def _ready(consumer: ConsumerHistory, credit: Credit, since: int, pushes: list[Pushed]) -> bool:
+        """Whether a consumer would have taken any of the messages, from an index to the last of their deliveries."""
+        until = pushes[-1].given.i
+        return (
+            consumer.acquires
+            and consumer.until > until
+            and consumer.wants.held(True, since, until)
+            and credit.least(since, until) > 0
+            and all(
+                consumer.selects(push.entry) and not push.entry.group and not push.entry.expires
+                for push in pushes
+            )
+        )
+
+
+CONSUMERS = (Ql6(), Mg2(), Es7(), Wk9(), Wk10(), So7())
