@@ -225,6 +225,21 @@ BUG_CASES = (
         alike=True,
     ),
     BugCase(
+        "QPID-2904",
+        "closed-without-the-lock",
+        "A client stopped its subscription without the send lock, while the delivery job was sending to it: it was "
+        "sent a message after it had been told that there would be none.",
+        "Stop, and close, under the send lock.",
+        alike=True,
+    ),
+    BugCase(
+        "QPID-7514 (turns)",
+        "served-until-dry",
+        "Targets with work were not served strictly in turn, so one could have more than its share.",
+        "Whoever was served goes behind the others.",
+        alike=True,
+    ),
+    BugCase(
         "QPID-3165",
         "job-stops-at-the-first",
         "The delivery job decided from some of the subscriptions that there was no more to do.",

@@ -1413,7 +1413,7 @@ mutant(
     killed_by="MG-2",
     program="group-given-up",
     steps=70,
-    origin="QPID-7418 in kind",
+    origin="QPID-5450 in kind",
     title="a consumer that owns a group and does not get its message does not give the group up",
     edit=(
         """                if self._leave_group(entry, consumer):
@@ -1451,7 +1451,12 @@ mutant(
     killed_by="ES-7",
     program="send-close",
     steps=48,
-    origin=ORDERING + ", Immediate Delivery: the lock prevents the removal of the subscription",
+    origin=(
+        ORDERING
+        + ", Immediate Delivery: the lock prevents the removal of the subscription; QPID-2904: Avoid race "
+        "condition between SubFlushRunner and MinaAcceptor threads. Send lock was not being held during MessageStop "
+        "processing"
+    ),
     title="a consumer closes without a wait for the delivery that is under way",
     edit=(
         "        with consumer.send_lock:  # after any delivery to it that is under way\n",
@@ -1507,7 +1512,10 @@ mutant(
     killed_by="WK-10",
     program="handover-turns",
     steps=182,
-    origin=INTERACTIONS + ", step 10",
+    origin=(
+        INTERACTIONS
+        + ", step 10; QPID-7514: Make processing of consumer targets strictly follow round robin"
+    ),
     title="a target goes on to its next consumer only when the last one found nothing",
     edit=(
         """            if queue.deliver_single_message(consumer) is not None:
