@@ -469,7 +469,8 @@ class Channel:
         self._state = self.host.cell(AWAY, f"{name}.state")
         self._stopping: bool
         """Whether the consumer was asked to end; `connect` says no."""
-        self.host.record("channel", channel=name, place=list(position), max_attempts=max_attempts)
+        tries = {"max_attempts": max_attempts, "attempts": self.attempts}
+        self.host.record("channel", channel=name, place=list(position), **tries)
 
     @property
     def position(self) -> Position:

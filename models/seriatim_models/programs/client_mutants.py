@@ -584,6 +584,22 @@ mutant(
 )
 
 mutant(
+    id="one-push-for-each-request",
+    killed_by="QS-1",
+    program="prefetch",
+    steps=15,
+    origin=MISTAKE,
+    title="one message is pushed for each request, however much room it made",
+    edit=(
+        """                channel.wire.send(Frame("deliver", channel.number, delivery=delivery))
+""",
+        """                channel.wire.send(Frame("deliver", channel.number, delivery=delivery))
+                return
+""",
+    ),
+)
+
+mutant(
     id="put-back-unmarked",
     killed_by="QS-2",
     program="settle",

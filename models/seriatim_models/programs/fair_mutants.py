@@ -340,6 +340,15 @@ mutant(
     ),
 )
 mutant(
+    id="pays-more-than-it-costs",
+    killed_by="FQ-3",
+    program="fair-heavy",
+    steps=39,
+    origin="off by one",
+    title="a delivery is served when the deficit is more than its weight, which takes a round too many",
+    edit=("        if weight > slot.deficit:\n", "        if weight >= slot.deficit:\n"),
+)
+mutant(
     id="one-each",
     killed_by="FQ-2",
     program="fair-rounds",

@@ -518,6 +518,20 @@ mutant(
     ),
 )
 mutant(
+    id="parked-too-soon",
+    killed_by="LC-6",
+    program="log-poison",
+    steps=42,
+    origin="off by one",
+    title="a message that fails is parked one attempt before the last",
+    edit=(
+        """            if self.attempts < self.max_attempts:
+""",
+        """            if self.attempts + 1 < self.max_attempts:
+""",
+    ),
+)
+mutant(
     id="segment-skipped",
     killed_by="LC-1",
     program="log-backlog",

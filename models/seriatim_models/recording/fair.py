@@ -12,7 +12,6 @@ from seriatim_models.recording.base import (
     OperationEvents,
     Record,
     Recording,
-    before,
 )
 
 D = TypeVar("D")
@@ -51,12 +50,22 @@ def handle(
     return error
 
 
+def going_round(record: Record, method: Callable[..., None], consumer: FairConsumer[Any]) -> None:
+    """Record ``round``, and ``interrupted`` if an error ends it."""
+    record("round")
+    try:
+        method(consumer)
+    except Exception:
+        record("interrupted")
+        raise
+
+
 CELLS: dict[str, CellEvents] = {}
 """No changes of the fair consumer's one cell are recorded."""
 
 OPERATIONS: dict[str, OperationEvents] = {
     "FairConsumer._sleep": sleep,
-    "FairConsumer.round": before("round", lambda consumer: {}),
+    "FairConsumer.round": going_round,
     "FairConsumer._take": take,
     "FairConsumer._handle": handle,
 }

@@ -7,7 +7,7 @@ A key of the pool is ``connection.channel``; a work item of a delivery is called
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
 from seriatim_models.history import catalogue
 from seriatim_models.history.event import Event
@@ -345,30 +345,28 @@ class Ch6(Client):
 
 
 class Qs1(Client):
-    """A case is a settlement, and a push under a prefetch."""
+    """A case is a settlement, a push under a prefetch, and at rest a consumer with room whose queue got messages."""
 
     id = "QS-1"
     sentence = (
         "Unacknowledged deliveries of a channel never exceed its prefetch; an ack, nack or reject frees "
-        "exactly what it settles, multiple included."
+        "exactly what it settles, multiple included; "
+        "at rest no message is left that a consumer of its queue has room for."
     )
-    reads = frozenset({"srv_consume", "srv_qos", "srv_push", "srv_settle", "srv_close"})
+    reads = frozenset(
+        {
+            "srv_publish", "srv_route", "srv_consume", "srv_cancel", "srv_qos", "srv_push", "srv_settle",
+            "srv_requeue", "srv_close", "srv_delete", "srv_rest",
+        }
+    )  # fmt: skip
 
     def judge(self, events: list[Event], bad: Violations) -> int:
         """A got message counts against no prefetch, and auto-ack knows none."""
-        limit: dict[tuple[str, int | None, str], int] = {}
-        total: dict[tuple[str, int | None], int] = {}
-        out: dict[tuple[str, int | None], dict[int, Event]] = defaultdict(dict)
         tested = 0
+        server = Pushing()
         for e in events:
-            here = out[channel(e)]
-            if e.ev == "srv_consume" and catalogue.ok(e):
-                limit[e.conn, e.ch, e.ctag] = e.prefetch or 0
-            elif e.ev == "srv_qos":
-                total[channel(e)] = e.prefetch or 0
-            elif e.ev == "srv_close":
-                here.clear()
-            elif e.ev == "srv_settle":
+            here = server.unacked[channel(e)]
+            if e.ev == "srv_settle":
                 tested += 1
                 tag = e.dtag or 0
                 right = {t for t in here if (t <= tag or tag == 0 if e.multiple else t == tag)}
@@ -380,18 +378,9 @@ class Qs1(Client):
                             [e],
                         )
                     )
-                for t in catalogue.tags(e):
-                    here.pop(t, None)
-            elif e.ev == "srv_push" and not e.autoack and e.dtag is not None:
-                here[e.dtag] = e
-                if not e.ctag:
-                    continue
-                mine = [p for p in here.values() if p.ctag == e.ctag]
-                both = [p for p in here.values() if p.ctag]
-                for most, pushed, whose in (
-                    (limit.get((e.conn, e.ch, e.ctag), 0), mine, e.ctag),
-                    (total.get(channel(e), 0), both, f"{e.conn}.{e.ch}"),
-                ):
+            server.see(e)
+            if e.ev == "srv_push" and not e.autoack and e.ctag:
+                for most, pushed, whose in server.limits((e.conn, e.ch, e.ctag)):
                     tested += most > 0
                     if 0 < most < len(pushed):
                         bad.append(
@@ -400,7 +389,79 @@ class Qs1(Client):
                                 pushed,
                             )
                         )
+            elif e.ev == "srv_rest":
+                for consumer, consume in server.with_room():
+                    tested += consume.q in server.ready
+                    for left in server.left_for(consume):
+                        why = f"{consumer[2]} has room, and {left.m} is left in {left.q}"
+                        bad.append((why, [consume, left]))
         return tested
+
+
+ConsumerKey = tuple[str, int | None, str]
+"""What names a consumer: connection, channel, consumer tag."""
+
+
+class Pushing:
+    """What is ready in the server's queues, its consumers, and what each channel has unacknowledged."""
+
+    def __init__(self) -> None:
+        self.unacked: dict[tuple[str, int | None], dict[int, Event]] = defaultdict(dict)
+        """By channel: delivery tag -> push."""
+        self.ready: dict[str, dict[int, Event]] = {}
+        """By queue: position -> the route of the message, or what put it back."""
+        self._consumers: dict[ConsumerKey, Event] = {}
+        self._total: dict[tuple[str, int | None], int] = {}
+        self._published: dict[str, Event] = {}
+
+    def see(self, e: Event) -> None:
+        """Bring the state forward by an event."""
+        here = self.unacked[channel(e)]
+        if e.ev == "srv_publish":
+            self._published[e.m] = e
+        elif e.ev in ("srv_route", "srv_requeue"):
+            self.ready.setdefault(e.q, {})[e.pos or 0] = e
+        elif e.ev == "srv_delete":
+            self.ready.pop(e.q, None)
+        elif e.ev == "srv_consume" and catalogue.ok(e):
+            self._consumers[e.conn, e.ch, e.ctag] = e
+        elif e.ev == "srv_cancel":
+            self._consumers.pop((e.conn, e.ch, e.ctag), None)
+        elif e.ev == "srv_qos":
+            self._total[channel(e)] = e.prefetch or 0
+        elif e.ev == "srv_close":
+            here.clear()
+            self._consumers = {c: at for c, at in self._consumers.items() if c[:2] != channel(e)}
+        elif e.ev == "srv_settle":
+            for t in catalogue.tags(e):
+                here.pop(t, None)
+        elif e.ev == "srv_push":
+            self.ready.get(e.q, {}).pop(e.pos or 0, None)
+            if not e.autoack and e.dtag is not None:
+                here[e.dtag] = e
+
+    def limits(self, consumer: ConsumerKey) -> list[tuple[int, list[Event], str]]:
+        """The limits that a consumer is under (0 is none), with the pushes that count against each, and whose it is."""
+        conn, ch, ctag = consumer
+        consume = self._consumers.get(consumer)
+        pushed = [p for p in self.unacked[conn, ch].values() if p.ctag]
+        mine = [p for p in pushed if p.ctag == ctag and (consume is None or p.i > consume.i)]
+        own = 0 if consume is None else consume.prefetch or 0
+        return [(own, mine, ctag), (self._total.get((conn, ch), 0), pushed, f"{conn}.{ch}")]
+
+    def with_room(self) -> Iterator[tuple[ConsumerKey, Event]]:
+        """The consumers to which one more could be pushed, with what made them."""
+        for consumer, consume in self._consumers.items():
+            limits = self.limits(consumer)
+            if consume.autoack or all(not 0 < most <= len(pushed) for most, pushed, _ in limits):
+                yield consumer, consume
+
+    def left_for(self, consume: Event) -> Iterator[Event]:
+        """What is ready in a consumer's queue and may be pushed to it."""
+        for left in self.ready.get(consume.q, {}).values():
+            publish = self._published.get(left.m)
+            if not (consume.nolocal and publish is not None and publish.conn == consume.conn):
+                yield left
 
 
 class Qs2(Client):

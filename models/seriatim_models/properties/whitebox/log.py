@@ -249,7 +249,7 @@ class Lc6(OfChannels):
     id = "LC-6"
     sentence = (
         "A message that always fails holds its channel's order without burning the processor: "
-        "it is tried a stated number of times with a pause between, then parked, then the rest goes on; "
+        "it is tried exactly a stated number of times with a pause between, then parked, once, then the rest goes on; "
         "parked it stays until a replay of it succeeds."
     )
     reads = frozenset({"channel", "handle", "back_off", "park", "struck", "log_rest"})
@@ -258,23 +258,30 @@ class Lc6(OfChannels):
         bad: Violations = []
         tested = 0
         for name, events in self.by_channel(summary):
-            limit = 0
+            limit = before = 0
             failed: list[Event] = []
             paused = parked = False
             for e in events:
                 if e.ev == "channel":
-                    limit = catalogue.max_attempts(e)
+                    limit, before = catalogue.max_attempts(e), catalogue.attempts.get(e, 0)
+                    failed = []
                 elif e.ev == "back_off":
                     paused = True
                 elif e.ev == "park":
+                    here = [f for f in failed if place(f) == place(e)]
+                    if parked or before + len(here) < limit:
+                        times = (
+                            "twice" if parked else f"after {before + len(here)} of {limit} attempts"
+                        )
+                        bad.append((f"{name} parks {place(e)} {times}", [*here[-1:], e]))
                     parked = True
                 elif e.ph == "fail":
                     tested += 1
                     if failed and place(failed[-1]) != place(e):
-                        failed = []
+                        failed, before = [], 0
                     failed.append(e)
                     paused = parked = False
-                    if len(failed) > limit:
+                    if before + len(failed) > limit:
                         bad.append((f"{name} tried {place(e)} more than {limit} times", [e]))
                 elif e.ph == "invoke" and failed:
                     if place(e) == place(failed[-1]):
@@ -287,7 +294,7 @@ class Lc6(OfChannels):
                         )
                         bad.append((why, [failed[-1], e]))
                 elif e.ph == "ok":
-                    failed = []
+                    failed, before = [], 0
         self._kept(summary, bad)
         return Finding.of(self.id, tested, bad)
 
