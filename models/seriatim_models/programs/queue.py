@@ -978,7 +978,7 @@ def handover(scene: HandoverScene) -> None:
     """A publisher on two queues wakes one connection, which one of two IO threads serves.
 
     Bounds: One target on two queues, one session, one connection, two IO threads, one message on each queue. Two
-    connections at once, and consumers that lose interest (`handover-suspend`), are not here.
+    connections are in `handover-two-connections`, consumers that lose interest in `handover-suspend`.
     """
     target = scene.target
     target.consumers = [q.subscribe(f"on-{q.name}", target) for q in scene.queues]
@@ -1091,10 +1091,29 @@ def handover_two_sessions(scene: HandoverScene) -> None:
     `handover-two-targets`.
     """
     q1, q2 = scene.queues
-    other = scene.new_session("other session")
+    other = scene.new_session(scene.connection, "other session")
     first, second = scene.target, scene.new_target(other, "other target")
     first.consumers = [q1.subscribe("A", first)]
     second.consumers = [q2.subscribe("B", second)]
     scene.io_threads("io")
     scene.spawn(lambda: q1.enqueue(scene.message("m1")), name="P1")
     scene.spawn(lambda: q2.enqueue(scene.message("m2")), name="P2")
+
+
+@handover_scenario("ES-2 ES-5 SP-3 WK-1 WK-5 WK-6 WK-7 QL-1", traces=528)
+def handover_two_connections(scene: HandoverScene) -> None:
+    """A consumer that was woken is suspended, and the one that is woken instead is on another connection.
+
+    Bounds: One queue with a consumer on each of two connections, one message there, two IO threads, one suspension
+    that does not end. Arrivals are in `handover`.
+    """
+    q, _ = scene.queues
+    other = scene.new_target(
+        scene.new_session(scene.new_connection("other conn"), "other session"), "other target"
+    )
+    woken = q.subscribe("A", scene.target)
+    scene.target.consumers = [woken]
+    other.consumers = [q.subscribe("B", other)]
+    q.enqueue(scene.message("m1"))
+    scene.io_threads("io1", "io2")
+    scene.spawn(lambda: q.set_notify_work_desired(woken, False), name="suspend")

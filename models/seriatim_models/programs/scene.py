@@ -246,14 +246,19 @@ class HandoverScene(QueueScene):
     def __init__(self, world: World, lib: ModuleType) -> None:
         super().__init__(world, lib)
         self.scheduler: handover.Scheduler = lib.Scheduler(self.host)
-        self.connection: handover.Connection = lib.Connection(self.scheduler, "conn")
-        self.session = self.new_session("session")
+        self.connection = self.new_connection("conn")
+        self.session = self.new_session(self.connection, "session")
         self.target = self.new_target(self.session, "target")
         self.queues += [lib.PullQueue(self.host, name) for name in ("q1", "q2")]
 
-    def new_session(self, name: str) -> handover.Session:
+    def new_connection(self, name: str) -> handover.Connection:
+        """Return a connection that the same IO threads serve."""
+        connection: handover.Connection = self.lib.Connection(self.scheduler, name)
+        return connection
+
+    def new_session(self, connection: handover.Connection, name: str) -> handover.Session:
         """Return a session of the connection."""
-        session: handover.Session = self.lib.Session(self.connection, name)
+        session: handover.Session = self.lib.Session(connection, name)
         return session
 
     def new_target(self, session: handover.Session, name: str) -> handover.ConsumerTarget:
