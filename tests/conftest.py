@@ -1,4 +1,4 @@
-"""What concerns the tests of every shelf."""
+"""What concerns the tests of every folder."""
 
 from __future__ import annotations
 

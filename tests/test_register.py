@@ -51,7 +51,7 @@ def test_property_has_a_program_and_a_mutant(id: str) -> None:
         f"{id} is tested by no program: name it in one of models/seriatim_models/programs"
     )
     assert [m.id for m in MUTANTS.values() if id == m.killed_by or id in m.also], (
-        f"{id} was seen to fail on nothing: add a mutant that it must convict"
+        f"{id} was seen to fail on nothing: add a mutant that it must kill"
     )
 
 

@@ -7,17 +7,17 @@ from types import ModuleType
 from seriatim_models.explorer import World
 
 
-def meeting(world: World, mine: ModuleType, consumers: int, gives_back: bool) -> None:
+def meeting(world: World, mine: ModuleType, consumers: int, releases: bool) -> None:
     state = world.cell("AVAILABLE", name="m1.state")
     seen: list[bool] = []
     dropped: list[bool] = []
 
     def deliver() -> None:
-        for available in dict.fromkeys(("AVAILABLE", mine.GIVEN_BACK)):
+        for available in dict.fromkeys(("AVAILABLE", mine.RELEASED)):
             if state.compare_and_set(available, "ACQUIRED"):
                 seen.append(True)
-                if gives_back:
-                    state.compare_and_set("ACQUIRED", mine.GIVEN_BACK)
+                if releases:
+                    state.compare_and_set("ACQUIRED", mine.RELEASED)
                 return
 
     def end() -> str | None:
@@ -33,7 +33,7 @@ def meeting(world: World, mine: ModuleType, consumers: int, gives_back: bool) ->
 
 def check(mine: ModuleType) -> dict[str, Callable[[World], None]]:
     return {
-        "nobody there": partial(meeting, mine=mine, consumers=0, gives_back=False),
-        "kept": partial(meeting, mine=mine, consumers=1, gives_back=False),
-        "given back": partial(meeting, mine=mine, consumers=1, gives_back=True),
+        "nobody there": partial(meeting, mine=mine, consumers=0, releases=False),
+        "kept": partial(meeting, mine=mine, consumers=1, releases=False),
+        "released": partial(meeting, mine=mine, consumers=1, releases=True),
     }

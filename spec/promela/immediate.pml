@@ -9,7 +9,7 @@
  *   -DPUBLISHED_REPAIR  one compare-and-set from AVAILABLE, but what was released is AVAILABLE again (F-10)
  *   -DACQUIRE_BY_SET    a delivery that saw the entry available acquires it without a compare-and-set
  *   -DOUTCOMES          one delivery, which keeps what it gets: the program `immediate-race` of the explorer
- *   -DOUTCOMES -DGIVES_BACK   one delivery, released at once: the program `immediate-returned`
+ *   -DOUTCOMES -DRELEASES   one delivery, released at once: the program `immediate-returned`
  *
  * Beyond these bounds: more deliveries repeat the same race; the pointers are in pointers.pml.
  */
@@ -20,27 +20,27 @@
 #define held(c)   (4 + c)
 
 #ifdef PUBLISHED_REPAIR
-#define GIVEN_BACK AVAILABLE
+#define RELEASED AVAILABLE
 #else
-#define GIVEN_BACK RETURNED
+#define RELEASED RETURNED
 #endif
 #define there (state == AVAILABLE || state == RETURNED)
 
 #ifdef OUTCOMES
-#define TAKERS 1
+#define CONSUMERS 1
 #else
-#define TAKERS 2
+#define CONSUMERS 2
 #endif
 
 #define legal(old, new) (((old == AVAILABLE || old == RETURNED) && new != DELETED) || \
-                         (old >= held(0) && (new == GIVEN_BACK || new == DEQUEUED)) || (old == DEQUEUED && new == DELETED))
+                         (old >= held(0) && (new == RELEASED || new == DEQUEUED)) || (old == DEQUEUED && new == DELETED))
 
 byte state = AVAILABLE;
 byte delivered, dropped, holders, finished;
 bool illegal;            /* for the property: a step that ES-1 forbids */
-bool gave_back;          /* for the property and the reachability check: it was released */
+bool released;          /* for the property and the reachability check: it was released */
 
-#define done (finished == TAKERS + 1)
+#define done (finished == CONSUMERS + 1)
 
 /* One compare-and-set. */
 #define CAS(old, new, won) atomic { won = (state == old); if :: won -> state = new :: else fi }
@@ -86,7 +86,7 @@ proctype Delivery(byte c) {
   if
   :: won ->
      atomic { delivered++; holders++ }   /* delivers it */
-#if !defined(OUTCOMES) || defined(GIVES_BACK)
+#if !defined(OUTCOMES) || defined(RELEASES)
      if
 #ifndef OUTCOMES
      :: atomic { won = (state == held(c)); if :: won -> state = DEQUEUED :: else fi; holders-- }   /* acquired -> dequeued: the client is done with it */
@@ -97,9 +97,9 @@ proctype Delivery(byte c) {
 #endif
 #ifndef PUBLISHED                        /* F-1 needs no such client */
      :: atomic {
-          if :: state == held(c) -> state = GIVEN_BACK; gave_back = true :: else fi;
+          if :: state == held(c) -> state = RELEASED; released = true :: else fi;
           holders--
-        }                                /* acquired -> returned: the client gives it back at once */
+        }                                /* acquired -> returned: the client releases it at once */
 #endif
      fi
 #endif
@@ -112,7 +112,7 @@ init {
   atomic {
     run Publisher();
     run Delivery(0);
-#if TAKERS > 1
+#if CONSUMERS > 1
     run Delivery(1)
 #endif
   }
@@ -124,10 +124,10 @@ init {
 
 #ifndef OUTCOMES
 /* Delivered or dequeued undelivered: never both, never neither; and to one consumer, unless it was released. */
-ltl im_1 { [] (done -> (delivered > 0) != (dropped > 0) && dropped <= 1 && (gave_back || delivered <= 1)) }
+ltl im_1 { [] (done -> (delivered > 0) != (dropped > 0) && dropped <= 1 && (released || delivered <= 1)) }
 ltl im_1_some_delivery { [] !(done && delivered == 1) }
 ltl im_1_some_drop { [] !(done && dropped == 1) }
-ltl im_1_given_back { [] !(gave_back && finished < TAKERS) }
+ltl im_1_released { [] !(released && finished < CONSUMERS) }
 ltl im_1_delivered_again { [] !(done && delivered == 2) }
 /* Only legal transitions. */
 ltl es_1 { [] !illegal }

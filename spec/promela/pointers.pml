@@ -113,7 +113,7 @@ proctype Mover() {
   finished++
 }
 
-proctype Taker() {
+proctype Consumer() {
   byte p, m, n, got;
   bool won;
   attempt(B, got);
@@ -130,7 +130,7 @@ init {
 #ifndef ARRIVAL
   linked[2] = true;
 #endif
-  atomic { run Mover(); run Taker() }
+  atomic { run Mover(); run Consumer() }
 #ifdef OUTCOMES
 #define missed (!covered(B, 1) || !covered(B, 2) || !covered(B, 3))
 #define OUTCOME (10000 + state[1] * 1000 + state[2] * 100 + state[3] * 10 + (missed -> 1 : 0))

@@ -111,7 +111,7 @@ proctype Holder() {
   finished++
 }
 
-proctype Taker() {
+proctype Consumer() {
   byte l, r, m, n, got;
   bool won;
   attempt(B, got);
@@ -121,7 +121,7 @@ proctype Taker() {
 #define covered(c) (state != AVAILABLE || last[c] == 0 || released[c] == 1)
 
 init {
-  atomic { run Holder(); run Taker() }
+  atomic { run Holder(); run Consumer() }
 #ifdef OUTCOMES
 #define OUTCOME (100 + state * 10 + (covered(B) -> 0 : 1))
   atomic { done -> assert(OUTCOME != AVOID); printf("outcome %d\n", OUTCOME) }

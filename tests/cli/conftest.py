@@ -83,9 +83,9 @@ def _check(world: World) -> Callable[..., SimpleNamespace]:
         program: FakeProgram, mutant: FakeMutant | None = None, **how: object
     ) -> SimpleNamespace:
         world.asked.append({"program": program.id, "mutant": mutant and mutant.id, **how})
-        tell = how.get("on_progress")
-        assert callable(tell)
-        tell(explorer.Progress(7, 0.1, explorer.Estimate(12, 1, 20, 5, 0)))
+        on_progress = how.get("on_progress")
+        assert callable(on_progress)
+        on_progress(explorer.Progress(7, 0.1, explorer.Estimate(12, 1, 20, 5, 0)))
         broken = program.id in world.violated or (
             mutant is not None and mutant.id in world.violated
         )

@@ -16,7 +16,7 @@ def test_a_split_program_is_judged_as_a_whole() -> None:
     assert min(f.n_tested for f in split.findings) >= program.traces
 
 
-def test_a_split_search_convicts_by_the_right_property() -> None:
+def test_a_split_search_reports_the_right_property() -> None:
     mutant = next(m for m in MUTANTS.values() if m.program == "enqueue-enqueue")
     found = check_program(PROGRAMS[mutant.program], mutant, jobs=2, keep_going=True)
     assert found.explored.split is not None

@@ -169,15 +169,15 @@ def test_an_interrupt_is_of_one_put() -> None:
 
 
 def test_put_without_room_in_time_fails_the_service() -> None:
-    """Rule 7: the one who is told closes what nobody would serve any more."""
-    told: list[str] = []
+    """Rule 7: who learns of the failure closes what nobody would serve any more."""
+    failures: list[str] = []
     host = Threads()
-    service = WorkService(host, Executor(host, 1), capacity=1, on_failure=told.append)
+    service = WorkService(host, Executor(host, 1), capacity=1, on_failure=failures.append)
     service.pool.register_key("a")
     service.add("a", Work("1", nothing))
     service.add("a", Work("2", nothing), timeout=0.01)
     service.add("b", Work("3", nothing))  # thrown away with its channel: no failure
-    assert told == ["no room in time"]
+    assert failures == ["no room in time"]
 
 
 def call_until_closed(channel: Channel) -> None:
@@ -258,16 +258,16 @@ def test_two_may_close_a_channel(world: World) -> None:
 def test_callers_are_told_when_the_server_ends_the_connection(world: World) -> None:
     c = world.connect()
     ch = c.open_channel()
-    told = threading.Event()
+    reported = threading.Event()
 
     def call() -> None:
         with suppress(Closed):
             call_until_closed(ch)
-        told.set()
+        reported.set()
 
     world.start(call)
     world.crash(c)
-    assert told.wait(PATIENCE)
+    assert reported.wait(PATIENCE)
     with pytest.raises(Closed, match="320"):
         c.open_channel()
 

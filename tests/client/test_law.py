@@ -107,7 +107,7 @@ def test_a_connection_that_is_closed_has_been_read_to_its_end() -> None:
 
 
 def test_an_executor_knows_how_many_tasks_have_not_begun() -> None:
-    """Who is told to end is no task."""
+    """A request to end is no task."""
     executor = Executor(Threads(), 2)
     done: list[int] = []
     for n in range(3):

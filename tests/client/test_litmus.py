@@ -216,7 +216,7 @@ def test_what_is_put_back_keeps_its_position(c: Connection) -> None:
     assert drained(other) == list("13467")
 
 
-def test_closed_channel_gives_back_to_the_old_places(c: Connection) -> None:
+def test_closed_channel_requeues_to_the_old_places(c: Connection) -> None:
     ch, other = c.open_channel(), c.open_channel()
     fill(ch, 8)
     ids(ch, 5)

@@ -51,7 +51,7 @@ searched = lru_cache(anew)
 @pytest.mark.parametrize(
     "mistake", [m for m, (breaks, _) in MISTAKES.items() if breaks.startswith("P")]
 )
-def test_each_mistake_is_convicted_by_its_property(mistake: str) -> None:
+def test_each_mistake_violates_its_property(mistake: str) -> None:
     outcome = searched(faulty(mistake))
     assert outcome.ended == "scripts"
     shortest = {w.property: w for w in outcome.witnesses}
@@ -196,7 +196,7 @@ def test_rejects_a_bad_script(tmp_path: Path, text: str, message: str) -> None:
 # ---- the command
 
 
-def test_what_convicts_is_kept_and_replays(
+def test_what_violates_is_kept_and_replays(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     command = faulty("loses-on-close")

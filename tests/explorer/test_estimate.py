@@ -109,12 +109,14 @@ def test_progress_is_told_with_a_size_and_the_time_left() -> None:
     runner = Runner(racy_counter(4), Setting(), Limits(max_executions=200))
     DporSearch(runner).run()
     watch(runner)
-    told = said[0]
-    assert told.executions == 200
-    assert told.estimate.walks > 0
-    assert told.total is not None
-    assert told.left is not None
-    assert re.search(r"200 executions, [\d,]+/s, about [\d,]+ .*in all.*, 0:00:0\d left", str(told))
+    progress = said[0]
+    assert progress.executions == 200
+    assert progress.estimate.walks > 0
+    assert progress.total is not None
+    assert progress.left is not None
+    assert re.search(
+        r"200 executions, [\d,]+/s, about [\d,]+ .*in all.*, 0:00:0\d left", str(progress)
+    )
 
 
 def test_walks_take_a_small_part_of_the_time_however_long_they_are(
@@ -131,7 +133,7 @@ def test_walks_take_a_small_part_of_the_time_however_long_they_are(
     monkeypatch.setattr(Estimator, "spend", spend)
     monkeypatch.setattr(time, "perf_counter", lambda: clock[0])
     runner = Runner(racy_counter(2), Setting(), Limits())
-    watch = Watch(lambda told: None)
+    watch = Watch(lambda progress: None)
     for _ in range(400):
         clock[0] += 0.5
         watch(runner)
@@ -141,9 +143,9 @@ def test_walks_take_a_small_part_of_the_time_however_long_they_are(
 
 def test_a_sample_has_a_size_but_no_end() -> None:
     size = Estimate(traces=576, traces_error=10, schedules=2520, walks=200, skipped=0)
-    told = Progress(1000, 0.5, size, samples=True)
-    assert told.left is None
-    assert str(told).startswith("1,000 executions, 2,000/s, of about 576 traces in all")
+    progress = Progress(1000, 0.5, size, samples=True)
+    assert progress.left is None
+    assert str(progress).startswith("1,000 executions, 2,000/s, of about 576 traces in all")
 
 
 def test_a_budget_that_ran_out_says_how_much_there_is() -> None:

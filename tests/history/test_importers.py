@@ -124,7 +124,7 @@ def test_jepsen_json_and_vectors_are_the_same(tmp_path: Path) -> None:
         ("[2]", "[2 1]", "P20", "1 was taken at event 7, but it was not there"),
     ],
 )
-def test_a_fault_in_a_jepsen_history_convicts(
+def test_a_fault_in_a_jepsen_history_is_a_violation(
     old: str, new: str, id: str, why: str, tmp_path: Path
 ) -> None:
     path = tmp_path / "history.edn"
@@ -220,7 +220,7 @@ def test_spans_become_events_in_the_order_of_time(tmp_path: Path) -> None:
     assert [e.ev for e in read_history(pretty).events] == [GAP, "publish", "publish"]
 
 
-def test_what_spans_do_not_say_does_not_convict(tmp_path: Path) -> None:
+def test_what_spans_do_not_say_is_no_violation(tmp_path: Path) -> None:
     """A publish that was not sampled, a holder whose end left no span, a message that came again after its ack."""
     path = tmp_path / "traces.jsonl"
     spans = [

@@ -169,7 +169,7 @@ def test_threads_over_files_stop_and_go_on(tmp_path: Path) -> None:
     assert len(again) == 120
 
 
-class Told(Channel):
+class Recorded(Channel):
     """A channel that counts how often it was signalled."""
 
     signals = 0
@@ -181,7 +181,7 @@ class Told(Channel):
 
 def test_who_left_is_not_signalled_and_who_stayed_is() -> None:
     topic = topic_of(MemoryDisk())
-    left, stayed = Told(topic, "left"), Told(topic, "stayed")
+    left, stayed = Recorded(topic, "left"), Recorded(topic, "stayed")
     for channel in (left, stayed):
         channel.connect()
     topic.publish(b"m1")

@@ -31,7 +31,7 @@ CAUGHT = {
     "lowest-first": ("first come", 30),
 }
 
-IMMEDIATE_GIVEN_BACK = QueuePlan(
+IMMEDIATE_RELEASED = QueuePlan(
     consumers=(PlannedConsumer(keeps="return", script=("pull",)),),
     publishers=((PlannedMessage(special="immediate"),),),
 )
@@ -103,14 +103,14 @@ def test_wrong_hand_over_is_caught(mutant: str) -> None:
 
 
 @pytest.mark.parametrize("executions", [600, pytest.param(3000, marks=pytest.mark.slow)])
-def test_an_immediate_message_given_back_at_once_is_not_discarded(executions: int) -> None:
-    result = concurrent.run(IMMEDIATE_GIVEN_BACK, executions=executions)
+def test_an_immediate_message_released_at_once_is_not_discarded(executions: int) -> None:
+    result = concurrent.run(IMMEDIATE_RELEASED, executions=executions)
     assert result.verdict == "ok", result.why
 
 
 def test_what_was_found_can_be_replayed() -> None:
     wrong = load("queue", MUTANTS["published-rewind"])
-    # One holder gives back the first message while the other consumer is on its way past it.
+    # One consumer releases the first message while the other consumer is on its way past it.
     plan = QueuePlan(
         preloaded=(PlannedMessage(), PlannedMessage(), PlannedMessage()),
         consumers=(

@@ -44,7 +44,7 @@ def cells(page: str) -> list[str]:
     return [row.split("|")[1].strip() for row in rows[2:]]
 
 
-def told(folder: Path) -> set[str]:
+def first_words(folder: Path) -> set[str]:
     """What the docstrings of tests begin with, up to the colon."""
     out = set()
     for file in folder.glob("test_*.py"):
@@ -57,7 +57,7 @@ def told(folder: Path) -> set[str]:
 def test_every_row_has_a_test() -> None:
     rows = cells(PAGE.read_text())
     assert len(rows) > 10
-    assert not [row for row in rows if row not in told(HERE)]
+    assert not [row for row in rows if row not in first_words(HERE)]
 
 
 def note(i: int, **more: object) -> str:
@@ -99,7 +99,7 @@ def make(top: Path) -> None:
     (top / "clock.jsonl").write_text(head("clock", clk="a") + note(0) + note(1, clk="b"))
 
 
-class Said(NamedTuple):
+class EngineAnswer(NamedTuple):
     """The answer of one engine, or of the stream."""
 
     report: AuditReport
@@ -120,7 +120,7 @@ class Said(NamedTuple):
 
 
 @pytest.fixture(scope="module")
-def answers(spark: Any, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Said]:
+def answers(spark: Any, tmp_path_factory: pytest.TempPathFactory) -> dict[str, EngineAnswer]:
     """Of the local engine, of Spark's, and of the stream."""
     from seriatim_models.pipeline.stream.streaming import Stream
 
@@ -133,36 +133,36 @@ def answers(spark: Any, tmp_path_factory: pytest.TempPathFactory) -> dict[str, S
     streamed = stream.report()
     streamed.quarantine = stream.left_out(1000)
     return {
-        "local": Said(local, top),
-        "spark": Said(on_spark, top),
-        "stream": Said(streamed, top),
+        "local": EngineAnswer(local, top),
+        "spark": EngineAnswer(on_spark, top),
+        "stream": EngineAnswer(streamed, top),
     }
 
 
 @pytest.fixture(params=["local", "spark", "stream"])
-def said(request: pytest.FixtureRequest, answers: dict[str, Said]) -> Said:
+def answer(request: pytest.FixtureRequest, answers: dict[str, EngineAnswer]) -> EngineAnswer:
     return answers[request.param]
 
 
-def test_engines_and_stream_agree(answers: dict[str, Said]) -> None:
+def test_engines_and_stream_agree(answers: dict[str, EngineAnswer]) -> None:
     same(answers["spark"].report, answers["local"].report)
     assert answers["stream"].report.statistics == answers["local"].report.statistics
     equal(answers["stream"].folder / "stream", answers["local"].folder / "batch")
 
 
-def test_lines(said: Said) -> None:
+def test_lines(answer: EngineAnswer) -> None:
     """lines that are no events: left out, with their place, and a gap where they stood."""
-    assert said.file("lines.jsonl") == [8, 1, 1, 3, 3]
-    assert said.run("lines") == (3, 2)
-    assert [(r.line, r.text) for r in said.left_out("lines.jsonl")] == [
+    assert answer.file("lines.jsonl") == [8, 1, 1, 3, 3]
+    assert answer.run("lines") == (3, 2)
+    assert [(r.line, r.text) for r in answer.left_out("lines.jsonl")] == [
         (3, "no json"), (4, '{"i":"x","ev":"note"}'), (7, note(2).strip()),
     ]  # fmt: skip
-    assert "must rise" in said.left_out("lines.jsonl")[2].reason
+    assert "must rise" in answer.left_out("lines.jsonl")[2].reason
 
 
-def test_long_lines(said: Said) -> None:
+def test_long_lines(answer: EngineAnswer) -> None:
     """a line of any length: it costs no more to keep than a short one."""
-    first, second = said.left_out("long.jsonl")
+    first, second = answer.left_out("long.jsonl")
     assert first.text == "x" * TEXT_MAX
     assert len(second.text) == TEXT_MAX
     assert second.reason.startswith("field ph: 'yyy")
@@ -184,25 +184,25 @@ def test_lines_that_packing_makes_small(tmp_path: Path) -> None:
     assert peak < LINE_MAX + 2**20 < 10_000 * 5000
 
 
-def test_half_written(said: Said) -> None:
+def test_half_written(answer: EngineAnswer) -> None:
     """a half-written file: it counts as far as it goes."""
-    assert said.file("half.jsonl") == [101, 1, 0, 99, 1]
+    assert answer.file("half.jsonl") == [101, 1, 0, 99, 1]
     for suffix in (".jsonl.gz", ".jsonl.zst"):
-        (rest,) = [r for r in said.left_out(f"cut{suffix}") if not r.line]
+        (rest,) = [r for r in answer.left_out(f"cut{suffix}") if not r.line]
         assert "cut off" in rest.reason
-        n, header, _, counted, rejected = said.file(f"cut{suffix}")
+        n, header, _, counted, rejected = answer.file(f"cut{suffix}")
         assert 6_000 > n == header + counted + rejected > 1_000
-    (rest,) = said.left_out("cut.parquet")
+    (rest,) = answer.left_out("cut.parquet")
     assert rest.line == 0
 
 
-def test_empty(said: Said) -> None:
+def test_empty(answer: EngineAnswer) -> None:
     """an empty file: in quarantine as a whole, and no file of the report."""
-    (rest,) = said.left_out("empty.jsonl")
+    (rest,) = answer.left_out("empty.jsonl")
     assert (rest.line, rest.reason) == (0, "line 1: the file is empty")
 
 
-def test_named(spark: Any, answers: dict[str, Said]) -> None:
+def test_named(spark: Any, answers: dict[str, EngineAnswer]) -> None:
     """a file that the caller named himself and that cannot be read: an error of one sentence."""
     for name in ("future.jsonl", "empty.jsonl", "cut.parquet", "cut.jsonl.gz"):
         for engine in ("local", "spark"):
@@ -211,24 +211,24 @@ def test_named(spark: Any, answers: dict[str, Said]) -> None:
             assert "\n" not in str(raised.value)
 
 
-def test_versions(said: Said) -> None:
+def test_versions(answer: EngineAnswer) -> None:
     """schema versions mixed: those that are known side by side, the others in quarantine."""
-    assert said.file("qh0.jsonl.gz")[3] > 10_000
-    (whole,) = said.left_out("future.jsonl")
+    assert answer.file("qh0.jsonl.gz")[3] > 10_000
+    (whole,) = answer.left_out("future.jsonl")
     assert whole.line == 0
     assert "'qh/7' cannot be read" in whole.reason
 
 
-def test_twice(said: Said) -> None:
+def test_twice(answer: EngineAnswer) -> None:
     """two recordings of one run by one recorder: the first stands."""
-    assert said.run("twice") == (2, 0)
-    assert [(r.line, r.duplicate) for r in said.left_out("b.jsonl")] == [(2, True), (3, True)]
+    assert answer.run("twice") == (2, 0)
+    assert [(r.line, r.duplicate) for r in answer.left_out("b.jsonl")] == [(2, True), (3, True)]
 
 
-def test_several(said: Said) -> None:
+def test_several(answer: EngineAnswer) -> None:
     """one run recorded by several recorders: merged by time."""
-    assert said.run("several") == (4, 0)
-    (run,) = plan([said.folder / "in" / "several"]).runs
+    assert answer.run("several") == (4, 0)
+    (run,) = plan([answer.folder / "in" / "several"]).runs
     placed = [item.event.m for item in read(run) if isinstance(item, Placed)]
     assert placed == ["a1", "b2", "a5", "b6"]
 
@@ -251,10 +251,10 @@ def test_two_clocks(spark: Any, tmp_path: Path) -> None:
     assert stream.report().statistics["events"] == 1
 
 
-def test_another_clock(said: Said) -> None:
+def test_another_clock(answer: EngineAnswer) -> None:
     """an event of another clock than its recorder's first: keeps its place and loses its times."""
-    assert said.run("clock") == (2, 0)
-    (run,) = [r for r in plan([said.folder / "in"]).runs if r.run == "clock"]
+    assert answer.run("clock") == (2, 0)
+    (run,) = [r for r in plan([answer.folder / "in"]).runs if r.run == "clock"]
     placed = [item.event for item in read(run) if isinstance(item, Placed)]
     assert [(e.i, e.t) for e in placed] == [(0, 0), (1, None)]
 

@@ -160,10 +160,10 @@ def test_two_schedules_of_one_trace_are_one_bug() -> None:
         run_search(i)
         for i in items(["immediate"], ["published-immediate"], ["dpor", "pct"], range(4))
     ]
-    convicted = [b for o in found for b in o.bugs]
-    assert len(convicted) >= 2
-    assert {b.bug for b in convicted} == {"IM-1"}
-    assert len({b.trace for b in convicted}) < len(convicted)
+    bugs = [b for o in found for b in o.bugs]
+    assert len(bugs) >= 2
+    assert {b.bug for b in bugs} == {"IM-1"}
+    assert len({b.trace for b in bugs}) < len(bugs)
 
 
 def test_what_is_no_property_has_one_name_too(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -206,11 +206,11 @@ class TestOnSpark:
             ["immediate"], ["", "published-immediate"], ["pct", "random"], range(2), executions=200
         )
         work += [SearchItem("die"), SearchItem("work 0.1")]
-        told: list[CampaignProgress] = []
-        first = campaign(spark, work[:6], tmp_path, on_progress=told.append, work=faults)
+        progress: list[CampaignProgress] = []
+        first = campaign(spark, work[:6], tmp_path, on_progress=progress.append, work=faults)
         assert first.finished
-        assert (told[-1].done, told[-1].total) == (6, 6)
-        assert told[-1].rate > 0
+        assert (progress[-1].done, progress[-1].total) == (6, 6)
+        assert progress[-1].rate > 0
         lines = sorted((tmp_path / "checkpoint").glob("*.jsonl"))
         torn = lines[0].read_bytes()
         lines[0].write_bytes(torn[: torn.rindex(b"\n", 0, -1) + 20])

@@ -94,13 +94,15 @@ def seen(tree: distributed.DistributedSearch) -> set[bytes]:
 
 
 @forks
-@pytest.mark.parametrize("portion", [1, 3, 40])
+@pytest.mark.parametrize("executions", [1, 3, 40])
 @pytest.mark.parametrize("mutant", ["", "published-immediate"])
 def test_in_parts_it_finds_the_traces_of_one_process(
-    here: Here, tmp_path: Path, portion: int, mutant: str
+    here: Here, tmp_path: Path, executions: int, mutant: str
 ) -> None:
-    told: list[CampaignProgress] = []
-    done = explored(tmp_path, ("immediate", mutant), executions=portion, on_progress=told.append)
+    progress: list[CampaignProgress] = []
+    done = explored(
+        tmp_path, ("immediate", mutant), executions=executions, on_progress=progress.append
+    )
     [tree], whole = done.searches, alone("immediate", mutant)
     assert whole.seen is not None
     assert tree.exhausted
@@ -108,7 +110,7 @@ def test_in_parts_it_finds_the_traces_of_one_process(
     assert (tree.traces, tree.runner.complete) == (whole.complete, whole.complete)
     assert (tree.runner.violations > 0) == bool(mutant)
     assert tree.done == pytest.approx(1)
-    assert told[-1].done == told[-1].total == whole.complete
+    assert progress[-1].done == progress[-1].total == whole.complete
     results = table(tmp_path, "results")
     assert sum(r["complete"] for r in results) == whole.complete
     assert len(results) == len(here.tried) > 1
@@ -172,7 +174,7 @@ def test_a_part_ends_at_the_first_bug_if_asked(here: Here, tmp_path: Path) -> No
 
 
 @forks
-def test_chance_outside_the_model_is_told(
+def test_chance_outside_the_model_is_reported(
     here: Here, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     runs = itertools.count()
@@ -224,7 +226,7 @@ def _hang() -> None:
 
 
 @forks
-@pytest.mark.parametrize("portion", [1, 100])
+@pytest.mark.parametrize("executions", [1, 100])
 @pytest.mark.parametrize(
     ("snap", "verdict", "why"),
     [
@@ -236,14 +238,17 @@ def _hang() -> None:
 )
 def test_a_part_that_dies_is_a_result_and_costs_what_is_below_it(
     here: Here, tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
-    snap: Callable[[], object], verdict: str, why: str, portion: int,
+    snap: Callable[[], object], verdict: str, why: str, executions: int,
 ) -> None:  # fmt: skip
     monkeypatch.setitem(PROGRAMS, "trap", _trap(lambda: None))
     whole = alone("trap")
     assert whole.seen is not None
     monkeypatch.setitem(PROGRAMS, "trap", _trap(snap))
     done = explored(
-        tmp_path, ("trap", ""), executions=portion, bounds=CampaignBounds(timeout=4, memory=2**29)
+        tmp_path,
+        ("trap", ""),
+        executions=executions,
+        bounds=CampaignBounds(timeout=4, memory=2**29),
     )
     [tree] = done.searches
     lost = [o for o in done.results if o.verdict != "ok"]
@@ -257,7 +262,7 @@ def test_a_part_that_dies_is_a_result_and_costs_what_is_below_it(
     [coverage] = table(tmp_path, "coverage")
     assert (coverage["verdict"], coverage["exhausted"]) == ("inconclusive", False)
     tried = len(here.tried)
-    explored(tmp_path, ("trap", ""), executions=portion)
+    explored(tmp_path, ("trap", ""), executions=executions)
     assert len(here.tried) == tried, "what died stands"
 
 

@@ -78,8 +78,8 @@ class TestOnSpark:
             cuts = [draw.randrange(len(events)) for _ in range(draw.randrange(4))]
             cut_into_files(tmp_path, f"{fault or 'right'} {n}", events, cuts)
         local = audit_paths([tmp_path])
-        convicted = {f.subject for f in local.findings if f.n_violations}
-        assert {c.split()[0] for c in convicted} == set(FAULTS), "each has something to be found"
+        violated = {f.subject for f in local.findings if f.n_violations}
+        assert {c.split()[0] for c in violated} == set(FAULTS), "each has something to be found"
         from seriatim_models.pipeline.audit import ingest
         from seriatim_models.pipeline.audit import tasks as engine
 

@@ -56,8 +56,8 @@ def test_short_chunks_change_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.parametrize("rate", [0.001, 0.05, 0.5])
 @pytest.mark.parametrize("name", ["rabbit-classic-lockstep", "rabbit-classic-competing"])
-def test_lost_lines_convict_nobody(tmp_path: Path, name: str, rate: float) -> None:
-    """What may be in the lost lines is allowed for, so the right history stays unconvicted."""
+def test_lost_lines_are_no_violation(tmp_path: Path, name: str, rate: float) -> None:
+    """What may be in the lost lines is allowed for, so a compliant history has no violation."""
     path = tmp_path / "h.jsonl"
     path.write_bytes(spoiled(name, rate))
     report = audit_paths([path])
@@ -76,8 +76,8 @@ def test_a_folder_with_broken_files_is_audited_as_far_as_it_goes(folder: Path) -
     assert "'qh/7' cannot be read" in whole_files["future.jsonl"]
     assert "the compressed file is cut off" in whole_files["cut.jsonl.gz"]
     assert report.verdict is Verdict.VIOLATED
-    convicted = [(f.subject, f.property) for f in report.findings if f.verdict is Verdict.VIOLATED]
-    assert convicted == [("wrong order", "P4")]
+    violated = [(f.subject, f.property) for f in report.findings if f.verdict is Verdict.VIOLATED]
+    assert violated == [("wrong order", "P4")]
     assert adds_up(report)
 
 

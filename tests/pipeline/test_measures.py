@@ -21,11 +21,11 @@ def rows(m: Measures) -> list[dict[str, object]]:
     return [*m.latency("r"), *m.fairness("r"), *m.prefetch("r")]
 
 
-def measured(*stretches: list[Event]) -> Measures:
+def measured(*batches: list[Event]) -> Measures:
     out = Measures(first=True)
-    for stretch in stretches:
-        if stretch:
-            out.add(table.batch(stretch))
+    for batch in batches:
+        if batch:
+            out.add(table.batch(batch))
     return out
 
 
@@ -33,16 +33,16 @@ def measured(*stretches: list[Event]) -> Measures:
 @given(st.lists(st.integers(0, len(EVENTS)), max_size=4))
 def test_a_cut_anywhere_changes_nothing(cuts: list[int]) -> None:
     bounds = [0, *sorted(cuts), len(EVENTS)]
-    stretches = [EVENTS[a:b] for a, b in pairwise(bounds)]
+    batches = [EVENTS[a:b] for a, b in pairwise(bounds)]
     whole = measured(EVENTS)
-    assert rows(measured(*stretches)) == rows(whole)
+    assert rows(measured(*batches)) == rows(whole)
     assert rows(Measures.unpacked(whole.packed())) == rows(whole)
     # Joined from the right, as in a tree.
     right = Measures()
-    for stretch in stretches[1:]:
-        if stretch:
-            right.add(table.batch(stretch))
-    left = measured(stretches[0])
+    for batch in batches[1:]:
+        if batch:
+            right.add(table.batch(batch))
+    left = measured(batches[0])
     left.combine(right)
     assert rows(left) == rows(whole)
 

@@ -14,13 +14,13 @@ from seriatim_models.properties.blackbox import BLACKBOX
 
 
 @pytest.mark.parametrize("kind", KINDS, ids=lambda k: k.id)
-def test_a_scene_convicts_as_it_says(kind: ViolationKind) -> None:
+def test_a_scene_violates_what_it_says(kind: ViolationKind) -> None:
     found = audit(scene(kind, 0, 0, 1000)[0], BLACKBOX)
     assert {f.property: f.n_violations for f in found if f.n_violations} == kind.violations
     assert kind.property in kind.violations
 
 
-def test_every_property_has_a_scene_that_it_must_convict() -> None:
+def test_every_property_has_a_scene_that_violates_it() -> None:
     assert {p.id for p in BLACKBOX} == {id for kind in KINDS for id in kind.violations}
 
 
@@ -36,7 +36,7 @@ def test_every_planted_violation_is_found_and_no_other(tmp_path: Path, seed: int
             assert all("#" in q for q in planted if q), "the witness is of a planted scene"
 
 
-def test_a_clean_history_tests_much_and_convicts_nobody(tmp_path: Path) -> None:
+def test_a_clean_history_tests_much_and_violates_nothing(tmp_path: Path) -> None:
     generate(tmp_path, 15_000, queues=7, kinds=[])
     findings = {f.property: f for f in audit_paths([tmp_path]).findings}
     assert not [f for f in findings.values() if f.n_violations]

@@ -100,10 +100,10 @@ def test_a_file_that_changes_after_it_was_read_is_in_quarantine(spark: Any, tmp_
     half.write_text(NOTE.format(0))
     stream = go_on()
     assert (seen[-1].changed, seen[-1].refused, seen[-1].events) == (1, 0, 4)
-    (told,) = stream.report().quarantine
-    assert (told.source, told.line) == (str(first), 0)
+    (refused,) = stream.report().quarantine
+    assert (refused.source, refused.line) == (str(first), 0)
     now = first.stat().st_size
-    assert told.reason.startswith(
+    assert refused.reason.startswith(
         f"changed after it was read (it had {was:,} bytes and has {now:,})"
     )
     # What comes after it is read, beyond a gap; and nothing is doubled.
@@ -115,15 +115,17 @@ def test_a_file_that_changes_after_it_was_read_is_in_quarantine(spark: Any, tmp_
     assert [(r.run, r.events, r.gaps) for r in report.runs] == [
         ("half", 1, 0), ("other", 1, 0), ("r", 3, 2),
     ]  # fmt: skip
-    assert report.quarantine == [told]
+    assert report.quarantine == [refused]
     kept = tables.read(tmp_path / "out")["quarantine"].to_pylist()
-    assert [(r["source"], r["line"], r["reason"]) for r in kept] == [(str(first), 0, told.reason)]
+    assert [(r["source"], r["line"], r["reason"]) for r in kept] == [
+        (str(first), 0, refused.reason)
+    ]
     before = (tmp_path / "out" / "stream.json").read_bytes()
     go_on()
     assert (tmp_path / "out" / "stream.json").read_bytes() == before, "nothing changed any more"
 
 
-def test_files_that_were_empty_are_found_without_being_told(
+def test_files_that_were_empty_are_found_without_an_event(
     spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """While the stream runs: more than one batch takes, and none that Spark is about to bring is taken twice."""
@@ -150,14 +152,14 @@ def test_files_that_were_empty_are_found_without_being_told(
         spark, tmp_path / "in", tmp_path / "out", [BLACKBOX[0]], on_progress=seen.append
     )
     stream.run(every=0.2, stopping=stopping)
-    # Nothing may be told before the first are found, but they come two at a time.
+    # No progress may be reported before the first are found, but they come two at a time.
     assert list(dict.fromkeys(p.refused for p in seen if p.refused))[:2] == [2, 3]
     report = stream.report()
     assert report.statistics["lines"] == report.statistics["events"] == len(report.files)
     assert not report.quarantine
 
 
-def test_what_was_appended_convicts_nobody(spark: Any, tmp_path: Path) -> None:
+def test_what_was_appended_is_no_violation(spark: Any, tmp_path: Path) -> None:
     """The publish of a message is appended to a file that was read, its delivery comes in the next part."""
     from seriatim_models.pipeline.stream.streaming import Stream
 
@@ -193,9 +195,9 @@ def test_rejects_a_file_of_another_clock_and_goes_on(spark: Any, tmp_path: Path)
         stream.run(once=True)
     report = stream.report()
     assert [(r.run, r.events) for r in report.runs] == [("r", 2)]
-    (told,) = report.quarantine
-    assert (Path(told.source).name, told.line) == ("b.jsonl", 0)
-    assert "times of two clocks do not compare" in told.reason
+    (refused,) = report.quarantine
+    assert (Path(refused.source).name, refused.line) == ("b.jsonl", 0)
+    assert "times of two clocks do not compare" in refused.reason
     assert seen[-1].refused == 1
 
 
@@ -215,9 +217,9 @@ def test_progress_says_how_far_it_is(spark: Any, tmp_path: Path) -> None:
     Stream(spark, tmp_path / "in", tmp_path / "out", BLACKBOX, on_progress=seen.append).run(
         once=True
     )
-    (told,) = seen
-    assert (told.batch, told.files, told.events, told.new) == (0, 1, 5, 5)
-    assert told.backlog == {("r", "a"): 1, ("r", "b"): 1}
-    assert (told.violated, told.violations) == (["r P1", "r P20"], 2)
-    assert 1000 < told.lag < 1100
-    assert 0 < told.seconds < 100
+    (progress,) = seen
+    assert (progress.batch, progress.files, progress.events, progress.new) == (0, 1, 5, 5)
+    assert progress.backlog == {("r", "a"): 1, ("r", "b"): 1}
+    assert (progress.violated, progress.violations) == (["r P1", "r P20"], 2)
+    assert 1000 < progress.lag < 1100
+    assert 0 < progress.seconds < 100

@@ -29,7 +29,7 @@ def test_every_form_of_a_property_has_a_name_of_its_own() -> None:
 
 
 def test_run_property_and_form_tell_the_rows_apart(tmp_path: Path) -> None:
-    """A message that comes again after it was settled: one form of P1 convicts, the other allows it."""
+    """A message that comes again after it was settled: one form of P1 reports, the other allows it."""
     got = '{{"i":{0},"t":{0},"ev":"deliver","m":"m","q":"q","conn":"c","ch":1,"dtag":{0},"redelivered":true}}\n'
     ack = '{{"i":{0},"t":{0},"ev":"ack","conn":"c","ch":1,"dtag":{1},"m":"m"}}\n'
     head = '{"schema":"qh/1","run":"again"}\n{"i":0,"t":0,"ev":"publish","m":"m","q":"q"}\n'

@@ -1,4 +1,4 @@
-"""Every mutant is convicted, by the property that must, in as many steps as is written beside it."""
+"""Every mutant is killed, by the property that must kill it, in as many steps as is written beside it."""
 
 import pytest
 
@@ -14,7 +14,7 @@ LATE = {"suspended-with-its-target"}
     "mutant",
     [pytest.param(m, id=m.id, marks=[pytest.mark.slow] * (m.id in LATE)) for m in MUTANTS.values()],
 )
-def test_mutant_is_convicted_by_its_property_and_the_others_it_names(mutant: Mutant) -> None:
+def test_mutant_is_killed_by_its_property_and_the_others_it_names(mutant: Mutant) -> None:
     program = PROGRAMS[mutant.program]
     explored = check_program(program, mutant).explored
     assert explored.verdict == "violated", f"{mutant.id} survived: {explored.why}"

@@ -523,8 +523,8 @@ class Wk8(wakeups.Wk8):
                 )
                 until = min(until, next(rested, inf))
                 tested += sum(1 for o in offers if o.start < until and o.end > op.end)
-                told = (e for e in woken.get(name, []) if op.end < e.i < until)
-                again = next((e for e in told if h.decided(e) > op.end), None)
+                notified = (e for e in woken.get(name, []) if op.end < e.i < until)
+                again = next((e for e in notified if h.decided(e) > op.end), None)
                 if again is not None and op.last is not None:
                     bad.append(
                         (

@@ -39,7 +39,7 @@ def test_p1_holds_when_all_that_was_confirmed_is_settled() -> None:
     assert counted(check("P1", r)) == (Verdict.OK, 4, 0)  # two deliveries, two messages
 
 
-def test_p1_convicts_a_message_never_handed_out_of_a_drained_queue() -> None:
+def test_p1_reports_a_message_never_handed_out_of_a_drained_queue() -> None:
     r = consumed("m0")
     drained(r)
     found = check("P1", r)
@@ -48,7 +48,7 @@ def test_p1_convicts_a_message_never_handed_out_of_a_drained_queue() -> None:
     assert "m1 was confirmed for q, which was drained, but nobody ever got it" in found.explanation
 
 
-def test_p1_convicts_a_requeued_message_that_never_came_back() -> None:
+def test_p1_reports_a_requeued_message_that_never_came_back() -> None:
     r = consumed("m0")
     r.deliver("m1")
     r.settle("nack", "m1")
@@ -72,7 +72,7 @@ def test_p1_is_silent_on_loss_where_a_message_may_still_be_somewhere() -> None:
         assert counted(check("P1", r)) == (Verdict.OK, 2, 1)
 
 
-def test_p1_convicts_a_phantom_unless_its_publish_may_be_lost() -> None:
+def test_p1_reports_a_phantom_unless_its_publish_may_be_lost() -> None:
     r = consumed("m0")
     r.deliver("m7")
     found = check("P1", r)
@@ -84,7 +84,7 @@ def test_p1_convicts_a_phantom_unless_its_publish_may_be_lost() -> None:
     assert check("P1", r).verdict is Verdict.OK
 
 
-def test_p1_convicts_a_delivery_after_ack_unless_the_channel_ended() -> None:
+def test_p1_reports_a_delivery_after_ack_unless_the_channel_ended() -> None:
     r = consumed("m0")
     r.deliver("m0", "b", redelivered=True)
     found = check("P1", r)
@@ -99,7 +99,7 @@ def test_p1_convicts_a_delivery_after_ack_unless_the_channel_ended() -> None:
 # P2, one holder
 
 
-def test_p2_convicts_a_second_holder_and_shows_both() -> None:
+def test_p2_reports_a_second_holder_and_shows_both() -> None:
     r = Recording()
     r.deliver("m0", "a")
     r.deliver("m1", "b")
@@ -150,7 +150,7 @@ def test_p2_knows_one_incarnation_of_a_channel_from_the_next() -> None:
 # P3, the redelivered flag
 
 
-def test_p3_convicts_both_lies() -> None:
+def test_p3_reports_both_lies() -> None:
     r = Recording()
     r.publish("m0")
     r.deliver("m0", redelivered=True)
@@ -191,7 +191,7 @@ def test_p3_a_confirmed_close_before_the_publish_excuses_nothing() -> None:
 # P4, first-delivery order
 
 
-def test_p4_convicts_first_deliveries_out_of_order_on_one_channel_only() -> None:
+def test_p4_reports_first_deliveries_out_of_order_on_one_channel_only() -> None:
     r = Recording()
     r.deliver("m1", "a")
     r.deliver("m0", "a")
@@ -220,7 +220,7 @@ def overtaking(lvl: str = "api", m0_lo: int | None = 5, **first: object) -> Reco
     return r
 
 
-def test_p5_convicts_a_message_taken_past_an_earlier_available_one() -> None:
+def test_p5_reports_a_message_taken_past_an_earlier_available_one() -> None:
     found = check("P5", overtaking())
     assert found.verdict is Verdict.VIOLATED
     assert shown(found) == [0, 2, 4, 5]
@@ -257,7 +257,7 @@ def test_p5_needs_a_confirm_to_order_two_publishers() -> None:
     assert two(False).verdict is not Verdict.VIOLATED
 
 
-def test_p5_cannot_convict_after_a_nack_but_can_from_inside_the_broker() -> None:
+def test_p5_cannot_report_after_a_nack_but_can_from_inside_the_broker() -> None:
     def requeued(lvl: str) -> Verdict:
         r = Recording(lvl)
         for m in ("m0", "m1"):
@@ -313,7 +313,7 @@ def late(overtakers: int, prefetch: int = 2) -> Recording:
     return r
 
 
-def test_p6_strict_convicts_one_overtaking_and_the_default_more_than_the_prefetch() -> None:
+def test_p6_strict_reports_one_overtaking_and_the_default_more_than_the_prefetch() -> None:
     strict = RequeueLateness(within=0)
     assert strict.check(late(0).events).verdict is Verdict.OK
     found = strict.check(late(1).events)
@@ -346,7 +346,7 @@ def test_p6_is_untestable_when_it_came_back_elsewhere_at_an_unknown_instant() ->
 # P7, prefetch
 
 
-def test_p7_convicts_one_too_many_and_shows_all_that_were_held() -> None:
+def test_p7_reports_one_too_many_and_shows_all_that_were_held() -> None:
     r = Recording()
     for n in range(3):
         r.deliver(f"m{n}", prefetch=2, scope="consumer")
@@ -382,7 +382,7 @@ def test_p7_settling_frees_and_lost_lines_forgive() -> None:
 # P8, delivery tags
 
 
-def test_p8_convicts_tags_that_fall_and_tags_settled_twice() -> None:
+def test_p8_reports_tags_that_fall_and_tags_settled_twice() -> None:
     r = Recording()
     r.deliver("m0", dtag=2)
     r.deliver("m1", dtag=2)
@@ -394,7 +394,7 @@ def test_p8_convicts_tags_that_fall_and_tags_settled_twice() -> None:
     assert shown(check("P8", r)) == [1, 2]
 
 
-def test_p8_a_tag_left_out_convicts_only_at_the_wire() -> None:
+def test_p8_a_tag_left_out_reports_only_at_the_wire() -> None:
     for lvl, verdict in (("api", Verdict.INCONCLUSIVE), ("wire", Verdict.VIOLATED)):
         r = Recording(lvl)
         r.deliver("m0", dtag=1)
@@ -405,7 +405,7 @@ def test_p8_a_tag_left_out_convicts_only_at_the_wire() -> None:
 # P9, silence
 
 
-def test_p9_convicts_a_delivery_acquired_after_the_cancel_was_confirmed() -> None:
+def test_p9_reports_a_delivery_acquired_after_the_cancel_was_confirmed() -> None:
     for lvl, lo, verdict in (
         ("wire", None, Verdict.VIOLATED),
         ("api", 1, Verdict.VIOLATED),

@@ -91,12 +91,12 @@ def by_the_sentence(events: list[Event]) -> Finding:
 
 @settings(max_examples=100, deadline=None)
 @given(events=any_history())
-def test_p5_sweep_convicts_what_the_sentence_convicts(events: list[Event]) -> None:
+def test_p5_sweep_reports_what_the_sentence_does(events: list[Event]) -> None:
     assert strict.StrictOrder().check(events) == by_the_sentence(events)
 
 
 @pytest.mark.parametrize("id", ["P5", "P6", "P20"])
-def test_what_is_carried_grows_with_what_is_open_and_not_with_the_history(id: str) -> None:
+def test_the_state_grows_with_what_is_open_and_not_with_the_history(id: str) -> None:
     """A queue of three messages in flight, for long: the fold holds no more at the end than after a while."""
     prop = next(p for p in BLACKBOX if p.id == id)
     summary, sizes = prop.begin(), []
@@ -126,7 +126,7 @@ def test_what_is_carried_grows_with_what_is_open_and_not_with_the_history(id: st
     assert max(sizes[5:]) < 1.05 * window + 1000
 
 
-def test_p5_window_bounds_what_is_carried_and_still_convicts(
+def test_p5_window_bounds_the_state_and_violations_are_still_reported(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(strict, "WINDOW", 5)
@@ -187,12 +187,12 @@ def test_many_histories_cut_at_every_kind_of_place(many: list[list[Event]]) -> N
 
 
 def test_p5_sweep_and_sentence_agree_on_many(many: list[list[Event]]) -> None:
-    convicted = 0
+    violated = 0
     for events in many:
         found = strict.StrictOrder().check(events)
         assert found == by_the_sentence(events)
-        convicted += found.n_violations
-    assert convicted > 100
+        violated += found.n_violations
+    assert violated > 100
 
 
 def test_folding_from_the_beginning_is_judging_the_whole(many: list[list[Event]]) -> None:

@@ -111,7 +111,7 @@ def test_two_recorders_of_one_channel_each_see_every_answer() -> None:
     assert counted(AnsweredOnce().check(events)) == (Verdict.OK, 2, 0)
 
 
-def test_a_state_that_must_stay_small_forgets_and_then_convicts_less(
+def test_a_state_that_must_stay_small_forgets_and_then_reports_less(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     from seriatim_models.properties.blackbox import confirms

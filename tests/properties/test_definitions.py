@@ -65,7 +65,7 @@ def test_a_sweep_finds_what_its_definition_does(seed: int) -> None:
 
 
 def test_sweeps_find_what_their_definitions_do_on_many() -> None:
-    """With each property convicting on some and not on others."""
+    """With each property violated by some and not by others."""
     seen: Counter[tuple[str, str]] = Counter()
     for events in queue_histories():
         agree(events, seen)

@@ -1,4 +1,4 @@
-"""What convicts, told small: as intervals, and as the smallest history that still convicts."""
+"""A violation, small: as intervals, and as the smallest history that still has it."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def test_no_witness_no_picture() -> None:
         ("P5", "skips", 5), ("P7", "overruns", 9), ("P8", "repeats-tag", 2),
     ],
 )  # fmt: skip
-def test_a_history_shrinks_to_what_convicts(id: str, fault: str, most: int, tmp_path: Path) -> None:
+def test_a_history_shrinks_to_the_violation(id: str, fault: str, most: int, tmp_path: Path) -> None:
     events = list(SimulatedBroker(1, 300, fault=fault).run())
     small = shrunk(BY_ID[id], events)
     assert small.finding.verdict is Verdict.VIOLATED
@@ -87,6 +87,6 @@ def test_a_late_requeue_shrinks_to_a_few_messages() -> None:
     assert len({e.m for e in small.events if e.m}) <= 6  # a window of four, and who overtook
 
 
-def test_rejects_to_shrink_what_does_not_convict() -> None:
+def test_rejects_to_shrink_what_has_no_violation() -> None:
     with pytest.raises(ValueError, match="P1 is not violated"):
         shrunk(BY_ID["P1"], [])

@@ -1,4 +1,4 @@
-"""P20 against brute force: on small histories the bad patterns convict exactly what no order of the calls explains."""
+"""P20 against brute force: on small histories the bad patterns report exactly what no order of the calls explains."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ def calls_of(choose: random.Random) -> list[CallInterval]:
 
 
 def agree(calls: list[CallInterval]) -> tuple[Finding, bool]:
-    """Never convicts what an order explains; and convicts all else, unless it says that something is open."""
+    """Never reports what an order explains; and reports all else, unless it says that something is open."""
     found = P20.check(events_of(calls))
     explained = linearization(calls, Fifo) is not None
     said = "; ".join(map(str, calls))
@@ -100,7 +100,7 @@ def agree(calls: list[CallInterval]) -> tuple[Finding, bool]:
 
 @settings(max_examples=150, deadline=None)
 @given(seed=st.integers(0, 2**32))
-def test_p20_convicts_exactly_what_brute_force_convicts(seed: int) -> None:
+def test_p20_reports_exactly_what_brute_force_does(seed: int) -> None:
     agree(calls_of(random.Random(seed)))
 
 
@@ -187,7 +187,7 @@ def test_p20_keeps_silent_where_messages_come_back(ev: str) -> None:
 def test_an_empty_dequeue_is_left_open_when_messages_come_back_before_it_is_decided() -> None:
     """`slow` may have taken `a` before `quick` found nothing. That `a` was seen only after the queue had been left
     must not look as if it had been inside all the while."""
-    told = [
+    rows = [
         ("publish", "ok", {"m": "a", "proc": "p", "op": 0, "t_lo": 0}),
         ("get", "invoke", {"proc": "slow", "op": 1}),
         ("get", "invoke", {"proc": "quick", "op": 2}),
@@ -197,7 +197,7 @@ def test_an_empty_dequeue_is_left_open_when_messages_come_back_before_it_is_deci
     ]
     events = [
         Event(i=i, t=10 * i, ev=ev, ph=ph, q="q", **fields)  # type: ignore[arg-type]  # fields of several types
-        for i, (ev, ph, fields) in enumerate(told)
+        for i, (ev, ph, fields) in enumerate(rows)
     ]
     found = P20.check(events)
     assert (found.verdict, found.n_untestable) == (Verdict.INCONCLUSIVE, 2)

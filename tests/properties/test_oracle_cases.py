@@ -18,7 +18,7 @@ OK, VIOLATED, INCONCLUSIVE = Verdict.OK, Verdict.VIOLATED, Verdict.INCONCLUSIVE
 
 
 def consumer(r: Recording, by: str, prefetch: int | None = None, **fields: Any) -> None:
-    """`by` asks for messages of q, and is told yes."""
+    """`by` asks for messages of q, and is confirmed."""
     at = {"conn": by, "ch": 1, "gen": 1}
     if prefetch is not None:
         r.add("qos", "invoke", prefetch=prefetch, scope="consumer", **at)
@@ -29,7 +29,7 @@ def consumer(r: Recording, by: str, prefetch: int | None = None, **fields: Any) 
 # P10, alone
 
 
-def test_p10_convicts_a_second_consumer_beside_an_exclusive_one_in_either_order() -> None:
+def test_p10_reports_a_second_consumer_beside_an_exclusive_one_in_either_order() -> None:
     for first, second in (({"exclusive": True}, {}), ({}, {"exclusive": True})):
         r = Recording()
         consumer(r, "a", **first)
@@ -59,7 +59,7 @@ def test_p10_is_silent_when_the_first_may_be_gone_or_asked_at_the_same_time() ->
     assert counted(check("P10", together)) == (OK, 1, 1)
 
 
-def test_p10_convicts_a_delivery_past_the_single_active_consumer() -> None:
+def test_p10_reports_a_delivery_past_the_single_active_consumer() -> None:
     for lo, end, verdict in ((6, None, VIOLATED), (4, None, OK), (6, "ch_close", OK)):
         r = Recording()
         r.add("declare", "ok", q="q", args={"x-single-active-consumer": True})
@@ -106,7 +106,7 @@ def test_p11_inside_the_broker_what_the_higher_one_holds_is_known() -> None:
     assert counted(check("P11", settled)) == (VIOLATED, 2, 0)
 
 
-def test_p11_from_outside_the_next_delivery_tells_what_was_on_its_way() -> None:
+def test_p11_from_outside_the_next_delivery_shows_what_was_on_its_way() -> None:
     r = ranked("api", 2, "m0")
     assert counted(check("P11", r)) == (INCONCLUSIVE, 0, 1)  # m1 may be on its way to hi
     later = len(r.events)
@@ -160,7 +160,7 @@ def test_p13_a_reply_goes_to_its_caller_once() -> None:
     assert "called for x at event 1 and got the reply to y" in crossed.explanation
 
 
-def test_p13_two_calls_at_a_time_convict_at_the_wire() -> None:
+def test_p13_two_calls_at_a_time_report_at_the_wire() -> None:
     steps = (("invoke", 1, None), ("invoke", 2, None), ("ok", 1, None), ("ok", 2, None))
     assert calls("wire", *steps).verdict is VIOLATED
     assert calls("api", *steps).verdict is OK
@@ -185,7 +185,7 @@ def idle(wait: int, *, settle: bool = True, ended: bool = False) -> Finding:
     return NoLostWakeup(within=50).check(r.events)
 
 
-def test_p14_convicts_a_consumer_left_waiting_beside_a_message() -> None:
+def test_p14_reports_a_consumer_left_waiting_beside_a_message() -> None:
     found = idle(6)
     assert found.verdict is VIOLATED
     assert [e.m for e in found.witness] == ["m1"]
@@ -231,7 +231,7 @@ def test_p15_is_silent_after_a_seek_a_nack_and_over_unknown_positions() -> None:
     assert log(("deliver", 6), ("deliver", 8), lvl="broker").verdict is VIOLATED
 
 
-# P16 to P19, inside
+# P16 to P19, white-box composites
 
 
 @pytest.mark.parametrize(
@@ -244,7 +244,9 @@ def test_p15_is_silent_after_a_seek_a_nack_and_over_unknown_positions() -> None:
         ("P19", "FQ-1", None),
     ],
 )
-def test_inside_properties_convict_with_their_parts(id: str, part: str, mutant: str | None) -> None:
+def test_white_box_composites_report_what_their_parts_do(
+    id: str, part: str, mutant: str | None
+) -> None:
     from seriatim_models.explorer import Dpor, World, explore
     from seriatim_models.programs import MUTANTS, PROGRAMS
     from seriatim_models.programs.check import history, runnable
@@ -267,15 +269,15 @@ def test_inside_properties_convict_with_their_parts(id: str, part: str, mutant: 
     assert {f.property for f in found} == {id}
     right: list[Finding] = []
 
-    def acquit(world: World) -> None:
+    def keep(world: World) -> None:
         if not world.is_replay:
             right.append(BY_ID[id].check(history(world)))
 
-    explore(runnable(program, None), Dpor(), max_executions=100, on_execution=acquit)
+    explore(runnable(program, None), Dpor(), max_executions=100, on_execution=keep)
     assert {f.verdict for f in right} <= {OK, INCONCLUSIVE}
     assert OK in {f.verdict for f in right}
 
 
-def test_inside_properties_read_nothing_that_a_client_recorded() -> None:
+def test_white_box_composites_read_nothing_that_a_client_recorded() -> None:
     seen = [Event(i=0, ev="deliver", m="m1", lvl="api"), Event(i=1, ev="close", lvl="api")]
     assert {p.check(seen).verdict for p in COMPOSITES} == {INCONCLUSIVE}

@@ -57,7 +57,7 @@ def test_what_a_broker_showed_is_not_read_as_what_the_reference_did() -> None:
 
 
 def test_a_browser_need_not_be_woken_for_what_had_expired_when_it_came() -> None:
-    """Found in a long recording of drawn messages: WK-2 convicted the reference of it."""
+    """Found in a long recording of drawn messages: WK-2 reported a violation by the reference."""
     stage = ThreadStage()
     queue = QueuePlan(consumers=(PlannedConsumer(acquires=False),)).start(reference, stage).queue
     stage.pass_time(2)
@@ -94,8 +94,8 @@ def test_who_took_up_its_place_first_may_be_woken_first_though_it_was_recorded_l
         for m in (e for e in events if e.ev == "enqueue" and e.ph == "invoke")
         for sub in ("C1", "C2")
     )
-    told = later(events, slice(first, first + 1), last)
-    (found,) = audit(told, [PROPERTIES["QL-5"]])
+    moved = later(events, slice(first, first + 1), last)
+    (found,) = audit(moved, [PROPERTIES["QL-5"]])
     assert (found.verdict, found.n_tested) == (Verdict.OK, 1)
 
 
@@ -110,8 +110,8 @@ def test_a_wake_up_is_as_old_as_the_move_though_it_was_recorded_later() -> None:
     events = stage.history()
     (woken,) = (e.i for e in events if e.ev == "notify")
     mine = [msgspec.structs.replace(e, proc="P" if e.i < enqueued else "C1") for e in events]
-    told = later(mine, slice(woken, enqueued), len(events) - 1)
-    (found,) = audit(told, [PROPERTIES["WK-8"]])
+    moved = later(mine, slice(woken, enqueued), len(events) - 1)
+    (found,) = audit(moved, [PROPERTIES["WK-8"]])
     assert (found.verdict, found.n_tested) == (Verdict.OK, 1)
 
 

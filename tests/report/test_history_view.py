@@ -85,7 +85,7 @@ def test_a_bar_goes_from_delivery_to_settlement() -> None:
         ("expire", {"m": "m1", "requeue": True, "conn": "", "ch": None, "gen": None}),
     ],
 )
-def test_an_end_gives_back_what_was_held(ev: str, fields: dict[str, Any]) -> None:
+def test_an_end_requeues_what_was_held(ev: str, fields: dict[str, Any]) -> None:
     tape = Tape()
     tape.publish("m1")
     tape.publish("m2")

@@ -36,7 +36,7 @@ def test_a_report_of_nothing_is_inconclusive() -> None:
     assert Report(command="", started="").exit_code == 3
 
 
-def test_a_mutant_that_died_as_it_must_does_not_convict(report: Report) -> None:
+def test_a_mutant_that_was_killed_as_expected_is_no_violation(report: Report) -> None:
     assert report.verdict is OK
 
 

@@ -404,7 +404,7 @@ def test_a_reports_links_lead_to_its_sections_and_pages(visit: Any, pages: Path)
 
 def test_an_answer_is_hidden_until_its_door_is_opened(visit: Any) -> None:
     seen = visit("lesson")
-    answer = seen.page.get_by_text('GIVEN_BACK = "RETURNED"')
+    answer = seen.page.get_by_text('RELEASED = "RETURNED"')
     assert not answer.is_visible()
     seen.page.get_by_text("Answer", exact=True).click()
     assert answer.is_visible()

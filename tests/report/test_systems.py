@@ -29,36 +29,36 @@ def at_rest(program: str, ev: str) -> list[tuple[Reconstruction, dict[str, Any]]
 
 @pytest.mark.parametrize("program", ["pool-one-channel", "pool-two-channels", "pool-raises"])
 def test_the_work_pool(program: str) -> None:
-    for now, told in at_rest(program, "cli_rest"):
+    for now, recorded in at_rest(program, "cli_rest"):
         pool = now.client.work
-        assert {k: w.queued for k, w in pool.items()} == told["queued"]
+        assert {k: w.queued for k, w in pool.items()} == recorded["queued"]
         assert not any(w.taken or w.running for w in pool.values())
 
 
 @pytest.mark.parametrize("program", ["settle", "consume"])
 def test_the_server(program: str) -> None:
-    for now, told in at_rest(program, "srv_rest"):
+    for now, recorded in at_rest(program, "srv_rest"):
         unacked = {c: sorted(u) for c, u in now.client.unacked.items() if u}
-        assert unacked == {c: sorted(_tags(u)) for c, u in told["unacked"].items() if u}
+        assert unacked == {c: sorted(_tags(u)) for c, u in recorded["unacked"].items() if u}
 
 
 def _tags(unacked: Any) -> list[int]:
-    """They are told as tags, or as lists that begin with one."""
+    """They are recorded as tags, or as lists that begin with one."""
     return [u[0] if isinstance(u, list | tuple) else u for u in unacked]
 
 
 @pytest.mark.parametrize("program", ["log-rest", "log-two-messages", "log-poison"])
 def test_the_log(program: str) -> None:
-    for now, told in at_rest(program, "log_rest"):
-        for name, state in told["channels"].items():
+    for now, recorded in at_rest(program, "log_rest"):
+        for name, state in recorded["channels"].items():
             assert now.log.channels[name].place == state["place"]
             assert now.log.channels[name].parked == len(state["parked"])
 
 
 @pytest.mark.parametrize("program", ["fair-park", "fair-rounds", "fair-heavy"])
 def test_the_fair_consumer(program: str) -> None:
-    for now, told in at_rest(program, "fair_rest"):
-        assert sum(len(s.waiting) for s in now.fair.slots.values()) == told["waiting"]
+    for now, recorded in at_rest(program, "fair_rest"):
+        assert sum(len(s.waiting) for s in now.fair.slots.values()) == recorded["waiting"]
 
 
 def test_records_of_somebody_else_under_these_names_do_no_harm() -> None:

@@ -47,8 +47,8 @@ def test_a_run_ends_when_nothing_can_move() -> None:
         consumers=(PlannedConsumer(script=("pull",)),),
         publishers=((PlannedMessage(), PlannedMessage()),),
     )
-    events, convicted, failures = threads.run(plan)
-    assert not convicted
+    events, violated, failures = threads.run(plan)
+    assert not violated
     assert not failures
     assert [e.m for e in events if e.ev == "deliver"] == ["P1.1", "P1.2"]
     assert events[-1].ev == "snapshot"

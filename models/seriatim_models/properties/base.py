@@ -153,7 +153,7 @@ class Property(Generic[S]):
         return "run" if self.own("column_map") else self.scope
 
     def own(self, name: str) -> bool:
-        """Whether this very class declares a fast form: a subclass may judge otherwise, so it inherits none."""
+        """Whether this very class declares a columnar evaluator: a subclass judges otherwise and inherits none."""
         return bool(vars(type(self)).get(name))
 
     def relevant(self, events: Iterable[Event]) -> Iterable[Event]:

@@ -113,14 +113,14 @@ def _held(by: list[str], missed: bool) -> str:
 
 # ---- wakeups.pml
 
-TAKERS = {1: "waits", 2: "to high", 3: "to low"}
+WAKE_STATES = {1: "waits", 2: "to high", 3: "to low"}
 LISTED = ("NotInterested", "Interested", "Notified")
 
 
 def resting_words(code: int) -> str:
     """The model's number in words: four digits, two messages and two lists."""
     first, second, high, low = (int(digit) for digit in f"{code:04}")
-    taken = [TAKERS[state] for state in (first, second) if state]
+    taken = [WAKE_STATES[state] for state in (first, second) if state]
     return f"{', '.join(taken)}; high {LISTED[high]}, low {LISTED[low]}"
 
 
@@ -278,11 +278,11 @@ SLEEPS = ("how often the consumer slept", slept_words, slept)
 ORDER = ("which callback ran where, in which order", order_words, order)
 ROUNDS = ("how many rounds the loop made", rounds_words, rounds)
 
-REPAIR_AS_PUBLISHED = ["-DGIVES_BACK", "-DPUBLISHED_REPAIR"]
+REPAIR_AS_PUBLISHED = ["-DRELEASES", "-DPUBLISHED_REPAIR"]
 
 PAIRS = [
     Pair("immediate-race", "immediate.pml", [], *ENTRY_STATE),
-    Pair("immediate-returned", "immediate.pml", ["-DGIVES_BACK"], *ENTRY_STATE),
+    Pair("immediate-returned", "immediate.pml", ["-DRELEASES"], *ENTRY_STATE),
     Pair("release-behind", "pointers.pml", [], *HOLD),
     Pair("priority-arrival", "pointers.pml", ["-DARRIVAL"], *HOLD),
     Pair("release-again", "two_pointers.pml", [], *HOLD),

@@ -72,7 +72,7 @@ def schedules(system: str, examples: int = 60) -> None:
     look()
 
 
-def corners(executions: int) -> None:
+def regression_seeds(executions: int) -> None:
     """The plans that drawing comes upon too rarely."""
     for plan in REGRESSION_SEEDS.values():
         result = concurrent.run(plan, executions=executions, shrink=0)
@@ -264,10 +264,10 @@ def judges(file: str) -> Iterator[Judge]:
         yield 10, partial(programs, "queue", 6)
         yield 10, partial(tests, "machines/test_reference.py")
         yield 10, partial(calls, "queue", 20)
-        yield 10, partial(corners, 40)
+        yield 10, partial(regression_seeds, 40)
         yield 30, partial(calls, "queue", 150)
         yield 30, partial(programs, "queue", 120)
-        yield 10, partial(corners, 300)
+        yield 10, partial(regression_seeds, 300)
         yield 40, partial(schedules, "queue")
         yield 10, on_threads
         for system in ("client", "log", "fair") if file == "host" else ():

@@ -51,7 +51,7 @@ class Traffic(msgspec.Struct):
     """What decides whether a queue was drained."""
 
     last: dict[str, int] = {}
-    """By queue: position of the last event that put in, took out or gave back a message."""
+    """By queue: position of the last event that put in, took out or requeued a message."""
     looks: dict[str, Depth] = {}
     uptakes: dict[str, list[Uptake]] = {}
     leaky: list[str] = []

@@ -357,7 +357,7 @@ class ConsumerPriority(SequentialProperty[Ranks]):
             if exact:
                 state.tally.tested += 1
                 if other.credit is None or other.given - other.freed < other.credit:
-                    self._convict(state, event, other_name, other)
+                    self._report(state, event, other_name, other)
             elif (
                 other.credit is not None
                 and other.given < other.credit
@@ -376,12 +376,12 @@ class ConsumerPriority(SequentialProperty[Ranks]):
                 state.tally.untestable += 1
             elif hi < lo:
                 state.tally.tested += 1
-                self._convict(state, low, name, mine)
+                self._report(state, low, name, mine)
             else:
                 waiting.append(low)
         mine.passed = waiting
 
-    def _convict(self, state: Ranks, low: Event, name: str, high: Ranked) -> None:
+    def _report(self, state: Ranks, low: Event, name: str, high: Ranked) -> None:
         assert high.ok is not None
         room = "no limit" if high.credit is None else f"a prefetch of {high.credit}"
         state.tally.report_violation(

@@ -1,1 +1,1 @@
-"""The fast form of the black-box properties: columns instead of objects."""
+"""The columnar evaluator of the black-box properties: columns instead of objects."""
