@@ -158,6 +158,14 @@ BUG_CASES = (
         "Who cannot pay does not want.",
     ),
     BugCase(
+        "QPID-327",
+        "connection-not-looked-at-again",
+        "The tracker names a race between a job of a connection that completes and work that is added to it. In the "
+        "reference it is the connection's run: what comes between its last look and the end wakes nobody.",
+        "Clear the flag, then look once more.",
+        alike=True,
+    ),
+    BugCase(
         "QPID-6794",
         "connection-looks-then-clears",
         "A flag was read before it was set that one is about to sleep. What came between the two woke nobody.",
@@ -298,6 +306,7 @@ NOT_SHOWN = {
     "QPID-2789": "a queue that is deleted; the reference's queues are not",
     "QPID-3446, QPID-4673, QPID-5571, QPID-6865": "locks of sessions, links and connections in two orders; the "
     "reference's hand-over has no locks",
+    "QPID-4902": "an executor that refuses a job; the reference's takes every job",
     "QPID-6820, QPID-6830": "listeners of one message's state; the reference has none",
     "QPID-7962": "the answer to a drain; the reference has no drain",
 }

@@ -789,7 +789,10 @@ mutant(
     killed_by="WK-6",
     program="handover",
     steps=184,
-    origin=INTERACTIONS + ", steps 6 to 8",
+    origin=(
+        INTERACTIONS
+        + ", steps 6 to 8; QPID-327 in kind: Possible race condition when completing a Job"
+    ),
     title="a connection clears its flag and does not look again",
     edit=(
         """        if not self._sessions.empty():  # and one that came before is seen here
