@@ -111,8 +111,10 @@ class ServerQueue:
     """A queue: its ready messages and its consumers."""
 
     name: str
-    owner: str = ""
+    owner: str
     """The connection that an exclusive queue belongs to and is deleted with."""
+    bindings: set[tuple[str, str]]
+    """(exchange, routing key) that lead here; the key '*' is any. The default exchange '' leads here by the name."""
     ready: list[Queued] = field(default_factory=list)
     """Sorted by position (rule 1)."""
     consumers: list[ServerConsumer] = field(default_factory=list)
@@ -191,8 +193,6 @@ class Server:
         self.host = host
         self._lock = host.lock("server")
         self._queues: dict[str, ServerQueue] = {}
-        self._bindings: dict[str, list[tuple[str, str]]] = {}
-        """Exchange -> (routing key, queue); the key '*' is any."""
         self._channels: dict[tuple[str, int], ServerChannel] = {}
 
     # ---- connections, channels, requests
@@ -249,27 +249,24 @@ class Server:
     # ---- declarations and routing
 
     def declare_queue(self, channel: ServerChannel, name: str, exclusive: bool = False) -> None:
-        """Make a queue, if there is none of that name."""
-        if name in self._queues:
-            self._reachable(channel, name)
-            return
+        """Make a queue, if there is none of that name. Raises `Closed` if there is one that is not as exclusive."""
         owner = channel.wire.name if exclusive else ""
-        self._queues[name] = ServerQueue(name, owner)
+        queue = self._queues.setdefault(name, ServerQueue(name, owner, {("", name)}))
+        if queue.owner != owner:
+            raise Closed(405, f"RESOURCE_LOCKED - {name!r} is not what was asked for")
         self.host.record("srv_queue", q=name, owner=owner)
 
     @operation
     def bind(self, channel: ServerChannel, exchange: str, key: str, name: str) -> None:
         """Bind a queue. One exchange type is enough: with the key '*' it is a fanout's, with others a direct one's."""
-        self._reachable(channel, name)
-        self._bindings.setdefault(exchange, []).append((key, name))
+        self._reachable(channel, name).bindings.add((exchange, key))
 
     @operation
     def publish(self, channel: ServerChannel, exchange: str, key: str, message: Message) -> None:
-        """Route to each queue once, however many bindings lead there. The default exchange '' leads to queue `key`."""
-        bound = self._bindings.get(exchange, [])
-        names = {q for k, q in bound if k in ("*", key)} if exchange else {key}
-        for name in sorted(names & self._queues.keys()):
-            self._route(channel, message, self._queues[name])
+        """Route to each queue once, however many bindings lead there."""
+        for queue in self._queues.values():
+            if {(exchange, key), (exchange, "*")} & queue.bindings:
+                self._route(channel, message, queue)
 
     @operation
     def _route(self, channel: ServerChannel, message: Message, queue: ServerQueue) -> None:
@@ -335,10 +332,10 @@ class Server:
     def settle(
         self, channel: ServerChannel, tag: int, multiple: bool, requeue: bool | None
     ) -> None:
-        """Ack (`requeue` is None), or nack and reject, which requeue or drop."""
-        tags = settled_by(list(channel.unacked), tag, multiple)
-        if not tags and not (multiple and tag == 0):
+        """Ack (`requeue` is None), or nack and reject, which requeue or drop. Raises `Closed` for an unknown tag."""
+        if tag not in channel.unacked and not (multiple and tag == 0):
             raise Closed(406, f"PRECONDITION_FAILED - unknown delivery tag {tag}")
+        tags = settled_by(list(channel.unacked), tag, multiple)
         asked = {"dtag": tag, "multiple": multiple, "requeue": bool(requeue), "tags": tags}
         self.host.record("srv_settle", conn=channel.wire.name, ch=channel.number, **asked)
         for t in tags:

@@ -141,7 +141,7 @@ class Call:
     number: int
     op: str
     act: Act
-    on_reply: Callable[[], None] | None
+    on_reply: Callable[[], object] | None
     """What the reader does with the reply before it reads on (rule 4)."""
     timeout: float | None
     reply: Frame | None = None
@@ -193,7 +193,8 @@ class Channel:
         no_local: bool = False,
     ) -> None:
         """Have `callback` called for each message of a queue, on a thread of the pool."""
-
+        if not tag:
+            raise Misuse("a consumer has a tag: without one it is a get's delivery")
         self._call(
             "consume",
             lambda c: self.server.consume(
@@ -204,7 +205,8 @@ class Channel:
 
     def basic_cancel(self, tag: str) -> None:
         """End a consumer. Deliveries that are here already still run."""
-        self._call("cancel", lambda c: self.server.cancel(c, tag))
+        gone = partial(self._consumers.pop, tag, None)
+        self._call("cancel", lambda c: self.server.cancel(c, tag), gone)
 
     def basic_get(
         self, queue: str, *, auto_ack: bool = False, timeout: float | None = None
@@ -223,7 +225,7 @@ class Channel:
         self,
         op: str,
         act: Act,
-        on_reply: Callable[[], None] | None = None,
+        on_reply: Callable[[], object] | None = None,
         timeout: float | None = None,
     ) -> object:
         with self._lock:

@@ -14,8 +14,9 @@ Rule 4 (token).   There is one token for each delivery that waits. Both appear a
                   the next delivery that it takes uses up.
 Rule 5 (settle).  Every delivery taken is settled once: well, or, if its handler raised, not well.
                   Its token is gone by then, so whatever handler and broker do, the count stays right.
-Rule 6 (end).     `stop` ends the loop between two deliveries. `run` passes an error of `settle` on to its caller:
-                  the broker will deliver that message again, nothing else is changed, and `run` may be called again.
+Rule 6 (end).     `stop` ends the loop between two deliveries, for good. `run` passes an error of `settle` on to its
+                  caller: the broker will deliver that message again, nothing else is changed, and `run` may be called
+                  again.
                   There is one loop: a handler that never returns stops it for all slots. Deliveries are still
                   taken in, as many as each slot's prefetch, and are the broker's until they are settled.
 
@@ -50,10 +51,8 @@ class Slot(Generic[D]):
     def __init__(
         self, name: str, quantum: int, prefetch: int, weight: Callable[[D], int] = lambda d: 1
     ) -> None:
-        if quantum <= 0:
-            raise ValueError(f"slot {name}: a quantum is positive, not {quantum}")
-        if prefetch <= 0:
-            raise ValueError(f"slot {name}: a prefetch is positive, not {prefetch}")
+        if quantum <= 0 or prefetch <= 0:
+            raise ValueError(f"slot {name}: {quantum=} and {prefetch=} must be positive")
         self.name, self.quantum, self.prefetch, self.weight = name, quantum, prefetch, weight
         self.deficit = 0
         self.waiting: deque[tuple[D, int]] = deque()
@@ -74,12 +73,18 @@ class FairConsumer(Generic[D]):
         self._lock = host.lock("intake")
         self.tokens = host.semaphore(0, "tokens")
         self._held = 0
+        self._ended = False
         self._stopping = host.cell(False, "stopping")
         for slot in self.slots:
             host.record("slot", slot=slot.name, quantum=slot.quantum, prefetch=slot.prefetch)
 
     def deliver(self, slot: Slot[D], delivery: D) -> None:
-        """Take in what the broker pushes. Raises `Overrun` if it is beyond the slot's prefetch."""
+        """Take in what the broker pushes. Raises `Overrun` if it is beyond the slot's prefetch.
+
+        Raises `ValueError` if nobody would serve it: the slot is another consumer's, or the weight is not positive.
+        """
+        if slot not in self.slots:
+            raise ValueError(f"slot {slot.name} is not one of this consumer's")
         weight = slot.weight(delivery)
         if weight <= 0:
             raise ValueError(f"slot {slot.name}: a weight is positive, not {weight}")
@@ -92,8 +97,8 @@ class FairConsumer(Generic[D]):
 
     def stop(self) -> None:
         """End the loop after the delivery that it is handling. What waits stays unsettled, and the broker's."""
-        self._stopping.set(True)
-        self.tokens.release()
+        if not self._stopping.get_and_set(True):
+            self.tokens.release()
 
     def run(self) -> None:
         """Serve until stopped, or until `settle` raises, whose error it passes on."""
@@ -101,11 +106,13 @@ class FairConsumer(Generic[D]):
             self.round()
 
     def park(self) -> bool:
-        """Sleep until something waits; return False if the loop must end."""
+        """Sleep until something waits; return False if the loop must end, or has ended."""
+        if self._ended:
+            return False
         if self._held == 0:
             self._sleep()
         if self._stopping.get():
-            self._held = 0  # the token of `stop`, or another in its place
+            self._held, self._ended = 0, True  # the token of `stop`, or another in its place
             self.host.record("stopped")
             return False
         return True

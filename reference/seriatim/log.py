@@ -267,14 +267,11 @@ def load_state(
     try:
         state = json.loads(text)
         version = state["format"]
-    except (ValueError, KeyError, TypeError) as error:
-        raise Damaged(name, 0, f"not a state file: {error}") from error
-    if not isinstance(version, int) or version > FORMAT:
-        raise NewerFormat(name, 0, f"format {version!r}; this version reads up to {FORMAT}")
-    try:
-        return parse(state)
+        if isinstance(version, int) and version <= FORMAT:
+            return parse(state)
     except (KeyError, TypeError, ValueError) as error:
         raise Damaged(name, 0, f"not a {what}'s state: {error!r}") from error
+    raise NewerFormat(name, 0, f"format {version!r}; this version reads up to {FORMAT}")
 
 
 # --------------------------------------------------------------------------------------------------
@@ -457,9 +454,10 @@ class Channel:
         position, self.attempts = state or (tail if at_tail else Position(0, 0), 0)
         self._check(position)
         self._position = self.host.cell(position, f"{name}.position")
+        # Before the parking file is touched: another channel of this name may be writing it.
+        topic.claim(name)
         self._parked_to = recover(self.storage, self._parking)
         """Where the parking file's last record ends; under `_parks`."""
-        topic.claim(name)
         if state is None:
             self._save()
         self._parks = self.host.lock(f"{name}.parks")
@@ -570,8 +568,13 @@ class Channel:
 
     @operation
     def commit(self, position: Position) -> None:
-        """Move to `position`, durably. For the consumer, or when there is none."""
+        """Move to `position`, durably, and never back. For the consumer, or when there is none.
+
+        Raises `Misuse` or `PastTheEnd`, and stays.
+        """
         self._check(position)
+        if position < self.position:
+            raise Misuse(f"channel {self.name} stands at {tuple(self.position)} already")
         self._position.set(position)
         self.attempts = 0
         self._save()
@@ -625,7 +628,9 @@ class Channel:
     def replay(self, parked: Parked, handler: Handler) -> None:
         """Try a parked message again, on any thread; it is struck off if the handler returns.
 
-        Two who replay it at once both call the handler.
+        Two who replay it at once both call the handler. Raises `Misuse` if it is not parked, or not any more.
         """
+        if parked.place not in [p.place for p in self.parked()]:
+            raise Misuse(f"channel {self.name} has nothing parked from {tuple(parked.place)}")
         handler(parked.message)
         self._note_parked(parked.place, None, b"")

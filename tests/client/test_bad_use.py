@@ -87,6 +87,24 @@ def test_rejects_a_consumer_tag_in_use(world: World) -> None:
         ch.basic_consume("q", Inbox(), tag="t")
 
 
+def test_rejects_a_consumer_without_a_tag(world: World) -> None:
+    ch = world.connect().open_channel()
+    fill(ch, 1)
+    with pytest.raises(Misuse, match="a consumer has a tag"):
+        ch.basic_consume("q", Inbox(), tag="")
+    assert ch.basic_get("q") is not None
+
+
+def test_the_callback_of_a_cancelled_consumer_is_let_go(world: World) -> None:
+    ch = world.connect().open_channel()
+    fill(ch, 0)
+    for tag in ("t", "u"):
+        ch.basic_consume("q", Inbox(), tag=tag)
+    ch.basic_cancel("t")
+    ch.basic_cancel("none")
+    assert list(ch._consumers) == ["u"]
+
+
 def test_rejects_channels_of_a_closed_connection(world: World) -> None:
     c = world.connect()
     c.close()

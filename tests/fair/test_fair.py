@@ -112,17 +112,38 @@ def test_threads_serve_everything_once_and_stop() -> None:
 
 
 def test_rejects_what_cannot_be_paid() -> None:
-    with pytest.raises(ValueError, match="slot p: a quantum is positive, not 0"):
+    with pytest.raises(ValueError, match="slot p: quantum=0 and prefetch=1 must be positive"):
         Slot[int]("p", 0, 1)
-    with pytest.raises(ValueError, match="slot p: a quantum is positive, not -4"):
+    with pytest.raises(ValueError, match="slot p: quantum=-4 "):
         Slot[int]("p", -4, 1)
-    with pytest.raises(ValueError, match="slot p: a prefetch is positive, not 0"):
+    with pytest.raises(ValueError, match="slot p: quantum=1 and prefetch=0 must be positive"):
         Slot[int]("p", 1, 0)
     slot = Slot[int]("p", 1, 1, lambda d: d)
     consumer = FairConsumer(Threads(), [slot], lambda d: None, lambda d, well: None)
     for weight in (0, -1):
         with pytest.raises(ValueError, match=f"slot p: a weight is positive, not {weight}"):
             consumer.deliver(slot, weight)
+    assert not consumer.tokens.try_acquire()
+
+
+def test_rejects_a_slot_that_nobody_serves() -> None:
+    consumer = FairConsumer[int](Threads(), [], lambda d: None, lambda d, well: None)
+    with pytest.raises(ValueError, match="slot p is not one of this consumer's"):
+        consumer.deliver(Slot("p", 1, 1), 1)
+    assert not consumer.tokens.try_acquire()
+
+
+def test_a_loop_that_was_asked_to_end_ends_once_and_does_not_run_again() -> None:
+    """A second `stop` leaves no token behind, and a second `run` neither sleeps nor serves."""
+    slot = Slot[int]("p", 1, 1)
+    consumer = FairConsumer(Threads(), [slot], lambda d: None, lambda d, well: None)
+    consumer.stop()
+    consumer.stop()
+    consumer.run()
+    consumer.deliver(slot, 1)
+    consumer.run()
+    assert [w for w, _ in slot.waiting] == [1]
+    assert consumer.tokens.try_acquire()
     assert not consumer.tokens.try_acquire()
 
 

@@ -346,7 +346,7 @@ QUEUE = (
 # --------------------------------------------------------------------------------------------------
 
 CLIENT = (
-    EventKind("srv_queue", "The server declared a queue. Events of the server are recorded under its lock.",
+    EventKind("srv_queue", "A queue was declared, or declared again. Events of the server are recorded under its lock.",
               (), ("q", owner)),
     EventKind("srv_bind", "A queue was bound to an exchange by a routing key; `*` is any.",
               (), ("q", exchange), ("key",)),

@@ -660,6 +660,20 @@ def prefetch(scene: ClientScene) -> None:
     scene.spawn(lambda: ch.basic_ack(3, multiple=True), "B")
 
 
+@scenario("QS-1 QS-2", traces=2)
+def ack_again(scene: ClientScene) -> None:
+    """Two threads acknowledge one delivery, one of them with all before it; whoever comes second names an unknown tag.
+
+    Bounds: Three messages that were got, two acknowledgements on one channel. No reader runs: what the channel's end
+    tells its callers is `rpc-refused`.
+    """
+    (ch,) = scene.client(messages=3, read=False)
+    for _ in range(3):
+        scene.at(ch, lambda x: scene.server.get(x, "q", False))
+    scene.spawn(lambda: ch.basic_ack(2), "A")
+    scene.spawn(lambda: ch.basic_ack(2, multiple=True), "B")
+
+
 @scenario("QS-2 QS-1", traces=48)
 def return_(scene: ClientScene) -> None:
     """One channel closes and another requeues, each holding messages of one queue, while a third takes.
@@ -739,6 +753,43 @@ def exclusive_queue(scene: ClientScene) -> None:
     (b,) = scene.client("d")
     scene.spawn(owner.connection.close, "A")
     scene.spawn(lambda: b.queue_declare("q"), "B")
+
+
+@scenario("EX-1 RPC-1", traces=3)
+def declare_otherwise(scene: ClientScene) -> None:
+    """Two connections declare one queue at the same time, one of them as its own.
+
+    Bounds: Two connections; the one that shares declares twice, the other once. Nothing is published.
+    """
+    (a,) = scene.client()
+    (b,) = scene.client("d")
+
+    def twice() -> None:
+        a.queue_declare("q")
+        a.queue_declare("q")
+
+    scene.spawn(twice, "A")
+    scene.spawn(lambda: b.queue_declare("q", exclusive=True), "B")
+
+
+@scenario("EX-1 RT-1 RPC-1", traces=3)
+def queue_again(scene: ClientScene) -> None:
+    """An exclusive queue that is bound goes with its connection, and another of its name is declared and not bound.
+
+    Bounds: One message before the end and one after it, on one thread. The second queue is shared; whether it is
+    exclusive does not matter for routing.
+    """
+    (owner,) = scene.client(messages=0, exclusive=True)
+    (b,) = scene.client("d")
+    scene.at(owner, lambda x: scene.server.bind(x, "x", "*", "q"))
+
+    def again() -> None:
+        b.basic_publish("x", "", scene.message("m1"))
+        owner.connection.close()
+        b.queue_declare("q")
+        b.basic_publish("x", "", scene.message("m2"))
+
+    scene.spawn(again, "A")
 
 
 @scenario("NL-1 RT-1 CH-4", traces=8)

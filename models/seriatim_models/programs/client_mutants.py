@@ -426,6 +426,48 @@ mutant(
     ),
 )
 
+mutant(
+    id="ack-of-all-before-an-unknown-one",
+    killed_by="QS-1",
+    program="ack-again",
+    steps=8,
+    origin="the reference itself; AMQP 0-9-1 and RabbitMQ refuse it (basic.ack, 406)",
+    title="what stands before a tag that is not outstanding is settled, if anything does",
+    edit=(
+        "        if tag not in channel.unacked and not (multiple and tag == 0):\n",
+        "        if not settled_by(list(channel.unacked), tag, multiple) and not (multiple and tag == 0):\n",
+    ),
+)
+
+mutant(
+    id="declared-otherwise",
+    killed_by="EX-1",
+    program="declare-otherwise",
+    steps=48,
+    origin="the reference itself; RabbitMQ refuses it (405, RESOURCE_LOCKED)",
+    title="who declares a shared queue as its own is told that it is, and others take its messages",
+    edit=("if queue.owner != owner:", 'if queue.owner not in ("", channel.wire.name):'),
+)
+
+mutant(
+    id="bindings-outlive-their-queue",
+    killed_by="RT-1",
+    program="queue-again",
+    steps=46,
+    origin="the reference itself, which kept bindings beside the queues, by name",
+    title="a queue gets what is routed to one of its name that was deleted",
+    edits=(
+        (
+            """        self._queues: dict[str, ServerQueue] = {}
+""",
+            """        self._queues: dict[str, ServerQueue] = {}
+        self.remembered: dict[str, set[tuple[str, str]]] = {}
+""",
+        ),
+        ('{("", name)}', 'self.remembered.setdefault(name, {("", name)})'),
+    ),
+)
+
 # ---- others
 
 mutant(
@@ -676,8 +718,8 @@ mutant(
     origin=MISTAKE,
     title="a queue that is bound twice gets the message twice",
     edit=(
-        """for name in sorted(names & self._queues.keys()):""",
-        """for name in [q for k, q in bound if k in ("*", key)] or sorted(names & self._queues.keys()):""",
+        """if {(exchange, key), (exchange, "*")} & queue.bindings:""",
+        """for _ in {(exchange, key), (exchange, "*")} & queue.bindings:""",
     ),
 )
 

@@ -229,6 +229,40 @@ def fair_stop(scene: FairScene) -> None:
     scene.world.spawn(scene.consumer.stop, name="stop")
 
 
+@scenario("FQ-4", traces=28, quanta=(1,))
+def fair_stop_twice(scene: FairScene) -> None:
+    """The loop is asked to end twice, is run again when it has ended, and a delivery arrives.
+
+    Bounds: One slot, one delivery arriving, two stops, the loop run twice on one thread.
+    """
+
+    def run() -> None:
+        scene.consumer.run()
+        scene.consumer.run()
+
+    scene.world.spawn(run, name="loop", daemon=True)
+    scene.push((0, 1))
+    for n in (1, 2):
+        scene.world.spawn(scene.consumer.stop, name=f"stop {n}")
+
+
+@scenario("FQ-3 FQ-4", traces=1, quanta=(1,))
+def fair_foreign(scene: FairScene) -> None:
+    """A delivery comes for a slot of another consumer, and one for a slot of this one.
+
+    Bounds: One slot each, one delivery each, on one thread.
+    """
+    foreign = scene.lib.Slot("foreign", 1, 9, lambda d: d)
+    scene.loop()
+
+    def broker() -> None:
+        with suppress(ValueError):
+            scene.consumer.deliver(foreign, 1)
+        scene.consumer.deliver(scene.slots[0], 1)
+
+    scene.world.spawn(broker, name="broker")
+
+
 @FAIR_PROGRAMS.scenarios(Scene)("FQ-5", traces=1)
 def fair_rates(scene: Scene) -> None:
     """A simulated broker, first faster than the consumer, then slower.

@@ -410,3 +410,47 @@ mutant(
 """,
     ),
 )
+mutant(
+    id="stop-each-time",
+    killed_by="FQ-4",
+    program="fair-stop-twice",
+    steps=9,
+    origin="the reference itself, until stop was called twice",
+    title="each stop brings a token, and the loop ends once: a token is left for which nothing waits",
+    edit=(
+        """        if not self._stopping.get_and_set(True):
+            self.tokens.release()
+""",
+        """        self._stopping.set(True)
+        self.tokens.release()
+""",
+    ),
+)
+mutant(
+    id="runs-after-its-end",
+    killed_by="FQ-4",
+    program="fair-stop-twice",
+    steps=10,
+    origin="the reference itself, until run was called after stop",
+    title="a loop that has ended and is run again takes the token of a delivery, and ends again",
+    edit=(
+        """        if self._ended:
+            return False
+""",
+        "",
+    ),
+)
+mutant(
+    id="foreign-slot",
+    killed_by="FQ-4",
+    program="fair-foreign",
+    steps=43,
+    origin="the reference itself, until a slot of another consumer was delivered to",
+    title="a delivery to a slot that no loop visits brings a token, and the loop goes round for it for ever",
+    edit=(
+        """        if slot not in self.slots:
+            raise ValueError(f"slot {slot.name} is not one of this consumer's")
+""",
+        "",
+    ),
+)

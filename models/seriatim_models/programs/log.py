@@ -5,7 +5,7 @@ The disk is in memory and no step of its own: what lies before the tail never ch
 
 from __future__ import annotations
 
-from collections.abc import Sized
+from collections.abc import Callable, Sequence, Sized
 from contextlib import suppress
 from types import ModuleType
 
@@ -143,6 +143,33 @@ def work_off(c: reference.Channel) -> None:
 
     c.connect()
     c.consume(handler)
+
+
+def handled(scene: LogScene, batch: Sequence[reference.Delivery]) -> None:
+    """Record that the messages of a batch were handled, one by one, by who reads channel `c`."""
+    for d in batch:
+        at = {
+            "channel": "c",
+            "place": list(d.place),
+            "body": bytes(d.message).decode("latin-1"),
+        }
+        scene.world.host.record("handle", ph="invoke", **at)
+        scene.world.host.record("handle", ph="ok", **at)
+
+
+class Halves(MemoryDisk):
+    """A disk that writes to parking files in two halves, and lets somebody else go between them."""
+
+    between: Callable[[], None] | None = None
+
+    def append(self, name: str, data: bytes) -> None:
+        """Write one half, let the other go, and write the rest."""
+        if self.between is None or not name.endswith(".parked"):
+            super().append(name, data)
+            return
+        super().append(name, data[: len(data) // 2])
+        self.between()
+        super().append(name, data[len(data) // 2 :])
 
 
 class Watched(MemoryDisk):
@@ -433,14 +460,7 @@ def log_batch(scene: LogScene) -> None:
 
     def batch() -> None:
         found = c.read(3)
-        for d in found:
-            at = {
-                "channel": "c",
-                "place": list(d.place),
-                "body": bytes(d.message).decode("latin-1"),
-            }
-            scene.world.host.record("handle", ph="invoke", **at)
-            scene.world.host.record("handle", ph="ok", **at)
+        handled(scene, found)
         c.commit(found[-1].following)
 
     scene.world.spawn(batch, name="batch")
@@ -465,7 +485,51 @@ def log_name_taken(scene: LogScene) -> None:
     scene.publish(b"m1", b"m2")
 
 
-@scenario("LC-1 LC-2 LC-6", traces=4)
+@scenario("LC-1 LC-2", traces=1)
+def log_commit_back(scene: LogScene) -> None:
+    """Two messages are handled, and the second is committed before the first.
+
+    Bounds: Sequential; two messages there, one channel.
+    """
+    c = scene.channel()
+    scene.backlog(b"m1", b"m2")
+
+    def batch() -> None:
+        found = c.read(2)
+        handled(scene, found)
+        for d in reversed(found):
+            with suppress(scene.lib.Misuse):
+                c.commit(d.following)
+
+    scene.world.spawn(batch, name="batch")
+
+
+@scenario("LC-1 LC-2 LC-6", traces=1, memory=Halves)
+def log_parked_while_opened(scene: LogScene) -> None:
+    """A consumer parks a message, and another channel of the name would be opened while half of it is written.
+
+    Bounds: Sequential but for the disk, which stops between the two halves; one message that fails.
+    """
+    c = scene.channel(max_attempts=1)
+    scene.backlog(b"bad")
+
+    def second() -> None:
+        with suppress(scene.lib.Misuse):
+            scene.lib.Channel(scene.topic, "c")
+
+    def fails(message: bytes) -> None:
+        c.disconnect()
+        fails_on_bad(message)
+
+    def consumer() -> None:
+        scene.storage.between = second  # type: ignore[attr-defined]  # it is a `Halves`
+        c.connect()
+        c.consume(fails)
+
+    scene.world.spawn(consumer, name="c")
+
+
+@scenario("LC-1 LC-2 LC-6", traces=5)
 def log_replay(scene: LogScene) -> None:
     """An operator replays a parked message while the consumer parks another and is asked to end.
 

@@ -83,7 +83,7 @@ mutant(
     id="published-early-read",
     killed_by="LC-5",
     program="log-two-messages",
-    steps=45,
+    steps=47,
     origin=f"{ARTICLE}, notify",
     title="a message can be read before it is notified, so one wake-up too many finds nothing and is never used up",
     edits=COUNTING,
@@ -101,7 +101,7 @@ mutant(
     id="published-retry",
     killed_by="LC-6",
     program="log-poison",
-    steps=49,
+    steps=52,
     origin=f"{ARTICLE}, handle",
     title="a message whose handler failed is handed to it again at once",
     edit=(
@@ -114,7 +114,7 @@ mutant(
     id="published-two-consumers",
     killed_by="LC-1",
     program="log-two-consumers",
-    steps=38,
+    steps=40,
     origin=f"{ARTICLE}, Consume",
     title="nothing keeps two threads from consuming the same channel",
     edit=(
@@ -176,7 +176,7 @@ mutant(
     id="published-never-rolls",
     killed_by="LC-7",
     program="log-roll-over",
-    steps=24,
+    steps=25,
     origin=f"{REPOSITORY}, Write since 872c51b",
     title=(
         "a message counts as too large if it does not fit behind the last one, so no segment is ever "
@@ -193,7 +193,7 @@ mutant(
     id="published-mapped-slice",
     killed_by="LC-1",
     program="log-batch",
-    steps=12,
+    steps=13,
     origin=f"{REPOSITORY}, Topic.read and deleteSegment",
     title=(
         "what is read is a slice of the segment's mapping, which is unmapped when the reader moves on "
@@ -262,7 +262,7 @@ mutant(
     id="published-empty-message",
     killed_by="LC-8",
     program="log-empty-message",
-    steps=45,
+    steps=46,
     origin=f"{REPOSITORY}, findWritePosition",
     title=(
         "a length of zero is taken for the end: after a restart an empty message and all behind it "
@@ -283,7 +283,7 @@ mutant(
     id="published-seen-before-synced",
     killed_by="LC-2",
     program="log-seen-before-durable",
-    steps=47,
+    steps=48,
     origin=f"{REPOSITORY}, Write: first the offset moves, then msync; and a position is not held against the end",
     title=(
         "a message is handled, and the position behind it saved, before it is durable; after a "
@@ -319,7 +319,7 @@ mutant(
     id="same-name-twice",
     killed_by="LC-1",
     program="log-name-taken",
-    steps=69,
+    steps=73,
     origin="the reference itself, which asked each channel object, not its topic, whether it had a consumer",
     title="two channels of one name are open, and each overwrites the other's position",
     edit=(
@@ -334,7 +334,7 @@ mutant(
     id="parked-outside-the-lock",
     killed_by="LC-6",
     program="log-replay",
-    steps=52,
+    steps=56,
     origin="the reference itself, which let two write to the parking file at once, and left half a record there",
     title="one who parks and one who strikes off a parked message write at the same place",
     edit=(
@@ -351,7 +351,7 @@ mutant(
     id="not-synced",
     killed_by="LC-8",
     program="log-crash",
-    steps=69,
+    steps=71,
     origin="what a benchmark tempts one to",
     title="publish returns before the message would survive a crash",
     edit=(
@@ -433,7 +433,7 @@ mutant(
     id="connect-after-look",
     killed_by="LC-4",
     program="log-two-channels",
-    steps=31,
+    steps=32,
     origin="enlisting too late",
     title="the consumer enlists for signals only when it has found nothing",
     edits=(
@@ -463,7 +463,7 @@ mutant(
     id="commit-before-handler",
     killed_by="LC-2",
     program="log-crash",
-    steps=78,
+    steps=82,
     origin="at most once",
     title="the position moves before the handler has run",
     edit=(
@@ -478,7 +478,7 @@ mutant(
     id="position-not-saved",
     killed_by="LC-2",
     program="log-crash",
-    steps=110,
+    steps=114,
     origin="at least once for ever",
     title="the position moves in memory only",
     edit=(
@@ -493,7 +493,7 @@ mutant(
     id="poison-dropped",
     killed_by="LC-2",
     program="log-poison",
-    steps=52,
+    steps=55,
     origin="what most consumers do",
     title="a message that failed too often is skipped without being parked",
     edit=(
@@ -507,7 +507,7 @@ mutant(
     id="poison-for-ever",
     killed_by="LC-6",
     program="log-poison-once",
-    steps=45,
+    steps=47,
     origin=f"{ARTICLE}, handle",
     title="a message that fails is never parked; only the pause was added",
     edit=(
@@ -521,7 +521,7 @@ mutant(
     id="parked-too-soon",
     killed_by="LC-6",
     program="log-poison",
-    steps=42,
+    steps=45,
     origin="off by one",
     title="a message that fails is parked one attempt before the last",
     edit=(
@@ -535,7 +535,7 @@ mutant(
     id="segment-skipped",
     killed_by="LC-1",
     program="log-backlog",
-    steps=14,
+    steps=15,
     origin="roll-over",
     title="the reader goes on to the next segment a record too early",
     edit=(
@@ -543,5 +543,44 @@ mutant(
 """,
         """            if position.offset + HEADER.size + 2 < self.storage.size(segment_name(position.segment)):
 """,
+    ),
+)
+mutant(
+    id="commits-back",
+    killed_by="LC-2",
+    program="log-commit-back",
+    steps=9,
+    origin="the reference itself, until a later message was committed before an earlier one",
+    title="a position is moved back, and what lies before it is handled again",
+    edit=(
+        """        if position < self.position:
+            raise Misuse(f"channel {self.name} stands at {tuple(self.position)} already")
+""",
+        "",
+    ),
+)
+mutant(
+    id="recovered-before-claimed",
+    killed_by="LC-6",
+    program="log-parked-while-opened",
+    steps=29,
+    origin="the reference itself, which looked for half a record before it asked whether the name was taken",
+    title="who opens a channel whose name is taken cuts off what the other is writing to its parking file",
+    edits=(
+        (
+            """        # Before the parking file is touched: another channel of this name may be writing it.
+        topic.claim(name)
+""",
+            "",
+        ),
+        (
+            """        if state is None:
+            self._save()
+        self._parks""",
+            """        topic.claim(name)
+        if state is None:
+            self._save()
+        self._parks""",
+        ),
     ),
 )

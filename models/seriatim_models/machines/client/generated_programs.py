@@ -67,7 +67,8 @@ class ClientPlan(ProgramPlan, frozen=True, omit_defaults=True):
         harness.consuming(harness.channels[0], "q", CALLBACKS[self.callback], **flags)
         for i, calls in enumerate(self.threads):
             harness.spawn(
-                thread(calls, CLIENT, harness, (lib.Closed, lib.CallTimeout)), f"T{i + 1}"
+                thread(calls, CLIENT, harness, (lib.Closed, lib.CallTimeout, lib.Misuse)),
+                f"T{i + 1}",
             )
         return harness
 

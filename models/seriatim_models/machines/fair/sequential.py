@@ -42,8 +42,12 @@ class FairModel:
                 self.deficit[k] = 0
         return True
 
+    def round(self) -> None:
+        """Serve a round without having been woken."""
+        self.serve_round()
 
-@with_rules(FAIR, leave_out=("stop",))
+
+@with_rules(FAIR, leave_out=("stop", "make_slot"))
 class FairMachine(CallMachine):
     """Deliveries, rounds, failing handlers and overruns in any order. After `stop` there is no next round."""
 
@@ -58,7 +62,7 @@ class FairMachine(CallMachine):
         )
 
     def refusals(self) -> tuple[type[BaseException], ...]:
-        return (self.lib.Overrun,)
+        return (self.lib.Overrun, ValueError)
 
     def label(self, value: Any) -> Any:
         return self.harness.slots.index(value) if isinstance(value, self.lib.Slot) else value

@@ -49,8 +49,9 @@ class LogPlan(ProgramPlan, frozen=True, omit_defaults=True):
         return harness
 
 
-ON_ANY_THREAD = [c for c in LOG.values() if c.name != "commit"]
-"""A commit beside a consumer of the same channel is outside the contract."""
+NOT_DRAWN = {"commit", "move", "connect", "begin"}
+ON_ANY_THREAD = [c for c in LOG.values() if c.name not in NOT_DRAWN]
+"""A commit beside a consumer of the same channel is outside the contract; `consume` connects."""
 PLANS = st.builds(
     LogPlan,
     threads=st.lists(steps(ON_ANY_THREAD, 4), min_size=1, max_size=3).map(tuple),

@@ -35,7 +35,7 @@ class LogModel:
 
     def read(self, channel: str, limit: int) -> list[bytes]:
         """Return the next messages."""
-        return self.rest(channel)[:limit]
+        return self.rest(channel)[: max(limit, 0)]
 
     def commit(self, channel: str, limit: int) -> int:
         """Go past the next messages."""
@@ -43,13 +43,23 @@ class LogModel:
         self.done[channel] += number
         return number
 
-    def replay(self, channel: str) -> int:
+    def replay(self, channel: str, fails: bool) -> int:
         """Replay what is parked."""
+        if fails:
+            return 0
         number, self.parked[channel] = self.parked[channel], 0
         return number
 
+    def open_channel(self, name: str, max_attempts: int, at_tail: bool) -> None:
+        """Begin with nothing committed, or with everything."""
+        self.done[name] = len(self.written) if at_tail else 0
+        self.parked[name] = 0
 
-@with_rules(LOG, leave_out=("consume", "disconnect", "close_topic"))
+
+NOT_HERE = {"consume", "connect", "begin", "disconnect", "notify", "move", "parked", "close_topic"}
+
+
+@with_rules(LOG, leave_out=NOT_HERE)
 class LogMachine(CallMachine):
     """`consume` ends only when it is asked to, so one message at a time is consumed by a rule of its own."""
 
@@ -76,7 +86,7 @@ class LogMachine(CallMachine):
         """Publish any bytes."""
         self.make(LOG["publish_one"], message=message.decode("latin-1"))
 
-    @precondition(lambda self: any(map(self.model.rest, "ab")))
+    @precondition(lambda self: any(map(self.model.rest, self.model.done)))
     @rule(pick=st.integers(0, 1), fails=st.booleans())
     def handle_one(self, pick: int, fails: bool) -> None:
         """Consume one message, with a handler that succeeds or fails."""
@@ -103,6 +113,8 @@ class LogMachine(CallMachine):
         last = max((n for n in files if n.endswith(".log")), default="00000000.log")
         files[last] = files.get(last, b"") + torn
         self.harness.reopen(files)
+        for name in self.model.done.keys() - set("ab"):
+            self.harness.channel(name, max_attempts=1)
 
     @invariant()
     def the_rest_is_unread(self) -> None:

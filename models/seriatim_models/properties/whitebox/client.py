@@ -369,7 +369,7 @@ class Qs1(Client):
             if e.ev == "srv_settle":
                 tested += 1
                 tag = e.dtag or 0
-                right = {t for t in here if (t <= tag or tag == 0 if e.multiple else t == tag)}
+                right = self._freed(here, tag, bool(e.multiple))
                 if set(catalogue.tags(e)) != right:
                     bad.append(
                         (
@@ -396,6 +396,15 @@ class Qs1(Client):
                         why = f"{consumer[2]} has room, and {left.m} is left in {left.q}"
                         bad.append((why, [consume, left]))
         return tested
+
+    @staticmethod
+    def _freed(out: Iterable[int], tag: int, multiple: bool) -> set[int]:
+        """Return what settling a tag frees: nothing if it is not outstanding, for then it is refused (basic.ack)."""
+        if multiple and tag == 0:
+            return set(out)
+        if tag not in out:
+            return set()
+        return {t for t in out if t == tag or (multiple and t < tag)}
 
 
 ConsumerKey = tuple[str, int | None, str]
@@ -579,12 +588,12 @@ class Qs3(Client):
 
 
 class Ex1(Client):
-    """A case is a consume that conflicts with another, and the end of an exclusive queue."""
+    """A case is a consume that conflicts with another, a queue declared again, and an exclusive one's end."""
 
     id = "EX-1"
     sentence = (
         "An exclusive consumer is the queue's only consumer; a second consume is refused in either order. "
-        "An exclusive queue dies with its connection."
+        "An exclusive queue dies with its connection, and a queue that is there is not declared otherwise."
     )
     reads = frozenset(
         {
@@ -600,12 +609,18 @@ class Ex1(Client):
 
     def judge(self, events: list[Event], bad: Violations) -> int:  # noqa: C901, PLR0912  # a branch per event
         there: dict[str, dict[tuple[str, int | None, str], Event]] = defaultdict(dict)
+        declared: dict[str, Event] = {}
         owned: dict[str, Event] = {}
         doomed: dict[str, Event] = {}
         tested = 0
         for e in events:
-            if e.ev == "srv_queue" and catalogue.owner(e):
-                owned[e.q] = e
+            if e.ev == "srv_queue":
+                first = declared.setdefault(e.q, e)
+                tested += first is not e
+                if catalogue.owner(first) != catalogue.owner(e):
+                    bad.append((f"{e.q} was declared, and is there otherwise", [first, e]))
+                if catalogue.owner(first):
+                    owned[e.q] = first
             elif e.ev == "srv_consume":
                 others = there[e.q].values()
                 conflict = [c for c in others if c.exclusive or e.exclusive]
@@ -628,6 +643,7 @@ class Ex1(Client):
                 if e.ev == "srv_gone":
                     doomed |= {q: e for q, d in owned.items() if catalogue.owner(d) == e.conn}
             elif e.ev == "srv_delete":
+                declared.pop(e.q, None)
                 owned.pop(e.q, None)
                 doomed.pop(e.q, None)
                 tested += 1
@@ -683,6 +699,7 @@ class Rt1(Client):
                 queues.add(e.q)
             elif e.ev == "srv_delete":
                 queues.discard(e.q)
+                bound = {b for b in bound if b[2] != e.q}
             elif e.ev == "srv_bind":
                 bound.add((catalogue.exchange(e), e.key or "", e.q))
             elif e.ev == "srv_publish":
