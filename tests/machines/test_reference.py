@@ -253,6 +253,26 @@ def test_one_run_sends_all_there_is_and_each_later_message_brings_another_run() 
     assert explored.verdict == "ok", explored.why
 
 
+def test_sessions_and_their_targets_are_served_in_turn() -> None:
+    """Whoever got a message goes behind the others: no session and no target is served until it is dry."""
+    sent: list[str] = []
+
+    class Target(handover.ConsumerTarget):
+        def send(self, consumer: reference.Consumer, entry: reference.QueueEntry) -> None:
+            sent.append(f"{self.name} {entry.message.id}")
+
+    scheduler = handover.Scheduler(Threads())
+    connection = handover.Connection(scheduler, "conn")
+    one, other = (handover.Session(connection, name) for name in ("one", "other"))
+    for session, name in ((one, "T1"), (one, "T2"), (other, "T3")):
+        target, queue = Target(session, name), reference.PullQueue(scheduler.host, f"q-{name}")
+        target.consumers = [queue.subscribe(f"on-{name}", target)]
+        for id in ("m1", "m2"):
+            queue.enqueue(reference.Message(id))
+    scheduler.run_one()
+    assert sent == ["T1 m1", "T3 m1", "T2 m1", "T3 m2", "T1 m2", "T2 m2"]
+
+
 def test_an_io_thread_waits_until_there_is_a_connection_to_serve() -> None:
     def program(world: World) -> None:
         scheduler = connected(world.host)[0]
