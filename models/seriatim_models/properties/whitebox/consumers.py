@@ -154,7 +154,7 @@ class Es7(OnReplay):
         """The index until which an entry that the consumer selects was available; -1 if none ever was."""
         until = [-1.0]
         for entry in h.entries.values():
-            if consumer.selects(entry):
+            if consumer.selects(entry) and entry.state.when:  # not one that was never linked
                 ends = [*entry.state.when[1:], inf]
                 until += [
                     end
