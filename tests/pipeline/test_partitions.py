@@ -12,7 +12,6 @@ import pytest
 from seriatim_models.history import Event, table
 from seriatim_models.history.complete import complete
 from seriatim_models.pipeline.audit import chunks, columns, tasks
-from seriatim_models.pipeline.audit.executors import Inline, Processes
 from seriatim_models.pipeline.audit.findings import RunStatistics, annotated, merged
 from seriatim_models.pipeline.audit.tasks import audit_chunks, judge
 from seriatim_models.properties import PROPERTIES as WHITEBOX
@@ -21,6 +20,7 @@ from seriatim_models.properties.blackbox import BLACKBOX
 from seriatim_models.properties.blackbox.consumers import NoLostWakeup
 from seriatim_models.properties.blackbox.requeue import RequeueLateness
 from seriatim_workshop.bench.simulated_broker import SimulatedBroker
+from seriatim_workshop.inline import Inline
 
 from ..properties.blackbox_histories import Seeded, build
 
@@ -157,9 +157,9 @@ def test_what_shows_a_loss_is_shown_whole(tmp_path: Path) -> None:
     assert [e.t for e in found.witness] == [0, 9, 99]
 
 
-@pytest.mark.parametrize("executor", [Inline(), Processes(2)], ids=["inline", "processes"])
-def test_every_executor_judges_chunk_files_as_the_whole_run(
-    executor: Inline | Processes, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("workers", [1, 2])
+def test_chunk_files_are_judged_as_the_whole_run(
+    workers: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """With so many chunks that their summaries are combined in several rounds."""
     events = list(complete(SimulatedBroker(4, 400, fault="skips").run()))
@@ -174,7 +174,7 @@ def test_every_executor_judges_chunk_files_as_the_whole_run(
     chunks.write_manifest(tmp_path, chunks.Manifest([unit]))
     monkeypatch.setattr(tasks, "RANGES_EACH", 30)
     properties = [*PROPERTIES, PROPERTY_OF_RUN]
-    audited = audit_chunks(executor, tmp_path, properties)
+    audited = audit_chunks(Inline(workers), tmp_path, properties)
     assert audited.findings == [annotated(p.check(events), "run", 0) for p in properties]
     assert {f.property for f in audited.findings if f.n_violations} >= {"P4", "P5"}
     assert [*audited.metrics] == ["run"]

@@ -1,1 +1,1 @@
-"""From recorded files to findings: ingest, tasks, executors, tables."""
+"""From recorded files to findings: ingest, tasks, the two engines, tables."""

@@ -1,4 +1,4 @@
-"""The tasks of an audit, which executors only run: in this process, in worker processes, or on Spark.
+"""The tasks of an audit of chunk files, which an executor only runs: Spark, or one process (the workshop's).
 
 A run in chunk files is divided in two ways (`Property.partitioning`). No event is shuffled.
 
