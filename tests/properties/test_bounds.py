@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from seriatim_models.history import Event
-from seriatim_models.properties import PROPERTIES, Verdict
+from seriatim_models.properties import PROPERTIES, Finding, Verdict
 
 Said = tuple[str, dict[str, Any]]
 """An event's name, and fields of the envelope and of `args`."""
@@ -15,6 +15,11 @@ Said = tuple[str, dict[str, Any]]
 
 def judged(id: str, *events: Said) -> Verdict:
     """Return the verdict of a property on events."""
+    return finding(id, *events).verdict
+
+
+def finding(id: str, *events: Said) -> Finding:
+    """Return what a property finds in events."""
     envelope = set(Event.__struct_fields__)
     history = [
         Event(
@@ -26,7 +31,7 @@ def judged(id: str, *events: Said) -> Verdict:
         )
         for i, (ev, fields) in enumerate(events)
     ]
-    return PROPERTIES[id].check(history).verdict
+    return PROPERTIES[id].check(history)
 
 
 @pytest.mark.parametrize("weight", [1, 2, 3, 4, 5])
@@ -97,3 +102,76 @@ def test_a_server_pushes_as_many_as_there_is_room_for(
         events.append(("srv_push", {**message, "ctag": "t", "dtag": tag, "autoack": auto}))
     rest: Said = ("srv_rest", {"queues": {}, "unacked": {}})
     assert judged("QS-1", *events, rest) is verdict
+
+
+@pytest.mark.parametrize(
+    ("deficit", "verdict"),
+    [(0, Verdict.OK), (2, Verdict.OK), (3, Verdict.VIOLATED), (-1, Verdict.VIOLATED)],
+)
+def test_a_visit_leaves_less_than_the_first_delivery_costs(deficit: int, verdict: Verdict) -> None:
+    visit = {"slot": "p", "deficit": deficit, "empty": False}
+    some = {"slot": "p", "weight": 3}
+    heavier = {"slot": "p", "weight": 9}
+    events: list[Said] = [
+        ("slot", {"slot": "p", "quantum": 5}),
+        ("arrive", some),
+        ("arrive", heavier),
+    ]
+    assert judged("FQ-1", *events, ("visit", visit)) is verdict
+
+
+def test_a_slot_is_idle_by_what_was_taken_whatever_its_visit_says() -> None:
+    some = {"slot": "p", "weight": 1}
+    events: list[Said] = [("slot", {"slot": "p", "quantum": 5}), ("arrive", some), ("take", some)]
+    kept = ("visit", {"slot": "p", "deficit": 4, "empty": False})
+    assert judged("FQ-1", *events, kept) is Verdict.VIOLATED
+
+
+@pytest.mark.parametrize(("publisher", "tested"), [("c", 1), ("d", 0)])
+def test_a_message_of_another_connection_is_no_case_of_no_local(
+    publisher: str, tested: int
+) -> None:
+    message = {"conn": publisher, "ch": 1, "m": "m", "q": "q", "pos": 1}
+    found = finding(
+        "NL-1",
+        ("srv_consume", {"conn": "c", "ch": 1, "q": "q", "ctag": "t", "ok": True, "nolocal": True}),
+        ("srv_publish", {**message, "x": ""}),
+        ("srv_route", message),
+    )
+    assert found.n_tested == tested
+
+
+@pytest.mark.parametrize(
+    ("conn", "verdict"), [("c", Verdict.OK), ("d", Verdict.VIOLATED)], ids=["own", "another"]
+)
+def test_a_call_lifts_the_limits_of_its_own_connection(conn: str, verdict: Verdict) -> None:
+    put = {"k": "c.1", "w": "c.1:2", "n": 2, "capacity": 1}
+    call = ("cli_call", {"conn": conn, "ch": 1, "call": 1, "ph": "info", "at": "sent"})
+    assert judged("CH-5", call, ("pool_put", put)) is verdict
+
+
+@pytest.mark.parametrize(
+    ("last", "verdict"),
+    [
+        (("look", {"channel": "c", "unread": True}), Verdict.VIOLATED),
+        (("sleep", {"channel": "c"}), Verdict.VIOLATED),
+        (("handle", {"channel": "c", "place": [0, 0], "body": "m", "ph": "invoke"}), Verdict.OK),
+        (("back_off", {"channel": "c"}), Verdict.OK),
+    ],
+)
+def test_a_consumer_that_rests_beside_a_message_has_to_be_at_work(
+    last: Said, verdict: Verdict
+) -> None:
+    here = {"channel": "c", "place": [0, 0]}
+    stands = {"place": [0, 9], "connected": True, "held": 0, "parked": []}
+    assert (
+        judged(
+            "LC-4",
+            ("channel", {**here, "max_attempts": 3}),
+            ("append", {"place": [0, 0], "body": "m"}),
+            ("connect", {"channel": "c"}),
+            last,
+            ("log_rest", {"tail": [0, 9], "channels": {"c": stands}}),
+        )
+        is verdict
+    )

@@ -170,7 +170,7 @@ mutant(
     id="published-looks-twice",
     killed_by="FQ-1",
     program="fair-just-in-time",
-    steps=36,
+    steps=30,
     origin=f"{ARTICLE}, the main loop",
     title=(
         "a visit ends because nothing waits, and looks again whether to forget the deficit: what "
@@ -347,6 +347,7 @@ mutant(
     origin="off by one",
     title="a delivery is served when the deficit is more than its weight, which takes a round too many",
     edit=("        if weight > slot.deficit:\n", "        if weight >= slot.deficit:\n"),
+    also=("FQ-1",),
 )
 mutant(
     id="one-each",

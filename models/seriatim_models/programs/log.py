@@ -285,7 +285,7 @@ def log_stuck_handler(scene: LogScene) -> None:
     scene.publish(b"m1", b"m2")
 
 
-@scenario("LC-1 LC-2 LC-5 LC-6", traces=44)
+@scenario("LC-1 LC-2 LC-4 LC-5 LC-6", traces=44)
 def log_poison(scene: LogScene) -> None:
     """A message that always fails lies before one that does not.
 

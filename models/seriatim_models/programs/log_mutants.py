@@ -532,6 +532,21 @@ mutant(
     ),
 )
 mutant(
+    id="parks-under-its-lock",
+    killed_by="LC-4",
+    program="log-poison",
+    steps=28,
+    origin="a lock that is not re-entrant",
+    title="one who parks a message takes the parking file's lock twice, and its channel stands still",
+    edit=(
+        """        self._note_parked(delivery.place, f"{type(error).__name__}: {error}", delivery.message)
+""",
+        """        with self._parks:
+            self._note_parked(delivery.place, f"{type(error).__name__}: {error}", delivery.message)
+""",
+    ),
+)
+mutant(
     id="segment-skipped",
     killed_by="LC-1",
     program="log-backlog",

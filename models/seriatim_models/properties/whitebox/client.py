@@ -288,9 +288,7 @@ class Ch5(Client):
     """A case is a work item that is put into a queue with a capacity."""
 
     id = "CH-5"
-    sentence = (
-        "A channel's queue of work exceeds its capacity only while a synchronous operation is out."
-    )
+    sentence = "A channel's queue of work exceeds its capacity only while its connection has a synchronous call out."
     source = "RabbitMQ Java client, WorkPool"
     reads = frozenset({"pool_put", "cli_call", "cli_frame"})
 
@@ -313,7 +311,8 @@ class Ch5(Client):
                     out = {c for c in out if c[0] != e.conn}
             elif e.ev == "pool_put" and (capacity := catalogue.capacity(e)) is not None:
                 tested += 1
-                if catalogue.waiting_items(e) > capacity and not out:
+                conn = connection(catalogue.pool_key(e))
+                if catalogue.waiting_items(e) > capacity and not any(c[0] == conn for c in out):
                     bad.append(
                         (
                             f"{catalogue.pool_key(e)} has {catalogue.waiting_items(e)} items waiting, "
@@ -419,7 +418,8 @@ class Pushing:
         """By channel: delivery tag -> push."""
         self.ready: dict[str, dict[int, Event]] = {}
         """By queue: position -> the route of the message, or what put it back."""
-        self._consumers: dict[ConsumerKey, Event] = {}
+        self.consumers: dict[ConsumerKey, Event] = {}
+        """The consumers that are there, each with what made it."""
         self._total: dict[tuple[str, int | None], int] = {}
         self._published: dict[str, Event] = {}
 
@@ -433,14 +433,14 @@ class Pushing:
         elif e.ev == "srv_delete":
             self.ready.pop(e.q, None)
         elif e.ev == "srv_consume" and catalogue.ok(e):
-            self._consumers[e.conn, e.ch, e.ctag] = e
+            self.consumers[e.conn, e.ch, e.ctag] = e
         elif e.ev == "srv_cancel":
-            self._consumers.pop((e.conn, e.ch, e.ctag), None)
+            self.consumers.pop((e.conn, e.ch, e.ctag), None)
         elif e.ev == "srv_qos":
             self._total[channel(e)] = e.prefetch or 0
         elif e.ev == "srv_close":
             here.clear()
-            self._consumers = {c: at for c, at in self._consumers.items() if c[:2] != channel(e)}
+            self.consumers = {c: at for c, at in self.consumers.items() if c[:2] != channel(e)}
         elif e.ev == "srv_settle":
             for t in catalogue.tags(e):
                 here.pop(t, None)
@@ -452,7 +452,7 @@ class Pushing:
     def limits(self, consumer: ConsumerKey) -> list[tuple[int, list[Event], str]]:
         """The limits that a consumer is under (0 is none), with the pushes that count against each, and whose it is."""
         conn, ch, ctag = consumer
-        consume = self._consumers.get(consumer)
+        consume = self.consumers.get(consumer)
         pushed = [p for p in self.unacked[conn, ch].values() if p.ctag]
         mine = [p for p in pushed if p.ctag == ctag and (consume is None or p.i > consume.i)]
         own = 0 if consume is None else consume.prefetch or 0
@@ -460,7 +460,7 @@ class Pushing:
 
     def with_room(self) -> Iterator[tuple[ConsumerKey, Event]]:
         """The consumers to which one more could be pushed, with what made them."""
-        for consumer, consume in self._consumers.items():
+        for consumer, consume in self.consumers.items():
             limits = self.limits(consumer)
             if consume.autoack or all(not 0 < most <= len(pushed) for most, pushed, _ in limits):
                 yield consumer, consume
@@ -588,7 +588,7 @@ class Qs3(Client):
 
 
 class Ex1(Client):
-    """A case is a consume that conflicts with another, a queue declared again, and an exclusive one's end."""
+    """A case is a consume that conflicts with another, a queue declared again, and an exclusive one's owner's end."""
 
     id = "EX-1"
     sentence = (
@@ -641,12 +641,13 @@ class Ex1(Client):
                         ):
                             del consumers[c]
                 if e.ev == "srv_gone":
-                    doomed |= {q: e for q, d in owned.items() if catalogue.owner(d) == e.conn}
+                    dies = {q: e for q, d in owned.items() if catalogue.owner(d) == e.conn}
+                    tested += len(dies)
+                    doomed |= dies
             elif e.ev == "srv_delete":
                 declared.pop(e.q, None)
                 owned.pop(e.q, None)
                 doomed.pop(e.q, None)
-                tested += 1
             elif e.ev == "srv_rest":
                 for q, end in doomed.items():
                     bad.append(
@@ -656,23 +657,38 @@ class Ex1(Client):
 
 
 class Nl1(Client):
-    """A case is a push to a no-local consumer."""
+    """A case is a message that is ready in a queue of which a consumer of its own connection is no-local."""
 
     id = "NL-1"
     sentence = "A no-local consumer never gets what its own connection published."
-    reads = frozenset({"srv_publish", "srv_consume", "srv_push"})
+    reads = frozenset(
+        {
+            "srv_publish", "srv_route", "srv_requeue", "srv_consume", "srv_cancel", "srv_close", "srv_delete",
+            "srv_push",
+        }
+    )  # fmt: skip
 
     def judge(self, events: list[Event], bad: Violations) -> int:
         published = {e.m: e for e in events if e.ev == "srv_publish"}
-        picky: set[tuple[str, int | None, str]] = set()
         tested = 0
+        server = Pushing()
         for e in events:
-            if e.ev == "srv_consume" and catalogue.ok(e) and e.nolocal:
-                picky.add((e.conn, e.ch, e.ctag))
-            elif e.ev == "srv_push" and (e.conn, e.ch, e.ctag) in picky:
-                tested += 1
-                if e.m in published and published[e.m].conn == e.conn:
-                    bad.append((f"{e.ctag} got {e.m} of its own connection", [published[e.m], e]))
+            if e.ev == "srv_push":
+                consume = server.consumers.get((e.conn, e.ch, e.ctag))
+                own = published.get(e.m)
+                if consume is not None and consume.nolocal and own and own.conn == e.conn:
+                    bad.append((f"{e.ctag} got {e.m} of its own connection", [own, e]))
+            server.see(e)
+            if e.ev in ("srv_route", "srv_requeue"):
+                meets = [(e, c) for c in server.consumers.values() if c.q == e.q]
+            elif e.ev == "srv_consume" and catalogue.ok(e):
+                meets = [(m, e) for m in server.ready.get(e.q, {}).values()]
+            else:
+                continue
+            tested += sum(
+                bool(c.nolocal) and m.m in published and published[m.m].conn == c.conn
+                for m, c in meets
+            )
         return tested
 
 

@@ -49,24 +49,31 @@ class Fq1(OfSlots):
     """A case is a visit of a slot."""
 
     id = "FQ-1"
-    sentence = (
-        "0 <= deficit < quantum + largest weight after every visit; an idle slot's deficit is 0."
-    )
+    sentence = "After every visit 0 <= deficit < weight of the slot's first delivery; an idle slot's deficit is 0."
     source = f"{SOURCE}; {DRR}"
-    reads = frozenset({"slot", "arrive", "visit"})
+    reads = frozenset({"slot", "arrive", "take", "visit"})
 
     def finish(self, summary: list[Event]) -> Finding:
-        summary = self.known(summary)
-        quanta, most = self.quanta(summary), self.heaviest(summary)
+        """What is first is known from arrivals and takes, not from what the visit says of the slot."""
         bad: Violations = []
-        visits = [e for e in summary if e.ev == "visit"]
-        for e in visits:
-            slot, deficit = catalogue.slot(e), catalogue.deficit(e)
-            if not 0 <= deficit < quanta[slot] + most:
-                bad.append((f"{slot} has deficit {deficit} after a visit", [e]))
-            elif catalogue.empty(e) and deficit:
-                bad.append((f"{slot} is idle with deficit {deficit}", [e]))
-        return Finding.of(self.id, len(visits) if most else 0, bad)
+        tested = 0
+        waiting: dict[str, deque[int]] = {}
+        for e in self.known(summary):
+            slot = catalogue.slot(e)
+            weights = waiting.setdefault(slot, deque())
+            if e.ev == "arrive":
+                weights.append(catalogue.weight(e))
+            elif e.ev == "take" and weights:
+                weights.popleft()
+            elif e.ev == "visit":
+                tested += 1
+                deficit = catalogue.deficit(e)
+                if not weights and deficit:
+                    bad.append((f"{slot} is idle with deficit {deficit}", [e]))
+                elif weights and not 0 <= deficit < weights[0]:
+                    why = f"{slot} has deficit {deficit} after a visit, its first delivery weighs {weights[0]}"
+                    bad.append((why, [e]))
+        return Finding.of(self.id, tested, bad)
 
 
 class Fq2(OfSlots):

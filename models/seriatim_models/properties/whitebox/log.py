@@ -180,30 +180,45 @@ class Lc3(OfChannels):
 
 
 class Lc4(OfChannels):
-    """A case is a channel that is connected at rest while the topic is not empty."""
+    """A case is a channel with a consumer at rest while the topic is not empty."""
 
     id = "LC-4"
     sentence = (
-        "No lost wake-up: a consumer does not sleep while an unread message is there, "
-        "backlog at connect included."
+        "No lost wake-up: at rest no consumer sleeps, or has stopped short of sleeping, while an unread message is "
+        "there, backlog at connect included, unless its handler is at work or it pauses after a failure."
     )
     kind = "liveness"
-    reads = frozenset({"append", "sleep", "woke", "log_rest"})
+    reads = frozenset(
+        {
+            "append", "channel", "commit", "connect", "disconnected", "look", "sleep", "woke", "handle",
+            "back_off", "log_rest",
+        }
+    )  # fmt: skip
 
     def finish(self, summary: list[Event]) -> Finding:
+        """Where a channel stands is what it committed last, not what it says at rest."""
         rest = self.rest(summary)
         if rest is None:
             return Finding.of(self.id, 0)
         bad: Violations = []
         tested = 0
-        last = {name: events[-1] for name, events in self.by_channel(summary)}
-        for name, state, position in standing(rest):
-            unread = [e for p, e in self.written(summary).items() if p >= position]
-            tested += state["connected"] and bool(self.written(summary))
-            sleeping = last.get(name)
-            if state["connected"] and unread and sleeping is not None and sleeping.ev == "sleep":
-                why = f"{name} sleeps at {position} and {len(unread)} are unread"
-                bad.append((why, [sleeping, unread[0]]))
+        written = self.written(summary)
+        for name, events in self.by_channel(summary):
+            stood = [place(e) for e in events if e.ev in ("channel", "commit")]
+            used = [e for e in events if e.ev in ("connect", "disconnected")]
+            doing = [e for e in events if e.ev not in ("channel", "commit")]
+            if not stood or not used or used[-1].ev == "disconnected":
+                continue
+            tested += bool(written)
+            unread = [e for p, e in written.items() if p >= stood[-1]]
+            last = doing[-1]
+            busy = last.ev in ("connect", "back_off") or (
+                last.ev == "handle" and last.ph == "invoke"
+            )
+            if unread and not busy:
+                what = "sleeps" if last.ev == "sleep" else "does nothing"
+                why = f"{name} {what} at {stood[-1]} and {len(unread)} are unread"
+                bad.append((why, [last, unread[0]]))
         return Finding.of(self.id, tested, bad)
 
 
