@@ -60,12 +60,15 @@ def test_choices_are_what_can_be_called_now() -> None:
         return len(list(PULL[name].choices(harness, standing, **fixed)))
 
     assert choices("pull") == choices("release") == 0
-    assert choices("subscribe", CallStanding.REFUSED) == 0
+    negative = choices("subscribe", credit=-1)
+    assert choices("subscribe", CallStanding.REFUSED) == negative
     a = harness.subscribe(True, 0, None, 0, exclusive=False)
     assert choices("pull") == 1
-    assert choices("grant") == 2
-    assert choices("resume") == 0, "it has no credit"
-    assert choices("subscribe", CallStanding.REFUSED) == choices("subscribe", exclusive=True)
+    assert choices("grant", CallStanding.IN_CONTRACT) == 2
+    assert choices("grant", CallStanding.REFUSED) == 2, "less than one"
+    assert choices("resume", CallStanding.IN_CONTRACT) == 0, "it has no credit"
+    refused = choices("subscribe", CallStanding.REFUSED)
+    assert refused == choices("subscribe", exclusive=True, credit=None) * 4 + negative
     entry = harness.enqueue(4, "", "", "")
     assert choices("release", CallStanding.NO_OP) == 1
     harness.grant(a, 1)
@@ -73,6 +76,10 @@ def test_choices_are_what_can_be_called_now() -> None:
     assert list(PULL["release"].choices(harness, CallStanding.IN_CONTRACT)) == [
         {"consumer": a, "entry": entry}
     ]
+    harness.close(a)
+    for name in ("grant", "pause", "resume", "close", "pull", "release"):
+        assert choices(name, CallStanding.IN_CONTRACT) == 0, "it is closed"
+        assert choices(name, CallStanding.NO_OP) > 0
 
 
 @pytest.mark.parametrize("machine", [LogMachine, FairMachine])

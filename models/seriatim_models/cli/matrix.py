@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import os
+import shlex
 import time
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -32,8 +33,9 @@ JOURNALS = Path("build/matrix")
         seriatim matrix pull --depth 3         one system, deeper; what CI runs
         seriatim matrix push --universe group  one of its universes only
         seriatim matrix pull --threads 3       three calls at once
-        seriatim matrix pull --html matrix     the table as pages, each cell with its programs
         seriatim matrix --json - | jq .        the table for another program
+        seriatim matrix push --pair "settle exclusive: ; subscribe A | subscribe B"
+                                               one program, with its counterexample if it is wrong
 
         Results are kept in a journal as they come: after Ctrl-C or a kill the same command goes on.
         A program that a budget ended is inconclusive, and so is its cell, exit code 3.
@@ -48,7 +50,13 @@ JOURNALS = Path("build/matrix")
 @click.option("--universe", "universes", multiple=True, metavar="NAME", help="Only this one.")
 @click.option("--journal", metavar="FILE", help="Keep the results of one system here instead.")
 @click.option("--fresh", is_flag=True, help="Begin again, whatever a journal holds.")
-@json_output("the table as JSON (seriatim-matrix/1)")
+@click.option("--mutant", "mutant_id", metavar="ID", help="Run over this mutant of the reference.")
+@click.option("--pair", metavar="PROGRAM", help="Run this one program of the table, to its end.")
+@click.option("--replay", "token", metavar="TOKEN", help="With --pair: only this schedule of it.")
+@json_output(
+    "the table as JSON (seriatim-matrix/1), or one program's verdict (seriatim-verdicts/1)"
+)
+@click.option("--html", metavar="FILE", help="With --pair: write one self-contained page to read.")
 @click.rich_config(help_config=HELP)
 def matrix(
     systems: tuple[str, ...],
@@ -59,20 +67,35 @@ def matrix(
     universes: tuple[str, ...],
     journal: str | None,
     fresh: bool,
+    mutant_id: str | None,
+    pair: str | None,
+    token: str | None,
     json: str | None,
+    html: str | None,
 ) -> int:
     """Let every API call race with every other, from every small state, under every schedule."""
     from seriatim_models.matrix.text import show
 
-    out = Outputs(json)
-    chosen = _systems(systems, universes)
+    out = Outputs(json, html)
+    chosen = _systems(systems, universes, mutant_id)
+    if pair is not None:
+        if len(chosen) != 1:
+            raise UsageError("--pair is a program of one system: name that system")
+        return _one_pair(chosen[0], pair, mutant_id, token, out)
+    if token is not None or html is not None:
+        raise UsageError("--replay and --html go with --pair")
     if journal and len(chosen) != 1:
         raise UsageError("--journal is the file of one system: name that system")
     runs: list[Matrix] = []
     with StopRequest() as stop:
         for name in chosen:
-            path = Path(journal) if journal else _journal_path(name, depth, threads, universes)
-            run = Run(name, depth, threads, jobs or os.cpu_count() or 1, budget, universes, stop)
+            path = (
+                Path(journal)
+                if journal
+                else _journal_path(name, depth, threads, *universes, mutant_id or "")
+            )
+            processes = jobs or os.cpu_count() or 1
+            run = Run(name, depth, threads, processes, budget, universes, stop, mutant_id or "")
             runs.append(run.matrix(path, fresh))
             show(out.console, runs[-1])
             if stop.asked:
@@ -86,13 +109,21 @@ def matrix(
     return max((EXIT[m.verdict] for m in runs), key=lambda code: (code == 1, code))
 
 
-def _systems(names: tuple[str, ...], universes: tuple[str, ...]) -> list[str]:
+def _systems(
+    names: tuple[str, ...], universes: tuple[str, ...], mutant_id: str | None
+) -> list[str]:
+    from seriatim_models.cli.check import find_mutant
     from seriatim_models.matrix.systems import SYSTEMS
 
     for name in names:
         if name not in SYSTEMS:
             raise unknown("system", name, SYSTEMS, "seriatim matrix --help")
     chosen = list(dict.fromkeys(names)) or list(SYSTEMS)
+    if mutant_id is not None:
+        changed = find_mutant(mutant_id).reference
+        chosen = [name for name in chosen if SYSTEMS[name].reference == changed]
+        if not chosen:
+            raise UsageError(f"mutant {mutant_id!r} changes {changed}, which none of these runs")
     for name in chosen:
         known = [u.name for u in SYSTEMS[name].universes]
         for universe in universes:
@@ -125,12 +156,48 @@ def _document(matrix: Matrix) -> dict[str, object]:
     return {**fields, "cells": cells, "verdict": matrix.verdict, **sums}
 
 
-def _journal_path(system: str, depth: int, threads: int, universes: tuple[str, ...]) -> Path:
+def _journal_path(system: str, depth: int, threads: int, *names: str) -> Path:
     """The journal of a run over the sources as they are: after a change of these it is another file."""
     from seriatim_models.matrix.work import code_digest
 
-    parts = [system, str(depth), str(threads), *universes, code_digest()]
+    parts = [system, str(depth), str(threads), *filter(None, names), code_digest()]
     return JOURNALS / f"{'-'.join(parts)}.jsonl"
+
+
+def _one_pair(system: str, key: str, mutant_id: str | None, token: str | None, out: Outputs) -> int:
+    """Run one program of the table to its end, and report it as `seriatim check` does."""
+    from seriatim_models.cli.check import find_mutant, finish
+    from seriatim_models.cli.report_builder import new_report, program_run
+    from seriatim_models.explorer import BadToken, Replay
+    from seriatim_models.matrix.cells import explained
+    from seriatim_models.matrix.systems import SYSTEMS
+    from seriatim_models.matrix.work import PairData
+    from seriatim_models.programs.base import Program
+    from seriatim_models.programs.check import ProgramResult
+    from seriatim_models.programs.mutant_modules import load
+
+    of = SYSTEMS[system]
+    mutant = find_mutant(mutant_id) if mutant_id is not None else None
+    try:
+        program = PairData.read(key, of)
+        options = {} if token is None else {"strategy": Replay(token)}
+        pair = program.pair(of)
+        result, findings = explained(of, load(of.reference, mutant), pair, **options)
+    except (ValueError, BadToken) as error:
+        raise UsageError(str(error)) from None
+    again = ["seriatim", "matrix", system, "--pair", program.key]
+    again += ["--mutant", mutant_id] if mutant_id else []
+    if (case := result.counterexample) is not None:
+        again += ["--replay", case.token]
+        result.counterexample = replace(case, command=shlex.join(again))
+    beyond = "Two calls from one state; other states and calls are other programs of the matrix."
+    shown = Program(
+        str(pair), pair.universe.why, of.reference, (), lambda world, lib: None, beyond, 0
+    )
+    report = new_report("greenlet")
+    run = program_run(ProgramResult(shown, mutant, findings, result, result.seconds), "dpor", [])
+    report.programs.append(msgspec.structs.replace(run, command=shlex.join(again)))
+    return finish(report, out)
 
 
 @dataclass
@@ -144,6 +211,7 @@ class Run:
     budget: float | None
     universes: tuple[str, ...]
     stop: StopRequest
+    mutant: str = ""
     begun: float = field(default_factory=time.monotonic)
 
     def matrix(self, path: Path, fresh: bool) -> Matrix:
@@ -156,7 +224,7 @@ class Run:
         journal = Journal(path, self.system, self.depth)
         known = _known(journal, fresh)
         planned = plan(self.system, self.depth, self.threads, self.jobs, self.universes)
-        waves = Waves(self.system, planned.programs)
+        waves = Waves(self.system, planned.programs, mutant=self.mutant)
         for done in known:
             waves.add(done)
         progress = ProgressDisplay(len(planned.programs), "programs")

@@ -36,17 +36,21 @@ class CallMachine(RuleBasedStateMachine):
 
     def make(self, call: ApiCall, **arguments: Any) -> None:
         """Make a call on the model and on the harness; raises `Disagreement`."""
-        if call.standing(self.harness, **arguments) is CallStanding.REFUSED:
+        standing = call.standing(self.harness, **arguments)
+        if standing is CallStanding.REFUSED:
             self.is_refused(call, **arguments)
             return
+        before = self.state() if standing is CallStanding.NO_OP else None
         labels = {name: self.label(value) for name, value in arguments.items()}
         due = getattr(self.model, call.name)(**labels)
         done = self.label(call.run(self.harness, **arguments))
         if done != due:
             raise Disagreement(f"{call.name} {labels} returned {done!r}, due was {due!r}")
+        if standing is CallStanding.NO_OP and self.state() != before:
+            raise Disagreement(f"{call.name} {labels} is without effect, and changed the state")
 
     def state(self) -> Any:
-        """Return what a refused call must leave as it is."""
+        """Return what a refused call, and one without effect, must leave as it is."""
         return None
 
     def is_refused(self, call: ApiCall, **arguments: Any) -> None:

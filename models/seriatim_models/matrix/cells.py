@@ -12,6 +12,7 @@ in one order or the other. What the oracle lets pass is listed by the system, ea
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from itertools import permutations, product
@@ -20,7 +21,7 @@ from typing import Any, Literal
 
 import msgspec
 
-from seriatim_models.explorer import Dpor, Misuse, World
+from seriatim_models.explorer import Dpor, ExplorerError, Misuse, Result, World, explore
 from seriatim_models.explorer.model.guard import guarded
 from seriatim_models.explorer.model.program import Limits, Setting
 from seriatim_models.explorer.search.runner import Runner
@@ -36,7 +37,7 @@ from seriatim_models.matrix.scene import (
     Unsettled,
 )
 from seriatim_models.matrix.states import SystemState, recorded_scene, text
-from seriatim_models.properties import Verdict
+from seriatim_models.properties import Finding, Verdict
 from seriatim_models.properties.whitebox.judging import judge
 
 Mode = Literal["settle", "serve"]
@@ -112,19 +113,27 @@ def _combinations(offers: Sequence[Offer], at_once: int) -> Iterator[tuple[Offer
 class PairProgram:
     """A pair as a program of the explorer, which keeps what the executions showed."""
 
-    def __init__(self, system: MatrixSystem, lib: ModuleType, pair: CallPair) -> None:
+    def __init__(
+        self, system: MatrixSystem, lib: ModuleType, pair: CallPair, each: bool = False
+    ) -> None:
+        """With `each` the execution whose outcome is wrong is the one that is wrong, also if it is the first."""
+        self.each = each
         self.system = system
         self.lib = lib
         self.pair = pair
         self.outcomes: dict[bytes, Mapping[str, Any]] = {}
         """The outcomes of executions so far, by their text."""
         self.excused: set[str] = set()
+        self.violated: dict[str, Finding] = {}
+        """The last finding of each property that was violated."""
         self.scene: MatrixScene
         self.results: list[str]
         self._recorded = 0
         self._set_up: list[Event] = []
         """The events of the set-up, which are the same in every execution."""
         self._orders: list[Mapping[str, Any]] | None = None
+        self._judged: dict[bytes, str | None] = {}
+        """Outcome -> what is wrong with it."""
         self.__name__ = self.__qualname__ = str(pair)
 
     def __call__(self, world: World) -> None:
@@ -163,14 +172,10 @@ class PairProgram:
         """Judge an execution after its end, and keep its outcome; returns what is wrong."""
         for finding in judge(self._history(world), self.system.properties):
             if finding.verdict is Verdict.VIOLATED:
+                self.violated[finding.property] = finding
                 return text(finding)
         outcome = _outcome(self.scene, zip(self.pair.calls, self.results, strict=True))
-        key = msgspec.msgpack.encode(outcome)
-        if key not in self.outcomes:
-            self.outcomes[key] = outcome
-            if len(self.outcomes) > 1:
-                return self._against_orders()
-        return None
+        return self._against_orders(msgspec.msgpack.encode(outcome), outcome)
 
     def _history(self, world: World) -> list[Event]:
         known, records = self._set_up, world.records
@@ -186,18 +191,25 @@ class PairProgram:
 
     # ---- the outcome oracle
 
-    def _against_orders(self) -> str | None:
-        """Compare the outcomes so far with those of the orders.
+    def _against_orders(self, key: bytes, outcome: Mapping[str, Any]) -> str | None:
+        """Return what is wrong with an outcome, or with one before it.
 
         The executions include one of each order, up to commuting steps: so if all executions have one outcome,
         it is that of the orders, and nothing needs to be compared.
         """
+        if key in self.outcomes:
+            return self._judged.get(key)
+        self.outcomes[key] = outcome
+        if len(self.outcomes) == 1 and not self.each:
+            return None
         if self._orders is None:
             self._orders = list(self._in_all_orders(self.pair.universe, self.pair.calls))
-        for outcome in self.outcomes.values():
-            if outcome not in self._orders and not self._expected(outcome):
-                return f"outcome: {difference(outcome, self._orders)}"
-        return None
+        for known, other in self.outcomes.items():
+            if known not in self._judged:
+                wrong = other not in self._orders and not self._expected(other)
+                text = f"outcome: {difference(other, self._orders)}" if wrong else None
+                self._judged[known] = text
+        return self._judged[key] if self.each else next(filter(None, self._judged.values()), None)
 
     def _in_all_orders(
         self, universe: Universe, calls: Sequence[Invocation]
@@ -206,7 +218,10 @@ class PairProgram:
         serving = (False, True) if self.pair.mode == "serve" else (False,)
         for order in permutations(calls):
             for served in product(serving, repeat=len(calls)):
-                yield self._in_order(universe, order, served)
+                with suppress(
+                    Exception
+                ):  # an order that fails has no outcome; it is an execution, and wrong there
+                    yield self._in_order(universe, order, served)
 
     def _in_order(
         self, universe: Universe, order: Sequence[Invocation], served: Sequence[bool]
@@ -243,6 +258,8 @@ def difference(outcome: Mapping[str, Any], orders: Sequence[Mapping[str, Any]]) 
     def differing(order: Mapping[str, Any]) -> list[str]:
         return [k for k in {**order, **outcome} if outcome.get(k) != order.get(k)]
 
+    if not orders:
+        return "no order of the calls comes to an end"
     nearest = min(orders, key=lambda order: len(differing(order)))
     parts = [f"{k} is {outcome.get(k)}, and {nearest.get(k)} in order" for k in differing(nearest)]
     return "; ".join(parts) + " (no order of the calls leads there)"
@@ -260,7 +277,24 @@ def run_pair(
         on_execution=program.observe,
         count_traces=False,
     )
-    with guarded():
-        Dpor().search(runner)
+    try:
+        with guarded():
+            Dpor().search(runner)
+    except ExplorerError:
+        raise
+    except Exception as error:  # out of the reference, while the state is set up
+        return PairResult(runner.executions, False, f"error: {type(error).__name__}: {error}")
     problem = str(runner.found[0][1][0]) if runner.found else ""
     return PairResult(runner.executions, runner.exhausted, problem, tuple(sorted(program.excused)))
+
+
+def explained(
+    system: MatrixSystem, lib: ModuleType, pair: CallPair, **options: Any
+) -> tuple[Result, list[Finding]]:
+    """Return the result of `explore` on a program, with its shortest counterexample, and the properties it violates.
+
+    `options` are those of `explore`.
+    """
+    program = PairProgram(system, lib, pair, each=True)
+    result = explore(program, on_execution=program.observe, max_steps=MAX_STEPS, **options)
+    return result, list(program.violated.values())

@@ -21,7 +21,6 @@ from seriatim_models.machines.queue.calls import (
 )
 from seriatim_models.machines.queue.generated_programs import DUE, PlannedMessage
 from seriatim_models.machines.stages import ProgramStage, Stage
-from seriatim_models.matrix.canonical import canonical
 from seriatim_models.matrix.scene import (
     ExpectedDifference,
     Invocation,
@@ -29,7 +28,10 @@ from seriatim_models.matrix.scene import (
     Universe,
     Unsettled,
 )
-from seriatim_models.properties import PROPERTIES, AnyProperty
+from seriatim_models.properties import WHITEBOX, AnyProperty
+from seriatim_models.properties.whitebox.client import CLIENT
+from seriatim_models.properties.whitebox.fair import FAIR
+from seriatim_models.properties.whitebox.log import LOG
 
 ROUNDS = 60
 """How many calls of the system's own threads settling takes at most; the universes here need fewer than ten."""
@@ -177,6 +179,8 @@ class QueueMatrixScene:
             arguments["name"] = invocation.arguments[0]
         elif call.name == "pull":
             return self._pull(arguments["consumer"])
+        elif call.name == "close":
+            self.woken.pop(invocation.arguments[0], None)  # who closes does not pull any more
         try:
             result = call.run(self.harness, **arguments)
         except self.harness.lib.QueueMisuse:
@@ -241,19 +245,12 @@ class QueueMatrixScene:
         self.harness.record_rest()
 
     def state(self) -> str:
-        """Return the canonical text of the queue, of what its clients know, and of what is left to be done."""
-        harness = self.harness
-        return canonical(
-            {
-                "queue": harness.queue,
-                "entries": harness.entries,
-                "open": harness.consumers,
-                "closed": harness.closed,
-                "woken": sorted(self.woken),
-                "jobs": len(getattr(harness, "jobs", ())),
-                "now": harness.stage.host.now(),
-            }
-        )
+        """Return the text of the queue, of what its clients know, and of what is left to be done."""
+        return self.harness.state(self.woken)
+
+    def logical_state(self) -> object:
+        """Return the same without nodes that are deleted and still linked."""
+        return self.harness.logical_state(self.woken)
 
     def outcome(self) -> Mapping[str, Any]:
         """Return the state and holder of each message, and the credit of each consumer and what it was sent."""
@@ -320,9 +317,7 @@ class QueueSystem:
         return scenes[0]
 
 
-QUEUE_PROPERTIES = tuple(
-    p for p in PROPERTIES.values() if p.id.partition("-")[0] in ("SO", "ES", "SP", "IM", "WK", "QL")
-)
+QUEUE_PROPERTIES = tuple(p for p in WHITEBOX if p not in (*CLIENT, *LOG, *FAIR))
 
 
 # ---- universes

@@ -82,6 +82,9 @@ class MatrixScene(Protocol):
     def state(self) -> str:
         """Return the canonical text of the state; only on one thread, when nothing moves."""
 
+    def logical_state(self) -> object:
+        """Return what a call that is refused, or without effect, leaves as it is."""
+
     def outcome(self) -> Mapping[str, Any]:
         """Return what clients can see of the state, as plain data by subject."""
 

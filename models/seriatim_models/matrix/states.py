@@ -87,6 +87,18 @@ def explore_states(
     return found
 
 
+def explore_path(
+    system: MatrixSystem, universe: Universe, lib: ModuleType, path: Sequence[Invocation]
+) -> SystemState:
+    """Return the state that these calls lead to. Raises `ValueError` if one of them cannot be made there."""
+    scene, _ = recorded_scene(system, universe, lib)
+    for invocation in path:
+        if invocation not in [o.invocation for o in scene.offers()]:
+            raise ValueError(f"{invocation} cannot be made there")
+        scene.make(invocation)
+    return SystemState(universe, tuple(path), tuple(scene.offers()))
+
+
 def _replay(
     system: MatrixSystem, universe: Universe, lib: ModuleType, path: Sequence[Invocation]
 ) -> MatrixScene:
@@ -113,9 +125,9 @@ def _edge(
 ) -> tuple[Edge, MatrixScene | None]:
     """Make a call in a state; returns the edge, and the scene behind it, before settling, if nothing was wrong."""
     after = _replay(system, state.universe, lib, state.path)
-    before = after.state()
+    before = after.logical_state()
     result = after.make(offer.invocation)
-    problem = _against_class(offer, result, before == after.state())
+    problem = _against_class(offer, result, before == after.logical_state())
     if not problem:
         problem = "; ".join(sequence_problems(system, state, (offer.invocation,), lib))
     edge = Edge(state, offer, problem)

@@ -14,8 +14,7 @@ from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wai
 from functools import cache, partial
 from hashlib import blake2b
 from pathlib import Path
-from types import ModuleType
-from typing import BinaryIO
+from typing import BinaryIO, get_args
 
 import msgspec
 
@@ -23,7 +22,9 @@ import seriatim
 import seriatim_models
 from seriatim_models.matrix.cells import CallPair, Mode, PairResult, run_pair
 from seriatim_models.matrix.scene import Invocation, MatrixSystem, Universe
+from seriatim_models.matrix.states import explore_path
 from seriatim_models.matrix.systems import SYSTEMS
+from seriatim_models.programs import MUTANTS
 from seriatim_models.programs.mutant_modules import load
 
 SCHEMA = "seriatim-matrix-journal/1"
@@ -59,6 +60,35 @@ class PairData(msgspec.Struct, frozen=True):
         path = ", ".join(map(str, self.path))
         return f"{self.mode} {self.universe}: {path}; {' | '.join(map(str, self.calls))}"
 
+    @classmethod
+    def read(cls, key: str, system: MatrixSystem) -> PairData:
+        """Return the program of that key. Raises `ValueError` if it names none of the system."""
+        beginning, _, at_once = key.strip().rpartition("; ")
+        mode, _, rest = beginning.partition(" ")
+        universe, _, path = rest.partition(":")
+        known = [u.name for u in system.universes]
+        if mode not in get_args(Mode) or universe not in known:
+            raise ValueError(
+                f"{key!r} is no program: MODE UNIVERSE: CALL, ...; CALL | CALL, where MODE is "
+                f"{' or '.join(get_args(Mode))} and UNIVERSE {', '.join(known)}"
+            )
+        before = [Invocation.read(c) for c in path.split(",") if c.strip()]
+        calls = [Invocation.read(c) for c in at_once.split("|")]
+        for call in (*before, *calls):
+            if call.call not in system.table:
+                raise ValueError(
+                    f"{system.name} has no call {call.call!r}; there is {', '.join(system.table)}"
+                )
+        state = explore_path(system, universe_of(system, universe), load(system.reference), before)
+        offered = {o.invocation: o for o in state.offers}
+        for call in calls:
+            if call not in offered:
+                raise ValueError(f"{call} cannot be made after {state}")
+        owners = tuple(offered[c].thread for c in calls)
+        return cls(
+            universe, tuple(before), tuple(calls), owners, "serve" if mode == "serve" else "settle"
+        )
+
 
 class PairBatch(msgspec.Struct, frozen=True):
     """Some programs of one system, and the budget of each."""
@@ -66,6 +96,8 @@ class PairBatch(msgspec.Struct, frozen=True):
     system: str
     programs: tuple[PairData, ...]
     max_executions: int
+    mutant: str = ""
+    """Id of the mutant that is run in place of the reference."""
 
 
 class Done(msgspec.Struct, frozen=True):
@@ -94,26 +126,27 @@ def universe_of(system: MatrixSystem, name: str) -> Universe:
     return next(u for u in system.universes if u.name == name)
 
 
-def do(item: PairBatch, lib: ModuleType | None = None) -> list[Done]:
-    """Run the programs of an item, over the reference or another module in its place."""
+def do(item: PairBatch) -> list[Done]:
+    """Run the programs of an item."""
     system = SYSTEMS[item.system]
-    module = load(system.reference) if lib is None else lib
+    lib = load(system.reference, MUTANTS[item.mutant] if item.mutant else None)
     return [
-        Done(p, run_pair(system, module, p.pair(system), item.max_executions))
-        for p in item.programs
+        Done(p, run_pair(system, lib, p.pair(system), item.max_executions)) for p in item.programs
     ]
 
 
-def items(system: str, programs: Iterable[PairData], max_executions: int) -> Iterator[PairBatch]:
+def items(
+    system: str, programs: Iterable[PairData], max_executions: int, mutant: str = ""
+) -> Iterator[PairBatch]:
     """Yield items of some programs each."""
     batch: list[PairData] = []
     for program in programs:
         batch.append(program)
         if len(batch) == PAIRS_PER_ITEM:
-            yield PairBatch(system, tuple(batch), max_executions)
+            yield PairBatch(system, tuple(batch), max_executions, mutant)
             batch = []
     if batch:
-        yield PairBatch(system, tuple(batch), max_executions)
+        yield PairBatch(system, tuple(batch), max_executions, mutant)
 
 
 # ---- waves
@@ -122,8 +155,15 @@ def items(system: str, programs: Iterable[PairData], max_executions: int) -> Ite
 class Waves:
     """The programs that are still to be done, wave by wave. `add` takes in results as they come."""
 
-    def __init__(self, system: str, programs: Sequence[PairData], waves: Sequence[int] = WAVES):
+    def __init__(
+        self,
+        system: str,
+        programs: Sequence[PairData],
+        waves: Sequence[int] = WAVES,
+        mutant: str = "",
+    ) -> None:
         self.system = system
+        self.mutant = mutant
         self.programs = programs
         self.waves = waves
         self.results: dict[str, Done] = {}
@@ -157,7 +197,7 @@ def run_waves(
     """Run all waves until `over`; returns whether every program was run to its end or to the largest budget."""
     for budget in waves.waves:
         pending = waves.pending(budget)
-        for batch in perform(items(waves.system, pending, budget)):
+        for batch in perform(items(waves.system, pending, budget, waves.mutant)):
             for done in batch:
                 waves.add(done)
                 keep(done)

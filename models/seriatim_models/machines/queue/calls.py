@@ -4,18 +4,19 @@
 queue whose consumers are woken through connections that IO threads serve. See `seriatim_models.machines.calls`.
 
 The rules of use that the reference asks for: what concerns a consumer's interest and credit happens on its own IO
-thread (only `pause` may come from any), and a consumer without credit does not resume.
+thread; only `pause` may come from any.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from types import ModuleType
 from typing import Any
 
 import seriatim.queue as reference
 from seriatim import handover
 from seriatim_models.machines.calls import Caller, CallStanding, call, calls_of
+from seriatim_models.machines.canonical import canonical
 from seriatim_models.machines.stages import Stage
 from seriatim_models.recording.queue import recorded, snapshot
 
@@ -24,8 +25,8 @@ CONSUMERS = 4
 
 
 def consumers(harness: QueueHarness) -> Sequence[reference.Consumer]:
-    """Return the open consumers."""
-    return list(harness.consumers.values())
+    """Return all consumers, those that were closed last."""
+    return [*harness.consumers.values(), *harness.closed.values()]
 
 
 def entries(harness: QueueHarness) -> Sequence[reference.QueueEntry]:
@@ -38,9 +39,28 @@ def _room(harness: QueueHarness, **arguments: object) -> bool:
     return len(harness.consumers) < CONSUMERS
 
 
-def _beside_exclusive(harness: QueueHarness, exclusive: bool, **arguments: object) -> CallStanding:
-    refused = harness.exclusive or (exclusive and harness.consumers)
+def _admitted(
+    harness: QueueHarness, exclusive: bool, credit: int | None, **arguments: object
+) -> CallStanding:
+    beside = harness.exclusive or (exclusive and harness.consumers)
+    refused = beside or (credit is not None and credit < 0)
     return CallStanding.REFUSED if refused else CallStanding.IN_CONTRACT
+
+
+def _open(harness: QueueHarness, consumer: reference.Consumer) -> CallStanding:
+    """`close` is final: from then on every call for the consumer is without effect."""
+    known = consumer.name in harness.consumers
+    return CallStanding.IN_CONTRACT if known else CallStanding.NO_OP
+
+
+def _granted(harness: QueueHarness, consumer: reference.Consumer, messages: int) -> CallStanding:
+    return CallStanding.REFUSED if messages < 1 else _open(harness, consumer)
+
+
+def _resumed(harness: QueueHarness, consumer: reference.Consumer) -> CallStanding:
+    """A consumer that is pulled for, and has no credit, is resumed by a grant only."""
+    waits = harness.kind == "pull" and consumer.credit is not None and not consumer.credit.get()
+    return CallStanding.NO_OP if waits else _open(harness, consumer)
 
 
 def _by_holder(
@@ -48,10 +68,6 @@ def _by_holder(
 ) -> CallStanding:
     mine = entry.state.get().holder == consumer.name
     return CallStanding.IN_CONTRACT if mine else CallStanding.NO_OP
-
-
-def _with_credit(harness: QueueHarness, consumer: reference.Consumer) -> bool:
-    return consumer.credit is None or consumer.credit.get() != 0
 
 
 SETTLED = (CallStanding.IN_CONTRACT, CallStanding.NO_OP)
@@ -86,6 +102,35 @@ class QueueHarness:
     def make_queue(self, levels: int) -> reference.Queue:
         """Return a new queue."""
         raise NotImplementedError
+
+    def state(self, woken: Iterable[str]) -> str:
+        """Return the canonical text of the queue, of what its clients know, and of what is left to be done.
+
+        `woken` are the consumers that have to pull. Only on one thread, when nothing moves.
+        """
+        return canonical(
+            {
+                "queue": self.queue,
+                "entries": self.entries,
+                "open": self.consumers,
+                "closed": self.closed,
+                "woken": sorted(woken),
+                "jobs": len(getattr(self, "jobs", ())),
+                "now": self.host.now(),
+            }
+        )
+
+    def logical_state(self, woken: Iterable[str]) -> dict[str, object]:
+        """Return what calls can change, without nodes that are deleted and still linked.
+
+        A call that is refused, or without effect, leaves it as it is, though it may unlink such nodes.
+        """
+        closed = {
+            name: (c.wants_work.get(), c.credit and c.credit.get())
+            for name, c in self.closed.items()
+        }
+        left = {"woken": sorted(woken), "jobs": len(getattr(self, "jobs", ()))}
+        return {**snapshot(self.queue), "open": sorted(self.consumers), "closed": closed, **left}
 
     def record_rest(self) -> None:
         """Record the state of the queue, when nothing moves any more."""
@@ -123,10 +168,10 @@ class QueueHarness:
         acquires=(True, True, True, False),
         priority=(0, 1, 2),
         keys=(None, None, None, frozenset(["x"])),
-        credit=(None, None, 0, 1, 2),
+        credit=(None, None, 0, 1, 2, -1),
         exclusive=(False, False, False, True),
         enabled=_room,
-        standing=_beside_exclusive,
+        standing=_admitted,
         standings=(CallStanding.IN_CONTRACT, CallStanding.REFUSED),
     )
     def subscribe(
@@ -156,29 +201,35 @@ class QueueHarness:
             self.exclusive = name
         return consumer
 
-    @call(Caller.OWNER, consumer=consumers, messages=(1, 2))
+    @call(
+        Caller.OWNER,
+        consumer=consumers,
+        messages=(1, 2, 0, -5),
+        standing=_granted,
+        standings=(*SETTLED, CallStanding.REFUSED),
+    )
     def grant(self, consumer: reference.Consumer, messages: int) -> None:
-        """Grant a consumer credit for more messages."""
+        """Grant a consumer credit for more messages; less than one is refused (QueueMisuse)."""
         self.queue.grant(consumer, messages)
 
-    @call(consumer=consumers)
+    @call(consumer=consumers, standing=_open, standings=SETTLED)
     def pause(self, consumer: reference.Consumer) -> None:
         """Say that a consumer does not want to be notified."""
         self.queue.set_notify_work_desired(consumer, False)
 
-    @call(Caller.OWNER, consumer=consumers, enabled=_with_credit)
+    @call(Caller.OWNER, consumer=consumers, standing=_resumed, standings=SETTLED)
     def resume(self, consumer: reference.Consumer) -> None:
-        """Say that a consumer, which has credit, wants to be notified."""
+        """Say that a consumer wants to be notified."""
         self.queue.set_notify_work_desired(consumer, True)
 
-    @call(Caller.OWNER, consumer=consumers)
+    @call(Caller.OWNER, consumer=consumers, standing=_open, standings=SETTLED)
     def close(self, consumer: reference.Consumer) -> None:
         """Close a consumer; what it holds is released."""
         self.consumers.pop(consumer.name, None)
         self.closed[consumer.name] = consumer
+        self.queue.close(consumer)
         if self.exclusive == consumer.name:
             self.exclusive = ""
-        self.queue.close(consumer)
 
     # ---- settling
 
@@ -216,7 +267,7 @@ class PullHarness(QueueHarness):
         queue: reference.Queue = self.lib.PullQueue(self.host, "q", levels)
         return queue
 
-    @call(Caller.OWNER, consumer=consumers)
+    @call(Caller.OWNER, consumer=consumers, standing=_open, standings=SETTLED)
     def pull(self, consumer: reference.Consumer) -> reference.QueueEntry | None:
         """Pull one message for a consumer, and return its entry, if there was any."""
         entry: reference.QueueEntry | None = self.queue.deliver_single_message(consumer)
@@ -249,7 +300,7 @@ class PushHarness(QueueHarness):
         queue: reference.Queue = self.lib.PushQueue(self.host, submit, "q", levels)
         return queue
 
-    @call(consumer=consumers)
+    @call(Caller.SYSTEM, consumer=consumers, standing=_open, standings=SETTLED)
     def attempt(self, consumer: reference.Consumer) -> reference.QueueEntry | None:
         """Attempt one delivery to a consumer that wants work, and return the entry it was given, if any."""
         entry: reference.QueueEntry | None = self.queue.deliver_to(consumer, "job")

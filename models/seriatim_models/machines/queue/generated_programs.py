@@ -262,9 +262,7 @@ class _Client:
         return self.consumer.name not in self.harness.consumers
 
     def step(self, name: str) -> None:
-        """Make one call of the script, if it can be made."""
-        if self.closed:
-            return
+        """Make one call of the script, if it can be made; a call after `close` is without effect."""
         call = TABLES[self.harness.kind][name]
         arguments: dict[str, Any] = {"consumer": self.consumer}
         if "messages" in call.arguments:

@@ -56,9 +56,9 @@ class ConsumerModel:
 class QueueModel:
     """The queue."""
 
-    def __init__(self, levels: int, pull: bool) -> None:
+    def __init__(self, levels: int, pulled: bool) -> None:
         self.levels = levels
-        self.pull = pull
+        self.pulled = pulled
         """In a pull queue consumers of low priority stand back, and who has spent his credit wants no more."""
         self.now = 0
         self.items: list[Item] = []  # all there ever were, in the order of the queue
@@ -99,7 +99,7 @@ class QueueModel:
 
     def stands_back(self, client: ConsumerModel, item: Item) -> bool:
         """Whether the message is for somebody of higher priority, who wants it."""
-        return self.pull and any(
+        return self.pulled and any(
             c.acquires and c.priority > client.priority and c.wants and self.takes(c, item)
             for c in self.clients.values()
         )
@@ -153,26 +153,35 @@ class QueueModel:
         )
         return name
 
+    # A consumer that was closed is not among `clients` any more: whatever is called for it is without effect.
+
     def grant(self, consumer: str, messages: int) -> None:
         """Give a consumer credit; it wants work."""
-        client = self.clients[consumer]
-        client.wants = True
-        if client.credit is not None:
-            client.credit += messages
+        client = self.clients.get(consumer)
+        if client is not None:
+            client.wants = True
+            if client.credit is not None:
+                client.credit += messages
 
     def pause(self, consumer: str) -> None:
         """Let a consumer want no work."""
-        self.clients[consumer].wants = False
+        if consumer in self.clients:
+            self.clients[consumer].wants = False
 
     def resume(self, consumer: str) -> None:
-        """Let a consumer want work."""
-        self.clients[consumer].wants = True
+        """Let a consumer want work; in a pull queue, if it has credit."""
+        client = self.clients.get(consumer)
+        if client is not None and not (self.pulled and client.credit == 0):
+            client.wants = True
+
+    def pull(self, consumer: str) -> None:
+        """Do nothing, for a consumer that was closed; what others pull is reported by `delivered`."""
 
     def close(self, consumer: str) -> None:
         """Release what a consumer holds, and remove it."""
-        for item in self.items:
-            self.release(consumer, item.id)
-        del self.clients[consumer]
+        if self.clients.pop(consumer, None) is not None:
+            for item in self.items:
+                self.release(consumer, item.id)
 
     def job(self) -> None:
         """Nothing by itself: what it delivers is reported by `delivered`."""
@@ -198,7 +207,7 @@ class QueueModel:
         client.seen = item.place
         if client.credit is not None:
             client.credit -= 1
-            if self.pull and not client.credit:
+            if self.pulled and not client.credit:
                 client.wants = False
 
     def release(self, consumer: str, entry: str) -> bool:

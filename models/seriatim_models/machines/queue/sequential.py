@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import initialize, invariant, precondition, rule
 
 import seriatim.queue as reference
-from seriatim_models.machines.calls import ApiCall, strategy
+from seriatim_models.machines.calls import ApiCall, CallStanding, strategy
 from seriatim_models.machines.judging import violations
 from seriatim_models.machines.queue.calls import PULL, PUSH, PullHarness, PushHarness, QueueHarness
 from seriatim_models.machines.queue.model import Item, QueueModel
@@ -67,13 +67,14 @@ class Machine(CallMachine):
         return value.message.id if isinstance(value, self.lib.QueueEntry) else value
 
     def state(self) -> Any:
-        return snapshot(self.queue)
+        return self.harness.logical_state(self.woken)
 
     def make(self, call: ApiCall, **arguments: Any) -> None:
-        if call.name == "pull":
+        is_open = call.standing(self.harness, **arguments) is CallStanding.IN_CONTRACT
+        if call.name == "pull" and is_open:
             self._pull(call, arguments["consumer"])
             return
-        if call.name in ("pause", "close"):
+        if call.name in ("pause", "close") and is_open:
             self._rests(arguments["consumer"].name)
         super().make(call, **arguments)
         self._absorb()
@@ -152,7 +153,7 @@ class Machine(CallMachine):
         entry = self.harness.enqueue(priority, key, group, special, due=due)
         assert entry.message.id == item.id
         self._absorb()
-        if not self.model.pull and item.holder != (turn[0] if turn else ""):
+        if not self.model.pulled and item.holder != (turn[0] if turn else ""):
             raise Disagreement(f"{item.id} was for {turn}, in turn, and went to {item.holder!r}")
         if special == "immediate":
             self.model.dropped(item.id)
