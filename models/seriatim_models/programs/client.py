@@ -107,6 +107,17 @@ class ClientScene(Scene):
 
         self.world.spawn(run, name=name, daemon=True)
 
+    def later(self, call: Callable[[], object]) -> Callable[[], None]:
+        """Make a call on a thread of its own, and return what waits for its end: a future."""
+        done = self.world.semaphore(0, "done")
+
+        def run() -> None:
+            call()
+            done.release()
+
+        self.spawn(run, "later")
+        return done.acquire
+
     def consuming(
         self,
         channel: reference.Channel,
@@ -453,6 +464,34 @@ def rpc_while_another_is_full(scene: ClientScene) -> None:
     scene.spawn(lambda: ch.basic_consume("q", on_delivery, tag="t"), "A")
 
 
+@scenario("RPC-1 CH-1 CH-4 CH-5", traces=14)
+def async_while_full(scene: ClientScene) -> None:
+    """A callback sends a call, goes on, and then waits for its reply, while the reader waits for room in that channel.
+
+    Bounds: Three deliveries, room for one, one asynchronous call, one thread in the pool. The reply is waited for by a
+    thread of its own, which is what a future is; several that are out at once are not here: a channel has one slot.
+    """
+    (ch,) = scene.client(capacity=1, messages=3)
+
+    def on_delivery(channel: reference.Channel, delivery: Delivery) -> None:
+        if delivery.delivery_tag == 1:
+            scene.later(lambda: channel.queue_declare("q"))()
+
+    scene.consuming(ch, "q", on_delivery)
+
+
+@scenario("RPC-1", traces=16)
+def get_from_empty(scene: ClientScene) -> None:
+    """A thread gets from an empty queue while another closes the channel.
+
+    Bounds: One get, one close, no message. The article has the get wait for a message, to be interrupted by the close;
+    but a close is a call too, and waits for its turn.
+    """
+    (ch,) = scene.client(messages=0)
+    scene.spawn(lambda: ch.basic_get("q"), "A")
+    scene.spawn(ch.close, "closer")
+
+
 @scenario("RPC-1 CH-4 CH-5", traces=2192)
 def rpc_beside_consume(scene: ClientScene) -> None:
     """A callback calls while a thread, on the same channel, begins to consume more than there is room for.
@@ -705,6 +744,22 @@ def crash(scene: ClientScene) -> None:
         again.basic_get("q")
 
     scene.spawn(run, "A")
+
+
+@scenario("CH-1 CH-2 CH-4 QS-3", traces=3)
+def raises_under_auto_ack(scene: ClientScene) -> None:
+    """A callback raises at a message that its push has settled, with another one behind it.
+
+    Bounds: Two messages, one consumer with auto-ack, one thread in the pool. What is promised: the second runs, and the
+    first is gone; that nobody has handled it is what the caller chose.
+    """
+    (ch,) = scene.client(messages=2)
+
+    def on_delivery(channel: reference.Channel, delivery: Delivery) -> None:
+        if delivery.delivery_tag == 1:
+            raise RuntimeError("the callback's own fault")
+
+    scene.consuming(ch, "q", on_delivery, auto_ack=True)
 
 
 @scenario("QS-1 QS-2 CH-1 CH-2 CH-4 RPC-1", traces=48)

@@ -13,6 +13,7 @@ mutant = CLIENT_MUTANTS.add
 
 JAVA = "RabbitMQ Java client, main of August 2026"
 BROKER = "RabbitMQ broker"
+ARTICLE = "article 'The RabbitMQ Threading Model'"
 MISTAKE = "a mistake one could make"
 
 # ---- what was published: the work pool
@@ -274,6 +275,76 @@ mutant(
             last = Work(f"{self.key}:shutdown", partial(pool.unregister_key, self.key))
             self.connection.work.add(self.key, last)
 """,
+    ),
+)
+
+mutant(
+    id="published-async-lifts-no-limit",
+    killed_by="RPC-1",
+    program="async-while-full",
+    steps=30,
+    origin=f"{JAVA}, AMQChannel.enqueueAsyncRpc, which ChannelN does not override as it does enqueueRpc",
+    title=(
+        "an asynchronous call lifts no limit: the callback that waits for its future waits for the reader, which waits "
+        "for room in the callback's channel"
+    ),
+    edit=(
+        "        self.connection.work.pool.unlimit(self.key)\n",
+        """        if call.op != "declare":  # which is the asynchronous one here
+            self.connection.work.pool.unlimit(self.key)
+""",
+    ),
+)
+
+mutant(
+    id="published-get-blocks",
+    killed_by="RPC-1",
+    program="get-from-empty",
+    steps=9,
+    origin=f"{ARTICLE}: basicGet blocks if there is no message, and closing the channel interrupts it",
+    title="a get is answered when there is a message: until then it has the channel's slot, for which a close waits",
+    edits=(
+        (
+            """        if not queue.ready:
+            return None
+""",
+            """        if not queue.ready:
+            return NotImplemented
+""",
+        ),
+        (
+            "                if call:\n",
+            "                if call and value is not NotImplemented:\n",
+        ),
+    ),
+)
+
+mutant(
+    id="locks-in-two-orders",
+    killed_by="RPC-1",
+    program="rpc-close",
+    steps=7,
+    origin=(
+        f"{ARTICLE}: a call takes the channel's lock and then the connection's; with an end of the connection that "
+        f"takes them the other way round"
+    ),
+    title="a call has its channel's lock and wants the connection's, and a close has that and wants the channels'",
+    edits=(
+        (
+            """            channels = list(self._channels.values())
+        for channel in channels:
+            channel.shut_down(error)
+""",
+            """            for channel in self._channels.values():
+                channel.shut_down(error)
+""",
+        ),
+        (
+            "        self.server.request(self.connection.wire, self.number, call.act, call.number)\n",
+            """        with self.connection._lock:
+            self.server.request(self.connection.wire, self.number, call.act, call.number)
+""",
+        ),
     ),
 )
 
@@ -672,6 +743,31 @@ mutant(
     origin=MISTAKE,
     title="what was pushed with auto-ack counts as unacknowledged and comes back after a crash",
     edit=("        if not auto_ack:\n", "        if True:\n"),
+)
+
+mutant(
+    id="republished-when-it-raises",
+    killed_by="QS-3",
+    program="raises-under-auto-ack",
+    steps=36,
+    origin=MISTAKE,
+    title="what a callback raised at is published again, also if its push had settled it: a broken promise, meant well",
+    edits=(
+        ("partial(callback, self, delivery)", "partial(self._attempt, callback, delivery)"),
+        (
+            """    def _on_reply(self, frame: Frame) -> None:
+""",
+            """    def _attempt(self, callback: Callback, delivery: Delivery) -> None:
+        try:
+            callback(self, delivery)
+        except Exception:
+            self.basic_publish("", "q", delivery.message)
+            raise
+
+    def _on_reply(self, frame: Frame) -> None:
+""",
+        ),
+    ),
 )
 
 mutant(

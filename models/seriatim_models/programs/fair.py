@@ -63,6 +63,20 @@ class FairScene(Scene):
 
         self.world.spawn(run, name="loop", daemon=True)
 
+    def timed_loop(self, seconds: float = 5) -> None:
+        """The main loop as the article has it, which logs "No message" when it was not woken in time."""
+
+        def run() -> None:
+            for _ in range(ROUNDS):
+                if not self.consumer.tokens.try_acquire(seconds):
+                    continue
+                self.consumer._held = 1
+                if not self.consumer.park():
+                    break
+                self.consumer.round()
+
+        self.world.spawn(run, name="loop", daemon=True)
+
     def rounds(self, n: int) -> None:
         """At most `n` rounds, for a loop that could go round for ever."""
 
@@ -144,6 +158,16 @@ def fair_just_in_time(scene: FairScene) -> None:
     """
     scene.fill((0, 1))
     scene.loop()
+    scene.push((0, 1), (0, 1))
+
+
+@scenario("FQ-1 FQ-3 FQ-4", traces=9, quanta=(2,))
+def fair_timed(scene: FairScene) -> None:
+    """The broker pushes while the loop's time limit runs out.
+
+    Bounds: One slot, two deliveries of weight 1, quantum 2; one time limit, after which the loop waits again.
+    """
+    scene.timed_loop()
     scene.push((0, 1), (0, 1))
 
 

@@ -87,6 +87,15 @@ mutant(
     edits=NEVER_COUNTED,
 )
 mutant(
+    id="published-timed-never-counted",
+    killed_by="FQ-4",
+    program="fair-timed",
+    steps=55,
+    origin=f"{ARTICLE}, the main loop with its time limit of five seconds",
+    title="every round gives its token back, so the loop is woken for nothing and its time limit never runs out again",
+    edits=NEVER_COUNTED,
+)
+mutant(
     id="published-handler-exception",
     killed_by="FQ-3",
     program="fair-failure",

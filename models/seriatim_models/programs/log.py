@@ -232,6 +232,19 @@ def log_backlog_and_news(scene: LogScene) -> None:
     scene.publish(b"m2")
 
 
+@scenario("LC-1 LC-2 LC-3 LC-4 LC-5", traces=173)
+def log_backlog_and_two(scene: LogScene) -> None:
+    """A consumer works off a backlog while one message arrives, and another after it.
+
+    Bounds: One message there, two arriving, one publisher.
+    """
+    c = scene.channel()
+    scene.backlog(b"m1")
+    c.connect()
+    scene.serve(c)
+    scene.publish(b"m2", b"m3")
+
+
 @scenario("LC-1 LC-2 LC-3 LC-4 LC-5", traces=20)
 def log_two_channels(scene: LogScene) -> None:
     """One message for two channels, one of which connects meanwhile.

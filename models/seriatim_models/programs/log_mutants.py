@@ -61,6 +61,17 @@ COUNTING = (
     ),
 )
 
+DRAIN_THEN_COUNT = (
+    *COUNTING[:2],
+    (
+        COUNTING[2][0],
+        """            while (delivery := self.topic.read(self.position)) is not None:
+                self._handle(handler, delivery)
+"""
+        + COUNTING[2][1],
+    ),
+)
+
 mutant(
     id="published-no-drain",
     killed_by="LC-4",
@@ -78,6 +89,18 @@ mutant(
     origin=f"{ARTICLE}, Consume",
     title="a backlog is processed but was never notified, so the count stays negative and the loop spins",
     edits=COUNTING,
+)
+mutant(
+    id="published-drain-then-count",
+    killed_by="LC-5",
+    program="log-backlog-and-two",
+    steps=58,
+    origin=f"{REPOSITORY}, Consume since 25d380d",
+    title=(
+        "the backlog is drained before the count is looked at, and so is what arrives meanwhile, which was counted: "
+        "the count stays above what is unread, and the loop spins"
+    ),
+    edits=DRAIN_THEN_COUNT,
 )
 mutant(
     id="published-early-read",
