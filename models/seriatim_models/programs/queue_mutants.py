@@ -893,7 +893,10 @@ mutant(
     killed_by="QL-3",
     program="interest",
     steps=110,
-    origin="QPID-3888",
+    origin=(
+        "QPID-3888: ensure the SQEL iterator uses the getNextValidEntry() method to advance; ensure that it "
+        "ignores a deleted node at the end of the list"
+    ),
     title="a deleted node at the tail is handed out",
     edit=(
         "                return None  # rule 8: the last node stays\n",
@@ -934,7 +937,9 @@ mutant(
     killed_by="MG-1",
     program="group-race",
     steps=69,
-    origin="QPID-5450",
+    origin=(
+        "QPID-5450: have the group manager try to acquire the message at the time it is accepted into the group"
+    ),
     title="the group is looked at, but not owned, before the entry is acquired",
     edit=(
         """            if owner is not consumer:
@@ -984,7 +989,7 @@ mutant(
     killed_by="SP-2",
     program="release-behind",
     steps=51,
-    origin="QPID-3622",
+    origin="QPID-3622: Add Sorted Queue functionality, which repaired it in passing (384f6d6fe3)",
     title="the pointer is moved to the later of the two places",
     edit=(
         "back = min(entry, pointer.entry, key=Node.place)",
@@ -997,7 +1002,10 @@ mutant(
     killed_by="QL-4",
     program="consumer-list-middle",
     steps=13,
-    origin="QPID-3064, QPID-3157",
+    origin=(
+        "QPID-3064, QPID-3157: ensure the node for a given Subscription is unlinked from the SubscriptionList at the "
+        "point of removal instead of relying on the list head advancing to do so"
+    ),
     title="only deleted nodes right behind the head are unlinked",
     edit=(
         """            node.next.compare_and_set(following, beyond)
@@ -1035,7 +1043,10 @@ mutant(
     killed_by="WK-1",
     program="consumer-priorities",
     steps=52,
-    origin="QPID-1187",
+    origin=(
+        "QPID-1187: The broker did not correctly handle subscriptions that would suspend due to exhaustion of bytes "
+        "credit"
+    ),
     title="a consumer without credit goes on wanting work, and holds back those below it",
     edit=(
         """                if not consumer.has_credit():
