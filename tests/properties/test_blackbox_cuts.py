@@ -140,7 +140,7 @@ def test_p5_window_bounds_the_state_and_violations_are_still_reported(
     assert [e.m for e in found.witness] == ["m0", "m16", "m16", "m0"]
 
 
-SEEDS = 900
+SEEDS = 400
 
 
 def ranked(room: bool) -> list[Event]:
