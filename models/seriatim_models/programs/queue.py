@@ -224,7 +224,7 @@ def expiring(scene: PullScene) -> None:
     scene.housekeeping(after=6)
 
 
-@scenario("ES-2 ES-5 MG-1", traces=14)
+@scenario("ES-2 ES-5 MG-1 MG-2", traces=14)
 def group_race(scene: PullScene) -> None:
     """Two consumers are after two messages of one group.
 
@@ -255,7 +255,7 @@ def group_not_mine(scene: PullScene) -> None:
     scene.spawn(lambda: scene.attempt(a), name="A")
 
 
-@scenario("ES-5 SP-2 WK-1 MG-1", traces=25)
+@scenario("ES-5 SP-2 WK-1 MG-1 MG-2", traces=25)
 def group_freed(scene: PullScene) -> None:
     """The holder of one message of a group is done with it while another consumer passes over the next.
 
@@ -289,7 +289,7 @@ def group_released(scene: PullScene) -> None:
     scene.spawn(lambda: scene.attempt(b), name="B")
 
 
-@scenario("SO-3 ES-5 SP-3 MG-1", traces=116)
+@scenario("SO-3 ES-5 SP-3 MG-1 MG-2", traces=116)
 def group_passed(scene: PullScene) -> None:
     """The holder of a group is done with its first message while another consumer looks for anything that it may take.
 
@@ -953,7 +953,7 @@ def exclusive(scene: PushScene) -> None:
     scene.publish("m2", "m3")
 
 
-@push_scenario("ES-2 ES-5 ES-6 SP-2 MG-1 WK-1", traces=147)
+@push_scenario("ES-2 ES-5 ES-6 SP-2 MG-1 MG-2 WK-1", traces=147)
 def push_group(scene: PushScene) -> None:
     """A push finds that its message expired under its hands, while it owns the group of the next one.
 

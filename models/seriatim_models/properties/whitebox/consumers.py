@@ -318,7 +318,8 @@ class Pushes:
     """The runs of deliveries on enqueue, by a sweep over a push queue.
 
     A delivery belongs to a run if, from the beginning of its enqueue on, no other enqueue was under way, nothing else
-    was available, and no thread was about to store that it had served a consumer. Any other delivery ends the run.
+    was available, and no thread was about to store that it had served a consumer. Any other delivery ends the run,
+    and so does a message that is shown to a browser and not delivered: the queue then goes on behind the browser.
     """
 
     def __init__(self, h: Replay, q: str) -> None:
@@ -328,6 +329,8 @@ class Pushes:
         self._waiting: set[str] = set()
         self._open: dict[str, bool] = {}
         """By message whose enqueue is under way: whether it was alone so far."""
+        self._shown = ""
+        """The message that an enqueue has shown to a browser and not delivered yet."""
         self._storing: set[str] = set()
         """Threads that have delivered and perhaps not stored whom they served."""
         for e in h.events:
@@ -349,10 +352,12 @@ class Pushes:
                 self._open = dict.fromkeys(self._open, False)
         elif e.ev == "enqueue":
             self._open.pop(e.m, None)
+            if self._shown == e.m:
+                self.runs.append([])
         elif e.ev == "entry_cas":
             self._state_of(e.m, e.i)
-        elif e.ev == "deliver":
-            self._delivered(entry, e)
+        elif e.ev in ("deliver", "browse"):
+            self._served(entry, e)
 
     def _state_of(self, m: str, i: int) -> None:
         if self.h.entries[m].state.at(i) == ("AVAILABLE", ""):
@@ -362,15 +367,22 @@ class Pushes:
         else:
             self._waiting.discard(m)
 
-    def _delivered(self, entry: EntryHistory, e: Event) -> None:
+    def _alone(self, entry: EntryHistory, e: Event) -> bool:
+        """Whether the entry is delivered or shown by its own enqueue, which has met nothing else."""
         attempt, op = self.h.call_at(e.i), entry.enqueued
         general = attempt is not None and catalogue.path.get(attempt.first, "") == "general"
-        if general and op is not None and op.proc == e.proc and self._open.get(entry.m, False):
+        mine = op is not None and op.proc == e.proc
+        return general and mine and self._open.get(entry.m, False)
+
+    def _served(self, entry: EntryHistory, e: Event) -> None:
+        alone = self._alone(entry, e)
+        if not alone:
+            self.runs.append([])
+        if alone and e.ev == "deliver":
             if not self.runs:
                 self.runs.append([])
             self.runs[-1].append(Pushed(e, catalogue.sub(e), entry))
-        else:
-            self.runs.append([])
+        self._shown = e.m if alone and e.ev == "browse" else ""
         self._storing.add(e.proc)
 
 
