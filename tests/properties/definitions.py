@@ -28,15 +28,19 @@ class Literal(Replay):
         if not entry.group:
             return True
         for other in self.entries.values():
-            if other.group == entry.group:
-                for i, (state, holder) in zip(other.state.when, other.state.values, strict=True):
-                    if state == "ACQUIRED" and holder != consumer.name and i <= hi:
+            if other.group == entry.group and other.q == entry.q:
+                for i, by in other.acquirers.items():
+                    if by is not consumer and i <= hi:
                         until = next((w for w in other.state.when if w > i), None)
                         ended = None if until is None else self.call_at(until)
                         if until is None or until >= lo or (ended and ended.end >= lo):
                             return False
-        return not any(
-            op.start <= hi and op.end >= lo and op.consumer != consumer.name
+        return not self.attempts_of_others(consumer, lo, hi)
+
+    def attempts_of_others(self, consumer: ConsumerHistory | None, lo: int, hi: int) -> bool:
+        """Whether an attempt for anybody but `consumer` was under way between the two indexes."""
+        return any(
+            op.start <= hi and op.end >= lo and (op.by is not consumer or consumer is None)
             for op in self.of("attempt")
         )
 
@@ -66,7 +70,7 @@ class So1(order.So1):
                                 [x.enqueued.last, y.enqueued.first, y.links[0]],
                             )
                         )
-        return Finding.of(self.id, tested + len(places) * (len(places) > 1), bad)
+        return Finding.of(self.id, tested, bad)
 
 
 def overtaken(
@@ -102,14 +106,13 @@ def _order(
     for attempt, at, taken, consumer in h.acquisitions():
         if path and catalogue.path.get(attempt.first, "") != path:
             continue
-        rivals = [
-            e
+        tested += any(
+            e.links
+            and consumer.selects(e)
+            and not skips(taken, e)
+            and e.state.at(at.i) == ("AVAILABLE", "")
             for e in h.entries.values()
-            if e is not taken and e.links and consumer.selects(e) and not skips(taken, e)
-        ]
-        if not rivals and not path:
-            continue
-        tested += 1
+        )
         passed, unknown = overtaken(h, attempt, at, taken, consumer, lambda e: skips(taken, e))  # noqa: B023  # called at once
         untestable += unknown
         if passed:
@@ -135,7 +138,7 @@ class So4(order.So4):
     def judge(self, h: Replay) -> Finding:
         bad: Violations = []
         tested = 0
-        for consumer in h.consumers.values():
+        for consumer in h.subscriptions:
             if consumer.acquires:
                 continue
             for before, now in zip([None, *consumer.delivers], consumer.delivers, strict=False):
@@ -158,10 +161,18 @@ class So4(order.So4):
                             [before, now],
                         )
                     )
-            for entry in h.entries.values():
-                for e in entry.changes:
-                    if catalogue.ok(e) and catalogue.sub(e) == consumer.name:
-                        bad.append((f"browser {consumer.name} changed the state of {entry.m}", [e]))
+                attempt = h.call_at(now.i)
+                if attempt is None or attempt.ev != "attempt":
+                    continue
+                states = [
+                    state
+                    for i in range(attempt.start, now.i + 1)
+                    if (state := entry.state.at(i)) is not None
+                ]
+                if states and ("AVAILABLE", "") not in states:
+                    why = f"{consumer.name} was shown {now.m}, which was {states[0][0]} and not available"
+                    bad.append((why, [attempt.first, now]))
+        bad += self._changes(h)
         return Finding.of(self.id, tested, bad)
 
 
@@ -193,22 +204,36 @@ class So5(order.So5):
 class So6(order.So6):
     def judge(self, h: Replay) -> Finding:
         bad: Violations = []
+        tested = 0
         order = _order(self, h, path="shortcut")
         if order.witness:
             bad.append((order.explanation, list(order.witness)))
         for attempt, at, taken, consumer in h.acquisitions():
             if catalogue.path.get(attempt.first, "") != "shortcut":
                 continue
+            tested += 1
             rivals = [
                 s.name
-                for s in h.consumers.values()
-                if s is not consumer and s.q == consumer.q and s.since < attempt.start < s.until
+                for s in h.subscriptions
+                if s is not consumer
+                and s.q == consumer.q
+                and s.registered < attempt.start < s.until
             ]
             if rivals or not consumer.selects(taken):
                 bad.append(
                     (f"shortcut gave {taken.m} to {consumer.name}; others were {rivals}", [at])
                 )
-        return Finding.of(self.id, order.n_tested, bad, n_untestable=order.n_untestable)
+        for attempt in h.of("attempt"):
+            if catalogue.path.get(attempt.first, "") == "shortcut" and attempt.by is not None:
+                available = [
+                    e
+                    for e in h.entries.values()
+                    if e.links
+                    and attempt.by.selects(e)
+                    and e.state.at(attempt.start) == ("AVAILABLE", "")
+                ]
+                tested += len(available) > 1
+        return Finding.of(self.id, tested, bad, n_untestable=order.n_untestable)
 
 
 class Es4(entries.Es4):
@@ -223,7 +248,8 @@ class Es4(entries.Es4):
             for e in entry.changes:
                 if catalogue.ok(e) and e.args["old"] == "ACQUIRED" and h.call_at(e.i) is op:
                     tested += 1
-                    if catalogue.sub(e) != op.consumer:
+                    acquirer = entry.acquirer(e.i - 1)
+                    if catalogue.sub(e) != op.consumer or (acquirer or op.by) is not op.by:
                         bad.append(
                             (
                                 f"{op.ev}({entry.m}) by {op.consumer} ended what {catalogue.sub(e)} held",
@@ -233,7 +259,9 @@ class Es4(entries.Es4):
         for entry in h.entries.values():
             for e in entry.changes:
                 by = h.call_at(e.i)
-                by_holder = by is not None and by.ev in ("release", "dequeue")
+                by_holder = (
+                    by is not None and by.ev in ("release", "dequeue") and by.first.m == entry.m
+                )
                 if catalogue.ok(e) and e.args["old"] == "ACQUIRED" and not by_holder:
                     bad.append((f"{entry.m} was taken from {catalogue.sub(e)}", [e]))
         return Finding.of(self.id, tested, bad)
@@ -245,28 +273,17 @@ class Im3(entries.Im3):
         tested = 0
         submits = [e for e in h.events if e.ev == "job" and e.args["at"] == "submit"]
         begins = [e for e in h.events if e.ev == "job" and e.args["at"] == "begin"]
-        for entry in h.entries.values():
-            op = entry.enqueued
-            if (
-                op is None
-                or op.last is None
-                or entry.immediate
-                or not entry.links
-                or h.kind(entry.q) != "push"
-            ):
-                continue
-            linked = entry.links[0].i
-            if not entry.available_through(linked, op.last.i):
-                continue
+        for entry, since, op in self._deliverable(h):
+            assert op.last is not None
             tested += 1
             pending = len([e for e in submits if e.i < op.end]) - len(
                 [e for e in begins if e.i < op.end]
             )
-            if not pending and not [e for e in begins if linked < e.i < op.end]:
+            if pending <= 0 and not [e for e in begins if since < e.i < op.end]:
                 bad.append(
                     (
-                        f"enqueue({entry.m}) returned, {entry.m} is available, and no delivery will begin",
-                        [entry.links[0], op.last],
+                        f"{op.ev} returned, {entry.m} is available, and no delivery will begin",
+                        [h.event(since), op.last],
                     )
                 )
         return Finding.of(self.id, tested, bad)
@@ -276,17 +293,22 @@ class Mg1(entries.Mg1):
     def judge(self, h: Replay) -> Finding:
         bad: Violations = []
         tested = 0
-        for _, at, taken, consumer in h.acquisitions():
-            for other in h.entries.values():
-                if not taken.group or other is taken or other.group != taken.group:
-                    continue
-                tested += 1
-                state = other.state.at(at.i)
-                if state is not None and state[0] == "ACQUIRED" and state[1] != consumer.name:
-                    earlier = next(e for e in h.events if e.i == other.state.since(at.i))
+        for taken in h.entries.values():
+            for i, consumer in taken.acquirers.items():
+                for other in h.entries.values():
+                    if not taken.group or other is taken:
+                        continue
+                    if (other.q, other.group) != (taken.q, taken.group):
+                        continue
+                    tested += 1
+                    holder = other.acquirer(i)
+                    if consumer is None or holder is None or holder is consumer:
+                        continue
+                    earlier = next(e for e in h.events if e.i == other.state.since(i))
+                    at = next(e for e in h.events if e.i == i)
                     bad.append(
                         (
-                            f"{consumer.name} took {taken.m} while {state[1]} held {other.m} "
+                            f"{consumer.name} took {taken.m} while {holder.name} held {other.m} "
                             f"of the same group {taken.group}",
                             [earlier, at],
                         )
@@ -318,7 +340,7 @@ class Sp3(pointers.Sp3):
     def judge(self, h: Replay) -> Finding:
         bad: Violations = []
         tested = 0
-        for consumer in h.consumers.values():
+        for consumer in h.subscriptions:
             for e in consumer.pointer:
                 if catalogue.cause(e) == "rewind":
                     continue
@@ -349,41 +371,29 @@ class Wk1(wakeups.Wk1):
         bad: Violations = []
         tested = untestable = 0
         for q, shot in h.snapshots.items():
-            groups = catalogue.groups(shot)
             now = h.clock.at(shot.i)
-            for consumer, state in ready_at_rest(h, shot):
-                tested += sum(
-                    1 for e in h.entries.values() if e.q == q and e.links and consumer.selects(e)
-                )
-                for m, _, name, _ in catalogue.entries(shot):
-                    entry = h.entries[m]
-                    if name != "AVAILABLE" or not consumer.selects(entry):
+            for consumer in ready_at_rest(h, q, shot.i):
+                for entry in h.entries.values():
+                    if not entry.links or not consumer.selects(entry):
                         continue
-                    if (
-                        consumer.acquires
-                        and groups.get(entry.group, consumer.name) != consumer.name
-                    ):
+                    tested += 1
+                    if entry.state.at(shot.i) != ("AVAILABLE", ""):
                         continue
-                    if not consumer.acquires and ahead(state["pointer"], entry):
+                    holders = [
+                        other.acquirer(shot.i)
+                        for other in h.entries.values()
+                        if other.q == q
+                        and other.group == entry.group != ""
+                        and (other.state.at(shot.i) or ("",))[0] == "ACQUIRED"
+                    ]
+                    if consumer.acquires and holders and holders[-1] is not consumer:
+                        continue
+                    if not consumer.acquires and ahead(consumer.points, entry):
                         continue
                     if entry.expires and (now is None or now > entry.expires):
                         untestable += 1
                         continue
-                    since = next(e for e in h.events if e.i == entry.state.when[-1])
-                    woken = [e for e in h.notifies if catalogue.sub(e) == consumer.name]
-                    bad.append(
-                        (
-                            f"{consumer.name} rests and is ready, {m} is available since {since.i}, and nothing moves"
-                            + (
-                                f"; {consumer.name} was last woken at {woken[-1].i}"
-                                if woken
-                                else ""
-                            ),
-                            [*woken[-1:], since]
-                            if woken and woken[-1].i < since.i
-                            else [since, *woken[-1:]],
-                        )
-                    )
+                    bad.append(self._forgotten(h, consumer, entry))
         return Finding.of(self.id, tested, bad, n_untestable=untestable)
 
 
@@ -396,17 +406,17 @@ class Wk2(wakeups.Wk2):
             if op.end == inf or not entry.links or h.kind(entry.q) != "pull":
                 continue
             woken = [e for e in h.notifies if e.proc == op.proc and op.start < e.i < op.end]
-            acquiring = [e for e in woken if h.consumers[catalogue.sub(e)].acquires]
+            acquiring = [e for e in woken if h.woken[e.i].acquires]
             waiting = [
                 s
-                for s in h.consumers.values()
-                if s.acquires and s.listed.at(op.start) == "Interested"
+                for s in h.subscriptions
+                if s.acquires and s.selects(entry) and s.listed.at(op.start) == "Interested"
             ]
             tested += len(waiting) > 1
             if len(acquiring) > 1:
                 names = [catalogue.sub(e) for e in acquiring]
                 bad.append((f"enqueue({entry.m}) woke {names}", acquiring))
-            for consumer in h.consumers.values():
+            for consumer in h.subscriptions:
                 if consumer.acquires or entry.expires or not consumer.selects(entry):
                     continue
                 if (
@@ -417,7 +427,7 @@ class Wk2(wakeups.Wk2):
                     )
                 ):
                     tested += 1
-                    if consumer.name not in [catalogue.sub(e) for e in woken]:
+                    if consumer not in [h.woken[e.i] for e in woken]:
                         bad.append(
                             (f"enqueue({entry.m}) did not wake browser {consumer.name}", [op.first])
                         )
@@ -429,9 +439,11 @@ class Wk3(wakeups.Wk3):
         bad: Violations = []
         tested = 0
         for e in h.notifies:
-            consumer = h.consumers[catalogue.sub(e)]
+            consumer = h.woken[e.i]
             op = h.call_at(e.i)
-            tested += sum(s.listed.at(e.i) == "NotInterested" for s in h.consumers.values())
+            for s in h.subscriptions:
+                unwilling = s.listed.at(e.i) == "NotInterested" or s.wish.at(e.i) is False
+                tested += s.q == consumer.q and unwilling
             began = op.start if op is not None else e.i
             # An acquiring consumer is moved just before it is woken: look at where it was until then.
             # A browser is not; if it was moved in this call, then because it said that it wants work again.
@@ -445,6 +457,14 @@ class Wk3(wakeups.Wk3):
                 since = next(m for m in reversed(consumer.moves) if m.i < until)
                 bad.append(
                     (f"{consumer.name} was notified, NotInterested since {since.i}", [since, e])
+                )
+            elif all(consumer.wish.at(i) is False for i in range(began, e.i + 1)):
+                asked = next(x for x in h.events if x.i == consumer.wish.since(began))
+                bad.append(
+                    (
+                        f"{consumer.name} was notified, whose client wants no messages since {asked.i}",
+                        [asked, e],
+                    )
                 )
         return Finding.of(self.id, tested, bad)
 
@@ -462,14 +482,12 @@ class Wk7(wakeups.Wk7):
             tested += 1
             end = int(op.end)
             others = [
-                s
-                for s in h.consumers.values()
-                if s is not consumer and s.acquires and s.q == consumer.q
+                s for s in h.subscriptions if s is not consumer and s.acquires and s.q == consumer.q
             ]
             if any(s.listed.at(end) in ("Notified", "") for s in others):
                 continue
             for other in others:
-                idle = other.listed.held("Interested", op.start, end) and other.wants.held(
+                idle = other.listed.held("Interested", op.start, end) and other.wish.held(
                     True, op.start, end
                 )
                 for entry in h.entries.values():
@@ -495,8 +513,8 @@ class Wk7(wakeups.Wk7):
             s.cprio > consumer.cprio
             and s.acquires
             and s.selects(entry)
-            and not s.wants.held(False, op.start, int(op.end))
-            for s in h.consumers.values()
+            and not s.wish.held(False, op.start, int(op.end))
+            for s in h.subscriptions
         )
 
 
@@ -505,30 +523,27 @@ class Wk8(wakeups.Wk8):
         """Looks at the time between a pull that found something and the consumer's next pull."""
         bad: Violations = []
         tested = 0
-        pulls: dict[str, list[CallSpan]] = {}
-        for op in h.of("pull"):
-            pulls.setdefault(op.consumer, []).append(op)
         offers = [op for op in h.of(*MAKES_AVAILABLE, "work_desired") if op.end != inf]
-        woken: dict[str, list[Event]] = {}
-        for e in h.notifies:
-            woken.setdefault(catalogue.sub(e), []).append(e)
-        for name, ops in pulls.items():
-            consumer = h.consumers[name]
-            for op, following in zip(ops, [*ops[1:], None], strict=True):
-                if not consumer.acquires or not op.found:
+        for consumer in h.subscriptions:
+            ops = [op for op in h.of("pull") if op.by is consumer]
+            for op, following in zip(ops, [*ops[1:], None], strict=False):
+                if not consumer.acquires or not op.found or op.last is None:
                     continue
                 until = min(following.start if following else inf, consumer.until)
                 rested = (
                     m.i for m in consumer.moves if m.i > op.start and m.args["new"] in RESTING
                 )
                 until = min(until, next(rested, inf))
-                tested += sum(1 for o in offers if o.start < until and o.end > op.end)
-                notified = (e for e in woken.get(name, []) if op.end < e.i < until)
-                again = next((e for e in notified if h.decided(e) > op.end), None)
-                if again is not None and op.last is not None:
+                tested += sum(
+                    o.start < until and o.end > op.end and self._queue(h, o) in (consumer.q, "")
+                    for o in offers
+                )
+                woken = (e for e in consumer.notified if op.end < e.i < until)
+                again = next((e for e in woken if h.decided(e) > op.end), None)
+                if again is not None:
                     bad.append(
                         (
-                            f"{name} had taken {op.found}, was about to look for more, and was woken",
+                            f"{consumer.name} had taken {op.found}, was about to look for more, and was woken",
                             [op.last, again],
                         )
                     )
@@ -619,19 +634,19 @@ class Ql5(lists.Ql5):
         bad: Violations = []
         tested = 0
         for e in h.notifies:
-            op, woken = h.call_at(e.i), h.consumers[catalogue.sub(e)]
+            op, woken = h.call_at(e.i), h.woken[e.i]
             entry = h.entries.get(op.first.m) if op is not None else None
             if op is None or entry is None or not woken.acquires or entry.group:
                 continue
-            since = self._literally_since(h, woken.name, op.start, h.decided(e))
-            for rival in h.consumers.values():
+            since = self._literally_since(woken, op.start, h.decided(e))
+            for rival in h.subscriptions:
                 if rival is woken or rival.cprio != woken.cprio or rival.q != woken.q:
                     continue
                 if (
                     rival.acquires
                     and rival.selects(entry)
                     and rival.listed.held("Interested", op.start, e.i)
-                    and rival.wants.held(True, op.start, e.i)
+                    and rival.wish.held(True, op.start, e.i)
                     and entry.available_through(entry.state.when[0], e.i)
                 ):
                     tested += 1
@@ -647,14 +662,14 @@ class Ql5(lists.Ql5):
         return Finding.of(self.id, tested, bad)
 
     @staticmethod
-    def _literally_since(h: Replay, name: str, start: int, until: int) -> float | None:
+    def _literally_since(woken: ConsumerHistory, start: int, until: int) -> float | None:
         """Since when the consumer stood where who notifies it may have met it.
 
         Who walks the list may still have the place in hand at which the consumer stood when the walk began, although
         somebody else woke it since and it went to the back: that is no overtaking. So the place at `start` counts,
         and only for one who was not there then the last stay before `until`.
         """
-        arrivals = [m for m in h.consumers[name].moves if m.args["at"] == "enter"]
+        arrivals = [m for m in woken.moves if m.args["at"] == "enter"]
         # A move is recorded where it leaves and where it enters; in between it may still be met at the old place.
         before = [m for m in arrivals if m.i <= start]
         if before and before[-1].args["new"] == "Interested":
@@ -666,9 +681,8 @@ class Ql5(lists.Ql5):
             )
         if entered is None:
             return inf
-        moves = h.consumers[name].moves
-        at = moves.index(entered)
-        return moves[at - 1].i if at else entered.i
+        at = woken.moves.index(entered)
+        return woken.moves[at - 1].i if at else entered.i
 
 
 LITERALLY: dict[str, OnReplay] = {

@@ -342,6 +342,20 @@ def browse_taken(scene: PullScene) -> None:
     scene.publish("m2")
 
 
+@scenario("SO-4 ES-3 ES-5", traces=7, real_time=True)
+def browse_dequeued(scene: PullScene) -> None:
+    """A browser stands at a message that its holder dequeues, and looks for what it is to be shown next.
+
+    Bounds: One message held, one behind it, one dequeue, one pull of the browser. Nothing arrives meanwhile.
+    """
+    a = scene.taker("A")
+    scene.enqueue("m1", "m2")
+    browser = scene.subscribe("browser", acquires=False)
+    held = scene.take(a)
+    scene.spawn(lambda: scene.queue.dequeue(held, a), name="A")
+    scene.spawn(lambda: scene.queue.deliver_single_message(browser), name="browser")
+
+
 # ---- wake-ups
 
 
@@ -819,6 +833,18 @@ def push_two(scene: PushScene) -> None:
         scene.publish(name, by=name)
 
 
+@push_scenario("SO-2 ES-2 ES-4 ES-5 IM-3 WK-1", traces=33)
+def push_returned(scene: PushScene) -> None:
+    """A client gives a message back, and the job that looks for another consumer is under way already.
+
+    Bounds: Two consumers, of which the first has no credit left; one message given back. No message arrives meanwhile.
+    """
+    a = scene.subscribe("A", credit=1)
+    held = scene.enqueue("m1")
+    scene.subscribe("B")
+    scene.spawn(lambda: scene.queue.release(held, a), name="A")
+
+
 @push_scenario("ES-2 ES-5 IM-3", traces=229)
 def push_close(scene: PushScene) -> None:
     """A consumer closes while a message is pushed to it.
@@ -1030,7 +1056,7 @@ def handover_leave(scene: HandoverScene) -> None:
     scene.spawn(serve, name="io")
 
 
-@handover_scenario("ES-2 ES-5 SP-3 WK-1 WK-3 WK-5 WK-6 WK-9 WK-10 QL-1", traces=4094)
+@handover_scenario("ES-2 ES-5 SP-3 WK-1 WK-3 WK-5 WK-6 WK-9 WK-10 QL-1", traces=3927)
 def handover_suspend(scene: HandoverScene) -> None:
     """One of a target's consumers is suspended, by another thread, while the IO thread is about to serve them.
 

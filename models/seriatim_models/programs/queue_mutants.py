@@ -1184,6 +1184,119 @@ mutant(
 )
 
 mutant(
+    id="group-leaked",
+    killed_by="SP-2",
+    program="group-given-up",
+    steps=70,
+    origin="QPID-5450 in kind",
+    title="a consumer that owned a group, and then got no message of it, owns it for ever",
+    edit=(
+        """                if self._leave_group(entry, consumer):
+                    self._announce_group(entry.message.group)
+                return None
+""",
+        """                return None
+""",
+    ),
+)
+
+mutant(
+    id="group-kept-after-dequeue",
+    killed_by="WK-1",
+    program="group-freed",
+    steps=18,
+    origin="QPID-5450 in kind",
+    title="a consumer that is done with the last message of a group goes on owning the group",
+    edit=(
+        """            self._dispose(entry)
+            if self._leave_group(entry, consumer):
+                self._announce_group(entry.message.group)
+""",
+        """            self._dispose(entry)
+""",
+    ),
+)
+
+mutant(
+    id="granted-in-silence",
+    killed_by="WK-1",
+    program="release-short-of-credit",
+    steps=17,
+    origin="QPID-1187 in kind",
+    title="a consumer gets credit, and is not taken for one that wants messages again",
+    edit=(
+        """                consumer.credit.add(messages)
+            self.set_notify_work_desired(consumer, True)
+""",
+        """                consumer.credit.add(messages)
+""",
+    ),
+)
+
+mutant(
+    id="pause-is-not-heard",
+    killed_by="WK-3",
+    program="pause",
+    steps=34,
+    origin=INTERACTIONS,
+    title="a consumer that wants no messages any more stays among the Interested",
+    edit=(
+        """        if self.manager.set_interest(consumer, desired):
+            if desired:
+""",
+        """        if desired and self.manager.set_interest(consumer, desired):
+            if desired:
+""",
+    ),
+)
+
+mutant(
+    id="browser-shown-what-is-gone",
+    killed_by="ES-3",
+    program="browse-dequeued",
+    steps=13,
+    origin="what a browser must not be shown",
+    title="a browser is shown the entry at which it stands, whatever became of that",
+    edit=(
+        "            and node.available()\n",
+        "            and (node.available() or not consumer.acquires)\n",
+    ),
+    also=("SO-4",),
+)
+
+mutant(
+    id="given-back-without-a-job",
+    killed_by="IM-3",
+    program="push-returned",
+    steps=33,
+    origin=ORDERING,
+    title="what was given back to a queue that pushes is left to the next who enqueues",
+    edit=(
+        """        self.deliver_async()  # not here and now: the caller may hold a send lock
+""",
+        """        pass
+""",
+    ),
+)
+
+mutant(
+    id="credit-without-a-job",
+    killed_by="IM-3",
+    program="push",
+    steps=27,
+    origin=ORDERING,
+    title="a consumer of a queue that pushes gets credit, and nobody looks for messages for it",
+    edit=(
+        """        if consumer.set_wants(desired) and desired:
+            self.deliver_async()
+""",
+        """        consumer.set_wants(desired)
+""",
+    ),
+    also=("WK-1",),
+)
+
+mutant(
     id="browser-pointer-by-set",
     killed_by="SP-1",
     program="browse-taken",

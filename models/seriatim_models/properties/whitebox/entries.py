@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right, insort
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from operator import itemgetter
 
 import msgspec
@@ -13,7 +13,8 @@ from seriatim_models.history import catalogue
 from seriatim_models.history.event import Event
 from seriatim_models.properties.base import Finding, Property
 from seriatim_models.properties.whitebox.replay import ENDED, OnReplay, Replay
-from seriatim_models.properties.whitebox.state import EntryHistory
+from seriatim_models.properties.whitebox.state import CallSpan, ConsumerHistory, EntryHistory
+from seriatim_models.properties.whitebox.sweep import Offers, how_many_before
 
 Violations = list[tuple[str, list[Event]]]
 SOURCE = "Strict Ordering"
@@ -155,42 +156,58 @@ class Es2(PerKey):
         return None
 
 
-class Es3(PerKey):
+class Es3(OnReplay):
     """A case is an entry that was dequeued."""
 
     id = "ES-3"
-    sentence = "A dequeued entry is never delivered again; deleted is final."
+    sentence = (
+        "A dequeued entry becomes deleted and nothing else, deleted is final, and no attempt that began after it was "
+        "dequeued delivers it or shows it to a browser."
+    )
     source = SOURCE
     kind = "safety"
-    reads = frozenset({"entry_cas", "deliver"})
 
-    def key(self, e: Event) -> str | None:
-        if e.ev == "deliver" or (e.ev == "entry_cas" and catalogue.ok(e) and _ends(e)):
-            return e.m
-        return None
-
-    def counts(self, e: Event) -> bool:
-        return e.ev == "entry_cas" and catalogue.new_state(e) == "DEQUEUED"
-
-    def pair(self, before: Event, now: Event) -> str | None:
-        if before.ev != "entry_cas":
-            return None
-        if now.ev == "deliver":
-            return f"{now.m} was delivered after it was {catalogue.new_state(before)}"
-        if catalogue.new_state(before) == "DELETED" or catalogue.new_state(now) != "DELETED":
-            return f"{now.m} became {catalogue.new_state(now)} after it was {catalogue.new_state(before)}"
-        return None
-
-
-def _ends(e: Event) -> bool:
-    return catalogue.new_state(e) in ENDED or catalogue.old_state(e) in ENDED
+    def judge(self, h: Replay) -> Finding:
+        bad: Violations = []
+        tested = 0
+        for entry in h.entries.values():
+            ended: Event | None = None
+            last: Event | None = None
+            for e in entry.changes:
+                if not catalogue.ok(e):
+                    continue
+                new = catalogue.new_state(e)
+                tested += new == "DEQUEUED"
+                if last is not None and (
+                    catalogue.new_state(last) == "DELETED" or new != "DELETED"
+                ):
+                    why = f"{entry.m} became {new} after it was {catalogue.new_state(last)}"
+                    bad.append((why, [last, e]))
+                if new in ENDED:
+                    ended, last = ended or e, e
+                else:
+                    last = None
+            if ended is None:
+                continue
+            for e in (*entry.delivers, *entry.browses):
+                attempt = h.call_at(e.i)
+                # One that began earlier may have taken it first: the record of a delivery comes after the taking.
+                began = attempt.start if attempt is not None and attempt.ev == "attempt" else e.i
+                if began > ended.i:
+                    how = "shown" if e.ev == "browse" else "delivered"
+                    why = f"{entry.m} was {how} to {catalogue.sub(e)} by an attempt after it was dequeued"
+                    bad.append((why, [ended, e]))
+        return Finding.of(self.id, tested, bad)
 
 
 class Es4(OnReplay):
     """A case is a call that ends an acquisition, or that is made by a consumer that does not own the entry."""
 
     id = "ES-4"
-    sentence = "Only its holder releases or dequeues an acquired entry."
+    sentence = (
+        "Only its holder releases or dequeues an acquired entry: nothing but such a call for this very entry "
+        "ends an acquisition."
+    )
     source = SOURCE
     kind = "safety"
 
@@ -207,11 +224,12 @@ class Es4(OnReplay):
                 if not catalogue.ok(e) or catalogue.old_state(e) != "ACQUIRED":
                     continue
                 by = h.call_at(e.i)
-                if by is None or by.ev not in ("release", "dequeue"):
+                if by is None or by.ev not in ("release", "dequeue") or by.first.m != entry.m:
                     bad.append((f"{entry.m} was taken from {catalogue.sub(e)}", [e]))
-                elif by.first.m == entry.m:
+                else:
                     tested += 1
-                    if catalogue.sub(e) != by.consumer:
+                    acquirer = entry.acquirer(e.i - 1)
+                    if catalogue.sub(e) != by.consumer or (acquirer or by.by) is not by.by:
                         bad.append(
                             (
                                 f"{by.ev}({entry.m}) by {by.consumer} ended what {catalogue.sub(e)} held",
@@ -237,9 +255,9 @@ class Es5(OnReplay):
         bad: Violations = []
         tested = 0
         for q, shot in h.snapshots.items():
-            found = {m: (state, holder) for m, _, state, holder in catalogue.entries(shot)}
+            listed = catalogue.entries(shot)
+            found = {m: (state, holder) for m, _, state, holder in listed}
             mine = [e for e in h.entries.values() if e.q == q and e.enqueued]
-            open_subs = {s.name for s in h.consumers.values() if s.q == q and s.until > shot.i}
             for entry in mine:
                 if entry.enqueued is None or entry.enqueued.end > shot.i:
                     continue
@@ -254,15 +272,13 @@ class Es5(OnReplay):
                         bad.append((f"{entry.m} was dequeued and never deleted", [shot]))
                 elif found.get(entry.m, ("nothing", "")) != last:
                     bad.append((f"{entry.m} should be {last}, the list disagrees", [shot]))
-                elif last[0] == "ACQUIRED" and last[1] not in open_subs:
-                    bad.append((f"{entry.m} is held by {last[1]}, which is closed", [shot]))
-            if catalogue.depth_counted(shot) != len(found):
-                bad.append(
-                    (
-                        f"the counter says {catalogue.depth_counted(shot)}, the list {len(found)}",
-                        [shot],
-                    )
-                )
+                elif last[0] == "ACQUIRED":
+                    acquirer = entry.acquirer(shot.i)
+                    if acquirer is None or acquirer.until <= shot.i:
+                        bad.append((f"{entry.m} is held by {last[1]}, which is closed", [shot]))
+            if catalogue.depth_counted(shot) != len(listed):
+                counted = catalogue.depth_counted(shot)
+                bad.append((f"the counter says {counted}, the list {len(listed)}", [shot]))
         return Finding.of(self.id, tested, bad)
 
 
@@ -271,7 +287,8 @@ class Es6(OnReplay):
 
     id = "ES-6"
     sentence = (
-        "Credit taken for an attempt that did not acquire is given back: credit is conserved."
+        "Credit taken for an attempt that did not acquire is given back: at quiescence a consumer's credit is what it "
+        "was given less what it got, and at no time is it below zero."
     )
     source = SOURCE
     kind = "safety"
@@ -285,15 +302,20 @@ class Es6(OnReplay):
                 if consumer is None or consumer.credit is None:
                     continue
                 tested += len(consumer.paid)
-                due = consumer.credit + consumer.granted - len(consumer.delivers)
-                if state["credit"] != due:
+                if state["credit"] != consumer.due:
                     bad.append(
                         (
-                            f"{name} was given {consumer.credit + consumer.granted}, "
-                            f"got {len(consumer.delivers)} messages, and has {state['credit']} left instead of {due}",
+                            f"{name} was given {consumer.credit + consumer.granted}, got {len(consumer.delivers)} "
+                            f"messages, and has {state['credit']} left instead of {consumer.due:.0f}",
                             [shot],
                         )
                     )
+        for consumer in h.subscriptions:
+            left = consumer.credit or 0
+            for e in consumer.paid:
+                left += catalogue.delta(e)
+                if left < 0:
+                    bad.append((f"the credit of {consumer.name} fell to {left}", [e]))
         return Finding.of(self.id, tested, bad)
 
 
@@ -302,8 +324,8 @@ class Im1(OnReplay):
 
     id = "IM-1"
     sentence = (
-        "An immediate message is delivered to exactly one consumer or dequeued undelivered: "
-        "never both, never neither."
+        "An immediate message is acquired by a consumer before its enqueue returns, or that call dequeues it: "
+        "never neither, and never both, then or later; once it was acquired it is an ordinary message."
     )
     source = SOURCE + ", potential issue"
     kind = "safety"
@@ -367,103 +389,165 @@ class Im2(PerKey):
 
 
 class Im3(OnReplay):
-    """A case is a message of a push queue that nobody took before its enqueue returned."""
+    """A case is a call of one of the three kinds that returned while the message was still available."""
 
     id = "IM-3"
     sentence = (
-        "A non-immediate message that could not be delivered on enqueue has an asynchronous delivery attempt "
-        "pending until somebody takes it or nobody wants it."
+        "In a push queue, a message that a call made available (enqueue, release, end of a delay) and that is still "
+        "available when the call returns, an asynchronous delivery attempt is pending or has begun since; "
+        "the same holds for what a call made deliverable: by credit or interest of a consumer that selects it, "
+        "or by setting its group free. Immediate messages count from their first release on."
     )
     source = SOURCE
     kind = "safety"
 
     def judge(self, h: Replay) -> Finding:
-        bad: Violations = []
-        tested = 0
         jobs = [e for e in h.events if e.ev == "job"]
         submits = [e.i for e in jobs if catalogue.job_at(e) == "submit"]
         begins = [e.i for e in jobs if catalogue.job_at(e) == "begin"]
-        for entry in h.entries.values():
-            op = entry.enqueued
-            if (
-                op is None
-                or op.last is None
-                or entry.immediate
-                or not entry.links
-                or h.kind(entry.q) != "push"
-            ):
-                continue
-            linked = entry.links[0].i
-            if not entry.available_through(linked, op.last.i):
-                continue
+        bad: Violations = []
+        tested = 0
+        for entry, since, op in self._deliverable(h):
+            assert op.last is not None
             tested += 1
-            submitted, begun = bisect_left(submits, op.end), bisect_left(begins, op.end)
-            if submitted == begun and begun <= bisect_right(begins, linked):
+            pending = bisect_left(submits, op.end) > bisect_left(begins, op.end)
+            if not pending and bisect_left(begins, op.end) <= bisect_right(begins, since):
                 bad.append(
                     (
-                        f"enqueue({entry.m}) returned, {entry.m} is available, and no delivery will begin",
-                        [entry.links[0], op.last],
+                        f"{op.ev} returned, {entry.m} is available, and no delivery will begin",
+                        [h.event(since), op.last],
                     )
                 )
         return Finding.of(self.id, tested, bad)
+
+    def _deliverable(self, h: Replay) -> Iterator[tuple[EntryHistory, int, CallSpan]]:
+        """Messages that could be delivered when a call returned, the index since which that was so, and the call."""
+        for entry in h.entries.values():
+            if h.kind(entry.q) == "push" and entry.links:
+                yield from self._made_available(h, entry)
+        yield from self._set_free(h)
+        yield from self._asked_for(h)
+
+    @staticmethod
+    def _made_available(
+        h: Replay, entry: EntryHistory
+    ) -> Iterator[tuple[EntryHistory, int, CallSpan]]:
+        acquired = False
+        for i, (state, _) in zip(entry.state.when, entry.state.values, strict=True):
+            op = h.call_at(i)
+            acquired = acquired or state == "ACQUIRED"
+            if (
+                state == "AVAILABLE"
+                and (acquired or not entry.immediate)
+                and op is not None
+                and op.last is not None
+                and op.ev in ("enqueue", "release", "check_status")
+                and entry.available_through(i, op.last.i)
+            ):
+                yield entry, i, op
+
+    @staticmethod
+    def _set_free(h: Replay) -> Iterator[tuple[EntryHistory, int, CallSpan]]:
+        """By a call that ended the last acquisition of a group, while nobody tried to acquire anything."""
+        groups: dict[tuple[str, str], list[EntryHistory]] = {}
+        for entry in h.entries.values():
+            if entry.group and h.kind(entry.q) == "push":
+                groups.setdefault((entry.q, entry.group), []).append(entry)
+        for members in groups.values():
+            for entry in members:
+                for at in entry.acquirers:
+                    ended = entry.state.following(at)
+                    op = None if ended is None else h.call_at(ended)
+                    if ended is None or op is None or op.last is None:
+                        continue
+                    if h.attempts_of_others(None, op.start, op.last.i):
+                        continue
+                    states = [(e.state.at(ended) or ("",))[0] for e in members]
+                    if "ACQUIRED" in states:
+                        continue
+                    for other in members:
+                        if other is not entry and other.available_through(ended, op.last.i):
+                            yield other, ended, op
+
+    @staticmethod
+    def _asked_for(h: Replay) -> Iterator[tuple[EntryHistory, int, CallSpan]]:
+        """By a call for a consumer that has credit when the call returns; the first message that it then could take."""
+        asks = [op for op in h.of("work_desired") if op.asks and op.last is not None]
+        if not asks:
+            return
+        offers = Offers(e for e in h.entries.values() if not e.expires)
+        for op in sorted(asks, key=lambda op: op.end):
+            consumer, last = op.by, op.last
+            if consumer is None or last is None or h.kind(consumer.q) != "push":
+                continue
+            if not consumer.registered < op.start or consumer.until <= last.i:
+                continue
+            if consumer.credit is not None:
+                given = consumer.credit + sum(
+                    catalogue.granted(e) for e in consumer.grants if e.i < op.start
+                )
+                if given <= how_many_before(consumer.delivers, op.end):
+                    continue
+            for entry in offers.selected(consumer, last.i):
+                if (
+                    consumer.acquires
+                    and entry.offered_before(op.start, last.i)
+                    and h.group_free(entry, consumer, op.start, last.i)
+                ):
+                    yield entry, op.start, op
+                    break
 
 
 class Mg1(OnReplay):
     """A case is another message of the group of one that is taken."""
 
     id = "MG-1"
-    sentence = "Messages of one group are held by at most one consumer at a time."
+    sentence = (
+        "Messages of one group of a queue are held by at most one consumer at a time; "
+        "two consumers of one name, one after the other, are two."
+    )
     source = "Consumer-Queue Interactions (blocked by message grouping)"
     kind = "safety"
 
     def judge(self, h: Replay) -> Finding:
         bad: Violations = []
         tested = 0
-        size = Counter(e.group for e in h.entries.values() if e.group)
-        takings = {at.i: (at, consumer) for _, at, _, consumer in h.acquisitions()}
-        changes = (
-            (i, entry, state, holder)
-            for entry in h.entries.values()
-            if entry.group
-            for i, (state, holder) in zip(entry.state.when, entry.state.values, strict=True)
+        size = Counter((e.q, e.group) for e in h.entries.values() if e.group)
+        changes = sorted(
+            ((i, entry) for entry in h.entries.values() if entry.group for i in entry.state.when),
+            key=itemgetter(0),
         )
-        holder_of: dict[str, str] = {}
-        held: dict[str, dict[str, dict[str, int]]] = {}
-        """Group -> owner of messages of it -> message -> index since which it owns it."""
-        for i, entry, state, holder in sorted(changes, key=itemgetter(0)):
-            holders = held.setdefault(entry.group, {})
-            if (before := holder_of.pop(entry.m, None)) is not None:
-                del holders[before][entry.m]
-                if not holders[before]:
-                    del holders[before]
-            if state == "ACQUIRED":
-                holder_of[entry.m] = holder
-                holders.setdefault(holder, {})[entry.m] = i
-            if i not in takings:
+        held: dict[tuple[str, str], dict[str, tuple[int, ConsumerHistory | None]]] = {}
+        """By group: messages of it that are acquired, since which index and by whom."""
+        for i, entry in changes:
+            messages = held.setdefault((entry.q, entry.group), {})
+            messages.pop(entry.m, None)
+            if i not in entry.acquirers:
                 continue
-            at, consumer = takings[i]
-            tested += size[entry.group] - 1
-            for other, ms in holders.items():
-                if other == consumer.name:
-                    continue
-                bad += (
-                    (
-                        f"{consumer.name} took {entry.m} while {other} held {m} "
-                        f"of the same group {entry.group}",
-                        [h.event(since), at],
+            consumer = entry.acquirers[i]
+            tested += size[entry.q, entry.group] - 1
+            for m, (since, other) in messages.items():
+                if other is not consumer and None not in (consumer, other):
+                    assert consumer is not None
+                    assert other is not None
+                    bad.append(
+                        (
+                            f"{consumer.name} took {entry.m} while {other.name} held {m} "
+                            f"of the same group {entry.group}",
+                            [h.event(since), h.event(i)],
+                        )
                     )
-                    for m, since in ms.items()
-                )
+            messages[entry.m] = (i, consumer)
         return Finding.of(self.id, tested, bad)
 
 
 class Tm1(OnReplay):
-    """A case is a message with a time that is taken."""
+    """A case is a message with a time that is taken, or shown to a browser."""
 
     id = "TM-1"
     sentence = (
-        "A held message is not delivered before its time, and a message that had expired when "
-        "a consumer began to look is not delivered to it."
+        "A held message is not delivered before its time, nor shown to a browser, and a message that had expired when "
+        "a consumer began to look is not delivered or shown to it."
     )
     source = "Consumer-Queue Interactions (held or TTLed messages)"
     kind = "safety"
@@ -471,14 +555,20 @@ class Tm1(OnReplay):
     def judge(self, h: Replay) -> Finding:
         bad: Violations = []
         tested = 0
-        for attempt, at, taken, consumer in h.acquisitions():
+        shown = (
+            (attempt, e, entry, attempt.by)
+            for entry in h.entries.values()
+            for e in entry.browses
+            if (attempt := h.call_at(e.i)) is not None and attempt.by is not None
+        )
+        for attempt, at, taken, consumer in (*h.acquisitions(), *shown):
             began, now = h.clock.at(attempt.start), h.clock.at(at.i)
             if taken.expires and began is not None:
                 tested += 1
                 if began > taken.expires:
                     bad.append(
                         (
-                            f"{taken.m} had expired at {taken.expires}; {consumer.name} looked at {began}, and took it",
+                            f"{taken.m} had expired at {taken.expires}; {consumer.name} looked at {began}, and got it",
                             [attempt.first, at],
                         )
                     )
@@ -487,7 +577,7 @@ class Tm1(OnReplay):
                 if now < taken.not_before:
                     bad.append(
                         (
-                            f"{consumer.name} took {taken.m} at {now}, held until {taken.not_before}",
+                            f"{consumer.name} got {taken.m} at {now}, held until {taken.not_before}",
                             [at],
                         )
                     )

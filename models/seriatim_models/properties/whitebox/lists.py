@@ -42,8 +42,8 @@ class Ql1(OnReplay):
 
     id = "QL-1"
     sentence = (
-        "At quiescence a registered consumer is in All and in exactly one of NonAcquiring, NotInterested, "
-        "Interested, Notified; only the article's moves happen."
+        "At quiescence an open consumer is in All once and, of a pull queue, in exactly one of NonAcquiring, "
+        "NotInterested, Interested, Notified, and a closed one in none; only the article's moves happen."
     )
     source = SOURCE
     kind = "safety"
@@ -51,7 +51,7 @@ class Ql1(OnReplay):
     def judge(self, h: Replay) -> Finding:
         bad: Violations = []
         tested = 0
-        for consumer in h.consumers.values():
+        for consumer in h.subscriptions:
             for e in consumer.moves:
                 if catalogue.move_at(e) == "enter":
                     continue
@@ -60,25 +60,20 @@ class Ql1(OnReplay):
                 if move not in (ACQUIRING_MOVES if consumer.acquires else BROWSER_MOVES):
                     bad.append((f"{consumer.name} moved from {move[0]} to {move[1]}", [e]))
         for q, shot in h.snapshots.items():
-            if h.kind(q) != "pull":
-                continue
             lists = {name: members for name, (members, _) in catalogue.lists(shot).items()}
             everybody = lists.pop(f"{q}.All", [])
-            for consumer in h.consumers.values():
-                if consumer.q != q:
-                    continue
-                where = [
-                    name for name, members in lists.items() for m in members if m == consumer.name
-                ]
-                due = 1 if consumer.until > shot.i else 0
+            due = {s.name: 0 for s in h.subscriptions if s.q == q}
+            for s in h.subscriptions:
+                if s.q == q:
+                    due[s.name] |= s.until > shot.i  # of one name only one may be open
+            for name, n in due.items():
+                where = [k for k, members in lists.items() for m in members if m == name]
+                managed = len(where) if h.kind(q) == "pull" else n
                 tested += 1
-                if len(where) != due or everybody.count(consumer.name) != due:
-                    bad.append(
-                        (
-                            f"{consumer.name} is {everybody.count(consumer.name)} times in All and in {where}",
-                            [*consumer.moves[-1:], shot],
-                        )
-                    )
+                if managed != n or everybody.count(name) != n:
+                    moves = h.consumers[name].moves
+                    why = f"{name} is {everybody.count(name)} times in All and in {where}"
+                    bad.append((why, [*moves[-1:], shot]))
         return Finding.of(self.id, tested, bad)
 
 
@@ -173,8 +168,8 @@ class Ql4(OnReplay):
 
     id = "QL-4"
     sentence = (
-        "Append and delete-given-the-entry cost O(1): deletion marks, the next iteration unlinks, "
-        "the tail is never unlinked."
+        "Deletion marks; only what is marked is unlinked, and never the tail; "
+        "an iteration that nobody disturbs leaves nothing linked that was marked before it but the tail."
     )
     source = SOURCE
     kind = "safety"
@@ -222,8 +217,8 @@ class Ql5(OnReplay):
 
     id = "QL-5"
     sentence = (
-        "A consumer that ran dry goes to the back of Interested; "
-        "no consumer waits behind the same rival for ever under a steady stream."
+        "A consumer that ran dry goes to the back of Interested: of consumers of equal priority that wait for "
+        "a message, the one that has been Interested longest is notified of it."
     )
     source = SOURCE
     kind = "safety"
@@ -231,21 +226,21 @@ class Ql5(OnReplay):
     def judge(self, h: Replay) -> Finding:
         bad: Violations = []
         tested = 0
-        places = {name: self._places(consumer) for name, consumer in h.consumers.items()}
+        places = {consumer: self._places(consumer) for consumer in h.subscriptions}
         for e in h.notifies:
-            op, woken = h.call_at(e.i), h.consumers[catalogue.sub(e)]
+            op, woken = h.call_at(e.i), h.woken[e.i]
             entry = h.entries.get(op.first.m) if op is not None else None
             if op is None or entry is None or not woken.acquires or entry.group:
                 continue
-            since = self._waiting_since(*places[woken.name], op.start, h.decided(e))
-            for rival in h.consumers.values():
+            since = self._waiting_since(*places[woken], op.start, h.decided(e))
+            for rival in h.subscriptions:
                 if rival is woken or rival.cprio != woken.cprio or rival.q != woken.q:
                     continue
                 if (
                     rival.acquires
                     and rival.selects(entry)
                     and rival.listed.held("Interested", op.start, e.i)
-                    and rival.wants.held(True, op.start, e.i)
+                    and rival.wish.held(True, op.start, e.i)
                     and entry.available_through(entry.state.when[0], e.i)
                 ):
                     tested += 1

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_right
+from collections.abc import Iterator
 from itertools import islice
 
 from seriatim_models.history import catalogue
@@ -15,7 +16,7 @@ from seriatim_models.properties.whitebox.state import (
     EntryHistory,
     Place,
 )
-from seriatim_models.properties.whitebox.sweep import Ended, Offers
+from seriatim_models.properties.whitebox.sweep import BEHIND_ALL, Ended, Offers
 
 Violations = list[tuple[str, list[Event]]]
 SOURCE = "Strict Ordering"
@@ -38,12 +39,12 @@ def amqp_0_10_level(priority: int, levels: int) -> int:
 
 
 class So1(OnReplay):
-    """A case is a pair of messages of one priority, the first of which was enqueued before the second."""
+    """A case is a pair of messages of one sub-queue, the first of which was enqueued before the second."""
 
     id = "SO-1"
     sentence = (
         "Enqueue fixes a strict total order: if enqueue(x) returned before enqueue(y) began, "
-        "x precedes y within one priority."
+        "x precedes y within one priority; no two entries have one place."
     )
     source = SOURCE
     kind = "safety"
@@ -84,9 +85,7 @@ class So1(OnReplay):
                 for earlier, x in lane
                 if earlier.end < op.start and earlier.last and x.place > y.place
             )
-        return Finding.of(
-            self.id, tested + len(places) * (len(places) > 1), bad, n_violations=violations
-        )
+        return Finding.of(self.id, tested, bad, n_violations=violations)
 
 
 class So2(OnReplay):
@@ -124,7 +123,8 @@ class So2(OnReplay):
 def _order(prop: OnReplay, h: Replay, path: str = "", higher_only: bool = False) -> Finding:
     """No entry before the one taken was the taker's to take through the whole attempt.
 
-    With `higher_only` those of higher sub-queues alone count.
+    A case is an acquisition while another entry that the consumer selects is available.
+    With `higher_only` those of other sub-queues alone count, and of these the higher ones must not be passed over.
     """
     bad: Violations = []
     tested = untestable = 0
@@ -134,10 +134,13 @@ def _order(prop: OnReplay, h: Replay, path: str = "", higher_only: bool = False)
     for attempt, at, taken, consumer in sorted(h.acquisitions(), key=lambda a: a[1].i):
         if path and catalogue.path.get(attempt.first, "") != path:
             continue
-        if not path and not _rivals(h, consumer, taken, higher_only):
-            continue
-        tested += 1
-        before = (taken.place[0], -1) if higher_only else taken.place
+        rank = taken.place[0]
+        before = (rank, -1) if higher_only else taken.place
+        tested += any(
+            next(offers.selected(consumer, at.i, *limits), None) is not None
+            for offers in (plain, others)
+            for limits in ((((rank, -1),), (BEHIND_ALL, (rank + 1, -1))) if higher_only else ((),))
+        )
         offered = (
             e
             for e in plain.selected(consumer, at.i, before)
@@ -164,17 +167,8 @@ def _order(prop: OnReplay, h: Replay, path: str = "", higher_only: bool = False)
     return Finding.of(prop.id, tested, bad, n_untestable=untestable)
 
 
-def _rivals(h: Replay, consumer: ConsumerHistory, taken: EntryHistory, higher_only: bool) -> int:
-    """How many entries there ever were that `consumer` could have taken in place of `taken`."""
-    levels = h.choice(consumer)
-    mine = bool(taken.links) and consumer.selects(taken)
-    if not higher_only:
-        return levels.total() - mine
-    return levels.total() - levels[taken.place[0]] if taken.q == consumer.q else 0
-
-
 class So3(OnReplay):
-    """A case is an acquisition in place of which the consumer could have taken another entry."""
+    """A case is an acquisition while another entry that the consumer selects is available."""
 
     id = "SO-3"
     sentence = (
@@ -192,19 +186,17 @@ class So4(OnReplay):
     """A case is a message that a browser was shown."""
 
     id = "SO-4"
-    sentence = "A browser sees each matching entry at most once, in order, and changes nothing."
+    sentence = (
+        "A browser sees each matching entry at most once, in order, and changes nothing; "
+        "what it is shown was available at some moment between the beginning of the attempt that shows it and its end."
+    )
     source = SOURCE
     kind = "safety"
 
     def judge(self, h: Replay) -> Finding:
         bad: Violations = []
         tested = 0
-        changes: dict[str, list[tuple[EntryHistory, Event]]] = {}
-        for entry in h.entries.values():
-            for e in entry.changes:
-                if catalogue.ok(e):
-                    changes.setdefault(catalogue.sub(e), []).append((entry, e))
-        for consumer in h.consumers.values():
+        for consumer in h.subscriptions:
             if consumer.acquires:
                 continue
             moved: dict[tuple[str, tuple[int, ...]], int] = {}
@@ -226,13 +218,36 @@ class So4(OnReplay):
                             [before, now],
                         )
                     )
-            for entry, e in changes.get(consumer.name, ()):
-                bad.append((f"browser {consumer.name} changed the state of {entry.m}", [e]))
+                attempt = h.call_at(now.i)
+                if attempt is not None and attempt.ev == "attempt":
+                    states = entry.state.during(attempt.start, now.i)
+                    if states and ("AVAILABLE", "") not in states:
+                        bad.append(
+                            (
+                                f"{consumer.name} was shown {now.m}, which was {states[0][0]} and not available",
+                                [attempt.first, now],
+                            )
+                        )
+        bad += self._changes(h)
         return Finding.of(self.id, tested, bad)
+
+    def _changes(self, h: Replay) -> Iterator[tuple[str, list[Event]]]:
+        for entry in h.entries.values():
+            for e in entry.changes:
+                if catalogue.ok(e) and (by := self._browser(h, entry, e)) is not None:
+                    yield f"browser {by.name} changed the state of {entry.m}", [e]
+
+    @staticmethod
+    def _browser(h: Replay, entry: EntryHistory, e: Event) -> ConsumerHistory | None:
+        """The browser that a change of state is made by, or for which the attempt is made in which it happens."""
+        call = h.call_at(e.i)
+        named = entry.acquirers.get(e.i) or entry.acquirer(e.i - 1)
+        attempting = call.by if call is not None and call.ev == "attempt" else None
+        return next((s for s in (named, attempting) if s is not None and not s.acquires), None)
 
 
 class So5(OnReplay):
-    """A case is an acquisition while entries of other levels exist that the consumer selects."""
+    """A case is an acquisition while an entry of another level that the consumer selects is available."""
 
     id = "SO-5"
     sentence = (
@@ -267,7 +282,7 @@ class So5(OnReplay):
 
 
 class So6(OnReplay):
-    """A case is an acquisition by the shortcut."""
+    """A case is an acquisition by the shortcut, and an attempt by it that could take several entries."""
 
     id = "SO-6"
     sentence = "The exclusive-subscriber shortcut delivers exactly what the general path would."
@@ -276,22 +291,31 @@ class So6(OnReplay):
 
     def judge(self, h: Replay) -> Finding:
         bad: Violations = []
+        tested = 0
         order = _order(self, h, path="shortcut")
         if order.witness:
             bad.append((order.explanation, list(order.witness)))
         for attempt, at, taken, consumer in h.acquisitions():
             if catalogue.path.get(attempt.first, "") != "shortcut":
                 continue
+            tested += 1
             rivals = [
                 s.name
-                for s in h.consumers.values()
-                if s is not consumer and s.q == consumer.q and s.since < attempt.start < s.until
+                for s in h.subscriptions
+                if s is not consumer
+                and s.q == consumer.q
+                and s.registered < attempt.start < s.until
             ]
             if rivals or not consumer.selects(taken):
                 bad.append(
                     (f"shortcut gave {taken.m} to {consumer.name}; others were {rivals}", [at])
                 )
-        return Finding.of(self.id, order.n_tested, bad, n_untestable=order.n_untestable)
+        offers = Offers(h.entries.values())
+        for attempt in h.of("attempt"):
+            if catalogue.path.get(attempt.first, "") == "shortcut" and attempt.by is not None:
+                several = islice(offers.selected(attempt.by, attempt.start), 2)
+                tested += len(list(several)) > 1
+        return Finding.of(self.id, tested, bad, n_untestable=order.n_untestable)
 
 
 ORDER = (So1(), So2(), So3(), So4(), So5(), So6())

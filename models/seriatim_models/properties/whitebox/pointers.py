@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from seriatim_models.history import catalogue
 from seriatim_models.history.event import Event
 from seriatim_models.properties.base import Finding
@@ -13,7 +15,7 @@ from seriatim_models.properties.whitebox.sweep import Offers
 SOURCE = "Strict Ordering"
 
 
-def ahead(pointer: list[int], entry: EntryHistory) -> bool:
+def ahead(pointer: Sequence[int], entry: EntryHistory) -> bool:
     """Whether a pointer has gone past the entry's place."""
     return (pointer[0], pointer[1]) > entry.place or (
         (pointer[0], pointer[1]) == entry.place and bool(pointer[2])
@@ -30,12 +32,18 @@ class Sp1(PerKey):
     )
     source = SOURCE
     kind = "safety"
-    reads = frozenset({"ptr_cas"})
+    reads = frozenset({"ptr_cas", "consumer"})
 
     def key(self, e: Event) -> str | None:
-        return str(catalogue.sub(e)) if e.ev == "ptr_cas" and catalogue.ok(e) else None
+        counts = e.ev == "consumer" or catalogue.ok(e)
+        return str(catalogue.sub(e)) if counts else None
+
+    def counts(self, e: Event) -> bool:
+        return e.ev == "ptr_cas"
 
     def alone(self, e: Event) -> str | None:
+        if e.ev == "consumer":
+            return None
         old, new = catalogue.old_pointer(e), catalogue.new_pointer(e)
         how = catalogue.how(e)
         if how != "cas":
@@ -47,17 +55,19 @@ class Sp1(PerKey):
         return None if new > old else f"an advance took {catalogue.sub(e)} back, {old} -> {new}"
 
     def pair(self, before: Event, now: Event) -> str | None:
+        if "consumer" in (before.ev, now.ev):
+            return None  # another consumer of that name begins with a pointer of its own
         left, found = catalogue.new_pointer(before), catalogue.old_pointer(now)
         return None if left == found else f"the pointer was left at {left} and found at {found}"
 
 
 class Sp2(OnReplay):
-    """A case is an entry in a snapshot that a consumer wants."""
+    """A case is an entry that is available at rest and that a consumer selects, and a rewind of its pointer."""
 
     id = "SP-2"
     sentence = (
-        "At quiescence no AVAILABLE entry that an acquiring subscription wants lies behind its pointer, "
-        "uncovered by a rewind."
+        "At quiescence no AVAILABLE entry that an open acquiring consumer selects, and whose group nobody else "
+        "has acquired messages of, lies behind its pointer."
     )
     source = SOURCE
     kind = "safety"
@@ -66,29 +76,36 @@ class Sp2(OnReplay):
         bad: Violations = []
         tested = 0
         for q, shot in h.snapshots.items():
-            groups = catalogue.groups(shot)
-            for name, state_of in catalogue.consumers(shot).items():
-                consumer = h.consumers.get(name)
-                if consumer is None or not consumer.acquires:
+            owners = h.group_owners(q, shot.i)
+            available = [
+                e
+                for e in h.entries.values()
+                if e.q == q and e.links and not e.expires
+                if e.state.at(shot.i) == ("AVAILABLE", "")
+            ]
+            for consumer in h.subscriptions:
+                if consumer.q != q or not consumer.acquires or not consumer.is_open(shot.i):
                     continue
-                for m, _, state, _ in catalogue.entries(shot):
-                    entry = h.entries.get(m)
-                    if entry is None or not consumer.selects(entry) or entry.q != q:
+                tested += sum(catalogue.cause(e) == "rewind" for e in consumer.pointer)
+                # Where it stands the queue must say: a design may have more than one pointer for a consumer.
+                at_rest = catalogue.consumers(shot).get(consumer.name)
+                pointer = consumer.points if at_rest is None else at_rest["pointer"]
+                for entry in available:
+                    if not consumer.selects(entry):
                         continue
-                    if entry.expires or groups.get(entry.group, name) != name:
+                    if owners.get(entry.group, consumer) is not consumer:
                         continue
                     tested += 1
-                    if state == "AVAILABLE" and ahead(state_of["pointer"], entry):
+                    if ahead(pointer, entry):
                         moved = [
                             e for e in consumer.pointer if ahead(catalogue.new_pointer(e), entry)
                         ]
-                        since = [h.event(i) for i in entry.state.when[-1:]]
-                        evidence = sorted([*since, *moved[-1:]], key=lambda e: e.i)
+                        since = h.event(entry.state.when[-1])
                         bad.append(
                             (
-                                f"{m} is available and {name} wants it, but its pointer is past it, "
-                                f"at {state_of['pointer']}",
-                                evidence or [shot],  # an entry that was overwritten has no past
+                                f"{entry.m} is available and {consumer.name} wants it, but its pointer is past it, "
+                                f"at {list(pointer)}",
+                                sorted([since, *moved[-1:]], key=lambda e: e.i),
                             )
                         )
         return Finding.of(self.id, tested, bad)
@@ -106,7 +123,7 @@ class Sp3(OnReplay):
         bad: Violations = []
         tested = 0
         offers = Offers(e for e in h.entries.values() if not e.expires)
-        moves = [(e, consumer) for consumer in h.consumers.values() for e in consumer.pointer]
+        moves = [(e, consumer) for consumer in h.subscriptions for e in consumer.pointer]
         for e, consumer in sorted(moves, key=lambda move: move[0].i):
             if catalogue.cause(e) == "rewind":
                 continue

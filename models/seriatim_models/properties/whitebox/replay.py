@@ -26,6 +26,8 @@ from seriatim_models.properties.whitebox.sweep import Spans
 
 ENDED = ("DEQUEUED", "DELETED")
 """States of an entry that is no longer in the queue."""
+UNKNOWN, NOBODY = -1, -2
+"""In place of the number of a consumer: one that never subscribed, as far as is known, and none."""
 
 
 class Replay(QueueState):
@@ -34,8 +36,8 @@ class Replay(QueueState):
     def __init__(self, events: Iterable[Event]) -> None:
         super().__init__()
         self.events = [e for e in events if e.lvl == "model"]
-        self.woken: dict[str, list[Event]] = {}
-        """Notifications by who was notified."""
+        self.woken: dict[int, ConsumerHistory] = {}
+        """Index of a notification -> who was notified."""
         self._call_at: dict[int, CallSpan] = {}
         """Event index -> the innermost call of its thread at that moment."""
         self._before: dict[int, int] = {}
@@ -68,17 +70,17 @@ class Replay(QueueState):
 
     def _index_notifies(self) -> None:
         """Find the move to Notified that each notification followed in its thread and call."""
-        for e in self.notifies:
-            self.woken.setdefault(catalogue.sub(e), []).append(e)
-        for name, woken in self.woken.items():
+        for consumer in self.subscriptions:
+            for e in consumer.notified:
+                self.woken[e.i] = consumer
             begun = (
                 m
-                for m in self.consumers[name].moves
+                for m in consumer.moves
                 if catalogue.new_list(m) == "Notified" and catalogue.move_at(m) == "leave"
             )
             waking: dict[str, int] = {}
             """Thread -> where it began to move the consumer to Notified, until it notified it."""
-            for e in sorted([*begun, *woken], key=lambda e: e.i):
+            for e in sorted([*begun, *consumer.notified], key=lambda e: e.i):
                 if e.ev == "qcm_move":
                     waking[e.proc] = e.i
                     continue
@@ -112,8 +114,7 @@ class Replay(QueueState):
         for entry in self.entries.values():
             for e in entry.changes:
                 if catalogue.ok(e) and catalogue.new_state(e) == "ACQUIRED":
-                    attempt = self.call_at(e.i)
-                    consumer = self._of(e)
+                    attempt, consumer = self.call_at(e.i), entry.acquirers[e.i]
                     if attempt is not None and attempt.ev == "attempt" and consumer is not None:
                         yield attempt, e, entry, consumer
 
@@ -126,22 +127,27 @@ class Replay(QueueState):
         if not entry.group:
             return True
         return not (
-            self._holdings[entry.group].of_others(consumer.name, lo, hi)
-            or self._attempts.of_others(consumer.name, lo, hi)
+            self._holdings[entry.q, entry.group].of_others(consumer.number, lo, hi)
+            or self.attempts_of_others(consumer, lo, hi)
         )
 
+    def attempts_of_others(self, consumer: ConsumerHistory | None, lo: int, hi: int) -> bool:
+        """Whether an attempt for anybody but `consumer` was under way between the two indexes."""
+        return self._attempts.of_others(NOBODY if consumer is None else consumer.number, lo, hi)
+
     @cached_property
-    def _holdings(self) -> dict[str, Spans]:
-        spans: dict[str, list[tuple[int, float, str]]] = {}
+    def _holdings(self) -> dict[tuple[str, str], Spans]:
+        spans: dict[tuple[str, str], list[tuple[int, float, int]]] = {}
         for entry in self.entries.values():
-            held = spans.setdefault(entry.group, [])
+            if not entry.group:
+                continue
+            held = spans.setdefault((entry.q, entry.group), [])
             ends = [*entry.state.when[1:], inf]
-            for i, until, (state, owner) in zip(
-                entry.state.when, ends, entry.state.values, strict=False
-            ):
-                if state == "ACQUIRED":
-                    held.append((i, self._over(until), owner))
-        return {group: Spans(held) for group, held in spans.items() if group}
+            for i, until in zip(entry.state.when, ends, strict=True):
+                if i in entry.acquirers:
+                    by = entry.acquirers[i]
+                    held.append((i, self._over(until), UNKNOWN if by is None else by.number))
+        return {group: Spans(held) for group, held in spans.items()}
 
     def _over(self, i: float) -> float:
         """When the call in which event `i` happened had returned."""
@@ -150,7 +156,18 @@ class Replay(QueueState):
 
     @cached_property
     def _attempts(self) -> Spans:
-        return Spans((call.start, call.end, call.consumer) for call in self.of("attempt"))
+        return Spans(
+            (call.start, call.end, UNKNOWN if call.by is None else call.by.number)
+            for call in self.of("attempt")
+        )
+
+    def group_owners(self, q: str, i: int) -> dict[str, ConsumerHistory | None]:
+        """By group: who has acquired messages of it in the queue, just after event `i`."""
+        return {
+            entry.group: entry.acquirer(i)
+            for entry in self.entries.values()
+            if entry.group and entry.q == q and (entry.state.at(i) or ("",))[0] == "ACQUIRED"
+        }
 
     def event(self, i: int) -> Event:
         """The event with this index."""

@@ -40,12 +40,13 @@ def last_before(events: Sequence[Event], hi: float) -> Event | None:
 class Spans:
     """Intervals of time, each with an owner: whether one of another owner overlaps a given interval."""
 
-    def __init__(self, spans: Iterable[tuple[int, float, str]]) -> None:
+    def __init__(self, spans: Iterable[tuple[int, float, int]]) -> None:
         """`spans` are (first index, last index, owner)."""
         self._starts: list[int] = []
-        self._ends: list[tuple[float, str, float]] = []
+        self._ends: list[tuple[float, int | None, float]] = []
         """After each start: the latest end so far, whose it is, and the latest of anybody else's."""
-        latest, owner, others = -inf, "", -inf
+        latest, others = -inf, -inf
+        owner: int | None = None
         for start, end, who in sorted(spans):
             if who == owner:
                 latest = max(latest, end)
@@ -56,7 +57,7 @@ class Spans:
             self._starts.append(start)
             self._ends.append((latest, owner, others))
 
-    def of_others(self, who: str, lo: int, hi: int) -> bool:
+    def of_others(self, who: int, lo: int, hi: int) -> bool:
         """Whether an interval of anybody but `who` overlaps the one from `lo` to `hi`."""
         k = bisect_right(self._starts, hi) - 1
         if k < 0:

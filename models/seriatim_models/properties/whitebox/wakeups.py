@@ -8,13 +8,12 @@ from itertools import accumulate
 from math import inf
 
 from seriatim_models.history import catalogue
-from seriatim_models.history.catalogue import ConsumerAtRest
 from seriatim_models.history.event import Event
 from seriatim_models.properties.base import Finding
 from seriatim_models.properties.whitebox.entries import Violations
 from seriatim_models.properties.whitebox.pointers import ahead
 from seriatim_models.properties.whitebox.replay import OnReplay, Replay
-from seriatim_models.properties.whitebox.state import CallSpan, ConsumerHistory
+from seriatim_models.properties.whitebox.state import CallSpan, ConsumerHistory, EntryHistory
 from seriatim_models.properties.whitebox.sweep import (
     Ended,
     Offers,
@@ -29,17 +28,14 @@ MAKES_AVAILABLE = ("enqueue", "release", "check_status")
 RESTING = ("NotInterested", "Removed")
 
 
-def ready_at_rest(h: Replay, shot: Event) -> Iterator[tuple[ConsumerHistory, ConsumerAtRest]]:
-    """Consumers that, at quiescence, are open, want work and can pay for a message."""
-    for name, state in catalogue.consumers(shot).items():
-        consumer = h.consumers.get(name)
-        if (
-            consumer is not None
-            and consumer.until > shot.i
-            and state["wants_work"]
-            and state["credit"] != 0
-        ):
-            yield consumer, state
+def ready_at_rest(h: Replay, q: str, i: int) -> list[ConsumerHistory]:
+    """Consumers of the queue that are open, want messages and have credit, at quiescence just after event `i`.
+
+    By what their clients asked for and got, not by what the queue keeps of that.
+    """
+    return [
+        s for s in h.subscriptions if s.q == q and s.is_open(i) and s.wants_at_rest(i) and s.due > 0
+    ]
 
 
 class Wk1(OnReplay):
@@ -48,7 +44,7 @@ class Wk1(OnReplay):
     id = "WK-1"
     sentence = (
         "No lost wake-up: at quiescence there is no interested consumer with an available message "
-        "that it could take."
+        "that it could take; by what clients asked for and were given, not by what the queue keeps of that."
     )
     source = SOURCE
     kind = "safety"
@@ -57,40 +53,43 @@ class Wk1(OnReplay):
         bad: Violations = []
         tested = untestable = 0
         for q, shot in h.snapshots.items():
-            groups = catalogue.groups(shot)
+            owners = h.group_owners(q, shot.i)
             now = h.clock.at(shot.i)
-            for consumer, state in ready_at_rest(h, shot):
-                tested += h.choice(consumer).total() if consumer.q == q else 0
-                for m, _, name, _ in catalogue.entries(shot):
-                    entry = h.entries.get(m)
-                    if entry is None or name != "AVAILABLE" or not consumer.selects(entry):
+            available = [
+                e
+                for e in h.entries.values()
+                if e.q == q and e.links and e.state.at(shot.i) == ("AVAILABLE", "")
+            ]
+            for consumer in ready_at_rest(h, q, shot.i):
+                tested += h.choice(consumer).total()
+                for entry in available:
+                    if not consumer.selects(entry):
                         continue
-                    if (
-                        consumer.acquires
-                        and groups.get(entry.group, consumer.name) != consumer.name
-                    ):
-                        continue
-                    if not consumer.acquires and ahead(state["pointer"], entry):
+                    if consumer.acquires:
+                        if owners.get(entry.group, consumer) is not consumer:
+                            continue
+                    elif ahead(consumer.points, entry):
                         continue
                     if entry.expires and (now is None or now > entry.expires):
                         untestable += 1
                         continue
-                    since = h.event(entry.state.when[-1])
-                    woken = h.woken.get(consumer.name, [])[-1:]
-                    bad.append(
-                        (
-                            f"{consumer.name} rests and is ready, {m} is available since {since.i}, and nothing moves"
-                            + (
-                                f"; {consumer.name} was last woken at {woken[0].i}" if woken else ""
-                            ),
-                            sorted([since, *woken], key=lambda e: e.i),
-                        )
-                    )
+                    bad.append(self._forgotten(h, consumer, entry))
         return Finding.of(self.id, tested, bad, n_untestable=untestable)
+
+    @staticmethod
+    def _forgotten(
+        h: Replay, consumer: ConsumerHistory, entry: EntryHistory
+    ) -> tuple[str, list[Event]]:
+        since = h.event(entry.state.when[-1])
+        woken = consumer.notified[-1:]
+        why = f"{consumer.name} rests and is ready, {entry.m} is available since {since.i}, and nothing moves"
+        if woken:
+            why += f"; {consumer.name} was last woken at {woken[0].i}"
+        return why, sorted([since, *woken], key=lambda e: e.i)
 
 
 class Wk2(OnReplay):
-    """A case is an enqueue while several consumers waited, and a browser that waited for the message."""
+    """A case is an enqueue while several consumers waited that select it, and a browser that waited for it."""
 
     id = "WK-2"
     sentence = (
@@ -107,8 +106,8 @@ class Wk2(OnReplay):
         for e in h.notifies:
             by_thread.setdefault(e.proc, []).append(e)
         furthest = {
-            s.name: list(accumulate((catalogue.new_pointer(e) for e in s.pointer), max))
-            for s in h.consumers.values()
+            s.number: list(accumulate((catalogue.new_pointer(e) for e in s.pointer), max))
+            for s in h.subscriptions
             if not s.acquires
         }
         for op in h.of("enqueue"):
@@ -116,17 +115,17 @@ class Wk2(OnReplay):
             if op.end == inf or not entry.links or h.kind(entry.q) != "pull":
                 continue
             woken = between(by_thread.get(op.proc, ()), op.start, op.end)
-            acquiring = [e for e in woken if h.consumers[catalogue.sub(e)].acquires]
+            acquiring = [e for e in woken if h.woken[e.i].acquires]
             waiting = [
                 s
-                for s in h.consumers.values()
-                if s.acquires and s.listed.at(op.start) == "Interested"
+                for s in h.subscriptions
+                if s.acquires and s.selects(entry) and s.listed.at(op.start) == "Interested"
             ]
             tested += len(waiting) > 1
             if len(acquiring) > 1:
                 names = [catalogue.sub(e) for e in acquiring]
                 bad.append((f"enqueue({entry.m}) woke {names}", acquiring))
-            for consumer in h.consumers.values():
+            for consumer in h.subscriptions:
                 # Nobody is woken for what has expired, and when it did one cannot tell from outside.
                 if consumer.acquires or entry.expires or not consumer.selects(entry):
                     continue
@@ -134,10 +133,10 @@ class Wk2(OnReplay):
                 if (
                     consumer.listed.held("NonAcquiring", op.start, int(op.end))
                     and entry.available_through(entry.links[0].i, int(op.end))
-                    and not (moves and ahead(furthest[consumer.name][moves - 1], entry))
+                    and not (moves and ahead(furthest[consumer.number][moves - 1], entry))
                 ):
                     tested += 1
-                    if consumer.name not in [catalogue.sub(e) for e in woken]:
+                    if all(h.woken[e.i] is not consumer for e in woken):
                         bad.append(
                             (f"enqueue({entry.m}) did not wake browser {consumer.name}", [op.first])
                         )
@@ -145,10 +144,13 @@ class Wk2(OnReplay):
 
 
 class Wk3(OnReplay):
-    """A case is a consumer that was NotInterested when another was notified."""
+    """A case is a consumer that was NotInterested, or wanted nothing, when one of its queue was notified."""
 
     id = "WK-3"
-    sentence = "A consumer that is NotInterested is not notified."
+    sentence = (
+        "A consumer that is NotInterested is not notified, nor one whose client had said, "
+        "before the call that notifies began, that it wants no messages."
+    )
     source = SOURCE
     kind = "safety"
 
@@ -156,9 +158,13 @@ class Wk3(OnReplay):
         bad: Violations = []
         tested = 0
         for e in h.notifies:
-            consumer = h.consumers[catalogue.sub(e)]
+            consumer = h.woken[e.i]
             op = h.call_at(e.i)
-            tested += sum(s.listed.at(e.i) == "NotInterested" for s in h.consumers.values())
+            tested += sum(
+                s.q == consumer.q
+                and (s.listed.at(e.i) == "NotInterested" or s.wish.at(e.i) is False)
+                for s in h.subscriptions
+            )
             began = op.start if op is not None else e.i
             # An acquiring consumer is moved just before it is woken: look at where it was until then.
             # A browser is not; if it was moved in this call, then because it said that it wants work again.
@@ -174,11 +180,19 @@ class Wk3(OnReplay):
                 bad.append(
                     (f"{consumer.name} was notified, NotInterested since {since.i}", [since, e])
                 )
+            elif consumer.wish.held(False, began, e.i):
+                unwilling = h.event(consumer.wish.since(began) or began)
+                bad.append(
+                    (
+                        f"{consumer.name} was notified, whose client wants no messages since {unwilling.i}",
+                        [unwilling, e],
+                    )
+                )
         return Finding.of(self.id, tested, bad)
 
 
 class Wk4(OnReplay):
-    """A case is a consumer of higher priority when a lower one is notified or takes a message."""
+    """A case is a consumer of higher priority that selects what a lower one is notified of, or takes."""
 
     id = "WK-4"
     sentence = (
@@ -192,7 +206,7 @@ class Wk4(OnReplay):
         bad: Violations = []
         tested = 0
         for e in h.notifies:
-            low, op = h.consumers[catalogue.sub(e)], h.call_at(e.i)
+            low, op = h.woken[e.i], h.call_at(e.i)
             if op is None or op.ev not in MAKES_AVAILABLE or not low.acquires:
                 continue
             entry = h.entries.get(op.first.m)
@@ -229,13 +243,16 @@ class Wk4(OnReplay):
 
     @staticmethod
     def _higher(h: Replay, low: ConsumerHistory) -> list[ConsumerHistory]:
-        return [
-            s for s in h.consumers.values() if s.acquires and s.q == low.q and s.cprio > low.cprio
-        ]
+        return [s for s in h.subscriptions if s.acquires and s.q == low.q and s.cprio > low.cprio]
 
     @staticmethod
     def _wants(consumer: ConsumerHistory, lo: int, hi: int) -> bool:
-        return consumer.wants.held(True, lo, hi) and consumer.since < lo
+        """Whether it was registered, and its client wanted messages, all through the interval.
+
+        It is met by others from the moment at which it is linked in the list of all consumers, not from the record of
+        its subscription, which is older.
+        """
+        return consumer.wish.held(True, lo, hi) and consumer.registered < lo
 
 
 class Wk5(OnReplay):
@@ -250,18 +267,23 @@ class Wk5(OnReplay):
         bad: Violations = []
         tested = 0
         for q, shot in h.snapshots.items():
-            takers = [s for s, _ in ready_at_rest(h, shot) if s.acquires and s.q == q]
+            ready = [s for s in ready_at_rest(h, q, shot.i) if s.acquires]
+            owners = h.group_owners(q, shot.i)
             for entry in h.entries.values():
-                if entry.immediate or entry.expires or not any(s.selects(entry) for s in takers):
+                if entry.immediate or entry.expires or not entry.links:
                     continue
-                if ("AVAILABLE", "") not in entry.state.values or entry.group:
+                if ("AVAILABLE", "") not in entry.state.values:
+                    continue
+                takers = [
+                    s.name for s in ready if s.selects(entry) and owners.get(entry.group, s) is s
+                ]
+                if not takers:
                     continue
                 tested += 1
-                given = [e for e in entry.delivers if h.consumers[catalogue.sub(e)].acquires]
-                if not given:
+                if not entry.delivers:
                     bad.append(
                         (
-                            f"{entry.m} was never delivered, though {[s.name for s in takers]} would take it",
+                            f"{entry.m} was never delivered, though {takers} would take it",
                             entry.links[:1],
                         )
                     )
@@ -326,14 +348,12 @@ class Wk7(OnReplay):
             tested += 1
             end = int(op.end)
             others = [
-                s
-                for s in h.consumers.values()
-                if s is not consumer and s.acquires and s.q == consumer.q
+                s for s in h.subscriptions if s is not consumer and s.acquires and s.q == consumer.q
             ]
             if any(s.listed.at(end) in ("Notified", "") for s in others):
                 continue
             for other in others:
-                idle = other.listed.held("Interested", op.start, end) and other.wants.held(
+                idle = other.listed.held("Interested", op.start, end) and other.wish.held(
                     True, op.start, end
                 )
                 rivals = self._held_back_by(h, other, op)
@@ -356,7 +376,7 @@ class Wk7(OnReplay):
     @staticmethod
     def _failures(h: Replay) -> Iterator[tuple[CallSpan, ConsumerHistory]]:
         """Calls by which a Notified consumer gave up: a dry pull, or interest lost, as on closing."""
-        for consumer in h.consumers.values():
+        for consumer in h.subscriptions:
             for e in consumer.moves:
                 if catalogue.old_list(e) != "Notified" or catalogue.move_at(e) != "enter":
                     continue
@@ -372,16 +392,16 @@ class Wk7(OnReplay):
         """Consumers of higher priority that may have wanted work at some time of the call."""
         return [
             s
-            for s in h.consumers.values()
+            for s in h.subscriptions
             if s.cprio > consumer.cprio
             and s.acquires
             and s.q == consumer.q
-            and not s.wants.held(False, op.start, int(op.end))
+            and not s.wish.held(False, op.start, int(op.end))
         ]
 
 
 class Wk8(OnReplay):
-    """A case is a call that makes work available before a consumer that found something pulls again."""
+    """A case is a call that may make work available in the queue before a consumer that found something pulls again."""
 
     id = "WK-8"
     sentence = (
@@ -395,37 +415,45 @@ class Wk8(OnReplay):
         """Looks at the time between a pull that found something and the consumer's next pull."""
         bad: Violations = []
         tested = 0
-        pulls: dict[str, list[CallSpan]] = {}
+        pulls: dict[ConsumerHistory, list[CallSpan]] = {}
         for op in h.of("pull"):
-            if op.consumer in h.consumers:
-                pulls.setdefault(op.consumer, []).append(op)
-        looks: list[tuple[Event, float, ConsumerHistory]] = []
-        """The end of each pull that found something, and until when its consumer was about to look again."""
-        for name, ops in pulls.items():
-            consumer = h.consumers[name]
+            if op.by is not None:
+                pulls.setdefault(op.by, []).append(op)
+        looks: dict[str, list[tuple[Event, float, ConsumerHistory]]] = {}
+        """By queue: the end of each pull that found something, and until when its consumer was about to look again."""
+        for consumer, ops in pulls.items():
             rests = [m.i for m in consumer.moves if catalogue.new_list(m) in RESTING]
             for op, following in zip(ops, [*ops[1:], None], strict=True):
                 if not consumer.acquires or not op.found or op.last is None:
                     continue
                 rested = rests[bisect_right(rests, op.start) :][:1]
                 until = min([following.start if following else inf, consumer.until, *rested])
-                looks.append((op.last, until, consumer))
-        offers = [op for op in h.of(*MAKES_AVAILABLE, "work_desired") if op.end != inf]
-        starts = [o.start for o in offers]
-        over = Ended((o.end, o.start) for o in offers)
-        for found, until, consumer in sorted(looks, key=lambda look: look[0].i):
-            # Begun before the next look, but for those that were over before this one ended.
-            tested += bisect_left(starts, until) - bisect_left(over.before(found.i), until)
-            woken = between(h.woken.get(consumer.name, ()), found.i, until)
-            again = next((e for e in woken if h.decided(e) > found.i), None)
-            if again is not None:
-                bad.append(
-                    (
-                        f"{consumer.name} had taken {found.m}, was about to look for more, and was woken",
-                        [found, again],
+                looks.setdefault(consumer.q, []).append((op.last, until, consumer))
+        for q, of_queue in looks.items():
+            offers = [op for op in h.of(*MAKES_AVAILABLE, "work_desired") if op.end != inf]
+            offers = [op for op in offers if self._queue(h, op) in (q, "")]
+            starts = [o.start for o in offers]
+            over = Ended((o.end, o.start) for o in offers)
+            for found, until, consumer in sorted(of_queue, key=lambda look: look[0].i):
+                # Begun before the next look, but for those that were over before this one ended.
+                tested += bisect_left(starts, until) - bisect_left(over.before(found.i), until)
+                woken = between(consumer.notified, found.i, until)
+                again = next((e for e in woken if h.decided(e) > found.i), None)
+                if again is not None:
+                    bad.append(
+                        (
+                            f"{consumer.name} had taken {found.m}, was about to look for more, and was woken",
+                            [found, again],
+                        )
                     )
-                )
         return Finding.of(self.id, tested, bad)
+
+    @staticmethod
+    def _queue(h: Replay, op: CallSpan) -> str:
+        """The queue that a call is about; '' for housekeeping, which does not say."""
+        if op.by is not None:
+            return op.by.q
+        return h.entries[op.first.m].q if op.first.m in h.entries else ""
 
 
 WAKEUPS = (Wk1(), Wk2(), Wk3(), Wk4(), Wk5(), Wk6(), Wk7(), Wk8())
