@@ -514,7 +514,7 @@ def close(scene: PullScene) -> None:
     scene.spawn(lambda: scene.queue.close(a), name="A")
 
 
-@scenario("ES-5 WK-1 WK-5 QL-1", traces=1)
+@scenario("ES-5 ES-7 WK-1 WK-5 QL-1", traces=1)
 def close_then_grant(scene: PullScene) -> None:
     """A closed consumer is granted credit, which is too late, and a message arrives while another consumer waits.
 
@@ -557,7 +557,7 @@ def close_twice(scene: PullScene) -> None:
         scene.spawn(lambda: scene.queue.close(a), name=name)
 
 
-@scenario("WK-1 WK-5 QL-1", traces=318)
+@scenario("WK-1 WK-5 WK-9 QL-1", traces=318)
 def pause_and_resume(scene: PullScene) -> None:
     """A consumer resumes while another thread suspends it and then publishes a message.
 
@@ -573,7 +573,7 @@ def pause_and_resume(scene: PullScene) -> None:
     scene.spawn(suspend, name="suspend")
 
 
-@scenario("ES-5 WK-1 WK-5 QL-1", traces=1)
+@scenario("ES-5 WK-1 WK-5 WK-9 QL-1", traces=1)
 def resume_without_credit(scene: PullScene) -> None:
     """A consumer of high priority resumes without credit, and then a message arrives that a lower one would take.
 

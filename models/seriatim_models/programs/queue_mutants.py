@@ -1486,6 +1486,7 @@ mutant(
             origin""",
         ),
     ),
+    also=("WK-9",),
 )
 
 mutant(
@@ -1501,6 +1502,7 @@ mutant(
 """,
         "",
     ),
+    also=("WK-9",),
 )
 
 mutant(
