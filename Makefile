@@ -23,6 +23,7 @@ CROSSCHECK := build/crosscheck/$(PROGRAMS).json
 
 # How often `test-kill` kills, and how many events `test-planted` makes.
 KILLS  ?= 20
+DEPTH  ?= 4
 EVENTS ?= 5000000
 
 # The interpreter that makes .venv. Say `make test PYTHON=python3.13` for another one.
@@ -45,6 +46,8 @@ seriatim: how a message queue's threads must behave, as code you can run, break 
   make prove    z3 on the systems of spec/induction, for any number of threads, entries and consumers,
                 and CrossHair on every pure function that has a contract
   make prove-induction  the first half alone
+  make matrix   every API call beside every other, from every state that DEPTH (4) calls lead to; stopped,
+                it goes on where it was
   make mutants  wrong references by the hundred: how many are caught (slow; SAMPLE=60 takes that many)
   make reach    which lines, branches and outcomes of compare-and-set the programs never reach
   make lint     ruff, formatting and mypy --strict, tests too
@@ -109,6 +112,9 @@ prove: prove-induction
 
 prove-induction: $(STAMP)
 	@$(BIN)/python -m seriatim_workshop.formal.induction
+
+matrix: $(STAMP)
+	@$(BIN)/seriatim matrix --depth $(DEPTH) --jobs $(WORKERS) $(ARGS)
 
 mutants: $(STAMP)
 	@$(BIN)/python -m seriatim_workshop.mutation.run $(if $(SAMPLE),--sample $(SAMPLE)) $(ARGS)

@@ -79,11 +79,17 @@ def pairs(
 ) -> Iterator[CallPair]:
     """Yield every program of `at_once` calls from a state.
 
-    Left out are calls that one thread must make, and sets of which no call is in contract.
+    Left out are calls that one thread must make, and sets of which no call is in contract. Calls without effect stand
+    beside others in universes that say so. A call that its arguments alone refuse has nothing to race for.
     """
+    offers = [
+        o
+        for o in state.offers
+        if o.standing is CallStanding.IN_CONTRACT or (state.universe.idle and not o.by_arguments)
+    ]
     for mode in modes:
         if mode == "settle" or state.universe.serve:
-            for chosen in _combinations(state.offers, at_once):
+            for chosen in _combinations(offers, at_once):
                 yield CallPair(
                     state.universe,
                     state.path,
@@ -280,8 +286,8 @@ def run_pair(
     try:
         with guarded():
             Dpor().search(runner)
-    except ExplorerError:
-        raise
+    except ExplorerError as error:
+        return PairResult(runner.executions, False, f"cannot be explored: {error}")
     except Exception as error:  # out of the reference, while the state is set up
         return PairResult(runner.executions, False, f"error: {type(error).__name__}: {error}")
     problem = str(runner.found[0][1][0]) if runner.found else ""

@@ -7,7 +7,7 @@ from functools import cache
 from types import ModuleType
 
 from seriatim_models.matrix.cells import run_pair
-from seriatim_models.matrix.plan import plan_universe
+from seriatim_models.matrix.plan import plan
 from seriatim_models.matrix.systems import SYSTEMS
 from seriatim_models.matrix.totals import Problem
 from seriatim_models.matrix.work import PairData
@@ -16,10 +16,7 @@ from seriatim_models.matrix.work import PairData
 @cache
 def programs_of(system: str, depth: int) -> tuple[PairData, ...]:
     """Return the programs of a system's matrix over the reference, those from states of few calls first."""
-    found: list[PairData] = []
-    for universe in SYSTEMS[system].universes:
-        found += plan_universe(universe.name, system, depth).programs
-    return tuple(sorted(found, key=lambda p: (p.mode == "serve", len(p.path))))
+    return tuple(plan(system, depth).programs)
 
 
 def first_problem(

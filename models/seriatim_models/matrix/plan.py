@@ -65,8 +65,22 @@ def plan(
     whole = MatrixPlan(problems=[], programs=[])
     for part in _each(make, names, jobs):
         whole.add(part)
+    whole.programs = list(distinct(system, whole.programs))
     whole.programs.sort(key=lambda p: (p.mode == "serve", len(p.path)))
     return whole
+
+
+def distinct(system: str, programs: Iterable[PairData]) -> Iterator[PairData]:
+    """Yield the programs without those that differ from an earlier one, of another universe, in names only."""
+    of = SYSTEMS[system]
+    seen: set[tuple[str, int, str]] = set()
+    for program in programs:
+        calls = (*program.path, *program.calls)
+        text = of.signature(universe_of(of, program.universe), calls)
+        signature = (program.mode, len(program.path), text)
+        if signature not in seen:
+            seen.add(signature)
+            yield program
 
 
 def _each(make: partial[MatrixPlan], names: Iterable[str], jobs: int) -> Iterator[MatrixPlan]:

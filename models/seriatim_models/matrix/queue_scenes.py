@@ -80,14 +80,20 @@ class QueueMatrixScene:
         self.woken: dict[str, reference.Consumer] = {}
         self.sent: dict[str, list[str]] = {}
         self._wake: dict[str, Any] = {}
+        """While IO threads serve the consumers: what each waits for."""
+        self._served: dict[str, reference.Consumer] = {}
 
     # ---- the client's end
 
     def notify_work(self, consumer: reference.Consumer) -> None:
-        """Note that a consumer has to pull."""
-        self.woken[consumer.name] = consumer
+        """Note that a consumer has to pull, or wake its IO thread."""
         if self._wake:
+            self._served[consumer.name] = (
+                consumer  # the semaphore orders this before the thread reads it
+            )
             self._wake[consumer.name].release()
+        else:
+            self.woken[consumer.name] = consumer
 
     def send(self, consumer: reference.Consumer, entry: reference.QueueEntry) -> None:
         """Note what a consumer was sent."""
@@ -142,7 +148,8 @@ class QueueMatrixScene:
             consumer = arguments.get("consumer")
             owner = f"io {consumer.name}" if consumer and call.caller is Caller.OWNER else ""
             thread = "executor" if call.caller is Caller.SYSTEM else owner
-            yield Offer(Invocation(call.name, labels), standing, thread)
+            refused = standing is CallStanding.REFUSED
+            yield Offer(Invocation(call.name, labels), standing, thread, by_arguments=refused)
 
     def _settles(self, consumer: reference.Consumer, entry: reference.QueueEntry) -> bool:
         """Whether the consumer holds the entry, or this universe has strangers that try."""
@@ -178,8 +185,12 @@ class QueueMatrixScene:
         elif call.name == "subscribe":
             arguments["name"] = invocation.arguments[0]
         elif call.name == "pull":
-            return self._pull(arguments["consumer"])
-        elif call.name == "close":
+            consumer = arguments["consumer"]
+            result = self._pull(consumer)
+            if result and self._wake:
+                self.notify_work(consumer)  # it must pull again
+            return result
+        elif call.name == "close" and not self._wake:
             self.woken.pop(invocation.arguments[0], None)  # who closes does not pull any more
         try:
             result = call.run(self.harness, **arguments)
@@ -189,10 +200,10 @@ class QueueMatrixScene:
 
     def _pull(self, consumer: reference.Consumer) -> str:
         """Pull once. Who gets a message must pull again; who gets none has done what it was woken for."""
-        self.woken.pop(consumer.name, None)
-        harness = cast(PullHarness, self.harness)
-        entry: Any = self.table["pull"].run(harness, consumer=consumer)
-        if entry is not None:
+        if not self._wake:
+            self.woken.pop(consumer.name, None)
+        entry: Any = self.table["pull"].run(self.harness, consumer=consumer)
+        if entry is not None and not self._wake:
             self.woken[consumer.name] = consumer
         return _label(entry)
 
@@ -227,7 +238,10 @@ class QueueMatrixScene:
             stage.spawn(execute, name="executor", daemon=True)
             return
         for name in "ABC"[: len(self.universe.consumers)]:
-            self._wake[name] = stage.host.semaphore(int(name in self.woken), f"{name}.wake")
+            wake = stage.host.semaphore(int(name in self.woken), f"{name}.wake")
+            self._wake[name] = wake
+            if name in self.woken:
+                self._served[name] = self.woken.pop(name)
             run = partial(self._io_thread, name, first.get(f"io {name}", _nothing))
             stage.spawn(run, name=f"io {name}", daemon=True)
 
@@ -235,8 +249,8 @@ class QueueMatrixScene:
         first()
         while True:
             self._wake[name].acquire()
-            while (consumer := self.woken.get(name)) is not None:
-                self._pull(consumer)
+            while self._pull(self._served[name]):
+                pass
 
     # ---- looking
 
@@ -304,6 +318,24 @@ class QueueSystem:
         """Every property that reads what a queue records."""
         return QUEUE_PROPERTIES
 
+    def signature(self, universe: Universe, calls: Sequence[Invocation]) -> str:
+        """Return the calls with the options of consumers and messages, which are numbered as they appear."""
+        assert isinstance(universe, QueueUniverse)
+        numbers: dict[str, str] = {}
+        parts = [str(universe.levels), str(universe.timed)]
+        for call in (*map(Invocation.read, universe.given), *calls):
+            parts.append(call.call)
+            for name in call.arguments:
+                if name not in numbers:
+                    options: object = ""
+                    if name in "ABC":
+                        options = universe.subscriber(name)
+                    elif name.startswith("m"):
+                        options = universe.messages[int(name[1:]) - 1]
+                    numbers[name] = f"{len(numbers)} {options}"
+                parts.append(numbers[name])
+        return "; ".join(parts)
+
     def scene(self, universe: Universe, lib: ModuleType, stage: Stage) -> QueueMatrixScene:
         """Return a queue without consumers and messages, but for what the universe gives."""
         assert isinstance(universe, QueueUniverse)
@@ -342,23 +374,23 @@ def _universe(name: str, why: str, consumers: Few, messages: Some, **options: An
 
 
 UNIVERSES = (
-    _universe("alone", "one consumer, two messages", (PLAIN,), (M, M), serve=True),
-    _universe("two", "two consumers after one message", (PLAIN, PLAIN), (M,), serve=True),
+    _universe("alone", "one consumer, two messages", (PLAIN,), (M, M), serve=True, idle=True),
+    _universe("two", "two consumers after one message", (PLAIN, PLAIN), (M,), serve=True, idle=True),
     _universe("two-two", "the order of two", (PLAIN, PLAIN), (M, M)),
-    _universe("credit", "credit runs out", (ONE, PLAIN), (M, M), serve=True),
+    _universe("credit", "credit runs out", (ONE, PLAIN), (M, M), serve=True, idle=True),
     _universe("credits", "both run out", (ONE, ONE), (M, M)),
     _universe("selector", "who wants what", (SELECTOR, PLAIN), (M, X)),
     _universe("selectors", "one passes the other's", (SELECTOR, PLAIN), (X, X)),
     _universe("browser", "shown, not taken", (BROWSER, PLAIN), (M, M)),
     _universe("group", "a group has one owner", (PLAIN, PLAIN), (GROUPED, GROUPED)),
     _universe("group-credit", "the owner can take no more", (ONE, PLAIN), (GROUPED, GROUPED)),
-    _universe("exclusive", "the only consumer", (ALONE, PLAIN), (M,)),
-    _universe("exclusives", "each wants to be the only one", (ALONE, ALONE), (M,)),
+    _universe("exclusive", "the only consumer", (ALONE, PLAIN), (M,), idle=True),
+    _universe("exclusives", "each wants to be the only one", (ALONE, ALONE), (M,), idle=True),
     _universe("immediate", "delivered at once or gone", (PLAIN, ONE), (IMMEDIATE, M)),
     _universe("delayed", "invisible for a time", (PLAIN,), (DELAYED, M)),
     _universe("expiring", "gone after a time", (PLAIN,), (EXPIRING, M)),
     _universe("priority", "one overtakes", (PLAIN, ONE), (M, URGENT), levels=2),
-    _universe("strangers", "settling what another holds", (PLAIN, PLAIN), (M,), strangers=True),
+    _universe("strangers", "settling what another holds", (PLAIN, PLAIN), (M,), strangers=True, idle=True),
     _universe("holding", "both hold one", (PLAIN, ONE), (M, M, M), given=("subscribe A", "enqueue m1")),
 )  # fmt: skip
 PULL_UNIVERSES = (

@@ -44,6 +44,8 @@ class Offer:
     standing: CallStanding
     thread: str = ""
     """The one thread that may make it; '' for any. Two calls of one thread are never concurrent."""
+    by_arguments: bool = False
+    """Whether it is refused whatever the state is."""
     twin_of: Invocation | None = None
     """An offer that differs from this one in a name only: then this one is of interest beside that one alone."""
 
@@ -100,6 +102,8 @@ class Universe:
     """Calls that are made before the first state."""
     serve: bool = False
     """Whether pairs are also run with the system's own threads running beside them."""
+    idle: bool = False
+    """Whether calls that are refused, or without effect, are also run beside others; alone they always are."""
 
 
 def _as_they_are(
@@ -156,6 +160,9 @@ class MatrixSystem(Protocol):
     @property
     def expected(self) -> Sequence[ExpectedDifference]:
         """What the outcome oracle lets pass, each with its reason."""
+
+    def signature(self, universe: Universe, calls: Sequence[Invocation]) -> str:
+        """Return a text of calls that is the same for calls of another universe that differ in names only."""
 
     def scene(self, universe: Universe, lib: ModuleType, stage: Stage) -> MatrixScene:
         """Return a new scene, in which the calls that the universe gives were made."""

@@ -1,0 +1,118 @@
+"""Programs of two calls: every schedule, judged by properties and by the outcome oracle."""
+
+from dataclasses import replace
+
+import pytest
+
+from seriatim_models.explorer import Replay
+from seriatim_models.matrix.cells import PairResult, difference, explained, run_pair
+from seriatim_models.matrix.mutants import first_problem
+from seriatim_models.matrix.queue_scenes import (
+    ANY_TURN,
+    JUST_PULLING,
+    OVERTAKING,
+    PULL_SYSTEM,
+    PUSH_SYSTEM,
+    QueueSystem,
+)
+from seriatim_models.matrix.work import PairData
+from seriatim_models.programs import MUTANTS
+from seriatim_models.programs.mutant_modules import load
+
+LIB = load("queue")
+
+
+def run(
+    system: QueueSystem, key: str, mutant: str = "", max_executions: int | None = None
+) -> PairResult:
+    lib = load("queue", MUTANTS[mutant] if mutant else None)
+    return run_pair(system, lib, PairData.read(key, system).pair(system), max_executions)
+
+
+def without_properties(system: QueueSystem) -> QueueSystem:
+    """The system judged by the outcome oracle alone."""
+
+    class Unjudged(QueueSystem):
+        properties = ()  # type: ignore[assignment]  # a property of the base
+
+    return Unjudged(system.name, system.table, system.harness, system.universes, system.expected)
+
+
+EXCLUSIVES = "settle exclusives: ; subscribe A | subscribe B"
+
+
+def test_the_reference_admits_one_of_two_exclusive_consumers() -> None:
+    result = run(PUSH_SYSTEM, EXCLUSIVES)
+    assert result.exhausted
+    assert result.executions > 1
+    assert not result.problem
+
+
+def test_the_outcome_oracle_needs_no_property() -> None:
+    """Two concurrent exclusive subscribes were both admitted, and no property saw it."""
+    of = without_properties(PUSH_SYSTEM)
+    result = run(of, EXCLUSIVES, "looks-then-joins")
+    assert result.problem.startswith("outcome: ")
+    assert "refused" in result.problem
+    assert not run(of, EXCLUSIVES).problem
+
+
+def test_a_capped_program_is_not_exhausted() -> None:
+    result = run(PULL_SYSTEM, "settle two: ; subscribe A | subscribe B", max_executions=3)
+    assert (result.executions, result.exhausted, result.problem) == (3, False, "")
+
+
+@pytest.mark.parametrize(
+    ("system", "key", "why"),
+    [
+        (PUSH_SYSTEM, "settle immediate: subscribe A; enqueue m1 | enqueue m2", OVERTAKING.why),
+        (PULL_SYSTEM, "settle immediate: subscribe A; enqueue m1 | pull A", JUST_PULLING.why),
+        (PUSH_SYSTEM, "settle holding: subscribe B; enqueue m2 | job", ANY_TURN.why),
+    ],
+)
+def test_what_the_oracle_lets_pass_has_its_reason(system: QueueSystem, key: str, why: str) -> None:
+    assert run(system, key).excused == (why,)
+    strict = replace(system, expected=())
+    assert run(strict, key).problem.startswith("outcome: "), "and is no order of the calls"
+
+
+def test_letting_pass_hides_nothing_else() -> None:
+    """The immediate message may be discarded; the other one may not be lost with it."""
+    outcome = {"returned": {}, "m1": "gone", "m2": "gone", "depth": 0}
+    order = {"returned": {}, "m2": "ACQUIRED by A", "depth": 1}
+    assert OVERTAKING.compared(outcome) != OVERTAKING.compared(order)
+
+
+def test_a_difference_names_what_differs() -> None:
+    assert difference({"a": 1, "b": 2}, [{"a": 1, "b": 3}, {"a": 2, "b": 3}]).startswith(
+        "b is 2, and 3 in order"
+    )
+
+
+def test_serving_beside_the_calls_has_more_schedules() -> None:
+    rest = "alone: subscribe A; enqueue m1 | enqueue m2"
+    settled, served = (run(PUSH_SYSTEM, f"{mode} {rest}") for mode in ("settle", "serve"))
+    assert settled.exhausted
+    assert served.exhausted
+    assert not settled.problem
+    assert not served.problem
+    assert served.executions > settled.executions
+
+
+def test_a_wrong_program_has_a_counterexample_that_replays() -> None:
+    lib = load("queue", MUTANTS["looks-then-joins"])
+    pair = PairData.read(EXCLUSIVES, PUSH_SYSTEM).pair(PUSH_SYSTEM)
+    result, findings = explained(PUSH_SYSTEM, lib, pair)
+    assert result.counterexample is not None
+    assert [f.property for f in findings] == ["QL-6"]
+    again, _ = explained(PUSH_SYSTEM, lib, pair, strategy=Replay(result.counterexample.token))
+    assert again.verdict == "violated"
+
+
+@pytest.mark.parametrize(
+    "mutant", ["tail-unlinked", "unlink-acquired", "looks-then-joins"]
+)
+def test_the_matrix_judges_mutants(mutant: str) -> None:
+    lib = load("queue", MUTANTS[mutant])
+    found = [first_problem(s, lib, depth=1, max_executions=30) for s in ("push", "pull")]
+    assert any(found), f"{mutant} survives"

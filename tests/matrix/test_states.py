@@ -1,0 +1,86 @@
+"""States: known by a canonical text, reached by the shortest path, every edge judged."""
+
+from dataclasses import replace
+
+import pytest
+
+from seriatim.host import Threads
+from seriatim_models.machines.canonical import UnknownObject, canonical
+from seriatim_models.matrix.queue_scenes import PULL_SYSTEM, PUSH_SYSTEM
+from seriatim_models.matrix.scene import Invocation
+from seriatim_models.matrix.states import explore_path, explore_states, recorded_scene
+from seriatim_models.matrix.work import universe_of
+from seriatim_models.programs import MUTANTS
+from seriatim_models.programs.mutant_modules import load
+
+LIB = load("queue")
+
+
+def state_after(universe: str, *calls: str) -> str:
+    scene, _ = recorded_scene(PULL_SYSTEM, universe_of(PULL_SYSTEM, universe), LIB)
+    for call in calls:
+        scene.make(Invocation.read(call))
+    return scene.state()
+
+
+def test_paths_that_lead_to_one_state_have_one_text() -> None:
+    left = state_after("selector", "enqueue m1", "subscribe A", "pause A")
+    right = state_after("selector", "subscribe A", "pause A", "enqueue m1")
+    assert left != right, "A looked at m1 on one path only"
+    again = ["subscribe A", "pull A", "enqueue m1", "pull A", "release A m1", "pull A"]
+    assert state_after("alone", *again) == state_after("alone", *again)
+
+
+def test_a_consumer_that_has_to_pull_is_another_state() -> None:
+    served = state_after("alone", "subscribe A", "enqueue m1", "pull A", "pull A")
+    woken = state_after("alone", "subscribe A", "enqueue m1", "pull A")
+    assert served != woken, "what the last pull returned is part of the state"
+
+
+def test_the_text_follows_identity_and_not_addresses() -> None:
+    host = Threads()
+    shared, other = host.cell(1), host.cell(1)
+    assert canonical({"a": [shared, shared]}) == canonical({"a": [other, other]})
+    assert canonical({"a": [shared, shared]}) != canonical({"a": [shared, other]})
+    assert canonical({"a": host.cell(1)}) != canonical({"a": host.cell(2)})
+
+
+def test_what_has_no_text_is_an_error() -> None:
+    with pytest.raises(UnknownObject, match="object"):
+        canonical({"a": object()})
+
+
+def test_a_state_is_expanded_once() -> None:
+    found = explore_states(PULL_SYSTEM, universe_of(PULL_SYSTEM, "alone"), LIB, 2)
+    assert len({s.path for s in found.states}) == len(found.states)
+    assert {len(s.path) for s in found.states} == {0, 1, 2}
+    offered = sum(1 for s in found.states for o in s.offers if o.twin_of is None)
+    assert len(found.edges) == offered, "every call that can be made is tried from every state"
+    assert not [e for e in found.edges if e.problem]
+
+
+@pytest.mark.parametrize(
+    ("mutant", "universe", "call"),
+    [("granted-after-close", "two", "grant A 1"), ("closed-twice", "two", "close A")],
+)
+def test_a_wrong_call_after_close_is_an_edge_that_is_wrong(
+    mutant: str, universe: str, call: str
+) -> None:
+    lib = load("queue", MUTANTS[mutant])
+    found = explore_states(PULL_SYSTEM, universe_of(PULL_SYSTEM, universe), lib, 2)
+    wrong = {str(e.offer.invocation) for e in found.edges if e.problem}
+    assert call in wrong
+
+
+def test_a_call_that_cannot_be_made_there_is_refused() -> None:
+    with pytest.raises(ValueError, match="pull B cannot be made there"):
+        explore_path(PUSH_SYSTEM, universe_of(PUSH_SYSTEM, "two"), LIB, [Invocation.read("pull B")])
+
+
+def test_one_of_two_equal_messages_is_enqueued_first() -> None:
+    universe = universe_of(PULL_SYSTEM, "alone")
+    offers = explore_path(PULL_SYSTEM, universe, LIB, []).offers
+    twins = {str(o.invocation): str(o.twin_of) for o in offers if o.twin_of is not None}
+    assert twins == {"enqueue m2": "enqueue m1"}
+    different = replace(universe, messages=universe_of(PULL_SYSTEM, "selector").messages)
+    assert not [o for o in explore_path(PULL_SYSTEM, different, LIB, []).offers if o.twin_of]
