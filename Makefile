@@ -2,7 +2,7 @@
 # Everything is installed into .venv, from the pinned versions in .lock/constraints.txt, by the rule for $(STAMP) below.
 
 .DEFAULT_GOAL := help
-.PHONY: help run test demo-fair soak prove prove-induction spec mutants reach lint format setup lock clean bench profile bench-explorer bench-spark test-slow test-kill test-cluster test-million test-planted crosscheck conform
+.PHONY: help run test demo-fair soak prove prove-induction spec mutants reach lint format setup lock clean bench profile bench-explorer bench-spark test-slow test-kill test-cluster test-million test-planted crosscheck conform matrix
 
 VENV  := .venv
 BIN   := $(VENV)/bin
@@ -114,7 +114,7 @@ prove-induction: $(STAMP)
 	@$(BIN)/python -m seriatim_workshop.formal.induction
 
 matrix: $(STAMP)
-	@$(BIN)/seriatim matrix --depth $(DEPTH) --jobs $(WORKERS) $(ARGS)
+	@$(BIN)/seriatim matrix --depth $(DEPTH) $(ARGS)
 
 mutants: $(STAMP)
 	@$(BIN)/python -m seriatim_workshop.mutation.run $(if $(SAMPLE),--sample $(SAMPLE)) $(ARGS)
