@@ -10,12 +10,15 @@ from types import ModuleType
 
 import msgspec
 
-from seriatim_models.matrix.cells import pairs
-from seriatim_models.matrix.states import explore_states
+from seriatim_models.matrix.cells import Mode, pairs
+from seriatim_models.matrix.states import SystemState, explore_states
 from seriatim_models.matrix.systems import SYSTEMS
 from seriatim_models.matrix.totals import EdgeProblem
 from seriatim_models.matrix.work import PairData, universe_of
 from seriatim_models.programs.mutant_modules import load
+
+SERVE_LESS = 2
+"""How many calls less lead to the states from which pairs are run in mode ``serve``, too."""
 
 
 class MatrixPlan(msgspec.Struct):
@@ -46,7 +49,7 @@ def plan_universe(
     programs = [
         PairData.of(pair)
         for state in found.states
-        for pair in pairs(state, ("settle", "serve"), at_once)
+        for pair in pairs(state, _modes(state, depth), at_once)
     ]
     problems = [
         EdgeProblem(universe, e.state.path, e.offer.invocation, e.problem)
@@ -54,6 +57,12 @@ def plan_universe(
         if e.problem
     ]
     return MatrixPlan(len(found.states), len(found.edges), problems, programs)
+
+
+def _modes(state: SystemState, depth: int) -> tuple[Mode, ...]:
+    """Both modes, but not from the deepest states: serving beside the calls has many more schedules."""
+    near = len(state.path) <= max(depth - SERVE_LESS, 0)
+    return ("settle", "serve") if near else ("settle",)
 
 
 def plan(

@@ -441,12 +441,17 @@ def _not_immediate(universe: Universe, calls: tuple[Invocation, ...]) -> Instead
 
 
 def _but_for_the_turn(outcome: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return what does not depend on which of several ready consumers was served."""
-    return {
-        key: value.partition(" by ")[0] if isinstance(value, str) else value
-        for key, value in outcome.items()
-        if not isinstance(value, dict) or key == "returned"
-    }
+    """Return what does not depend on which of several ready consumers was served.
+
+    Of a consumer that is the credit it ever had: what is left, and one for each message that it was sent.
+    """
+    found: dict[str, Any] = {}
+    for key, value in outcome.items():
+        if isinstance(value, dict) and key != "returned":
+            found[key] = None if value["credit"] is None else value["credit"] + len(value["sent"])
+        else:
+            found[key] = value.partition(" by ")[0] if isinstance(value, str) else value
+    return found
 
 
 OVERTAKING = ExpectedDifference(
@@ -461,12 +466,13 @@ JUST_PULLING = ExpectedDifference(
     _not_immediate,
 )
 ANY_TURN = ExpectedDifference(
-    "which of several ready consumers a push queue serves depends on who delivers, the publisher or the job; "
-    "that the turn is fair is a property of its own",
+    "which of several ready consumers is served is free: of a push queue it depends on who delivers, the publisher "
+    "or the job, of one that is pulled from on who of those that were woken pulls first; fair turns and priorities "
+    "are properties of their own",
     compared=_but_for_the_turn,
 )
 
-PULL_SYSTEM = QueueSystem("pull", PULL, PullHarness, PULL_UNIVERSES, (JUST_PULLING,))
+PULL_SYSTEM = QueueSystem("pull", PULL, PullHarness, PULL_UNIVERSES, (JUST_PULLING, ANY_TURN))
 PUSH_SYSTEM = QueueSystem(
     "push",
     # An attempt is made by the queue's own threads; no client calls it.
