@@ -22,7 +22,6 @@ effect when it is sent. Of a client that crashes it knows what the server sees, 
 from __future__ import annotations
 
 from bisect import insort
-from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
@@ -71,25 +70,43 @@ class Frame:
     error: Closed | None = None
 
 
+@dataclass(eq=False)
+class _Link:
+    """A frame on a wire, and the link behind it."""
+
+    frame: Frame
+    next: _Link | None = None
+
+
 class Wire:
-    """One direction of a connection. The server writes under its lock, one reader reads."""
+    """One direction of a connection. The server writes under its lock, one reader reads.
+
+    Each has an end of its own, as in the queue with two locks of Michael & Scott (PODC 1996); the permit for a link is
+    released when the writer is done with it.
+    """
 
     def __init__(self, host: Host, name: str) -> None:
         self.name = name
         self.gone = False
         """Whether the server has sent its last frame; under the server's lock."""
-        self._frames: deque[Frame] = deque()
+        self._last = self._taken = _Link(Frame("open"))
+        """The link that was sent last, under the server's lock, and the one that was taken last, by the reader."""
         self._arrived = host.semaphore(0, f"{name}.wire")
 
     def send(self, frame: Frame) -> None:
         """Put a frame behind those that were sent before."""
-        self._frames.append(frame)
+        link = _Link(frame)
+        self._last.next = link
+        self._last = link
         self._arrived.release()
 
     def receive(self) -> Frame:
         """Wait for the next frame and take it."""
         self._arrived.acquire()
-        return self._frames.popleft()
+        link = self._taken.next
+        assert link is not None, "a permit stands for a frame"
+        self._taken = link
+        return link.frame
 
 
 @dataclass(eq=False)

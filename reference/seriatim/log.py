@@ -466,7 +466,7 @@ class Channel:
         self._asked = self.host.condition(self._lock, f"{name}.asked")
         self._state = self.host.cell(AWAY, f"{name}.state")
         self._stopping: bool
-        """Whether the consumer was asked to end; `connect` says no."""
+        """Whether the consumer was asked to end, under `_lock`; `connect` says no."""
         tries = {"max_attempts": max_attempts, "attempts": self.attempts}
         self.host.record("channel", channel=name, place=list(position), **tries)
 
@@ -482,7 +482,8 @@ class Channel:
         """Become the channel's consumer."""
         if not self._state.compare_and_set(AWAY, CONNECTED):
             raise Misuse(f"channel {self.name} has a consumer")
-        self._stopping = False
+        with self._lock:
+            self._stopping = False
         self.topic.enlist(self)
 
     def consume(self, handler: Handler) -> None:

@@ -99,7 +99,8 @@ class Executor:
         """Run tasks until the executor is shut down: one thread of the pool."""
         while True:
             self._permits.acquire()
-            task = self._tasks.popleft()
+            with self._lock:
+                task = self._tasks.popleft()
             if task is None:
                 return
             task()

@@ -16,7 +16,7 @@ from seriatim.host import Threads
 from seriatim.workpool import Executor, NotPut, Work, WorkPool, WorkService
 from seriatim_models.explorer import World as ExplorerWorld
 from seriatim_models.explorer import explore
-from seriatim_models.recording.client import waiting
+from seriatim_models.recording.client import on_the_wire, waiting
 
 from .conftest import PATIENCE, World, fill, flush
 
@@ -97,7 +97,7 @@ def test_a_connection_that_is_closed_has_been_read_to_its_end() -> None:
 
         def close() -> None:
             c.close()
-            world.result(len(c.wire._frames))
+            world.result(len(on_the_wire(c.wire)))
 
         world.spawn(close, name="A")
 

@@ -198,7 +198,7 @@ def pool_one_channel(scene: ClientScene) -> None:
     scene.pooled(scene.service(block=1), {"a": 2})
 
 
-@scenario("CH-1 CH-2 CH-3 CH-4 CH-6", traces=18)
+@scenario("CH-1 CH-2 CH-3 CH-4 CH-6", traces=22)
 def pool_two_channels(scene: ClientScene) -> None:
     """Two channels' work arrives while one thread runs it in blocks.
 
@@ -229,7 +229,7 @@ def pool_raises(scene: ClientScene) -> None:
     scene.spawn(add, "reader")
 
 
-@scenario("CH-1 CH-3 CH-4", traces=32, threads=2)
+@scenario("CH-1 CH-3 CH-4", traces=56, threads=2)
 def pool_together(scene: ClientScene) -> None:
     """The callbacks of two channels wait for each other, on two threads.
 
@@ -292,7 +292,7 @@ def pool_unregister(scene: ClientScene) -> None:
     scene.spawn(lambda: service.pool.unregister_key("a"), "closer")
 
 
-@scenario("CH-1 CH-4", traces=24)
+@scenario("CH-1 CH-4", traces=30)
 def pool_unregister_one(scene: ClientScene) -> None:
     """A channel that is ready is unregistered while another has work.
 
@@ -316,7 +316,7 @@ def pool_interrupt(scene: ClientScene) -> None:
     scene.spawn(service.pool.interrupt, "interrupter")
 
 
-@scenario("CH-1 CH-4", traces=17)
+@scenario("CH-1 CH-4", traces=28)
 def pool_rejected(scene: ClientScene) -> None:
     """The executor is shut down while there is work.
 
@@ -534,7 +534,7 @@ def interrupted_while_full(scene: ClientScene) -> None:
     scene.spawn(ch.connection.work.pool.interrupt, "interrupter")
 
 
-@scenario("CH-1 CH-4 QS-2 RPC-1", traces=54)
+@scenario("CH-1 CH-4 QS-2 RPC-1", traces=78)
 def executor_gone(scene: ClientScene) -> None:
     """The executor is shut down while messages are delivered, and the connection fails.
 
@@ -547,7 +547,7 @@ def executor_gone(scene: ClientScene) -> None:
     scene.spawn(scene.executor.shutdown, "closer")
 
 
-@scenario("CH-1 CH-3 CH-4 QS-2", traces=1192, threads=2)
+@scenario("CH-1 CH-3 CH-4 QS-2", traces=1898, threads=2)
 def refused_while_full(scene: ClientScene) -> None:
     """The server closes a channel, whose callback acknowledges, behind as many deliveries as it has room for.
 
@@ -585,7 +585,7 @@ def consume(scene: ClientScene) -> None:
     scene.spawn(lambda: p.basic_publish("", "q", scene.message("m2")), "P")
 
 
-@scenario("CH-1 CH-2 CH-3 CH-4 RT-1", traces=196, threads=2)
+@scenario("CH-1 CH-2 CH-3 CH-4 RT-1", traces=364, threads=2)
 def head_of_line(scene: ClientScene) -> None:
     """A slow channel, whose callback waits for another channel's, has more work than it can hold.
 

@@ -22,7 +22,7 @@ mutant(
     id="published-put-outside",
     killed_by="CH-6",
     program="pool-one-channel",
-    steps=36,
+    steps=42,
     origin=f"{JAVA}, WorkPool.addWorkItem since 09a1fdf91",
     title=(
         "work is put first and its channel woken later, so a worker may run it in between and the channel is woken for "
@@ -42,7 +42,7 @@ mutant(
     id="published-callback-raises",
     killed_by="CH-4",
     program="pool-raises",
-    steps=14,
+    steps=16,
     origin=f"{JAVA}, WorkPoolRunnable.run; reached by handleRecoverOk and by an exception handler that throws",
     title="a callback that raises takes the rest of its block with it",
     edit=(
@@ -58,7 +58,7 @@ mutant(
     id="published-bounded-queues",
     killed_by="CH-3",
     program="head-of-line",
-    steps=24,
+    steps=26,
     origin=f"{JAVA}, WorkPool.MAX_QUEUE_LENGTH",
     title="every queue is bounded, so one slow channel stops the reader and with it all channels",
     edit=("CAPACITY: int | None = None", "CAPACITY: int | None = 1"),
@@ -68,7 +68,7 @@ mutant(
     id="published-interrupted-put",
     killed_by="CH-4",
     program="pool-interrupt",
-    steps=33,
+    steps=37,
     origin=f"{JAVA}, WorkPool's enqueueing callback",
     title="a put that is interrupted drops its item and returns as if nothing had happened",
     edit=(
@@ -83,7 +83,7 @@ mutant(
     id="published-orphaned-queue",
     killed_by="CH-4",
     program="pool-unregister",
-    steps=12,
+    steps=14,
     origin=f"{JAVA}, WorkPool.unregisterKey",
     title=(
         "who waits for room in a channel that is unregistered goes on waiting, at a queue that nobody "
@@ -100,7 +100,7 @@ mutant(
     id="published-rejected-runnable",
     killed_by="CH-4",
     program="pool-rejected",
-    steps=20,
+    steps=24,
     origin=f"{JAVA}, WorkPoolRunnable.run",
     title="a rejection of the next runnable is swallowed; the channel stays ready for ever and nothing will run it",
     edit=(
@@ -184,7 +184,7 @@ mutant(
     id="published-limit-after-the-next-call",
     killed_by="RPC-1",
     program="rpc-beside-consume",
-    steps=50,
+    steps=52,
     origin=f"{JAVA}, AMQChannel.handleCompleteInboundCommand: nextOutstandingRpc, and later markRpcFinished",
     title="the slot is free before the limit is put back: the next call is out by then, and the limit is its limit",
     edit=(
@@ -205,7 +205,7 @@ mutant(
     id="published-limits-stay-lifted",
     killed_by="CH-5",
     program="pool-unlimited-again",
-    steps=21,
+    steps=23,
     origin=f"{JAVA}, WorkPool.unregisterKey, the repair of issues 69 and 70",
     title="a channel that closes with a call out is struck off, but the bounds come back with the next reply only",
     edits=(
@@ -242,7 +242,7 @@ mutant(
     id="published-close-lifts-no-limit",
     killed_by="RPC-1",
     program="close-in-callback",
-    steps=31,
+    steps=33,
     origin=(
         f"{JAVA}, AMQConnection.close: channel 0 is not a ChannelN, so its call lifts no limit; and its "
         f"timeout is none"
@@ -263,7 +263,7 @@ mutant(
     id="published-put-in-the-channels-lock",
     killed_by="CH-3",
     program="refused-while-full",
-    steps=21,
+    steps=23,
     origin=f"{JAVA}, ChannelN.asyncShutdown: the consumers' shutdown is put into the pool with the channel's lock held",
     title="the reader waits for room with the lock that the running callback needs in order to acknowledge",
     edit=(
@@ -282,7 +282,7 @@ mutant(
     id="published-async-lifts-no-limit",
     killed_by="RPC-1",
     program="async-while-full",
-    steps=30,
+    steps=32,
     origin=f"{JAVA}, AMQChannel.enqueueAsyncRpc, which ChannelN does not override as it does enqueueRpc",
     title=(
         "an asynchronous call lifts no limit: the callback that waits for its future waits for the reader, which waits "
@@ -354,7 +354,7 @@ mutant(
     id="published-no-local",
     killed_by="NL-1",
     program="no-local",
-    steps=40,
+    steps=42,
     origin=f"{BROKER}, seen with 3.10.8",
     title="no-local is accepted and ignored",
     edit=("if self.no_local and item.origin", "if False and item.origin"),
@@ -379,7 +379,7 @@ mutant(
     id="put-inside-the-lock",
     killed_by="CH-4",
     program="pool-bounded",
-    steps=7,
+    steps=9,
     origin="java-client before 09a1fdf91 (2014)",
     title="a put waits for room while it holds the pool's lock, so nobody can make any",
     edit=(
@@ -395,7 +395,7 @@ mutant(
     id="limit-during-a-call",
     killed_by="RPC-1",
     program="rpc-while-full",
-    steps=45,
+    steps=47,
     origin="java-client before 2330f7147",
     title="the reader waits for room while a callback waits for the reply behind",
     edit=(
@@ -409,7 +409,7 @@ mutant(
     id="limit-lifted-for-one",
     killed_by="RPC-1",
     program="rpc-while-another-is-full",
-    steps=51,
+    steps=53,
     origin="java-client before 1a1883afd",
     title="the limit is lifted for the calling channel only, and the reader waits in another",
     edit=("            and not self._unlimited\n", "            and key not in self._unlimited\n"),
@@ -419,7 +419,7 @@ mutant(
     id="closed-channel-stays-unlimited",
     killed_by="CH-5",
     program="pool-unlimited-again",
-    steps=21,
+    steps=23,
     origin="java-client before 3291399a4 (issues 69, 70)",
     title="a channel that closed with a call out leaves the limits off for ever",
     edit=(
@@ -473,7 +473,7 @@ mutant(
     id="executor-looks-then-takes",
     killed_by="CH-4",
     program="pool-rejected",
-    steps=13,
+    steps=15,
     origin=(
         "the reference itself: the list of tasks was no shared object of the explorer, so look and "
         "append were one step"
@@ -545,7 +545,7 @@ mutant(
     id="in-progress-not-looked-at",
     killed_by="CH-1",
     program="pool-one-channel",
-    steps=24,
+    steps=28,
     origin=MISTAKE,
     title="work for a channel that is in progress makes it ready",
     edits=(
@@ -569,7 +569,7 @@ mutant(
     id="youngest-work-first",
     killed_by="CH-2",
     program="pool-one-channel",
-    steps=24,
+    steps=28,
     origin=MISTAKE,
     title="a block is taken from the wrong end",
     edit=("block = [queue.popleft() for", "block = [queue.pop() for"),
@@ -579,7 +579,7 @@ mutant(
     id="one-runnable-at-a-time",
     killed_by="CH-3",
     program="pool-together",
-    steps=13,
+    steps=15,
     origin=MISTAKE,
     title="a channel that becomes ready while another is in progress starts no runnable",
     edit=(
@@ -596,7 +596,7 @@ mutant(
     id="finished-is-dormant",
     killed_by="CH-4",
     program="pool-one-channel",
-    steps=14,
+    steps=16,
     origin=MISTAKE,
     title="a finished channel becomes dormant though work came meanwhile",
     edit=(
@@ -739,7 +739,7 @@ mutant(
     id="auto-ack-waits",
     killed_by="QS-3",
     program="crash",
-    steps=64,
+    steps=66,
     origin=MISTAKE,
     title="what was pushed with auto-ack counts as unacknowledged and comes back after a crash",
     edit=("        if not auto_ack:\n", "        if True:\n"),
@@ -749,7 +749,7 @@ mutant(
     id="republished-when-it-raises",
     killed_by="QS-3",
     program="raises-under-auto-ack",
-    steps=36,
+    steps=40,
     origin=MISTAKE,
     title="what a callback raised at is published again, also if its push had settled it: a broken promise, meant well",
     edits=(
@@ -823,7 +823,7 @@ mutant(
     id="revived-by-a-delivery",
     killed_by="CH-1",
     program="connection-closed-while-delivering",
-    steps=52,
+    steps=56,
     origin="what `Unregistered` is for",
     title="a delivery that comes as its channel ends registers the channel anew, while its callback is still at work",
     edits=(

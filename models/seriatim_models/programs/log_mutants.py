@@ -85,7 +85,7 @@ mutant(
     id="published-backlog-count",
     killed_by="LC-5",
     program="log-backlog-and-news",
-    steps=40,
+    steps=42,
     origin=f"{ARTICLE}, Consume",
     title="a backlog is processed but was never notified, so the count stays negative and the loop spins",
     edits=COUNTING,
@@ -115,7 +115,7 @@ mutant(
     id="published-new-channel",
     killed_by="LC-5",
     program="log-new-channel",
-    steps=40,
+    steps=42,
     origin=f"{REPOSITORY}, AddChannel",
     title="a channel made at the tail is notified of a message that lies before it",
     edits=COUNTING,
@@ -137,7 +137,7 @@ mutant(
     id="published-two-consumers",
     killed_by="LC-1",
     program="log-two-consumers",
-    steps=40,
+    steps=44,
     origin=f"{ARTICLE}, Consume",
     title="nothing keeps two threads from consuming the same channel",
     edit=(
@@ -247,7 +247,7 @@ mutant(
     id="published-one-worker",
     killed_by="LC-3",
     program="log-name-taken",
-    steps=22,
+    steps=24,
     origin=f"{REPOSITORY}, Topic.worker: waits for the lock of F-25, or calls itself for a name that is taken",
     title="one worker opens channels and passes notifications on, from a buffer of 64 (here 1): while it cannot go on, "
     "publishers wait as soon as the buffer is full",
@@ -285,7 +285,7 @@ mutant(
     id="published-empty-message",
     killed_by="LC-8",
     program="log-empty-message",
-    steps=46,
+    steps=48,
     origin=f"{REPOSITORY}, findWritePosition",
     title=(
         "a length of zero is taken for the end: after a restart an empty message and all behind it "
@@ -306,7 +306,7 @@ mutant(
     id="published-seen-before-synced",
     killed_by="LC-2",
     program="log-seen-before-durable",
-    steps=48,
+    steps=50,
     origin=f"{REPOSITORY}, Write: first the offset moves, then msync; and a position is not held against the end",
     title=(
         "a message is handled, and the position behind it saved, before it is durable; after a "
@@ -342,7 +342,7 @@ mutant(
     id="same-name-twice",
     killed_by="LC-1",
     program="log-name-taken",
-    steps=73,
+    steps=75,
     origin="the reference itself, which asked each channel object, not its topic, whether it had a consumer",
     title="two channels of one name are open, and each overwrites the other's position",
     edit=(
@@ -357,7 +357,7 @@ mutant(
     id="parked-outside-the-lock",
     killed_by="LC-6",
     program="log-replay",
-    steps=56,
+    steps=60,
     origin="the reference itself, which let two write to the parking file at once, and left half a record there",
     title="one who parks and one who strikes off a parked message write at the same place",
     edit=(
@@ -374,7 +374,7 @@ mutant(
     id="not-synced",
     killed_by="LC-8",
     program="log-crash",
-    steps=71,
+    steps=75,
     origin="what a benchmark tempts one to",
     title="publish returns before the message would survive a crash",
     edit=(
@@ -456,7 +456,7 @@ mutant(
     id="connect-after-look",
     killed_by="LC-4",
     program="log-two-channels",
-    steps=32,
+    steps=34,
     origin="enlisting too late",
     title="the consumer enlists for signals only when it has found nothing",
     edits=(
@@ -486,7 +486,7 @@ mutant(
     id="commit-before-handler",
     killed_by="LC-2",
     program="log-crash",
-    steps=82,
+    steps=86,
     origin="at most once",
     title="the position moves before the handler has run",
     edit=(
@@ -501,7 +501,7 @@ mutant(
     id="position-not-saved",
     killed_by="LC-2",
     program="log-crash",
-    steps=114,
+    steps=120,
     origin="at least once for ever",
     title="the position moves in memory only",
     edit=(
@@ -601,7 +601,7 @@ mutant(
     id="recovered-before-claimed",
     killed_by="LC-6",
     program="log-parked-while-opened",
-    steps=29,
+    steps=31,
     origin="the reference itself, which looked for half a record before it asked whether the name was taken",
     title="who opens a channel whose name is taken cuts off what the other is writing to its parking file",
     edits=(

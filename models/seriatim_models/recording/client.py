@@ -266,6 +266,16 @@ def waiting(executor: Executor) -> int:
     return sum(1 for task in executor._tasks if task is not None)
 
 
+def on_the_wire(wire: Wire) -> list[Frame]:
+    """Return the frames that were sent and not yet received, oldest first."""
+    found = []
+    link = wire._taken.next
+    while link is not None:
+        found.append(link.frame)
+        link = link.next
+    return found
+
+
 def service_snapshot(service: WorkService) -> dict[str, object]:
     """Return the state of a work pool, and how many runnables have not begun (``cli_rest``)."""
     return {**pool_snapshot(service.pool), "runnables": waiting(service.executor)}

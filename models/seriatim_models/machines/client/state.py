@@ -10,7 +10,7 @@ from seriatim.broker import Queued, Server, ServerChannel, ServerConsumer, Serve
 from seriatim.client import Channel
 from seriatim.workpool import Executor, WorkPool
 from seriatim_models.machines.client.calls import ClientHarness, PoolHarness
-from seriatim_models.recording.client import pool_snapshot, waiting
+from seriatim_models.recording.client import on_the_wire, pool_snapshot, waiting
 
 
 def state_text(harness: ClientHarness) -> str:
@@ -18,7 +18,7 @@ def state_text(harness: ClientHarness) -> str:
     lines = _server(harness.server)
     for connection in harness.connections:
         ended = connection._closed.code if connection._closed is not None else 0
-        frames = [(f.kind, f.channel) for f in connection.wire._frames]
+        frames = [(f.kind, f.channel) for f in on_the_wire(connection.wire)]
         lines.append(
             f"{connection.name} ended={ended} {connection.wire.gone} {connection._gone} wire={frames}"
         )
