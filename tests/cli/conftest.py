@@ -157,7 +157,7 @@ def world(monkeypatch: pytest.MonkeyPatch) -> World:
     }
     check_program = _check(made)
 
-    def replay(token: str) -> SimpleNamespace:
+    def replay(token: str, **how: object) -> SimpleNamespace:
         if token != "s1-abc":
             raise explorer.BadToken("the token does not begin with a version")
         made.violated.add("enqueue-enqueue")
@@ -198,6 +198,13 @@ class Ran:
     code: int
     out: str
     err: str
+
+    @property
+    def complaint(self) -> str:
+        """The one sentence with which bad usage is refused."""
+        assert self.code == 2
+        (sentence,) = [line for line in self.err.splitlines() if line.startswith("seriatim: ")]
+        return sentence
 
 
 @pytest.fixture

@@ -196,22 +196,17 @@ def test_rejects_a_bad_script(tmp_path: Path, text: str, message: str) -> None:
 # ---- the command
 
 
+def conform(out: Path, scripts: int, *implementation: str) -> int:
+    """The exit code of a short drive."""
+    drawn = ["--scripts", str(scripts), "--seed", "1", "--out", str(out)]
+    return run(["conform", *implementation, *drawn])
+
+
 def test_what_violates_is_kept_and_replays(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     command = faulty("loses-on-close")
-    arguments = [
-        "conform",
-        "--exec",
-        command,
-        "--scripts",
-        "30",
-        "--seed",
-        "1",
-        "--out",
-        str(tmp_path),
-    ]
-    assert run(arguments) == 1
+    assert conform(tmp_path, 30, "--exec", command) == 1
     output = capsys.readouterr().out
     assert "The shortest way to violate P1" in output
     assert f"--replay {tmp_path / 'P1.json'}" in output
@@ -224,46 +219,13 @@ def test_what_violates_is_kept_and_replays(
 
 
 def test_a_right_one_ends_well_and_its_history_is_kept(tmp_path: Path) -> None:
-    arguments = [
-        "conform",
-        "--exec",
-        example(),
-        "--scripts",
-        "30",
-        "--seed",
-        "1",
-        "--out",
-        str(tmp_path),
-    ]
-    assert run(arguments) == 0
+    assert conform(tmp_path, 30, "--exec", example()) == 0
     assert read_history(tmp_path / "well.jsonl").events
 
 
 def test_a_queue_of_the_standard_library_needs_no_adapter(tmp_path: Path) -> None:
-    arguments = [
-        "conform",
-        "--python",
-        "queue:Queue",
-        "--scripts",
-        "20",
-        "--seed",
-        "1",
-        "--out",
-        str(tmp_path),
-    ]
-    assert run(arguments) == 0
-    wrong = [
-        "conform",
-        "--python",
-        "queue:LifoQueue",
-        "--scripts",
-        "20",
-        "--seed",
-        "1",
-        "--out",
-        str(tmp_path),
-    ]
-    assert run(wrong) == 1
+    assert conform(tmp_path, 20, "--python", "queue:Queue") == 0
+    assert conform(tmp_path, 20, "--python", "queue:LifoQueue") == 1
 
 
 @pytest.mark.parametrize(

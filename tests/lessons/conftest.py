@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
-from seriatim_models import cli
 from seriatim_models.cli import lesson_runner
 from seriatim_models.report.lessons import Lesson
 from seriatim_models.report.stepper import Story
+
+from ..cli.conftest import run as run
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -39,21 +38,3 @@ def checkout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     (tmp_path / "tests" / "data").symlink_to(ROOT / "tests" / "data")
     monkeypatch.chdir(tmp_path)
     return tmp_path
-
-
-@dataclass
-class Ran:
-    code: int
-    out: str
-    err: str
-
-
-@pytest.fixture
-def run(capfd: pytest.CaptureFixture[str]) -> Callable[..., Ran]:
-    """Run the command line in this process."""
-
-    def run(*arguments: str) -> Ran:
-        code = cli.run(arguments)
-        return Ran(code, *capfd.readouterr())
-
-    return run
