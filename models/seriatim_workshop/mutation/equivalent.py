@@ -32,7 +32,7 @@ EQUIVALENT: dict[str, str] = {
     "fair.FairConsumer._handle: return None -> dropped": AT_THE_END,
     "log.Channel._attempt: return None -> dropped": AT_THE_END,
     "queue.Consumer.take_credit: return False -> dropped": NOT_LOOKED_AT,
-    "queue.Queue._group_allows: without `not group`: not group or self.groups.get().get(group, (consumer, 0)": (
+    "queue.Queue._group_allows: without `not group`: not group or self.groups.get().get(group, (consumer, 0))[0] ": (
         "nobody owns the group ''; asking first saves a look at a shared cell, and with it schedules to explore"
     ),
     "queue.Queue._group_allows: 0 -> 1": "the count of a group that nobody owns is not looked at",
