@@ -6,7 +6,7 @@ import pytest
 
 from seriatim.host import Threads
 from seriatim_models.machines.canonical import UnknownObject, canonical
-from seriatim_models.matrix.queue_scenes import PULL_SYSTEM, PUSH_SYSTEM
+from seriatim_models.matrix.queue_scenes import PULL_SYSTEM, PUSH_SYSTEM, QueueSystem
 from seriatim_models.matrix.scene import Invocation
 from seriatim_models.matrix.states import explore_path, explore_states, recorded_scene
 from seriatim_models.matrix.work import universe_of
@@ -50,8 +50,9 @@ def test_what_has_no_text_is_an_error() -> None:
         canonical({"a": object()})
 
 
-def test_a_state_is_expanded_once() -> None:
-    found = explore_states(PULL_SYSTEM, universe_of(PULL_SYSTEM, "alone"), LIB, 2)
+@pytest.mark.parametrize("system", [PULL_SYSTEM, PUSH_SYSTEM])
+def test_a_state_is_expanded_once(system: QueueSystem) -> None:
+    found = explore_states(system, universe_of(system, "alone"), LIB, 2)
     assert len({s.path for s in found.states}) == len(found.states)
     assert {len(s.path) for s in found.states} == {0, 1, 2}
     offered = sum(1 for s in found.states for o in s.offers if o.twin_of is None)

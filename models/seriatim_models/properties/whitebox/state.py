@@ -451,7 +451,7 @@ class QueueState:
             ev, by = self._entered.get(e.proc, ("", None))
             of_the_queue = len(stack) > 1 and stack[-2].ev in ("pull", "close")
             in_vain = consumer.due <= 0 and catalogue.desired(e) and self.kind(consumer.q) == "pull"
-            if of_the_queue or in_vain or (ev == "consumer" and by is consumer):
+            if of_the_queue or in_vain:
                 return
             call.asks = True if ev == "grant" and by is consumer else catalogue.desired(e)
             consumer.asking += 1
