@@ -179,6 +179,22 @@ class LogHarness(LogScene):
             channel.consume(self.keeping(channel))
         self.serve(channel, self.keeping(channel))
 
+    @call(
+        Caller.OWNER,
+        channel=channels,
+        enabled=lambda harness, channel: _alone(harness, channel) and bool(channel.read(1)),
+    )
+    def consume_one(self, channel: reference.Channel) -> None:
+        """Connect, consume the next message, which is there, and end."""
+        keep = self.keeping(channel)
+
+        def handler(message: bytes) -> None:
+            channel.disconnect()
+            keep(message)
+
+        channel.connect()
+        channel.consume(handler)
+
     @call(channel=channels, standing=_to_stop, standings=ONCE)
     def disconnect(self, channel: reference.Channel) -> None:
         """Ask the channel's consumer to end, if there is one; once is enough."""

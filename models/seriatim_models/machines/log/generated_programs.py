@@ -49,7 +49,7 @@ class LogPlan(ProgramPlan, frozen=True, omit_defaults=True):
         return harness
 
 
-NOT_DRAWN = {"commit", "move", "connect", "begin"}
+NOT_DRAWN = {"commit", "move", "connect", "begin", "consume_one"}
 ON_ANY_THREAD = [c for c in LOG.values() if c.name not in NOT_DRAWN]
 """A commit beside a consumer of the same channel is outside the contract; `consume` connects."""
 PLANS = st.builds(

@@ -56,7 +56,10 @@ class LogModel:
         self.parked[name] = 0
 
 
-NOT_HERE = {"consume", "connect", "begin", "disconnect", "notify", "move", "parked", "close_topic"}
+NOT_HERE = {
+    *("consume", "consume_one", "connect", "begin", "disconnect"),
+    *("notify", "move", "parked", "close_topic"),
+}
 
 
 @with_rules(LOG, leave_out=NOT_HERE)

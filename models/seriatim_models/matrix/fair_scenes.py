@@ -1,0 +1,185 @@
+"""The fair consumer in the matrix: brokers that deliver, a loop that serves, and whoever stops it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from types import ModuleType
+from typing import Any, cast
+
+from seriatim_models.machines.calls import ApiCall
+from seriatim_models.machines.fair.calls import FAIR, FairHarness, waiting
+from seriatim_models.machines.stages import ProgramStage, Stage
+from seriatim_models.matrix.scene import ExpectedDifference, Invocation, Universe, Unsettled
+from seriatim_models.matrix.table_scene import TableScene, UnobservedWorld, without
+from seriatim_models.properties.base import AnyProperty
+from seriatim_models.properties.whitebox.fair import FAIR as PROPERTIES
+
+ROUNDS = 40
+"""More than any state here needs to be served."""
+
+
+@dataclass(frozen=True)
+class FairUniverse(Universe):
+    """A fair consumer with a slot for each quantum."""
+
+    quanta: tuple[int, ...] = (2, 1)
+    prefetch: int = 2
+    weights: tuple[int, ...] = (1,)
+    """Of the deliveries that come; 0 is refused."""
+    fails_on: int = 0
+    """The weight at which the handler raises."""
+
+
+class FairMatrixScene(TableScene[FairHarness]):
+    """A fair consumer in a universe."""
+
+    def __init__(self, universe: FairUniverse, lib: ModuleType, stage: Stage) -> None:
+        world = UnobservedWorld.of(cast(ProgramStage, stage).world)
+        harness = FairHarness(
+            world, lib, universe.quanta, universe.prefetch, lambda w: w == universe.fails_on
+        )
+        super().__init__(harness, TABLE, (ValueError, lib.Overrun))
+        self.universe = universe
+        self.stage = stage
+
+    def offered(self, call: ApiCall, arguments: Mapping[str, Any]) -> bool:
+        """Return whether a delivery has a weight of this universe, or none, or comes for another's slot."""
+        if call.name != "deliver":
+            return True
+        foreign = arguments["slot"] is self.harness.foreign
+        weights = self.universe.weights[:1] if foreign else (*self.universe.weights, 0)
+        return arguments["weight"] in weights
+
+    def thread(self, call: ApiCall, arguments: Mapping[str, Any]) -> str:
+        """Return the loop's thread for what only it may do."""
+        return "loop" if call.name in ("serve_round", "round") else ""
+
+    def make(self, invocation: Invocation) -> str:
+        """Make a call and return what its caller sees. Raises `Unsettled` for a round before which the loop sleeps."""
+        call = self.table[invocation.call]
+        if call.name == "serve_round" and not call.enabled(self.harness):
+            raise Unsettled("the loop sleeps, for nothing waits")
+        return super().make(invocation)
+
+    def settle(self) -> None:
+        """Serve until nothing waits, or until the loop has ended if it was asked to."""
+        consumer = self.harness.consumer
+        for _ in range(ROUNDS):
+            if not (waiting(self.harness) or consumer._stopping.get()):
+                return
+            if not self.harness.serve_round():
+                return
+        raise Unsettled(f"after {ROUNDS} rounds something waits")
+
+    def serve(self, first: Mapping[str, Callable[[], None]]) -> None:
+        """Spawn the loop."""
+        run = partial(self._loop, first.get("loop"))
+        cast(ProgramStage, self.stage).spawn(run, name="loop", daemon=True)
+
+    def _loop(self, first: Callable[[], None] | None) -> None:
+        if first is not None:
+            first()
+        for _ in range(ROUNDS):
+            if not self.harness.consumer.park():
+                return
+            self.harness.consumer.round()
+
+    def record_rest(self) -> None:
+        """Record tokens and deliveries."""
+        consumer = self.harness.consumer
+        waits = sum(len(slot.waiting) for slot in self.harness.slots)
+        tokens = _permits(consumer.tokens) + consumer._held
+        self.stage.host.record("fair_rest", tokens=tokens, waiting=waits)
+
+    def state(self) -> str:
+        """Return what waits, the deficits, the tokens, and whether the loop was stopped."""
+        consumer = self.harness.consumer
+        slots = [([w for _, w in s.waiting], s.deficit) for s in self.harness.slots]
+        permits = _permits(consumer.tokens)
+        ends = (consumer._stopping.get(), consumer._ended)
+        return f"{slots} tokens={permits} held={consumer._held} ends={ends}"
+
+    def outcome(self) -> Mapping[str, Any]:
+        """Return what was settled of each weight, what waits in each slot, and whether the loop has ended."""
+        harness = self.harness
+        return {
+            "settled": sorted(harness.settled),
+            **{slot.name: [w for _, w in slot.waiting] for slot in harness.slots},
+            "ended": harness.consumer._ended,
+        }
+
+
+def _permits(semaphore: Any) -> int:
+    """Return how many permits there are, on one thread or in an execution of the explorer."""
+    inner = getattr(semaphore, "_inner", None)
+    return cast(int, semaphore.value if inner is None else inner._value)
+
+
+TABLE = without(FAIR, "make_slot")
+
+
+def _all_there(outcome: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return what was delivered, settled or not, and what is not about it."""
+    kept = {k: v for k, v in outcome.items() if k in ("ended",)}
+    slots = [w for k, v in outcome.items() if k.startswith("p") for w in v]
+    returned = {c: r for c, r in outcome["returned"].items() if not c.startswith("serve_round")}
+    settled = [w for w, _ in outcome["settled"]]
+    return {**kept, "returned": returned, "deliveries": sorted(settled + slots)}
+
+
+BETWEEN_TWO = ExpectedDifference(
+    "a loop that is asked to end does so between two deliveries, so within a round: some of what waits is served",
+    compared=_all_there,
+)
+
+
+@dataclass(frozen=True)
+class FairSystem:
+    """The fair consumer, with its universes."""
+
+    name: str = "fair"
+    reference: str = "fair"
+
+    @property
+    def table(self) -> Mapping[str, ApiCall]:
+        """The calls of the table, but for making slots."""
+        return TABLE
+
+    @property
+    def universes(self) -> Sequence[FairUniverse]:
+        """The universes."""
+        return UNIVERSES
+
+    @property
+    def properties(self) -> Sequence[AnyProperty]:
+        """FQ-1 to FQ-4; FQ-5 reads simulations."""
+        return [p for p in PROPERTIES if p.id != "FQ-5"]
+
+    @property
+    def expected(self) -> Sequence[ExpectedDifference]:
+        """What the outcome oracle lets pass."""
+        return (BETWEEN_TWO,)
+
+    def signature(self, universe: Universe, calls: Sequence[Invocation]) -> str:
+        """Return the calls and their universe: no two universes here differ in names only."""
+        return f"{universe.name}: {', '.join(map(str, calls))}"
+
+    def scene(self, universe: Universe, lib: ModuleType, stage: Stage) -> FairMatrixScene:
+        """Return a fair consumer to which nothing was delivered but what the universe gives."""
+        assert isinstance(universe, FairUniverse)
+        scene = FairMatrixScene(universe, lib, stage)
+        for text in universe.given:
+            scene.make(Invocation.read(text))
+        return scene
+
+
+UNIVERSES = (
+    FairUniverse("one-slot", "one slot, and who wakes the loop", quanta=(1,), serve=True),
+    FairUniverse("two-slots", "turns", serve=True),
+    FairUniverse("heavy", "a delivery takes several rounds", quanta=(2, 1), weights=(1, 3)),
+    FairUniverse("full", "the prefetch is used up", quanta=(1,), prefetch=1, serve=True),
+    FairUniverse("failing", "handlers raise", quanta=(2,), weights=(1, 2), fails_on=2, serve=True),
+)
+FAIR_SYSTEM = FairSystem()

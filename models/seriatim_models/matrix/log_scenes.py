@@ -1,0 +1,241 @@
+"""The log in the matrix: publishers, a consumer and a batch reader of each channel, and operators."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from types import ModuleType
+from typing import Any, cast
+
+import seriatim.log as reference
+from seriatim_models.machines.calls import ApiCall
+from seriatim_models.machines.log.calls import LOG, LogHarness, channels, state
+from seriatim_models.machines.log.state import state_text
+from seriatim_models.machines.stages import ProgramStage, Stage
+from seriatim_models.matrix.scene import ExpectedDifference, Invocation, Universe, Unsettled
+from seriatim_models.matrix.table_scene import TableScene, UnobservedWorld, without
+from seriatim_models.programs.log import rest
+from seriatim_models.properties.base import AnyProperty
+from seriatim_models.properties.whitebox.log import LOG as PROPERTIES
+
+MESSAGES = 20
+"""More than any state here has."""
+TABLE = without(LOG, "consume", "begin", "move")
+
+
+@dataclass(frozen=True)
+class LogUniverse(Universe):
+    """A topic with the channels `a` and `b`."""
+
+    messages: tuple[str, ...] = ("good",)
+    """What may be published; one of 30 bytes is refused."""
+    names: tuple[str, ...] = ("a",)
+    """The channels that are called."""
+    calls: tuple[str, ...] = tuple(TABLE)
+
+
+class LogMatrixScene(TableScene[LogHarness]):
+    """A topic in a universe."""
+
+    def __init__(self, universe: LogUniverse, lib: ModuleType, stage: Stage) -> None:
+        world = UnobservedWorld.of(cast(ProgramStage, stage).world)
+        super().__init__(LogHarness(world, lib), TABLE, (lib.Misuse, lib.PastTheEnd))
+        self.universe = universe
+        self.stage = stage
+
+    def offered(self, call: ApiCall, arguments: Mapping[str, Any]) -> bool:
+        """Return whether a call is of this universe: its messages and channels, and few of what differs little."""
+        channel = arguments.get("channel")
+        return (
+            call.name in self.universe.calls
+            and (channel is None or channel.name in self.universe.names)
+            and arguments.get("message", "good") in self.universe.messages
+            and arguments.get("limit", 1) in (1, 2)
+            and not arguments.get("fails")
+            and arguments.get("max_attempts", 1) == 1
+        )
+
+    def thread(self, call: ApiCall, arguments: Mapping[str, Any]) -> str:
+        """Return the thread of a channel's consumer for what belongs to it."""
+        own = call.name in ("connect", "consume_one", "commit")
+        return f"consumer {arguments['channel'].name}" if own else ""
+
+    def shown(self, result: object) -> str:
+        """Return what a caller sees: messages as their text."""
+        if isinstance(result, list):
+            return ",".join(bytes(r.message).decode("latin-1") for r in result)
+        return super().shown(result)
+
+    def make(self, invocation: Invocation) -> str:
+        """Make a call and return what its caller sees; a batch is handled, as is recorded, before it is committed."""
+        if invocation.call != "commit":
+            return super().make(invocation)
+        name, limit = invocation.arguments
+        channel = self.harness.channels[name]
+        batch = channel.read(int(limit))
+        for d in batch:
+            at = {"channel": name, "place": list(d.place), "body": d.message.decode("latin-1")}
+            self.stage.host.record("handle", ph="invoke", **at)
+            self.stage.host.record("handle", ph="ok", **at)
+        if batch:
+            channel.commit(batch[-1].following)
+        return str(len(batch))
+
+    def settle(self) -> None:
+        """Read every channel to its end, if this universe's channels have consumers."""
+        if not self.universe.serve:
+            return
+        for channel in channels(self.harness):
+            for _ in range(MESSAGES):
+                if state(channel) != reference.AWAY or not channel.read(1):
+                    break
+                self._consume_one(channel)
+            else:
+                raise Unsettled(f"{channel.name} does not come to the end")
+
+    def _consume_one(self, channel: reference.Channel) -> None:
+        """Consume one message when nothing else moves: nobody has to be notified that it is to end."""
+        keep = self.harness.keeping(channel)
+
+        def handler(message: bytes) -> None:
+            channel._stopping = True
+            keep(message)
+
+        channel.connect()
+        channel.consume(handler)
+
+    def serve(self, first: Mapping[str, Callable[[], None]]) -> None:
+        """Spawn a consumer of each channel, which reads until it is asked to end."""
+        for channel in channels(self.harness):
+            name = f"consumer {channel.name}"
+            run = partial(self._consume, channel, first.get(name))
+            cast(ProgramStage, self.stage).spawn(run, name=name, daemon=True)
+
+    def _consume(self, channel: reference.Channel, first: Callable[[], None] | None) -> None:
+        if first is not None:
+            first()
+        while True:
+            if state(channel) == reference.AWAY:
+                channel.connect()
+            channel.consume(self.harness.keeping(channel))
+
+    def record_rest(self) -> None:
+        """Record the state of the topic and its channels."""
+        harness = self.harness
+        self.stage.host.record("log_rest", **rest(harness.topic, harness.channels))
+
+    def state(self) -> str:
+        """Return the disk, what is open, and who consumes."""
+        return state_text(self.harness)
+
+    def outcome(self) -> Mapping[str, Any]:
+        """Return what each channel handled, parked and has before it, and whether the topic is closed."""
+        harness = self.harness
+        return {
+            "closed": harness.topic._closed,
+            "written": [d.message.decode("latin-1") for d in _all(harness.topic)],
+            **{
+                channel.name: {
+                    "handled": harness.handled.get(channel.name, []),
+                    "parked": [f"{p.message!r} {p.error}" for p in channel.parked()],
+                    "unread": len(channel.read(MESSAGES)),
+                }
+                for channel in channels(harness)
+            },
+        }
+
+
+def _all(topic: reference.Topic) -> list[reference.Delivery]:
+    """Return everything that was written."""
+    found: list[reference.Delivery] = []
+    position = reference.Position(0, 0)
+    while (delivery := topic.read(position)) is not None:
+        found.append(delivery)
+        position = delivery.following
+    return found
+
+
+def _not_consumed(
+    universe: Universe, calls: tuple[Invocation, ...]
+) -> Iterator[tuple[Universe, tuple[Invocation, ...]]]:
+    """Yield the calls without those that consume."""
+    rest = tuple(call for call in calls if call.call != "consume_one")
+    if len(rest) < len(calls):
+        yield universe, rest
+
+
+def _but_for_nothing(outcome: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return an outcome without what calls that return nothing returned."""
+    returned = {call: result for call, result in outcome["returned"].items() if result}
+    return {**outcome, "returned": returned}
+
+
+ASKED_TO_END = ExpectedDifference(
+    "a consumer that is asked to end between its connecting and its first message consumes none",
+    _not_consumed,
+    _but_for_nothing,
+)
+
+
+@dataclass(frozen=True)
+class LogSystem:
+    """The log, with its universes."""
+
+    name: str = "log"
+    reference: str = "log"
+
+    @property
+    def table(self) -> Mapping[str, ApiCall]:
+        """The calls of the table, but for those that wait, and for positions, of which there are too many."""
+        return TABLE
+
+    @property
+    def universes(self) -> Sequence[LogUniverse]:
+        """The universes."""
+        return UNIVERSES
+
+    @property
+    def properties(self) -> Sequence[AnyProperty]:
+        """Every property that reads what a log records."""
+        return PROPERTIES
+
+    @property
+    def expected(self) -> Sequence[ExpectedDifference]:
+        """What the outcome oracle lets pass."""
+        return (ASKED_TO_END,)
+
+    def signature(self, universe: Universe, calls: Sequence[Invocation]) -> str:
+        """Return the calls and their universe: no two universes here differ in names only."""
+        return f"{universe.name}: {', '.join(map(str, calls))}"
+
+    def scene(self, universe: Universe, lib: ModuleType, stage: Stage) -> LogMatrixScene:
+        """Return an empty topic, but for what the universe gives."""
+        assert isinstance(universe, LogUniverse)
+        scene = LogMatrixScene(universe, lib, stage)
+        for text in universe.given:
+            scene.make(Invocation.read(text))
+        return scene
+
+
+UNIVERSES = (
+    LogUniverse(
+        "one-channel",
+        "its consumer, an operator, and the topic's end",
+        messages=("good", "x" * 30),
+    ),
+    LogUniverse("parking", "messages that fail", messages=("good", "bad")),
+    LogUniverse(
+        "two-channels",
+        "each has its own position",
+        names=("a", "b"),
+        calls=("publish_one", "consume_one", "read", "commit", "disconnect", "open_channel"),
+    ),
+    LogUniverse(
+        "served",
+        "consumers that sleep and are woken",
+        serve=True,
+        calls=("publish_one", "notify", "close_topic"),
+    ),
+)
+LOG_SYSTEM = LogSystem()
