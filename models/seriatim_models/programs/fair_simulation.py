@@ -88,6 +88,10 @@ class _Variable:
     def set(self, value: Any) -> None:
         self._value = value
 
+    def get_and_set(self, value: Any) -> Any:
+        before, self._value = self._value, value
+        return before
+
 
 class _Host:
     """One thread and no clock but the simulation's. It has what the fair consumer asks for, and no more."""
