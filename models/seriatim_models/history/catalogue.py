@@ -515,7 +515,7 @@ def declared_event(
     """The white-box event in what a program recorded; None if it is not declared, or not as it is declared."""
     if ev not in _INSIDE:
         return None
-    made = event(i, t, proc, ev, {**fields, "lvl": "model"})
+    made = event(i, t, proc, ev, fields, "model")
     values = {name: getattr(made, name) for name in Event.__struct_fields__}
     try:
         checked = msgspec.convert(values, Event)  # the types of the envelope

@@ -115,10 +115,20 @@ class Event(
 _ENVELOPE = frozenset(Event.__struct_fields__) - {"i", "ev", "t", "proc", "args", "x"}
 
 
-def event(i: int, t: int, proc: str, ev: str, fields: Mapping[str, object]) -> Event:
-    """The event that a `Host` was given by `record`: envelope fields go to the envelope, the rest to `args`."""
-    known = {k: v for k, v in fields.items() if k in _ENVELOPE}
-    args = {k: v for k, v in fields.items() if k not in _ENVELOPE}
+def event(i: int, t: int, proc: str, ev: str, fields: Mapping[str, object], lvl: str = "") -> Event:
+    """The event that a `Host` was given by `record`: envelope fields go to the envelope, the rest to `args`.
+
+    With `lvl` it is of that level, whatever `fields` say. Every event of every execution is made here, so in one pass.
+    """
+    known: dict[str, object] = {}
+    args: dict[str, object] = {}
+    for name, value in fields.items():
+        if name in _ENVELOPE:
+            known[name] = value
+        else:
+            args[name] = value
+    if lvl:
+        known["lvl"] = lvl
     if isinstance(known.get("op"), str):
         args["op"] = known.pop(
             "op"

@@ -61,4 +61,4 @@ class SingleThreadedHost(Threads):
 
     def _keep(self, t: int, thread: str, ev: str, args: dict[str, object]) -> None:
         i = len(self.events)
-        self.events.append(event(i, i, "main", ev, {**args, "lvl": "model"}))
+        self.events.append(event(i, i, "main", ev, args, "model"))

@@ -110,10 +110,7 @@ class Judge:
 
 def history(world: World) -> list[Event]:
     """Return what the reference recorded in an execution, as qh/1 events; the time is the step."""
-    return [
-        event(i, r.step, r.thread, r.ev, {**r.args, "lvl": "model"})
-        for i, r in enumerate(world.records)
-    ]
+    return [event(i, r.step, r.thread, r.ev, r.args, "model") for i, r in enumerate(world.records)]
 
 
 def subject(program: Program, mutant: Mutant | None) -> str:
