@@ -2,7 +2,7 @@
 # Everything is installed into .venv, from the pinned versions in .lock/constraints.txt, by the rule for $(STAMP) below.
 
 .DEFAULT_GOAL := help
-.PHONY: help run test demo-fair soak prove prove-induction spec mutants reach lint format setup lock clean bench profile bench-explorer bench-spark test-slow test-kill test-cluster test-million test-planted crosscheck conform matrix
+.PHONY: help run test demo-fair soak prove prove-induction spec mutants reach lint format setup lock clean bench profile bench-explorer bench-spark test-slow test-kill test-cluster test-million test-planted crosscheck conform matrix data-races
 
 VENV  := .venv
 BIN   := $(VENV)/bin
@@ -48,6 +48,7 @@ seriatim: how a message queue's threads must behave, as code you can run, break 
   make prove-induction  the first half alone
   make matrix   every API call beside every other, from every state that DEPTH (4) calls lead to; stopped,
                 it goes on where it was
+  make data-races  every program with a look at plain attributes that two threads touch
   make mutants  wrong references by the hundred: how many are caught (slow; SAMPLE=60 takes that many)
   make reach    which lines, branches and outcomes of compare-and-set the programs never reach
   make lint     ruff, formatting and mypy --strict, tests too
@@ -112,6 +113,9 @@ prove: prove-induction
 
 prove-induction: $(STAMP)
 	@$(BIN)/python -m seriatim_workshop.formal.induction
+
+data-races: $(STAMP)
+	@$(BIN)/seriatim check --attributes $(ARGS)
 
 matrix: $(STAMP)
 	@$(BIN)/seriatim matrix --depth $(DEPTH) $(ARGS)

@@ -33,7 +33,7 @@ def without_properties(system: QueueSystem) -> QueueSystem:
     """The system judged by the outcome oracle alone."""
 
     class Unjudged(QueueSystem):
-        properties = ()  # type: ignore[assignment]  # a property of the base
+        properties = ()
 
     return Unjudged(system.name, system.table, system.harness, system.universes, system.expected)
 

@@ -79,9 +79,11 @@ def test_a_call_that_cannot_be_made_there_is_refused() -> None:
 
 
 def test_one_of_two_equal_messages_is_enqueued_first() -> None:
-    universe = universe_of(PULL_SYSTEM, "alone")
+    universe, selector = (
+        next(u for u in PULL_SYSTEM.universes if u.name == name) for name in ("alone", "selector")
+    )
     offers = explore_path(PULL_SYSTEM, universe, LIB, []).offers
     twins = {str(o.invocation): str(o.twin_of) for o in offers if o.twin_of is not None}
     assert twins == {"enqueue m2": "enqueue m1"}
-    different = replace(universe, messages=universe_of(PULL_SYSTEM, "selector").messages)
+    different = replace(universe, messages=selector.messages)
     assert not [o for o in explore_path(PULL_SYSTEM, different, LIB, []).offers if o.twin_of]
