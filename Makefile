@@ -2,7 +2,7 @@
 # Everything is installed into .venv, from the pinned versions in .lock/constraints.txt, by the rule for $(STAMP) below.
 
 .DEFAULT_GOAL := help
-.PHONY: help run test demo-fair soak prove prove-induction spec mutants reach lint format setup lock clean bench profile bench-explorer bench-spark test-slow test-kill test-cluster test-million test-planted crosscheck conform matrix data-races
+.PHONY: help run test demo-fair soak prove prove-induction spec mutants mutants-order reach lint format setup lock clean bench profile bench-explorer bench-spark test-slow test-kill test-cluster test-million test-planted crosscheck conform matrix data-races
 
 VENV  := .venv
 BIN   := $(VENV)/bin
@@ -50,6 +50,7 @@ seriatim: how a message queue's threads must behave, as code you can run, break 
                 it goes on where it was
   make data-races  every program with a look at plain attributes that two threads touch
   make mutants  wrong references by the hundred: how many are caught (slow; SAMPLE=60 takes that many)
+  make mutants-order  mistakes of order by the hundred, judged by every schedule of the programs (slow)
   make reach    which lines, branches and outcomes of compare-and-set the programs never reach
   make lint     ruff, formatting and mypy --strict, tests too
   make format   let ruff rewrite what it can
@@ -122,6 +123,9 @@ matrix: $(STAMP)
 
 mutants: $(STAMP)
 	@$(BIN)/python -m seriatim_workshop.mutation.run $(if $(SAMPLE),--sample $(SAMPLE)) $(ARGS)
+
+mutants-order: $(STAMP)
+	@$(BIN)/python -m seriatim_workshop.mutation.order_run $(if $(SAMPLE),--sample $(SAMPLE)) $(ARGS)
 
 reach: $(STAMP)
 	@$(BIN)/python -m seriatim_workshop.reach $(ARGS)

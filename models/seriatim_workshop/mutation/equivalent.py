@@ -45,3 +45,6 @@ EQUIVALENT: dict[str, str] = {
     ),
     "handover.ConsumerTarget.process: return False -> dropped": NOT_LOOKED_AT,
 }
+
+ORDER_EQUIVALENT: dict[str, str] = {}
+"""The same of the mutants of order (`seriatim_workshop.mutation.order`)."""

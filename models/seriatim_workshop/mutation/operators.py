@@ -12,6 +12,7 @@ import hashlib
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 
 ROOT = Path(__file__).parents[3]
@@ -51,7 +52,7 @@ class Mutation:
     """Which of those that read the same within the scope, from 1."""
     line: int
     path: Path_
-    new: ast.AST
+    new: ast.AST | list[ast.stmt]
     tree: ast.Module
     scope_path: Path_
 
@@ -64,33 +65,52 @@ class Mutation:
     @property
     def source(self) -> str:
         """The whole mutated module."""
-        changed = copy.deepcopy(self.tree)
-        _put(changed, self.path, self.new)
-        return ast.unparse(ast.fix_missing_locations(changed))
+        return self._unparsed(self.tree)
 
-    @property
+    @cached_property
     def key(self) -> str:
         """Stays the same until the function in which it is does, or the change."""
-        changed = copy.deepcopy(_at(self.tree, self.scope_path))
-        _put(changed, self.path[len(self.scope_path) :], self.new)
-        text = ast.unparse(ast.fix_missing_locations(changed))
+        return self._hashed(self._unparsed(_at(self.tree, self.scope_path)))
+
+    @property
+    def key_of_the_right_one(self) -> str:
+        """The key of a change that changes nothing."""
+        return self._hashed(ast.unparse(_at(self.tree, self.scope_path)))
+
+    def _hashed(self, text: str) -> str:
         return hashlib.sha256(f"{self.file}.{self.scope}\n{text}".encode()).hexdigest()[:16]
+
+    def _unparsed(self, node: ast.AST) -> str:
+        """The text of the tree or a part of it with the change, which is taken back: to copy a tree takes longer."""
+        right = _at(self.tree, self.path)
+        for new in self.new if isinstance(self.new, list) else [self.new]:
+            ast.fix_missing_locations(new)
+        _put(self.tree, self.path, self.new)
+        try:
+            return ast.unparse(node)
+        finally:
+            _put(self.tree, self.path, right)
 
 
 def mutations(file: str) -> Iterator[Mutation]:
     """Every mutation of `seriatim.<file>`."""
-    text = (ROOT / "reference" / "seriatim" / f"{file}.py").read_text(encoding="utf-8")
-    tree = ast.parse(text)
+    tree = parsed(file)
     seen: Counter[tuple[str, str]] = Counter()
     for path, node in _places(tree):
-        scope, scope_path = _scope(tree, path)
+        scope, scope_path = scope_of(tree, path)
         for what, new in _changes(node):
             seen[scope, what] += 1
             nth = seen[scope, what]
             yield Mutation(file, scope, what, nth, node.lineno, path, new, tree, scope_path)
 
 
-def _scope(tree: ast.Module, path: Path_) -> tuple[str, Path_]:
+def parsed(file: str) -> ast.Module:
+    """The syntax tree of `seriatim.<file>`, which is read and not imported."""
+    text = (ROOT / "reference" / "seriatim" / f"{file}.py").read_text(encoding="utf-8")
+    return ast.parse(text)
+
+
+def scope_of(tree: ast.Module, path: Path_) -> tuple[str, Path_]:
     """The innermost function (or class, for what stands in none) around a place, and the way to it."""
     names: list[str] = []
     node: ast.AST = tree
@@ -199,7 +219,7 @@ def _at(root: ast.AST, path: Path_) -> ast.AST:
     return node
 
 
-def _put(root: ast.AST, path: Path_, new: ast.AST) -> None:
+def _put(root: ast.AST, path: Path_, new: ast.AST | list[ast.stmt]) -> None:
     parent = _at(root, path[:-1])
     name, n = path[-1]
     if n is None:

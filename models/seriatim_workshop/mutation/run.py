@@ -15,16 +15,18 @@ from __future__ import annotations
 import argparse
 import json
 import multiprocessing
+import os
 import random
 import signal
 import sys
 import tempfile
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from multiprocessing import connection
 from multiprocessing.process import BaseProcess
 from pathlib import Path
+from typing import IO
 
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
@@ -39,6 +41,10 @@ LIMIT = 300.0
 
 NAP = 5.0
 """Seconds without a tick after which a process is asleep: on a busy machine one that is awake waits for its turn."""
+LOST = 255
+"""Exit code of a process whose server was ended before it."""
+CAPPED = 3
+"""Exit code of a judge that found nothing and did not look at everything."""
 SLEEPERS = 4
 """How many may sleep beside those that work."""
 
@@ -88,6 +94,10 @@ class _Worker:
             return MutantOutcome("out of time", words[-1][:160] if words else "", seconds)
         if code == 0:
             return MutantOutcome("survived", "", seconds)
+        if code == LOST:
+            return MutantOutcome("inconclusive", "its process was lost", seconds)
+        if code == CAPPED:
+            return MutantOutcome("inconclusive", words[-1][:160], seconds)
         return MutantOutcome("caught", words[-1][:160] if words else f"exit code {code}", seconds)
 
 
@@ -102,11 +112,18 @@ def _ticks(pid: int | None) -> int | None:
 
 
 def judge_all(
-    todo: Iterable[tuple[str, str]], jobs: int = 1, limit: float = LIMIT
+    todo: Iterable[tuple[str, ...]],
+    jobs: int = 1,
+    limit: float = LIMIT,
+    judge: Callable[..., None] = judged,
 ) -> Iterator[tuple[int, MutantOutcome]]:
-    """Yield the outcome of each (file, text of the module), with its number, as they become known."""
+    """Yield the outcome of each mutant, with its number, as they become known.
+
+    `judge` is called in a process of its own with a mutant's (file, text of the module), the name of a file for what
+    it prints, and whatever else stands in `todo`; it ends the process. A process of ours has one kind of judge.
+    """
     context = multiprocessing.get_context("forkserver")
-    context.set_forkserver_preload([judged.__module__])
+    context.set_forkserver_preload([judge.__module__])
     waiting = enumerate(todo)
     workers: dict[int, _Worker] = {}
     with tempfile.TemporaryDirectory() as folder:
@@ -117,9 +134,9 @@ def judge_all(
                     and len(workers) < jobs + SLEEPERS
                     and (next_one := next(waiting, None)) is not None
                 ):
-                    n, (file, source) = next_one
+                    n, (file, source, *more) = next_one
                     output = Path(folder) / str(n)
-                    process = context.Process(target=judged, args=(file, source, str(output)))
+                    process = context.Process(target=judge, args=(file, source, str(output), *more))
                     process.start()
                     workers[n] = _Worker(process, output, time.monotonic())
                 if not workers:
@@ -168,8 +185,7 @@ def main(arguments: list[str]) -> int:
         for m in every:
             print(m.name)
         return 0
-    options.journal.parent.mkdir(parents=True, exist_ok=True)
-    outcomes = {} if options.fresh else _read(options.journal)
+    outcomes = {} if options.fresh else read_journal(options.journal)
     right = [(f, (ROOT / "reference" / "seriatim" / f"{f}.py").read_text("utf-8")) for f in files]
     for n, outcome in judge_all(right, options.jobs):
         if outcome.outcome != "survived":
@@ -180,23 +196,19 @@ def main(arguments: list[str]) -> int:
             return 2
     tried = {k for k, o in outcomes.items() if not (options.again and o.outcome == "survived")}
     todo = [m for m in chosen if m.key not in tried]
-    with (
-        options.journal.open("w" if options.fresh else "a", encoding="utf-8") as out,
-        _progress() as progress,
-    ):
+    with open_journal(options.journal, options.fresh) as out, progress_bar() as progress:
         task = progress.add_task("mutants", total=len(todo))
         for n, outcome in judge_all(((m.file, m.source) for m in todo), options.jobs):
             m = todo[n]
             outcomes[m.key] = outcome
-            row: dict[str, str | float] = {"key": m.key, "name": m.name, "fate": outcome.outcome}
-            row |= {"by": outcome.by, "seconds": outcome.seconds}
-            out.write(json.dumps(row) + "\n")
+            out.write(journal_line(m, outcome))
             out.flush()
             progress.advance(task)
     return report(chosen, outcomes)
 
 
-def _progress() -> Progress:
+def progress_bar() -> Progress:
+    """A bar on a terminal, and nothing elsewhere."""
     return Progress(
         TextColumn("{task.description}"),
         BarColumn(),
@@ -207,11 +219,30 @@ def _progress() -> Progress:
     )
 
 
-def _read(journal: Path) -> dict[str, MutantOutcome]:
+def read_journal(journal: Path) -> dict[str, MutantOutcome]:
+    """The outcomes of earlier runs, by the key of the mutant; a line that a kill left half written is left out."""
     if not journal.exists():
         return {}
-    lines = map(json.loads, journal.read_text(encoding="utf-8").splitlines())
+    text = journal.read_text(encoding="utf-8")
+    lines = map(json.loads, text[: text.rfind("\n") + 1].splitlines())
     return {d["key"]: MutantOutcome(d["fate"], d["by"], d["seconds"]) for d in lines}
+
+
+def open_journal(journal: Path, fresh: bool = False) -> IO[str]:
+    """The checkpoint log, open behind its last whole line, or empty if it is to be begun afresh."""
+    journal.parent.mkdir(parents=True, exist_ok=True)
+    if fresh or not journal.exists():
+        return journal.open("w", encoding="utf-8")
+    whole = journal.read_bytes().rfind(b"\n") + 1
+    os.truncate(journal, whole)
+    return journal.open("a", encoding="utf-8")
+
+
+def journal_line(mutation: Mutation, outcome: MutantOutcome) -> str:
+    """The line of the checkpoint log for one mutant."""
+    row: dict[str, str | float] = {"key": mutation.key, "name": mutation.name}
+    row |= {"fate": outcome.outcome, "by": outcome.by, "seconds": outcome.seconds}
+    return json.dumps(row) + "\n"
 
 
 def report(chosen: list[Mutation], outcomes: dict[str, MutantOutcome]) -> int:
