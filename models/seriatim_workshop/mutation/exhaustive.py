@@ -26,6 +26,8 @@ from seriatim_models.explorer.model.attributes import AttributeObserver
 from seriatim_models.explorer.model.guard import guarded
 from seriatim_models.explorer.model.program import Limits, Setting
 from seriatim_models.explorer.search.runner import Runner
+from seriatim_models.matrix.mutants import first_problem
+from seriatim_models.matrix.systems import SYSTEMS as MATRICES
 from seriatim_models.programs import PROGRAMS
 from seriatim_models.programs.base import Program
 from seriatim_models.programs.check import Judge
@@ -41,6 +43,11 @@ from seriatim_workshop.mutation.run import CAPPED
 
 FEW, SOME, ALL = 10, 600, 3000
 """How many executions of a program are run at first, of one that has more than `ALL`, and at most."""
+MATRIX_DEPTH, MATRIX_EXECUTIONS = 1, 100
+"""Over the right reference everything at this depth holds, so what is wrong is the mutant."""
+MATRIX_SECONDS = 600
+"""Of the processor, for one matrix."""
+
 SECONDS = 60
 """Of the processor, after which a program with a mutant counts as an endless loop that no step of a schedule ends."""
 CAUGHT = 1
@@ -269,8 +276,18 @@ def judge_by_programs(
 
 
 def judge_by_matrix(system: str, lib: ModuleType) -> Kill | None:
-    """Run every pair of calls over a mutant, judged by properties and by the outcome oracle."""
-    return None  # seriatim_models.matrix is not there yet
+    """Run every pair of calls over a mutant, judged by properties and by the outcome oracle.
+
+    None too where a program is capped, and for a system without a matrix.
+    """
+    for name, of in MATRICES.items():
+        allow(MATRIX_SECONDS)
+        if of.reference == system:
+            found = first_problem(name, lib, MATRIX_DEPTH, MATRIX_EXECUTIONS)
+            if found is not None:
+                by = found.what.partition(":")[0]
+                return Kill(by, f"{name} {found.program.key}")
+    return None
 
 
 def allow(seconds: int) -> None:
