@@ -33,6 +33,7 @@ COMMANDS = list(dict.fromkeys([*CONSOLE, *INLINE]))
 SERIATIM = [c for c in COMMANDS if c.startswith("seriatim ")]
 
 LONG = {
+    "seriatim matrix --depth 1",
     "seriatim check",
     "seriatim check --mutants",
     "seriatim check --mutant published-put-in-the-channels-lock",
