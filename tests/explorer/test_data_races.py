@@ -12,7 +12,8 @@ import pytest
 
 from seriatim.host import Host
 from seriatim_models.explorer import Misuse, Pos, Replay, Result, World, explore
-from seriatim_models.programs import MUTANTS, PROGRAMS, check_program
+from seriatim_models.programs import PROGRAMS, check_program
+from seriatim_models.programs.base import Mutant
 
 
 class Account:
@@ -444,8 +445,12 @@ def test_what_cannot_be_observed_is_refused(observed: list[Any], message: str | 
 
 
 def test_a_mutant_is_observed_like_its_reference() -> None:
-    mutant = MUTANTS["executor-looks-then-takes"]
-    result = check_program(PROGRAMS[mutant.program], mutant, attributes=True, keep_going=True)
+    edit = (
+        "            with self._lock:\n                task = self._tasks.popleft()",
+        "            task = self._tasks.popleft()",
+    )
+    mutant = Mutant("pops-unlocked", "", "", "client", (edit,), "", "pool-together", 0)
+    result = check_program(PROGRAMS[mutant.program], mutant, attributes=True, properties=["CH-4"])
     case = result.explored.counterexample
     assert case is not None
     assert f"seriatim check --attributes --replay {case.token}" == case.command
