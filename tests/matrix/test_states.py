@@ -8,7 +8,12 @@ from seriatim.host import Threads
 from seriatim_models.machines.canonical import UnknownObject, canonical
 from seriatim_models.matrix.queue_scenes import PULL_SYSTEM, PUSH_SYSTEM, QueueSystem
 from seriatim_models.matrix.scene import Invocation
-from seriatim_models.matrix.states import explore_path, explore_states, recorded_scene
+from seriatim_models.matrix.states import (
+    explore_path,
+    explore_states,
+    recorded_scene,
+    sequence_problems,
+)
 from seriatim_models.matrix.work import universe_of
 from seriatim_models.programs import MUTANTS
 from seriatim_models.programs.mutant_modules import load
@@ -71,6 +76,16 @@ def test_a_wrong_call_after_close_is_an_edge_that_is_wrong(
     found = explore_states(PULL_SYSTEM, universe_of(PULL_SYSTEM, universe), lib, 2)
     wrong = {str(e.offer.invocation) for e in found.edges if e.problem}
     assert call in wrong
+
+
+@pytest.mark.parametrize("system", [PULL_SYSTEM, PUSH_SYSTEM])
+@pytest.mark.parametrize("before", [["subscribe A"], ["subscribe A", "grant A 1"]])
+def test_who_is_paused_is_owed_nothing(system: QueueSystem, before: list[str]) -> None:
+    """Both were taken for the queue's own calls once, and the consumer for one that wants messages."""
+    universe = universe_of(system, "two")
+    path = [Invocation.read(c) for c in (*before, "pause A")]
+    state = explore_path(system, universe, LIB, path)
+    assert not list(sequence_problems(system, state, [Invocation.read("enqueue m1")], LIB))
 
 
 def test_a_call_that_cannot_be_made_there_is_refused() -> None:

@@ -324,8 +324,8 @@ class Im1(OnReplay):
 
     id = "IM-1"
     sentence = (
-        "An immediate message is acquired by a consumer before its enqueue returns, or that call dequeues it: "
-        "never neither, and never both, then or later; once it was acquired it is an ordinary message."
+        "An immediate message is acquired before its enqueue returns or dequeued by that call: "
+        "never both, never neither."
     )
     source = SOURCE + ", potential issue"
     kind = "safety"

@@ -448,7 +448,8 @@ class QueueState:
             return
         call = stack[-1]
         if e.ph == "invoke":
-            ev, by = self._entered.get(e.proc, ("", None))
+            # A grant is followed by one such call; the next one of this thread is the client's.
+            ev, by = self._entered.pop(e.proc, ("", None))
             of_the_queue = len(stack) > 1 and stack[-2].ev in ("pull", "close")
             in_vain = consumer.due <= 0 and catalogue.desired(e) and self.kind(consumer.q) == "pull"
             if of_the_queue or in_vain:
