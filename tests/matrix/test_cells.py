@@ -10,7 +10,9 @@ from seriatim_models.matrix.mutants import first_problem
 from seriatim_models.matrix.queue_scenes import (
     ANY_TURN,
     JUST_PULLING,
+    MESSAGE_BY_MESSAGE,
     OVERTAKING,
+    PASSED_WHILE_HELD,
     PULL_SYSTEM,
     PUSH_SYSTEM,
     QueueSystem,
@@ -68,6 +70,16 @@ def test_a_capped_program_is_not_exhausted() -> None:
         (PUSH_SYSTEM, "settle immediate: subscribe A; enqueue m1 | enqueue m2", OVERTAKING.why),
         (PULL_SYSTEM, "settle immediate: subscribe A; enqueue m1 | pull A", JUST_PULLING.why),
         (PUSH_SYSTEM, "settle holding: subscribe B; enqueue m2 | job", ANY_TURN.why),
+        (
+            PUSH_SYSTEM,
+            "settle holding: release A m1, enqueue m2; pause A | job",
+            MESSAGE_BY_MESSAGE.why,
+        ),
+        (
+            PUSH_SYSTEM,
+            "settle holding: enqueue m2, subscribe B; close A | job",
+            PASSED_WHILE_HELD.why,
+        ),
     ],
 )
 def test_what_the_oracle_lets_pass_has_its_reason(system: QueueSystem, key: str, why: str) -> None:

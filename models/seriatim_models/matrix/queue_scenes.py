@@ -120,6 +120,8 @@ class QueueMatrixScene:
         elif call.name == "pass_time":
             if self.universe.timed and self.harness.stage.host.now() < DUE:
                 yield Offer(Invocation(call.name, (str(DUE),)), CallStanding.IN_CONTRACT, "time")
+        elif call.name == "attempt":
+            return  # the queue's own threads make it; no client does
         elif call.name == "check_message_status":
             if self.universe.timed:
                 yield Offer(Invocation(call.name), CallStanding.IN_CONTRACT)
@@ -454,6 +456,39 @@ def _but_for_the_turn(outcome: Mapping[str, Any]) -> Mapping[str, Any]:
     return found
 
 
+def _job_in_steps(universe: Universe, calls: tuple[Invocation, ...]) -> Instead:
+    """Yield the calls with deliveries to one consumer, made one by one, before the job."""
+    assert isinstance(universe, QueueUniverse)
+    if Invocation("job") in calls:
+        for name in "ABC"[: len(universe.consumers)]:
+            for deliveries in range(1, len(universe.messages) + 1):
+                yield universe, (*[Invocation("attempt", (name,))] * deliveries, *calls)
+
+
+def _but_for_results(outcome: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return an outcome without what the calls returned."""
+    return {key: value for key, value in outcome.items() if key != "returned"}
+
+
+def _beside_close(universe: Universe, calls: tuple[Invocation, ...]) -> Instead:
+    """Yield the calls if one of them closes a consumer."""
+    if any(call.call == "close" for call in calls):
+        yield universe, calls
+
+
+def _but_for_the_message(outcome: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return how many messages are in which state, and how many each consumer was sent, whichever they are."""
+    found: dict[str, Any] = {"states": []}
+    for key, value in outcome.items():
+        if isinstance(value, dict) and "sent" in value:
+            found[key] = {**value, "sent": len(value["sent"])}
+        elif isinstance(value, str):
+            found["states"] = sorted([*found["states"], value])
+        else:
+            found[key] = value
+    return found
+
+
 OVERTAKING = ExpectedDifference(
     "an immediate message behind one whose delivery is under way may not overtake it, and its publisher does not "
     "wait: it is discarded, and all else is as if it had not been enqueued",
@@ -472,12 +507,23 @@ ANY_TURN = ExpectedDifference(
     compared=_but_for_the_turn,
 )
 
+MESSAGE_BY_MESSAGE = ExpectedDifference(
+    "a job delivers message by message, and a call between two of its deliveries counts for the rest",
+    _job_in_steps,
+    _but_for_results,
+)
+PASSED_WHILE_HELD = ExpectedDifference(
+    "a consumer that closes releases message by message: who passed one while it was held may take a later one; "
+    "SO-3 says from when on a message counts",
+    _beside_close,
+    _but_for_the_message,
+)
+
 PULL_SYSTEM = QueueSystem("pull", PULL, PullHarness, PULL_UNIVERSES, (JUST_PULLING, ANY_TURN))
 PUSH_SYSTEM = QueueSystem(
     "push",
-    # An attempt is made by the queue's own threads; no client calls it.
-    {name: call for name, call in PUSH.items() if name != "attempt"},
+    PUSH,
     PushHarness,
     UNIVERSES,
-    (OVERTAKING, ANY_TURN),
+    (OVERTAKING, ANY_TURN, MESSAGE_BY_MESSAGE, PASSED_WHILE_HELD),
 )
