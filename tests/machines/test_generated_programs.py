@@ -26,7 +26,7 @@ CAUGHT = {
     "failure-keeps-token": 300,
 }
 """Mutants, and among how many plans one must be that shows each."""
-SLOWLY_CAUGHT = {"multiple-settles-one": 200, "published-looks-twice": 300}
+SLOWLY_CAUGHT = {"multiple-settles-one": 800, "published-looks-twice": 300}
 """Those that few plans show: seconds each."""
 
 
