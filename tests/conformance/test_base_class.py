@@ -11,7 +11,7 @@ from seriatim_models.conformance.reference import Reference
 from seriatim_models.conformance.search import SearchBounds
 from seriatim_models.conformance.testing import Conformance
 
-FEW = SearchBounds(seconds=100.0, scripts=40)
+FEW = SearchBounds(seconds=30.0, scripts=40)
 
 
 class TestReference(Conformance):

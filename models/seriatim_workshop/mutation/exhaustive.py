@@ -290,8 +290,14 @@ def judge_by_matrix(system: str, lib: ModuleType) -> Kill | None:
     return None
 
 
+_own_process = False
+"""Whether this process judges one mutant and nothing else."""
+
+
 def allow(seconds: int) -> None:
-    """End this process when it has used so many seconds of the processor from now on."""
+    """End this process when it has used so many seconds of the processor from now on, if it judges one mutant only."""
+    if not _own_process:
+        return
     used = resource.getrusage(resource.RUSAGE_SELF)
     soft = int(used.ru_utime + used.ru_stime) + 1 + seconds
     resource.setrlimit(resource.RLIMIT_CPU, (soft, resource.getrlimit(resource.RLIMIT_CPU)[1]))
@@ -311,6 +317,8 @@ def judged_exhaustively(file: str, text: str, output: str, block: str, most: str
 
     `block` is where the change is, and `most` how many executions of a program are run at most.
     """
+    global _own_process  # this process was made for one mutant
+    _own_process = True
     out = os.open(output, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
     os.dup2(out, 1)
     os.dup2(out, 2)
