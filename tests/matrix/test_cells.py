@@ -6,7 +6,7 @@ import pytest
 
 from seriatim_models.explorer import Replay
 from seriatim_models.matrix.cells import PairResult, difference, explained, run_pair
-from seriatim_models.matrix.mutants import first_problem
+from seriatim_models.matrix.mutants import edges_of, first_problem
 from seriatim_models.matrix.queue_scenes import (
     ANY_TURN,
     JUST_PULLING,
@@ -17,7 +17,8 @@ from seriatim_models.matrix.queue_scenes import (
     PUSH_SYSTEM,
     QueueSystem,
 )
-from seriatim_models.matrix.work import PairData
+from seriatim_models.matrix.states import edge_problem
+from seriatim_models.matrix.work import PairBatch, PairData, do
 from seriatim_models.programs import MUTANTS
 from seriatim_models.programs.mutant_modules import load
 
@@ -126,3 +127,39 @@ def test_the_matrix_judges_mutants(mutant: str) -> None:
     lib = load("queue", MUTANTS[mutant])
     found = [first_problem(s, lib, depth=1, max_executions=30) for s in ("push", "pull")]
     assert any(found), f"{mutant} survives"
+
+
+ONE_STAYS = "settle selector: enqueue m1; subscribe A | subscribe B"
+"""A job that looks at one consumer only leaves m1 to nobody, whoever comes first."""
+
+
+def test_a_mutant_is_compared_with_the_orders_of_the_right_reference() -> None:
+    """Its own orders are as wrong as its executions: then no difference is seen."""
+    of = without_properties(PUSH_SYSTEM)
+    pair = PairData.read(ONE_STAYS, PUSH_SYSTEM).pair(of)
+    lib = load("queue", MUTANTS["job-stops-at-the-first"])
+    assert not run_pair(of, lib, pair).problem
+    assert run_pair(of, lib, pair, right=LIB).problem.startswith("outcome: m1 is AVAILABLE")
+    assert not run_pair(of, LIB, pair, right=LIB).problem
+
+
+def test_a_batch_compares_its_mutant_with_the_right_reference() -> None:
+    program = PairData.read(ONE_STAYS, PUSH_SYSTEM)
+    mutant = PairBatch("push", (program,), 10, "job-stops-at-the-first")
+    ((wrong,), (right,)) = (do(b) for b in (mutant, PairBatch("push", (program,), 10)))
+    assert wrong.result.problem.startswith(("outcome: ", "WK-1: "))
+    assert not right.result.problem
+
+
+def test_an_edge_of_a_mutant_is_compared_with_the_same_edge_of_the_right_reference() -> None:
+    of = without_properties(PUSH_SYSTEM)
+    wrong = load("queue", MUTANTS["close-keeps-messages"])
+    closes = [
+        e
+        for e in edges_of("push", 1)
+        if e.state.universe.name == "holding" and not e.state.path and e.offer.invocation.call == "close"
+    ]  # fmt: skip
+    (edge,) = closes
+    problem = edge_problem(of, edge.state, edge.offer, wrong, LIB)
+    assert problem.startswith("outcome: m1 is ACQUIRED by A, and AVAILABLE over the right")
+    assert not edge_problem(of, edge.state, edge.offer, LIB, LIB)

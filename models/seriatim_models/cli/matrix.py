@@ -182,7 +182,9 @@ def _one_pair(system: str, key: str, mutant_id: str | None, token: str | None, o
         program = PairData.read(key, of)
         options = {} if token is None else {"strategy": Replay(token)}
         pair = program.pair(of)
-        result, findings = explained(of, load(of.reference, mutant), pair, **options)
+        right = load(of.reference)
+        lib, compared = (right, None) if mutant is None else (load(of.reference, mutant), right)
+        result, findings = explained(of, lib, pair, compared, **options)
     except (ValueError, BadToken) as error:
         raise UsageError(str(error)) from None
     again = ["seriatim", "matrix", system, "--pair", program.key]
@@ -223,7 +225,9 @@ class Run:
 
         journal = Journal(path, self.system, self.depth)
         known = _known(journal, fresh)
-        planned = plan(self.system, self.depth, self.threads, self.jobs, self.universes)
+        planned = plan(
+            self.system, self.depth, self.threads, self.jobs, self.universes, self.mutant
+        )
         waves = Waves(self.system, planned.programs, mutant=self.mutant)
         for done in known:
             waves.add(done)

@@ -7,11 +7,13 @@ in a fixed order; in mode ``serve`` the system's own threads run beside them.
 Each execution is judged by every property of the system. All executions together are judged by the outcome oracle,
 which needs no property: what clients see at the end must be what they see after the two calls, one after the other,
 in one order or the other. What the oracle lets pass is listed by the system, each with its reason.
+A mutant's outcomes are compared with the orders of the right reference: so one that does the same wrong thing in every
+order is seen, too.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
@@ -36,7 +38,7 @@ from seriatim_models.matrix.scene import (
     Universe,
     Unsettled,
 )
-from seriatim_models.matrix.states import SystemState, recorded_scene, text
+from seriatim_models.matrix.states import SystemState, recorded_scene, seen_by_clients, text
 from seriatim_models.properties import Finding, Verdict
 from seriatim_models.properties.whitebox.judging import judge
 
@@ -120,12 +122,21 @@ class PairProgram:
     """A pair as a program of the explorer, which keeps what the executions showed."""
 
     def __init__(
-        self, system: MatrixSystem, lib: ModuleType, pair: CallPair, each: bool = False
+        self,
+        system: MatrixSystem,
+        lib: ModuleType,
+        pair: CallPair,
+        each: bool = False,
+        right: ModuleType | None = None,
     ) -> None:
-        """With `each` the execution whose outcome is wrong is the one that is wrong, also if it is the first."""
-        self.each = each
+        """Run `pair` over `lib`, and the orders of its calls over `right`; over `lib` itself if that is None.
+
+        With `each` the execution whose outcome is wrong is the one that is wrong, also if it is the first.
+        """
+        self.each = each or right is not None
         self.system = system
         self.lib = lib
+        self.right = lib if right is None else right
         self.pair = pair
         self.outcomes: dict[bytes, Mapping[str, Any]] = {}
         """The outcomes of executions so far, by their text."""
@@ -180,7 +191,7 @@ class PairProgram:
             if finding.verdict is Verdict.VIOLATED:
                 self.violated[finding.property] = finding
                 return text(finding)
-        outcome = _outcome(self.scene, zip(self.pair.calls, self.results, strict=True))
+        outcome = seen_by_clients(self.scene, zip(self.pair.calls, self.results, strict=True))
         return self._against_orders(msgspec.msgpack.encode(outcome), outcome)
 
     def _history(self, world: World) -> list[Event]:
@@ -201,7 +212,7 @@ class PairProgram:
         """Return what is wrong with an outcome, or with one before it.
 
         The executions include one of each order, up to commuting steps: so if all executions have one outcome,
-        it is that of the orders, and nothing needs to be compared.
+        it is that of the orders over the same modules, and nothing needs to be compared.
         """
         if key in self.outcomes:
             return self._judged.get(key)
@@ -232,7 +243,7 @@ class PairProgram:
     def _in_order(
         self, universe: Universe, order: Sequence[Invocation], served: Sequence[bool]
     ) -> Mapping[str, Any]:
-        scene, _ = recorded_scene(self.system, universe, self.lib)
+        scene, _ = recorded_scene(self.system, universe, self.right)
         for invocation in self.pair.path:
             scene.make(invocation)
         results = []
@@ -241,7 +252,7 @@ class PairProgram:
                 scene.settle()
             results.append((invocation, scene.make(invocation)))
         scene.settle()
-        return _outcome(scene, results)
+        return seen_by_clients(scene, results)
 
     def _expected(self, outcome: Mapping[str, Any]) -> bool:
         pair = self.pair
@@ -252,10 +263,6 @@ class PairProgram:
                     self.excused.add(known.why)
                     return True
         return False
-
-
-def _outcome(scene: MatrixScene, results: Iterable[tuple[Invocation, str]]) -> Mapping[str, Any]:
-    return {"returned": {str(call): result for call, result in results}, **scene.outcome()}
 
 
 def difference(outcome: Mapping[str, Any], orders: Sequence[Mapping[str, Any]]) -> str:
@@ -272,10 +279,17 @@ def difference(outcome: Mapping[str, Any], orders: Sequence[Mapping[str, Any]]) 
 
 
 def run_pair(
-    system: MatrixSystem, lib: ModuleType, pair: CallPair, max_executions: int | None = None
+    system: MatrixSystem,
+    lib: ModuleType,
+    pair: CallPair,
+    max_executions: int | None = None,
+    right: ModuleType | None = None,
 ) -> PairResult:
-    """Run a program under every schedule, or as many as the budget allows, until something is wrong."""
-    program = PairProgram(system, lib, pair)
+    """Run a program under every schedule, or as many as the budget allows, until something is wrong.
+
+    If `lib` is a mutant, `right` is the right reference, with whose orders its outcomes are compared.
+    """
+    program = PairProgram(system, lib, pair, right=right)
     runner = Runner(
         program,
         Setting(),
@@ -295,12 +309,16 @@ def run_pair(
 
 
 def explained(
-    system: MatrixSystem, lib: ModuleType, pair: CallPair, **options: Any
+    system: MatrixSystem,
+    lib: ModuleType,
+    pair: CallPair,
+    right: ModuleType | None = None,
+    **options: Any,
 ) -> tuple[Result, list[Finding]]:
     """Return the result of `explore` on a program, with its shortest counterexample, and the properties it violates.
 
-    `options` are those of `explore`.
+    `right` is as in `run_pair`; `options` are those of `explore`.
     """
-    program = PairProgram(system, lib, pair, each=True)
+    program = PairProgram(system, lib, pair, each=True, right=right)
     result = explore(program, on_execution=program.observe, max_steps=MAX_STEPS, **options)
     return result, list(program.violated.values())

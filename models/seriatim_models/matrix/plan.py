@@ -5,16 +5,17 @@ from __future__ import annotations
 import multiprocessing
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
+from dataclasses import replace
 from functools import partial
-from types import ModuleType
 
 import msgspec
 
 from seriatim_models.matrix.cells import Mode, pairs
-from seriatim_models.matrix.states import SystemState, explore_states
+from seriatim_models.matrix.states import SystemState, edge_problem, explore_states
 from seriatim_models.matrix.systems import SYSTEMS
 from seriatim_models.matrix.totals import EdgeProblem
 from seriatim_models.matrix.work import PairData, universe_of
+from seriatim_models.programs import MUTANTS
 from seriatim_models.programs.mutant_modules import load
 
 SERVE_LESS = 2
@@ -40,20 +41,30 @@ class MatrixPlan(msgspec.Struct):
 
 
 def plan_universe(
-    universe: str, system: str, depth: int, at_once: int = 2, lib: ModuleType | None = None
+    universe: str, system: str, depth: int, at_once: int = 2, mutant: str = ""
 ) -> MatrixPlan:
-    """Return the plan of one universe, with every edge judged."""
+    """Return the plan of one universe, with every edge judged.
+
+    Of a known mutant the states, edges and programs are those of the right reference; its edges are judged.
+    """
     of = SYSTEMS[system]
     chosen = universe_of(of, universe)
-    found = explore_states(of, chosen, load(of.reference) if lib is None else lib, depth)
+    right = load(of.reference)
+    found = explore_states(of, chosen, right, depth)
     programs = [
         PairData.of(pair)
         for state in found.states
         for pair in pairs(state, _modes(state, depth), at_once)
     ]
+    edges = found.edges
+    if mutant:
+        wrong = load(of.reference, MUTANTS[mutant])
+        edges = [
+            replace(e, problem=edge_problem(of, e.state, e.offer, wrong, right)) for e in edges
+        ]
     problems = [
         EdgeProblem(universe, e.state.path, e.offer.invocation, e.problem)
-        for e in found.edges
+        for e in edges
         if e.problem
     ]
     return MatrixPlan(len(found.states), len(found.edges), problems, programs)
@@ -66,11 +77,16 @@ def _modes(state: SystemState, depth: int) -> tuple[Mode, ...]:
 
 
 def plan(
-    system: str, depth: int, at_once: int = 2, jobs: int = 1, universes: Sequence[str] = ()
+    system: str,
+    depth: int,
+    at_once: int = 2,
+    jobs: int = 1,
+    universes: Sequence[str] = (),
+    mutant: str = "",
 ) -> MatrixPlan:
     """Return the plan of a system, made in `jobs` processes; of all universes, or those named."""
     names = universes or [u.name for u in SYSTEMS[system].universes]
-    make = partial(plan_universe, system=system, depth=depth, at_once=at_once)
+    make = partial(plan_universe, system=system, depth=depth, at_once=at_once, mutant=mutant)
     whole = MatrixPlan(problems=[], programs=[])
     for part in _each(make, names, jobs):
         whole.add(part)

@@ -7,10 +7,11 @@ that is wrong in one state is right in a thousand others.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from hashlib import blake2b
 from types import ModuleType
+from typing import Any
 
 from seriatim_models.machines.calls import CallStanding
 from seriatim_models.machines.single_threaded_host import SingleThreadedHost
@@ -116,6 +117,13 @@ def recorded_scene(
     return system.scene(universe, lib, host), host
 
 
+def seen_by_clients(
+    scene: MatrixScene, results: Iterable[tuple[Invocation, str]]
+) -> Mapping[str, Any]:
+    """Return what clients see at the end: what their calls returned, and the scene's outcome."""
+    return {"returned": {str(call): result for call, result in results}, **scene.outcome()}
+
+
 def _digest(scene: MatrixScene) -> bytes:
     return blake2b(scene.state().encode(), digest_size=16).digest()
 
@@ -162,6 +170,39 @@ def sequence_problems(
     for finding in judge(host.events, system.properties):
         if finding.verdict is Verdict.VIOLATED:
             yield text(finding)
+
+
+def edge_problem(
+    system: MatrixSystem, state: SystemState, offer: Offer, lib: ModuleType, right: ModuleType
+) -> str:
+    """Return what is wrong with an edge of the right reference over a mutant of it; '' if nothing is.
+
+    The edge is judged as over the right reference, and what clients see behind it must be what they see there.
+    An error that the mutant raises is a problem like any other.
+    """
+    try:
+        edge, _ = _edge(system, state, offer, lib)
+        return edge.problem or _against_right(system, state, offer, lib, right)
+    except Exception as error:
+        return f"error: {type(error).__name__}: {error}"
+
+
+def _against_right(
+    system: MatrixSystem, state: SystemState, offer: Offer, lib: ModuleType, right: ModuleType
+) -> str:
+    seen = []
+    for modules in (lib, right):
+        scene = _replay(system, state.universe, modules, state.path)
+        result = scene.make(offer.invocation)
+        scene.settle()
+        seen.append(seen_by_clients(scene, [(offer.invocation, result)]))
+    mine, due = seen
+    parts = [
+        f"{k} is {mine.get(k)}, and {due.get(k)} over the right reference"
+        for k in {**due, **mine}
+        if mine.get(k) != due.get(k)
+    ]
+    return f"outcome: {'; '.join(parts)}" if parts else ""
 
 
 def text(finding: Finding) -> str:

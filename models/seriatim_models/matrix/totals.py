@@ -17,8 +17,13 @@ class Problem(msgspec.Struct, frozen=True):
     program: PairData
     what: str
 
+    @property
+    def key(self) -> str:
+        """A text that names it among those of its system."""
+        return self.program.key
+
     def __str__(self) -> str:
-        return f"{self.program.key}\n    {self.what}"
+        return f"{self.key}\n    {self.what}"
 
 
 class CellTotals(msgspec.Struct):
@@ -54,9 +59,13 @@ class EdgeProblem(msgspec.Struct, frozen=True):
     call: Invocation
     what: str
 
+    @property
+    def key(self) -> str:
+        """A text that names it among those of its system."""
+        return f"{self.universe}: {', '.join(map(str, self.path))}; {self.call}"
+
     def __str__(self) -> str:
-        path = ", ".join(map(str, self.path))
-        return f"{self.universe}: {path}; {self.call}\n    {self.what}"
+        return f"{self.key}\n    {self.what}"
 
 
 class Matrix(msgspec.Struct):

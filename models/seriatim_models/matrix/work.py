@@ -129,9 +129,12 @@ def universe_of(system: MatrixSystem, name: str) -> Universe:
 def do(item: PairBatch) -> list[Done]:
     """Run the programs of an item."""
     system = SYSTEMS[item.system]
-    lib = load(system.reference, MUTANTS[item.mutant] if item.mutant else None)
+    right = load(system.reference)
+    lib = load(system.reference, MUTANTS[item.mutant]) if item.mutant else right
+    compared = right if item.mutant else None
     return [
-        Done(p, run_pair(system, lib, p.pair(system), item.max_executions)) for p in item.programs
+        Done(p, run_pair(system, lib, p.pair(system), item.max_executions, compared))
+        for p in item.programs
     ]
 
 

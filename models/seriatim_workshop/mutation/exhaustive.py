@@ -286,7 +286,7 @@ def judge_by_matrix(system: str, lib: ModuleType) -> Kill | None:
             found = first_problem(name, lib, MATRIX_DEPTH, MATRIX_EXECUTIONS)
             if found is not None:
                 by = found.what.partition(":")[0]
-                return Kill(by, f"{name} {found.program.key}")
+                return Kill(by, f"{name} {found.key}")
     return None
 
 
