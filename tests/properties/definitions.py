@@ -10,9 +10,8 @@ from collections.abc import Callable
 from math import inf
 
 from seriatim_models.history import Event, catalogue
-from seriatim_models.properties.base import Finding
+from seriatim_models.properties.base import Finding, Violations
 from seriatim_models.properties.whitebox import entries, lists, order, pointers, wakeups
-from seriatim_models.properties.whitebox.entries import Violations
 from seriatim_models.properties.whitebox.order import amqp_0_10_level
 from seriatim_models.properties.whitebox.pointers import ahead
 from seriatim_models.properties.whitebox.replay import OnReplay, Replay
@@ -135,8 +134,7 @@ class So3(order.So3):
 
 
 class So4(order.So4):
-    def judge(self, h: Replay) -> Finding:
-        bad: Violations = []
+    def cases(self, h: Replay, bad: Violations) -> int:
         tested = 0
         for consumer in h.subscriptions:
             if consumer.acquires:
@@ -173,7 +171,7 @@ class So4(order.So4):
                     why = f"{consumer.name} was shown {now.m}, which was {states[0][0]} and not available"
                     bad.append((why, [attempt.first, now]))
         bad += self._changes(h)
-        return Finding.of(self.id, tested, bad)
+        return tested
 
 
 class So5(order.So5):
@@ -237,8 +235,7 @@ class So6(order.So6):
 
 
 class Es4(entries.Es4):
-    def judge(self, h: Replay) -> Finding:
-        bad: Violations = []
+    def cases(self, h: Replay, bad: Violations) -> int:
         tested = 0
         for op in h.of("release", "dequeue"):
             entry = h.entry(op.first.m)
@@ -264,12 +261,11 @@ class Es4(entries.Es4):
                 )
                 if catalogue.ok(e) and e.args["old"] == "ACQUIRED" and not by_holder:
                     bad.append((f"{entry.m} was taken from {catalogue.sub(e)}", [e]))
-        return Finding.of(self.id, tested, bad)
+        return tested
 
 
 class Im3(entries.Im3):
-    def judge(self, h: Replay) -> Finding:
-        bad: Violations = []
+    def cases(self, h: Replay, bad: Violations) -> int:
         tested = 0
         submits = [e for e in h.events if e.ev == "job" and e.args["at"] == "submit"]
         begins = [e for e in h.events if e.ev == "job" and e.args["at"] == "begin"]
@@ -286,12 +282,11 @@ class Im3(entries.Im3):
                         [h.event(since), op.last],
                     )
                 )
-        return Finding.of(self.id, tested, bad)
+        return tested
 
 
 class Mg1(entries.Mg1):
-    def judge(self, h: Replay) -> Finding:
-        bad: Violations = []
+    def cases(self, h: Replay, bad: Violations) -> int:
         tested = 0
         for taken in h.entries.values():
             for i, consumer in taken.acquirers.items():
@@ -313,12 +308,11 @@ class Mg1(entries.Mg1):
                             [earlier, at],
                         )
                     )
-        return Finding.of(self.id, tested, bad)
+        return tested
 
 
 class Tm2(entries.Tm2):
-    def judge(self, h: Replay) -> Finding:
-        bad: Violations = []
+    def cases(self, h: Replay, bad: Violations) -> int:
         tested = 0
         timed = [e for e in h.entries.values() if e.links and (e.expires or e.not_before)]
         for op in h.of("check_status"):
@@ -333,12 +327,11 @@ class Tm2(entries.Tm2):
                         if entry.state.held((state, ""), op.start, op.last.i):
                             why = f"{entry.m} was {state} all through a pass that should have ended that"
                             bad.append((why, [op.first, op.last]))
-        return Finding.of(self.id, tested, bad)
+        return tested
 
 
 class Sp3(pointers.Sp3):
-    def judge(self, h: Replay) -> Finding:
-        bad: Violations = []
+    def cases(self, h: Replay, bad: Violations) -> int:
         tested = 0
         for consumer in h.subscriptions:
             for e in consumer.pointer:
@@ -363,7 +356,7 @@ class Sp3(pointers.Sp3):
                                 [since, e],
                             )
                         )
-        return Finding.of(self.id, tested, bad)
+        return tested
 
 
 class Wk1(wakeups.Wk1):
@@ -398,8 +391,7 @@ class Wk1(wakeups.Wk1):
 
 
 class Wk2(wakeups.Wk2):
-    def judge(self, h: Replay) -> Finding:
-        bad: Violations = []
+    def cases(self, h: Replay, bad: Violations) -> int:
         tested = 0
         for op in h.of("enqueue"):
             entry = h.entries[op.first.m]
@@ -431,12 +423,11 @@ class Wk2(wakeups.Wk2):
                         bad.append(
                             (f"enqueue({entry.m}) did not wake browser {consumer.name}", [op.first])
                         )
-        return Finding.of(self.id, tested, bad)
+        return tested
 
 
 class Wk3(wakeups.Wk3):
-    def judge(self, h: Replay) -> Finding:
-        bad: Violations = []
+    def cases(self, h: Replay, bad: Violations) -> int:
         tested = 0
         for e in h.notifies:
             consumer = h.woken[e.i]
@@ -466,17 +457,16 @@ class Wk3(wakeups.Wk3):
                         [asked, e],
                     )
                 )
-        return Finding.of(self.id, tested, bad)
+        return tested
 
 
 class Wk7(wakeups.Wk7):
-    def judge(self, h: Replay) -> Finding:
+    def cases(self, h: Replay, bad: Violations) -> int:
         """A call in which a consumer leaves Notified without taking anything must wake another for whom work waits.
 
         Definite only: the work and the other's readiness must have been there from before the call to its end,
         and nobody may be on the way (Notified) at its end.
         """
-        bad: Violations = []
         tested = 0
         for op, consumer in self._failures(h):
             tested += 1
@@ -504,7 +494,7 @@ class Wk7(wakeups.Wk7):
                             [op.first, *([op.last] if op.last else [])],
                         )
                     )
-        return Finding.of(self.id, tested, bad)
+        return tested
 
     @staticmethod
     def _held_back(h: Replay, consumer: ConsumerHistory, entry: EntryHistory, op: CallSpan) -> bool:
@@ -519,9 +509,8 @@ class Wk7(wakeups.Wk7):
 
 
 class Wk8(wakeups.Wk8):
-    def judge(self, h: Replay) -> Finding:
+    def cases(self, h: Replay, bad: Violations) -> int:
         """Looks at the time between a pull that found something and the consumer's next pull."""
-        bad: Violations = []
         tested = 0
         offers = [op for op in h.of(*MAKES_AVAILABLE, "work_desired") if op.end != inf]
         for consumer in h.subscriptions:
@@ -547,12 +536,11 @@ class Wk8(wakeups.Wk8):
                             [op.last, again],
                         )
                     )
-        return Finding.of(self.id, tested, bad)
+        return tested
 
 
 class Ql3(lists.Ql3):
-    def judge(self, h: Replay) -> Finding:
-        bad: Violations = []
+    def cases(self, h: Replay, bad: Violations) -> int:
         tested = 0
         linked: dict[str, dict[str, Event]] = {}
         marked: dict[str, dict[str, Event]] = {}
@@ -591,7 +579,7 @@ class Ql3(lists.Ql3):
                         bad.append(
                             (f"{node} was in {name} all the while, and missed", [link, begin, e])
                         )
-        return Finding.of(self.id, tested, bad)
+        return tested
 
 
 class Ql4(lists.Ql4):
@@ -630,8 +618,7 @@ class Ql4(lists.Ql4):
 
 
 class Ql5(lists.Ql5):
-    def judge(self, h: Replay) -> Finding:
-        bad: Violations = []
+    def cases(self, h: Replay, bad: Violations) -> int:
         tested = 0
         for e in h.notifies:
             op, woken = h.call_at(e.i), h.woken[e.i]
@@ -659,7 +646,7 @@ class Ql5(lists.Ql5):
                                 [op.first, e],
                             )
                         )
-        return Finding.of(self.id, tested, bad)
+        return tested
 
     @staticmethod
     def _literally_since(woken: ConsumerHistory, start: int, until: int) -> float | None:

@@ -181,6 +181,12 @@ def test_judging_costs_what_the_history_is_long(
     assert max(dearer(p, few, many) for few, many in recordings) < 3
 
 
+def test_a_definition_does_not_inherit_the_judgement_it_is_compared_with() -> None:
+    for id, definition in LITERALLY.items():
+        own = vars(type(definition))
+        assert "judge" in own or ("cases" in own and type(definition).judge is OnReplay.judge), id
+
+
 def test_judging_by_the_definitions_costs_more(
     recordings: list[tuple[list[Event], list[Event]]],
 ) -> None:

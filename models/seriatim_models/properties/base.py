@@ -20,6 +20,9 @@ from seriatim_models.history.event import Event
 
 S = TypeVar("S")
 
+Violations = list[tuple[str, list[Event]]]
+"""Violations found so far: why, and the events that show it."""
+
 Scope = Literal["run", "queue", "connection", "message"]
 """The largest part of a run that can be judged on its own: judging each such part, given also the events that belong to
 none, judges the run."""
@@ -195,6 +198,21 @@ class WholeHistory(Property[list[Event]]):
 
     def combine(self, left: list[Event], right: list[Event]) -> list[Event]:
         return left + right
+
+    def finish(self, summary: list[Event]) -> Finding:
+        bad: Violations = []
+        return Finding.of(self.id, self.cases(summary, bad), bad)
+
+    def cases(self, events: list[Event], bad: Violations) -> int:
+        """Put violations into `bad`; return how many cases were tested."""
+        raise NotImplementedError
+
+
+class ModelHistory(WholeHistory):
+    """A property that sweeps over the events of level ``model`` that it reads: what a reference records of itself."""
+
+    def map(self, events: Iterable[Event]) -> list[Event]:
+        return [e for e in events if e.ev in self.reads and e.lvl == "model"]
 
 
 # Any: a registry holds properties of every summary type; only the property itself looks inside its summary.

@@ -11,8 +11,7 @@ from collections.abc import Iterable, Iterator
 
 from seriatim_models.history import catalogue
 from seriatim_models.history.event import Event
-from seriatim_models.properties.base import Finding, WholeHistory
-from seriatim_models.properties.whitebox.entries import Violations
+from seriatim_models.properties.base import ModelHistory, Violations
 
 SOURCE = "The RabbitMQ Threading Model"
 CHANNELING = "Channeling Work (Powell & Harrop)"
@@ -39,22 +38,11 @@ def held(e: Event) -> Held:
     return (e.conn, e.ch, e.dtag)
 
 
-class Client(WholeHistory):
+class Client(ModelHistory):
     """A property over events of level ``model``; names are the client's, so other systems' events are not read."""
 
     source = SOURCE
     kind = "safety"
-
-    def map(self, events: Iterable[Event]) -> list[Event]:
-        return [e for e in events if e.lvl == "model" and e.ev in self.reads]
-
-    def finish(self, summary: list[Event]) -> Finding:
-        bad: Violations = []
-        return Finding.of(self.id, self.judge(summary, bad), bad)
-
-    def judge(self, events: list[Event], bad: Violations) -> int:
-        """Put violations into `bad`; return how many cases were tested."""
-        raise NotImplementedError
 
 
 # ---- callbacks
@@ -67,7 +55,7 @@ class Ch1(Client):
     sentence = "At most one callback of a channel runs at a time."
     reads = frozenset({"work_start", "work_end"})
 
-    def judge(self, events: list[Event], bad: Violations) -> int:
+    def cases(self, events: list[Event], bad: Violations) -> int:
         running: dict[str, Event] = {}
         starts = 0
         for e in events:
@@ -89,7 +77,7 @@ class Ch2(Client):
     sentence = "A channel's callbacks run in the order in which the server pushed them."
     reads = frozenset({"srv_push", "work_add", "work_start"})
 
-    def judge(self, events: list[Event], bad: Violations) -> int:
+    def cases(self, events: list[Event], bad: Violations) -> int:
         """Work that no server pushed is to run in the order in which it was added, if its adding did not overlap."""
         order: dict[str, int] = {}
         pushed: dict[str, Event] = {}
@@ -142,7 +130,7 @@ class Ch3(Client):
         }
     )  # fmt: skip
 
-    def judge(self, events: list[Event], bad: Violations) -> int:  # noqa: C901, PLR0912  # a branch per event
+    def cases(self, events: list[Event], bad: Violations) -> int:  # noqa: C901, PLR0912  # a branch per event
         """At rest callbacks that run wait for something; then no other channel may have work if a thread is free."""
         size: dict[str, int] = {}
         tested = 0
@@ -217,7 +205,7 @@ class Ch4(Client):
         }
     )  # fmt: skip
 
-    def judge(self, events: list[Event], bad: Violations) -> int:  # noqa: C901, PLR0912  # a branch per event
+    def cases(self, events: list[Event], bad: Violations) -> int:  # noqa: C901, PLR0912  # a branch per event
         """At rest: every item that was added ran, or was refused to its caller, or went with its channel.
 
         So did every delivery that the reader took from the wire. Nobody still waits to add.
@@ -292,7 +280,7 @@ class Ch5(Client):
     source = "RabbitMQ Java client, WorkPool"
     reads = frozenset({"pool_put", "cli_call", "cli_frame"})
 
-    def judge(self, events: list[Event], bad: Violations) -> int:
+    def cases(self, events: list[Event], bad: Violations) -> int:
         """A call is out from when it is sent until the reader has its reply, even if its caller waits no more."""
         out: set[tuple[str, int | None, int]] = set()
         tested = 0
@@ -331,7 +319,7 @@ class Ch6(Client):
     source = CHANNELING
     reads = frozenset({"pool_block"})
 
-    def judge(self, events: list[Event], bad: Violations) -> int:
+    def cases(self, events: list[Event], bad: Violations) -> int:
         bad += [
             (f"the block of {catalogue.pool_key(e)} is empty", [e])
             for e in events
@@ -359,7 +347,7 @@ class Qs1(Client):
         }
     )  # fmt: skip
 
-    def judge(self, events: list[Event], bad: Violations) -> int:
+    def cases(self, events: list[Event], bad: Violations) -> int:
         """A got message counts against no prefetch, and auto-ack knows none."""
         tested = 0
         server = Pushing()
@@ -488,7 +476,7 @@ class Qs2(Client):
         }
     )  # fmt: skip
 
-    def judge(self, events: list[Event], bad: Violations) -> int:  # noqa: C901, PLR0912  # a branch per event
+    def cases(self, events: list[Event], bad: Violations) -> int:  # noqa: C901, PLR0912  # a branch per event
         """The old place is the position from routing; it holds for messages that a nack or reject puts back as well."""
         place: dict[tuple[str, str], int | None] = {}
         out: dict[Held, Event] = {}
@@ -563,7 +551,7 @@ class Qs3(Client):
     )
     reads = frozenset({"srv_push", "srv_requeue", "srv_rest"})
 
-    def judge(self, events: list[Event], bad: Violations) -> int:
+    def cases(self, events: list[Event], bad: Violations) -> int:
         settled: dict[tuple[str, str], Event] = {}
         tested = 0
         for e in events:
@@ -607,7 +595,7 @@ class Ex1(Client):
         }
     )
 
-    def judge(self, events: list[Event], bad: Violations) -> int:  # noqa: C901, PLR0912  # a branch per event
+    def cases(self, events: list[Event], bad: Violations) -> int:  # noqa: C901, PLR0912  # a branch per event
         there: dict[str, dict[tuple[str, int | None, str], Event]] = defaultdict(dict)
         declared: dict[str, Event] = {}
         owned: dict[str, Event] = {}
@@ -668,7 +656,7 @@ class Nl1(Client):
         }
     )  # fmt: skip
 
-    def judge(self, events: list[Event], bad: Violations) -> int:
+    def cases(self, events: list[Event], bad: Violations) -> int:
         published = {e.m: e for e in events if e.ev == "srv_publish"}
         tested = 0
         server = Pushing()
@@ -702,7 +690,7 @@ class Rt1(Client):
     )
     reads = frozenset({"srv_queue", "srv_bind", "srv_publish", "srv_route", "srv_delete"})
 
-    def judge(self, events: list[Event], bad: Violations) -> int:
+    def cases(self, events: list[Event], bad: Violations) -> int:
         queues: set[str] = set()
         bound: set[tuple[str, str, str]] = set()
         due: dict[str, tuple[Event, set[str]]] = {}
@@ -756,7 +744,7 @@ class Rpc1(Client):
     )
     reads = frozenset({"cli_call", "cli_frame", "cli_rest"})
 
-    def judge(self, events: list[Event], bad: Violations) -> int:
+    def cases(self, events: list[Event], bad: Violations) -> int:
         """Outstanding is what was sent and whose reply, or whose channel's end, the reader has not seen.
 
         At rest nobody may wait: each call has a reply, or its channel or connection has ended and must tell.

@@ -10,8 +10,7 @@ from math import inf
 
 from seriatim_models.history import catalogue
 from seriatim_models.history.event import Event
-from seriatim_models.properties.base import Finding
-from seriatim_models.properties.whitebox.entries import Violations
+from seriatim_models.properties.base import Finding, Violations
 from seriatim_models.properties.whitebox.replay import OnReplay, Replay
 from seriatim_models.properties.whitebox.state import (
     CallSpan,
@@ -33,8 +32,7 @@ class Ql6(OnReplay):
     source = "Strict Ordering, the shortcut for an exclusive subscriber"
     kind = "safety"
 
-    def judge(self, h: Replay) -> Finding:
-        bad: Violations = []
+    def cases(self, h: Replay, bad: Violations) -> int:
         tested = 0
         exclusive: dict[str, bool] = {}
         """By consumer: how it asked for registration last."""
@@ -64,7 +62,7 @@ class Ql6(OnReplay):
                             (f"{node} registered beside {other}; {who} is exclusive", [link, e])
                         )
                 present[node] = e
-        return Finding.of(self.id, tested, bad)
+        return tested
 
 
 class Mg2(OnReplay):
@@ -78,8 +76,7 @@ class Mg2(OnReplay):
     source = "Consumer-Queue Interactions (blocked by message grouping)"
     kind = "safety"
 
-    def judge(self, h: Replay) -> Finding:
-        bad: Violations = []
+    def cases(self, h: Replay, bad: Violations) -> int:
         tested = 0
         for q, shot in h.snapshots.items():
             owners, counts = catalogue.groups(shot), self._counts(shot)
@@ -101,7 +98,7 @@ class Mg2(OnReplay):
                 elif counts is not None and counts.get(group, 0) != holders.total():
                     why = f"group {group} is counted {counts.get(group, 0)} times, {holders.total()} are held"
                     bad.append((why, [shot]))
-        return Finding.of(self.id, tested, bad)
+        return tested
 
     @staticmethod
     def _counts(shot: Event) -> dict[str, int] | None:
@@ -116,8 +113,7 @@ class Es7(OnReplay):
     source = "Strict Ordering, the send lock (it prevents the removal of a subscriber that is being served)"
     kind = "safety"
 
-    def judge(self, h: Replay) -> Finding:
-        bad: Violations = []
+    def cases(self, h: Replay, bad: Violations) -> int:
         ends = {
             op.consumer: op
             for op in h.of("close")
@@ -147,7 +143,7 @@ class Es7(OnReplay):
             if what and h.consumers[closed.consumer].since < closed.start:
                 why = f"{e.m} was {what} {closed.consumer}, whose close had returned"
                 bad.append((why, [closed.last, e]))
-        return Finding.of(self.id, tested, bad)
+        return tested
 
     @staticmethod
     def _last_offer(h: Replay, consumer: ConsumerHistory) -> float:
@@ -265,8 +261,7 @@ class Wk10(OnReplay):
     source = "Consumer-Queue Interactions, steps 10 and 11"
     kind = "safety"
 
-    def judge(self, h: Replay) -> Finding:
-        bad: Violations = []
+    def cases(self, h: Replay, bad: Violations) -> int:
         tested = 0
         latest: dict[str, dict[str, Event]] = {}
         """By target: the latest turn of each of its consumers."""
@@ -288,7 +283,7 @@ class Wk10(OnReplay):
                         why = f"{name} had two turns of {target}, and {other} had none between"
                         bad.append((why, [before, e]))
             turns[name] = e
-        return Finding.of(self.id, tested, bad)
+        return tested
 
 
 class Credit:
@@ -397,8 +392,7 @@ class So7(OnReplay):
     source = "Strict Ordering, where the search for a subscription starts, for fairness"
     kind = "safety"
 
-    def judge(self, h: Replay) -> Finding:
-        bad: Violations = []
+    def cases(self, h: Replay, bad: Violations) -> int:
         tested = 0
         linked = {
             consumer_of(catalogue.node(e)): e.i
@@ -427,7 +421,7 @@ class So7(OnReplay):
                                 f"and {name}, which was ready, none from there to here"
                             )
                             bad.append((why, [run[k].given, now.given]))
-        return Finding.of(self.id, tested, bad)
+        return tested
 
     @staticmethod
     def _ready(consumer: ConsumerHistory, credit: Credit, since: int, pushes: list[Pushed]) -> bool:

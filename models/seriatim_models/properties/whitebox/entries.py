@@ -11,12 +11,11 @@ import msgspec
 
 from seriatim_models.history import catalogue
 from seriatim_models.history.event import Event
-from seriatim_models.properties.base import Finding, Property
+from seriatim_models.properties.base import Finding, Property, Violations
 from seriatim_models.properties.whitebox.replay import ENDED, OnReplay, Replay
 from seriatim_models.properties.whitebox.state import CallSpan, ConsumerHistory, EntryHistory
 from seriatim_models.properties.whitebox.sweep import Offers, how_many_before
 
-Violations = list[tuple[str, list[Event]]]
 SOURCE = "Strict Ordering"
 
 LEGAL = {
@@ -41,7 +40,7 @@ class Chains(msgspec.Struct):
     """Chains by key, and the shortest violation seen so far."""
 
     by_key: dict[str, Chain] = {}
-    bad: list[tuple[str, list[Event]]] = []
+    bad: Violations = []
 
 
 class PerKey(Property[Chains]):
@@ -167,8 +166,7 @@ class Es3(OnReplay):
     source = SOURCE
     kind = "safety"
 
-    def judge(self, h: Replay) -> Finding:
-        bad: Violations = []
+    def cases(self, h: Replay, bad: Violations) -> int:
         tested = 0
         for entry in h.entries.values():
             ended: Event | None = None
@@ -197,7 +195,7 @@ class Es3(OnReplay):
                     how = "shown" if e.ev == "browse" else "delivered"
                     why = f"{entry.m} was {how} to {catalogue.sub(e)} by an attempt after it was dequeued"
                     bad.append((why, [ended, e]))
-        return Finding.of(self.id, tested, bad)
+        return tested
 
 
 class Es4(OnReplay):
@@ -211,8 +209,7 @@ class Es4(OnReplay):
     source = SOURCE
     kind = "safety"
 
-    def judge(self, h: Replay) -> Finding:
-        bad: Violations = []
+    def cases(self, h: Replay, bad: Violations) -> int:
         tested = 0
         for op in h.of("release", "dequeue"):
             entry = h.entry(op.first.m)
@@ -236,7 +233,7 @@ class Es4(OnReplay):
                                 [by.first, e],
                             )
                         )
-        return Finding.of(self.id, tested, bad)
+        return tested
 
 
 class Es5(OnReplay):
@@ -251,8 +248,7 @@ class Es5(OnReplay):
     source = SOURCE
     kind = "safety"
 
-    def judge(self, h: Replay) -> Finding:
-        bad: Violations = []
+    def cases(self, h: Replay, bad: Violations) -> int:
         tested = 0
         for q, shot in h.snapshots.items():
             listed = catalogue.entries(shot)
@@ -279,7 +275,7 @@ class Es5(OnReplay):
             if catalogue.depth_counted(shot) != len(listed):
                 counted = catalogue.depth_counted(shot)
                 bad.append((f"the counter says {counted}, the list {len(listed)}", [shot]))
-        return Finding.of(self.id, tested, bad)
+        return tested
 
 
 class Es6(OnReplay):
@@ -293,8 +289,7 @@ class Es6(OnReplay):
     source = SOURCE
     kind = "safety"
 
-    def judge(self, h: Replay) -> Finding:
-        bad: Violations = []
+    def cases(self, h: Replay, bad: Violations) -> int:
         tested = 0
         for shot in h.snapshots.values():
             for name, state in catalogue.consumers(shot).items():
@@ -316,7 +311,7 @@ class Es6(OnReplay):
                 left += catalogue.delta(e)
                 if left < 0:
                     bad.append((f"the credit of {consumer.name} fell to {left}", [e]))
-        return Finding.of(self.id, tested, bad)
+        return tested
 
 
 class Im1(OnReplay):
@@ -330,8 +325,7 @@ class Im1(OnReplay):
     source = SOURCE + ", potential issue"
     kind = "safety"
 
-    def judge(self, h: Replay) -> Finding:
-        bad: Violations = []
+    def cases(self, h: Replay, bad: Violations) -> int:
         tested = 0
         for entry in h.entries.values():
             op = entry.enqueued
@@ -355,7 +349,7 @@ class Im1(OnReplay):
                 )
             if not dropped and not [e for e in given if e.i < op.end]:
                 bad.append((f"{entry.m} was neither delivered nor dequeued", [op.first, op.last]))
-        return Finding.of(self.id, tested, bad)
+        return tested
 
 
 class Im2(PerKey):
@@ -401,11 +395,10 @@ class Im3(OnReplay):
     source = SOURCE
     kind = "safety"
 
-    def judge(self, h: Replay) -> Finding:
+    def cases(self, h: Replay, bad: Violations) -> int:
         jobs = [e for e in h.events if e.ev == "job"]
         submits = [e.i for e in jobs if catalogue.job_at(e) == "submit"]
         begins = [e.i for e in jobs if catalogue.job_at(e) == "begin"]
-        bad: Violations = []
         tested = 0
         for entry, since, op in self._deliverable(h):
             assert op.last is not None
@@ -418,7 +411,7 @@ class Im3(OnReplay):
                         [h.event(since), op.last],
                     )
                 )
-        return Finding.of(self.id, tested, bad)
+        return tested
 
     def _deliverable(self, h: Replay) -> Iterator[tuple[EntryHistory, int, CallSpan]]:
         """Messages that could be delivered when a call returned, the index since which that was so, and the call."""
@@ -509,8 +502,7 @@ class Mg1(OnReplay):
     source = "Consumer-Queue Interactions (blocked by message grouping)"
     kind = "safety"
 
-    def judge(self, h: Replay) -> Finding:
-        bad: Violations = []
+    def cases(self, h: Replay, bad: Violations) -> int:
         tested = 0
         size = Counter((e.q, e.group) for e in h.entries.values() if e.group)
         changes = sorted(
@@ -538,7 +530,7 @@ class Mg1(OnReplay):
                         )
                     )
             messages[entry.m] = (i, consumer)
-        return Finding.of(self.id, tested, bad)
+        return tested
 
 
 class Tm1(OnReplay):
@@ -552,8 +544,7 @@ class Tm1(OnReplay):
     source = "Consumer-Queue Interactions (held or TTLed messages)"
     kind = "safety"
 
-    def judge(self, h: Replay) -> Finding:
-        bad: Violations = []
+    def cases(self, h: Replay, bad: Violations) -> int:
         tested = 0
         shown = (
             (attempt, e, entry, attempt.by)
@@ -581,7 +572,7 @@ class Tm1(OnReplay):
                             [at],
                         )
                     )
-        return Finding.of(self.id, tested, bad)
+        return tested
 
 
 class Tm2(OnReplay):
@@ -595,8 +586,7 @@ class Tm2(OnReplay):
     source = "Consumer-Queue Interactions (held or TTLed messages)"
     kind = "safety"
 
-    def judge(self, h: Replay) -> Finding:
-        bad: Violations = []
+    def cases(self, h: Replay, bad: Violations) -> int:
         tested = 0
         changes = sorted(
             (
@@ -629,7 +619,7 @@ class Tm2(OnReplay):
                 if now is not None and entry.state.held(now, op.start, op.last.i):
                     why = f"{entry.m} was {now[0]} all through a pass that should have ended that"
                     bad.append((why, [op.first, op.last]))
-        return Finding.of(self.id, tested, bad)
+        return tested
 
 
 ENTRIES = (Es1(), Es2(), Es3(), Es4(), Es5(), Es6())

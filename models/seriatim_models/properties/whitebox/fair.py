@@ -11,21 +11,17 @@ from itertools import combinations
 
 from seriatim_models.history import catalogue
 from seriatim_models.history.event import Event
-from seriatim_models.properties.base import Finding, WholeHistory
+from seriatim_models.properties.base import ModelHistory, Violations
 
 SOURCE = "Fair Consuming with RabbitMQ"
 DRR = "Shreedhar & Varghese 1996"
-Violations = list[tuple[str, list[Event]]]
 
 
-class OfSlots(WholeHistory):
+class OfSlots(ModelHistory):
     """A property of the slots; `reads` names its events."""
 
     source = SOURCE
     kind = "safety"
-
-    def map(self, events: Iterable[Event]) -> list[Event]:
-        return [e for e in events if e.ev in self.reads and e.lvl == "model"]
 
     @staticmethod
     def known(events: Iterable[Event]) -> list[Event]:
@@ -53,12 +49,11 @@ class Fq1(OfSlots):
     source = f"{SOURCE}; {DRR}"
     reads = frozenset({"slot", "arrive", "take", "visit"})
 
-    def finish(self, summary: list[Event]) -> Finding:
+    def cases(self, events: list[Event], bad: Violations) -> int:
         """What is first is known from arrivals and takes, not from what the visit says of the slot."""
-        bad: Violations = []
         tested = 0
         waiting: dict[str, deque[int]] = {}
-        for e in self.known(summary):
+        for e in self.known(events):
             slot = catalogue.slot(e)
             weights = waiting.setdefault(slot, deque())
             if e.ev == "arrive":
@@ -73,7 +68,7 @@ class Fq1(OfSlots):
                 elif weights and not 0 <= deficit < weights[0]:
                     why = f"{slot} has deficit {deficit} after a visit, its first delivery weighs {weights[0]}"
                     bad.append((why, [e]))
-        return Finding.of(self.id, tested, bad)
+        return tested
 
 
 class Fq2(OfSlots):
@@ -87,17 +82,16 @@ class Fq2(OfSlots):
     source = DRR
     reads = frozenset({"slot", "arrive", "take"})
 
-    def finish(self, summary: list[Event]) -> Finding:
+    def cases(self, events: list[Event], bad: Violations) -> int:
         """Over an interval the difference is that of two points of a running sum, so its extremes suffice."""
-        summary = self.known(summary)
-        quanta, most = self.quanta(summary), self.heaviest(summary)
-        bad: Violations = []
+        events = self.known(events)
+        quanta, most = self.quanta(events), self.heaviest(events)
         tested = 0
         for one, two in combinations(quanta, 2):
             limit = 1 + most / quanta[one] + most / quanta[two]
             waiting = {one: 0, two: 0}
             low = high = now = 0.0
-            for e in summary:
+            for e in events:
                 slot = catalogue.slot(e)
                 if slot not in waiting or e.ev == "slot":
                     continue
@@ -114,7 +108,7 @@ class Fq2(OfSlots):
                             f"{one} and {two} differ by {high - low:.2f}; the bound is {limit:.2f}"
                         )
                         bad.append((why, [e]))
-        return Finding.of(self.id, tested, bad)
+        return tested
 
 
 class Fq3(OfSlots):
@@ -129,20 +123,19 @@ class Fq3(OfSlots):
     source = f"{SOURCE}; {DRR}"
     reads = frozenset({"slot", "arrive", "take", "round", "interrupted", "stopped", "fair_rest"})
 
-    def finish(self, summary: list[Event]) -> Finding:
+    def cases(self, events: list[Event], bad: Violations) -> int:
         """The bound is tight: a deficit is at least 0 when the delivery comes first, and each round adds Q to it.
 
         A round that an error of `settle` interrupts may not have come to the slot.
         """
-        summary = self.known(summary)
-        quanta = self.quanta(summary)
-        bad: Violations = []
+        events = self.known(events)
+        quanta = self.quanta(events)
         waiting: dict[str, deque[int]] = {slot: deque() for slot in quanta}
         rounds = dict.fromkeys(quanta, 0)
         """How many rounds have begun since the slot's first delivery is the first."""
         stopped = False
         tested = 0
-        for e in summary:
+        for e in events:
             if e.ev == "arrive":
                 tested += 1
                 waiting[catalogue.slot(e)].append(catalogue.weight(e))
@@ -165,7 +158,7 @@ class Fq3(OfSlots):
                 left = [slot for slot, weights in waiting.items() if weights]
                 if left:
                     bad.append((f"{', '.join(left)} will never be served", [e]))
-        return Finding.of(self.id, tested, bad)
+        return tested
 
 
 class Fq4(OfSlots):
@@ -178,17 +171,16 @@ class Fq4(OfSlots):
     )
     reads = frozenset({"slot", "arrive", "take", "unpark", "stopped", "fair_rest"})
 
-    def finish(self, summary: list[Event]) -> Finding:
+    def cases(self, events: list[Event], bad: Violations) -> int:
         """A token that `stop` gave wakes the loop with nothing waiting, and that is what it is for.
 
         What is delivered to a slot that the loop does not have, if its slots were recorded, waits for nobody.
         """
-        if any(e.ev == "slot" for e in summary):
-            summary = [e for e in self.known(summary) if e.ev != "slot"]
-        bad: Violations = []
+        if any(e.ev == "slot" for e in events):
+            events = [e for e in self.known(events) if e.ev != "slot"]
         waiting = tested = 0
         empty: Event | None = None
-        for e in summary:
+        for e in events:
             if e.ev == "arrive":
                 waiting += 1
             elif e.ev == "take":
@@ -205,7 +197,7 @@ class Fq4(OfSlots):
                     bad.append((why, [e]))
         if empty is not None:
             bad.append(("the loop was woken and nothing was waiting", [empty]))
-        return Finding.of(self.id, tested, bad)
+        return tested
 
 
 class Fq5(OfSlots):
@@ -218,16 +210,15 @@ class Fq5(OfSlots):
     )
     reads = frozenset({"rates"})
 
-    def finish(self, summary: list[Event]) -> Finding:
-        bad: Violations = []
+    def cases(self, events: list[Event], bad: Violations) -> int:
         tested = 0
-        for e in summary:
+        for e in events:
             pairs = zip(catalogue.expected(e), catalogue.served(e), strict=True)
             for k, (expected, served) in enumerate(pairs):
                 tested += 1
                 if abs(served - expected) > catalogue.tolerance(e) * expected:
                     bad.append((f"slot {k} was served {served} times, not {expected}", [e]))
-        return Finding.of(self.id, tested, bad)
+        return tested
 
 
 FAIR = (Fq1(), Fq2(), Fq3(), Fq4(), Fq5())

@@ -7,8 +7,7 @@ from math import inf
 
 from seriatim_models.history import catalogue
 from seriatim_models.history.event import Event
-from seriatim_models.properties.base import Finding
-from seriatim_models.properties.whitebox.entries import Violations
+from seriatim_models.properties.base import Finding, Violations
 from seriatim_models.properties.whitebox.replay import OnReplay, Replay
 from seriatim_models.properties.whitebox.state import ConsumerHistory
 from seriatim_models.properties.whitebox.sweep import last_before
@@ -48,8 +47,7 @@ class Ql1(OnReplay):
     source = SOURCE
     kind = "safety"
 
-    def judge(self, h: Replay) -> Finding:
-        bad: Violations = []
+    def cases(self, h: Replay, bad: Violations) -> int:
         tested = 0
         for consumer in h.subscriptions:
             for e in consumer.moves:
@@ -74,7 +72,7 @@ class Ql1(OnReplay):
                     moves = h.consumers[name].moves
                     why = f"{name} is {everybody.count(name)} times in All and in {where}"
                     bad.append((why, [*moves[-1:], shot]))
-        return Finding.of(self.id, tested, bad)
+        return tested
 
 
 class Ql2(OnReplay):
@@ -85,8 +83,7 @@ class Ql2(OnReplay):
     source = SOURCE
     kind = "safety"
 
-    def judge(self, h: Replay) -> Finding:
-        bad: Violations = []
+    def cases(self, h: Replay, bad: Violations) -> int:
         tested = 0
         for e in h.events:
             if e.ev == "size":
@@ -103,7 +100,7 @@ class Ql2(OnReplay):
                 tested += 1
                 if len(members) != size:
                     bad.append((f"{name} holds {members}, its counter says {size}", [shot]))
-        return Finding.of(self.id, tested, bad)
+        return tested
 
 
 class Ql3(OnReplay):
@@ -117,8 +114,7 @@ class Ql3(OnReplay):
     source = SOURCE
     kind = "safety"
 
-    def judge(self, h: Replay) -> Finding:
-        bad: Violations = []
+    def cases(self, h: Replay, bad: Violations) -> int:
         tested = 0
         members: dict[str, dict[str, Event]] = {}  # linked, and not marked
         marked: dict[str, dict[str, Event]] = {}
@@ -160,7 +156,7 @@ class Ql3(OnReplay):
                         bad.append(
                             (f"{node} was in {name} all the while, and missed", [link, begin, e])
                         )
-        return Finding.of(self.id, tested, bad)
+        return tested
 
 
 class Ql4(OnReplay):
@@ -223,8 +219,7 @@ class Ql5(OnReplay):
     source = SOURCE
     kind = "safety"
 
-    def judge(self, h: Replay) -> Finding:
-        bad: Violations = []
+    def cases(self, h: Replay, bad: Violations) -> int:
         tested = 0
         places = {consumer: self._places(consumer) for consumer in h.subscriptions}
         for e in h.notifies:
@@ -253,7 +248,7 @@ class Ql5(OnReplay):
                                 [op.first, e],
                             )
                         )
-        return Finding.of(self.id, tested, bad)
+        return tested
 
     @staticmethod
     def _places(consumer: ConsumerHistory) -> tuple[list[Event], list[Event], dict[int, int]]:

@@ -10,11 +10,10 @@ from collections.abc import Iterable, Iterator
 from seriatim_models.history import catalogue
 from seriatim_models.history.catalogue import ChannelAtRest
 from seriatim_models.history.event import Event
-from seriatim_models.properties.base import Finding, WholeHistory
+from seriatim_models.properties.base import Finding, ModelHistory, Violations
 
 SOURCE = "Building a Queue, part 4"
 Place = tuple[int, int]
-Violations = list[tuple[str, list[Event]]]
 
 
 def place(e: Event) -> Place:
@@ -22,14 +21,11 @@ def place(e: Event) -> Place:
     return (catalogue.place(e)[0], catalogue.place(e)[1])
 
 
-class OfChannels(WholeHistory):
+class OfChannels(ModelHistory):
     """A property that looks at each channel's events in turn."""
 
     source = SOURCE
     kind = "safety"
-
-    def map(self, events: Iterable[Event]) -> list[Event]:
-        return [e for e in events if e.ev in self.reads and e.lvl == "model"]
 
     @staticmethod
     def by_channel(events: Iterable[Event]) -> Iterator[tuple[str, list[Event]]]:
@@ -67,17 +63,16 @@ class Lc1(OfChannels):
     )
     reads = frozenset({"append", "channel", "connect", "handle", "commit"})
 
-    def finish(self, summary: list[Event]) -> Finding:
-        written = self.written(summary)
-        bad: Violations = []
+    def cases(self, events: list[Event], bad: Violations) -> int:
+        written = self.written(events)
         tested = 0
-        for name, events in self.by_channel(summary):
+        for name, own in self.by_channel(events):
             floor: Place = (0, 0)
             ahead: set[Place] = set()
             """What was handled of a batch that is not committed."""
             at: Event | None = None
             """The attempt that has not ended, or failed, or succeeded; whatever is next comes after it."""
-            for e in events:
+            for e in own:
                 if e.ev in ("channel", "commit"):
                     floor = place(e)
                     ahead = set()
@@ -102,7 +97,7 @@ class Lc1(OfChannels):
                     at = e
                     if e.ph == "ok":
                         ahead.add(place(e))
-        return Finding.of(self.id, tested, bad)
+        return tested
 
 
 class Lc2(OfChannels):
@@ -158,14 +153,13 @@ class Lc3(OfChannels):
     kind = "liveness"
     reads = frozenset({"publish", "log_rest"})
 
-    def finish(self, summary: list[Event]) -> Finding:
-        rest = self.rest(summary)
+    def cases(self, events: list[Event], bad: Violations) -> int:
+        rest = self.rest(events)
         if rest is None:
-            return Finding.of(self.id, 0)
-        bad: Violations = []
+            return 0
         going: dict[str, Event] = {}
         tested = 0
-        for e in summary:
+        for e in events:
             if e.ev == "publish" and e.ph == "invoke":
                 tested += 1
                 going[e.proc] = e
@@ -176,7 +170,7 @@ class Lc3(OfChannels):
         for name, state, _ in standing(rest):
             if not state["connected"] and state["held"]:
                 bad.append((f"{name} is disconnected and keeps {state['held']} in memory", [rest]))
-        return Finding.of(self.id, tested, bad)
+        return tested
 
 
 class Lc4(OfChannels):
@@ -195,18 +189,17 @@ class Lc4(OfChannels):
         }
     )  # fmt: skip
 
-    def finish(self, summary: list[Event]) -> Finding:
+    def cases(self, events: list[Event], bad: Violations) -> int:
         """Where a channel stands is what it committed last, not what it says at rest."""
-        rest = self.rest(summary)
+        rest = self.rest(events)
         if rest is None:
-            return Finding.of(self.id, 0)
-        bad: Violations = []
+            return 0
         tested = 0
-        written = self.written(summary)
-        for name, events in self.by_channel(summary):
-            stood = [place(e) for e in events if e.ev in ("channel", "commit")]
-            used = [e for e in events if e.ev in ("connect", "disconnected")]
-            doing = [e for e in events if e.ev not in ("channel", "commit")]
+        written = self.written(events)
+        for name, own in self.by_channel(events):
+            stood = [place(e) for e in own if e.ev in ("channel", "commit")]
+            used = [e for e in own if e.ev in ("connect", "disconnected")]
+            doing = [e for e in own if e.ev not in ("channel", "commit")]
             if not stood or not used or used[-1].ev == "disconnected":
                 continue
             tested += bool(written)
@@ -219,7 +212,7 @@ class Lc4(OfChannels):
                 what = "sleeps" if last.ev == "sleep" else "does nothing"
                 why = f"{name} {what} at {stood[-1]} and {len(unread)} are unread"
                 bad.append((why, [last, unread[0]]))
-        return Finding.of(self.id, tested, bad)
+        return tested
 
 
 class Lc5(OfChannels):
@@ -232,13 +225,12 @@ class Lc5(OfChannels):
     )
     reads = frozenset({"append", "look", "sleep", "waiting", "log_rest"})
 
-    def finish(self, summary: list[Event]) -> Finding:
-        bad: Violations = []
+    def cases(self, events: list[Event], bad: Violations) -> int:
         tested = 0
-        rest = self.rest(summary)
-        for name, events in self.by_channel(summary):
+        rest = self.rest(events)
+        for name, own in self.by_channel(events):
             dry: Event | None = None
-            for e in events:
+            for e in own:
                 if e.ev == "sleep" or (e.ev == "look" and catalogue.unread(e)):
                     dry = None
                 elif e.ev == "look":
@@ -248,14 +240,14 @@ class Lc5(OfChannels):
                     dry = e
                 elif e.ev == "waiting" and catalogue.count_waiting(e) < 0:
                     bad.append((f"{name} counts {catalogue.count_waiting(e)} waiting", [e]))
-            counts = [e for e in events if e.ev == "waiting"]
+            counts = [e for e in own if e.ev == "waiting"]
             if rest is not None and counts and name in catalogue.channels(rest):
                 at = tuple(catalogue.channels(rest)[name]["place"])
-                unread = sum(p >= at for p in self.written(summary))
+                unread = sum(p >= at for p in self.written(events))
                 if catalogue.count_waiting(counts[-1]) > unread:
                     why = f"{name} counts {catalogue.count_waiting(counts[-1])} waiting, {unread} are unread"
                     bad.append((why, [counts[-1]]))
-        return Finding.of(self.id, tested, bad)
+        return tested
 
 
 class Lc6(OfChannels):
@@ -340,11 +332,10 @@ class Lc7(OfChannels):
     sentence = "A message is taken if and only if it fits into a segment, however full the segment in use is."
     reads = frozenset({"topic", "publish"})
 
-    def finish(self, summary: list[Event]) -> Finding:
-        bad: Violations = []
+    def cases(self, events: list[Event], bad: Violations) -> int:
         room = tested = 0
         going: dict[str, Event] = {}
-        for e in summary:
+        for e in events:
             if e.ev == "topic":
                 room = catalogue.segment_size(e)
             elif e.ph == "invoke":
@@ -357,7 +348,7 @@ class Lc7(OfChannels):
                     what = "taken" if e.ph == "ok" else "refused"
                     why = f"a record of {asked.size} bytes was {what}; a segment has {room}"
                     bad.append((why, [asked, e]))
-        return Finding.of(self.id, tested, bad)
+        return tested
 
 
 class Lc8(OfChannels):
@@ -367,12 +358,11 @@ class Lc8(OfChannels):
     sentence = "What was published stays: nothing is written over it, and after a crash the topic reaches past it."
     reads = frozenset({"topic", "publish", "append"})
 
-    def finish(self, summary: list[Event]) -> Finding:
-        bad: Violations = []
+    def cases(self, events: list[Event], bad: Violations) -> int:
         tested = 0
         promised: Event | None = None
         """The last one: places rise."""
-        for e in summary:
+        for e in events:
             if e.ev == "publish":
                 if e.ph == "ok":
                     tested += 1
@@ -383,7 +373,7 @@ class Lc8(OfChannels):
                 what = "written" if e.ev == "append" else "opened again with its end"
                 why = f"{place(promised)} was published, and the topic is {what} at {end}"
                 bad.append((why, [promised, e]))
-        return Finding.of(self.id, tested, bad)
+        return tested
 
 
 LOG = (Lc1(), Lc2(), Lc3(), Lc4(), Lc5(), Lc6(), Lc7(), Lc8())

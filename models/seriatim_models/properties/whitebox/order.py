@@ -8,7 +8,7 @@ from itertools import islice
 
 from seriatim_models.history import catalogue
 from seriatim_models.history.event import Event
-from seriatim_models.properties.base import Finding
+from seriatim_models.properties.base import Finding, Violations
 from seriatim_models.properties.whitebox.replay import ENDED, OnReplay, Replay
 from seriatim_models.properties.whitebox.state import (
     CallSpan,
@@ -18,7 +18,6 @@ from seriatim_models.properties.whitebox.state import (
 )
 from seriatim_models.properties.whitebox.sweep import BEHIND_ALL, Ended, Offers
 
-Violations = list[tuple[str, list[Event]]]
 SOURCE = "Strict Ordering"
 
 
@@ -96,8 +95,7 @@ class So2(OnReplay):
     source = SOURCE
     kind = "safety"
 
-    def judge(self, h: Replay) -> Finding:
-        bad: Violations = []
+    def cases(self, h: Replay, bad: Violations) -> int:
         came_back = [e for e in h.entries.values() if len(e.offered) > 1]
         for entry in h.entries.values():
             if len(entry.links) > 1:
@@ -117,7 +115,7 @@ class So2(OnReplay):
             )
             if [m for m, _ in found] != [m for _, m in there]:
                 bad.append((f"the list holds {[m for m, _ in found]}, placed were {there}", [shot]))
-        return Finding.of(self.id, len(came_back), bad)
+        return len(came_back)
 
 
 def _order(prop: OnReplay, h: Replay, path: str = "", higher_only: bool = False) -> Finding:
@@ -193,8 +191,7 @@ class So4(OnReplay):
     source = SOURCE
     kind = "safety"
 
-    def judge(self, h: Replay) -> Finding:
-        bad: Violations = []
+    def cases(self, h: Replay, bad: Violations) -> int:
         tested = 0
         for consumer in h.subscriptions:
             if consumer.acquires:
@@ -229,7 +226,7 @@ class So4(OnReplay):
                             )
                         )
         bad += self._changes(h)
-        return Finding.of(self.id, tested, bad)
+        return tested
 
     def _changes(self, h: Replay) -> Iterator[tuple[str, list[Event]]]:
         for entry in h.entries.values():

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 from seriatim_models.history import catalogue
 from seriatim_models.history.event import Event
-from seriatim_models.properties.base import Finding
-from seriatim_models.properties.whitebox.entries import PerKey, Violations
+from seriatim_models.properties.base import Violations
+from seriatim_models.properties.whitebox.entries import PerKey
 from seriatim_models.properties.whitebox.replay import OnReplay, Replay
 from seriatim_models.properties.whitebox.state import EntryHistory
 from seriatim_models.properties.whitebox.sweep import Offers
@@ -72,8 +72,7 @@ class Sp2(OnReplay):
     source = SOURCE
     kind = "safety"
 
-    def judge(self, h: Replay) -> Finding:
-        bad: Violations = []
+    def cases(self, h: Replay, bad: Violations) -> int:
         tested = 0
         for q, shot in h.snapshots.items():
             owners = h.group_owners(q, shot.i)
@@ -108,7 +107,7 @@ class Sp2(OnReplay):
                                 sorted([since, *moved[-1:]], key=lambda e: e.i),
                             )
                         )
-        return Finding.of(self.id, tested, bad)
+        return tested
 
 
 class Sp3(OnReplay):
@@ -119,8 +118,7 @@ class Sp3(OnReplay):
     source = SOURCE
     kind = "safety"
 
-    def judge(self, h: Replay) -> Finding:
-        bad: Violations = []
+    def cases(self, h: Replay, bad: Violations) -> int:
         tested = 0
         offers = Offers(e for e in h.entries.values() if not e.expires)
         moves = [(e, consumer) for consumer in h.subscriptions for e in consumer.pointer]
@@ -144,7 +142,7 @@ class Sp3(OnReplay):
                             [h.event(since), e],
                         )
                     )
-        return Finding.of(self.id, tested, bad)
+        return tested
 
 
 POINTERS = (Sp1(), Sp2(), Sp3())

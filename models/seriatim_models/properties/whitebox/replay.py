@@ -15,7 +15,7 @@ from math import inf
 
 from seriatim_models.history import catalogue
 from seriatim_models.history.event import Event
-from seriatim_models.properties.base import Finding, Property
+from seriatim_models.properties.base import Finding, Property, Violations
 from seriatim_models.properties.whitebox.state import (
     CallSpan,
     ConsumerHistory,
@@ -208,4 +208,9 @@ class OnReplay(Property[list[Event]]):
 
     def judge(self, h: Replay) -> Finding:
         """The finding on one replayed history."""
+        bad: Violations = []
+        return Finding.of(self.id, self.cases(h, bad), bad)
+
+    def cases(self, h: Replay, bad: Violations) -> int:
+        """Put violations into `bad`; return how many cases were tested."""
         raise NotImplementedError

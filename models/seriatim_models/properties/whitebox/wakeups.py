@@ -9,8 +9,7 @@ from math import inf
 
 from seriatim_models.history import catalogue
 from seriatim_models.history.event import Event
-from seriatim_models.properties.base import Finding
-from seriatim_models.properties.whitebox.entries import Violations
+from seriatim_models.properties.base import Finding, Violations
 from seriatim_models.properties.whitebox.pointers import ahead
 from seriatim_models.properties.whitebox.replay import OnReplay, Replay
 from seriatim_models.properties.whitebox.state import CallSpan, ConsumerHistory, EntryHistory
@@ -99,8 +98,7 @@ class Wk2(OnReplay):
     source = SOURCE
     kind = "safety"
 
-    def judge(self, h: Replay) -> Finding:
-        bad: Violations = []
+    def cases(self, h: Replay, bad: Violations) -> int:
         tested = 0
         by_thread: dict[str, list[Event]] = {}
         for e in h.notifies:
@@ -140,7 +138,7 @@ class Wk2(OnReplay):
                         bad.append(
                             (f"enqueue({entry.m}) did not wake browser {consumer.name}", [op.first])
                         )
-        return Finding.of(self.id, tested, bad)
+        return tested
 
 
 class Wk3(OnReplay):
@@ -154,8 +152,7 @@ class Wk3(OnReplay):
     source = SOURCE
     kind = "safety"
 
-    def judge(self, h: Replay) -> Finding:
-        bad: Violations = []
+    def cases(self, h: Replay, bad: Violations) -> int:
         tested = 0
         for e in h.notifies:
             consumer = h.woken[e.i]
@@ -188,7 +185,7 @@ class Wk3(OnReplay):
                         [unwilling, e],
                     )
                 )
-        return Finding.of(self.id, tested, bad)
+        return tested
 
 
 class Wk4(OnReplay):
@@ -202,8 +199,7 @@ class Wk4(OnReplay):
     source = SOURCE
     kind = "safety"
 
-    def judge(self, h: Replay) -> Finding:
-        bad: Violations = []
+    def cases(self, h: Replay, bad: Violations) -> int:
         tested = 0
         for e in h.notifies:
             low, op = h.woken[e.i], h.call_at(e.i)
@@ -239,7 +235,7 @@ class Wk4(OnReplay):
                             [attempt.first, at],
                         )
                     )
-        return Finding.of(self.id, tested, bad)
+        return tested
 
     @staticmethod
     def _higher(h: Replay, low: ConsumerHistory) -> list[ConsumerHistory]:
@@ -263,8 +259,7 @@ class Wk5(OnReplay):
     source = SOURCE
     kind = "liveness"
 
-    def judge(self, h: Replay) -> Finding:
-        bad: Violations = []
+    def cases(self, h: Replay, bad: Violations) -> int:
         tested = 0
         for q, shot in h.snapshots.items():
             ready = [s for s in ready_at_rest(h, q, shot.i) if s.acquires]
@@ -287,7 +282,7 @@ class Wk5(OnReplay):
                             entry.links[:1],
                         )
                     )
-        return Finding.of(self.id, tested, bad)
+        return tested
 
 
 class Wk6(OnReplay):
@@ -301,8 +296,7 @@ class Wk6(OnReplay):
     source = SOURCE + ", the twelve steps"
     kind = "safety"
 
-    def judge(self, h: Replay) -> Finding:
-        bad: Violations = []
+    def cases(self, h: Replay, bad: Violations) -> int:
         tested = 0
         running: dict[str, Event] = {}
         last_end: dict[str, int] = {}
@@ -322,7 +316,7 @@ class Wk6(OnReplay):
                     tested += 1
                     if last_end.get(e.conn, -1) < e.i:
                         bad.append((f"{e.conn} was notified at {e.i} and not run after that", [e]))
-        return Finding.of(self.id, tested, bad)
+        return tested
 
 
 class Wk7(OnReplay):
@@ -335,13 +329,12 @@ class Wk7(OnReplay):
     source = SOURCE
     kind = "safety"
 
-    def judge(self, h: Replay) -> Finding:
+    def cases(self, h: Replay, bad: Violations) -> int:
         """A call in which a consumer leaves Notified without taking anything must wake another for whom work waits.
 
         Definite only: the work and the other's readiness must have been there from before the call to its end,
         and nobody may be on the way (Notified) at its end.
         """
-        bad: Violations = []
         tested = 0
         offers = Offers(e for e in h.entries.values() if not e.expires and not e.group)
         for op, consumer in sorted(self._failures(h), key=lambda f: f[0].end):
@@ -371,7 +364,7 @@ class Wk7(OnReplay):
                             [op.first, *([op.last] if op.last else [])],
                         )
                     )
-        return Finding.of(self.id, tested, bad)
+        return tested
 
     @staticmethod
     def _failures(h: Replay) -> Iterator[tuple[CallSpan, ConsumerHistory]]:
@@ -411,9 +404,8 @@ class Wk8(OnReplay):
     source = SOURCE + ", the Notified list"
     kind = "safety"
 
-    def judge(self, h: Replay) -> Finding:
+    def cases(self, h: Replay, bad: Violations) -> int:
         """Looks at the time between a pull that found something and the consumer's next pull."""
-        bad: Violations = []
         tested = 0
         pulls: dict[ConsumerHistory, list[CallSpan]] = {}
         for op in h.of("pull"):
@@ -446,7 +438,7 @@ class Wk8(OnReplay):
                             [found, again],
                         )
                     )
-        return Finding.of(self.id, tested, bad)
+        return tested
 
     @staticmethod
     def _queue(h: Replay, op: CallSpan) -> str:
