@@ -9,7 +9,7 @@ import msgspec
 
 from seriatim_models.history.complete import EXACT, SETTLES, complete
 from seriatim_models.history.event import GAP, Event
-from seriatim_models.properties.blackbox.lifecycle import acquires, holder
+from seriatim_models.properties.blackbox.lifecycle import Holder, acquires, holder, holders
 
 
 class Hint(msgspec.Struct, frozen=True, kw_only=True):
@@ -27,12 +27,12 @@ class _Lint:
         self.counts: Counter[str] = Counter()
         self.examples: dict[str, str] = {}
         self._clocks: dict[str, Event] = {}
-        self._open_channels: dict[str, Event] = {}
+        self._open_channels: dict[Holder, Event] = {}
         self._open_connections: dict[str, Event] = {}
         self._begun: dict[str, Event] = {}
         self._published: set[str] = set()
         self._seen: set[str] = set()
-        self._tags: dict[str, int] = {}
+        self._tags: dict[Holder, int] = {}
         self._last: dict[tuple[str, str, str], int] = {}
         self._depth: dict[str, Event] = {}
         self._queues: dict[str, Event] = {}
@@ -83,8 +83,8 @@ class _Lint:
             self._open_channels.pop(holder(event), None)
         elif event.ev != "ch_open":
             self._open_connections.pop(event.conn, None)
-            for name in [n for n in self._open_channels if n.startswith(f"{event.conn}/")]:
-                del self._open_channels[name]
+            for by in holders(event, self._open_channels):
+                del self._open_channels[by]
             if event.ev == "conn_drop":
                 self.count("drops", event)
 

@@ -51,7 +51,7 @@ def intervals(finding: Finding) -> list[Interval]:
     for n, e in enumerate(events):
         later = events[n + 1 :]
         if acquires(e):
-            who = e.ctag or holder(e)
+            who = e.ctag or str(holder(e))
             rows.append(_row(who, e.t_lo, when(e), f"{who} takes {e.m}", e))
             end = next(
                 (

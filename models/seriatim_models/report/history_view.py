@@ -16,7 +16,7 @@ from typing import NamedTuple
 from seriatim_models.history.complete import SETTLES
 from seriatim_models.history.event import GAP, Event
 from seriatim_models.properties.base import AnyProperty, Finding, Verdict
-from seriatim_models.properties.blackbox.lifecycle import acquires, began, connection, holder
+from seriatim_models.properties.blackbox.lifecycle import Holder, acquires, began, ends, holder
 from seriatim_models.report.reconstruct import Reconstruction, Section, State
 from seriatim_models.report.stepper import MessageBar, StepRow, Story, broken_property
 
@@ -92,7 +92,7 @@ def actor(event: Event) -> str:
         return event.proc or "set-up"
     if event.ch is not None:
         again = event.gen is not None and event.gen > 1  # a number that was used before
-        return holder(event) if again else f"{event.conn}/{event.ch}"
+        return str(holder(event)) if again else f"{event.conn}/{event.ch}"
     return event.conn or event.ctag or event.proc or event.ev
 
 
@@ -113,7 +113,7 @@ def _excerpt(events: Sequence[Event], marked: set[tuple[str, int]]) -> list[int]
     about = [n for n, e in enumerate(events) if messages.intersection(_messages(e))]
     first, last = min(about + evidence), max(about + evidence)
     actors = {actor(events[n]) for n in evidence}
-    actors |= {connection(name).rstrip("/") for name in actors}
+    actors |= {events[n].conn for n in evidence if events[n].ch is not None}
     near = [n for n in range(first, last) if actor(events[n]) in actors or events[n].ev == GAP]
     near.sort(key=lambda n: min(abs(n - e) for e in evidence))
     chosen = set(evidence)
@@ -129,6 +129,7 @@ def _excerpt(events: Sequence[Event], marked: set[tuple[str, int]]) -> list[int]
 
 class _Held(NamedTuple):
     by: str
+    holder: Holder
     since: int
     violating: bool
 
@@ -158,10 +159,9 @@ class _MessageTracker:
             for held in list(self.held.get(e.m, ())):
                 self._settle(at, e.m, held.by, "expired", bool(e.requeue))
         elif e.ev in ENDS or e.ev == "recover":
-            gone = f"{e.conn}/" if e.ev in ENDS - {"ch_close"} else actor(e)
             for m, holders in list(self.held.items()):
                 for held in list(holders):
-                    if gone in (held.by, connection(held.by)):
+                    if ends(e, held.holder) if e.ev in ENDS else held.by == actor(e):
                         self._settle(at, m, held.by, e.ev, True)
 
     def _deliver(self, at: int, e: Event, violating: bool) -> None:
@@ -176,7 +176,7 @@ class _MessageTracker:
             self.state[e.m] = f"delivered to {by}, which need not settle"
             self.bars.append((e.m, by, at, at + 1, "auto-ack", violating))
             return
-        self.held.setdefault(e.m, []).append(_Held(by, at, violating))
+        self.held.setdefault(e.m, []).append(_Held(by, holder(e), at, violating))
         self.state[e.m] = f"with {' and '.join(h.by for h in self.held[e.m])}"
 
     def _settle(self, at: int, m: str, by: str, how: str, requeued: bool) -> None:

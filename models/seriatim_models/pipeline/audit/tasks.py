@@ -31,7 +31,7 @@ from seriatim_models.pipeline.audit import chunks
 from seriatim_models.pipeline.audit import findings as found
 from seriatim_models.pipeline.audit.metrics import Measures
 from seriatim_models.properties.base import AnyProperty, Finding, Fold, Scope
-from seriatim_models.properties.blackbox.lifecycle import LifecycleProperty
+from seriatim_models.properties.blackbox.lifecycle import Holder, LifecycleProperty
 from seriatim_models.properties.columnar.batches import COLUMNS, rows_of_batch
 from seriatim_models.properties.columnar.columns import Names
 from seriatim_models.properties.columnar.forms import column_map
@@ -262,7 +262,7 @@ def _judged_by_message(
         yield prefiltered.judge(prop, held if len(held) < BATCH else _irregular(task, prefiltered))
 
 
-def _rows_of(task: chunks.Partition, file: str, holders: Names) -> tuple[BatchRows, Rows]:
+def _rows_of(task: chunks.Partition, file: str, holders: Names[Holder]) -> tuple[BatchRows, Rows]:
     """The rows of a chunk: of all messages, and of those of this partition."""
     given = rows_of_batch(chunks.read_chunk(file, (*COLUMNS, "bucket")), holders)
     if task.parts == 1:

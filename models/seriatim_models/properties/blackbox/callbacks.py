@@ -7,15 +7,20 @@ import msgspec
 from seriatim_models.history.complete import EXACT
 from seriatim_models.history.event import GAP, Event
 from seriatim_models.properties.base import CaseEvents
-from seriatim_models.properties.blackbox.channels import CaseCounts, ChannelProperty, Tracks
-from seriatim_models.properties.blackbox.lifecycle import began, holder
+from seriatim_models.properties.blackbox.channels import (
+    CaseCounts,
+    ChannelProperty,
+    TrackKey,
+    Tracks,
+)
+from seriatim_models.properties.blackbox.lifecycle import Holder, began, connection, holder
 
 
 class Callbacks(msgspec.Struct):
     """One connection: the callback that runs on each channel, and the latest delivery whose callback has begun."""
 
-    running: dict[str, Event] = {}
-    latest: dict[str, Event] = {}
+    running: dict[Holder, Event] = {}
+    latest: dict[Holder, Event] = {}
     pool: int | None = None
 
 
@@ -41,13 +46,13 @@ class CallbackOrder(ChannelProperty[Callbacks]):
     case_events = CaseEvents(frozenset({"cb_begin"}))
     opens = "conn_open"
 
-    def key(self, event: Event) -> str:
-        return event.conn
+    def key(self, event: Event) -> TrackKey:
+        return connection(holder(event))
 
     def start(self) -> Callbacks:
         return Callbacks()
 
-    def step(self, state: Callbacks, event: Event, by: str, tally: CaseCounts) -> None:
+    def step(self, state: Callbacks, event: Event, by: Holder, tally: CaseCounts) -> None:
         channel = holder(event)
         if event.ev == "conn_open":
             pool = event.args.get("pool")
@@ -60,7 +65,7 @@ class CallbackOrder(ChannelProperty[Callbacks]):
         else:
             self._begin(state, event, channel, tally)
 
-    def _begin(self, state: Callbacks, event: Event, channel: str, tally: CaseCounts) -> None:
+    def _begin(self, state: Callbacks, event: Event, channel: Holder, tally: CaseCounts) -> None:
         tally.tested += 1
         running = state.running.get(channel)
         latest = state.latest.get(channel)
@@ -127,7 +132,7 @@ class CallReply(ChannelProperty[Calls]):
     def start_after_gap(self) -> Calls:
         return Calls(partial=True)
 
-    def step(self, state: Calls, event: Event, by: str, tally: CaseCounts) -> None:
+    def step(self, state: Calls, event: Event, by: Holder, tally: CaseCounts) -> None:
         if event.ev != "rpc" or event.op is None:
             return
         if event.ph == "invoke" and began(event):
@@ -145,7 +150,7 @@ class CallReply(ChannelProperty[Calls]):
         elif event.ph == "fail":
             state.waiting.pop(event.op, None)
 
-    def _reply(self, state: Calls, event: Event, by: str, tally: CaseCounts) -> None:
+    def _reply(self, state: Calls, event: Event, by: Holder, tally: CaseCounts) -> None:
         assert event.op is not None
         call = state.waiting.pop(event.op, None)
         before = state.answered.get(event.op)

@@ -15,9 +15,12 @@ import msgspec
 
 from seriatim_models.history.event import GAP, Event
 from seriatim_models.properties.base import Finding, Property
-from seriatim_models.properties.blackbox.lifecycle import holder
+from seriatim_models.properties.blackbox.lifecycle import Holder, holder
 
 S = TypeVar("S")
+
+TrackKey = Holder
+"""Whose state it is: a channel, or a whole connection."""
 
 
 class CaseCounts(msgspec.Struct):
@@ -59,7 +62,7 @@ class Track(msgspec.Struct, Generic[S]):
 class Tracks(msgspec.Struct, Generic[S]):
     """The summary of one chunk: a track for each channel, and what was counted."""
 
-    tracks: dict[str, Track[S]] = {}
+    tracks: dict[TrackKey, Track[S]] = {}
     tally: CaseCounts = msgspec.field(default_factory=CaseCounts)
     begun: bool = False
     """Nothing came before: a channel that is met for the first time is in the state of which nothing is known."""
@@ -75,7 +78,7 @@ class ChannelProperty(Property[Tracks[S]]):
     opens = "ch_open"
     """The event with which a state begins anew."""
 
-    def key(self, event: Event) -> str:
+    def key(self, event: Event) -> TrackKey:
         """Whose state an event belongs to."""
         return holder(event)
 
@@ -87,7 +90,7 @@ class ChannelProperty(Property[Tracks[S]]):
         """The state of a channel after lost lines."""
         return self.start()
 
-    def step(self, state: S, event: Event, by: str, tally: CaseCounts) -> None:
+    def step(self, state: S, event: Event, by: TrackKey, tally: CaseCounts) -> None:
         """What one event of the channel does to its state and to the counts."""
         raise NotImplementedError
 

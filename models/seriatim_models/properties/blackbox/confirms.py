@@ -3,20 +3,29 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import ClassVar
+from typing import ClassVar, NamedTuple
 
 import msgspec
 
 from seriatim_models.history.event import GAP, Event
 from seriatim_models.properties.blackbox.channels import CaseCounts, ChannelProperty, Tracks
+from seriatim_models.properties.blackbox.lifecycle import Holder
+
+
+class PublishKey(NamedTuple):
+    """A message as one recorder sends it to one queue."""
+
+    rec: str
+    q: str
+    m: str
 
 
 class Publishes(msgspec.Struct):
-    """The publishes of one channel, by recorder, queue and message."""
+    """The publishes of one channel."""
 
-    waiting: dict[str, int] = {}
+    waiting: dict[PublishKey, int] = {}
     """How many publishes of a message were sent and not answered yet."""
-    answered: dict[str, Event] = {}
+    answered: dict[PublishKey, Event] = {}
     """The latest answer to messages of which no publish waits."""
     whole: bool = False
     """Every publish of the channel is known: its opening was seen, no lines were lost, and nothing was forgotten."""
@@ -56,11 +65,11 @@ class AnsweredOnce(ChannelProperty[Publishes]):
     def start(self) -> Publishes:
         return Publishes()
 
-    def step(self, state: Publishes, event: Event, by: str, tally: CaseCounts) -> None:
+    def step(self, state: Publishes, event: Event, by: Holder, tally: CaseCounts) -> None:
         if event.ev == "ch_open":
             state.whole = True
             return
-        key = f"{event.rec}\n{event.q}\n{event.m}"
+        key = PublishKey(event.rec, event.q, event.m)
         if event.ph == "invoke":
             state.waiting[key] = state.waiting.get(key, 0) + 1
             state.answered.pop(key, None)
@@ -73,7 +82,7 @@ class AnsweredOnce(ChannelProperty[Publishes]):
             state.waiting.pop(key, None)
             state.answered.pop(key, None)
 
-    def _answer(self, state: Publishes, event: Event, key: str, tally: CaseCounts) -> None:
+    def _answer(self, state: Publishes, event: Event, key: PublishKey, tally: CaseCounts) -> None:
         waiting = state.waiting.pop(key, 0)
         before = state.answered.get(key)
         if waiting:

@@ -14,6 +14,8 @@ from seriatim_models.properties.blackbox.lifecycle import (
     RELEASED,
     SETTLED,
     Birth,
+    ConsumerKey,
+    Holder,
     LifecycleProperty,
     Lifecycles,
     PlacedEvent,
@@ -22,7 +24,6 @@ from seriatim_models.properties.blackbox.lifecycle import (
     Suspect,
     acquires,
     holder,
-    message_of,
 )
 
 # Arguments of a queue by which a broker may drop messages on its own (https://www.rabbitmq.com/docs/ttl,
@@ -42,7 +43,7 @@ class Uptake(msgspec.Struct, array_like=True, gc=False):
     """A consumer of a queue: it may have messages in flight that no recorder saw until it ends."""
 
     pos: int
-    by: str
+    by: Holder
     ctag: str
     autoack: bool
 
@@ -188,11 +189,11 @@ class Conservation(LifecycleProperty):
         by_message: dict[str, list[list[Step]]] = {}
         sent: dict[str, PlacedEvent] = {}
         for key, birth in summary.births.items():
-            m = message_of(key)
+            m = key.m
             if birth.sent and (m not in sent or birth.sent.pos < sent[m].pos):
                 sent[m] = birth.sent
         for key, steps in summary.lifecycles.items():
-            by_message.setdefault(message_of(key), []).append(steps)
+            by_message.setdefault(key.m, []).append(steps)
             first = next((s for s in steps if s.kind == ACQUIRED), None)
             if first is None:
                 continue
@@ -205,7 +206,7 @@ class Conservation(LifecycleProperty):
                 tested += 1
         drained = {q for q in summary.traffic.looks if self.drained(summary, q)}
         for key, birth in summary.births.items():
-            m = message_of(key)
+            m = key.m
             if birth.confirmed is None or birth.refused is not None:
                 continue
             lost = self._lost(summary, birth, by_message.get(m, []), m, drained)
@@ -243,7 +244,7 @@ class Conservation(LifecycleProperty):
         if max(traffic.last.get(q, -1), traffic.last.get("", -1)) > look.pos:
             return False
         for uptake in traffic.uptakes.get(q, ()):
-            cancel = summary.cancels.get(f"{uptake.by} {uptake.ctag}")
+            cancel = summary.cancels.get(ConsumerKey(uptake.by, uptake.ctag))
             over = cancel is not None and cancel.done is not None and cancel.done < look.pos
             if uptake.autoack or not (over or summary.ended(uptake.by, look.pos)):
                 return False

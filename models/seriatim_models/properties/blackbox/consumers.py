@@ -20,33 +20,18 @@ from seriatim_models.properties.blackbox.conservation import DROPPING
 from seriatim_models.properties.blackbox.lifecycle import (
     ACQUIRES,
     ENDS,
+    ConsumerKey,
+    Holder,
+    LifecycleKey,
     acquires,
     began,
-    connection,
-    end_of,
+    consumer,
+    ends,
     holder,
     holders,
-    lifecycle_key,
     named,
 )
 from seriatim_models.properties.blackbox.strict import ALWAYS, Time, when
-
-
-def name_of(event: Event) -> str:
-    """A consumer: its channel's incarnation and its tag."""
-    return f"{holder(event)} {event.ctag}"
-
-
-def queue_of(key: str) -> str:
-    """The queue of a lifecycle key."""
-    return key.partition("\n")[0]
-
-
-def belongs(name: str, end: str) -> bool:
-    """Whether a consumer dies with a channel or connection, as `end_of` names it."""
-    by = name.rpartition(" ")[0]
-    return end in (by, connection(by))
-
 
 # P10
 
@@ -62,7 +47,7 @@ class Asked(msgspec.Struct, array_like=True):
 class Seats(msgspec.Struct):
     """One queue: its consumers, and who was last given something."""
 
-    consumers: dict[str, Asked] = {}
+    consumers: dict[ConsumerKey, Asked] = {}
     single: bool = False
     """Single active consumer."""
     ranked: bool = False
@@ -118,9 +103,9 @@ class SoleConsumer(SequentialProperty[Sole]):
                     every.last = None
             elif event.ev in ENDS:
                 for every in state.queues.values():
-                    for name in [n for n in every.consumers if belongs(n, end_of(event))]:
+                    for name in [n for n in every.consumers if ends(event, n.by)]:
                         self._leave(every, name)
-                    if every.last and belongs(name_of(every.last), end_of(event)):
+                    if every.last and ends(event, holder(every.last)):
                         every.last = None
             elif seats is None:
                 continue
@@ -129,17 +114,17 @@ class SoleConsumer(SequentialProperty[Sole]):
             elif event.ev == "consume":
                 self._consume(state.tally, seats, event)
             elif event.ev == "cancel":
-                self._leave(seats, name_of(event))
+                self._leave(seats, consumer(event))
             elif acquires(event):
                 self._deliver(state.tally, seats, event)
 
-    def _leave(self, seats: Seats, name: str) -> None:
+    def _leave(self, seats: Seats, name: ConsumerKey) -> None:
         seats.consumers.pop(name, None)
-        if seats.last and name_of(seats.last) == name:
+        if seats.last and consumer(seats.last) == name:
             seats.last = None
 
     def _consume(self, tally: CaseCounts, seats: Seats, event: Event) -> None:
-        name = name_of(event)
+        name = consumer(event)
         if event.ph == "fail":
             seats.consumers.pop(name, None)
             return
@@ -169,7 +154,7 @@ class SoleConsumer(SequentialProperty[Sole]):
             tally.tested += 1
 
     def _deliver(self, tally: CaseCounts, seats: Seats, event: Event) -> None:
-        name = name_of(event)
+        name = consumer(event)
         lo: Time = event.t_lo if event.t_lo is not None else ALWAYS
         if event.lvl in EXACT:
             lo = when(event)
@@ -190,13 +175,13 @@ class SoleConsumer(SequentialProperty[Sole]):
         seats.last = event
         if last is None:
             return
-        if name_of(last) == name:
+        if consumer(last) == name:
             tally.tested += 1
         elif when(last) < lo:
             tally.tested += 1
             tally.report_violation(
                 f"{event.m} was given to {name} at event {event.i}, although the single active consumer was "
-                f"{name_of(last)}, given {last.m} at event {last.i} and not gone since",
+                f"{consumer(last)}, given {last.m} at event {last.i} and not gone since",
                 [last, event],
             )
         else:
@@ -235,11 +220,11 @@ class Ranked(msgspec.Struct, array_like=True):
 class Ranks(msgspec.Struct):
     """The aggregation state of P11."""
 
-    queues: dict[str, dict[str, Ranked]] = {}
-    qos: dict[str, tuple[int | None, str | None]] = {}
+    queues: dict[str, dict[ConsumerKey, Ranked]] = {}
+    qos: dict[Holder, tuple[int | None, str | None]] = {}
     """By holder: the prefetch that consumers begun from now on get, and its scope."""
-    held: dict[str, dict[str, str]] = {}
-    """Of each holder, which of its consumers holds a message, by lifecycle key."""
+    held: dict[Holder, dict[LifecycleKey, ConsumerKey]] = {}
+    """Of each holder, which of its consumers holds a message."""
     tally: CaseCounts = msgspec.field(default_factory=CaseCounts)
 
 
@@ -283,7 +268,7 @@ class ConsumerPriority(SequentialProperty[Ranks]):
                 for by in holders(event, state.held):
                     del state.held[by]
                 for consumers in state.queues.values():
-                    for name in [n for n in consumers if belongs(n, end_of(event))]:
+                    for name in [n for n in consumers if ends(event, n.by)]:
                         self._gone(state, consumers, name)
             elif event.ev == "qos":
                 if began(event):
@@ -291,21 +276,21 @@ class ConsumerPriority(SequentialProperty[Ranks]):
             elif event.ev == "consume":
                 self._consume(state, event)
             elif event.ev == "cancel":
-                self._gone(state, state.queues.get(event.q, {}), name_of(event))
+                self._gone(state, state.queues.get(event.q, {}), consumer(event))
             elif event.ev in SETTLES or event.ev == "recover":
                 if began(event):
                     self._settle(state, event)
             elif acquires(event):
                 self._deliver(state, event)
 
-    def _gone(self, state: Ranks, consumers: dict[str, Ranked], name: str) -> None:
+    def _gone(self, state: Ranks, consumers: dict[ConsumerKey, Ranked], name: ConsumerKey) -> None:
         gone = consumers.pop(name, None)
         if gone is not None:
             state.tally.untestable += len(gone.passed)
 
     def _consume(self, state: Ranks, event: Event) -> None:
         consumers = state.queues.setdefault(event.q, {})
-        name = name_of(event)
+        name = consumer(event)
         if event.ph == "fail":
             consumers.pop(name, None)
             return
@@ -328,13 +313,13 @@ class ConsumerPriority(SequentialProperty[Ranks]):
             name = held.pop(key, None)
             if name is None or event.lvl not in EXACT:
                 continue
-            mine = state.queues.get(queue_of(key), {}).get(name)
+            mine = state.queues.get(key.q, {}).get(name)
             if mine is not None:
                 mine.freed += 1
 
     def _deliver(self, state: Ranks, event: Event) -> None:
         consumers = state.queues.get(event.q, {})
-        name = name_of(event)
+        name = consumer(event)
         exact = event.lvl in EXACT
         mine = consumers.get(name)
         lo: Time = when(event) if exact else (ALWAYS if event.t_lo is None else event.t_lo)
@@ -343,7 +328,7 @@ class ConsumerPriority(SequentialProperty[Ranks]):
             mine.given += 1
             mine.freed += bool(event.autoack)
             if not event.autoack:
-                key = lifecycle_key(event.q, event.m)
+                key = LifecycleKey(event.q, event.m)
                 state.held.setdefault(holder(event), {})[key] = name
         rank = mine.prio if mine is not None else None
         if rank is None:
@@ -367,7 +352,7 @@ class ConsumerPriority(SequentialProperty[Ranks]):
             else:
                 state.tally.untestable += 1
 
-    def _decide(self, state: Ranks, name: str, mine: Ranked, lo: Time) -> None:
+    def _decide(self, state: Ranks, name: ConsumerKey, mine: Ranked, lo: Time) -> None:
         """What was recorded before `lo` passed by a consumer that had, until then, been given `given` and no more."""
         waiting = []
         for low in mine.passed:
@@ -381,11 +366,11 @@ class ConsumerPriority(SequentialProperty[Ranks]):
                 waiting.append(low)
         mine.passed = waiting
 
-    def _report(self, state: Ranks, low: Event, name: str, high: Ranked) -> None:
+    def _report(self, state: Ranks, low: Event, name: ConsumerKey, high: Ranked) -> None:
         assert high.ok is not None
         room = "no limit" if high.credit is None else f"a prefetch of {high.credit}"
         state.tally.report_violation(
-            f"{low.m} was given to {name_of(low)} at event {low.i}, although {name}, of priority {high.prio}, was "
+            f"{low.m} was given to {consumer(low)} at event {low.i}, although {name}, of priority {high.prio}, was "
             f"there since event {high.ok.i} and ready: it had {room} and held {high.given - high.freed} at most",
             [high.ok, low],
         )
@@ -413,7 +398,7 @@ class Idle(msgspec.Struct):
     """One queue: what was never handed out, and who waits."""
 
     unread: dict[str, Event] = {}
-    consumers: dict[str, Waiter] = {}
+    consumers: dict[ConsumerKey, Waiter] = {}
     since: int | None = None
     """Since when something is unread, somebody waits, and nothing was handed out."""
     now: int = 0
@@ -426,9 +411,9 @@ class Wakeups(msgspec.Struct):
     """The aggregation state of P14."""
 
     queues: dict[str, Idle] = {}
-    qos: dict[str, int | None] = {}
-    held: dict[str, dict[str, str]] = {}
-    """Of each holder, which of its consumers holds a message, by lifecycle key."""
+    qos: dict[Holder, int | None] = {}
+    held: dict[Holder, dict[LifecycleKey, ConsumerKey]] = {}
+    """Of each holder, which of its consumers holds a message."""
     common: int = 0
     """The latest time of an event that names no queue. The times of other queues' events are left out, so that
     queues can be judged apart; where times fall it would make a difference."""
@@ -505,7 +490,7 @@ class NoLostWakeup(SequentialProperty[Wakeups]):
                 for by in holders(event, state.held):
                     del state.held[by]
                 for idle in state.queues.values():
-                    gone = [n for n in idle.consumers if belongs(n, end_of(event))]
+                    gone = [n for n in idle.consumers if ends(event, n.by)]
                     if gone:
                         # What was on its way to it goes back first, so the wait begins anew.
                         self._pause(state, idle)
@@ -537,18 +522,18 @@ class NoLostWakeup(SequentialProperty[Wakeups]):
             idle.blind = idle.blind or bool(event.exclusive or event.nolocal)
             if event.ph in ("", "ok"):
                 credit = event.prefetch or state.qos.get(holder(event))
-                idle.consumers[name_of(event)] = Waiter(credit)
+                idle.consumers[consumer(event)] = Waiter(credit)
         elif event.ev == "cancel":
             self._pause(state, idle)
-            idle.consumers.pop(name_of(event), None)
+            idle.consumers.pop(consumer(event), None)
         elif acquires(event):
             self._pause(state, idle)
             idle.unread.pop(event.m, None)
-            waiter = idle.consumers.get(name_of(event))
+            waiter = idle.consumers.get(consumer(event))
             if waiter is not None and not event.autoack:
                 waiter.holds += 1
                 held = state.held.setdefault(holder(event), {})
-                held[lifecycle_key(event.q, event.m)] = name_of(event)
+                held[LifecycleKey(event.q, event.m)] = consumer(event)
         self._look(state, idle)
 
     def _settle(self, state: Wakeups, event: Event) -> None:
@@ -557,7 +542,7 @@ class NoLostWakeup(SequentialProperty[Wakeups]):
             name = held.pop(key, None)
             if name is None:
                 continue
-            idle = state.queues[queue_of(key)]
+            idle = state.queues[key.q]
             waiter = idle.consumers.get(name)
             if waiter is not None:
                 waiter.holds -= 1
@@ -590,7 +575,7 @@ class NoLostWakeup(SequentialProperty[Wakeups]):
             return
         oldest = next(iter(idle.unread.values()))
         ready = (n for n, c in idle.consumers.items() if c.credit is None or c.holds < c.credit)
-        names = ", ".join(sorted(ready))
+        names = ", ".join(sorted(map(str, ready)))
         tally.report_violation(
             f"{oldest.m}, confirmed at event {oldest.i}, lay in {oldest.q} from {since} to {now} while "
             f"{names} waited, and nothing was handed out",

@@ -7,7 +7,7 @@ import msgspec
 from seriatim_models.history.complete import SETTLES
 from seriatim_models.history.event import GAP, Event
 from seriatim_models.properties.blackbox.channels import CaseCounts, ChannelProperty, Tracks
-from seriatim_models.properties.blackbox.lifecycle import acquires, began
+from seriatim_models.properties.blackbox.lifecycle import Holder, acquires, began
 
 
 class Outstanding(msgspec.Struct):
@@ -41,7 +41,7 @@ class Prefetch(ChannelProperty[Outstanding]):
     def start_after_gap(self) -> Outstanding:
         return Outstanding(partial=True)
 
-    def step(self, state: Outstanding, event: Event, by: str, tally: CaseCounts) -> None:
+    def step(self, state: Outstanding, event: Event, by: Holder, tally: CaseCounts) -> None:
         if event.ev in SETTLES:
             if began(event):
                 for m in event.ms or ():
@@ -52,7 +52,7 @@ class Prefetch(ChannelProperty[Outstanding]):
             state.open[event.m] = event
             self._limit(state, event, by, tally)
 
-    def _limit(self, state: Outstanding, event: Event, by: str, tally: CaseCounts) -> None:
+    def _limit(self, state: Outstanding, event: Event, by: Holder, tally: CaseCounts) -> None:
         if not event.prefetch:  # no limit, or 0, which is none
             return
         if event.scope == "consumer":

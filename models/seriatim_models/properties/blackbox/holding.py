@@ -10,6 +10,8 @@ from seriatim_models.history.complete import EXACT
 from seriatim_models.properties.base import Finding
 from seriatim_models.properties.blackbox.lifecycle import (
     ACQUIRED,
+    NOBODY,
+    LifecycleKey,
     LifecycleProperty,
     Lifecycles,
     RegularCounts,
@@ -17,7 +19,6 @@ from seriatim_models.properties.blackbox.lifecycle import (
     Suspect,
     holder,
     let_go,
-    lifecycle_key,
 )
 
 
@@ -131,7 +132,7 @@ class RedeliveredFlag(LifecycleProperty):
             summary.suspects.append(
                 Suspect(
                     after.pos,
-                    "",
+                    NOBODY,
                     f"{after.event.m} is not marked redelivered at event {after.event.i}, "
                     f"although {before.by} had got it at event {before.event.i}",
                     [before.event, after.event],
@@ -151,7 +152,7 @@ class RedeliveredFlag(LifecycleProperty):
                 tested += 1
                 continue
             q, m = first.event.q, first.event.m
-            births = [summary.births.get(lifecycle_key(name, m)) for name in (q, "")]
+            births = [summary.births.get(LifecycleKey(name, m)) for name in (q, "")]
             sent = next((b.sent for b in births if b and b.sent), None)
             if flag is None or sent is None or first.pos < sent.pos:
                 untestable += 1

@@ -15,9 +15,9 @@ nothing is definite about a holder on it.
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import pairwise
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 import msgspec
 
@@ -30,6 +30,8 @@ ACQUIRES = frozenset({"deliver", "get"})
 
 ACQUIRED, RELEASED, SETTLED = "acquired", "released", "settled"
 
+Name = TypeVar("Name", "Holder", "ConsumerKey")
+
 
 def acquires(event: Event) -> bool:
     """Whether a message was handed out: a get that came back empty carries none, and one under way has none yet."""
@@ -41,24 +43,74 @@ def began(event: Event) -> bool:
     return event.ph in ("", "invoke") or (event.ph == "ok" and event.op is None)
 
 
-def holder(event: Event) -> str:
-    """Who acts: the channel's incarnation, or the consumer or worker in systems without channels."""
+class Holder(NamedTuple):
+    """Who acts: the incarnation of a channel, or the consumer or worker in systems without channels.
+
+    Its parts are kept apart, since any of the names may hold any character.
+    """
+
+    conn: str = ""
+    ch: int | None = None
+    gen: int | None = None
+    name: str = ""
+    """The consumer, or else the worker; empty where there are channels."""
+
+    def __str__(self) -> str:
+        """How it is named to readers."""
+        if self.ch is not None:
+            return f"{self.conn}/{self.ch}#{self.gen}"
+        return self.name or self.conn
+
+
+NOBODY = Holder()
+"""Whoever holds it: of an event that says nothing of that."""
+
+
+def holder(event: Event) -> Holder:
+    """Who acts in an event."""
     if event.ch is not None:
-        return f"{event.conn}/{event.ch}#{event.gen}"
-    return event.ctag or event.proc
+        return Holder(event.conn, event.ch, event.gen)
+    return Holder(event.conn, None, None, event.ctag or event.proc)
 
 
-def end_of(event: Event) -> str:
-    """What ends: a channel as `holder` names it, or a whole connection."""
+class ConsumerKey(NamedTuple):
+    """A consumer: its channel's incarnation and its tag."""
+
+    by: Holder
+    ctag: str
+
+    def __str__(self) -> str:
+        """How it is named to readers."""
+        return f"{self.by} {self.ctag}" if self.by.ch is not None else str(self.by)
+
+
+def consumer(event: Event) -> ConsumerKey:
+    """The consumer that an event is about."""
+    return ConsumerKey(holder(event), event.ctag)
+
+
+def end_of(event: Event) -> Holder:
+    """What ends: a channel as `holder` names it, or a whole connection as `connection` does."""
     if event.ev == "ch_close":
         return holder(event)
-    return f"{event.conn}/"
+    return Holder(event.conn)
 
 
-def connection(name: str) -> str:
+def connection(by: Holder) -> Holder:
     """The connection of a holder, as `end_of` names it."""
-    conn, slash, _ = name.rpartition("/")
-    return conn + slash
+    return Holder(by.conn)
+
+
+def ends(event: Event, by: Holder) -> bool:
+    """Whether the end of a channel or connection ends a holder."""
+    return end_of(event) in (by, connection(by))
+
+
+class LifecycleKey(NamedTuple):
+    """The lifecycle of a message, which has one in each queue that it was routed to."""
+
+    q: str
+    m: str
 
 
 class Step(msgspec.Struct, array_like=True, gc=False):
@@ -66,7 +118,7 @@ class Step(msgspec.Struct, array_like=True, gc=False):
 
     pos: int
     kind: str
-    by: str
+    by: Holder
     event: Event
 
 
@@ -103,24 +155,24 @@ class Suspect(msgspec.Struct, array_like=True):
     """
 
     pos: int
-    by: str
+    by: Holder
     why: str
     events: list[Event]
 
 
 class Lifecycles(msgspec.Struct):
-    """The summary of one chunk. Keys of `lifecycles` and `births` are queue and message, see `lifecycle_key`."""
+    """The summary of one chunk."""
 
     n: int = 0
     gaps: list[int] = []
-    lifecycles: dict[str, list[Step]] = {}
+    lifecycles: dict[LifecycleKey, list[Step]] = {}
     unplaced: dict[str, list[Step]] = {}
     """Settling steps by message, of commands that span queues."""
-    births: dict[str, Birth] = {}
-    ends: dict[str, End] = {}
-    recovers: dict[str, list[int]] = {}
-    cancels: dict[str, End] = {}
-    """Ends of consumers, by holder and consumer tag."""
+    births: dict[LifecycleKey, Birth] = {}
+    ends: dict[Holder, End] = {}
+    """Ends of channels and of connections, see `end_of`."""
+    recovers: dict[Holder, list[int]] = {}
+    cancels: dict[ConsumerKey, End] = {}
     tested: int = 0
     untestable: int = 0
     suspects: list[Suspect] = []
@@ -129,14 +181,14 @@ class Lifecycles(msgspec.Struct):
         """Whether lines were lost between two positions."""
         return bisect_right(self.gaps, after) < bisect_right(self.gaps, before)
 
-    def ended(self, by: str, before: int) -> bool:
+    def ended(self, by: Holder, before: int) -> bool:
         """Whether a holder's channel or connection may have begun to end before a position."""
         return any(
             (end := self.ends.get(name)) is not None and end.pos < before
             for name in (by, connection(by))
         )
 
-    def unasked(self, by: str) -> bool:
+    def unasked(self, by: Holder) -> bool:
         """Whether a holder's channel or connection ended without its client having asked."""
         return any(
             (end := self.ends.get(name)) is not None and not end.asked
@@ -149,35 +201,24 @@ class Lifecycles(msgspec.Struct):
         violating = [s for s in held if not self.unasked(s.by)]
         return violating, len(held) - len(violating)
 
-    def recovered(self, by: str, after: int, before: int) -> bool:
+    def recovered(self, by: Holder, after: int, before: int) -> bool:
         """Whether a holder asked for all its messages to be requeued between two positions."""
         return any(after < pos < before for pos in self.recovers.get(by, ()))
 
 
-def lifecycle_key(q: str, m: str) -> str:
-    """The key of a message lifecycle, queue included: a message routed to two queues has two."""
-    return f"{q}\n{m}"
-
-
-def message_of(key: str) -> str:
-    """The message of a `lifecycle_key`."""
-    return key.rpartition("\n")[2]
-
-
-def named(event: Event, held: Iterable[str]) -> list[str]:
-    """The lifecycle keys that a settlement, or a recover, is about, of those that its sender holds."""
+def named(event: Event, held: Iterable[LifecycleKey]) -> list[LifecycleKey]:
+    """The lifecycles that a settlement, or a recover, is about, of those that its sender holds."""
     if event.ev == "recover":
-        return [k for k in held if not event.q or k.startswith(f"{event.q}\n")]
+        return [k for k in held if event.q in ("", k.q)]
     if event.q:
-        return [lifecycle_key(event.q, m) for m in event.ms or ()]
+        return [LifecycleKey(event.q, m) for m in event.ms or ()]
     about = set(event.ms or ())
-    return [k for k in held if message_of(k) in about]
+    return [k for k in held if k.m in about]
 
 
-def holders(event: Event, among: Iterable[str]) -> list[str]:
+def holders(event: Event, among: Iterable[Holder]) -> list[Holder]:
     """Those of some holders that the end of a channel or connection ends."""
-    name = end_of(event)
-    return [by for by in among if by == name or connection(by) == name]
+    return [by for by in among if ends(event, by)]
 
 
 class RegularCounts(NamedTuple):
@@ -236,7 +277,7 @@ class LifecycleProperty(Property[Lifecycles]):
         ev = event.ev
         if acquires(event):
             step = Step(pos, ACQUIRED, holder(event), event)
-            out.lifecycles.setdefault(lifecycle_key(event.q, event.m), []).append(step)
+            out.lifecycles.setdefault(LifecycleKey(event.q, event.m), []).append(step)
         elif ev in SETTLES:
             if not began(event):
                 return
@@ -244,16 +285,16 @@ class LifecycleProperty(Property[Lifecycles]):
             step = Step(pos, SETTLED if final else RELEASED, holder(event), event)
             for m in event.ms or ():
                 if event.q:
-                    out.lifecycles.setdefault(lifecycle_key(event.q, m), []).append(step)
+                    out.lifecycles.setdefault(LifecycleKey(event.q, m), []).append(step)
                 else:
                     out.unplaced.setdefault(m, []).append(step)
         elif ev == "expire":
             # A lease that ran out or a message that was too old: the holder, whoever it was, has it no longer.
             kind = RELEASED if event.requeue else SETTLED
-            step = Step(pos, kind, "", event)
-            out.lifecycles.setdefault(lifecycle_key(event.q, event.m), []).append(step)
+            step = Step(pos, kind, NOBODY, event)
+            out.lifecycles.setdefault(LifecycleKey(event.q, event.m), []).append(step)
         elif ev == "publish":
-            birth = out.births.setdefault(lifecycle_key(event.q, event.m), Birth())
+            birth = out.births.setdefault(LifecycleKey(event.q, event.m), Birth())
             placed = PlacedEvent(pos, event)
             if event.ph == "fail":
                 birth.refused = birth.refused or placed
@@ -262,14 +303,14 @@ class LifecycleProperty(Property[Lifecycles]):
                 if event.ph == "ok" or event.lvl in EXACT:
                     birth.confirmed = birth.confirmed or placed
         elif ev == "return":
-            birth = out.births.setdefault(lifecycle_key(event.q, event.m), Birth())
+            birth = out.births.setdefault(LifecycleKey(event.q, event.m), Birth())
             birth.refused = birth.refused or PlacedEvent(pos, event)
         elif ev in ENDS:
             _end(out.ends, end_of(event), _sign(pos, event))
         elif ev == "recover":
             out.recovers.setdefault(holder(event), []).append(pos)
         elif ev == "cancel":
-            _end(out.cancels, f"{holder(event)} {event.ctag}", _sign(pos, event))
+            _end(out.cancels, consumer(event), _sign(pos, event))
         elif ev == GAP:
             out.gaps.append(pos)
 
@@ -288,10 +329,8 @@ class LifecycleProperty(Property[Lifecycles]):
         left.gaps += [p + shift for p in right.gaps]
         for by, positions in right.recovers.items():
             left.recovers.setdefault(by, []).extend(p + shift for p in positions)
-        for mine_ends, more_ends in ((left.ends, right.ends), (left.cancels, right.cancels)):
-            for name, end in more_ends.items():
-                done = None if end.done is None else end.done + shift
-                _end(mine_ends, name, End(end.pos + shift, end.asked, done, end.q))
+        _join_ends(left.ends, right.ends, shift)
+        _join_ends(left.cancels, right.cancels, shift)
         for born, birth in right.births.items():
             mine = left.births.setdefault(born, Birth())
             mine.sent = mine.sent or _shifted(birth.sent, shift)
@@ -330,9 +369,16 @@ def _sign(pos: int, event: Event) -> End:
     return End(pos, whole or event.ph in ("", "invoke"), done, q)
 
 
-def _end(ends: dict[str, End], name: str, sign: End) -> None:
+def _join_ends(mine: dict[Name, End], more: Mapping[Name, End], shift: int) -> None:
+    """Join the ends of the chunk that follows after `shift` events."""
+    for name, end in more.items():
+        done = None if end.done is None else end.done + shift
+        _end(mine, name, End(end.pos + shift, end.asked, done, end.q))
+
+
+def _end(signs: dict[Name, End], name: Name, sign: End) -> None:
     """Join a sign of an end to those before it."""
-    known = ends.setdefault(name, sign)
+    known = signs.setdefault(name, sign)
     if known.done is None:
         known.done = sign.done
     known.q = known.q or sign.q
@@ -347,7 +393,7 @@ def let_go(summary: Lifecycles, before: Step, between: Sequence[Step], after: St
     by = before.by
     loose = summary.unplaced.get(before.event.m, ())
     return (
-        any(s.kind != ACQUIRED and s.by in (by, "") for s in between)
+        any(s.kind != ACQUIRED and s.by in (by, NOBODY) for s in between)
         or any(s.by == by and before.pos < s.pos < after.pos for s in loose)
         or summary.ended(by, after.pos)
         or summary.recovered(by, before.pos, after.pos)

@@ -26,6 +26,7 @@ from __future__ import annotations
 
 from bisect import insort
 from collections.abc import Iterable
+from typing import NamedTuple
 
 import msgspec
 
@@ -36,12 +37,22 @@ from seriatim_models.properties.blackbox.aggregation import AggregationState, Se
 from seriatim_models.properties.blackbox.lifecycle import (
     ACQUIRES,
     ENDS,
+    Holder,
     acquires,
     began,
     holder,
     holders,
 )
 from seriatim_models.properties.blackbox.strict import ALWAYS, NEVER, Time, when
+
+
+class OperationKey(NamedTuple):
+    """An operation under way: by its recorder's number, or else by who performs it."""
+
+    rec: str
+    op: int | None
+    by: Holder | None
+    proc: str
 
 
 class Value(msgspec.Struct, array_like=True):
@@ -79,7 +90,7 @@ class Inside(msgspec.Struct):
     values: dict[str, Value] = {}
     waiting: list[tuple[Time, str]] = []
     """Values without a deadline whose enqueue has ended, by when."""
-    pending: dict[str, Time] = {}
+    pending: dict[OperationKey, Time] = {}
     """Dequeues under way, by operation: when they began."""
     empties: list[Empty] = []
     left: list[Left] = []
@@ -101,7 +112,7 @@ class Queues(msgspec.Struct):
     """The aggregation state of P20: what is inside, and what is under way."""
 
     queues: dict[str, Inside] = {}
-    held: dict[str, dict[str, int]] = {}
+    held: dict[Holder, dict[str, int]] = {}
     """Of each holder, how many it holds and has not settled, by queue."""
     lost: bool = False
     """Lines were lost: what was in any queue is not known."""
@@ -119,8 +130,10 @@ def _rank(witness: list[Event]) -> tuple[int, int]:
     return len(witness), witness[-1].i
 
 
-def _operation(event: Event) -> str:
-    return str(event.op) if event.op is not None else f"{holder(event)} {event.proc}"
+def _operation(event: Event) -> OperationKey:
+    if event.op is not None:
+        return OperationKey(event.rec, event.op, None, "")
+    return OperationKey(event.rec, None, holder(event), event.proc)
 
 
 class _LinearityPass:

@@ -12,7 +12,14 @@ from seriatim_models.history.event import GAP, Event
 from seriatim_models.properties.base import CaseEvents, Finding
 from seriatim_models.properties.blackbox.aggregation import AggregationState, SequentialProperty
 from seriatim_models.properties.blackbox.channels import CaseCounts
-from seriatim_models.properties.blackbox.lifecycle import began, end_of, holder
+from seriatim_models.properties.blackbox.lifecycle import (
+    NOBODY,
+    ConsumerKey,
+    Holder,
+    began,
+    ends,
+    holder,
+)
 
 
 class ReaderState(msgspec.Struct, array_like=True):
@@ -25,21 +32,26 @@ class ReaderState(msgspec.Struct, array_like=True):
     failed: bool = False
     """It gave something back since `last`, so that going back is its own wish."""
     seeks: bool = False
-    by: str = ""
+    by: Holder | None = None
 
 
 class PartitionState(msgspec.Struct):
     """One partition: where messages are known to be, and how often a message may be tried."""
 
     positions: list[int] = []
-    readers: dict[str, ReaderState] = {}
+    readers: dict[ConsumerKey, ReaderState] = {}
     attempts: int | None = None
+
+
+def reader_key(event: Event) -> ConsumerKey:
+    """Who reads: the group or channel, or else the holder."""
+    return ConsumerKey(NOBODY, event.ctag) if event.ctag else ConsumerKey(holder(event), "")
 
 
 class Logs(msgspec.Struct):
     """The aggregation state of P15."""
 
-    topics: dict[str, PartitionState] = {}
+    topics: dict[tuple[str, int | None], PartitionState] = {}
     tally: CaseCounts = msgspec.field(default_factory=CaseCounts)
 
 
@@ -92,7 +104,7 @@ class LogReader(SequentialProperty[Logs]):
                 continue
             if not event.q:
                 continue
-            topic = state.topics.setdefault(f"{event.q}/{event.part}", PartitionState())
+            topic = state.topics.setdefault((event.q, event.part), PartitionState())
             if event.ev in ("declare", "consume"):
                 attempts = event.args.get("max_attempts")
                 if isinstance(attempts, int):
@@ -104,14 +116,14 @@ class LogReader(SequentialProperty[Logs]):
                 continue
             if event.ev == "declare":
                 continue
-            reader = topic.readers.setdefault(event.ctag or holder(event), ReaderState())
+            reader = topic.readers.setdefault(reader_key(event), ReaderState())
             self._read(state.tally, topic, reader, event)
 
     def _end(self, reader: ReaderState, event: Event) -> None:
         if event.ev == GAP:
             reader.last = reader.committed = None
             reader.seeks = True
-        elif reader.by and (reader.by == end_of(event) or reader.by.startswith(end_of(event))):
+        elif reader.by is not None and ends(event, reader.by):
             reader.last = None
 
     def _read(

@@ -3,12 +3,30 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import NamedTuple
 
 import msgspec
 
 from seriatim_models.history.event import Event
 from seriatim_models.properties.base import Finding, Property
-from seriatim_models.properties.blackbox.lifecycle import ACQUIRES, acquires, holder
+from seriatim_models.properties.blackbox.lifecycle import ACQUIRES, Holder, acquires, holder
+
+
+class LineKey(NamedTuple):
+    """What keeps its order: of one publisher's stream, through one queue and partition, at one priority, to one
+    channel.
+    """
+
+    pub: str
+    q: str
+    part: int | None
+    prio: int | None
+    by: Holder
+
+
+def line_key(event: Event) -> LineKey:
+    """The line in which a delivery is."""
+    return LineKey(event.pub, event.q, event.part, event.prio, holder(event))
 
 
 class Low(msgspec.Struct, array_like=True):
@@ -36,7 +54,7 @@ class DeliveryLine(msgspec.Struct):
 class DeliveryLines(msgspec.Struct):
     """The summary of one chunk: its lines by publisher, queue, priority and receiving channel."""
 
-    lines: dict[str, DeliveryLine] = {}
+    lines: dict[LineKey, DeliveryLine] = {}
     unknown: int = 0
     """First deliveries whose publisher or sequence is not known."""
 
@@ -73,7 +91,7 @@ class FirstDeliveryOrder(Property[DeliveryLines]):
             if event.redelivered is None or event.pseq is None or not event.pub:
                 out.unknown += 1
                 continue
-            key = f"{event.pub}\n{event.q}\n{event.prio}\n{holder(event)}"
+            key = line_key(event)
             line = out.lines.setdefault(key, DeliveryLine())
             if _seq(event) < _seq(line.top):
                 line.worst = line.worst or Low(line.n, event, line.top)

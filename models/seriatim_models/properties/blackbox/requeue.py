@@ -19,6 +19,7 @@ back, the first `WINDOW` deliveries that overtook it beyond the bound.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from typing import NamedTuple
 
 import msgspec
 
@@ -29,11 +30,14 @@ from seriatim_models.properties.blackbox.aggregation import AggregationState, Se
 from seriatim_models.properties.blackbox.lifecycle import (
     ACQUIRES,
     ENDS,
+    ConsumerKey,
+    Holder,
+    LifecycleKey,
     acquires,
     began,
+    consumer,
     end_of,
     holder,
-    lifecycle_key,
     named,
 )
 from seriatim_models.properties.blackbox.strict import when
@@ -41,10 +45,18 @@ from seriatim_models.properties.blackbox.strict import when
 WINDOW = 4096  # deliveries that overtook one message, each perhaps a violation of its own; more are left open
 
 
+class LimitKey(NamedTuple):
+    """What a limit is for on one queue: a consumer, or the channel (None)."""
+
+    q: str
+    by: Holder
+    ctag: str | None
+
+
 class Requeued(msgspec.Struct, array_like=True):
     """A message on its way back: who requeued it, by which command, and who overtook it beyond the bound."""
 
-    by: str
+    by: Holder
     command: int
     event: Event
     place: Event
@@ -69,7 +81,7 @@ class Overtaker(msgspec.Struct, array_like=True):
 class Holding(msgspec.Struct, array_like=True):
     """A delivery not settled, and the limit under which it was made."""
 
-    limit: str
+    limit: LimitKey
     event: Event
 
 
@@ -87,17 +99,17 @@ class Limit(msgspec.Struct, array_like=True):
 class Late(msgspec.Struct):
     """The aggregation state of P6."""
 
-    back: dict[str, dict[str, Requeued]] = {}
-    """By holder and publisher's stream, then by lifecycle key."""
-    at: dict[str, str] = {}
-    """Under which of these a message is, by lifecycle key."""
-    held: dict[str, dict[str, Holding]] = {}
-    commands: dict[str, int] = {}
-    limits: dict[str, Limit] = {}
-    ending: dict[str, str] = {}
+    back: dict[tuple[Holder, str], dict[LifecycleKey, Requeued]] = {}
+    """By holder and publisher's stream."""
+    at: dict[LifecycleKey, tuple[Holder, str]] = {}
+    """Under which of these a message is."""
+    held: dict[Holder, dict[LifecycleKey, Holding]] = {}
+    commands: dict[Holder, int] = {}
+    limits: dict[LimitKey, Limit] = {}
+    ending: dict[ConsumerKey, str] = {}
     """What is ending and not known to have ended, and the queue it names."""
     over: dict[int, Overtaker] = {}
-    prio: dict[str, int] = {}
+    prio: dict[LifecycleKey, int] = {}
     serial: int = 0
     tested: int = 0
     untestable: int = 0
@@ -120,7 +132,7 @@ class _LatenessPass:
                     self._settle(event)
             elif event.ev == "publish":
                 if event.prio is not None:
-                    self.s.prio[lifecycle_key(event.q, event.m)] = event.prio
+                    self.s.prio[LifecycleKey(event.q, event.m)] = event.prio
             elif event.ev == GAP:
                 self._lost()
             else:
@@ -142,7 +154,7 @@ class _LatenessPass:
     def _end(self, event: Event) -> None:
         """A consumer that ends may have had, unseen, any message that was on its way back."""
         s = self.s
-        name = end_of(event) if event.ev in ENDS else f"{holder(event)} {event.ctag}"
+        name = ConsumerKey(end_of(event), "") if event.ev in ENDS else consumer(event)
         if event.ph in ("", "ok") and event.ev != "conn_drop":
             s.ending.pop(name, None)
         else:
@@ -170,16 +182,16 @@ class _LatenessPass:
             unsure = event.lvl not in EXACT and any(e in (q, "") for e in s.ending.values())
             prio = self._prio(key, held.event)
             self._forget(key)
-            group = f"{by}\n{held.event.pub}"
+            group = by, held.event.pub
             s.back.setdefault(group, {})[key] = Requeued(
                 by, command, event, held.event, prio, unsure
             )
             s.at[key] = group
 
-    def _prio(self, key: str, event: Event) -> int | None:
+    def _prio(self, key: LifecycleKey, event: Event) -> int | None:
         return event.prio if event.prio is not None else self.s.prio.get(key)
 
-    def _forget(self, key: str) -> Requeued | None:
+    def _forget(self, key: LifecycleKey) -> Requeued | None:
         """It is no longer on its way back."""
         group = self.s.at.pop(key, None)
         if group is None:
@@ -193,8 +205,8 @@ class _LatenessPass:
     def _deliver(self, event: Event) -> None:  # noqa: C901, PLR0912  # one acquisition meets all kinds of waiting
         s = self.s
         by = holder(event)
-        key = lifecycle_key(event.q, event.m)
-        name = f"{event.q}\n{by}" if event.scope == "channel" else f"{event.q}\n{by} {event.ctag}"
+        key = LifecycleKey(event.q, event.m)
+        name = LimitKey(event.q, by, None if event.scope == "channel" else event.ctag)
         returned = self._forget(key)
         if returned:
             self._judge(returned, event)
@@ -222,7 +234,7 @@ class _LatenessPass:
         s.tested += 1
         within = event.prefetch if self.within is None else self.within
         overtaker: Overtaker | None = None
-        for back in s.back.get(f"{by}\n{event.pub}", {}).values():
+        for back in s.back.get((by, event.pub), {}).values():
             place = back.place
             if (
                 back.command <= credit

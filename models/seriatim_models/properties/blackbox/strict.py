@@ -46,11 +46,12 @@ from seriatim_models.properties.blackbox.aggregation import AggregationState, Se
 from seriatim_models.properties.blackbox.lifecycle import (
     ACQUIRES,
     ENDS,
+    Holder,
+    LifecycleKey,
     acquires,
     began,
     holder,
     holders,
-    lifecycle_key,
     named,
 )
 
@@ -137,9 +138,9 @@ class Lane(msgspec.Struct, array_like=True):
 class Strict(msgspec.Struct):
     """The aggregation state of P5."""
 
-    known: dict[str, Known] = {}
-    held: dict[str, dict[str, None]] = {}
-    """Of each holder, the lifecycle keys of what it holds."""
+    known: dict[LifecycleKey, Known] = {}
+    held: dict[Holder, dict[LifecycleKey, None]] = {}
+    """Of each holder, what it holds."""
     lanes: dict[str, Lane] = {}
     inexact: bool = False
     """Some event that names no queue was recorded outside the broker."""
@@ -300,9 +301,7 @@ class _OrderPass:
         return order
 
     def _find(self, q: str, m: str) -> Known | None:
-        return self.state.known.get(lifecycle_key(q, m)) or self.state.known.get(
-            lifecycle_key("", m)
-        )
+        return self.state.known.get(LifecycleKey(q, m)) or self.state.known.get(LifecycleKey("", m))
 
     def _take(self, event: Event) -> None:
         state = self.state
@@ -329,7 +328,7 @@ class _OrderPass:
             return
         state = self.state
         lane = self._lane(event.q) if event.q else None
-        key = lifecycle_key(event.q, event.m)
+        key = LifecycleKey(event.q, event.m)
         if lane is not None:
             if event.ph == "ok" and lane.asked and key not in state.known:
                 return
@@ -375,10 +374,10 @@ class _OrderPass:
             )  # fmt: skip
             if len(order.rows) > WINDOW:
                 lane.tested += order.oldest().tested
-        key = lifecycle_key(q, m)
+        key = LifecycleKey(q, m)
         if event.autoack:
             state.known.pop(key, None)
-            state.known.pop(lifecycle_key("", m), None)
+            state.known.pop(LifecycleKey("", m), None)
             return
         if known is None:
             known = state.known[key] = Known(prio=event.prio)
@@ -398,7 +397,7 @@ class _OrderPass:
         if not held:
             state.held.pop(holder(event), None)
 
-    def _release(self, key: str, event: Event) -> None:
+    def _release(self, key: LifecycleKey, event: Event) -> None:
         at: Time | None = event.t_hi
         if at is None and event.lvl in EXACT:
             at = when(event)
@@ -409,7 +408,7 @@ class _OrderPass:
     def _expired(self, event: Event) -> None:
         """Take in an expiry. Only a recorder inside the broker knows its instant; otherwise nothing is definite."""
         q, m = event.q, event.m
-        key = lifecycle_key(q, m)
+        key = LifecycleKey(q, m)
         known = self._find(q, m)
         if known is not None and event.lvl in EXACT:
             end = when(event)
@@ -442,7 +441,7 @@ class _OrderPass:
     def open_ended(self) -> None:
         """Judge by what was available until the end, where the recorder misses nothing."""
         for key, known in sorted(self.state.known.items()):
-            q, m = key.split("\n", 1)
+            q, m = key
             lane = self.state.lanes.get(q)
             if lane is None or not lane.exact or self.state.inexact:
                 continue

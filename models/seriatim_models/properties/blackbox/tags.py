@@ -7,7 +7,7 @@ import msgspec
 from seriatim_models.history.complete import EXACT, SETTLES
 from seriatim_models.history.event import GAP, Event
 from seriatim_models.properties.blackbox.channels import CaseCounts, ChannelProperty, Tracks
-from seriatim_models.properties.blackbox.lifecycle import ACQUIRES, acquires, began
+from seriatim_models.properties.blackbox.lifecycle import ACQUIRES, Holder, acquires, began
 
 
 class Tags(msgspec.Struct):
@@ -41,7 +41,7 @@ class DeliveryTags(ChannelProperty[Tags]):
     def start(self) -> Tags:
         return Tags()
 
-    def step(self, state: Tags, event: Event, by: str, tally: CaseCounts) -> None:
+    def step(self, state: Tags, event: Event, by: Holder, tally: CaseCounts) -> None:
         if event.dtag is None:
             return
         if acquires(event):
@@ -49,7 +49,7 @@ class DeliveryTags(ChannelProperty[Tags]):
         elif event.ev in SETTLES and began(event):
             self._settle(state, event, by, tally)
 
-    def _deliver(self, state: Tags, event: Event, by: str, tally: CaseCounts) -> None:
+    def _deliver(self, state: Tags, event: Event, by: Holder, tally: CaseCounts) -> None:
         last, dtag = state.last, event.dtag or 0
         state.last = event
         if not event.autoack:
@@ -73,7 +73,7 @@ class DeliveryTags(ChannelProperty[Tags]):
         else:
             tally.tested += 1
 
-    def _settle(self, state: Tags, event: Event, by: str, tally: CaseCounts) -> None:
+    def _settle(self, state: Tags, event: Event, by: Holder, tally: CaseCounts) -> None:
         dtag = event.dtag or 0
         covered = [d for d in state.open if d <= dtag or dtag == 0] if event.multiple else [dtag]
         before = state.settled.get(dtag)
@@ -120,7 +120,7 @@ class SilenceAfterEnd(ChannelProperty[Silence]):
     def start(self) -> Silence:
         return Silence()
 
-    def step(self, state: Silence, event: Event, by: str, tally: CaseCounts) -> None:
+    def step(self, state: Silence, event: Event, by: Holder, tally: CaseCounts) -> None:
         confirmed = event.ph in ("", "ok")
         if event.ev == "cancel" and confirmed:
             state.cancelled[event.ctag] = event

@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 
 from seriatim_models.history import Event, table
 from seriatim_models.history.complete import EXACT, SETTLES
-from seriatim_models.properties.blackbox.lifecycle import ACQUIRES
+from seriatim_models.properties.blackbox.lifecycle import ACQUIRES, Holder
 from seriatim_models.properties.columnar.batch_columns import Coded, coded, column_of
 from seriatim_models.properties.columnar.columns import Bools, Ints, Names
 from seriatim_models.properties.columnar.rows import (
@@ -53,8 +53,6 @@ class _Texts(NamedTuple):
     second: Hashes
     some: Bools
     """Not empty."""
-    several: Bools
-    """Of several lines."""
 
 
 def _texts(column: pa.Array) -> _Texts:
@@ -76,14 +74,8 @@ def _texts(column: pa.Array) -> _Texts:
     starts, lengths = edges[:-1] - edges[0], np.diff(edges)
     if column.null_count:
         lengths[np.asarray(column.is_null())] = 0
-    several = np.zeros(len(column), np.bool_)
-    if (data == ord("\n")).any():
-        texts = [text or "" for text in column.to_pylist()]
-        several = np.array(["\n" in text for text in texts], np.bool_)
-        first, second = text_hashes([text.rpartition("\n")[2] for text in texts])
-    else:
-        first, second = hashes(data, starts, lengths)
-    return _Texts(first, second, lengths > 0, several)
+    first, second = hashes(data, starts, lengths)
+    return _Texts(first, second, lengths > 0)
 
 
 def message_hash(column: pa.Array) -> Hashes:
@@ -116,20 +108,25 @@ def _kinds(batch: pa.RecordBatch, ev: Coded, exact: Bools, q_some: Bools, m_some
     return kind
 
 
-def _numbers(batch: pa.RecordBatch, holders: Names) -> Ints:
+def _numbers(batch: pa.RecordBatch, holders: Names[Holder]) -> Ints:
     """The number of each row's holder, named as `lifecycle.holder` names it."""
     fields = [coded(batch, name) for name in HOLDER]
     lone = np.asarray(column_of(batch, "ch").is_null())
     code = np.zeros(len(batch), np.int64)
     for name, (codes, values) in zip(HOLDER, fields, strict=True):
-        # Consumer and worker count only where there is no channel, connection and incarnation only where there is one.
-        codes = np.where(lone == (name in ("ctag", "proc")), codes, len(values) - 1)
+        # Consumer and worker count only where there is no channel, and the incarnation only where there is one.
+        if name not in ("conn", "ch"):
+            codes = np.where(lone == (name in ("ctag", "proc")), codes, len(values) - 1)
         code = _dense(code * len(values) + codes) if len(values) > 1 else code
     some = np.zeros(int(code.max(initial=-1)) + 1, np.int64)
     some[code] = np.arange(len(code))  # any row of that holder
     conn, ch, gen, ctag, proc = ([values[k] for k in codes[some]] for codes, values in fields)
     number = [
-        holders(f"{of[0]}/{of[1]}#{of[2]}" if of[1] is not None else of[3] or of[4])
+        holders(
+            Holder(of[0] or "", of[1], of[2])
+            if of[1] is not None
+            else Holder(of[0] or "", None, None, of[3] or of[4] or "")
+        )
         for of in zip(conn, ch, gen, ctag, proc, strict=True)
     ]
     found: Ints = np.array(number, np.int64)[code]
@@ -148,7 +145,7 @@ def _dense(code: Ints) -> Ints:
     return dense
 
 
-def rows_of_batch(batch: pa.RecordBatch, holders: Names) -> BatchRows:
+def rows_of_batch(batch: pa.RecordBatch, holders: Names[Holder]) -> BatchRows:
     """Rows of some events; `n` is their place in the run; `holders` numbers who acts, and is kept between batches.
 
     The general events have the fields that the batch has columns of: enough for `Prefilter.take`, but
@@ -170,12 +167,10 @@ def rows_of_batch(batch: pa.RecordBatch, holders: Names) -> BatchRows:
     those = _texts(ms.flatten())
     wanted = np.repeat(settles & (kind >= 0), listed)
     first, second = np.empty(len(of), np.uint64), np.empty(len(of), np.uint64)
-    several = np.zeros(len(of), np.bool_)
     single = of[~rows_listed]
     for out, one, many in (
         (first, named.first, those.first),
         (second, named.second, those.second),
-        (several, named.several, those.several),
     ):
         out[~rows_listed] = one[single]
         out[rows_listed] = many[wanted]
@@ -189,7 +184,7 @@ def rows_of_batch(batch: pa.RecordBatch, holders: Names) -> BatchRows:
     of_queue = text_hashes(q.values)[0]
     rows = Rows(
         places[of],
-        np.where(several, OTHER, kind[of]).astype(np.int8),
+        kind[of].astype(np.int8),
         first,
         lifecycle_hashes(second, of_queue[q.codes[of]]),
         by[of],

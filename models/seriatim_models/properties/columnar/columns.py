@@ -7,14 +7,15 @@ place among all. Of other events the checks need only to know whether they make 
 from __future__ import annotations
 
 from array import array
-from collections.abc import Iterable
+from collections.abc import Hashable, Iterable
+from typing import Generic, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
 from seriatim_models.history.complete import EXACT, SETTLES
 from seriatim_models.history.event import GAP, Event
-from seriatim_models.properties.blackbox.lifecycle import ACQUIRES, acquires, began, holder
+from seriatim_models.properties.blackbox.lifecycle import ACQUIRES, Holder, acquires, began, holder
 
 Ints = npt.NDArray[np.int64]
 Bools = npt.NDArray[np.bool_]
@@ -54,13 +55,16 @@ class Table:
         return sum(len(c) * c.itemsize for c in self.columns.values())
 
 
-class Names:
+N = TypeVar("N", bound=Hashable)
+
+
+class Names(Generic[N]):
     """Numbers for names."""
 
     def __init__(self) -> None:
-        self.code: dict[str, int] = {}
+        self.code: dict[N, int] = {}
 
-    def __call__(self, name: str) -> int:
+    def __call__(self, name: N) -> int:
         return self.code.setdefault(name, len(self.code))
 
 
@@ -71,8 +75,11 @@ class Columns:
         self.publishes = Table(PUBLISHES)
         self.acquisitions = Table(ACQUISITIONS)
         self.n = 0
-        self.keys, self.holders, self.streams = Names(), Names(), Names()
-        self.lines, self.queues = Names(), Names()
+        self.keys: Names[tuple[str, str]] = Names()
+        self.holders: Names[Holder] = Names()
+        self.streams: Names[tuple[str, str]] = Names()
+        self.lines: Names[tuple[int, int | None, int]] = Names()
+        self.queues: Names[str] = Names()
         self.clipped = 0
         """Acquisitions without publisher, sequence or flag: P4 cannot test them."""
         self.irregular = ""
@@ -80,7 +87,7 @@ class Columns:
         self._holder: dict[tuple[str, int | None, int | None, str, str], int] = {}
 
     def _key(self, q: str, m: str) -> int:
-        return self.keys(f"{q}\n{m}")
+        return self.keys((q, m))
 
     def _by(self, e: Event) -> int:
         name = (
@@ -106,12 +113,12 @@ class Columns:
                     self._check_fields(e)
                     by = self._by(e)
                     known = e.pseq is not None and bool(e.pub)
-                    stream = streams(f"{e.q}\n{e.pub}") if known else -1
+                    stream = streams((e.q, e.pub)) if known else -1
                     line = -1
                     if e.redelivered is None or not known:
                         self.clipped += not e.redelivered
                     elif not e.redelivered:
-                        line = lines.code.setdefault(f"{stream} {by}", len(lines.code))
+                        line = lines((stream, e.part, by))
                     row = (
                         pos, self._key(e.q, e.m), queues(e.q), e.t or 0,
                         UNKNOWN if e.t_lo is None else e.t_lo, stream,
@@ -131,7 +138,7 @@ class Columns:
                 known = e.pseq is not None and bool(e.pub)
                 sent = (
                     pos, self._key(e.q, e.m), e.t or 0, (e.t or 0) if e.t_lo is None else e.t_lo, int(e.ph == "ok"),
-                    streams(f"{e.q}\n{e.pub}") if known else -1,
+                    streams((e.q, e.pub)) if known else -1,
                     e.pseq if e.pseq is not None else UNKNOWN, queues(e.q), int(refused),
                 )  # fmt: skip
                 for append, value in zip(put, sent, strict=True):

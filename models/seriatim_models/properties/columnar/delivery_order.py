@@ -8,18 +8,18 @@ import numpy as np
 import pyarrow as pa
 
 from seriatim_models.history import Event
-from seriatim_models.properties.blackbox.lifecycle import holder
 from seriatim_models.properties.blackbox.order import (
     DeliveryLine,
     DeliveryLines,
     FirstDeliveryOrder,
     Low,
+    line_key,
 )
 from seriatim_models.properties.columnar.batch_columns import Coded, coded, present
 from seriatim_models.properties.columnar.columns import Ints
 from seriatim_models.properties.columnar.forms import ColumnMap, FindEvents
 
-NAMES = ("rec", "pub", "q", "prio", "conn", "ch", "gen", "ctag", "proc")
+NAMES = ("rec", "pub", "q", "part", "prio", "conn", "ch", "gen", "ctag", "proc")
 """Columns that determine whose line a delivery is in."""
 
 
@@ -106,7 +106,7 @@ def _add_lines(
         lows_of.setdefault(g, []).append(k)
     for g, (start, end) in enumerate(zip(starts.tolist(), ends.tolist(), strict=True)):
         highest = event[int(peak[end])]
-        out.lines[_key(highest)] = DeliveryLine(
+        out.lines[line_key(highest)] = DeliveryLine(
             n=end - start + 1,
             top=highest,
             lows=[low(k, start) for k in lows_of[g]],
@@ -141,10 +141,6 @@ def _row_by_row(
     found = FirstDeliveryOrder().map(events[k] for k in order.tolist())
     found.unknown += out.unknown
     return found
-
-
-def _key(event: Event) -> str:
-    return f"{event.pub}\n{event.q}\n{event.prio}\n{holder(event)}"
 
 
 def _with_witnesses(lines: DeliveryLines, find: FindEvents) -> DeliveryLines:

@@ -38,6 +38,7 @@ from seriatim_models.history.event import Event
 from seriatim_models.properties.base import Finding
 from seriatim_models.properties.blackbox.conservation import Conservation, ConservationSummary
 from seriatim_models.properties.blackbox.lifecycle import (
+    Holder,
     LifecycleProperty,
     Lifecycles,
     RegularCounts,
@@ -240,7 +241,7 @@ class Prefilter:
     """Clears regular messages by the rows of a run, which it is given batch after batch in order."""
 
     def __init__(self) -> None:
-        self.holders = Names()
+        self.holders: Names[Holder] = Names()
         """The numbers of holders, for whoever makes the rows."""
         self._judge = Conservation()
         self._kept = ConservationSummary()
@@ -251,7 +252,7 @@ class Prefilter:
         self._last: dict[str, int] = {}
         self._end: Ints = np.zeros(0, np.int64)
         """By number of a holder: the place of the first sign of its end, or far."""
-        self._of_connection: dict[str, list[int]] = defaultdict(list)
+        self._of_connection: dict[Holder, list[int]] = defaultdict(list)
 
     @property
     def nbytes(self) -> int:

@@ -21,7 +21,7 @@ import numpy.typing as npt
 from seriatim_models.history.complete import EXACT, SETTLES
 from seriatim_models.history.event import Event
 from seriatim_models.properties.blackbox.conservation import Conservation
-from seriatim_models.properties.blackbox.lifecycle import ACQUIRES, acquires, began, holder
+from seriatim_models.properties.blackbox.lifecycle import ACQUIRES, Holder, acquires, began, holder
 from seriatim_models.properties.columnar.columns import Bools, Ints, Names
 
 Hashes = npt.NDArray[np.uint64]
@@ -175,7 +175,7 @@ def _kind(event: Event) -> int:
     return kind_of_publish(event) if ev == "publish" else OTHER
 
 
-def rows_of_events(placed: Iterable[tuple[int, Event]], holders: Names) -> BatchRows:
+def rows_of_events(placed: Iterable[tuple[int, Event]], holders: Names[Holder]) -> BatchRows:
     """Rows of completed events, each with its place; `holders` numbers who acts, and is kept between batches."""
     general: list[tuple[int, Event]] = []
     queues: dict[str, int] = {}
@@ -196,10 +196,9 @@ def rows_of_events(placed: Iterable[tuple[int, Event]], holders: Names) -> Batch
         if event.redelivered and event.lvl in EXACT:
             flag = SURELY
         for m in (event.ms or ()) if settles else (event.m,):
-            # A name of several lines goes by its last one, as `lifecycle.message_of` has it, and is irregular.
             n.append(place)
-            kinds.append(OTHER if "\n" in m else kind)
-            messages.append(m.rpartition("\n")[2])
+            kinds.append(kind)
+            messages.append(m)
             names.append(event.q)
             by.append(who)
             redelivered.append(flag)
