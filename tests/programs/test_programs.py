@@ -35,3 +35,10 @@ def test_larger_program_holds_where_sampled(program: Program) -> None:
 @pytest.mark.parametrize("program", SLOW, ids=lambda p: p.id)
 def test_larger_program_holds_under_every_schedule(program: Program) -> None:
     test_program_holds_under_every_schedule(program)
+
+
+def test_a_property_without_a_case_is_not_ok() -> None:
+    """No message of this program is immediate, whatever the schedule."""
+    result = check_program(PROGRAMS["two-takers"], properties=["IM-1"])
+    assert [(f.verdict, f.n_tested) for f in result.findings] == [(Verdict.INCONCLUSIVE, 0)]
+    assert result.verdict is Verdict.INCONCLUSIVE

@@ -17,12 +17,15 @@ class Result:
     """The finding of one exploration.
 
     `verdict` is ``ok`` only if everything within the stated `bounds` was explored and nothing was wrong;
-    ``inconclusive`` when a budget ran out first, or when the strategy only samples.
+    ``inconclusive`` when a budget ran out first, when the strategy only samples,
+    or when the schedules say nothing of the program (`untested`).
     """
 
     program: str = ""
     strategy: str = ""
     verdict: str = "inconclusive"
+    untested: str = ""
+    """Why a search says nothing of the program although no schedule was wrong: no visible step, a data race."""
     exhausted: bool = False
     """Every trace within the stated bounds was covered."""
     complete: int = 0

@@ -33,7 +33,7 @@ OPTIONS: dict[str, Any] = {"replay": None, "seconds": None}
 
 
 class Inconclusive(AssertionError):
-    """A budget ran out before everything was seen, and the test asked for everything."""
+    """Nothing was tested, or a budget ran out before everything was seen and the test asked for everything."""
 
 
 def explored(
@@ -88,13 +88,13 @@ def judge(
 
 
 def verdict(result: Result, exhaustive: bool = False) -> Result:
-    """Raise AssertionError if the result is a violation (or, if all was asked for, inconclusive)."""
+    """Raise AssertionError if the result is a violation or says nothing (or, if all was asked for, inconclusive)."""
     if result.counterexample is not None:
         case = result.counterexample
         raise AssertionError(
             f"{case.text()}\nor: pytest --explore-replay {case.token} -k {result.program}"
         )
-    if exhaustive and not result.exhausted and OPTIONS["replay"] is None:
+    if OPTIONS["replay"] is None and (result.untested or (exhaustive and not result.exhausted)):
         raise Inconclusive(str(result))
     return result
 
@@ -111,6 +111,8 @@ def linearizable(
     found = check_linearizable(make, spec, threads, max_executions=max_executions, **budgets)
     if found.counterexample is not None:
         raise AssertionError(found.counterexample.text())
+    if found.untested:
+        raise Inconclusive(str(found))
     return found
 
 

@@ -35,10 +35,13 @@ class ProgramResult:
 
     @property
     def verdict(self) -> Verdict:
-        """Violated if any property or the explorer reports a violation; ok only if all schedules were explored."""
-        if self.explored.verdict == "violated":
-            return Verdict.VIOLATED
-        return Verdict(self.explored.verdict)
+        """Violated if any property or the explorer reports a violation.
+
+        Ok only if all schedules were explored and each property had a case in one of them.
+        """
+        verdicts = {Verdict(self.explored.verdict), *(f.verdict for f in self.findings)}
+        order = (Verdict.VIOLATED, Verdict.INCONCLUSIVE, Verdict.OK)
+        return next(v for v in order if v in verdicts)
 
 
 class Judge:

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Sequence
+from types import AsyncGeneratorType, CoroutineType, GeneratorType
 from typing import Any
 
 import greenlet  # type: ignore[import-untyped]  # greenlet ships no annotations
@@ -36,6 +37,9 @@ from seriatim_models.explorer.model.operations import (
     Wake,
 )
 from seriatim_models.explorer.model.world import World
+
+UNSTARTED = frozenset((CoroutineType, GeneratorType, AsyncGeneratorType))
+"""What a call of a function returns of which it has run nothing."""
 
 NOBODY = -1
 """Maker of what is made by none of them: the clock, the order of calls, what is made after the end."""
@@ -125,6 +129,25 @@ class ControlledGreenlet(greenlet.greenlet):  # type: ignore[misc]
     """A greenlet of a program; its type tells a guard that a program is running."""
 
 
+def refuse_unstarted(what: str, result: object) -> None:
+    """Raise `Misuse` if a call has run nothing: it has returned a coroutine, a generator or the like.
+
+    `what` names the function that was called.
+    """
+    kind = type(result)
+    if not (kind in UNSTARTED or hasattr(kind, "__await__")):
+        return
+    close = getattr(result, "close", None)
+    if close is not None:
+        close()  # no warning that it was never awaited
+    name = getattr(result, "__qualname__", kind.__name__)
+    raise Misuse(
+        f"{what} returned a {kind.__name__} ({name}), so nothing of it has run: a call of an `async def`, or of a "
+        "function with `yield`, runs no line of it. The model has threads and no event loop: write a plain "
+        "function over the host"
+    )
+
+
 def _work(switch: Callable[[], Any]) -> None:
     """What a greenlet does: run one thread after another. To make a greenlet costs more than to run a small thread.
 
@@ -136,7 +159,9 @@ def _work(switch: Callable[[], Any]) -> None:
         ex, thread = switch()
         try:
             if thread.code is not None:
-                thread.code()
+                result = thread.code()
+                if result is not None:
+                    refuse_unstarted(f"the function of {thread.name}", result)
         except greenlet.GreenletExit:
             pass
         except (ExplorerError, KeyboardInterrupt, SystemExit):

@@ -59,6 +59,8 @@ class ProgramUnderTest:
         self.limits = limits
         self.space = Space() if space is None else space
         self.observer = observer
+        self.visible = False
+        """Whether a thread has taken a step that others could see, in one of the executions that were followed."""
 
     def fresh(self, log: bool = False) -> Execution:
         """A new execution, set up and stopped before its first step; `log` keeps its steps for reading."""

@@ -336,7 +336,15 @@ class World:
         return cast(int, ex.announce(thread, Choose(n)))
 
     def spawn(self, fn: Callable[[], object], name: str = "", daemon: bool = False) -> Handle:
-        """Start a thread. A daemon may still wait at the end: that is no violation."""
+        """Start a thread. A daemon may still wait at the end: that is no violation.
+
+        Raises `Misuse` if `fn` cannot be called: ``spawn(work())`` has done the work already.
+        """
+        if not callable(fn):
+            raise Misuse(
+                f"spawn({fn!r}): a {type(fn).__name__} cannot be called. Name the function and do not call it: "
+                "spawn(work), or spawn(lambda: work(1))"
+            )
         ex = self._ex
         thread = ex.current
         if thread is None:
@@ -344,7 +352,12 @@ class World:
         return Handle(cast(Thread, _do(ex, Spawn(fn, name, daemon))))
 
     def at_end(self, check: Callable[[], object]) -> None:
-        """Call `check` after the last step. It returns None, or what is wrong, or raises AssertionError."""
+        """Call `check` after the last step. It returns None, or what is wrong, or raises AssertionError.
+
+        Raises `Misuse` if `check` cannot be called.
+        """
+        if not callable(check):
+            raise Misuse(f"at_end({check!r}): a {type(check).__name__} cannot be called")
         self.checks.append(check)
 
     def result(self, value: object) -> None:

@@ -313,6 +313,10 @@ def _finding(runner: Runner, name: str, strategy: Strategy) -> Result:
         result.verdict = "violated"
         case = result.counterexample
         result.why = f"{case.what} (execution {result.executions}, {len(case.events)} steps)"
+    elif untested := _untested(runner):
+        result.verdict = "inconclusive"
+        result.untested = untested
+        result.why = f"nothing was wrong in {_many(result)}, but that says little: {untested}"
     elif runner.exhausted:
         result.verdict = "ok"
         within = ", ".join(
@@ -330,6 +334,17 @@ def _finding(runner: Runner, name: str, strategy: Strategy) -> Result:
     if runner.split is not None:
         result.why += f"; {runner.split}"
     return result
+
+
+def _untested(runner: Runner) -> str:
+    """Why the schedules that were run say nothing of the program, "" if they do."""
+    if not runner.visible:
+        return (
+            "no thread took a visible step, so there was nothing to interleave: threads change only at operations "
+            "of the host. Give world.host to the code under test, and let it make its cells, locks, conditions and "
+            "semaphores there"
+        )
+    return ""
 
 
 def _traces(runner: Runner, strategy: Strategy) -> int | None:

@@ -7,8 +7,9 @@ from collections import Counter
 from collections.abc import Callable
 from typing import Any, Protocol, runtime_checkable
 
+from seriatim_models.explorer.errors import Misuse
 from seriatim_models.explorer.model.attributes import AttributeObserver
-from seriatim_models.explorer.model.execution import Execution, Space
+from seriatim_models.explorer.model.execution import Execution, Space, refuse_unstarted
 from seriatim_models.explorer.model.operations import shown
 from seriatim_models.explorer.model.program import Limits, Program, ProgramUnderTest, Setting
 from seriatim_models.explorer.model.world import World
@@ -41,6 +42,27 @@ class Summing(Protocol):
 
     def add(self, counts: Any) -> None:
         """Add what another of the same kind has seen."""
+
+
+def ask(check: Callable[[], object]) -> object:
+    """What a check of the end says is wrong, or None.
+
+    Raises `Misuse` if it returned what is neither None nor says anything: a truth value, an empty list, a coroutine.
+    """
+    name = getattr(check, "__name__", "check")
+    try:
+        message = check()
+    except AssertionError as error:
+        return str(error) or f"{name}: assertion failed"
+    if message is None:
+        return None
+    refuse_unstarted(f"the check {name} of at_end()", message)
+    if isinstance(message, bool) or not message:
+        raise Misuse(
+            f"the check {name} of at_end() returned {message!r}, which does not say whether something is wrong: "
+            "return None if all is well, else what is wrong as a sentence, or use assert"
+        )
+    return message
 
 
 class Runner(ProgramUnderTest):
@@ -109,12 +131,7 @@ class Runner(ProgramUnderTest):
         if end not in CUT_SHORT:
             checks = list(ex.world.checks)
             for check in checks:
-                try:
-                    message = check()
-                except AssertionError as error:
-                    message = (
-                        str(error) or f"{getattr(check, '__name__', 'check')}: assertion failed"
-                    )
+                message = ask(check)
                 if message is not None:
                     wrong.append(Violation("property", message))
         if self.on_execution is not None:

@@ -4,12 +4,22 @@ from __future__ import annotations
 
 from seriatim_models.explorer.errors import CHANCE, NondeterministicProgram
 from seriatim_models.explorer.model.execution import PATIENCE, Execution, going_on
-from seriatim_models.explorer.model.operations import Spawn, Thread, Wait, shown
+from seriatim_models.explorer.model.operations import (
+    CallBoundary,
+    Join,
+    Spawn,
+    Thread,
+    Wait,
+    shown,
+)
 from seriatim_models.explorer.model.program import Limits, ProgramUnderTest
 from seriatim_models.explorer.trace import replay_token
 from seriatim_models.explorer.trace.counterexample import Counterexample, Schedule, Step, Violation
 from seriatim_models.explorer.trace.cycles import find_cycle
 from seriatim_models.explorer.trace.termination import STUCK, classify, explain
+
+UNSEEN = (Spawn, Join, CallBoundary)
+"""Steps that show nothing of what the program shares."""
 
 
 def follow(
@@ -47,6 +57,8 @@ def follow(
             if thread is None:
                 thread, alternative = going_on(enabled, last, turns, patience), 0
             turns = turns + 1 if thread is last else 1
+            if not isinstance(thread.op, UNSEEN):
+                tested.visible = True
             log.append(_taken(ex, thread, alternative, last is not None and last in enabled))
             if not thread.virtual:
                 last = thread
