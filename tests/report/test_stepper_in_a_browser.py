@@ -13,8 +13,10 @@ from typing import Any
 
 import pytest
 
-from seriatim_models.cli import lesson_runner
+from seriatim_models.cli import lesson_runner, matrix_pages
+from seriatim_models.cli.matrix_run import Run
 from seriatim_models.cli.report_builder import mutant_run, program_run, property_catalogue
+from seriatim_models.cli.stop_request import StopRequest
 from seriatim_models.history import Event
 from seriatim_models.programs import MUTANTS, PROGRAMS
 from seriatim_models.programs.check import check_program
@@ -101,7 +103,16 @@ def pages(tmp_path_factory: pytest.TempPathFactory) -> Path:
         [Fairness("1 us", (4, 8), (1000, 2100), (990, 1980))],
     )
     (folder / "report.html").write_text(html(whole, beside))
+    matrix(folder)
     return folder
+
+
+def matrix(folder: Path) -> None:
+    """The matrix of a mutant as one page and as a folder, some of its programs wrong."""
+    run = Run("push", 1, 2, 1, None, ("two",), StopRequest(), "unlink-acquired")
+    shown = [matrix_pages.drawn(run.matrix(folder / "journal.jsonl", fresh=False), "seriatim")]
+    matrix_pages.write_pages(str(folder / "matrix.html"), shown, "seriatim matrix")
+    matrix_pages.write_pages(str(folder / "matrix"), shown, "seriatim matrix")
 
 
 def history() -> Story:
@@ -426,3 +437,63 @@ def test_every_control_has_a_name(visit: Any, name: str) -> None:
     )
     assert controls.count() > 5
     assert without == []
+
+
+# ---- the matrix
+
+MATRIX = ("matrix", "matrix/index", "matrix/cells/push.close.subscribe")
+
+
+@pytest.mark.parametrize("name", MATRIX)
+def test_no_page_of_the_matrix_is_wider_than_the_screen(visit: Any, name: str) -> None:
+    seen = visit(name)
+    for width in (1280, 400, 320):
+        seen.page.set_viewport_size({"width": width, "height": 800})
+        seen.open()
+        for door in seen.page.locator("details.cell > summary").all():
+            door.click()
+        assert seen.page.evaluate("document.documentElement.scrollWidth") <= width, width
+
+
+def test_the_keyboard_opens_a_cell_and_steps_through_its_program(visit: Any) -> None:
+    seen = visit("matrix")
+    wrong = seen.page.locator("table.square td.violated a").first
+    wrong.focus()
+    seen.press("Enter")
+    cell = seen.page.locator("details.cell[open]")
+    assert cell.count() == 1
+    assert f"#{cell.get_attribute('id')}" == wrong.get_attribute("href")
+    assert seen.page.evaluate("document.activeElement.tagName") == "SUMMARY"
+    seen.press("Tab", "Enter")  # its first interleaving
+    stepper = cell.locator(".stepper").first
+    assert stepper.is_visible()
+    stepper.locator("[data-go=bad]").click()
+    assert "The first bad step" in stepper.locator(".now[role=status]").inner_text()
+
+
+def test_a_link_opens_the_cell_that_it_names(visit: Any) -> None:
+    seen = visit("matrix")
+    for link, opened in (("#push.close.subscribe", 1), ("#nothing", 0), ("#%E0%A4%A", 0), ("", 0)):
+        seen.open(link)
+        assert seen.page.locator("details.cell[open]").count() == opened, link
+
+
+def test_cells_of_the_matrix_have_names_and_verdicts_that_need_no_colour(visit: Any) -> None:
+    seen = visit("matrix/index", width=400)
+    cells = seen.page.locator("table.square td a")
+    assert cells.count() == 19
+    for cell in cells.all():
+        name, mark = cell.get_attribute("aria-label"), cell.inner_text()
+        assert ("violated" in name) == mark.startswith("!")
+        assert "programs" in name
+    assert seen.page.get_by_role("link", name=re.compile(r"^subscribe \| subscribe: ")).count() == 1
+
+
+def test_an_interleaving_of_a_right_program_has_no_bad_step(visit: Any, pages: Path) -> None:
+    right = next(
+        p for p in (pages / "matrix" / "steps").iterdir() if "what was seen" in p.read_text()
+    )
+    seen = visit(f"matrix/steps/{right.stem}")
+    seen.click("last")
+    assert seen.now.startswith("Step ")
+    assert seen.page.locator("[data-go=bad]").count() == 0

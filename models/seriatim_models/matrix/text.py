@@ -18,7 +18,7 @@ def show(console: Console, matrix: Matrix) -> None:
     pairs = all(len(c.calls) == 2 for c in matrix.cells)
     console.print(_square(matrix) if pairs else _listed(matrix))
     console.print(summary(matrix), markup=False, soft_wrap=True)
-    for why, number in _excused(matrix).items():
+    for why, number in excused(matrix).items():
         console.print(f"  let pass in {number} programs: {why}", markup=False, soft_wrap=True)
     wrong = [*matrix.edge_problems, *(p for c in matrix.cells for p in c.problems[:1])]
     for problem in wrong[:SHOWN]:
@@ -40,7 +40,8 @@ def summary(matrix: Matrix) -> str:
     )
 
 
-def _excused(matrix: Matrix) -> dict[str, int]:
+def excused(matrix: Matrix) -> dict[str, int]:
+    """Return the reasons by which the outcome oracle let differences pass, and in how many programs."""
     found: dict[str, int] = {}
     for cell in matrix.cells:
         for why, number in cell.excused.items():

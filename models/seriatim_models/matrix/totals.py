@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 
 import msgspec
 
+from seriatim_models.matrix.cells import PairResult
 from seriatim_models.matrix.scene import Invocation
 from seriatim_models.matrix.work import Done, PairData
 from seriatim_models.properties import Verdict
@@ -24,6 +25,23 @@ class Problem(msgspec.Struct, frozen=True):
 
     def __str__(self) -> str:
         return f"{self.key}\n    {self.what}"
+
+
+class ProgramRow(msgspec.Struct, frozen=True):
+    """A program of a cell, and what came of it."""
+
+    program: PairData
+    result: PairResult | None = None
+    """None if it was not run."""
+
+    @property
+    def verdict(self) -> Verdict:
+        """Ok only if every schedule was seen."""
+        if self.result is None:
+            return Verdict.INCONCLUSIVE
+        if self.result.problem:
+            return Verdict.VIOLATED
+        return Verdict.OK if self.result.exhausted else Verdict.INCONCLUSIVE
 
 
 class CellTotals(msgspec.Struct):
@@ -111,7 +129,7 @@ def add_up(planned: Sequence[PairData], done: Iterable[Done]) -> list[CellTotals
     states: dict[tuple[str, ...], set[tuple[str, tuple[Invocation, ...]]]] = {}
     results = {d.program.key: d.result for d in done}
     for program in planned:
-        names = tuple(sorted(c.call for c in program.calls))
+        names = _cell_of(program)
         cell = cells.setdefault(names, CellTotals(names))
         result = results.get(program.key)
         if result is None:
@@ -127,5 +145,28 @@ def add_up(planned: Sequence[PairData], done: Iterable[Done]) -> list[CellTotals
             cell.excused[why] = cell.excused.get(why, 0) + 1
     for names, cell in cells.items():
         cell.states = len(states.get(names, ()))
-        cell.problems.sort(key=lambda p: (len(p.program.path), len(p.program.key), p.program.key))
+        cell.problems.sort(key=lambda p: _length(p.program))
     return list(cells.values())
+
+
+def by_cell(
+    planned: Sequence[PairData], done: Iterable[Done]
+) -> dict[tuple[str, ...], list[ProgramRow]]:
+    """Return the programs of every cell with their results: the wrong ones first, and the shortest first."""
+    cells: dict[tuple[str, ...], list[ProgramRow]] = {}
+    results = {d.program.key: d.result for d in done}
+    for program in planned:
+        row = ProgramRow(program, results.get(program.key))
+        cells.setdefault(_cell_of(program), []).append(row)
+    for rows in cells.values():
+        rows.sort(key=lambda r: (r.verdict is not Verdict.VIOLATED, *_length(r.program)))
+    return cells
+
+
+def _cell_of(program: PairData) -> tuple[str, ...]:
+    return tuple(sorted(c.call for c in program.calls))
+
+
+def _length(program: PairData) -> tuple[int, int, str]:
+    """Calls that lead to the state, and then the length of its name."""
+    return len(program.path), len(program.key), program.key

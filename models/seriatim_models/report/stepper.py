@@ -150,6 +150,8 @@ def story(
     last = len(events)
     never = any(p.kind == "liveness" for f in violations if (p := known.get(f.property)))
     bad = last if never else min(max(witness, default=last), last) or last
+    if not violations and not case.violations:
+        bad = 0
     threads = list(dict.fromkeys([*case.threads, *(_lane(e) for e in events)]))
     unique: dict[State, int] = {}
     indexes = [unique.setdefault(s, len(unique)) for s in states(events, case.records)]

@@ -1,0 +1,105 @@
+"""The run of one system's matrix, which goes on where its journal ends."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from seriatim_models.cli.console import ProgressDisplay
+from seriatim_models.cli.stop_request import StopRequest
+from seriatim_models.cli.usage_errors import UsageError
+
+if TYPE_CHECKING:
+    from seriatim_models.matrix.totals import Matrix, ProgramRow
+    from seriatim_models.matrix.work import Done, Journal
+
+JOURNALS = Path("build/matrix")
+
+
+def journal_path(system: str, depth: int, threads: int, *names: str) -> Path:
+    """The journal of a run over the sources as they are: after a change of these it is another file."""
+    from seriatim_models.matrix.work import code_digest
+
+    parts = [system, str(depth), str(threads), *filter(None, names), code_digest()]
+    return JOURNALS / f"{'-'.join(parts)}.jsonl"
+
+
+def _known(journal: Journal, fresh: bool) -> list[Done]:
+    """What an earlier run kept; nothing of it if `fresh`. Raises `UsageError` for another run's journal."""
+    from seriatim_models.matrix.work import WrongJournal
+
+    if fresh:
+        journal.path.unlink(missing_ok=True)
+    try:
+        return journal.read()
+    except WrongJournal as error:
+        raise UsageError(
+            f"{error}; it is left as it is: give another --journal, or --fresh to begin again"
+        ) from None
+
+
+@dataclass(frozen=True)
+class MatrixRun:
+    """What came of a run: the table, and behind it the programs of each cell."""
+
+    matrix: Matrix
+    programs: dict[tuple[str, ...], list[ProgramRow]]
+    mutant: str = ""
+
+
+@dataclass
+class Run:
+    """The run of one system."""
+
+    system: str
+    depth: int
+    threads: int
+    jobs: int
+    budget: float | None
+    universes: tuple[str, ...]
+    stop: StopRequest
+    mutant: str = ""
+    begun: float = field(default_factory=time.monotonic)
+
+    def matrix(self, path: Path, fresh: bool) -> MatrixRun:
+        """Run all programs that have no result in the journal, and return the table with its programs."""
+        from seriatim_models.matrix.plan import plan
+        from seriatim_models.matrix.systems import SYSTEMS
+        from seriatim_models.matrix.totals import Matrix, add_up, by_cell
+        from seriatim_models.matrix.work import Journal, Waves, performer, run_waves
+
+        journal = Journal(path, self.system, self.depth)
+        known = _known(journal, fresh)
+        planned = plan(
+            self.system, self.depth, self.threads, self.jobs, self.universes, self.mutant
+        )
+        waves = Waves(self.system, planned.programs, mutant=self.mutant)
+        for done in known:
+            waves.add(done)
+        progress = ProgressDisplay(len(planned.programs), "programs")
+        with progress.running() as display:
+
+            def keep(done: Done) -> None:
+                journal.keep(done)
+                display.completed(len(waves.results), self.system, done.program.key)
+
+            run_waves(waves, performer(self.jobs), keep, self._over)
+        journal.close()
+        results = list(waves.results.values())
+        matrix = Matrix(
+            self.system,
+            self.depth,
+            planned.states,
+            planned.edges,
+            tuple(SYSTEMS[self.system].table),
+            add_up(planned.programs, results),
+            planned.problems,
+            time.monotonic() - self.begun,
+        )
+        return MatrixRun(matrix, by_cell(planned.programs, results), self.mutant)
+
+    def _over(self) -> bool:
+        spent = time.monotonic() - self.begun
+        return self.stop.asked or (self.budget is not None and spent >= self.budget)

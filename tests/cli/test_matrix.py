@@ -1,0 +1,118 @@
+"""`seriatim matrix`: the table and its pages, a journal that goes on, and bad input in one sentence."""
+
+from __future__ import annotations
+
+import itertools
+import re
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+from seriatim_models.cli import matrix_pages
+from seriatim_models.matrix.systems import SYSTEMS
+from seriatim_models.matrix.totals import ProgramRow
+from seriatim_models.matrix.work import PairData
+
+WRONG = "unlink-acquired"
+"""A mutant of the queue that some programs of the push queue see in universe `two` at depth 1."""
+
+
+@pytest.fixture(autouse=True)
+def elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A folder of its own for journals."""
+    monkeypatch.chdir(tmp_path)
+
+
+def small(*more: str) -> tuple[str, ...]:
+    return ("matrix", "fair", "--depth", "0", "--jobs", "1", *more)
+
+
+def table(run: Any, *arguments: str) -> dict[str, Any]:
+    """The only system of the JSON document."""
+    ran = run(*arguments, "--json", "-")
+    [system] = msgspec.json.decode(ran.out)["systems"]
+    return dict(system)
+
+
+# ---- pages
+
+
+def test_one_page_has_every_cell_and_program(run: Any) -> None:
+    assert run(*small("--html", "page.html")).code == 0
+    text = Path("page.html").read_text()
+    found = table(run, *small())
+    for cell in found["cells"]:
+        assert f'id="fair.{".".join(cell["calls"])}"' in text
+    assert text.count("seriatim matrix fair --pair") >= found["programs"]
+    assert text.count('class="stepper"') == len(found["cells"])
+    assert len(re.findall(r'class="stepper" id="([^"]+)"', text)) == len(
+        set(re.findall(r'class="stepper" id="([^"]+)"', text))
+    )
+
+
+def test_a_folder_has_a_page_for_each_cell_and_what_it_links(run: Any) -> None:
+    assert run(*small("--html", "table")).code == 0
+    found = table(run, *small())
+    cells = sorted(Path("table/cells").iterdir())
+    assert len(cells) == len(found["cells"])
+    for page in (Path("table/index.html"), *cells):
+        for link in re.findall(r'href="([^"#]+)', page.read_text()):
+            assert (page.parent / link).is_file(), f"{page}: {link}"
+    assert len(list(Path("table/steps").iterdir())) == len(found["cells"])
+
+
+def test_every_wrong_program_up_to_some_can_be_stepped_through(run: Any) -> None:
+    arguments = (
+        "matrix",
+        "push",
+        "--depth",
+        "1",
+        "--universe",
+        "two",
+        "--jobs",
+        "1",
+        "--mutant",
+        WRONG,
+    )
+    ran = run(*arguments, "--html", "table")
+    assert ran.code == 1
+    shown = 0
+    for page in Path("table/cells").iterdir():
+        text = page.read_text()
+        wrong = text.count('<td><span class="verdict violated">')
+        assert text.count("step through it") == max(1, min(wrong, matrix_pages.DRAWN))
+        shown += wrong
+        assert (f"--mutant {WRONG}" in text) == ("--pair" in text)
+    assert shown == sum(len(c["problems"]) for c in table(run, *arguments)["cells"]) > 0
+    steps = [p.read_text() for p in Path("table/steps").iterdir()]
+    assert any("how it breaks" in text for text in steps)
+    assert any("what was seen" in text for text in steps)
+
+
+def test_a_program_has_its_page_whether_it_is_wrong_or_not(run: Any) -> None:
+    key = "settle holding: ; subscribe B | close A"
+    assert run("matrix", "push", "--pair", key, "--html", "ok.html").code == 0
+    text = Path("ok.html").read_text()
+    assert "what was seen" in text
+    assert "T1" in text
+    assert "T2" in text
+    [mine] = re.findall(r"--replay (v?[\w.+/=-]+)", text)[:1]
+    assert run("matrix", "push", "--pair", key, "--replay", mine).code in (0, 3)
+
+
+def test_an_example_is_an_interleaving(run: Any) -> None:
+    program = PairData.read("settle holding: ; subscribe B | close A", SYSTEMS["push"])
+    story = matrix_pages.example_story("push", program)
+    lanes = [step.lane for step in story.steps]
+    assert sum(a != b for a, b in itertools.pairwise(lanes)) > 3, "they take turns"
+    assert (story.good, story.bad, story.what) == (0, 0, [])
+
+
+def test_what_cannot_be_set_up_has_no_interleaving() -> None:
+    program = PairData.read("settle holding: ; subscribe B | close A", SYSTEMS["push"])
+    broken = msgspec.structs.replace(program, calls=(program.calls[0], program.calls[0]))
+    assert matrix_pages.produced_story("push", ProgramRow(program)) is not None
+    lost = msgspec.structs.replace(broken, universe="nowhere")
+    assert matrix_pages.produced_story("push", ProgramRow(lost)) is None
