@@ -18,7 +18,6 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
-import msgspec
 import pika
 import pika.exceptions
 from pika.adapters.blocking_connection import BlockingChannel
@@ -124,11 +123,12 @@ class AmqpBroker:
             try:
                 answer: Answer = getattr(self, f"_{request.op}", self._cannot)(request)
             except pika.exceptions.ChannelClosedByBroker as closed:
-                self._channels.pop(request.ch, None)
+                self._closed(request.ch, closed.reply_code, closed.reply_text)
                 answer = Answer(ok=False, code=closed.reply_code, why=closed.reply_text)
             except pika.exceptions.ConnectionClosedByBroker as closed:
                 # What is not implemented costs the connection, and all channels with it.
-                self._channels.clear()
+                for ch in list(self._channels):
+                    self._closed(ch, closed.reply_code, closed.reply_text)
                 self._connection = None
                 answer = Answer(ok=False, code=closed.reply_code, why=closed.reply_text)
         return answer
@@ -247,9 +247,13 @@ class AmqpBroker:
             try:
                 channel.pika.exchange_declare("amq.direct", passive=True)
             except pika.exceptions.ChannelClosedByBroker as closed:
-                push = Push(ev="closed", ch=ch, code=closed.reply_code, why=closed.reply_text)
-                self._pushes.append(msgspec.structs.replace(push, t=time.monotonic_ns()))
-                self._channels.pop(ch, None)
+                self._closed(ch, closed.reply_code, closed.reply_text)
+
+    def _closed(self, ch: int, code: int, why: str) -> None:
+        """The broker closed a channel by itself."""
+        now = time.monotonic_ns()
+        self._pushes.append(Push(ev="closed", ch=ch, code=code, why=why, t=now))
+        self._channels.pop(ch, None)
 
     def _count(self, q: str) -> int:
         declared = self._admin.queue_declare(self._names[q], passive=True)
@@ -326,7 +330,12 @@ class AmqpBroker:
         self._pushes.append(push)
 
     def _recover(self, request: Request) -> Answer:
-        self._channels[request.ch].pika.basic_recover(requeue=request.requeue is not False)
+        channel = self._channels[request.ch]
+        channel.pika.basic_recover(requeue=request.requeue is not False)
+        for _, consumer in channel.held.values():
+            if consumer is not None:
+                consumer.held -= 1
+        channel.held.clear()
         return Answer()
 
     def _put(self, name: str, m: str) -> None:

@@ -26,6 +26,8 @@ from seriatim_models.history.event import Event
 
 DRAIN = 1_000
 """The channel by which what is left is taken out at the end."""
+GETS_AGAIN = 3
+"""How often a queue that says that it is empty is asked again where something must be left."""
 
 
 class DrivenRun(msgspec.Struct, kw_only=True):
@@ -43,6 +45,8 @@ class DrivenRun(msgspec.Struct, kw_only=True):
 
 
 class _DrivenChannel:
+    """A channel as the drive knows it: what it holds, and its consumers."""
+
     def __init__(self) -> None:
         self.outstanding: dict[int, tuple[str, str]] = {}  # dtag: message, consumer
         self.consumers: dict[str, tuple[str, bool]] = {}  # tag: queue, autoack
@@ -61,6 +65,13 @@ class _Driver:
         self.asked: ScriptStep | None = None
         """What is under way, with the message it means: the last step of a run that ends in a fault."""
         self._unfenced: list[int] = []  # events whose effect is not bounded yet
+        self.home: dict[str, str] = {}  # message: the queue it was published to
+        self.ready: set[str] = set()
+        """Messages that must be in their queue, by what was asked and answered."""
+        self.holds: dict[str, int] = {}  # message: the channel that was given it last
+        self.returned: set[str] = set()
+        """Messages that a command put back, while its channel stayed open."""
+        self._sure = True  # whether nothing was asked since all was known to be at rest
 
     # ---- recording
 
@@ -81,6 +92,7 @@ class _Driver:
         """
         exact = self.system.exact
         self._op += 1
+        self._sure = False
         if not exact:
             self.record(ev, ph="invoke", op=self._op, **fields)
         answer = self.system.do(request)
@@ -108,6 +120,9 @@ class _Driver:
         """Wait for the effects of what was sent, and bound them."""
         sure = self.system.sync()
         self.pushes(self.system.pushed())
+        self._sure = sure
+        if sure and any(channel.consumers for channel in self.channels.values()):
+            self.at_rest()
         if self.system.exact:
             return
         now = time.monotonic_ns()
@@ -117,12 +132,19 @@ class _Driver:
             self.run.fenced += len(self._unfenced)
         self._unfenced.clear()
 
+    def at_rest(self) -> None:
+        """Record that all has come to rest, unless it is recorded already."""
+        last = self._events[-1] if self._events else None
+        if self._sure and not (last and last.args.get("rest")):
+            self.record("note", args={"rest": True})
+
     def pushes(self, arrived: list[Push]) -> None:
         """Record what the implementation pushed."""
         for push in self._merged(arrived) if self.system.exact else arrived:
             channel = self.channels.get(push.ch)
             if push.ev == "closed":
                 self.record("ch_close", push.t, ch=push.ch, ph="ok", err=str(push.code or push.why))
+                self._released(push.ch)
                 self.channels.pop(push.ch, None)
                 continue
             if push.ev == "return":
@@ -141,8 +163,23 @@ class _Driver:
                 redelivered=push.redelivered,
                 autoack=autoack,
             )
+            self._given(push.ch, push.m, autoack)
             if channel and not autoack and push.dtag is not None:
                 channel.outstanding[push.dtag] = (push.m, push.ctag)
+
+    def _given(self, ch: int, m: str, autoack: bool | None) -> None:
+        """A message is no longer in its queue."""
+        self.ready.discard(m)
+        self.returned.discard(m)
+        self.holds.pop(m, None)
+        if not autoack:
+            self.holds[m] = ch
+
+    def _released(self, ch: int) -> None:
+        """What a channel held is back in its queue, unless somebody else was given it meanwhile."""
+        for m in [m for m, by in self.holds.items() if by == ch]:
+            del self.holds[m]
+            self.ready.add(m)
 
     def _merged(self, arrived: list[Push]) -> Iterable[Push]:
         """The pushes of several channels as one sequence: next is the channel whose first message is earliest."""
@@ -187,7 +224,9 @@ class _Driver:
     def _close(self, step: ScriptStep) -> ScriptStep | None:
         if step.ch not in self.channels or "close" not in self.system.can:
             return None
+        self._released(step.ch)
         self.around("ch_close", Request(op="close", ch=step.ch), True, ch=step.ch)
+        self._released(step.ch)
         self.channels.pop(step.ch, None)
         return step
 
@@ -196,7 +235,11 @@ class _Driver:
         self.place.setdefault(m, len(self.place))
         number = self._sent[step.q] = self._sent.get(step.q, -1) + 1
         request = Request(op="publish", q=step.q, m=m)
-        self.around("publish", request, False, q=step.q, m=m, pub="publisher", pseq=number)
+        self.home[m] = step.q
+        self.ready.add(m)  # before it is asked: it may be delivered before the answer
+        fields = {"q": step.q, "m": m, "pub": "publisher", "pseq": number}
+        if not self.around("publish", request, False, **fields).ok:
+            self.ready.discard(m)
         return msgspec.structs.replace(step, m=m)
 
     def _qos(self, step: ScriptStep) -> ScriptStep | None:
@@ -219,13 +262,18 @@ class _Driver:
         consumers = self.channels[step.ch].consumers
         # Before it is asked: the first delivery may come before the answer.
         consumers[step.ctag] = (step.q, autoack)
-        request = Request(op="consume", ch=step.ch, q=step.q, ctag=step.ctag, autoack=autoack)
         fields: dict[str, object] = {
             "ch": step.ch,
             "q": step.q,
             "ctag": step.ctag,
             "autoack": autoack,
         }
+        if step.exclusive and "exclusive" in self.system.can:
+            fields["exclusive"] = True
+        if step.cprio is not None and "priority" in self.system.can:
+            fields["cprio"] = step.cprio
+        # Any field of Request; msgspec does not check on construction
+        request = Request(op="consume", **fields)  # type: ignore[arg-type]
         if not self.around("consume", request, False, **fields).ok:
             consumers.pop(step.ctag, None)
         return step
@@ -249,6 +297,7 @@ class _Driver:
         """Get and record; returns the message, empty if there was none."""
         autoack = step.autoack and "autoack" in self.system.can
         autoack = autoack or not SETTLING & self.system.can
+        self.at_rest()
         request = Request(op="get", ch=step.ch, q=step.q, autoack=autoack)
         fields: dict[str, object] = {"ch": step.ch, "q": step.q, "autoack": autoack}
         if self.system.exact:
@@ -257,8 +306,11 @@ class _Driver:
             if not answer.ok:
                 result = {"ph": "fail", "err": str(answer.code or answer.why)}
             self.record("get", **(fields | result))
+            self._sure = False
         else:
             answer = self.around("get", request, False, **fields)
+        if answer.m:
+            self._given(step.ch, answer.m, autoack)
         if answer.m and not autoack and answer.dtag is not None:
             self.channels[step.ch].outstanding[answer.dtag] = (answer.m, "")
         return answer.m
@@ -280,6 +332,10 @@ class _Driver:
         dtag = tags[(step.which or 0) % len(tags)]
         m = channel.outstanding[dtag][0]
         multiple = step.multiple and step.op != "reject" and "multiple" in self.system.can
+        every = step.every and multiple
+        named = m
+        if every:
+            dtag, named = 0, ""
         requeue = None if step.op == "ack" else step.requeue or "drop" not in self.system.can
         request = Request(op=step.op, ch=step.ch, dtag=dtag, multiple=multiple, requeue=requeue)
         fields: dict[str, object] = {
@@ -288,10 +344,13 @@ class _Driver:
             "multiple": multiple,
             "requeue": requeue,
         }
-        settled = [tag for tag in channel.outstanding if tag == dtag or (multiple and tag <= dtag)]
+        settled = [
+            tag for tag in channel.outstanding if every or tag == dtag or (multiple and tag <= dtag)
+        ]
         self.asked = msgspec.structs.replace(
-            step, m=m, which=None, multiple=multiple, requeue=requeue is not False
+            step, m=named, which=None, multiple=multiple, requeue=requeue is not False, every=every
         )
+        self._sure = False
         if self.system.exact:
             answer = self.system.do(request)
             refused = {} if answer.ok else {"ph": "fail", "err": str(answer.code or answer.why)}
@@ -303,9 +362,27 @@ class _Driver:
                 self._unfenced.append(len(self._events) - 1)
             answer = self.system.do(request)
         if answer.ok:
-            for tag in settled:
-                channel.outstanding.pop(tag, None)
+            self._settled_for(step.ch, settled, back=bool(requeue))
         return self.asked
+
+    def _settled_for(self, ch: int, tags: Iterable[int], *, back: bool) -> None:
+        """Deliveries of a channel were settled; `back` says that their messages are in their queue again."""
+        channel = self.channels[ch]
+        for tag in tags:
+            m, _ = channel.outstanding.pop(tag, ("", ""))
+            if m and self.holds.pop(m, None) is not None and back:
+                self.ready.add(m)
+                self.returned.add(m)
+
+    def _recover(self, step: ScriptStep) -> ScriptStep | None:
+        channel = self.channels.get(step.ch)
+        if channel is None or not channel.outstanding:
+            return None
+        tags = list(channel.outstanding)
+        request = Request(op="recover", ch=step.ch, requeue=True)
+        if self.around("recover", request, True, ch=step.ch, requeue=True).ok:
+            self._settled_for(step.ch, tags, back=True)
+        return step
 
     def _ensure(self, ch: int) -> None:
         if ch not in self.channels:
@@ -315,8 +392,13 @@ class _Driver:
     # ---- the end
 
     def drain(self) -> None:
-        """Close everything, take out what is left, and note that the queues were seen empty."""
+        """Close everything, take out what is left, and note that the queues were seen empty.
+
+        What a command put back must be there before its channel closes, for closing would put it back once more.
+        """
         self.asked = None
+        if self.returned & self.ready and self._drained_open():
+            return
         for ch in list(self.channels):
             if "close" in self.system.can:
                 self._close(ScriptStep(op="close", ch=ch))
@@ -332,11 +414,42 @@ class _Driver:
             if take_out(q, limit):
                 self.record("note", q=q, args={"depth": 0})
 
+    def _drained_open(self) -> bool:
+        """Take out what is left while the channels are open; whether something that must be there was not found."""
+        if "get" not in self.system.can:
+            return False
+        for ch, channel in list(self.channels.items()):
+            for tag in channel.consumers.keys() - channel.cancelled:
+                if "cancel" not in self.system.can:
+                    return False
+                self._cancel(ScriptStep(op="cancel", ch=ch, ctag=tag))
+        self.settled()
+        for q in self._sent:
+            if not self._sure or not any(self.home.get(m) == q for m in self.ready):
+                continue
+            self._ensure(DRAIN)
+            self.settled()
+            if not self._get_all(q, 2 * len(self.place) + 10) or not self._sure:
+                continue
+            if any(self.home.get(m) == q for m in self.ready):
+                self.record("note", q=q, args={"depth": 0})
+                return True
+        return False
+
     def _get_all(self, q: str, limit: int) -> bool:
-        """Get until nothing is left; False if it hands out more than was published, which the history shows."""
+        """Get until nothing is left; False if it hands out more than was published, which the history shows.
+
+        Where something must be left it is asked again, to tell what is lost from what was only not found.
+        """
+        missed = 0
         for _ in range(limit):
             if not self.got(ScriptStep(op="get", ch=DRAIN, q=q)):
-                return True
+                missed += 1
+                self.settled()
+                if missed > GETS_AGAIN or not any(self.home.get(m) == q for m in self.ready):
+                    return True
+                continue
+            missed = 0
             self._settle(ScriptStep(op="ack", ch=DRAIN))
             self.settled()
         return False
@@ -367,6 +480,7 @@ def drive(system: System, steps: Iterable[ScriptStep], *, until: float = float("
     run = driver.run
     try:
         system.reset()
+        driver.at_rest()
         for step in steps:
             if time.monotonic() > until:
                 break

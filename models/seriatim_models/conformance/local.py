@@ -27,11 +27,15 @@ Factory = Callable[[], Implementation]
 
 
 class Refused(Exception):
-    """Raised by an implementation that refuses a request; anything else that it raises is a fault of its own."""
+    """Raised by an implementation that refuses a request; anything else that it raises is a fault of its own.
 
-    def __init__(self, why: str, code: int | None = None) -> None:
+    `closed` says that the refusal closed the channel, as AMQP's do.
+    """
+
+    def __init__(self, why: str, code: int | None = None, closed: bool = False) -> None:
         super().__init__(why)
         self.code = code
+        self.closed = closed
 
 
 class Local:
@@ -66,6 +70,9 @@ class Local:
         try:
             value = method(**self._arguments(request, method))
         except Refused as refusal:
+            if refusal.closed:
+                why = str(refusal)
+                self._pushes.append(Push(ev="closed", ch=request.ch, code=refusal.code, why=why))
             return Answer(ok=False, code=refusal.code, why=str(refusal))
         except Exception as error:
             raise Fault("died", f"{request.op} raised {one_line(error)}") from error

@@ -145,7 +145,7 @@ class Reference:
             elif frame.error is not None:
                 refusal = frame.error
         if refusal is not None:
-            raise Refused(str(refusal), refusal.code)
+            raise Refused(str(refusal), refusal.code, closed=True)
         return answer
 
     def _hand_on(self) -> list[Frame]:

@@ -30,6 +30,7 @@ STEPS = (
     "ack",
     "nack",
     "reject",
+    "recover",
 )
 SETTLING = frozenset({"ack", "nack", "reject"})
 
@@ -54,6 +55,11 @@ class ScriptStep(
     autoack: bool = False
     prefetch: int = 0
     scope: str = "consumer"
+    exclusive: bool = False
+    cprio: int | None = None
+    """Priority of a consumer."""
+    every: bool = False
+    """Settle all that the channel holds: tag 0 with multiple."""
     wait: bool = True
     """Whether the drive waits for its effect before it goes on. Without it steps meet inside the implementation."""
 
@@ -66,12 +72,18 @@ class ScriptStep(
         ]
         if self.op == "qos":
             words.append(f"prefetch={self.prefetch} for the {self.scope}")
-        if self.multiple:
+        if self.every:
+            words.append("all of the channel (tag 0)")
+        elif self.multiple:
             words.append("multiple")
         if self.op in ("nack", "reject"):
             words.append("requeue" if self.requeue else "drop")
         if self.autoack:
             words.append("autoack")
+        if self.exclusive:
+            words.append("exclusive")
+        if self.cprio is not None:
+            words.append(f"priority={self.cprio}")
         if not self.wait:
             words.append("without waiting")
         return " ".join(words)

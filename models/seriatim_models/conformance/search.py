@@ -252,7 +252,14 @@ def _plainer(step: ScriptStep) -> list[ScriptStep]:
     """The same step with one of its refinements taken away."""
     return [
         msgspec.structs.replace(step, **{name: plain})
-        for name, plain in (("wait", True), ("multiple", False), ("autoack", False))
+        for name, plain in (
+            ("wait", True),
+            ("every", False),
+            ("multiple", False),
+            ("autoack", False),
+            ("exclusive", False),
+            ("cprio", None),
+        )
         if getattr(step, name) != plain
     ]
 

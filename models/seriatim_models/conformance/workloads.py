@@ -6,12 +6,15 @@ confuse the generator. What would make no sense is left out when they run.
 
 from __future__ import annotations
 
+import msgspec
 from hypothesis import strategies as st
 
 from seriatim_models.conformance.script import SETTLING, ScriptStep
 
 CHANNELS = 3
 PREFETCH_MAX = 4
+BURST = 4
+"""How many messages are published, or taken and then settled, as one move at most."""
 
 
 def scripts(
@@ -30,36 +33,62 @@ def _move(can: frozenset[str], exact: bool) -> st.SearchStrategy[tuple[ScriptSte
     channel = st.integers(1, CHANNELS)
     consumer = st.integers(1, 3).map(lambda n: f"c{n}")
     kinds: list[st.SearchStrategy[tuple[ScriptStep, ...]]] = [
-        st.just((ScriptStep(op="publish", q="q"),))
-    ] * 2
+        st.just((ScriptStep(op="publish", q="q"),)),
+        st.integers(1, BURST).map(lambda n: (ScriptStep(op="publish", q="q"),) * n),
+    ]
+    settling = _settling(can, channel, exact)
     if "get" in can:
-        kinds += [channel.map(lambda ch: (ScriptStep(op="get", ch=ch, q="q"),))] * 2
+        kinds.append(channel.map(lambda ch: (ScriptStep(op="get", ch=ch, q="q"),)))
+        kinds.append(st.builds(_gets, channel, st.integers(1, BURST), settling))
     if "consume" in can:
-        # What is settled by pushing tests little, so rarely.
-        autoack = _one_in(10) if "autoack" in can else st.just(False)
-        limit = st.integers(0, PREFETCH_MAX) if "qos" in can else st.just(0)
-        scope = _one_in(3) if "channel-qos" in can else st.just(False)
-        kinds.append(st.builds(_consume, channel, consumer, autoack, limit, scope))
+        kinds += [_consuming(can, channel, consumer)] * 2
         if "cancel" in can:
-            kinds.append(
-                st.builds(
-                    lambda ch, c: (ScriptStep(op="cancel", ch=ch, ctag=c),), channel, consumer
-                )
+            cancel = st.builds(
+                lambda ch, c: ScriptStep(op="cancel", ch=ch, ctag=c), channel, consumer
             )
-    if settling := sorted(SETTLING & can):
-        settle = st.builds(
-            ScriptStep,
-            op=st.sampled_from(settling),
-            ch=channel,
-            which=st.integers(0, 4),
-            multiple=_one_in(5) if "multiple" in can else st.just(False),
-            requeue=_one_in(5).map(lambda drop: not drop) if "drop" in can else st.just(True),
-            wait=st.just(True) if exact else st.booleans(),
-        )
-        kinds += [settle.map(lambda step: (step,))] * 2
+            kinds.append(cancel.map(lambda step: (step,)))
+    if SETTLING & can:
+        kinds += [settling] * 2
     if "close" in can:
         kinds.append(channel.map(lambda ch: (ScriptStep(op="close", ch=ch),)))
+    if "recover" in can:
+        kinds.append(channel.map(lambda ch: (ScriptStep(op="recover", ch=ch),)))
     return st.one_of(kinds)
+
+
+def _settling(
+    can: frozenset[str], channel: st.SearchStrategy[int], exact: bool
+) -> st.SearchStrategy[tuple[ScriptStep, ...]]:
+    """One settlement; nothing if the implementation knows none."""
+    names = sorted(SETTLING & can)
+    if not names:
+        return st.just(())
+    several = "multiple" in can
+    step = st.builds(
+        ScriptStep,
+        op=st.sampled_from(names),
+        ch=channel,
+        which=st.integers(0, 4),
+        multiple=_one_in(3) if several else st.just(False),
+        every=_one_in(4) if several else st.just(False),
+        requeue=_one_in(5).map(lambda drop: not drop) if "drop" in can else st.just(True),
+        wait=st.just(True) if exact else st.booleans(),
+    )
+    return step.map(lambda made: (made,))
+
+
+def _consuming(
+    can: frozenset[str], channel: st.SearchStrategy[int], consumer: st.SearchStrategy[str]
+) -> st.SearchStrategy[tuple[ScriptStep, ...]]:
+    """A consumer that begins, with its limit before it."""
+    # What is settled by pushing tests little, so rarely.
+    autoack = _one_in(10) if "autoack" in can else st.just(False)
+    limit = st.integers(0, PREFETCH_MAX) if "qos" in can else st.just(0)
+    scope = _one_in(3) if "channel-qos" in can else st.just(False)
+    exclusive = _one_in(6) if "exclusive" in can else st.just(False)
+    ranked = "priority" in can
+    cprio = st.one_of(st.none(), st.integers(0, 2)) if ranked else st.none()
+    return st.builds(_consume, channel, consumer, autoack, limit, scope, exclusive, cprio)
 
 
 def _one_in(n: int) -> st.SearchStrategy[bool]:
@@ -67,10 +96,24 @@ def _one_in(n: int) -> st.SearchStrategy[bool]:
     return st.integers(0, n - 1).map(lambda drawn: drawn == n - 1)
 
 
+def _gets(ch: int, n: int, settling: tuple[ScriptStep, ...]) -> tuple[ScriptStep, ...]:
+    """A few messages for one channel, and a settlement of some of them."""
+    own = tuple(msgspec.structs.replace(step, ch=ch) for step in settling)
+    return (ScriptStep(op="get", ch=ch, q="q"),) * n + own
+
+
 def _consume(
-    ch: int, ctag: str, autoack: bool, prefetch: int, whole: bool
+    ch: int,
+    ctag: str,
+    autoack: bool,
+    prefetch: int,
+    whole: bool,
+    exclusive: bool,
+    cprio: int | None,
 ) -> tuple[ScriptStep, ...]:
-    consume = ScriptStep(op="consume", ch=ch, q="q", ctag=ctag, autoack=autoack)
+    consume = ScriptStep(
+        op="consume", ch=ch, q="q", ctag=ctag, autoack=autoack, exclusive=exclusive, cprio=cprio
+    )
     if not prefetch:
         return (consume,)
     scope = "channel" if whole else "consumer"

@@ -226,6 +226,10 @@ error = Arg[str]("error", "the exception")
 # ---- fields in `args` of what clients see
 
 depth = Arg[Any]("depth", "how many ready messages somebody saw in `q`")
+rest = Arg[Any](
+    "rest",
+    "true: every command recorded before has taken effect, and all that it set off is recorded before",
+)
 pool = Arg[Any]("pool", "how many threads run the client's callbacks, if the recorder knows")
 single_active = Arg[Any](
     "x-single-active-consumer", "whether only one consumer of the queue is active"
@@ -274,7 +278,7 @@ BLACK_BOX = (
     EventKind("cb_begin", "A callback of the client began.", may=("m", "dtag"), unrecorded=_OWN),
     EventKind("cb_end", "A callback of the client ended.", may=("m", "dtag", "err"), unrecorded=_OWN),
     EventKind("rpc", "A synchronous operation of another kind.", may=("err",), unrecorded=_OWN),
-    EventKind("note", "Somebody looked at a queue.", may=("q", depth)),
+    EventKind("note", "Somebody looked at a queue.", may=("q", depth, rest)),
     EventKind("gap", "Lines of the recording were lost here: anything may have happened.",
               unrecorded="put in by the reader, never recorded"),
 )  # fmt: skip

@@ -15,7 +15,9 @@ Rules of the envelope, held by whoever records:
   bounds the settlement from below.
 - `pub` names one ordered stream of publishes (one channel of one publisher), `pseq` rises within it.
   A `deliver` carries both where the recorder can know them (the message's headers, its id).
-- A `note` with ``args={"depth": n}`` says that somebody looked and saw `n` ready messages in `q`.
+- A `note` with ``args={"depth": n}`` says that somebody looked and saw `n` ready messages in `q`; one with
+  ``args={"rest": true}`` that all had come to rest: every command recorded before it has taken effect, and everything
+  that those set off is recorded before it.
 - `GAP` is not recorded but put in by the reader, where lines were lost: anything may have happened there.
 """
 

@@ -14,6 +14,7 @@ import msgspec
 from seriatim_models.history.complete import EXACT, SETTLES
 from seriatim_models.history.event import GAP, Event
 from seriatim_models.properties.base import CaseEvents, Finding, ProfileValue
+from seriatim_models.properties.blackbox import at_rest
 from seriatim_models.properties.blackbox.aggregation import AggregationState, SequentialProperty
 from seriatim_models.properties.blackbox.channels import CaseCounts
 from seriatim_models.properties.blackbox.conservation import DROPPING
@@ -419,6 +420,8 @@ class Wakeups(msgspec.Struct):
     queues can be judged apart; where times fall it would make a difference."""
     end: int = 0
     """The latest time of all."""
+    rest: at_rest.RestState = msgspec.field(default_factory=at_rest.RestState)
+    """What is judged where all had come to rest, without times."""
     tally: CaseCounts = msgspec.field(default_factory=CaseCounts)
 
 
@@ -431,7 +434,8 @@ class NoLostWakeup(SequentialProperty[Wakeups]):
 
     This is liveness with a bound, so it judges the broker, the network and the client's threads together; the bound
     has to be far above what they need. Times are nanoseconds; a history counted in steps (level model) is not judged:
-    WK-1 and WK-5 are for that.
+    WK-1 and WK-5 are for that. Where the recorder notes that all had come to rest (`note` with ``rest``), no clock is
+    needed: see `at_rest`.
     Only first deliveries count, since a requeued message may be dropped on its way (delivery limits).
     Not judged: queues that may drop messages, and those with exclusive, single active or no-local consumers.
     """
@@ -446,7 +450,7 @@ class NoLostWakeup(SequentialProperty[Wakeups]):
         | SETTLES
         | ENDS
         | {"publish", "return", "qos", "consume", "cancel", "declare", "delete", "purge", "expire"}
-        | {"recover", "note", GAP}
+        | {"recover", "note", "ch_open", GAP}
     )
     summary_type = AggregationState[Wakeups]
     keeps = "consumers, what is held, what nobody was given"
@@ -470,6 +474,7 @@ class NoLostWakeup(SequentialProperty[Wakeups]):
 
     def feed(self, state: Wakeups, events: Iterable[Event]) -> None:  # noqa: C901, PLR0912  # a branch an event name
         for event in events:
+            at_rest.take(state.rest, state.tally, event)
             if event.lvl == "model" or event.t is None:
                 continue
             state.end = max(state.end, event.t)

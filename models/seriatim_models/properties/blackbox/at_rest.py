@@ -1,0 +1,313 @@
+"""Lost wake-ups without a clock: what is judged of P14 where the recorder says that all had come to rest.
+
+A `note` with ``args={"rest": true}`` says that every command recorded before it has taken effect, and that everything
+those commands set off is recorded before it. The drive of `seriatim conform` writes it after `sync`.
+At such a moment a message that nobody holds, beside a consumer that is ready for it, is a wake-up that was lost:
+nothing is on its way, so nothing but a further command can bring the two together.
+In the same way a `get` that is asked at rest and finds nothing, beside a message that nobody holds, went astray.
+
+Nothing is kept before the first such note, so a recording without one pays nothing.
+
+Definite only if the message was certainly there, which its next acquisition shows: a message that is never seen again
+may be lost (P1) or may have been dropped. So a case waits until its message is handed out.
+
+A consumer is ready if it began (`ok`) and no sign of its end is recorded, and if under every reading of its prefetch
+it has credit left: its own limit counts what it holds, and a later limit of its channel counts from then on for it too.
+Never definitely ready are consumers of a channel with a limit of its own, which messages of other queues may use up,
+or of one whose opening was not recorded after the first such note; no-local ones; others beside an exclusive one; and
+consumers of a queue with a single active one.
+Not judged: messages with a key, for a group may belong to somebody else.
+"""
+
+from __future__ import annotations
+
+import msgspec
+
+from seriatim_models.history.complete import SETTLES
+from seriatim_models.history.event import GAP, Event
+from seriatim_models.properties.blackbox.channels import CaseCounts
+from seriatim_models.properties.blackbox.lifecycle import (
+    ENDS,
+    ConsumerKey,
+    Holder,
+    acquires,
+    began,
+    consumer,
+    ends,
+    holder,
+)
+
+
+class AvailableMessage(msgspec.Struct, array_like=True):
+    """A message that nobody holds; `passed` is what went by it at rest, if anything did, and `why` says what."""
+
+    event: Event
+    """By which it became available."""
+    passed: list[Event] = []
+    why: str = ""
+
+
+class RestingConsumer(msgspec.Struct, array_like=True):
+    """A consumer; `limit` None: any number."""
+
+    key: ConsumerKey
+    ok: Event | None
+    limit: int | None
+    sole: bool
+    choosy: bool
+    """It may not want every message."""
+    holds: int = 0
+
+
+class HeldMessage(msgspec.Struct, array_like=True):
+    """Who holds a message: a channel, and which of its consumers, if it was not a get."""
+
+    by: Holder
+    consumer: ConsumerKey | None
+
+
+class RestingQueue(msgspec.Struct):
+    """One queue as the recording shows it."""
+
+    available: dict[str, AvailableMessage] = {}
+    held: dict[str, HeldMessage] = {}
+    consumers: dict[ConsumerKey, RestingConsumer] = {}
+    keyed: list[str] = []
+    """Messages with a key, which are not judged."""
+    single: bool = False
+
+
+class RestingChannel(msgspec.Struct, array_like=True):
+    """A channel whose opening was seen."""
+
+    own: int | None = None
+    """The limit of consumers that begin from now on."""
+    whole: int | None = None
+    """The limit of all that it holds."""
+
+
+class RestState(msgspec.Struct):
+    """All queues and channels, and whether the last event said that all is at rest."""
+
+    queues: dict[str, RestingQueue] = {}
+    channels: dict[Holder, RestingChannel] = {}
+    resting: bool = False
+    asked: list[tuple[Holder, int | None]] = []
+    """Gets under way that were asked at rest."""
+    begun: bool = False
+    """Whether a note of rest was recorded yet."""
+
+
+def take(state: RestState, tally: CaseCounts, event: Event) -> None:  # noqa: C901, PLR0912  # a branch an event name
+    """What one event does to the state. Violations and cases go to `tally`."""
+    ev = event.ev
+    if ev == "note":
+        if event.args.get("rest"):
+            state.begun = state.resting = True
+            _rest(state, tally, event)
+        return
+    if not state.begun:
+        return
+    rested, state.resting = state.resting, False
+    if ev == "get":
+        _get(state, tally, event, rested)
+        return
+    queue = state.queues.setdefault(event.q, RestingQueue()) if event.q else None
+    if ev == GAP:
+        state.queues.clear()
+        state.channels.clear()
+    elif ev == "ch_open":
+        if event.ph in ("", "ok"):
+            state.channels[holder(event)] = RestingChannel()
+    elif ev in ENDS:
+        if event.ph in ("", "ok"):
+            _end(state, event)
+        else:
+            _leave(state, event)
+    elif ev == "qos":
+        if began(event):
+            _limit(state, event)
+    elif ev in SETTLES or ev == "recover":
+        _settle(state, event)
+    elif queue is None:
+        return
+    elif ev == "publish":
+        _publish(queue, event)
+    elif ev == "return":
+        queue.available.pop(event.m, None)
+    elif ev in ("delete", "purge", "expire"):
+        queue.available.clear()
+    elif ev == "declare":
+        queue.single = queue.single or bool(event.args.get("x-single-active-consumer"))
+    elif ev == "consume":
+        _consume(state, queue, event)
+    elif ev == "cancel":
+        queue.consumers.pop(consumer(event), None)
+    elif acquires(event):
+        _acquire(state, tally, queue, event)
+
+
+def _publish(queue: RestingQueue, event: Event) -> None:
+    if event.key is not None and event.m not in queue.keyed:
+        queue.keyed.append(event.m)
+    if event.ph in ("", "ok") and not event.dead and event.m not in queue.held:
+        queue.available.setdefault(event.m, AvailableMessage(event))
+
+
+def _consume(state: RestState, queue: RestingQueue, event: Event) -> None:
+    name, by = consumer(event), holder(event)
+    if event.ph == "fail":
+        queue.consumers.pop(name, None)
+        return
+    mine = queue.consumers.get(name)
+    if mine is None:
+        channel = state.channels.get(by)
+        limit = _least(event.prefetch, channel.own if channel else None)
+        choosy = bool(event.nolocal) or bool(event.args)
+        mine = RestingConsumer(name, None, limit, bool(event.exclusive), choosy)
+        queue.consumers[name] = mine
+    if event.ph in ("", "ok"):
+        mine.ok = event
+
+
+def _least(*limits: int | None) -> int | None:
+    return min((limit for limit in limits if limit), default=None)
+
+
+def _limit(state: RestState, event: Event) -> None:
+    by = holder(event)
+    channel = state.channels.get(by)
+    if channel is None:
+        return
+    if event.scope in ("channel", "conn"):
+        channel.whole = event.prefetch
+        return
+    channel.own = event.prefetch
+    for queue in state.queues.values():
+        for mine in queue.consumers.values():
+            if mine.key.by == by:
+                mine.limit = _least(mine.limit, event.prefetch)
+
+
+def _acquire(state: RestState, tally: CaseCounts, queue: RestingQueue, event: Event) -> None:
+    there = queue.available.pop(event.m, None)
+    if there is not None and there.passed:
+        tally.tested += 1
+        tally.report_violation(
+            f"{there.why}, although {event.m} was there: available since event {there.event.i}, "
+            f"handed out at event {event.i}",
+            [there.event, *there.passed, event],
+        )
+    if event.autoack:
+        return
+    to = consumer(event) if event.ev == "deliver" else None
+    queue.held[event.m] = HeldMessage(holder(event), to)
+    if to is not None and (mine := queue.consumers.get(to)) is not None:
+        mine.holds += 1
+
+
+def _settle(state: RestState, event: Event) -> None:
+    if event.ph == "fail" or not began(event):
+        return
+    by = holder(event)
+    back = event.ev == "recover" or (event.ev != "ack" and event.requeue is not False)
+    for q, queue in state.queues.items():
+        if event.q and event.q != q:
+            continue
+        among = queue.held if event.ev == "recover" else event.ms or ()
+        held = [m for m in dict.fromkeys(among) if m in queue.held and queue.held[m].by == by]
+        for m in held:
+            _let_go(queue, m)
+            if back and not event.dead:
+                queue.available[m] = AvailableMessage(event)
+
+
+def _let_go(queue: RestingQueue, m: str) -> None:
+    to = queue.held.pop(m).consumer
+    if to is not None and (mine := queue.consumers.get(to)) is not None:
+        mine.holds -= 1
+
+
+def _leave(state: RestState, event: Event) -> None:
+    """A channel or connection begins to end: its consumers may be gone already."""
+    for queue in state.queues.values():
+        for name in [n for n in queue.consumers if ends(event, n.by)]:
+            del queue.consumers[name]
+
+
+def _end(state: RestState, event: Event) -> None:
+    """A channel or connection has ended, and what it held is back."""
+    _leave(state, event)
+    for queue in state.queues.values():
+        for m in [m for m, held in queue.held.items() if ends(event, held.by)]:
+            _let_go(queue, m)
+            queue.available[m] = AvailableMessage(event)
+    for by in [by for by in state.channels if ends(event, by)]:
+        del state.channels[by]
+
+
+def _ready(state: RestState, queue: RestingQueue) -> list[RestingConsumer]:
+    if queue.single:
+        return []
+    consumers = list(queue.consumers.values())
+    sole = [c for c in consumers if c.sole]
+    return [
+        c
+        for c in (sole if len(sole) == 1 else consumers if not sole else [])
+        if c.ok is not None
+        and not c.choosy
+        and (not c.limit or c.holds < c.limit)
+        and (channel := state.channels.get(c.key.by)) is not None
+        and not channel.whole
+    ]
+
+
+def _rest(state: RestState, tally: CaseCounts, event: Event) -> None:
+    """All is at rest: whoever is ready beside a message was not woken."""
+    for q, queue in state.queues.items():
+        if not queue.consumers:
+            continue
+        ready = _ready(state, queue)
+        if not ready:
+            continue
+        waiting = [m for m in queue.available if m not in queue.keyed]
+        if not waiting:
+            tally.tested += 1  # whoever was ready had been given all that there was
+            continue
+        first = ready[0]
+        assert first.ok is not None
+        for m in waiting:
+            there = queue.available[m]
+            if not there.passed:
+                there.passed = [first.ok, event]
+                there.why = (
+                    f"{first.key} was ready at event {event.i}, where all had come to rest, "
+                    f"and was given nothing from {q}"
+                )
+
+
+def _get(state: RestState, tally: CaseCounts, event: Event, rested: bool) -> None:
+    """A get: begun at rest, ended with a message or with none."""
+    operation = (holder(event), event.op)
+    if event.ph == "invoke":
+        if rested:
+            state.asked.append(operation)
+        return
+    if event.op is not None and operation in state.asked:
+        state.asked.remove(operation)
+        rested = True
+    if event.ph in ("fail", "info"):
+        return
+    queue = state.queues.setdefault(event.q, RestingQueue())
+    if event.m:
+        tally.tested += rested and event.m in queue.available
+        _acquire(state, tally, queue, event)
+        return
+    if not rested or queue.single or any(c.sole for c in queue.consumers.values()):
+        return
+    for m, there in queue.available.items():
+        if m not in queue.keyed and not there.passed:
+            there.passed = [event]
+            there.why = (
+                f"{holder(event)} asked {event.q} at rest, at event {event.i}, and found nothing"
+            )

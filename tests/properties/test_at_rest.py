@@ -1,0 +1,98 @@
+"""P14 without a clock: where all has come to rest, a ready consumer beside an available message was not woken."""
+
+from __future__ import annotations
+
+import pytest
+
+from seriatim_models.history.complete import complete
+from seriatim_models.history.event import Event
+from seriatim_models.properties.base import Finding, Verdict
+from seriatim_models.properties.blackbox import BLACKBOX
+
+(P14,) = [p for p in BLACKBOX if p.id == "P14"]
+REST: dict[str, object] = {"ev": "note", "args": {"rest": True}}
+
+
+def judged(*events: dict[str, object]) -> Finding:
+    """The finding on events of level broker, one connection, one queue."""
+    made = []
+    for i, fields in enumerate(events):
+        named = {"conn": "c", "lvl": "broker", **fields}
+        if "q" not in named and named["ev"] in ("publish", "deliver", "get", "consume"):
+            named["q"] = "q"
+        made.append(Event(i=i, t=i, **named))  # type: ignore[arg-type]
+    return P14.check(list(complete(made)))
+
+
+def opened(*more: dict[str, object], **consumer: object) -> list[dict[str, object]]:
+    """All at rest, a channel with a consumer c1, and whatever comes then."""
+    begun: dict[str, object] = {"ev": "consume", "ch": 1, "ctag": "c1", **consumer}
+    return [REST, {"ev": "ch_open", "ch": 1}, {"ev": "ch_open", "ch": 2}, begun, *more]
+
+
+PUBLISH: dict[str, object] = {"ev": "publish", "m": "m0", "pub": "p", "pseq": 0}
+GOT: dict[str, object] = {"ev": "get", "ch": 2, "m": "m0", "dtag": 1}
+NOTHING: dict[str, object] = {"ev": "get", "ch": 2}
+
+
+def test_a_message_that_lay_beside_a_ready_consumer_is_a_lost_wake_up() -> None:
+    finding = judged(*opened(PUBLISH, REST, GOT))
+    assert finding.verdict is Verdict.VIOLATED
+    assert "c1" in finding.explanation
+    assert [e.ev for e in finding.witness] == ["publish", "consume", "note", "get"]
+
+
+def test_a_get_at_rest_that_finds_nothing_beside_a_message_is_one_too() -> None:
+    channel: dict[str, object] = {"ev": "ch_open", "ch": 2}
+    finding = judged(REST, channel, PUBLISH, REST, NOTHING, REST, GOT)
+    assert finding.verdict is Verdict.VIOLATED
+    assert "found nothing" in finding.explanation
+
+
+def test_the_word_is_ok_if_everybody_who_was_ready_was_served() -> None:
+    delivery: dict[str, object] = {"ev": "deliver", "ch": 1, "ctag": "c1", "m": "m0", "dtag": 1}
+    assert judged(*opened(PUBLISH, delivery, REST)).verdict is Verdict.OK
+    channel: dict[str, object] = {"ev": "ch_open", "ch": 2}
+    assert judged(REST, channel, PUBLISH, REST, GOT).verdict is Verdict.OK
+
+
+@pytest.mark.parametrize(
+    ("why", "events"),
+    [
+        ("no rest was noted", opened(PUBLISH, GOT)),
+        ("the message was never seen again", opened(PUBLISH, REST)),
+        ("no credit is left", [REST, {"ev": "ch_open", "ch": 1}, {"ev": "ch_open", "ch": 2},
+            {"ev": "qos", "ch": 1, "prefetch": 1, "scope": "consumer"},
+            {"ev": "consume", "ch": 1, "ctag": "c1"}, {**PUBLISH, "m": "m9", "pseq": 5},
+            {"ev": "deliver", "ch": 1, "ctag": "c1", "m": "m9", "dtag": 1},
+            PUBLISH, REST, GOT]),
+        ("another limit came later", opened({"ev": "qos", "ch": 1, "prefetch": 1, "scope": "channel"},
+            PUBLISH, REST, GOT)),
+        ("it selects", opened(PUBLISH, REST, GOT, nolocal=True)),
+        ("it was cancelled", opened({"ev": "cancel", "ch": 1, "ctag": "c1"}, PUBLISH, REST, GOT)),
+        ("its channel had begun to close", opened({"ev": "ch_close", "ch": 1, "ph": "invoke", "op": 7},
+            PUBLISH, REST, GOT)),
+        ("its opening was not recorded", [REST, {"ev": "consume", "ch": 1, "ctag": "c1"}, PUBLISH, REST, GOT]),
+        ("an exclusive one is there", opened({"ev": "consume", "ch": 2, "ctag": "c2", "exclusive": True},
+            {"ev": "qos", "ch": 2, "prefetch": 1, "scope": "channel"}, PUBLISH, REST, GOT)),
+        ("only one of them is active", [REST, {"ev": "declare", "q": "q", "args": {"x-single-active-consumer": True}},
+            *opened(PUBLISH, REST, GOT)]),
+        ("the group may be somebody else's", opened({**PUBLISH, "key": "g"}, REST, GOT)),
+        ("something was asked since", [REST, {"ev": "ch_open", "ch": 2}, PUBLISH, NOTHING, REST, GOT]),
+        ("the publish failed", opened({**PUBLISH, "ph": "fail"}, REST, GOT)),
+        ("the publish is under way", opened({**PUBLISH, "ph": "invoke", "op": 3}, REST, GOT)),
+    ],
+)  # fmt: skip
+def test_what_may_be_explained_is_not_reported(why: str, events: list[dict[str, object]]) -> None:
+    assert judged(*events).verdict is not Verdict.VIOLATED, why
+
+
+def test_what_was_put_back_counts_as_available() -> None:
+    taken: dict[str, object] = {"ev": "get", "ch": 2, "m": "m0", "dtag": 1}
+    back: dict[str, object] = {"ev": "nack", "ch": 2, "dtag": 1, "requeue": True}
+    again: dict[str, object] = {**taken, "dtag": 2, "redelivered": True}
+    channel: dict[str, object] = {"ev": "ch_open", "ch": 2}
+    assert (
+        judged(REST, channel, PUBLISH, taken, back, REST, NOTHING, REST, again).verdict
+        is Verdict.VIOLATED
+    )
