@@ -20,6 +20,8 @@ from seriatim_models.cli import counterexample_annotation, lesson_runner
 from seriatim_models.conformance import profiles
 from seriatim_models.explorer.trace.counterexample import Step
 from seriatim_models.history import Event, HistoryError
+from seriatim_models.matrix import plan  # noqa: F401  # with the real explorer, before it is replaced
+from seriatim_models.matrix.systems import SYSTEMS
 from seriatim_models.programs import fair_simulation
 from seriatim_models.properties import blackbox
 from seriatim_models.properties.base import Finding, Verdict
@@ -190,6 +192,8 @@ def world(monkeypatch: pytest.MonkeyPatch) -> World:
         *((explorer, name, SimpleNamespace) for name in ("Dpor", "Random", "Pct", "Pos")),
     ):
         monkeypatch.setattr(module, name, value, raising=False)
+    for name in ("pull", "push", "log"):  # the smallest is enough
+        monkeypatch.delitem(SYSTEMS, name)
     return made
 
 

@@ -97,7 +97,10 @@ def test_rejects_a_list_that_there_is_not(run: Any) -> None:
     assert "did you mean 'properties'?" in ran.err
 
 
-def test_the_tour_tells_all_and_writes_the_page(world: Any, run: Any, tmp_path: Path) -> None:
+def test_the_tour_tells_all_and_writes_the_page(
+    world: Any, run: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
     world.violated |= {"published-immediate", "skip-lock"}
     (tmp_path / "data").mkdir()
     ran = run(
@@ -120,6 +123,10 @@ def test_the_tour_tells_all_and_writes_the_page(world: Any, run: Any, tmp_path: 
         assert (page.parent / link).is_file(), link
     assert "mutants/published-immediate.html" in source
     assert "lessons/01-two-threads-one-entry.html" in source
+    assert "A slice: depth 0" in source
+    assert "A slice: depth 0" in ran.out
+    assert re.search(r"fair: (\d+) of \1 cells proved at depth 0", ran.out)
+    assert 'href="matrix/cells/fair.' in source
 
 
 def test_rejects_a_tour_without_recordings(run: Any) -> None:

@@ -11,9 +11,13 @@ import msgspec
 import pytest
 
 from seriatim_models.cli import matrix_pages
+from seriatim_models.cli.stop_request import StopRequest
 from seriatim_models.matrix.systems import SYSTEMS
 from seriatim_models.matrix.totals import ProgramRow
 from seriatim_models.matrix.work import PairData
+from seriatim_models.properties import Verdict
+from seriatim_models.report import Report
+from seriatim_models.report.html import TourSections, html
 
 WRONG = "unlink-acquired"
 """A mutant of the queue that some programs of the push queue see in universe `two` at depth 1."""
@@ -116,3 +120,50 @@ def test_what_cannot_be_set_up_has_no_interleaving() -> None:
     assert matrix_pages.produced_story("push", ProgramRow(program)) is not None
     lost = msgspec.structs.replace(broken, universe="nowhere")
     assert matrix_pages.produced_story("push", ProgramRow(lost)) is None
+
+
+# ---- in a report
+
+
+def fair_only(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("pull", "push", "log"):
+        monkeypatch.delitem(SYSTEMS, name)
+
+
+def test_a_report_shows_a_slice_and_then_what_a_journal_has(
+    run: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fair_only(monkeypatch)
+    [small], extent = matrix_pages.overview(StopRequest())
+    assert (small.matrix.depth, extent) == (0, matrix_pages.SLICE)
+    assert run("matrix", "--depth", "1", "--jobs", "1").code == 0
+    [whole], extent = matrix_pages.overview(StopRequest())
+    assert (whole.matrix.depth, extent) == (1, matrix_pages.KEPT)
+    assert whole.matrix.verdict is Verdict.OK
+    [journal] = Path("build/matrix").glob("fair-1-*")
+    kept = journal.read_bytes()
+    for spoiled in (kept[:-5], kept.replace(b"matrix-journal/1", b"matrix-journal/0")):
+        journal.write_bytes(spoiled)
+        [small], extent = matrix_pages.overview(StopRequest())
+        assert (small.matrix.depth, extent) == (0, matrix_pages.SLICE)
+        assert journal.read_bytes() == spoiled
+
+
+def test_the_pages_of_a_report_lie_beside_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    fair_only(monkeypatch)
+    runs, extent = matrix_pages.overview(StopRequest())
+    shown = matrix_pages.section(runs, extent, Path("report"), "matrix")
+    report = Report(command="seriatim tour", started="now", matrix=[Verdict.OK])
+    text = html(report, TourSections(matrix=shown))
+    Path("report/index.html").write_text(text)
+    links = [link for link in re.findall(r'href="([^"#]+)', text) if link.startswith("matrix/")]
+    assert len(links) == len(runs[0].matrix.cells) + 1
+    assert all((Path("report") / link).is_file() for link in links)
+    assert "A slice: depth 0" in text
+
+
+def test_a_wrong_matrix_makes_a_report_wrong() -> None:
+    report = Report(command="", started="", matrix=[Verdict.OK, Verdict.VIOLATED])
+    assert report.exit_code == 1
+    report.matrix = [Verdict.OK, Verdict.INCONCLUSIVE]
+    assert report.exit_code == 3

@@ -17,6 +17,7 @@ from seriatim_models.properties import Verdict
 from seriatim_models.report import ProgramRun
 from seriatim_models.report.matrix_view import (
     CellView,
+    MatrixSection,
     MatrixView,
     ProgramLine,
     address,
@@ -27,6 +28,7 @@ from seriatim_models.report.stepper import Story, page, story
 
 if TYPE_CHECKING:
     from seriatim_models.cli.matrix_run import MatrixRun
+    from seriatim_models.cli.stop_request import StopRequest
     from seriatim_models.matrix.totals import CellTotals, ProgramRow
     from seriatim_models.matrix.work import PairData
 
@@ -225,3 +227,48 @@ def write_pages(target: str, systems: Sequence[MatrixView], command: str) -> Non
                     put(str(folder / "steps" / f"{line.id}.html"), made.encode())
     for path, text in pages(systems, command):  # the index refers to what is there
         put(str(folder / path), text.encode())
+
+
+# ---- in a report
+
+DEPTH_KEPT = 1
+"""What a report shows if journals have it."""
+KEPT = (
+    f"Depth {DEPTH_KEPT}, from the journals that “make matrix DEPTH={DEPTH_KEPT}” left: "
+    "every state that at most so many calls lead to."
+)
+SLICE = (
+    "A slice: depth 0, which is only the states that the universes begin with. "
+    f"“make matrix DEPTH={DEPTH_KEPT}” runs more of them, which this report shows from then on."
+)
+
+
+def overview(stop: StopRequest) -> tuple[list[MatrixRun], str]:
+    """The matrix of every system for a report, and which part of it this is, in a sentence.
+
+    It is what journals have of depth `DEPTH_KEPT`; without these a slice, which takes seconds in this process.
+    """
+    from seriatim_models.cli.matrix_run import Run, journal_path
+    from seriatim_models.matrix.systems import SYSTEMS
+
+    def run(name: str, depth: int) -> Run:
+        return Run(name, depth, 2, 1, None, (), stop)
+
+    kept = []
+    for name in SYSTEMS:
+        found = run(name, DEPTH_KEPT).kept(journal_path(name, DEPTH_KEPT, 2))
+        if found is None:
+            break
+        kept.append(found)
+    else:
+        return kept, KEPT
+    return [run(name, 0).matrix(journal_path(name, 0, 2), fresh=False) for name in SYSTEMS], SLICE
+
+
+def section(runs: Sequence[MatrixRun], extent: str, out: Path, folder: str) -> MatrixSection:
+    """Write the matrix below a report's folder, and return it as a section of that report."""
+    depth = max(run.matrix.depth for run in runs)
+    command = f"seriatim matrix --depth {depth}"
+    shown = [drawn(run, command) for run in runs]
+    write_pages(str(out / folder), shown, f"{command} --html {folder}")
+    return MatrixSection(shown, extent, f"{folder}/")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -12,6 +13,7 @@ from seriatim_models.cli.stop_request import StopRequest
 from seriatim_models.cli.usage_errors import UsageError
 
 if TYPE_CHECKING:
+    from seriatim_models.matrix.plan import MatrixPlan
     from seriatim_models.matrix.totals import Matrix, ProgramRow
     from seriatim_models.matrix.work import Done, Journal
 
@@ -65,16 +67,11 @@ class Run:
 
     def matrix(self, path: Path, fresh: bool) -> MatrixRun:
         """Run all programs that have no result in the journal, and return the table with its programs."""
-        from seriatim_models.matrix.plan import plan
-        from seriatim_models.matrix.systems import SYSTEMS
-        from seriatim_models.matrix.totals import Matrix, add_up, by_cell
         from seriatim_models.matrix.work import Journal, Waves, performer, run_waves
 
         journal = Journal(path, self.system, self.depth)
         known = _known(journal, fresh)
-        planned = plan(
-            self.system, self.depth, self.threads, self.jobs, self.universes, self.mutant
-        )
+        planned = self._plan()
         waves = Waves(self.system, planned.programs, mutant=self.mutant)
         for done in known:
             waves.add(done)
@@ -87,7 +84,33 @@ class Run:
 
             run_waves(waves, performer(self.jobs), keep, self._over)
         journal.close()
-        results = list(waves.results.values())
+        return self._table(planned, waves.results.values())
+
+    def kept(self, path: Path) -> MatrixRun | None:
+        """Return the table of a journal that has a result of every program; None if there is no such journal."""
+        from seriatim_models.matrix.work import Journal, WrongJournal
+
+        if not path.exists():
+            return None
+        try:
+            known = Journal(path, self.system, self.depth).read()
+        except WrongJournal:
+            return None
+        planned = self._plan()
+        if {p.key for p in planned.programs} - {done.program.key for done in known}:
+            return None
+        return self._table(planned, known)
+
+    def _plan(self) -> MatrixPlan:
+        from seriatim_models.matrix.plan import plan
+
+        return plan(self.system, self.depth, self.threads, self.jobs, self.universes, self.mutant)
+
+    def _table(self, planned: MatrixPlan, done: Iterable[Done]) -> MatrixRun:
+        from seriatim_models.matrix.systems import SYSTEMS
+        from seriatim_models.matrix.totals import Matrix, add_up, by_cell
+
+        results = list(done)
         matrix = Matrix(
             self.system,
             self.depth,

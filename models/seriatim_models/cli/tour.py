@@ -17,10 +17,12 @@ from seriatim_models.cli.jobs import Job, SearchOptions, run_jobs
 from seriatim_models.cli.options import ENGINES, HELP, POSITIVE, lines, number_option
 from seriatim_models.cli.recordings import add_drawings
 from seriatim_models.cli.report_builder import mutant_run, new_report
+from seriatim_models.cli.stop_request import StopRequest
 from seriatim_models.cli.usage_errors import UsageError
 from seriatim_models.report import MutantRun, ProgramRun, Report
 from seriatim_models.report.figures import Fairness
 from seriatim_models.report.html import LessonLink, TourSections, mutant_page
+from seriatim_models.report.matrix_view import MatrixSection
 from seriatim_models.report.text import STYLES, counterexample, failures, property_table, summary
 
 RACE = "published-immediate"
@@ -31,7 +33,7 @@ RACE = "published-immediate"
     epilog=lines(
         """
         [bold]Examples[/]
-        seriatim tour                            programs, the race, recordings
+        seriatim tour                            programs, the race, recordings, the matrix
         seriatim tour --engine local             the same without Spark
         seriatim tour --no-mutants               a minute less
         seriatim tour --data recordings          others than tests/data
@@ -96,13 +98,16 @@ def tour(data: str, engine: str, budget: float | None, mutants: bool, out: str) 
     with ProgressDisplay(1, "audits").running() as work, work.item(f"audit of {data} on {engine}"):
         report.audits.append(run_audit((data,), find_profile("any"), engine, None))
         add_drawings(report.audits[0], find_profile("any"))
+    console.rule("[bold]4. Every call beside every other", align="left")
+    table = _matrix(console, Path(out))
+    report.matrix = [system.verdict for system in table.systems]
     report.seconds = time.monotonic() - begun
 
     console.print(property_table(report))
     console.print(summary(report), soft_wrap=True)
     outputs.write(
         report,
-        TourSections(race, repaired, pages, _findings(), _lessons(Path(out)), _fairness()),
+        TourSections(race, repaired, pages, _findings(), _lessons(Path(out)), _fairness(), table),
     )
     console.print(Text(f"The report: {page.resolve()}", style="bold"), soft_wrap=True)
     return report.exit_code
@@ -156,6 +161,21 @@ def _fairness() -> list[Fairness]:
 
     tables = [compare(name) for name in TABLES]
     return [Fairness(t.name, QUANTA, t.published, t.outcome.served) for t in tables]
+
+
+def _matrix(console: Console, out: Path) -> MatrixSection:
+    """Print the numbers of each system's matrix, and write its pages."""
+    from seriatim_models.cli.matrix_pages import overview, section
+    from seriatim_models.matrix.text import summary as matrix_summary
+
+    with StopRequest() as stop:
+        runs, extent = overview(stop)
+    if stop.asked:
+        raise KeyboardInterrupt
+    console.print(Text(extent), soft_wrap=True)
+    for run in runs:
+        console.print(Text(matrix_summary(run.matrix)), soft_wrap=True)
+    return section(runs, extent, out, "matrix")
 
 
 def _race() -> MutantRun:

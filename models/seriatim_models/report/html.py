@@ -17,6 +17,7 @@ from seriatim_models.report.templating import render
 
 if TYPE_CHECKING:
     from seriatim_models.programs.bug_catalogue import BugCase
+    from seriatim_models.report.matrix_view import MatrixSection
 
 
 class LessonLink(NamedTuple):
@@ -39,6 +40,7 @@ class TourSections(NamedTuple):
     """What was found in published designs, as Markdown."""
     lessons: Sequence[LessonLink] = ()
     fairness: Sequence[figures.Fairness] = ()
+    matrix: MatrixSection | None = None
 
 
 def html(report: Report, sections: TourSections | None = None) -> str:

@@ -202,6 +202,8 @@ class Report(msgspec.Struct, kw_only=True):
     programs: list[ProgramRun] = []
     mutants: list[MutantRun] = []
     audits: list[AuditRun] = []
+    matrix: list[Verdict] = []
+    """That of each system whose matrix stands beside the rest, on the page only."""
 
     @property
     def verdict(self) -> Verdict:
@@ -211,6 +213,7 @@ class Report(msgspec.Struct, kw_only=True):
                 *(run.verdict for run in self.programs),
                 *(mutant.verdict for mutant in self.mutants),
                 *(audit.verdict for audit in self.audits),
+                *self.matrix,
             ]
         )
 
