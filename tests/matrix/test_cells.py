@@ -1,6 +1,7 @@
 """Programs of two calls: every schedule, judged by properties and by the outcome oracle."""
 
 from dataclasses import replace
+from typing import cast
 
 import pytest
 
@@ -20,7 +21,10 @@ from seriatim_models.matrix.queue_scenes import (
 from seriatim_models.matrix.states import edge_problem
 from seriatim_models.matrix.work import PairBatch, PairData, do
 from seriatim_models.programs import MUTANTS
+from seriatim_models.programs.base import Mutants
 from seriatim_models.programs.mutant_modules import load
+from seriatim_models.properties import Finding
+from seriatim_models.properties.base import AnyProperty
 
 LIB = load("queue")
 
@@ -58,6 +62,52 @@ def test_the_outcome_oracle_needs_no_property() -> None:
     assert result.problem.startswith("outcome: ")
     assert "refused" in result.problem
     assert not run(of, EXCLUSIVES).problem
+
+
+TWO_SUBSCRIBE = "settle two: ; subscribe A | subscribe B"
+
+
+def test_additions_to_a_counter_commute() -> None:
+    """Which of two memberships is counted first is no difference: only what the counter comes to is judged."""
+    assert run(PULL_SYSTEM, TWO_SUBSCRIBE).executions == 64
+    assert run(replace(PULL_SYSTEM, unrecorded=()), TWO_SUBSCRIBE).executions == 128
+
+
+def test_a_counter_is_judged_at_rest() -> None:
+    mutants = Mutants("queue")
+    mutants.add(
+        id="counts-in-two-steps",
+        killed_by="QL-2",
+        program="",
+        steps=0,
+        origin="an example",
+        title="the size is read and then written, so an addition between the two is lost",
+        edit=("        self.size.add(1)\n", "        self.size.set(self.size.get() + 1)\n"),
+    )
+    pair = PairData.read(TWO_SUBSCRIBE, PULL_SYSTEM).pair(PULL_SYSTEM)
+    problem = run_pair(PULL_SYSTEM, load("queue", mutants["counts-in-two-steps"]), pair).problem
+    assert problem.startswith("QL-2"), problem
+
+
+def test_what_is_recorded_twice_is_judged_once() -> None:
+    judged = 0
+
+    class Counting:
+        """A property that counts its cases and violates none."""
+
+        id = "X1"
+
+        def check(self, events: object) -> Finding:
+            nonlocal judged
+            judged += 1
+            return Finding.of("X1", 1)
+
+    class Counted(QueueSystem):
+        properties = (cast(AnyProperty, Counting()),)
+
+    of = Counted("pull", *(getattr(PULL_SYSTEM, f) for f in ("table", "harness", "universes")))
+    executions = run(of, TWO_SUBSCRIBE).executions
+    assert 1 < judged < executions
 
 
 def test_a_capped_program_is_not_exhausted() -> None:

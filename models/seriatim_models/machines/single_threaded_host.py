@@ -38,6 +38,7 @@ class SingleThreadedHost(Threads):
         self.time = 0
         self.events: list[Event] = []
         self.host = self
+        self.unrecorded = ()
         self.world = cast(World, self)  # it has what a scene asks a world for, but for threads
 
     def semaphore(self, permits: int, name: str = "") -> Semaphore:

@@ -5,7 +5,7 @@ The last is `single_threaded_host`.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from typing import Protocol
 
 from seriatim.host import WatchedHost
@@ -18,6 +18,10 @@ class Stage(Protocol):
     @property
     def host(self) -> WatchedHost:
         """The host of everything that the system makes."""
+
+    @property
+    def unrecorded(self) -> Collection[str]:
+        """Kinds of cells whose changes are not recorded."""
 
     def pass_time(self, by: int) -> None:
         """Advance the clock, and record it in the same moment."""
@@ -38,10 +42,15 @@ class ProgramStage(Stage, Protocol):
 
 
 class WorldStage:
-    """An execution of the explorer."""
+    """An execution of the explorer.
 
-    def __init__(self, world: World) -> None:
+    Two additions to a cell commute, unless an event for each says what the cell held then: so the fewer kinds of cells
+    are recorded, the fewer schedules differ.
+    """
+
+    def __init__(self, world: World, unrecorded: Collection[str] = ()) -> None:
         self.world = world
+        self.unrecorded = unrecorded
         self.host = world.host
         self.spawn = world.spawn
         self.at_end = world.at_end

@@ -131,6 +131,7 @@ class ThreadStage(Threads):
     def __init__(self) -> None:
         super().__init__(sink=self._sink)
         self.host = self
+        self.unrecorded = ()
         self.world = cast(World, self)  # it has what a scene asks a world for
         self.events: list[Event] = []
         self.failures: list[str] = []

@@ -17,6 +17,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
+from hashlib import blake2b
 from itertools import permutations, product
 from types import ModuleType
 from typing import Any, Literal
@@ -148,6 +149,8 @@ class PairProgram:
         self._recorded = 0
         self._set_up: list[Event] = []
         """The events of the set-up, which are the same in every execution."""
+        self._clear: set[bytes] = set()
+        """What executions recorded, of which no property was violated."""
         self._orders: list[Mapping[str, Any]] | None = None
         self._judged: dict[bytes, str | None] = {}
         """Outcome -> what is wrong with it."""
@@ -156,7 +159,8 @@ class PairProgram:
     def __call__(self, world: World) -> None:
         """Set the state up, spawn the calls, and let everything settle at the end."""
         pair = self.pair
-        scene = self.scene = self.system.scene(pair.universe, self.lib, WorldStage(world))
+        stage = WorldStage(world, self.system.unrecorded)
+        scene = self.scene = self.system.scene(pair.universe, self.lib, stage)
         for invocation in pair.path:
             scene.make(invocation)
         self._recorded = len(world.records)
@@ -187,12 +191,23 @@ class PairProgram:
 
     def observe(self, world: World) -> str | None:
         """Judge an execution after its end, and keep its outcome; returns what is wrong."""
-        for finding in judge(self._history(world), self.system.properties):
-            if finding.verdict is Verdict.VIOLATED:
-                self.violated[finding.property] = finding
-                return text(finding)
+        recorded = self._recorded_text(world)
+        if recorded not in self._clear:
+            for finding in judge(self._history(world), self.system.properties):
+                if finding.verdict is Verdict.VIOLATED:
+                    self.violated[finding.property] = finding
+                    return text(finding)
+            self._clear.add(recorded)
         outcome = seen_by_clients(self.scene, zip(self.pair.calls, self.results, strict=True))
         return self._against_orders(msgspec.msgpack.encode(outcome), outcome)
+
+    def _recorded_text(self, world: World) -> bytes:
+        """Return a digest of all that properties read of an execution: its events in their order, without the steps.
+
+        Executions differ in steps that record nothing, such as reads: of several that record the same one is judged.
+        """
+        records = [(r.thread, r.ev, r.args) for r in world.records[self._recorded :]]
+        return blake2b(msgspec.msgpack.encode(records), digest_size=16).digest()
 
     def _history(self, world: World) -> list[Event]:
         known, records = self._set_up, world.records

@@ -141,6 +141,7 @@ class FairSystem:
 
     name: str = "fair"
     reference: str = "fair"
+    unrecorded: tuple[str, ...] = ()
 
     @property
     def table(self) -> Mapping[str, ApiCall]:

@@ -184,6 +184,7 @@ class LogSystem:
 
     name: str = "log"
     reference: str = "log"
+    unrecorded: tuple[str, ...] = ()
 
     @property
     def table(self) -> Mapping[str, ApiCall]:

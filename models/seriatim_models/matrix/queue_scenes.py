@@ -314,6 +314,8 @@ class QueueSystem:
     universes: tuple[QueueUniverse, ...]
     expected: tuple[ExpectedDifference, ...] = ()
     reference: str = "queue"
+    unrecorded: tuple[str, ...] = ("size",)
+    """Two memberships that begin or end add to a list's counter; nobody reads it but a snapshot, which QL-2 judges."""
 
     @property
     def properties(self) -> Sequence[AnyProperty]:

@@ -7,7 +7,7 @@ universe, on a stage (one thread, or an execution of the explorer). It interpret
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from types import ModuleType
 from typing import Any, Protocol
@@ -156,6 +156,10 @@ class MatrixSystem(Protocol):
     @property
     def properties(self) -> Sequence[AnyProperty]:
         """The properties that judge its histories."""
+
+    @property
+    def unrecorded(self) -> Collection[str]:
+        """Kinds of cells whose changes are not recorded beside other calls; what they come to is judged at rest."""
 
     @property
     def expected(self) -> Sequence[ExpectedDifference]:

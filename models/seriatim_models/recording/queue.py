@@ -6,7 +6,7 @@ Every function here is called with the objects of the reference, or of a mutant 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from typing import Any, cast
 
 from seriatim.host import Change, WatchedHost
@@ -33,9 +33,13 @@ from seriatim_models.recording.base import (
 )
 
 
-def recorded(host: WatchedHost) -> Recording:
-    """A host around `host` that records everything that a queue, and its hand-over, does."""
-    return Recording(host, CELLS, OPERATIONS)
+def recorded(host: WatchedHost, unrecorded: Collection[str] = ()) -> Recording:
+    """A host around `host` that records everything that a queue, and its hand-over, does.
+
+    But for the changes of cells of the kinds that are `unrecorded`.
+    """
+    cells = {kind: events for kind, events in CELLS.items() if kind not in unrecorded}
+    return Recording(host, cells, OPERATIONS)
 
 
 def position(pointer: Pointer) -> list[int]:

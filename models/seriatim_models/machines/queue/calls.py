@@ -87,7 +87,7 @@ class QueueHarness:
     ) -> None:
         self.lib = lib
         self.stage = stage
-        self.host = recorded(stage.host)
+        self.host = recorded(stage.host, stage.unrecorded)
         self.target = target
         """Returns the client's end of a consumer that is subscribed by that name."""
         self.entries: dict[str, reference.QueueEntry] = {}
