@@ -172,7 +172,7 @@ def test_a_priority_that_only_the_publish_names_orders_its_delivery() -> None:
 
 
 def test_a_priority_that_another_recorder_saw_leaves_the_order_open() -> None:
-    given_ = {"pub": "p/1/1", "redelivered": False, "q": "q", "t_lo": 100}
+    given_: dict[str, Any] = {"pub": "p/1/1", "redelivered": False, "q": "q", "t_lo": 100}
     events = [
         *history(*OPENED, *sent("a", prio=1), *sent("b", prio=9)),
         Event(i=20, t=200, ev="deliver", lvl="api", m="b", pseq=1, rec="r", **CHANNEL, **given_),
@@ -202,7 +202,7 @@ def test_a_close_that_has_begun_forgets_no_queue() -> None:
 
 
 def test_a_consumer_that_wants_not_its_own_connections_messages_breaks_no_order() -> None:
-    mine = {"conn": "c", "ch": 2}
+    mine: dict[str, Any] = {"conn": "c", "ch": 2}
     nolocal = (
         ev("consume", "invoke", **CHANNEL, q="q", ctag="n", autoack=False, nolocal=True),
         ev("consume", "ok", **CHANNEL, ctag="n"),

@@ -79,7 +79,7 @@ class Available(NamedTuple):
     first: bool
 
 
-class Line(NamedTuple):
+class OrderedLine(NamedTuple):
     """What is ordered by itself in a queue: a partition, a key, a priority."""
 
     part: int | None = None
@@ -90,7 +90,7 @@ class Line(NamedTuple):
 class Place(NamedTuple):
     """A message's place in its queue, as far as it is known, and the bounds of its enqueueing."""
 
-    line: Line
+    line: OrderedLine
     stream: str
     number: int
     pos: int | None
@@ -118,7 +118,7 @@ class Row(msgspec.Struct, array_like=True):
 
     serial: int
     m: str
-    line: Line
+    line: OrderedLine
     stream: str
     number: int
     pos: int | None
@@ -208,7 +208,9 @@ def place(known: Known | None, event: Event | None) -> Place:
     prio = known.prio if known else None
     if prio is None and event is not None:
         prio = event.prio
-    return Place(Line(part, key, prio), stream, number, pos, begun, confirmed, publish or confirm)
+    return Place(
+        OrderedLine(part, key, prio), stream, number, pos, begun, confirmed, publish or confirm
+    )
 
 
 def earlier(a: Place, b: Row) -> str:
@@ -226,7 +228,7 @@ class _Order:
     """The waiting acquisitions of one queue, by everything that may put them behind another message."""
 
     def __init__(self, lane: Lane) -> None:
-        self._lists: dict[tuple[str, Line], list[tuple[Time, int, Row]]] = {}
+        self._lists: dict[tuple[str, OrderedLine], list[tuple[Time, int, Row]]] = {}
         self.rows: deque[Row] = deque()
         for row in lane.rows:
             self.add(row)
@@ -288,7 +290,7 @@ class _Order:
             row.tested = True
             self._drop("lo", row.lo, row)
 
-    def _after(self, name: str, line: Line, number: Time, a: Available) -> list[Row]:
+    def _after(self, name: str, line: OrderedLine, number: Time, a: Available) -> list[Row]:
         held = self._lists.get((name, line))
         if not held:
             return []
