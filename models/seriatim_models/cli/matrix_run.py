@@ -67,15 +67,9 @@ class Run:
 
     def matrix(self, path: Path, fresh: bool) -> MatrixRun:
         """Run all programs that have no result in the journal, and return the table with its programs."""
-        from seriatim_models.matrix.work import (
-            Journal,
-            Waves,
-            WrongJournal,
-            performer,
-            run_waves,
-        )
+        from seriatim_models.matrix.work import Journal, Waves, performer, run_waves
 
-        journal = Journal(path, self.system, self.depth, self.mutant)
+        journal = Journal(path, self.system, self.depth)
         known = _known(journal, fresh)
         planned = self._plan()
         waves = Waves(self.system, planned.programs, mutant=self.mutant)
@@ -88,12 +82,8 @@ class Run:
                 journal.keep(done)
                 display.completed(len(waves.results), self.system, done.program.key)
 
-            try:
-                run_waves(waves, performer(self.jobs), keep, self._over)
-            except WrongJournal as error:
-                raise UsageError(str(error)) from None
-            finally:
-                journal.close()
+            run_waves(waves, performer(self.jobs), keep, self._over)
+        journal.close()
         return self._table(planned, waves.results.values())
 
     def kept(self, path: Path) -> MatrixRun | None:
@@ -103,7 +93,7 @@ class Run:
         if not path.exists():
             return None
         try:
-            known = Journal(path, self.system, self.depth, self.mutant).read()
+            known = Journal(path, self.system, self.depth).read()
         except WrongJournal:
             return None
         planned = self._plan()
@@ -114,11 +104,7 @@ class Run:
     def _plan(self) -> MatrixPlan:
         from seriatim_models.matrix.plan import plan
 
-        until = None if self.budget is None else time.time() + self.budget
-        return plan(
-            self.system, self.depth, self.threads, self.jobs, self.universes, self.mutant,
-            until, lambda: self.stop.asked,
-        )  # fmt: skip
+        return plan(self.system, self.depth, self.threads, self.jobs, self.universes, self.mutant)
 
     def _table(self, planned: MatrixPlan, done: Iterable[Done]) -> MatrixRun:
         from seriatim_models.matrix.systems import SYSTEMS
@@ -134,7 +120,6 @@ class Run:
             add_up(planned.programs, results),
             planned.problems,
             time.monotonic() - self.begun,
-            planned.cut,
         )
         return MatrixRun(matrix, by_cell(planned.programs, results), self.mutant)
 

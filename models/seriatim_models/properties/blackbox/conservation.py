@@ -23,7 +23,6 @@ from seriatim_models.properties.blackbox.lifecycle import (
     Step,
     Suspect,
     acquires,
-    died,
     holder,
 )
 
@@ -115,8 +114,7 @@ class Conservation(LifecycleProperty):
             summary.tested += 1
             return
         if (
-            died(between)
-            or summary.gap_between(before.pos, after.pos)
+            summary.gap_between(before.pos, after.pos)
             or summary.ended(before.by, after.pos)
             or summary.recovered(before.by, before.pos, after.pos)
         ):
