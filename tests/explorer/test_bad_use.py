@@ -17,6 +17,7 @@ from seriatim_models.explorer import (
     World,
     explore,
 )
+from seriatim_models.explorer.model.world import ControlledCell
 from seriatim_workshop.litmus import locked_counter, racy_counter
 
 
@@ -101,6 +102,25 @@ def test_state_that_outlives_an_execution_is_noticed() -> None:
         world.spawn(work)
 
     with pytest.raises(NondeterministicProgram, match="every source of chance inside the model"):
+        explore(program)
+
+
+def test_a_container_that_two_threads_share_is_noticed() -> None:
+    """Which cell a thread touches depends on who took first from a plain list, and no cell relates the two."""
+
+    def program(world: World) -> None:
+        a, b, x, y = (world.cell(0, name=name) for name in "abxy")
+        todo = [x, y]
+
+        def take(mine: ControlledCell[int]) -> None:
+            mine.set(1)
+            todo.pop(0).set(1)
+
+        world.spawn(lambda: take(a))
+        world.spawn(lambda: take(b))
+        world.spawn(a.get)
+
+    with pytest.raises(NondeterministicProgram, match="two threads share what is no cell"):
         explore(program)
 
 

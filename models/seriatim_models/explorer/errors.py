@@ -1,7 +1,8 @@
 """What can go wrong, by whose fault.
 
 `Misuse`: the program asks for something that the model does not have.
-`NondeterministicProgram`: two runs of one schedule differ, so some chance lies outside the model.
+`NondeterministicProgram`: two runs of one schedule differ, so some chance lies outside the model; or two schedules that
+differ in the order of independent steps only, so two threads share what is no cell.
 `BadToken`: a replay token that cannot be read, or that belongs to another program.
 `ModelBug`: the explorer itself.
 """
@@ -28,7 +29,7 @@ class OutsideModel(Misuse):
 
 
 class NondeterministicProgram(ExplorerError):
-    """Two runs of one schedule differ, so some source of chance lies outside the model."""
+    """Two runs of one schedule, or of two that must be alike, differ: some state or chance lies outside the model."""
 
 
 class BadToken(ExplorerError):

@@ -143,6 +143,7 @@ def calling(
 
         world.at_end(end)
 
+    program.__module__ = getattr(make, "__module__", None) or ""  # whose classes are observed
     return program
 
 

@@ -25,6 +25,7 @@ from typing import Any
 
 from seriatim_models.explorer.errors import BadToken
 from seriatim_models.explorer.linearize import Call, check_linearizable
+from seriatim_models.explorer.model.world import World
 from seriatim_models.explorer.result import Result
 from seriatim_models.explorer.search.explore import Replay, Strategy, explore
 
@@ -47,8 +48,12 @@ def explored(
     def decorate(function: Callable[..., object]) -> Callable[..., None]:
         @functools.wraps(function)
         def test(*args: Any, **kwargs: Any) -> None:
+            def program(world: World) -> object:
+                return function(world, *args, **kwargs)
+
+            program.__module__ = function.__module__  # whose classes are observed
             judge(
-                lambda world: function(world, *args, **kwargs),
+                program,
                 strategy,
                 exhaustive,
                 {"name": function.__name__, **budgets},

@@ -41,6 +41,7 @@ from typing import Any, is_typeddict
 
 from seriatim_models.explorer.errors import Misuse
 from seriatim_models.explorer.model.execution import Execution
+from seriatim_models.explorer.model.guard import HARNESS
 from seriatim_models.explorer.model.happens_before import HappensBefore
 from seriatim_models.explorer.model.operations import (
     CompareAndSet,
@@ -58,10 +59,6 @@ CONTAINERS = frozenset((list, dict, set, deque, bytearray, defaultdict, OrderedD
 
 CONTENTS = "the contents"
 """Stands for the name of an attribute where the contents of a container are meant; no attribute is called that."""
-
-HARNESS = Path(__file__).resolve().parent.parent
-"""Frames of files below are the explorer's own."""
-
 
 NOWHERE = compile("", "", "exec")
 """Stands for a place that is not known: the thread has ended."""
@@ -302,8 +299,11 @@ def race(label: str, first: Access, second: Access) -> str:
 class AttributeObserver:
     """Lets the execution that runs see the attributes of some classes, while it is `installed`."""
 
-    def __init__(self, classes: Iterable[type]) -> None:
+    def __init__(self, classes: Iterable[type], *, withholds: bool = False) -> None:
         self.classes = tuple(dict.fromkeys(classes))
+        self.withholds = withholds
+        """Whether nobody asked for it: then a race is no violation, but withholds the verdict,
+        and a class that cannot be observed is left out."""
         self.execution: ObservedExecution | None = None
         """The execution that runs."""
         self._stored: dict[tuple[type, str], bool | None] = {}
@@ -326,6 +326,8 @@ class AttributeObserver:
                 try:
                     setattr(cls, name, make(self, original))
                 except TypeError as error:
+                    if self.withholds:
+                        continue
                     raise Misuse(
                         f"attributes of {cls.__qualname__} cannot be observed: {error}"
                     ) from error

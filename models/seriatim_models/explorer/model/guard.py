@@ -1,29 +1,59 @@
 """While a program is explored, what reaches past the world fails with an error that names the replacement.
 
 Only code that runs inside a controlled thread is stopped; all other threads, locks and clocks keep working.
+What is written in Python is refused in its class or module, by whatever name a program knows it.
+What is written in C can be refused in its module only; `survey` finds it where a program has it by another name.
 """
 
 from __future__ import annotations
 
+import builtins
+import linecache
+import multiprocessing
+import os
+import queue
+import select
+import socket
+import subprocess
+import sys
+import sysconfig
 import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from pathlib import Path
+from types import CodeType, FrameType
 from typing import Any
 
 from seriatim_models.explorer.errors import OutsideModel
 from seriatim_models.explorer.model.execution import inside
 
+QUEUE = "world.condition(lock) with a cell that holds the items"
+EVENT = "world.condition(lock) with a cell"
+SPAWN = "world.spawn(fn)"
+PROCESS = "a test with real processes"
+NETWORK = "an object of the host that stands for the other side"
+
 INSTEAD: tuple[tuple[Any, str, str], ...] = (
-    (threading.Thread, "__init__", "world.spawn(fn)"),
+    (threading.Thread, "__init__", SPAWN),
+    (threading.Thread, "start", SPAWN),
+    (threading.Thread, "join", "the join() of what world.spawn(fn) returns"),
     (threading, "Lock", "world.lock()"),
     (threading, "RLock", "world.lock() (the model has no re-entrant lock)"),
     (threading, "Condition", "world.condition(lock)"),
     (threading, "Semaphore", "world.semaphore(n)"),
     (threading, "BoundedSemaphore", "world.semaphore(n)"),
-    (threading, "Event", "world.condition(lock) with a cell"),
-    (threading, "Barrier", "world.condition(lock) with a cell"),
+    (threading, "Event", EVENT),
+    (threading, "Barrier", EVENT),
     (threading, "Timer", "world.spawn(fn) and world.advance(ticks)"),
+    *((threading.Condition, name, "world.condition(lock)") for name in (
+        "__init__", "__enter__", "wait", "wait_for", "notify", "notify_all")),
+    *((threading.Semaphore, name, "world.semaphore(n)") for name in (
+        "__init__", "__enter__", "acquire", "release")),
+    *((threading.Event, name, EVENT) for name in ("__init__", "wait", "set", "clear", "is_set")),
+    *((threading.Barrier, name, EVENT) for name in ("__init__", "wait", "reset", "abort")),
+    *((queue.Queue, name, QUEUE) for name in (
+        "__init__", "put", "get", "join", "task_done", "qsize", "empty", "full")),
     (time, "sleep", "world.advance(ticks), or a wait with a time limit"),
     (time, "time", "world.now()"),
     (time, "time_ns", "world.now()"),
@@ -31,18 +61,76 @@ INSTEAD: tuple[tuple[Any, str, str], ...] = (
     (time, "monotonic_ns", "world.now()"),
     (time, "perf_counter", "world.now()"),
     (time, "perf_counter_ns", "world.now()"),
+    *((os, name, PROCESS) for name in ("wait", "waitpid", "system", "fork", "posix_spawn")),
+    (subprocess.Popen, "__init__", PROCESS),
+    (multiprocessing.Process, "start", PROCESS),
+    (queue, "SimpleQueue", QUEUE),
+    (select, "select", NETWORK),
+    (socket, "getaddrinfo", NETWORK),
+    *((socket.socket, name, NETWORK) for name in (
+        "__init__", "accept", "connect", "recv", "recv_into", "recvfrom", "send", "sendall", "sendto")),
+    (builtins, "input", "an argument of the program"),
+)  # fmt: skip
+
+HARNESS = Path(__file__).resolve().parent.parent
+"""Frames of files below are the explorer's own."""
+
+STANDARD = (
+    sysconfig.get_path("stdlib"),
+    sysconfig.get_path("platstdlib"),
+    "<frozen ",
+    "<string>",
 )
+INSTALLED = tuple({sysconfig.get_path("purelib"), sysconfig.get_path("platlib")})
+
+refused: list[OutsideModel] = []
+"""What was refused since the outermost `guarded` began: a program may swallow it, and is no better for that."""
 
 
-def _refusing(place: Any, name: str, instead: str, real: Any) -> Callable[..., Any]:
-    where = getattr(place, "__name__", str(place))
-    what = f"threading.{where}" if isinstance(place, type) else f"{where}.{name}"
+def foreign(code: CodeType) -> bool:
+    """Whether some code belongs to the program and not to the explorer or the standard library."""
+    name = code.co_filename
+    if name.startswith(str(HARNESS)):
+        return False
+    return name.startswith(INSTALLED) or not name.startswith(STANDARD)
+
+
+def place(frame: FrameType | None) -> str:
+    """File, line and text of the innermost line of the program at or around `frame`, "" if there is none."""
+    while frame is not None and not foreign(frame.f_code):
+        frame = frame.f_back
+    if frame is None:
+        return ""
+    name, line = frame.f_code.co_filename, frame.f_lineno
+    text = linecache.getline(name, line).strip()
+    return f"{Path(name).name}:{line} in {frame.f_code.co_name}" + (f" `{text}`" if text else "")
+
+
+def refusal(what: str, instead: str, frame: FrameType | None) -> OutsideModel:
+    """The error for a use of `what`, kept in `refused`."""
+    where = place(frame)
+    error = OutsideModel(
+        f"{what} is outside the model: no schedule controls it. Use {instead} instead"
+        + (f" (at {where})" if where else "")
+    )
+    refused.append(error)
+    return error
+
+
+def name_of(owner: Any, name: str) -> str:
+    """What an entry of `INSTEAD` is called."""
+    where = (
+        f"{owner.__module__}.{owner.__qualname__}" if isinstance(owner, type) else owner.__name__
+    )
+    return where if name == "__init__" else f"{where}.{name}"
+
+
+def refusing(what: str, instead: str, real: Any) -> Callable[..., Any]:
+    """A function that refuses to be called by a thread of a program, and calls `real` for all others."""
 
     def refuse(*args: Any, **kwargs: Any) -> Any:
         if inside():
-            raise OutsideModel(
-                f"{what} is outside the model: no schedule controls it. Use {instead} instead"
-            )
+            raise refusal(what, instead, sys._getframe(1))
         return real(*args, **kwargs)
 
     return refuse
@@ -53,17 +141,29 @@ _depth = 0
 
 @contextmanager
 def guarded() -> Iterator[None]:
-    """Refuse while the body runs. May be nested."""
+    """Refuse while the body runs, and raise at its end what a program has swallowed. May be nested."""
     global _depth
     _depth += 1
-    real = [(place, name, getattr(place, name)) for place, name, _ in INSTEAD]
+    real = [
+        (owner, name, getattr(owner, name), name in vars(owner))
+        for owner, name, _ in INSTEAD
+        if hasattr(owner, name)
+    ]
     if _depth == 1:
-        for (place, name, instead), (_, _, thing) in zip(INSTEAD, real, strict=True):
-            setattr(place, name, _refusing(place, name, instead, thing))
+        refused.clear()
+        for owner, name, instead in INSTEAD:
+            if hasattr(owner, name):
+                setattr(owner, name, refusing(name_of(owner, name), instead, getattr(owner, name)))
     try:
         yield
+        if refused:
+            raise refused[0]
     finally:
         _depth -= 1
         if _depth == 0:
-            for place, name, thing in real:
-                setattr(place, name, thing)
+            refused.clear()
+            for owner, name, thing, its_own in real:
+                if its_own:
+                    setattr(owner, name, thing)
+                else:
+                    delattr(owner, name)

@@ -44,7 +44,7 @@ from collections import defaultdict
 from collections.abc import Iterator
 from typing import Any
 
-from seriatim_models.explorer.errors import CHANCE, ModelBug, NondeterministicProgram
+from seriatim_models.explorer.errors import CHANCE, NondeterministicProgram
 from seriatim_models.explorer.model.execution import PATIENCE, Execution, going_on
 from seriatim_models.explorer.model.operations import Footprint, Operation, Reacquire, Thread, Wake
 from seriatim_models.explorer.search.runner import Runner
@@ -240,9 +240,7 @@ class DporSearch:
             step = path[j]
             thread = by_tid.get(step.tid)
             if thread is None or (op := thread.op) is None or not (op.free or op.ready(thread)):
-                raise ModelBug(
-                    f"step {j + 1} of a wakeup sequence cannot happen (thread {step.tid})"
-                )
+                raise hidden(f"step {j + 1} of thread {step.tid} is another")
             # One new step: its happens-before and its races, then do it.
             self._note(thread, op, step)
             take(thread, step.alternative)
@@ -319,9 +317,7 @@ class DporSearch:
         footprint = op.touch()
         if step.footprint is not footprint:
             if step.footprint.mask != footprint.mask:
-                raise ModelBug(
-                    f"{op.describe()} of {thread.name} touches other things than foreseen"
-                )
+                raise hidden(f"{op.describe()} of {thread.name} touches other things")
             step.footprint = footprint
         tid, alternative = step.tid, step.alternative
         pasts, levels, steps_at = self.pasts, self.levels, self.steps_at
@@ -549,4 +545,13 @@ def diverged(step: int, before: Operation, op: Operation | None) -> Nondetermini
     return NondeterministicProgram(
         f"two runs of one schedule differ at step {step + 1}: before it was {before.describe()}, "
         f"{now}. {CHANCE}"
+    )
+
+
+def hidden(what: str) -> NondeterministicProgram:
+    """Return the error for a step that is another one after steps that it was said not to depend on."""
+    return NondeterministicProgram(
+        f"{what} than in an execution that differs only in the order of steps that no cell relates to it: two threads "
+        "share what is no cell. Look for plain attributes and containers (attributes=True, seriatim check "
+        f"--attributes, finds those of the reference). {CHANCE}"
     )

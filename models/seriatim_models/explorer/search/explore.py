@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from contextlib import nullcontext
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -15,6 +15,8 @@ from seriatim_models.explorer.model.attributes import (
 )
 from seriatim_models.explorer.model.guard import guarded
 from seriatim_models.explorer.model.program import Limits, Program, Setting
+from seriatim_models.explorer.model.survey import Survey, own_program
+from seriatim_models.explorer.model.watchdog import watched
 from seriatim_models.explorer.result import Result
 from seriatim_models.explorer.search import bounded
 from seriatim_models.explorer.search.dpor import Dpor, DporSearch
@@ -57,6 +59,7 @@ class Replay:
         raise NotImplementedError  # explore() replays by itself
 
 
+# Long: most of it is the list of options and what they mean.
 def explore(
     program: Program,
     strategy: Strategy | None = None,
@@ -77,7 +80,7 @@ def explore(
     shrink: int = 500,
     checkpoint: str | Path | None = None,
     jobs: int = 1,
-    attributes: Observed = False,
+    attributes: Observed | None = None,
 ) -> Result:
     """Run `program` under the schedules that `strategy` picks (all of them, by default); returns what was found.
 
@@ -93,6 +96,10 @@ def explore(
     With `jobs`, several processes share the search (`Dpor` only); then `on_execution` is called in them.
     With `attributes`, classes or modules that define some (True: the program's own module), a plain attribute of
     their objects that two threads touch with nothing that orders them is a violation, see `model.attributes`.
+    Unless it is said, the classes that the program uses are found and observed (`model.survey`), and such an attribute
+    makes the verdict inconclusive; False observes nothing, nor do the project's own programs unless asked.
+
+    Raises `OutsideModel` for a real lock, thread, wait or clock in the program, `Misuse` for what cannot be run.
     """
     strategy = Dpor() if strategy is None else strategy
     name = getattr(program, "__name__", "program") if name is None else name
@@ -113,10 +120,27 @@ def explore(
         progress=progress,
         observer=observer,
     )
-    with guarded(), nullcontext() if observer is None else observer.installed():
+    with _bordered(runner, survey=attributes is None and not own_program(program)):
         if replayed is not None:
             return _replay(runner, name, strategy, replayed)
         return _explored(runner, name, strategy, checkpoint, jobs, shrink)
+
+
+@contextmanager
+def _bordered(runner: Runner, survey: bool) -> Iterator[None]:
+    """Refuse what is outside the model while the body runs, and end what stands still.
+
+    Observe attributes: of the classes that the runner's observer names or, with `survey`, that the program uses.
+    """
+    with guarded(), watched(runner.limits.seconds), ExitStack() as until:
+        if survey:
+            seen = Survey(runner.program)
+            until.callback(seen.ended)
+            if seen.classes:
+                runner.observer = AttributeObserver(seen.classes, withholds=True)
+        if runner.observer is not None:
+            until.enter_context(runner.observer.installed())
+        yield
 
 
 def _explored(
@@ -338,13 +362,21 @@ def _finding(runner: Runner, name: str, strategy: Strategy) -> Result:
 
 def _untested(runner: Runner) -> str:
     """Why the schedules that were run say nothing of the program, "" if they do."""
+    reasons = []
     if not runner.visible:
-        return (
+        reasons.append(
             "no thread took a visible step, so there was nothing to interleave: threads change only at operations "
             "of the host. Give world.host to the code under test, and let it make its cells, locks, conditions and "
             "semaphores there"
         )
-    return ""
+    if runner.races:
+        more = (
+            f" ({len(runner.races)} data races, this is the first)" if len(runner.races) > 1 else ""
+        )
+        reasons.append(
+            f"data race on {next(iter(runner.races))}{more}. Say attributes=False if it is meant so"
+        )
+    return "; ".join(reasons)
 
 
 def _traces(runner: Runner, strategy: Strategy) -> int | None:

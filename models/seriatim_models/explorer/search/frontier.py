@@ -126,6 +126,7 @@ def counts(runner: Runner) -> dict[str, Any]:
         "depth": runner.depth,
         "seconds": runner.seconds,
         "ends": dict(runner.ends),
+        "races": list(runner.races),
         "outcomes": [[_plain(k), n] for k, n in runner.outcomes.items()],
         "seen": None
         if seen is None
@@ -145,6 +146,7 @@ def add_counts(runner: Runner, data: dict[str, Any]) -> None:
     runner.depth = max(runner.depth, data["depth"])
     runner.redundant += data["redundant"]
     runner.ends.update(data["ends"])
+    runner.races.update(dict.fromkeys(data.get("races", ())))
     for text, n in data["outcomes"]:
         runner.outcomes[_value(text)] += n
     if runner.seen is not None and data["seen"] is not None:

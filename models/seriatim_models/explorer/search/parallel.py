@@ -29,7 +29,9 @@ from multiprocessing.connection import Connection, wait
 from typing import Any
 
 from seriatim_models.explorer.errors import ExplorerError, ModelBug
+from seriatim_models.explorer.model.guard import refused
 from seriatim_models.explorer.model.program import Limits
+from seriatim_models.explorer.model.watchdog import watched
 from seriatim_models.explorer.search.dpor import Branch, DporSearch, PathNode
 from seriatim_models.explorer.search.frontier import (
     add_counts,
@@ -377,6 +379,11 @@ def search_below(task: dict[str, Any], parent: Runner, seconds: float | None = N
 def work(connection: Connection, parent: Runner) -> None:
     """A worker: one message with tasks after another."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the coordinator gets it and ends its workers
+    with watched(parent.limits.seconds):
+        _work_watched(connection, parent)
+
+
+def _work_watched(connection: Connection, parent: Runner) -> None:
     while True:
         try:
             tasks, executions, seconds = connection.recv()
@@ -387,6 +394,8 @@ def work(connection: Connection, parent: Runner) -> None:
             for task in tasks:
                 search = search_below(task, parent, seconds)
                 over = run_batch(search, executions)
+                if refused:
+                    raise refused[0]
                 answers.append(answer(search, over))
                 executions -= search.runner.executions
         except Exception as error:  # the coordinator raises it

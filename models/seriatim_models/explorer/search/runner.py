@@ -12,6 +12,7 @@ from seriatim_models.explorer.model.attributes import AttributeObserver
 from seriatim_models.explorer.model.execution import Execution, Space, refuse_unstarted
 from seriatim_models.explorer.model.operations import shown
 from seriatim_models.explorer.model.program import Limits, Program, ProgramUnderTest, Setting
+from seriatim_models.explorer.model.watchdog import CHECKS
 from seriatim_models.explorer.model.world import World
 from seriatim_models.explorer.trace import termination
 from seriatim_models.explorer.trace.counterexample import Violation
@@ -65,6 +66,9 @@ def ask(check: Callable[[], object]) -> object:
     return message
 
 
+CHECKS[ask.__code__] = 6
+
+
 class Runner(ProgramUnderTest):
     """One exploration in progress."""
 
@@ -94,6 +98,8 @@ class Runner(ProgramUnderTest):
         """The schedule of the first violation, and what was wrong."""
         self.deepest: list[tuple[int, int]] = []
         """The schedule of the longest execution."""
+        self.races: dict[str, None] = {}
+        """Data races that withhold the verdict, see `AttributeObserver.withholds`."""
         self._looks = 0
         self.spin = ""
         """Why executions were cut, if a thread repeats the same steps."""
@@ -127,7 +133,10 @@ class Runner(ProgramUnderTest):
                 kind = type(failure.error).__name__
                 what = f"{failure.thread} raised {kind}: {failure.error} in step {failure.step}"
                 wrong.append(Violation("error", what))
-        wrong += [Violation("data race", found) for found in ex.data_races]
+        if self.observer is not None and self.observer.withholds:
+            self.races.update(dict.fromkeys(ex.data_races))
+        else:
+            wrong += [Violation("data race", found) for found in ex.data_races]
         if end not in CUT_SHORT:
             checks = list(ex.world.checks)
             for check in checks:

@@ -1,0 +1,175 @@
+"""An exploration that stands still is ended with the line on which it stands.
+
+One step of a thread of the model is a few lines of Python. A real wait in it (a queue, a socket, a lock that another
+thread of the model holds) stops all threads at once, since all of them are greenlets of one thread of the system, and
+a loop over a plain attribute never ends. No budget would be looked at again.
+So a thread of its own looks twice a second at where the exploration is. If it is still in the same step after some
+seconds, it is interrupted there: by a signal if it runs in the main thread, which also ends a wait;
+elsewhere only a loop can be ended, and a wait is at least named on stderr.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import signal
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from types import CodeType, FrameType
+from typing import Any
+
+from seriatim_models.explorer.errors import OutsideModel
+from seriatim_models.explorer.model import execution
+from seriatim_models.explorer.model.guard import place
+
+PATIENCE = 10.0
+"""Seconds that one step may take; fewer if the whole exploration has fewer."""
+
+LEAST = 2.0
+"""Seconds that a step may take however small the budget is."""
+
+EVERY = 0.5
+"""Seconds between two looks."""
+
+CHECKS: dict[CodeType, int] = {}
+"""Functions of the explorer that call a program's checks, and how many times longer these may take than a step."""
+
+SIGNAL = getattr(signal, "SIGURG", None)
+"""Ignored by default, so that one that comes too late does no harm."""
+
+_sleep, _now = time.sleep, time.monotonic
+
+
+class Watch:
+    """One exploration that is watched."""
+
+    def __init__(self, seconds: float | None) -> None:
+        self.patience = PATIENCE if seconds is None else min(PATIENCE, max(LEAST, seconds))
+        self.thread = threading.get_ident()
+        self.main = threading.current_thread() is threading.main_thread() and SIGNAL is not None
+        self.error: OutsideModel | None = None
+        """What it was interrupted with."""
+        self.times = 0
+        """How often; a program may swallow the error."""
+        self._seen: tuple[int, ...] = ()
+        self._still = 0.0
+
+    def look(self) -> None:
+        """See where the exploration is, and interrupt it if it has been there for too long."""
+        frame = sys._current_frames().get(self.thread)
+        bottom, factor = _bottom(frame)
+        if frame is None or bottom is None:
+            self._seen, self._still = (), 0.0
+            return
+        ex = bottom.f_locals.get("ex")
+        seen = (id(bottom), id(ex), getattr(ex, "steps", 0))
+        if seen != self._seen:
+            self._seen, self._still = seen, 0.0
+            return
+        self._still += EVERY
+        if self._still >= self.patience * factor:
+            self._still = 0.0
+            self._interrupt(frame, bottom)
+
+    def _interrupt(self, frame: FrameType, bottom: FrameType) -> None:
+        thread = bottom.f_locals.get("thread")
+        who = f"thread {thread.name}" if thread is not None else "a check of at_end()"
+        self.times += 1
+        self.error = OutsideModel(
+            f"{who} has come no further for {self.patience:.0f} s: it is at {place(frame)}. Real locks, queues, "
+            "sockets, processes and sleeps stop all threads of the model at once, and a loop on a plain attribute "
+            "never ends. Use world.lock(), world.condition(lock), world.semaphore(n) or a cell instead, and wait "
+            "on a condition instead of in a loop"
+        )
+        if self.main and SIGNAL is not None:
+            signal.pthread_kill(self.thread, SIGNAL)
+        else:
+            print(f"seriatim explorer: {self.error}", file=sys.stderr, flush=True)
+            ctypes.pythonapi.PyThreadState_SetAsyncExc(
+                ctypes.c_ulong(self.thread),
+                ctypes.py_object(OutsideModel if self.times == 1 else KeyboardInterrupt),
+            )
+
+    def interrupted(self, number: int, frame: FrameType | None) -> None:
+        """The handler of the signal: raise what was found, if it is still so."""
+        if self.error is None or _bottom(frame)[0] is None:
+            return
+        if self.times > 1:  # the error was swallowed: this one leaves `except Exception`, too
+            raise KeyboardInterrupt(str(self.error))
+        raise self.error
+
+
+def _bottom(frame: FrameType | None) -> tuple[FrameType | None, int]:
+    """The frame of the explorer that has called the program's code in which `frame` is, and its factor of patience."""
+    while frame is not None:
+        if frame.f_code is execution._work.__code__:
+            return frame, 1
+        if frame.f_code in CHECKS:
+            return frame, CHECKS[frame.f_code]
+        frame = frame.f_back
+    return None, 1
+
+
+_locks = [threading.Lock()]
+_watches: list[Watch] = []
+_watcher: list[Any] = []
+"""The thread that looks."""
+
+
+def _forget() -> None:
+    """In a process that was forked nobody looks, and the lock may be held by who does not exist there."""
+    _locks[0] = threading.Lock()
+    _watches.clear()
+    _watcher.clear()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_forget)
+
+
+def _look_on() -> None:
+    while True:
+        _sleep(EVERY)
+        with _locks[0]:
+            if not _watches:
+                _watcher.clear()
+                return
+            watches = list(_watches)
+        for watch in watches:
+            watch.look()
+
+
+def _begin(watch: Watch) -> None:
+    with _locks[0]:
+        _watches.append(watch)
+        if not _watcher:
+            thread = threading.Thread(target=_look_on, name="explorer's watchdog", daemon=True)
+            _watcher.append(thread)
+            thread.start()
+
+
+@contextmanager
+def watched(seconds: float | None = None) -> Iterator[None]:
+    """Interrupt what stands still in the body; raises `OutsideModel`. `seconds`: the budget of the exploration."""
+    watch = Watch(seconds)
+    _begin(watch)
+    before: Callable[..., Any] | int | None = None
+    if watch.main and SIGNAL is not None:
+        before = signal.signal(SIGNAL, watch.interrupted)
+    try:
+        yield
+        if watch.error is not None:
+            raise watch.error
+    except (KeyboardInterrupt, OutsideModel) as error:
+        if watch.error is not None and error is not watch.error:
+            raise watch.error from None
+        raise
+    finally:
+        if watch.main and SIGNAL is not None:
+            signal.signal(SIGNAL, before or signal.SIG_DFL)
+        with _locks[0]:
+            if watch in _watches:
+                _watches.remove(watch)
