@@ -2,12 +2,22 @@
 
 from __future__ import annotations
 
+import os
+import queue
+import re
+import select
+import socket
+import subprocess
+import sys
+import threading
 from collections.abc import Callable
+from threading import Lock
+from time import monotonic, sleep
 from typing import Any
 
 import pytest
 
-from seriatim_models.explorer import Misuse, Random, Result, World, explore
+from seriatim_models.explorer import Misuse, OutsideModel, Random, Result, World, explore
 from seriatim_models.explorer.testing import Inconclusive, explored, linearizable
 
 
@@ -141,3 +151,284 @@ def test_a_check_that_says_nothing_is_refused(said: object) -> None:
 def test_a_check_that_never_ran_is_refused() -> None:
     with pytest.raises(Misuse, match="check finds_nothing of at_end"):
         explore(lambda world: world.at_end(finds_nothing))
+
+
+# ---- plain attributes
+
+
+def racy_beside_a_cell(world: World) -> None:
+    """The counter is a plain attribute; the cell gives the threads something to change places at."""
+    counter, x = Counter(), world.cell(0, name="x")
+
+    def work() -> None:
+        x.add(1)
+        counter.increment()
+
+    world.spawn(work)
+    world.spawn(work)
+    world.at_end(lambda: None if counter.n == 2 else "an increment was lost")
+
+
+def test_a_racy_attribute_withholds_the_verdict() -> None:
+    result = explore(racy_beside_a_cell)
+    assert result.exhausted
+    assert result.verdict == "inconclusive"
+    assert "data race on Counter.n: t1 writes it at test_borders.py" in result.why
+    with pytest.raises(Inconclusive, match=r"data race on Counter\.n"):
+        explored()(racy_beside_a_cell)()
+
+
+def test_who_says_that_it_is_meant_so_gets_a_verdict() -> None:
+    assert explore(racy_beside_a_cell, attributes=False).verdict == "ok"
+    assert explore(racy_beside_a_cell, attributes=[Counter]).verdict == "violated"
+
+
+def test_a_race_in_a_class_of_the_test_itself_and_in_another_process_is_seen() -> None:
+    class Local:
+        pass
+
+    def program(world: World) -> None:
+        shared: Any = Local()
+        shared.n, x = 0, world.cell(0, name="x")
+
+        def work() -> None:
+            for _ in range(4):
+                x.set(x.get() + 1)
+            shared.n += 1
+
+        for _ in range(3):
+            world.spawn(work)
+
+    result = explore(program, jobs=2, max_executions=1500)
+    assert "data race on test_a_race" in result.untested
+
+
+def test_a_guarded_attribute_is_ok() -> None:
+    def program(world: World) -> None:
+        counter, lock = Counter(), world.lock()
+
+        def work() -> None:
+            with lock:
+                counter.increment()
+
+        world.spawn(work)
+        world.spawn(work)
+        world.at_end(lambda: None if counter.n == 2 else "an increment was lost")
+
+    assert explore(program).verdict == "ok"
+
+
+class Racy:
+    """A register whose reads and writes are plain."""
+
+    def __init__(self, host: Any) -> None:
+        self.value, self.x = 0, host.cell(0, name="x")
+
+    def write(self, value: int) -> None:
+        """Write, after a step."""
+        self.x.add(1)
+        self.value = value
+
+
+class Register:
+    """The same for one thread."""
+
+    def write(self, value: int) -> None:
+        """Write."""
+
+
+def test_the_bridge_withholds_its_verdict_too() -> None:
+    with pytest.raises(Inconclusive, match=r"data race on Racy\.value"):
+        linearizable(Racy, Register, [[("write", 1)], [("write", 2)]])
+
+
+# ---- real locks and waits
+
+LOCK = threading.Lock()
+LOCKS = {"a": threading.RLock()}
+CONDITION = threading.Condition()
+EVENT = threading.Event()
+SEMAPHORE = threading.Semaphore(0)
+QUEUE: queue.Queue[int] = queue.Queue()
+SIMPLE: queue.SimpleQueue[int] = queue.SimpleQueue()
+HERE, THERE = socket.socketpair()
+READY, WRITE = os.pipe()
+THREAD = threading.Thread(target=print)
+
+
+def teardown_module() -> None:
+    """Close what the module has opened."""
+    for end in (HERE, THERE):
+        end.close()
+    os.close(READY)
+    os.close(WRITE)
+
+
+class Locked:
+    """An object with a real lock."""
+
+    lock = LOCK
+
+    def __init__(self) -> None:
+        self.lock = LOCK
+
+    def work(self) -> None:
+        """Take the lock."""
+        with self.lock:
+            pass
+
+
+def with_global() -> None:
+    with LOCK:
+        pass
+
+
+def with_item() -> None:
+    with LOCKS["a"]:
+        pass
+
+
+def with_local() -> None:
+    lock = LOCK
+    if lock.acquire():
+        lock.release()
+
+
+def with_condition() -> None:
+    with CONDITION:
+        CONDITION.wait()
+
+
+@pytest.mark.parametrize(
+    ("body", "what"),
+    [
+        (with_global, r"a real lock or queue \(threading.Lock\)"),
+        (with_item, r"a real lock or queue \(threading.RLock\)"),
+        (with_local, r"a real lock or queue \(threading.Lock"),
+        (Locked().work, r"a real lock or queue \(threading.Lock\)"),
+        (lambda: Locked().work(), r"a real lock or queue \(threading.Lock\)"),
+        (with_condition, r"threading.Condition.__enter__"),
+        (lambda: EVENT.wait(), "threading.Event.wait"),
+        (lambda: EVENT.is_set(), "threading.Event.is_set"),
+        (lambda: SEMAPHORE.acquire(), "threading.Semaphore.acquire"),
+        (lambda: QUEUE.get(), r"queue.Queue.get .*Use world.condition"),
+        (lambda: QUEUE.put(1), "queue.Queue.put"),
+        (lambda: SIMPLE.get(), "queue.SimpleQueue"),
+        (lambda: sleep(1), "time.sleep"),
+        (lambda: monotonic(), "time.monotonic"),
+        (lambda: HERE.recv(1), "socket.recv"),
+        (lambda: HERE.accept(), "socket.accept"),
+        (lambda: select.select([READY], [], []), "select.select"),
+        (lambda: THREAD.start(), "threading.Thread.start"),
+        (lambda: os.system("true"), "os.system"),
+        (lambda: subprocess.run(["true"]), "subprocess.Popen"),
+        (lambda: Lock(), "threading.Lock"),
+    ],
+)
+def test_a_real_lock_or_wait_is_refused_with_its_line(
+    body: Callable[[], object], what: str
+) -> None:
+    def program(world: World) -> None:
+        x = world.cell(0)
+        world.spawn(lambda: (x.get(), body()))
+
+    for front in (explore, lambda p: explored()(p)()):
+        with pytest.raises(OutsideModel, match=rf"{what}.*\(at test_borders.py:\d+ in "):
+            front(program)
+    assert type(LOCK) is type(Locked().lock) is type(threading.Lock())
+
+
+def test_others_keep_their_real_locks() -> None:
+    """The lock is a stranger's, too: it must work for him during the exploration."""
+
+    def program(world: World) -> None:
+        x = world.cell(0)
+        world.spawn(lambda: (x.get(), LOCK and None))
+        world.at_end(with_global)
+
+    assert explore(program).verdict == "ok"
+    with LOCK:
+        pass
+
+
+def test_a_refusal_that_is_swallowed_is_raised_at_the_end() -> None:
+    def work(x: Any) -> None:
+        x.get()
+        try:
+            QUEUE.get(timeout=1)
+        except Exception:
+            return
+
+    def program(world: World) -> None:
+        x = world.cell(0)
+        world.spawn(lambda: work(x))
+
+    with pytest.raises(OutsideModel, match=r"queue\.Queue\.get"):
+        explore(program)
+
+
+def spin(flag: list[int]) -> None:
+    while not flag:
+        pass
+
+
+def spin_on(flag: list[int]) -> None:
+    while not flag:
+        try:
+            spin(flag)
+        except Exception:
+            continue
+
+
+@pytest.mark.parametrize(
+    ("body", "line"),
+    [
+        (lambda: os.read(READY, 1), "os.read"),
+        (lambda: spin([]), "in spin"),
+        (lambda: spin_on([]), "in spin"),
+    ],
+)
+@pytest.mark.parametrize("main", [True, False])
+def test_what_stands_still_is_ended_with_its_line(
+    body: Callable[[], object], line: str, main: bool
+) -> None:
+    if not main and line == "os.read":
+        pytest.skip("a wait in C can be ended in the main thread only")
+
+    def program(world: World) -> None:
+        x = world.cell(0)
+        world.spawn(lambda: (x.get(), body()), name="a")
+
+    caught: list[BaseException] = []
+
+    def run() -> None:
+        try:
+            explore(program, seconds=2)
+        except BaseException as error:
+            caught.append(error)
+
+    if main:
+        run()
+    else:
+        thread = threading.Thread(target=run)
+        thread.start()
+        thread.join(60)
+    assert [type(e) for e in caught] == [OutsideModel]
+    where = rf"thread a has come no further for 2 s: it is at test_borders.py:\d+ .*{line}"
+    assert re.search(where, str(caught[0]))
+
+
+def test_a_lock_that_no_survey_finds_is_ended_when_it_is_held() -> None:
+    """It is reached by a name that is made at run time, and in one schedule of six."""
+
+    def hold(x: Any) -> bool:
+        return x.get() == 2 and bool(getattr(sys.modules[__name__], "LO" + "CK").acquire())
+
+    def program(world: World) -> None:
+        x = world.cell(0)
+        world.spawn(lambda: x.compare_and_set(1, 2), name="a")
+        world.spawn(lambda: x.compare_and_set(0, 1), name="b")
+        world.spawn(lambda: hold(x), name="c")
+
+    with LOCK, pytest.raises(OutsideModel, match=r"thread c has come no further .* in hold"):
+        explore(program, seconds=2)

@@ -3,24 +3,38 @@
 import ast
 import json
 import re
+import resource
+import signal
 import textwrap
 from collections import Counter
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 
+from seriatim_models.explorer import Misuse, NondeterministicProgram, Random, World, explore
 from seriatim_models.programs import PROGRAMS, Program
-from seriatim_workshop.mutation import order_run
-from seriatim_workshop.mutation.equivalent import EQUIVALENT, ORDER_EQUIVALENT
-from seriatim_workshop.mutation.exhaustive import (
-    Kill,
+from seriatim_models.programs.check import Judge
+from seriatim_models.programs.mutant_modules import load, source, system_of
+from seriatim_workshop.mutation import order_tables
+from seriatim_workshop.mutation.coverage import (
     ProgramProfile,
+    SystemCoverage,
     block_name,
-    judge_by_programs,
-    modules_with,
+    probed,
     properties_of,
 )
-from seriatim_workshop.mutation.operators import FILES, ROOT
+from seriatim_workshop.mutation.equivalent import EQUIVALENT, ORDER_EQUIVALENT
+from seriatim_workshop.mutation.exhaustive import (
+    BoundedCheck,
+    CheckResult,
+    Judgement,
+    checks_of,
+    judge_by,
+    modules_with,
+    problem_name,
+)
+from seriatim_workshop.mutation.operators import FILES, ROOT, Mutation
 from seriatim_workshop.mutation.order import (
     BLOCK_OPERATORS,
     EXPRESSION_OPERATORS,
@@ -28,7 +42,17 @@ from seriatim_workshop.mutation.order import (
     mutations_of,
     order_mutations,
 )
-from seriatim_workshop.mutation.run import MutantOutcome, open_journal, read_journal
+from seriatim_workshop.mutation.order_tables import recorded, renewed
+from seriatim_workshop.mutation.outcomes import OutcomeSet
+from seriatim_workshop.mutation.processor_time import processor_seconds
+from seriatim_workshop.mutation.run import (
+    CAPPED,
+    OUT_OF_TIME,
+    MutantOutcome,
+    open_journal,
+    read_journal,
+)
+from seriatim_workshop.mutation.searching import Kill, search
 
 EXAMPLES = {
     "swapped": ("self.a.add(1); self.b.set(2)", "self.b.set(2); self.a.add(1)"),
@@ -145,7 +169,7 @@ def method(body: str) -> str:
 def test_an_operator_makes_what_its_example_says(operator: str) -> None:
     before, after = EXAMPLES[operator]
     made = list(mutations_of("example", ast.parse(method(before))))
-    mine = [m.source for m in made if order_run.operator_of(m) == operator]
+    mine = [m.source for m in made if order_tables.operator_of(m) == operator]
     assert method(after) in mine, "\n".join(mine)
 
 
@@ -160,7 +184,7 @@ def test_a_lock_of_the_caller_is_given_up() -> None:
         "        self._lock.acquire()\n        self.b.set(x)"
     )
     made = list(mutations_of("example", ast.parse(text)))
-    assert wrong in [m.source for m in made if order_run.operator_of(m) == "lock-given-up"]
+    assert wrong in [m.source for m in made if order_tables.operator_of(m) == "lock-given-up"]
 
 
 def test_objects_that_are_compared_by_identity_are_compared_by_value() -> None:
@@ -178,7 +202,7 @@ def test_every_operator_has_an_example_and_a_docstring() -> None:
 def test_what_uses_a_name_before_it_is_defined_is_not_made() -> None:
     text = method("x = self.a.get(); self.b.set(x)")
     made = mutations_of("example", ast.parse(text))
-    assert not [m for m in made if order_run.operator_of(m) == "swapped"]
+    assert not [m for m in made if order_tables.operator_of(m) == "swapped"]
 
 
 def test_each_mutation_of_order_is_another_module_that_compiles() -> None:
@@ -206,18 +230,34 @@ def test_the_page_counts_what_is_listed_as_equivalent() -> None:
 # ---- judging
 
 
-def small(system: str, block: str, only: str = "") -> dict[str, ProgramProfile]:
-    """Profiles by which the smallest programs, or one, come to a block, and all properties hold in each."""
+def small(system: str, block: str, only: str = "") -> SystemCoverage:
+    """A coverage in which the smallest programs, or one, come to a block, and all properties hold in each."""
     ids = properties_of(system)
 
     def chosen(program: Program) -> bool:
         return program.id == only if only else program.traces < 40
 
-    return {
-        p.id: ProgramProfile(p.traces, True, 300, [block] if chosen(p) else [], list(ids))
-        for p in PROGRAMS.values()
-        if p.reference == system
-    }
+    return SystemCoverage(
+        {
+            p.id: ProgramProfile(
+                p.traces, True, 300, [block] if chosen(p) else [], list(ids), seconds=1
+            )
+            for p in PROGRAMS.values()
+            if p.reference == system
+        }
+    )
+
+
+def judged(
+    file: str, text: str, known: SystemCoverage, most: int = 3000, block: str = "b"
+) -> Judgement:
+    system = system_of(file) or ""
+    return judge_by(checks_of(system, block, known, most), modules_with(file, text), 600)
+
+
+def mutant_of(name: str) -> Mutation:
+    (found,) = [m for m in order_mutations(name.partition(".")[0]) if m.name == name]
+    return found
 
 
 @pytest.mark.parametrize(
@@ -242,31 +282,28 @@ def small(system: str, block: str, only: str = "") -> dict[str, ProgramProfile]:
 )
 def test_a_mistake_of_order_is_caught_by_a_property(name: str, program: str, by: str) -> None:
     file = name.partition(".")[0]
-    (mutant,) = [m for m in order_mutations(file) if m.name == name]
-    lib = modules_with(file, mutant.source)
-    kill = judge_by_programs("queue", lib, "b", small("queue", "b", program)).kill
-    assert kill == Kill(by, program)
+    found = judged(file, mutant_of(name).source, small("queue", "b", program))
+    assert found.kill == Kill(by, program)
 
 
 def test_the_right_reference_survives_and_what_it_never_comes_to_is_left_out() -> None:
     (mutant, *_) = order_mutations("fair")
-    block = block_name("fair", mutant.path)
-    right = modules_with("fair", ast.unparse(mutant.tree))
-    verdict = judge_by_programs("fair", right, block, small("fair", block))
-    assert verdict.kill is None
-    assert not verdict.capped
-    assert verdict.programs == sum(
-        p.traces < 40 for p in PROGRAMS.values() if p.reference == "fair"
-    )
-    assert judge_by_programs("fair", right, "another", small("fair", block)).programs == 0
+    right = ast.unparse(mutant.tree)
+    found = judged("fair", right, small("fair", "b"))
+    assert found.kill is None
+    assert not found.capped
+    assert found.exit_code == 0
+    programs = sum(p.traces < 40 for p in PROGRAMS.values() if p.reference == "fair")
+    assert found.checks >= programs
+    assert judged("fair", right, small("fair", "b"), block="another").checks == 0
 
 
 def test_a_program_that_has_more_schedules_is_capped_and_clears_nobody() -> None:
     (mutant, *_) = order_mutations("fair")
-    right = modules_with("fair", ast.unparse(mutant.tree))
-    verdict = judge_by_programs("fair", right, "b", small("fair", "b"), most=3)
-    assert verdict.kill is None
-    assert "fair-park" in verdict.capped
+    found = judged("fair", ast.unparse(mutant.tree), small("fair", "b"), most=3)
+    assert found.kill is None
+    assert "fair-park" in found.capped
+    assert found.exit_code == CAPPED
 
 
 @pytest.mark.parametrize(
@@ -281,15 +318,134 @@ def test_a_program_that_has_more_schedules_is_capped_and_clears_nobody() -> None
     ],
 )
 def test_what_fails_or_is_stuck_is_named(name: str, by: str) -> None:
-    (mutant,) = [m for m in order_mutations("fair") if m.name == name]
-    lib = modules_with("fair", mutant.source)
     program = "fair-park" if by == "data race" else "fair-rounds"
-    kill = judge_by_programs("fair", lib, "b", small("fair", "b", program)).kill
-    assert kill == Kill(by, program)
+    found = judged("fair", mutant_of(name).source, small("fair", "b", program))
+    assert found.kill == Kill(by, program)
+
+
+def test_two_threads_in_one_connection_are_a_data_race_and_no_mistake_of_the_explorer() -> None:
+    """Both move the targets' plain list of consumers, so what a thread does next depends on what no cell shows."""
+    mutant = mutant_of(
+        "handover.Connection.run: moved-past-several: "
+        "while (session := self._sessions.take()) is not No to if not self._sessions.empty():"
+    )
+    lib = modules_with("handover", mutant.source)
+    with pytest.raises(NondeterministicProgram, match="share what is no cell"):
+        search(PROGRAMS["handover"], lib, Judge(()), 400)
+    known = small("queue", "b", "handover")
+    known.programs["handover"].properties = []
+    found = judge_by(checks_of("queue", "b", known, 400), lib, 600)
+    assert found.kill == Kill("data race", "handover")
+
+
+def test_an_outcome_that_no_schedule_of_the_right_reference_has_is_a_kill() -> None:
+    program = PROGRAMS["two-takers"]
+    right, outcomes = modules_with("queue", source("queue")), OutcomeSet()
+    assert search(program, right, Judge(()), 1000, outcomes=outcomes).exhausted
+    known = small("queue", "b", "two-takers")
+    known.programs[program.id].properties = []
+    known.programs[program.id].outcomes = sorted(outcomes.found)
+    assert judged("queue", source("queue"), known).kill is None
+    wrong = source("queue").replace(
+        "return self.state.compare_and_set(expected, new)",
+        "self.state.set(new)\n        return True",
+    )
+    assert judged("queue", wrong, known).kill == Kill("outcome", "two-takers")
+
+
+def test_random_schedules_show_no_outcome_that_all_schedules_have_not() -> None:
+    """What concerns one consumer is in an order that equivalent schedules agree on."""
+    for id in ("release-own", "push-two", "settle", "log-crash", "fair-stop", "consume-and-close"):
+        program = PROGRAMS[id]
+        lib, outcomes = load(program.reference), OutcomeSet()
+        assert search(program, lib, Judge(()), 3000, outcomes=outcomes).exhausted
+        known = OutcomeSet(outcomes.found)
+
+        def build(
+            world: World,
+            program: Program = program,
+            lib: ModuleType = lib,
+            known: OutcomeSet = known,
+        ) -> None:
+            program.build(world, lib)
+            world.at_end(lambda: known.observe(world))
+
+        result = explore(build, Random(seed=1), max_executions=60)
+        assert result.verdict != "violated", f"{id}: {result.counterexample}"
+
+
+def test_an_endless_loop_is_out_of_time_and_leaves_no_limit_behind() -> None:
+    def endless(lib: ModuleType, until: float) -> CheckResult:
+        while True:
+            pass
+
+    before = resource.getrlimit(resource.RLIMIT_CPU), signal.getsignal(signal.SIGPROF)
+    monkey = BoundedCheck("endless", 0.0, endless)
+    with processor_seconds(0.1) as limit:
+        endless(ModuleType("none"), 0)
+    assert limit.exceeded_in.endswith("endless")
+    assert signal.getitimer(signal.ITIMER_PROF) == (0.0, 0.0)
+    assert (resource.getrlimit(resource.RLIMIT_CPU), signal.getsignal(signal.SIGPROF)) == before
+    found = judge_by(iter([monkey]), ModuleType("none"), patience=0.1)
+    assert found.exit_code == OUT_OF_TIME
+    assert str(found).startswith("endless: in ")
+
+
+def test_what_the_explorer_cannot_explore_is_no_kill_and_what_raises_is_one() -> None:
+    def unexplorable(lib: ModuleType, until: float) -> CheckResult:
+        raise Misuse("no")
+
+    def raising(lib: ModuleType, until: float) -> CheckResult:
+        raise KeyError("no")
+
+    found = judge_by(iter([BoundedCheck("p", 0.0, unexplorable)]), ModuleType("none"))
+    assert (found.kill, found.capped, found.exit_code) == (None, ["p"], CAPPED)
+    found = judge_by(iter([BoundedCheck("p", 0.0, raising)]), ModuleType("none"))
+    assert found.kill == Kill("raises KeyError outside the threads", "p")
+
+
+def test_a_program_whose_seconds_are_spent_is_capped() -> None:
+    known = small("fair", "b", "fair-stop")
+    found = judge_by(checks_of("fair", "b", known), modules_with("fair", source("fair")), 0.01)
+    assert found.kill is None
+    assert found.exit_code == CAPPED
+
+
+def test_seconds_that_are_spent_leave_checks_out() -> None:
+    found = judge_by(
+        iter([BoundedCheck("p", 0.0, lambda lib, until: CheckResult())] * 3), ModuleType("none"), -1
+    )
+    assert (found.checks, found.left_out, found.exit_code) == (0, 3, CAPPED)
+
+
+@pytest.mark.parametrize(
+    ("what", "name"),
+    [
+        ("QL-2: wrong", "QL-2"),
+        ("outcome: m1 is gone", "outcome"),
+        ("error: T1 raised KeyError: 'x' in step 3", "raises KeyError"),
+        ("error: IndexError: pop", "raises IndexError"),
+        ("deadlock: all wait", "deadlock"),
+    ],
+)
+def test_a_problem_of_the_matrix_has_a_name(what: str, name: str) -> None:
+    assert problem_name(what) == name
+
+
+def test_every_block_of_a_mutant_has_a_probe() -> None:
+    for file in FILES:
+        if file == "host":
+            continue
+        probes = set(re.findall(r"reached_\('([^']+)'\)", ast.unparse(probed(file))))
+        blocks = {block_name(file, m.path) for m in order_mutations(file)}
+        assert blocks - {""} <= probes
+
+
+# ---- the log and the page
 
 
 def test_a_log_that_was_cut_in_a_line_goes_on(tmp_path: Path) -> None:
-    row = {"key": "k", "name": "n", "fate": "caught", "by": "ES-2 in two-takers", "seconds": 1}
+    row = {"key": "k", "name": "n", "outcome": "caught", "by": "ES-2 in two-takers", "seconds": 1}
     journal = tmp_path / "log.jsonl"
     journal.write_text(json.dumps(row) + '\n{"key": "half', "utf-8")
     assert read_journal(journal) == {"k": MutantOutcome("caught", "ES-2 in two-takers", 1)}
@@ -299,16 +455,28 @@ def test_a_log_that_was_cut_in_a_line_goes_on(tmp_path: Path) -> None:
 
 
 def test_the_tables_count_what_the_log_says() -> None:
-    caught, survived, capped, late, *_ = order_mutations("handover")
+    by_property, by_outcome, survived, capped, late, *_ = order_mutations("handover")
     outcomes = {
-        caught.key: MutantOutcome("caught", "WK-6 in handover", 1),
+        by_property.key: MutantOutcome("caught", "WK-6 in handover", 1),
+        by_outcome.key: MutantOutcome("caught", "outcome in push two: ; subscribe A", 1),
         survived.key: MutantOutcome("survived", "", 1),
-        capped.key: MutantOutcome("inconclusive", "capped: handover", 1),
-        late.key: MutantOutcome("out of time", "", 1),
+        capped.key: MutantOutcome("inconclusive", "1 capped: handover", 1),
+        late.key: MutantOutcome("out of time", "p: in f after 5 s without an end", 1),
     }
-    text = order_run.tables([caught, survived, capped, late], outcomes, 9)
-    assert "4 of 9 tried." in text
-    assert "| handover | 4 | 1 | 0 | 1 | 1 | 1 | 25.0 % |" in text
+    mutants = [by_property, by_outcome, survived, capped, late]
+    text = order_tables.tables(mutants, outcomes, {"handover": 9})
+    assert "| `handover.py` | 9 | 5 | 1 | 1 | 0 | 0 | 1 | 1 | 1 | 40.0 % |" in text
     assert "| WK-6 | 1 |" in text
-    assert "Open: 3" in text
-    assert f"- `{capped.name}` (line {capped.line}): inconclusive, capped: handover" in text
+    assert f"- `{capped.name}`: 1 capped: handover" in text
+    assert f"- `{late.name}`: p: in f after 5 s without an end" in text
+
+
+def test_the_page_says_what_was_recorded_and_which_are_equivalent() -> None:
+    page = (ROOT / "spec" / "MUTATION.md").read_text(encoding="utf-8")
+    assert renewed(page) == page, "python -m seriatim_workshop.mutation.order_tables"
+    for name, why in ORDER_EQUIVALENT.items():
+        assert f"| {why} |" in page, name
+    outcomes = recorded()
+    listed = [m for file in FILES for m in order_mutations(file) if m.name in ORDER_EQUIVALENT]
+    caught = [m.name for m in listed if order_tables.caught(outcomes.get(m.key))]
+    assert not caught, "caught, though listed as equivalent"

@@ -68,7 +68,7 @@ class Sentence(strict._Order):
     def _through(
         self, a: strict.Available, start: strict.Time, of: strict.Place
     ) -> list[strict.Row]:
-        return [r for r in self.rows if start < r.lo and r.hi < a.end and r.prio == of.prio]
+        return [r for r in self.rows if start < r.lo and r.hi < a.end and r.line == of.line]
 
     def violating(self, a: strict.Available, of: strict.Place) -> list[strict.Row]:
         rows = [

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
 
-from seriatim_models.history import Event
+from seriatim_models.history import Event, Header, read_history, write_history
 from seriatim_models.history.event import GAP
 from seriatim_models.properties.base import Finding, Verdict
 from seriatim_models.properties.blackbox.consumers import NoLostWakeup
+from seriatim_models.properties.columnar.evaluator import judge_file
 from seriatim_models.properties.whitebox.composites import COMPOSITES
 
 from .blackbox_histories import BY_ID, Recording, check, counted, shown
@@ -201,15 +203,90 @@ def test_p14_is_silent_about_a_consumer_that_is_full_or_gone() -> None:
 # P15, logs
 
 
-def log(*steps: tuple[str, int], lvl: str = "api", **fields: Any) -> Finding:
+def log(
+    *steps: tuple[str, int], lvl: str = "api", committed: str | None = "last", **fields: Any
+) -> Finding:
     r = Recording(lvl)
     r.add("declare", q="q", args={"max_attempts": 2})
     for pos in range(6):
         r.add("publish", "ok", q="q", m=f"m{pos}", pos=pos)
     for ev, pos in steps:
         m = f"m{pos}" if ev == "deliver" else ""
+        if ev == "commit" and committed:
+            fields["args"] = {"committed": committed}
         r.add(ev, q="q", m=m, ctag="g", conn="a", ch=1, gen=1, pos=pos, **fields)
     return check("P15", r)
+
+
+def test_p15_goes_by_what_a_commit_is_declared_to_mean() -> None:
+    def after(commit: int, pos: int, meaning: str | None) -> Verdict:
+        steps = (
+            ("deliver", 0),
+            ("deliver", 1),
+            ("commit", commit),
+            ("consume", 0),
+            ("deliver", pos),
+        )
+        return log(*steps, committed=meaning).verdict
+
+    assert [after(2, pos, "next") for pos in (1, 2, 3)] == [VIOLATED, OK, VIOLATED]
+    assert [after(1, pos, "last") for pos in (1, 2, 3)] == [VIOLATED, OK, VIOLATED]
+    assert [after(1, pos, None) for pos in (0, 1, 2, 3)] == [VIOLATED, OK, OK, VIOLATED]
+
+
+def test_p15_the_meaning_may_stand_in_the_header(tmp_path: Path) -> None:
+    for meaning, verdict in (("next", OK), ("last", VIOLATED)):
+        path = tmp_path / f"{meaning}.jsonl"
+        r = Recording()
+        for pos in range(3):
+            r.add("deliver", m=f"m{pos}", q="q", part=0, pos=pos, ctag="g")
+            r.add("commit", q="q", part=0, pos=pos + 1, ctag="g")
+        write_history(path, r.events, Header(run="r", params={"committed": meaning}))
+        read = list(read_history(path).events)
+        assert BY_ID["P15"].check(read).verdict is verdict
+        [judged] = judge_file(path, [BY_ID["P15"]]).findings
+        assert judged.verdict is verdict
+
+
+def test_p15_a_commit_whose_outcome_is_unknown_binds_nobody() -> None:
+    for ph in ("invoke", "info"):
+        r = Recording()
+        for pos in range(4):
+            r.add("publish", "ok", q="q", m=f"m{pos}", pos=pos)
+        steps: list[tuple[str, int]] = [
+            ("deliver", 0),
+            ("commit", 0),
+            ("consume", 0),
+            ("deliver", 0),
+        ]
+        for ev, pos in steps:
+            m = f"m{pos}" if ev == "deliver" else ""
+            phase = ph if ev == "commit" else ""
+            r.add(
+                ev,
+                phase,
+                q="q",
+                m=m,
+                ctag="g",
+                conn="a",
+                ch=1,
+                gen=1,
+                pos=pos,
+                args={"committed": "last"},
+            )
+        assert check("P15", r).verdict is not VIOLATED
+        r.add("consume", q="q", ctag="g", conn="a", ch=1, gen=1)
+        r.add("deliver", q="q", m="m1", ctag="g", conn="a", ch=1, gen=1, pos=1)
+        assert check("P15", r).verdict is not VIOLATED
+
+
+def test_p15_a_member_that_reads_on_is_not_bound_by_the_next_owners_commit() -> None:
+    r = Recording()
+    for by, pos in (("a", 0), ("a", 1), ("b", 0), ("b", 1), ("b", 2)):
+        r.add("deliver", m=f"m{pos}", q="q", pos=pos, ctag="g", conn=by)
+    r.add("commit", q="q", pos=3, ctag="g", conn="b", args={"committed": "next"})
+    r.add("deliver", m="m2", q="q", pos=2, ctag="g", conn="a")
+    assert check("P15", r).verdict is OK
 
 
 def test_p15_in_order_gap_free_and_past_its_commits() -> None:

@@ -230,6 +230,10 @@ rest = Arg[Any](
     "rest",
     "true: every command recorded before has taken effect, and all that it set off is recorded before",
 )
+committed = Arg[Any](
+    "committed",
+    "what the position means: `last` that is done with, or `next` to be read; the header may say it",
+)
 pool = Arg[Any]("pool", "how many threads run the client's callbacks, if the recorder knows")
 single_active = Arg[Any](
     "x-single-active-consumer", "whether only one consumer of the queue is active"
@@ -273,7 +277,8 @@ BLACK_BOX = (
     EventKind("conn_drop", "A connection was lost.", (), ("conn",)),
     EventKind("ch_open", "A channel was opened.", (), ("conn", "ch"), ("gen",)),
     EventKind("ch_close", "A channel was closed, by either side.", (), ("conn", "ch"), ("gen", "err")),
-    EventKind("commit", "A reader of a log stored its position.", may=("q", "part", "pos", "ctag"), unrecorded=_OWN),
+    EventKind("commit", "A reader of a log stored its position.", may=("q", "part", "pos", "ctag", committed),
+              unrecorded=_OWN),
     EventKind("seek", "A reader of a log was moved.", may=("q", "part", "pos", "ctag"), unrecorded=_OWN),
     EventKind("cb_begin", "A callback of the client began.", may=("m", "dtag"), unrecorded=_OWN),
     EventKind("cb_end", "A callback of the client ended.", may=("m", "dtag", "err"), unrecorded=_OWN),

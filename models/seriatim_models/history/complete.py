@@ -7,9 +7,13 @@ anywhere. `Completion` fills in, and only where the recorder left the field empt
 |---|---|---|
 | gen | events of a channel | how often the channel was opened before, since channel numbers are used again |
 | q, autoack | deliver, cancel, consume ok | the `consume` of the consumer tag |
+| nolocal | deliver | the `consume` of the consumer tag |
 | prefetch, scope | deliver | the `qos` that holds for the consumer |
 | ms, q | ack, nack, reject | the outstanding delivery tags, `multiple` covering all up to `dtag` |
 | pub, pseq, q | publish, deliver | the publishing channel and its count; confirm and delivery have the publish's |
+| prio, key | deliver | the publish; `key` if that names a queue, since an exchange routes by it |
+| dead | deliver | the message died, or was published to another queue: deaths decide its place, not publishers |
+| dead | nack, reject, expire | the queue was declared with a place for what dies in it |
 | t_lo | deliver, get | the latest of the lower bounds below |
 
 A delivery was acquired by the broker at some time in [t_lo, t]. Not before its consumer was asked for; not before the
@@ -24,13 +28,16 @@ After a `gap` nothing is known about credit, so that bound is dropped for consum
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
+from copy import copy
 
 import msgspec
 
 from seriatim_models.history.event import GAP, Event
 
 SETTLES = frozenset({"ack", "nack", "reject"})
+DEAD_LETTERING = ("x-dead-letter-exchange", "x-dead-letter-routing-key")
+"""Arguments of a queue by which what dies in it goes elsewhere (https://www.rabbitmq.com/docs/dlx)."""
 EXACT = frozenset({"broker", "model"})
 """Levels whose recorder sees the effect itself and misses none."""
 
@@ -66,6 +73,7 @@ class _Consumer:
     def __init__(self, event: Event, prefetch: int | None, limiter: _Limiter) -> None:
         self.q = event.q
         self.autoack = event.autoack
+        self.nolocal = event.nolocal
         self.prefetch = prefetch
         self.limiter = limiter
 
@@ -73,7 +81,6 @@ class _Consumer:
 class _Channel:
     def __init__(self) -> None:
         self.prefetch: int | None = None
-        self.own: int | None = None  # the limit of consumers that begin from now on
         self.scope: str | None = None
         self.limiter: _Limiter | None = None  # of the channel, when the prefetch is the channel's
         self.consumers: dict[str, _Consumer] = {}
@@ -89,13 +96,88 @@ class _Channel:
 
 
 class _Message:
-    """`since`: not available before."""
+    """What is known of a message in one queue. `since`: not available before."""
 
-    def __init__(self, q: str, pub: str, pseq: int | None, since: int | None) -> None:
-        self.q = q
+    def __init__(self, publish: Event, pub: str, pseq: int | None) -> None:
+        self.q = publish.q
         self.pub = pub
         self.pseq = pseq
-        self.since = since
+        self.since = publish.t
+        self.prio = publish.prio
+        # Of a publish to an exchange it routes, and orders nothing.
+        self.key = publish.key if publish.q else None
+
+    def also_in(self, q: str) -> _Message:
+        """The same message, in one of the queues that it was routed to."""
+        routed = copy(self)
+        routed.q = q
+        return routed
+
+
+class _Messages:
+    """The messages of one recorder that are not settled for good, by message and queue.
+
+    A message that was published to no queue by name (to an exchange) stands under the empty name, for all of them.
+    """
+
+    def __init__(self) -> None:
+        self._known: dict[str, dict[str, _Message]] = {}
+        self._dead: dict[str, None] = {}
+
+    def publish(self, event: Event, pub: str, pseq: int | None) -> None:
+        """Take in the beginning of a publish. Sent twice, it may be there since the first time, at either place."""
+        queues = self._known.setdefault(event.m, {})
+        message = _Message(event, pub, pseq)
+        before = queues.get(event.q)
+        if before is not None:
+            message.since = before.since
+            if (before.pub, before.pseq) != (pub, pseq):
+                message.pub, message.pseq = "", None
+        queues[event.q] = message
+
+    def find(self, m: str, q: str) -> _Message | None:
+        """What is known of a message in a queue; without a queue if there is one only that can be meant."""
+        queues = self._known.get(m, {})
+        if not q and len(queues) == 1:
+            return next(iter(queues.values()))
+        return queues.get(q) or queues.get("")
+
+    def moved(self, m: str, q: str) -> bool:
+        """Whether a message came to a queue by another way than its publish: it died, or was published elsewhere."""
+        queues = self._known.get(m, {})
+        if queues.keys() & {q, ""}:
+            return False
+        return m in self._dead or bool(queues and q)
+
+    def release(self, m: str, q: str, since: int | None) -> None:
+        """A message goes back to its queue."""
+        known = self.find(m, q)
+        if known is None or since is None:
+            return
+        if known.q != q:
+            known = self._known[m][q] = known.also_in(q)
+        known.since = since
+
+    def settle(self, m: str, q: str) -> None:
+        """A message leaves a queue for good."""
+        queues = self._known.get(m)
+        if queues is None:
+            return
+        queues.pop(q, None)
+        queues.pop("", None)
+        if not queues or not q:
+            del self._known[m]
+
+    def die(self, m: str, q: str) -> None:
+        """A message leaves a queue undone: where it is seen next, deaths decide its place."""
+        self.settle(m, q)
+        self._dead[m] = None
+        if len(self._dead) > DEAD_KEPT:
+            del self._dead[next(iter(self._dead))]
+
+
+DEAD_KEPT = 65_536  # messages; what died shows up in its next queue soon, and memory must not grow
+ENDED_KEPT = 1024  # channels; a callback of one that ended comes soon
 
 
 class Completion:
@@ -104,7 +186,11 @@ class Completion:
     def __init__(self) -> None:
         self._gens: dict[tuple[str, int], int] = {}
         self._channels: dict[tuple[str, int], _Channel] = {}
-        self._messages: dict[str, _Message] = {}
+        self._ended: dict[tuple[str, int], None] = {}
+        """Channels that ended, the latest last: callbacks of what came before may still run."""
+        self._messages = _Messages()
+        self._dead_lettering: set[str] = set()
+        """Queues that were declared with a place for what dies in them."""
 
     def __call__(self, event: Event) -> Event:
         """The event with what the ones before it imply."""
@@ -113,6 +199,8 @@ class Completion:
                 for limiter in channel.limiters():
                     limiter.forget()
             return event
+        if event.ev == "declare" and any(a in event.args for a in DEAD_LETTERING):
+            self._dead_lettering.add(event.q)
         if event.ch is None:
             if event.ev in ("conn_close", "conn_drop"):
                 self._end_connection(event.conn)
@@ -121,6 +209,7 @@ class Completion:
         if event.ev == "ch_open" and event.ph in ("", "ok"):
             self._gens[key] = event.gen if event.gen is not None else self._gens.get(key, 0) + 1
             self._channels[key] = _Channel()
+            self._ended.pop(key, None)
         gen = event.gen if event.gen is not None else self._gens.setdefault(key, 1)
         channel = self._channels.setdefault(key, _Channel())
         # Any: a partial set of Event's fields, whose types msgspec does not check on replace
@@ -129,7 +218,7 @@ class Completion:
         if event.ev in ("conn_close", "conn_drop"):
             self._end_connection(event.conn)
         elif event.ev == "ch_close":
-            self._channels.pop(key, None)
+            self._end(key)
         return msgspec.structs.replace(event, **new) if new else event
 
     def _implied(self, event: Event, gen: int, channel: _Channel) -> dict[str, object]:
@@ -137,8 +226,6 @@ class Completion:
         match event.ev:
             case "qos" if event.ph in ("", "invoke"):
                 self._qos(event, channel)
-            case "recover" if event.ph in ("", "invoke"):
-                channel.open.clear()
             case "consume" if event.ph in ("", "invoke"):
                 self._consume(event, channel)
             case "consume" | "cancel":
@@ -157,15 +244,40 @@ class Completion:
 
     def _without_channel(self, event: Event) -> Event:
         """Recorders of systems without channels: only what needs none."""
-        if event.ev == "publish" and event.ph in ("", "invoke"):
-            self._messages[event.m] = _Message(event.q, event.pub, event.pseq, event.t)
-        elif event.ev == "deliver" and event.t_lo is None and event.lvl in EXACT:
-            return msgspec.structs.replace(event, t_lo=event.t)
-        return event
+        new: dict[str, object] = {}
+        if event.ev == "publish":
+            if event.ph in ("", "invoke"):
+                self._messages.publish(event, event.pub, event.pseq)
+            elif event.ph == "fail":
+                self._messages.settle(event.m, event.q)
+        elif event.ev == "deliver" or (event.ev == "get" and event.m):
+            known = self._messages.find(event.m, event.q)
+            if known:
+                new |= {"prio": known.prio, "key": known.key}
+            if self._messages.moved(event.m, event.q):
+                new["dead"] = True
+            if event.ev == "deliver" and event.lvl in EXACT:
+                new["t_lo"] = event.t
+        elif event.ev == "expire" and not event.requeue:
+            self._messages.die(event.m, event.q)
+            if event.q in self._dead_lettering:
+                new["dead"] = True
+        elif event.ev in SETTLES and event.ph in ("", "invoke") and event.ms:
+            new |= self._settled(event, [(m, event.q) for m in event.ms])
+        new = {k: v for k, v in new.items() if v is not None and getattr(event, k) in (None, "")}
+        return msgspec.structs.replace(event, **new) if new else event
+
+    def _end(self, key: tuple[str, int]) -> None:
+        """A channel ends or may have ended: what it consumed is remembered for a while."""
+        self._ended[key] = None
+        if len(self._ended) > ENDED_KEPT:
+            oldest = next(iter(self._ended))
+            del self._ended[oldest]
+            self._channels.pop(oldest, None)
 
     def _end_connection(self, conn: str) -> None:
-        for key in [k for k in self._channels if k[0] == conn]:
-            del self._channels[key]
+        for key in [k for k in self._channels if k[0] == conn and k not in self._ended]:
+            self._end(key)
 
     def _qos(self, event: Event, channel: _Channel) -> None:
         if event.scope == "channel":
@@ -176,22 +288,22 @@ class Completion:
             channel.limiter = None
         channel.prefetch = event.prefetch
         channel.scope = event.scope
-        if event.scope != "channel":
-            channel.own = event.prefetch
 
     def _consume(self, event: Event, channel: _Channel) -> None:
         own = channel.scope == "consumer"
         limiter = _Limiter(channel.prefetch if own else None, event.t)
-        channel.consumers[event.ctag] = _Consumer(event, channel.own, limiter)
+        channel.consumers[event.ctag] = _Consumer(event, channel.prefetch, limiter)
 
     def _publish(self, event: Event, gen: int, channel: _Channel) -> dict[str, object]:
         if event.ph not in ("", "invoke"):
-            known = self._messages.get(event.m)
+            known = self._messages.find(event.m, event.q)
+            if event.ph == "fail" and known:
+                self._messages.settle(event.m, known.q)
             return {"q": known.q, "pub": known.pub, "pseq": known.pseq} if known else {}
         pub = event.pub or f"{event.conn}/{event.ch}/{gen}"
         pseq = event.pseq if event.pseq is not None else channel.published
         channel.published += 1
-        self._messages[event.m] = _Message(event.q, pub, pseq, event.t)
+        self._messages.publish(event, pub, pseq)
         return {"pub": pub, "pseq": pseq}
 
     def _deliver(self, event: Event, channel: _Channel) -> dict[str, object]:
@@ -208,6 +320,7 @@ class Completion:
             new |= {
                 "q": q,
                 "autoack": consumer.autoack,
+                "nolocal": consumer.nolocal,
                 "prefetch": prefetch,
                 "scope": channel.scope if prefetch is not None else None,
             }
@@ -215,16 +328,18 @@ class Completion:
             bounds.append(limiter.deliver())
         if event.ev == "get":
             bounds.append(channel.get_since)
-        known = self._messages.get(event.m)
+        known = self._messages.find(event.m, q)
         if known:
-            new |= {"pub": known.pub, "pseq": known.pseq}
+            new |= {"pub": known.pub, "pseq": known.pseq, "prio": known.prio, "key": known.key}
             bounds.append(known.since)
+        if self._messages.moved(event.m, q):
+            new["dead"] = True
         if event.lvl in EXACT:
             bounds = [event.t]
         new["t_lo"] = max((b for b in bounds if b is not None), default=None)
         autoack = event.autoack if event.autoack is not None else new.get("autoack")
         if autoack:
-            self._messages.pop(event.m, None)
+            self._messages.settle(event.m, q)
         elif event.dtag is not None:
             channel.open[event.dtag] = (event.m, q, limiter)
         return new
@@ -237,18 +352,29 @@ class Completion:
             elif event.dtag in channel.open:
                 tags = [event.dtag]
         settled = [channel.open.pop(d) for d in tags]
-        for m, _, limiter in settled:
+        for _, _, limiter in settled:
             if limiter and event.t is not None:
                 limiter.settle(event.t)
-            if event.ev == "ack" or event.requeue is False:
-                self._messages.pop(m, None)
-            elif (known := self._messages.get(m)) and event.t is not None:
-                known.since = event.t
         queues = {q for _, q, _ in settled}
         return {
             "ms": [m for m, _, _ in settled] or None,
             "q": queues.pop() if len(queues) == 1 else None,
-        }
+        } | self._settled(
+            event, [(m, q) for m, q, _ in settled] or [(m, event.q) for m in event.ms or ()]
+        )
+
+    def _settled(self, event: Event, messages: Sequence[tuple[str, str]]) -> dict[str, object]:
+        """Messages, each with its queue, are settled: what the event itself does not say of that."""
+        for m, q in messages:
+            if event.ev == "ack":
+                self._messages.settle(m, q)
+            elif event.requeue is False:
+                self._messages.die(m, q)
+            else:
+                self._messages.release(m, q, event.t)
+        dies = event.ev != "ack" and event.requeue is False
+        dies = dies and any(q in self._dead_lettering for _, q in messages)
+        return {"dead": True} if dies else {}
 
 
 def complete(events: Iterable[Event]) -> Iterator[Event]:

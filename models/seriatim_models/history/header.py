@@ -14,7 +14,7 @@ from typing import Any
 import msgspec
 
 from seriatim_models.history.catalogue import wrong_type
-from seriatim_models.history.event import LEVELS, SCHEMA
+from seriatim_models.history.event import LEVELS, SCHEMA, Event
 from seriatim_models.history.faults import HistoryError
 from seriatim_models.history.importers import qh0
 
@@ -35,6 +35,14 @@ class Header(msgspec.Struct, kw_only=True, omit_defaults=True, frozen=True):
     params: dict[str, Any] = {}
     x: dict[str, str] = {}
     """Fields this schema does not know, kept as text."""
+
+
+def declared(event: Event, header: Header) -> Event:
+    """The event with what the header declares that its kind means: of a `commit`, see `catalogue.committed`."""
+    meaning = header.params.get("committed")
+    if event.ev != "commit" or meaning is None or "committed" in event.args:
+        return event
+    return msgspec.structs.replace(event, args={**event.args, "committed": meaning})
 
 
 def header_of(obj: Mapping[str, object], where: str) -> Header:

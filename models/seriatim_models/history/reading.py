@@ -34,7 +34,7 @@ import msgspec
 from seriatim_models.history.decode import BadLine, Decode, decoder, parse_object
 from seriatim_models.history.event import Event
 from seriatim_models.history.faults import HistoryError, Rejected, bounded, excerpt
-from seriatim_models.history.header import Header, header_of
+from seriatim_models.history.header import Header, declared, header_of
 from seriatim_models.history.importers.foreign import Importer, foreign
 from seriatim_models.history.indices import Indices
 from seriatim_models.history.lines import PARQUET, Line, first_bytes, lines
@@ -184,7 +184,7 @@ class Reader:
                 continue
             indices.append(event.i)
             self.n_events += 1
-            yield event
+            yield declared(event, self.header)
 
     def _reject(self, line: Line, why: str, duplicate: bool = False) -> Rejected:
         rejected = Rejected(

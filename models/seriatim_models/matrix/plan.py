@@ -18,6 +18,9 @@ from seriatim_models.matrix.work import PairData, universe_of
 from seriatim_models.programs import MUTANTS
 from seriatim_models.programs.mutant_modules import load
 
+SERVE_LESS = 2
+"""How many calls less lead to the states from which pairs are run in mode ``serve``, too."""
+
 
 class MatrixPlan(msgspec.Struct):
     """The states, edges and programs of a system, or of one of its universes."""
@@ -68,8 +71,8 @@ def plan_universe(
 
 
 def _modes(state: SystemState, depth: int) -> tuple[Mode, ...]:
-    """Both modes, but from the deepest states only one, where the universe says so."""
-    near = len(state.path) <= max(depth - state.universe.serve_less, 0)
+    """Both modes, but not from the deepest states: serving beside the calls has many more schedules."""
+    near = len(state.path) <= max(depth - SERVE_LESS, 0)
     return ("settle", "serve") if near else ("settle",)
 
 

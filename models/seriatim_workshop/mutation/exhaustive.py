@@ -1,310 +1,255 @@
-"""Judging a changed reference by every schedule of the closed programs, and then by the matrix of calls.
+"""Judging a changed reference by every schedule: programs, and the single calls and the pairs of calls of the matrix.
 
 A mutant is a set of modules of its own beside the right ones (`run_modules`), so nothing of this process is replaced.
-The programs run smallest first, each first for a few schedules and then for all, up to a bound: a program that has more
-is *capped*, and says nothing about a mutant that it did not catch. A program in which the right reference never comes
-to the block that a mutant changes runs as with the right one, and is left out: `Profiles` knows which those are.
+Only checks that come to the block that the mutant changes are run (`coverage`), the cheapest first, each at first for
+a few schedules and then for more, until one catches it or the processor's seconds for it are spent. A check that has
+more schedules than were run is *capped*, and says nothing about a mutant that it did not catch.
 """
 
 from __future__ import annotations
 
-import ast
-import hashlib
-import json
 import os
 import re
-import resource
 import sys
-from collections.abc import Iterator, Mapping
-from contextlib import nullcontext
-from dataclasses import asdict, dataclass, field
-from pathlib import Path
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from functools import partial
 from types import ModuleType
 
-from seriatim_models.explorer import Dpor, World
-from seriatim_models.explorer.model.attributes import AttributeObserver
-from seriatim_models.explorer.model.guard import guarded
-from seriatim_models.explorer.model.program import Limits, Setting
-from seriatim_models.explorer.search.runner import Runner
-from seriatim_models.matrix.mutants import first_problem
+from seriatim_models.explorer import ExplorerError
+from seriatim_models.matrix.cells import run_pair
+from seriatim_models.matrix.states import edge_problem
 from seriatim_models.matrix.systems import SYSTEMS as MATRICES
 from seriatim_models.programs import PROGRAMS
 from seriatim_models.programs.base import Program
 from seriatim_models.programs.check import Judge
-from seriatim_models.programs.mutant_modules import (
-    SYSTEMS,
-    reference_classes,
-    run_modules,
-    source,
-    system_of,
+from seriatim_models.programs.mutant_modules import SYSTEMS, load, run_modules, source, system_of
+from seriatim_workshop.mutation.coverage import (
+    EdgeProfile,
+    PairProfile,
+    ProgramProfile,
+    SystemCoverage,
+    coverage_of,
 )
-from seriatim_workshop.mutation.operators import ROOT, Path_
-from seriatim_workshop.mutation.run import CAPPED
+from seriatim_workshop.mutation.outcomes import OutcomeSet
+from seriatim_workshop.mutation.processor_time import processor_seconds
+from seriatim_workshop.mutation.run import CAPPED, OUT_OF_TIME
+from seriatim_workshop.mutation.searching import ALL, SOME, Kill, SecondsSpent, kill_of, search
 
-FEW, SOME, ALL = 10, 600, 3000
-"""How many executions of a program are run at first, of one that has more than `ALL`, and at most."""
-MATRIX_DEPTH, MATRIX_EXECUTIONS = 1, 100
-"""Over the right reference everything at this depth holds, so what is wrong is the mutant."""
-MATRIX_SECONDS = 600
-"""Of the processor, for one matrix."""
-
-SECONDS = 60
-"""Of the processor, after which a program with a mutant counts as an endless loop that no step of a schedule ends."""
+FEW = 10
+"""How many executions of a check are run at first."""
+PAIR_EXECUTIONS = 100
+"""How many executions of a program of the matrix are run at most."""
+SECONDS = 30.0
+"""Of the processor, for one mutant."""
+CANNOT_BE_EXPLORED = "cannot be explored"
+PATIENCE = 5.0
+"""Seconds of the processor, beside ten times those that it takes over the right reference, after which a check with a
+mutant counts as an endless loop that no step of a schedule ends."""
 CAUGHT = 1
 """Exit code of a process that caught its mutant; 0 is that it survived, and see `run.CAPPED`."""
 
 
+@dataclass
+class CheckResult:
+    """What one check says of a mutant."""
+
+    kill: Kill | None = None
+    capped: bool = False
+    """Whether there are more schedules than were run."""
+
+
 @dataclass(frozen=True)
-class Kill:
-    """What a mutant was caught by."""
+class BoundedCheck:
+    """One check of a reference, for some executions."""
 
-    by: str
-    """A property's id, ``outcome``, an end of the explorer (``deadlock``, ``livelock``, ...) or ``raises Error``."""
-    where: str
-    """The program, or the cell of the matrix."""
-
-    def __str__(self) -> str:
-        return f"{self.by} in {self.where}"
+    name: str
+    seconds: float
+    """Of the processor, that it takes over the right reference."""
+    run: Callable[[ModuleType, float], CheckResult]
+    """(mutant, when the seconds of this process for it are spent) -> answer."""
+    last: bool = True
+    """Whether it is not run again for more executions."""
 
 
 @dataclass
-class ProgramProfile:
-    """What is known of a program over the right reference."""
+class Judgement:
+    """What all checks say of a mutant."""
 
-    executions: int
-    exhausted: bool
-    depth: int
-    blocks: list[str]
-    """The blocks that it comes to, as `block_name` names them."""
-    properties: list[str]
-    """The properties of its system that hold in it; those that it names, and all others that it does not break."""
-    races: bool = False
-    """Whether two threads touch a plain attribute with nothing between them; then nothing is said of a mutant's."""
+    kill: Kill | None = None
+    capped: list[str] = field(default_factory=list)
+    """The checks that have more schedules than were run."""
+    endless: list[str] = field(default_factory=list)
+    """The checks that did not come to an end, and where they were."""
+    checks: int = 0
+    """How many were run."""
+    left_out: int = 0
+    """How many were not, because the seconds were spent."""
 
+    def __str__(self) -> str:
+        if self.kill is not None:
+            return str(self.kill)
+        if self.endless:
+            return self.endless[0]
+        left = f"{self.left_out} checks not run; " if self.left_out else ""
+        capped = f"{len(self.capped)} capped: {', '.join(self.capped[:3])}" if self.capped else ""
+        return f"{left}{capped}" if left or capped else f"not caught by {self.checks} checks"
 
-def block_name(file: str, path: Path_) -> str:
-    """The name of the innermost block in which a place is."""
-    last = max((n for n, (field, _) in enumerate(path) if field in BLOCKS), default=-1)
-    steps = [*path[:last], (path[last][0], None)] if last >= 0 else []
-    return file + "".join(f"/{field}{'' if n is None else n}" for field, n in steps)
-
-
-BLOCKS = ("body", "orelse", "finalbody", "handlers")
-
-
-# ---- profiles of the programs over the right reference
-
-
-def _probed(file: str) -> ast.Module:
-    """The syntax tree of `seriatim.<file>` with a probe at the beginning of each block of its functions."""
-    tree = ast.parse(source(file))
-
-    def visit(node: ast.AST, path: Path_, inside: bool) -> None:
-        inside = inside or isinstance(node, ast.FunctionDef)
-        for name in (*BLOCKS,):
-            block = getattr(node, name, None)
-            if not isinstance(block, list):
-                continue
-            for n, child in enumerate(block):
-                visit(child, (*path, (name, n)), inside)
-            if inside and name != "handlers" and block:
-                id = block_name(file, (*path, (name, 0)))
-                probe = ast.Call(ast.Name("reached_", ast.Load()), [ast.Constant(id)], [])
-                docstring = isinstance(block[0], ast.Expr) and isinstance(
-                    block[0].value, ast.Constant
-                )
-                block.insert(int(docstring), ast.Expr(probe))
-
-    visit(tree, (), False)
-    return ast.fix_missing_locations(tree)
+    @property
+    def exit_code(self) -> int:
+        """Caught, out of time, inconclusive or survived."""
+        if self.kill is not None:
+            return CAUGHT
+        if self.endless:
+            return OUT_OF_TIME
+        return CAPPED if self.left_out or self.capped else 0
 
 
-def properties_of(system: str) -> tuple[str, ...]:
-    """The ids of all properties that some program over a system names."""
-    ids = (id for p in PROGRAMS.values() if p.reference == system for id in p.properties)
-    return tuple(dict.fromkeys(ids))
+# ---- the checks
 
 
-def profiles(system: str, cache: Path | None = ROOT / "build") -> dict[str, ProgramProfile]:
-    """The profile of each program over a system; kept in a file until a reference or a program changes."""
-    file = None if cache is None else cache / f"profiles-{system}-{_fingerprint()}.json"
-    if file is not None and file.exists():
-        found = json.loads(file.read_text(encoding="utf-8"))
-        return {id: ProgramProfile(**profile) for id, profile in found.items()}
-    reached: set[str] = set()
-    code = {m: compile(_probed(m), f"<probed {m}>", "exec") for m in SYSTEMS[system]}
-    lib = run_modules(code, "profiled", {"reached_": reached.add})
-    made = {}
-    for program in PROGRAMS.values():
-        if program.reference == system:
-            reached.clear()
-            judge = Judge(properties_of(system))
-            result = run(program, lib, judge, ALL, keep_going=True)
-            broken = set(judge.violated)
-            if broken & set(program.properties):
-                raise ValueError(f"the reference itself breaks {broken} in {program.id}")
-            holding = [p for p in properties_of(system) if p not in broken]
-            blocks = sorted(reached)
-            observed = run(program, lib, Judge(()), SOME, attributes=True)
-            made[program.id] = ProgramProfile(
-                result.executions,
-                result.exhausted,
-                result.depth,
-                blocks,
-                holding,
-                races=bool(observed.found),
-            )
-    if file is not None:
-        file.parent.mkdir(parents=True, exist_ok=True)
-        text = json.dumps({id: asdict(profile) for id, profile in made.items()})
-        mine = file.with_suffix(f".{os.getpid()}")
-        mine.write_text(text, encoding="utf-8")
-        mine.replace(file)
-    return made
+def checks_of(
+    system: str, block: str, known: SystemCoverage | None = None, most: int = ALL
+) -> Iterator[BoundedCheck]:
+    """Yield the checks of a system that come to a block (all, if none is named), in the order in which to run them."""
+    known = coverage_of(system) if known is None else known
+    programs = [
+        (p, known.programs[p.id])
+        for p in PROGRAMS.values()
+        if p.reference == system and (not block or block in known.programs[p.id].blocks)
+    ]
+    programs.sort(key=lambda pair: pair[1].executions)
+    edges = [e for e in known.edges if not block or block in e.blocks]
+    pairs = [p for p in known.pairs if not block or block in p.blocks]
+    pairs.sort(key=lambda p: (len(p.pair.path), p.seconds * p.executions))
+    few, capped = min(FEW, most), min(PAIR_EXECUTIONS, most)
+    for program, profile in programs:
+        yield _program(program, profile, few, last=profile.executions <= few)
+    yield from (_edge(e) for e in edges if len(e.path) < 2)
+    longer = [(p, profile) for p, profile in programs if profile.executions > few]
+    small = [(p, profile) for p, profile in longer if profile.executions <= capped]
+    for program, profile in small:
+        yield _program(program, profile, most)
+    for program, profile in programs:
+        yield from _races(program, profile, few)
+    yield from (_pair(p, few) for p in pairs if len(p.pair.path) < 2)
+    for program, profile in longer[len(small) :]:
+        yield _program(program, profile, most if profile.exhausted else min(SOME, most))
+    yield from (_edge(e) for e in edges if len(e.path) >= 2)
+    yield from (_pair(p, capped) for p in pairs if len(p.pair.path) < 2 and not p.exhausted)
+    yield from (_pair(p, capped) for p in pairs if len(p.pair.path) >= 2)
+    for program, profile in longer:
+        yield from _races(program, profile, capped)
 
 
-def _fingerprint() -> str:
-    """Changes when a reference, a program, a property or the explorer does."""
-    digest = hashlib.sha256(f"{ALL}".encode())
-    for folder in ("reference/seriatim", *(f"models/seriatim_models/{p}" for p in DEPENDS)):
-        for path in sorted((ROOT / folder).rglob("*.py")):
-            digest.update(path.read_bytes())
-    return digest.hexdigest()[:12]
+def _races(program: Program, profile: ProgramProfile, executions: int) -> Iterator[BoundedCheck]:
+    """Yield the program with data races looked for, unless it has some over the right reference.
+
+    That takes three times as long; one that is found in no execution of a hundred says nothing of the others.
+    """
+    if not profile.races:
+        yield _program(program, profile, executions, attributes=True)
 
 
-DEPENDS = ("programs", "properties", "recording", "explorer")
+def _program(
+    program: Program,
+    profile: ProgramProfile,
+    executions: int,
+    attributes: bool = False,
+    last: bool = True,
+) -> BoundedCheck:
+    def run(lib: ModuleType, until: float) -> CheckResult:
+        judge, outcomes = Judge(profile.properties), OutcomeSet(profile.outcomes)
+        steps = 4 * profile.depth + 200
+        of = partial(search, program, lib, judge, executions, steps, False)
+        try:
+            found = of(attributes, outcomes, until)
+        except ExplorerError:
+            if attributes:
+                raise
+            found = of(True, outcomes, until)  # two threads share what is no cell: a data race
+        return CheckResult(kill_of(program, found), not found.exhausted)
+
+    seconds = executions * profile.seconds / max(profile.executions, 1)
+    return BoundedCheck(program.id, seconds, run, last and not attributes)
+
+
+def _edge(edge: EdgeProfile) -> BoundedCheck:
+    def run(lib: ModuleType, until: float) -> CheckResult:
+        of = MATRICES[edge.matrix]
+        what = edge_problem(of, edge.state(of), edge.offer, lib, load(of.reference))
+        return CheckResult(Kill(problem_name(what), edge.key) if what else None)
+
+    return BoundedCheck(edge.key, 0.01, run)
+
+
+def _pair(profile: PairProfile, executions: int) -> BoundedCheck:
+    def run(lib: ModuleType, until: float) -> CheckResult:
+        of = MATRICES[profile.matrix]
+        result = run_pair(of, lib, profile.pair.pair(of), executions, load(of.reference))
+        if result.problem.startswith(CANNOT_BE_EXPLORED):
+            return CheckResult(capped=True)
+        kill = Kill(problem_name(result.problem), key) if result.problem else None
+        return CheckResult(kill, not result.exhausted)
+
+    key = f"{profile.matrix} {profile.pair.key}"
+    last = profile.exhausted or executions > FEW
+    return BoundedCheck(key, executions * profile.seconds, run, last)
+
+
+def problem_name(what: str) -> str:
+    """Return the name of a problem of the matrix: a property's id, ``outcome``, an end, or ``raises Error``."""
+    name = what.partition(":")[0]
+    if name == "error":
+        error = re.search(r"(?:raised |error: )(\w+):", what)
+        return f"raises {error.group(1) if error else 'an error'}"
+    return name
 
 
 # ---- judging
 
 
-def run(
-    program: Program,
+def judge_by(
+    checks: Iterator[BoundedCheck],
     lib: ModuleType,
-    judge: Judge,
-    executions: int,
-    max_steps: int = 5000,
-    keep_going: bool = False,
-    attributes: bool = False,
-) -> Runner:
-    """Search the schedules of a program over some modules of its system, and judge each execution.
-
-    With `attributes` a data race on a plain attribute of the reference is a violation, too.
-    """
-
-    def build(world: World) -> None:
-        program.build(world, lib)
-
-    runner = Runner(
-        build,
-        Setting(program.real_time),
-        Limits(max_executions=executions, max_steps=max_steps, keep_going=keep_going),
-        on_execution=judge,
-        count_traces=False,
-        observer=AttributeObserver(reference_classes(lib)) if attributes else None,
-    )
-    observed = nullcontext() if runner.observer is None else runner.observer.installed()
-    with guarded(), observed:
-        Dpor(real_time=program.real_time).search(runner)
-    return runner
+    seconds: float = SECONDS,
+    patience: float = PATIENCE,
+) -> Judgement:
+    """Run checks over a mutant until one catches it, or until the seconds of the processor are spent."""
+    found, begun = Judgement(), time.process_time()
+    for check in checks:
+        if time.process_time() - begun > seconds:
+            found.left_out += 1
+            continue
+        found.checks += 1
+        answer = CheckResult(capped=True)
+        allowed = patience + 10 * check.seconds
+        with processor_seconds(allowed) as limit:
+            answer = answer_of(check, lib, begun + seconds)
+        if limit:
+            where = f"in {limit.exceeded_in} after {allowed:.0f} s without an end"
+            found.endless.append(f"{check.name}: {where}")
+        elif answer.kill is not None:
+            found.kill = answer.kill
+            return found
+        if answer.capped and check.last:
+            found.capped.append(check.name)
+    return found
 
 
-def kill_of(program: Program, runner: Runner) -> Kill | None:
-    """What convicted a mutant in a program: a property before an end, an end before an exception."""
-    if not runner.found:
-        return None
-    found: dict[str, str] = {}
-    for violation in runner.found[0][1]:
-        text = str(violation.what)
-        if violation.kind == "property":
-            id = re.match(r"[A-Z]+-\d+", text)
-            found.setdefault("property", id.group() if id else "assertion")
-        elif violation.kind == "error":
-            error = re.search(r" raised (\w+)", text)
-            found.setdefault("error", f"raises {error.group(1) if error else 'an error'}")
-        else:
-            found.setdefault("end", violation.kind)
-    by = found.get("property") or found.get("end") or found["error"]
-    return Kill(by, program.id)
-
-
-@dataclass
-class ProgramsVerdict:
-    """What the exhaustive programs say of a mutant."""
-
-    kill: Kill | None = None
-    capped: list[str] = field(default_factory=list)
-    """The programs that have more schedules than were run."""
-    programs: int = 0
-    """How many come to the change at all."""
-
-
-def judge_by_programs(
-    system: str,
-    lib: ModuleType,
-    block: str = "",
-    known: Mapping[str, ProgramProfile] | None = None,
-    most: int = ALL,
-) -> ProgramsVerdict:
-    """Run the programs that come to a block (all, if none is named) over a mutant, until one catches it."""
-    known = profiles(system) if known is None else known
-    found = [p for p in PROGRAMS.values() if p.reference == system]
-    chosen = [p for p in found if not block or block in known[p.id].blocks]
-    chosen.sort(key=lambda p: known[p.id].executions)
-    verdict = ProgramsVerdict(programs=len(chosen))
-    waves = [(p, min(FEW, most), p.properties, False) for p in chosen]
-    waves += [(p, min(FEW, most), (), True) for p in chosen if not known[p.id].races]
-    few = len(waves)
-    for p in chosen:  # most mutants are caught by now
-        executions = most if known[p.id].exhausted else min(SOME, most)
-        waves.append((p, executions, tuple(known[p.id].properties), not known[p.id].races))
-    for n, (program, executions, properties, attributes) in enumerate(waves):
-        allow(SECONDS)
-        steps = 4 * known[program.id].depth + 200
-        judge = Judge(properties)
-        try:
-            result = run(program, lib, judge, executions, steps, attributes=attributes)
-        except Exception as error:  # in the set-up, or because a property cannot read the history
-            verdict.kill = Kill(f"raises {type(error).__name__} outside the threads", program.id)
-            return verdict
-        verdict.kill = kill_of(program, result)
-        if verdict.kill is not None:
-            return verdict
-        if n >= few and not result.exhausted:
-            verdict.capped.append(program.id)
-    return verdict
-
-
-def judge_by_matrix(system: str, lib: ModuleType) -> Kill | None:
-    """Run every pair of calls over a mutant, judged by properties and by the outcome oracle.
-
-    None too where a program is capped, and for a system without a matrix.
-    """
-    for name, of in MATRICES.items():
-        allow(MATRIX_SECONDS)
-        if of.reference == system:
-            found = first_problem(name, lib, MATRIX_DEPTH, MATRIX_EXECUTIONS)
-            if found is not None:
-                by = found.what.partition(":")[0]
-                return Kill(by, f"{name} {found.key}")
-    return None
-
-
-_own_process = False
-"""Whether this process judges one mutant and nothing else."""
-
-
-def allow(seconds: int) -> None:
-    """End this process when it has used so many seconds of the processor from now on, if it judges one mutant only."""
-    if not _own_process:
-        return
-    used = resource.getrusage(resource.RUSAGE_SELF)
-    soft = int(used.ru_utime + used.ru_stime) + 1 + seconds
-    resource.setrlimit(resource.RLIMIT_CPU, (soft, resource.getrlimit(resource.RLIMIT_CPU)[1]))
+def answer_of(check: BoundedCheck, lib: ModuleType, until: float) -> CheckResult:
+    """Run a check over a mutant. It does not judge what cannot be explored; an error past the threads is a kill."""
+    try:
+        return check.run(lib, until)
+    except (ExplorerError, SecondsSpent):
+        return CheckResult(capped=True)
+    except Exception as error:  # in the set-up, or because a property cannot read the history
+        return CheckResult(Kill(f"raises {type(error).__name__} outside the threads", check.name))
 
 
 def modules_with(file: str, text: str) -> ModuleType:
-    """The modules of a system, of which one has another text; raises what its code raises."""
+    """Return the modules of a system, of which one has another text; raises what its code raises."""
     system = system_of(file)
     assert system is not None, f"{file} is of no system"
     texts = {m: text if m == file else source(m) for m in SYSTEMS[system]}
@@ -312,36 +257,32 @@ def modules_with(file: str, text: str) -> ModuleType:
     return run_modules(code, "mutant")
 
 
-def judged_exhaustively(file: str, text: str, output: str, block: str, most: str) -> None:
+def judged_exhaustively(
+    file: str, text: str, output: str, block: str, most: str, seconds: str
+) -> None:
     """Judge a mutant by programs and matrix, write what caught it into a file, and end this process.
 
-    `block` is where the change is, and `most` how many executions of a program are run at most.
+    `block` is where the change is, `most` how many executions of a program are run at most, and `seconds` how many
+    seconds of the processor there are for all.
     """
-    global _own_process  # this process was made for one mutant
-    _own_process = True
     out = os.open(output, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
     os.dup2(out, 1)
     os.dup2(out, 2)
-    code = 0
-    for line, outcome in _said(file, text, block, int(most)):
-        print(line)
-        code = outcome
+    try:
+        found = judged(file, text, block, int(most), float(seconds))
+        words, code = str(found), found.exit_code
+    except BaseException as error:  # a mistake of the judge says nothing of the mutant
+        words, code = f"the judge failed: {type(error).__name__}: {error}", CAPPED
+    print(" ".join(words.split()))
     sys.stdout.flush()
     os._exit(code)
 
 
-def _said(file: str, text: str, block: str, most: int) -> Iterator[tuple[str, int]]:
+def judged(file: str, text: str, block: str, most: int, seconds: float) -> Judgement:
+    """Return what all checks that come to a block say of a mutant."""
     system = system_of(file) or ""
     try:
         lib = modules_with(file, text)
     except Exception as error:
-        yield f"does not load in {type(error).__name__}", CAUGHT
-        return
-    verdict = judge_by_programs(system, lib, block, most=most)
-    kill = verdict.kill or judge_by_matrix(system, lib)
-    if kill is not None:
-        yield str(kill), CAUGHT
-    elif verdict.capped:
-        yield f"capped: {', '.join(verdict.capped)}", CAPPED
-    else:
-        yield f"not caught by {verdict.programs} programs", 0
+        return Judgement(Kill("does not load", type(error).__name__))
+    return judge_by(checks_of(system, block, most=most), lib, seconds)

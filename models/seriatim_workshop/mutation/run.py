@@ -45,6 +45,8 @@ LOST = 255
 """Exit code of a process whose server was ended before it."""
 CAPPED = 3
 """Exit code of a judge that found nothing and did not look at everything."""
+OUT_OF_TIME = 4
+"""Exit code of a judge that found a loop without an end."""
 SLEEPERS = 4
 """How many may sleep beside those that work."""
 
@@ -96,8 +98,9 @@ class _Worker:
             return MutantOutcome("survived", "", seconds)
         if code == LOST:
             return MutantOutcome("inconclusive", "its process was lost", seconds)
-        if code == CAPPED:
-            return MutantOutcome("inconclusive", words[-1][:160], seconds)
+        if code in (CAPPED, OUT_OF_TIME):
+            outcome = "inconclusive" if code == CAPPED else "out of time"
+            return MutantOutcome(outcome, words[-1][:160], seconds)
         return MutantOutcome("caught", words[-1][:160] if words else f"exit code {code}", seconds)
 
 
@@ -225,7 +228,7 @@ def read_journal(journal: Path) -> dict[str, MutantOutcome]:
         return {}
     text = journal.read_text(encoding="utf-8")
     lines = map(json.loads, text[: text.rfind("\n") + 1].splitlines())
-    return {d["key"]: MutantOutcome(d["fate"], d["by"], d["seconds"]) for d in lines}
+    return {d["key"]: MutantOutcome(d["outcome"], d["by"], d["seconds"]) for d in lines}
 
 
 def open_journal(journal: Path, fresh: bool = False) -> IO[str]:
@@ -241,7 +244,7 @@ def open_journal(journal: Path, fresh: bool = False) -> IO[str]:
 def journal_line(mutation: Mutation, outcome: MutantOutcome) -> str:
     """The line of the checkpoint log for one mutant."""
     row: dict[str, str | float] = {"key": mutation.key, "name": mutation.name}
-    row |= {"fate": outcome.outcome, "by": outcome.by, "seconds": outcome.seconds}
+    row |= {"outcome": outcome.outcome, "by": outcome.by, "seconds": outcome.seconds}
     return json.dumps(row) + "\n"
 
 

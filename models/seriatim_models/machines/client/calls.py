@@ -415,25 +415,13 @@ def _makes_nothing(
 
 
 class PoolHarness(ClientScene):
-    """A work pool with its executor, by itself; the reader is whoever adds work.
+    """A work pool with its executor, by itself; the reader is whoever adds work."""
 
-    Its work is noted when it runs; with `raises` it then raises.
-    """
-
-    def __init__(
-        self,
-        world: World,
-        lib: ModuleType,
-        pool: int,
-        capacity: int | None,
-        block: int = 1,
-        raises: bool = False,
-    ) -> None:
+    def __init__(self, world: World, lib: ModuleType, pool: int, capacity: int | None) -> None:
         super().__init__(world, lib, threads=pool)
-        self.raises = raises
         self.ran: dict[str, list[str]] = {}
         """The work of each channel that was run, in order."""
-        self.served = self.service(capacity=capacity, block=block)
+        self.served = self.service(capacity=capacity, block=1)
 
     @call(key=keys, standing=_if(lambda pool, key: key not in pool._pool), standings=ONCE)
     def register(self, key: str) -> None:
@@ -462,13 +450,9 @@ class PoolHarness(ClientScene):
     def add(self, key: str, *, id: str = "") -> bool:
         """Add work for a channel, and return whether it is there; wait for room if the channel is limited and full."""
         label = f"{key}:{id or self.fresh()}"
-
-        def run() -> None:
-            self.ran.setdefault(key, []).append(label)
-            if self.raises:
-                raise RuntimeError("the callback's own fault")
-
-        return self.served.add(key, self.work(label, run))
+        return self.served.add(
+            key, self.work(label, lambda: self.ran.setdefault(key, []).append(label))
+        )
 
     @call(
         Caller.OWNER,
@@ -506,11 +490,11 @@ class PoolHarness(ClientScene):
     @call(
         key=keys,
         enabled=lambda harness, key: key not in harness.served.pool._in_progress,
-        standing=lambda harness, key: REFUSED,
-        standings=(REFUSED,),
+        standing=lambda harness, key: REFUSED if key in harness.served.pool._pool else NO_OP,
+        standings=(NO_OP, REFUSED),
     )
     def finish(self, key: str) -> bool:
-        """Finish a block that nobody began: refused (Misuse)."""
+        """Finish a block that nobody began: refused (Misuse), but of a channel that is gone, as of one that went."""
         return self.served.pool.finish_work_block(key)
 
     @call(

@@ -39,6 +39,8 @@ def header(path: str) -> Header | None:
         found = table.read_header(Path(path))
     except HistoryError:
         return None
+    if found.params.get("committed") is not None:  # which every commit has to be told
+        return None
     return found if found.params.get("complete") is True else None
 
 

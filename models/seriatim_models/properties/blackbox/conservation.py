@@ -23,6 +23,7 @@ from seriatim_models.properties.blackbox.lifecycle import (
     Step,
     Suspect,
     acquires,
+    died,
     holder,
 )
 
@@ -114,7 +115,8 @@ class Conservation(LifecycleProperty):
             summary.tested += 1
             return
         if (
-            summary.gap_between(before.pos, after.pos)
+            died(between)
+            or summary.gap_between(before.pos, after.pos)
             or summary.ended(before.by, after.pos)
             or summary.recovered(before.by, before.pos, after.pos)
         ):

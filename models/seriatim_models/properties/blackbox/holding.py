@@ -17,6 +17,7 @@ from seriatim_models.properties.blackbox.lifecycle import (
     RegularCounts,
     Step,
     Suspect,
+    died,
     holder,
     let_go,
 )
@@ -124,7 +125,7 @@ class RedeliveredFlag(LifecycleProperty):
         self, summary: Lifecycles, before: Step, between: Sequence[Step], after: Step
     ) -> None:
         flag = after.event.redelivered
-        if flag is None:
+        if flag is None or died(between):
             summary.untestable += 1
             return
         summary.tested += 1

@@ -388,6 +388,11 @@ def _shifted(placed: PlacedEvent | None, shift: int) -> PlacedEvent | None:
     return PlacedEvent(placed.pos + shift, placed.event) if placed else None
 
 
+def died(between: Sequence[Step]) -> bool:
+    """Whether a message was dead-lettered: it may come back as a new one, for queues of the dead may lead anywhere."""
+    return any(s.event.dead for s in between)
+
+
 def let_go(summary: Lifecycles, before: Step, between: Sequence[Step], after: Step) -> bool:
     """Whether the holder of `before` may have let its message go by the time `after` was recorded."""
     by = before.by

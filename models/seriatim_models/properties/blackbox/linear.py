@@ -19,7 +19,9 @@ At the end of the history, dequeues without an answer may have taken what is due
 the earliest deadline.
 
 An enqueue is a publish, a dequeue a `get`, or a delivery; both must take for good. So a queue on which messages come
-back (a requeue, a holder that ends, a redelivered flag) is no such queue from there on, and is untestable.
+back (a requeue, a holder that ends, a redelivered flag) is no such queue from there on, and is untestable. Nor is one
+that is divided (positions, partitions, keys, priorities), one whose consumers select, or one that messages come to
+when they die elsewhere.
 """
 
 from __future__ import annotations
@@ -136,6 +138,11 @@ def _operation(event: Event) -> OperationKey:
     return OperationKey(event.rec, None, holder(event), event.proc)
 
 
+def _several_lines(event: Event) -> bool:
+    """Whether a message shows that its queue is a log, or no single line: priorities, partitions or keys divide it."""
+    return any(x is not None for x in (event.prio, event.pos, event.part, event.key))
+
+
 class _LinearityPass:
     """Events fed to a state."""
 
@@ -211,8 +218,8 @@ class _LinearityPass:
     def _enqueue(self, event: Event) -> None:
         inside = self._at(event.q)
         inside.published = True
-        if event.prio is not None or event.pos is not None:
-            self.leave(inside)  # not first-in first-out; not a queue
+        if _several_lines(event):
+            self.leave(inside)
         if inside.out:
             return
         if event.ph == "fail":
@@ -272,7 +279,7 @@ class _LinearityPass:
         if not event.autoack:
             held = s.held.setdefault(holder(event), {})
             held[event.q] = held.get(event.q, 0) + 1
-        if event.redelivered or event.pos is not None:
+        if event.redelivered or event.nolocal or event.dead or _several_lines(event):
             self.leave(inside)
         if inside.out:
             inside.untestable += 1

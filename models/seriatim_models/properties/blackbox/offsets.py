@@ -13,26 +13,28 @@ from seriatim_models.properties.base import CaseEvents, Finding
 from seriatim_models.properties.blackbox.aggregation import AggregationState, SequentialProperty
 from seriatim_models.properties.blackbox.channels import CaseCounts
 from seriatim_models.properties.blackbox.lifecycle import (
+    ENDS,
     NOBODY,
     ConsumerKey,
     Holder,
-    began,
-    ends,
+    acquires,
     holder,
+    holders,
 )
 
 
 class ReaderState(msgspec.Struct, array_like=True):
     """One group or channel of consumers on one partition."""
 
-    last: Event | None = None
-    """Its latest delivery in this session; None after a seek or at the start of a session."""
+    sessions: dict[Holder, Event] = {}
+    """The latest delivery of each member's session; none after a seek or at the start of a session."""
     committed: Event | None = None
-    """The commit of the highest position."""
+    """The commit of the highest position, of those that are known to have taken effect."""
+    asked: Event | None = None
+    """That of all that were asked for: the reader may go on from there."""
     failed: bool = False
-    """It gave something back since `last`, so that going back is its own wish."""
+    """It gave something back since its latest delivery, so that going back is its own wish."""
     seeks: bool = False
-    by: Holder | None = None
 
 
 class PartitionState(msgspec.Struct):
@@ -41,6 +43,29 @@ class PartitionState(msgspec.Struct):
     positions: list[int] = []
     readers: dict[ConsumerKey, ReaderState] = {}
     attempts: int | None = None
+
+
+def _further(known: Event | None, commit: Event) -> Event:
+    """The commit of the higher position."""
+    if known is None or (known.pos or 0) < (commit.pos or 0):
+        return commit
+    return known
+
+
+def _done(commit: Event) -> int:
+    """The highest position that a commit certainly says is done with."""
+    return (commit.pos or 0) - (commit.args.get("committed") != "last")
+
+
+def _next(commit: Event) -> int:
+    """The highest position at which a reader may go on after a commit."""
+    return (commit.pos or 0) + (commit.args.get("committed") != "next")
+
+
+def _meaning(commit: Event) -> str:
+    return {"last": " as done", "next": " as the next to read"}.get(
+        str(commit.args.get("committed")), ""
+    )
 
 
 def reader_key(event: Event) -> ConsumerKey:
@@ -63,7 +88,11 @@ POSITIONS_KEPT = (
 class LogReader(SequentialProperty[Logs]):
     """P15. A case is a delivery with a position, to a reader (`ctag`: the group or channel; else the holder).
 
-    Violations: a position at or below one committed before, without a `seek`; a step back within a session, if
+    A `commit` means what ``args={"committed": ...}`` says, or the header for all of a recording
+    (``"params": {"committed": ...}``): ``last`` is the last position that the reader is done with, ``next`` the next
+    that it reads (Kafka). Where neither is declared only what both meanings forbid is a violation.
+
+    Violations: a position that was committed before, without a `seek`; a step back within a session, if
     nothing was released; a position left out, of which a publish is known (inside the broker: any); a new session
     that begins behind the commit with such a position left out; more attempts than the `declare` or `consume` allows
     (``args={"max_attempts": n}``). A position left out of which nothing is known is untestable: logs have holes
@@ -97,7 +126,7 @@ class LogReader(SequentialProperty[Logs]):
 
     def feed(self, state: Logs, events: Iterable[Event]) -> None:
         for event in events:
-            if event.ev == GAP or (not event.q and event.ev.startswith(("ch_", "conn_"))):
+            if event.ev == GAP or event.ev in ENDS:
                 for topic in state.topics.values():
                     for reader in topic.readers.values():
                         self._end(reader, event)
@@ -121,26 +150,30 @@ class LogReader(SequentialProperty[Logs]):
 
     def _end(self, reader: ReaderState, event: Event) -> None:
         if event.ev == GAP:
-            reader.last = reader.committed = None
+            reader.sessions.clear()
+            reader.committed = reader.asked = None
             reader.seeks = True
-        elif reader.by is not None and ends(event, reader.by):
-            reader.last = None
+        else:
+            for by in holders(event, reader.sessions):
+                del reader.sessions[by]
 
     def _read(
         self, tally: CaseCounts, topic: PartitionState, reader: ReaderState, event: Event
     ) -> None:
         if event.ev == "commit":
-            if began(event) and event.pos is not None:
-                known = reader.committed
-                if known is None or known.pos is None or known.pos < event.pos:
-                    reader.committed = event
+            if event.pos is None or event.ph == "fail":
+                return
+            reader.asked = _further(reader.asked, event)
+            if event.ph in ("", "ok"):
+                reader.committed = _further(reader.committed, event)
         elif event.ev == "seek":
-            reader.last, reader.committed, reader.seeks = None, None, True
+            reader.sessions.clear()
+            reader.committed, reader.asked, reader.seeks = None, None, True
         elif event.ev in ("nack", "reject"):
             reader.failed = True
         elif event.ev in ("consume", "cancel"):
-            reader.last = None
-        elif event.pos is not None and event.ph not in ("invoke", "fail"):
+            reader.sessions.pop(holder(event), None)
+        elif event.pos is not None and acquires(event):
             self._deliver(tally, topic, reader, event)
 
     def _deliver(
@@ -148,13 +181,15 @@ class LogReader(SequentialProperty[Logs]):
     ) -> None:
         pos = event.pos
         assert pos is not None
-        last, committed = reader.last, reader.committed
-        if last is not None and holder(last) != holder(event):
-            last = None  # the group's next member
-        reader.last, reader.by = event, holder(event)
+        by, committed, asked = holder(event), reader.committed, reader.asked
+        last = reader.sessions.get(by)
+        reader.sessions[by] = event
         failed, reader.failed = reader.failed, False
         seeks, reader.seeks = reader.seeks, False
-        who = event.ctag or reader.by
+        who = event.ctag or by
+        # A member that goes on reading does not know what the next owner of its partition has committed.
+        goes_on = last is not None and last.pos is not None and pos > last.pos
+        bound = committed is not None and not (goes_on and holder(committed) != by)
         if topic.attempts is not None and (event.attempt or 0) > topic.attempts:
             tally.tested += 1
             why = (
@@ -162,41 +197,47 @@ class LogReader(SequentialProperty[Logs]):
                 f"allowed are {topic.attempts}"
             )
             tally.report_violation(why, [event])
-        elif committed is not None and committed.pos is not None and pos <= committed.pos:
+        elif bound and committed is not None and pos <= _done(committed):
             tally.tested += 1
             why = (
-                f"{who} was given position {pos} at event {event.i}, although it had committed {committed.pos} "
-                f"at event {committed.i}"
+                f"{who} was given position {pos} at event {event.i}, although it had committed {committed.pos}"
+                f"{_meaning(committed)} at event {committed.i}"
             )
             tally.report_violation(why, [committed, event])
         elif last is not None and last.pos is not None:
-            self._after(tally, topic, last, event, failed)
-        elif committed is not None and committed.pos is not None and not seeks:
-            self._after(tally, topic, committed, event, failed)
+            self._after(tally, topic, last, last.pos, event, failed)
+        elif asked is not None and not seeks and pos >= _next(asked):
+            self._after(tally, topic, asked, _next(asked) - 1, event, failed)
         else:
             tally.untestable += 1
 
     def _after(
-        self, tally: CaseCounts, topic: PartitionState, before: Event, event: Event, failed: bool
+        self,
+        tally: CaseCounts,
+        topic: PartitionState,
+        before: Event,
+        done: int,
+        event: Event,
+        failed: bool,
     ) -> None:
+        """Judge a delivery by what was `done` before it, the position of a delivery or of a commit."""
         assert event.pos is not None
-        assert before.pos is not None
         who = event.ctag or holder(event)
-        if event.pos <= before.pos:
-            again = event.pos == before.pos and (event.attempt or 0) > (before.attempt or 0)
+        if event.pos <= done:
+            again = event.pos == done and (event.attempt or 0) > (before.attempt or 0)
             tally.tested += 1
             if not failed and not again:
-                why = f"{who} went back from position {before.pos} (event {before.i}) to {event.pos} at event {event.i}"
+                why = f"{who} went back from position {done} (event {before.i}) to {event.pos} at event {event.i}"
                 tally.report_violation(why, [before, event])
             return
-        between = event.pos - before.pos - 1
-        at = bisect_right(topic.positions, before.pos)
+        between = event.pos - done - 1
+        at = bisect_right(topic.positions, done)
         missed = topic.positions[at] if at < len(topic.positions) else event.pos
         if between and (missed < event.pos or event.lvl in EXACT):
-            first = missed if missed < event.pos else before.pos + 1
+            first = missed if missed < event.pos else done + 1
             tally.tested += 1
             why = (
-                f"{who} went from position {before.pos} (event {before.i}) to {event.pos} at event {event.i} and left "
+                f"{who} went from position {done} (event {before.i}) to {event.pos} at event {event.i} and left "
                 f"out {first}"
             )
             tally.report_violation(why, [before, event])

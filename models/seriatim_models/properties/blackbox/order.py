@@ -13,20 +13,22 @@ from seriatim_models.properties.blackbox.lifecycle import ACQUIRES, Holder, acqu
 
 
 class LineKey(NamedTuple):
-    """What keeps its order: of one publisher's stream, through one queue and partition, at one priority, to one
-    channel.
+    """What keeps its order: of one publisher's stream, through one queue, at one priority, to one channel.
+
+    A queue is divided where the recording says so: into partitions, and by the key that orders messages (the group).
     """
 
     pub: str
     q: str
     part: int | None
+    key: str | None
     prio: int | None
     by: Holder
 
 
 def line_key(event: Event) -> LineKey:
     """The line in which a delivery is."""
-    return LineKey(event.pub, event.q, event.part, event.prio, holder(event))
+    return LineKey(event.pub, event.q, event.part, event.key, event.prio, holder(event))
 
 
 class Low(msgspec.Struct, array_like=True):
@@ -56,7 +58,9 @@ class DeliveryLines(msgspec.Struct):
 
     lines: dict[LineKey, DeliveryLine] = {}
     unknown: int = 0
-    """First deliveries whose publisher or sequence is not known."""
+    """First deliveries whose publisher or sequence is not known, or whose place deaths decided."""
+    ranked: list[str] = []
+    """Queues in which some message has a priority; the empty name stands for all."""
 
 
 def _seq(event: Event | None) -> int:
@@ -69,7 +73,9 @@ def _higher(a: Event | None, b: Event | None) -> Event | None:
 
 class FirstDeliveryOrder(Property[DeliveryLines]):
     """P4. A case is a first delivery (not marked redelivered) that follows another one of the same publisher's stream,
-    queue and priority on the same receiving channel. Redeliveries are outside the promise.
+    queue and priority on the same receiving channel, and of its partition and key where it has them. Redeliveries are
+    outside the promise, and so are messages that died: the queue that they come to has them in the order of deaths.
+    In a queue whose messages have priorities, one of unknown priority is untestable.
     """
 
     id = "P4"
@@ -77,7 +83,7 @@ class FirstDeliveryOrder(Property[DeliveryLines]):
     source = "AMQP 0-9-1 specification, 4.7 content ordering; https://www.rabbitmq.com/docs/semantics#ordering"
     kind = "safety"
     scope = "queue"
-    reads = ACQUIRES
+    reads = ACQUIRES | {"publish"}
     summary_type = DeliveryLines
     keeps = "of each publisher and channel: the count, the highest, the lows of the chunk"
     column_check = "seriatim_models.properties.columnar.order_checks:first_delivery_order"
@@ -86,9 +92,11 @@ class FirstDeliveryOrder(Property[DeliveryLines]):
     def map(self, events: Iterable[Event]) -> DeliveryLines:
         out = DeliveryLines()
         for event in events:
+            if event.prio is not None and event.q not in out.ranked:
+                out.ranked.append(event.q)
             if not acquires(event) or event.redelivered:
                 continue
-            if event.redelivered is None or event.pseq is None or not event.pub:
+            if event.redelivered is None or event.pseq is None or not event.pub or event.dead:
                 out.unknown += 1
                 continue
             key = line_key(event)
@@ -103,6 +111,7 @@ class FirstDeliveryOrder(Property[DeliveryLines]):
 
     def combine(self, left: DeliveryLines, right: DeliveryLines) -> DeliveryLines:
         left.unknown += right.unknown
+        left.ranked += [q for q in right.ranked if q not in left.ranked]
         for key, more in right.lines.items():
             mine = left.lines.get(key)
             left.lines[key] = self._joined(mine, more) if mine else more
@@ -130,7 +139,12 @@ class FirstDeliveryOrder(Property[DeliveryLines]):
 
     def finish(self, summary: DeliveryLines) -> Finding:
         violations = []
-        for line in summary.lines.values():
+        tested, untestable = 0, summary.unknown
+        for key, line in summary.lines.items():
+            if key.prio is None and not {key.q, ""}.isdisjoint(summary.ranked):
+                untestable += line.n - 1
+                continue
+            tested += line.n - 1
             if line.worst is None or line.worst.above is None:
                 continue
             late, above = line.worst.event, line.worst.above
@@ -139,5 +153,4 @@ class FirstDeliveryOrder(Property[DeliveryLines]):
                 f"(event {above.i}), although {late.pub} had sent it before ({late.pseq} < {above.pseq})"
             )
             violations.append((why, [above, late]))
-        tested = sum(line.n - 1 for line in summary.lines.values())
-        return Finding.of(self.id, tested, violations, n_untestable=summary.unknown)
+        return Finding.of(self.id, tested, violations, n_untestable=untestable)

@@ -226,7 +226,7 @@ class _LatenessPass:
             if limit.used > 64:
                 del limit.credit[: limit.used]
                 limit.used = 0
-        if event.pseq is None or not event.prefetch:
+        if event.pseq is None or not event.prefetch or event.dead:
             return
         if limit.unknown:
             s.untestable += 1
@@ -238,7 +238,8 @@ class _LatenessPass:
             place = back.place
             if (
                 back.command <= credit
-                and place.q == event.q
+                and (place.q, place.part, place.key) == (event.q, event.part, event.key)
+                and not place.dead
                 and place.pseq is not None
                 and place.pseq < event.pseq
                 and back.prio == self._prio(key, event)

@@ -19,7 +19,9 @@ When m' is definitely earlier than m: both come from one ordered publisher and i
 own position is lower; or its publish was confirmed before that of m began. In all three m' was in the queue before m,
 so it was enqueued when m was acquired, and the start of its first availability need not be known.
 
-The order is judged within one priority. Not for queues whose consumers select: there the consumer may not want m'.
+The order is judged within one priority, and within a partition and a key where messages have them. Not judged are
+acquisitions by consumers that select (no-local), since they may not want m', and of messages that died: the queue that
+they come to has them in the order of deaths.
 
 One pass in recording order. An acquisition [lo, hi] is seen before the end of every availability that could
 contradict it, because that end is the lower bound of something recorded later.
@@ -77,10 +79,18 @@ class Available(NamedTuple):
     first: bool
 
 
+class OrderedLine(NamedTuple):
+    """What is ordered by itself in a queue: a partition, a key, a priority."""
+
+    part: int | None = None
+    key: str | None = None
+    prio: int | None = None
+
+
 class Place(NamedTuple):
     """A message's place in its queue, as far as it is known, and the bounds of its enqueueing."""
 
-    prio: int | None
+    line: OrderedLine
     stream: str
     number: int
     pos: int | None
@@ -99,6 +109,8 @@ class Known(msgspec.Struct, array_like=True):
     back: Time | None = None
     """It was released, at this instant at the latest, and nobody has acquired it since."""
     prio: int | None = None
+    twice: bool = False
+    """It was sent more than once, so that it may have either place in its stream."""
 
 
 class Row(msgspec.Struct, array_like=True):
@@ -106,7 +118,7 @@ class Row(msgspec.Struct, array_like=True):
 
     serial: int
     m: str
-    prio: int | None
+    line: OrderedLine
     stream: str
     number: int
     pos: int | None
@@ -146,6 +158,8 @@ class Strict(msgspec.Struct):
     """Some event that names no queue was recorded outside the broker."""
     unplaced: list[str] = []
     """Streams of which some publish named no queue."""
+    ranked: list[str] = []
+    """Queues to which some message was published with a priority; the empty name stands for all."""
     why: str = ""
     witness: list[Event] = []
 
@@ -168,13 +182,21 @@ def place(known: Known | None, event: Event | None) -> Place:
     """Where a message stands, by its publish or, where that does not show it, by its delivery."""
     publish, confirm = (known.publish, known.confirm) if known else (None, None)
     stream, number, pos = "", 0, None
+    part, key = None, None
     for seen in (publish, confirm, event):
         if seen is None:
             continue
-        if not stream and seen.pub and seen.pseq is not None:
+        sure = known is None or not known.twice or seen is event
+        if not stream and sure and seen.pub and seen.pseq is not None:
             stream, number = f"stream {seen.pub}", seen.pseq
         if pos is None:
             pos = seen.pos
+        if part is None:
+            part = seen.part
+        if key is None and (
+            seen.q or seen is event
+        ):  # an exchange routes by it, and orders nothing
+            key = seen.key
     begun: Time = ALWAYS
     confirmed: Time = NEVER
     if publish:
@@ -186,7 +208,9 @@ def place(known: Known | None, event: Event | None) -> Place:
     prio = known.prio if known else None
     if prio is None and event is not None:
         prio = event.prio
-    return Place(prio, stream, number, pos, begun, confirmed, publish or confirm)
+    return Place(
+        OrderedLine(part, key, prio), stream, number, pos, begun, confirmed, publish or confirm
+    )
 
 
 def earlier(a: Place, b: Row) -> str:
@@ -204,7 +228,7 @@ class _Order:
     """The waiting acquisitions of one queue, by everything that may put them behind another message."""
 
     def __init__(self, lane: Lane) -> None:
-        self._lists: dict[tuple[str, int | None], list[tuple[Time, int, Row]]] = {}
+        self._lists: dict[tuple[str, OrderedLine], list[tuple[Time, int, Row]]] = {}
         self.rows: deque[Row] = deque()
         for row in lane.rows:
             self.add(row)
@@ -221,17 +245,17 @@ class _Order:
         self.rows.append(row)
         if not row.violates:
             for name, number in self._keys(row):
-                insort(self._lists.setdefault((name, row.prio), []), (number, row.serial, row))
+                insort(self._lists.setdefault((name, row.line), []), (number, row.serial, row))
         if not row.tested:
-            insort(self._lists.setdefault(("lo", row.prio), []), (row.lo, row.serial, row))
+            insort(self._lists.setdefault(("lo", row.line), []), (row.lo, row.serial, row))
 
     def _drop(self, name: str, number: Time, row: Row) -> None:
-        held = self._lists.get((name, row.prio), [])
+        held = self._lists.get((name, row.line), [])
         at = bisect_left(held, (number, row.serial))
         if at < len(held) and held[at][1] == row.serial:
             del held[at]
             if not held:
-                del self._lists[name, row.prio]
+                del self._lists[name, row.line]
 
     def oldest(self) -> Row:
         """Remove and return the row that has waited longest."""
@@ -250,7 +274,7 @@ class _Order:
             ("begun", of.confirmed),
         ):
             if name and number is not None:
-                for row in self._after(name, of.prio, number, a):
+                for row in self._after(name, of.line, number, a):
                     found[row.serial] = row
         for row in found.values():
             row.violates = row.tested = True
@@ -262,12 +286,12 @@ class _Order:
     def chosen(self, a: Available, of: Place) -> None:
         """Mark as tested the acquisitions at which an availability was another choice."""
         start = of.confirmed if a.first else a.start
-        for row in self._after("lo", of.prio, start, Available(ALWAYS, a.end, a.m, None, a.first)):
+        for row in self._after("lo", of.line, start, Available(ALWAYS, a.end, a.m, None, a.first)):
             row.tested = True
             self._drop("lo", row.lo, row)
 
-    def _after(self, name: str, prio: int | None, number: Time, a: Available) -> list[Row]:
-        held = self._lists.get((name, prio))
+    def _after(self, name: str, line: OrderedLine, number: Time, a: Available) -> list[Row]:
+        held = self._lists.get((name, line))
         if not held:
             return []
         at = bisect_right(held, (number, NEVER))
@@ -336,10 +360,14 @@ class _OrderPass:
         known = state.known.setdefault(key, Known())
         if known.publish is None and not known.taken:
             known.publish = event
+        elif event.ph in ("", "invoke"):
+            known.twice = True
         if (event.ph == "ok" or event.lvl in EXACT) and known.confirm is None:
             known.confirm = event
         if known.prio is None:
             known.prio = event.prio
+        if event.prio is not None and event.q not in state.ranked:
+            state.ranked.append(event.q)
         streams = lane.publishers if lane is not None else state.unplaced
         if event.pub not in streams:
             streams.append(event.pub)
@@ -350,6 +378,7 @@ class _OrderPass:
         exact = event.lvl in EXACT
         lo: Time = event.t_lo if event.t_lo is not None else (when(event) if exact else ALWAYS)
         lane, order = self._lane(q), self._order(q)
+        lane.acquisitions += 1
         known = self._find(q, m)
         if known is not None and known.prio is None:
             known.prio = event.prio
@@ -358,22 +387,23 @@ class _OrderPass:
             first = not published
         else:
             first = not known.taken
-        if lo > ALWAYS:
+        at = place(known, event)
+        unranked = at.line.prio is None and not {q, ""}.isdisjoint(state.ranked)
+        if lo > ALWAYS and not event.dead and not unranked:
             if first:
                 if exact or event.redelivered is False:
                     self._ended(q, Available(ALWAYS, lo, m, event, True), known, event)
             elif known is not None and known.back is not None:
                 self._ended(q, Available(known.back, lo, m, event, False), known, event)
-        lane.acquisitions += 1
-        if lo > ALWAYS:
-            at = place(known, event)
-            order.add(
-                Row(
-                    lane.acquisitions, m, at.prio, at.stream, at.number, at.pos, at.begun, lo, hi, at.publish, event,
-                )
-            )  # fmt: skip
-            if len(order.rows) > WINDOW:
-                lane.tested += order.oldest().tested
+            if not event.nolocal:
+                order.add(
+                    Row(
+                        lane.acquisitions, m, at.line, at.stream, at.number, at.pos, at.begun, lo, hi, at.publish,
+                        event,
+                    )
+                )  # fmt: skip
+                if len(order.rows) > WINDOW:
+                    lane.tested += order.oldest().tested
         key = LifecycleKey(q, m)
         if event.autoack:
             state.known.pop(key, None)

@@ -78,7 +78,7 @@ class Columns:
         self.keys: Names[tuple[str, str]] = Names()
         self.holders: Names[Holder] = Names()
         self.streams: Names[tuple[str, str]] = Names()
-        self.lines: Names[tuple[int, int | None, int]] = Names()
+        self.lines: Names[tuple[int, int]] = Names()
         self.queues: Names[str] = Names()
         self.clipped = 0
         """Acquisitions without publisher, sequence or flag: P4 cannot test them."""
@@ -118,7 +118,7 @@ class Columns:
                     if e.redelivered is None or not known:
                         self.clipped += not e.redelivered
                     elif not e.redelivered:
-                        line = lines((stream, e.part, by))
+                        line = lines((stream, by))
                     row = (
                         pos, self._key(e.q, e.m), queues(e.q), e.t or 0,
                         UNKNOWN if e.t_lo is None else e.t_lo, stream,
@@ -155,6 +155,8 @@ class Columns:
         """Note fields that only the row-based form understands."""
         if e.t_hi is not None or e.pos is not None or e.prio is not None:
             self.irregular = self.irregular or "an upper bound, a position or a priority"
+        elif e.part is not None or e.key is not None or e.dead or e.nolocal:
+            self.irregular = self.irregular or "parts of a queue, deaths or consumers that select"
 
     @property
     def nbytes(self) -> int:

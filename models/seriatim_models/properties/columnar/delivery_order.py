@@ -19,7 +19,7 @@ from seriatim_models.properties.columnar.batch_columns import Coded, coded, pres
 from seriatim_models.properties.columnar.columns import Ints
 from seriatim_models.properties.columnar.forms import ColumnMap, FindEvents
 
-NAMES = ("rec", "pub", "q", "part", "prio", "conn", "ch", "gen", "ctag", "proc")
+NAMES = ("rec", "pub", "q", "part", "key", "prio", "conn", "ch", "gen", "ctag", "proc")
 """Columns that determine whose line a delivery is in."""
 
 
@@ -31,7 +31,8 @@ def first_delivery_order(batch: pa.RecordBatch) -> DeliveryLines:
     if _gets(batch):  # one that came back empty carries no message; a delivery always does
         wanted &= coded(batch, "ev").among("deliver") | ~coded(batch, "m").among("")
     known = present(batch, "redelivered") & present(batch, "pseq") & ~coded(batch, "pub").among("")
-    out = DeliveryLines(unknown=int(np.count_nonzero(wanted & ~known)))
+    known &= ~coded(batch, "dead").among(True)
+    out = DeliveryLines(unknown=int(np.count_nonzero(wanted & ~known)), ranked=_ranked(batch))
     at = np.flatnonzero(wanted & known)
     if not len(at):
         return out
@@ -114,6 +115,13 @@ def _add_lines(
         )
 
 
+def _ranked(batch: pa.RecordBatch) -> list[str]:
+    """The queues in which some message has a priority."""
+    some = coded(batch, "ev").among("deliver", "get", "publish") & present(batch, "prio")
+    codes, values = coded(batch, "q")
+    return sorted({values[code] for code in np.unique(codes[some]).tolist()})
+
+
 def _gets(batch: pa.RecordBatch) -> bool:
     """Whether there are gets, of which only `m` says whether one came back empty."""
     return bool(coded(batch, "ev").among("get").any())
@@ -140,6 +148,7 @@ def _row_by_row(
     events = _events(taken, columns)
     found = FirstDeliveryOrder().map(events[k] for k in order.tolist())
     found.unknown += out.unknown
+    found.ranked = out.ranked
     return found
 
 
@@ -161,7 +170,7 @@ def _with_witnesses(lines: DeliveryLines, find: FindEvents) -> DeliveryLines:
 
 
 FORM = ColumnMap(
-    columns=("i", "ev", "ph", "redelivered", "pseq", *NAMES),
+    columns=("i", "ev", "ph", "redelivered", "dead", "pseq", *NAMES),
     map=first_delivery_order,
     with_witnesses=_with_witnesses,
     needs_more=_gets,

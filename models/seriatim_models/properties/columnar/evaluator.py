@@ -25,7 +25,7 @@ import msgspec
 from seriatim_models.history.complete import SETTLES, Completion
 from seriatim_models.history.event import Event
 from seriatim_models.history.faults import HistoryError
-from seriatim_models.history.header import Header
+from seriatim_models.history.header import Header, declared
 from seriatim_models.history.lines import opened
 from seriatim_models.history.reading import Reader
 from seriatim_models.properties.base import AnyProperty, Finding, Fold
@@ -102,7 +102,7 @@ def _checked(raw: bytes, header: Header, path: Path) -> list[Event]:
         if e.ph not in _PHASES or (e.ev in ("publish", "deliver") and not e.m):
             raise NotColumnar(f"{path}: event {e.i} is not as it should be")
         # Of the header's defaults only the level matters to a verdict; see `_named` for the others.
-        out.append(e if e.lvl else msgspec.structs.replace(e, lvl=header.lvl))
+        out.append(declared(e if e.lvl else msgspec.structs.replace(e, lvl=header.lvl), header))
     return out
 
 
