@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -89,7 +90,7 @@ def test_jepsen_edn(tmp_path: Path) -> None:
         ("publish", "invoke", "2", 30), ("publish", "ok", "2", 40),
         ("get", "invoke", "", 50), ("get", "ok", "1", 60),
         ("get", "ok", "2", 80), ("note", "info", "", 80),
-        ("get", "invoke", "", 90), ("get", "ok", "", 95),
+        ("get", "invoke", "", 90), ("get", "ok", "", 95), ("note", "info", "", 95),
     ]  # fmt: skip
     assert history.n_lines == history.n_blank + len(history.events)
     found = judged(path)
@@ -143,9 +144,13 @@ def test_a_fault_in_a_jepsen_history_is_a_violation(
         ("{:type :ok", "not EDN: character 10: { is not closed"),
         ("{:type :odd, :f :enqueue, :process 3}", "field type: 'odd' is none of"),
         (
-            "{:type :invoke, :f :txn, :process 3}",
-            "field f: 'txn' is none of enqueue, dequeue, drain",
+            "{:type :invoke, :f :cas, :process 3}",
+            "field f: 'cas' is none of enqueue, dequeue, drain",
         ),
+        ("{:type :invoke, :f :txn, :process 3}", "field value: a txn is a list of [:send k v]"),
+        ("{:type :ok, :f :poll, :process 3, :value [[:poll 7]]}", "a poll gives a map"),
+        ("{:type :ok, :f :poll, :process 3, :value [[:poll {1 [7]}]]}", "7 is no pair"),
+        ("{:type :ok, :f :send, :process 3, :value [[:send 1]]}", "is no [:send k v]"),
         ("{:type :invoke, :f :dequeue}", "field process: missing"),
         ("{:type :invoke, :f :enqueue, :process 3}", "field value: missing from enqueue"),
         (
@@ -166,6 +171,88 @@ def test_rejects_a_line_that_is_no_operation_and_reads_on(
     [rejected] = history.quarantine
     assert rejected.line == 12
     assert why in rejected.reason
+
+
+EMPTY_AT_LAST = """\
+{:type :invoke, :f :enqueue, :value 1, :process 0, :time 10}
+{:type :ok, :f :enqueue, :value 1, :process 0, :time 20}
+{:type :invoke, :f :dequeue, :process 1, :time 30}
+{:type :fail, :f :dequeue, :error [:empty "nothing there"], :process 1, :time 40}
+"""
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "verdict"),
+    [
+        ("", "", Verdict.VIOLATED),
+        (':fail, :f :dequeue, :error [:empty "nothing there"]', ":ok, :f :dequeue, :value nil", Verdict.VIOLATED),
+        (':fail, :f :dequeue, :error [:empty "nothing there"]', ":ok, :f :dequeue, :value 1", Verdict.INCONCLUSIVE),
+        (":error [:empty", ":error [:timeout", Verdict.INCONCLUSIVE),
+        (":ok, :f :enqueue", ":info, :f :enqueue", Verdict.INCONCLUSIVE),
+    ],
+)  # fmt: skip
+def test_the_last_empty_dequeue_saw_the_queue_empty(
+    old: str, new: str, verdict: Verdict, tmp_path: Path
+) -> None:
+    path = tmp_path / "history.edn"
+    path.write_text(EMPTY_AT_LAST.replace(old, new) if old else EMPTY_AT_LAST)
+    found = judged(path)["P1"]
+    assert found.verdict is verdict or (
+        verdict is not Verdict.VIOLATED and found.verdict is Verdict.OK
+    )
+
+
+def test_an_enqueue_that_overlaps_an_empty_dequeue_may_come_after_it(tmp_path: Path) -> None:
+    lines = EMPTY_AT_LAST.splitlines()
+    path = tmp_path / "history.edn"
+    for order in ([0, 2, 1, 3], [0, 2, 3, 1], [2, 0, 1, 3], [2, 3, 0, 1]):
+        path.write_text("\n".join(lines[k] for k in order))
+        assert "note" not in {e.ev for e in read_history(path).events}
+
+
+LOG = """\
+{:type :invoke, :f :send, :value [[:send 5 1] [:send 6 1]], :process 0, :time 10}
+{:type :ok, :f :send, :value [[:send 5 [0 1]] [:send 6 [nil 1]]], :process 0, :time 20}
+{:type :invoke, :f :assign, :value [5 6], :process 1, :time 25}
+{:type :ok, :f :assign, :value [5 6], :process 1, :time 26}
+{:type :invoke, :f :txn, :value [[:poll] [:send 5 2]], :process 1, :time 30}
+{:type :ok, :f :txn, :value [[:poll {5 [[0 1]], 6 [[3 1]]}] [:send 5 [1 2]]], :process 1, :time 40}
+{:type :invoke, :f :poll, :value [[:poll]], :process 1, :time 50}
+{:type :ok, :f :poll, :value [[:poll {5 [[1 2]]}]], :process 1, :time 60}
+{:type :invoke, :f :send, :value [[:send 5 3]], :process 0, :time 70}
+{:type :info, :f :send, :value [[:send 5 3]], :error :timeout, :process 0, :time 80}
+{:type :invoke, :f :crash, :process 2, :time 81}
+{:type :info, :f :crash, :process 2, :time 82}
+{:type :invoke, :f :debug-topic-partitions, :value [5], :process 3, :time 83}
+"""
+
+
+def test_jepsen_sends_and_polls(tmp_path: Path) -> None:
+    path = tmp_path / "history.edn"
+    path.write_text(LOG)
+    history = read_history(path)
+    assert history.quarantine == []
+    assert [(e.ev, e.ph, e.q, e.m, e.pos) for e in history.events if e.ev != "seek"] == [
+        ("publish", "invoke", "5", "5/1", None), ("publish", "invoke", "6", "6/1", None),
+        ("publish", "ok", "5", "5/1", 0), ("publish", "ok", "6", "6/1", None),
+        ("publish", "invoke", "5", "5/2", None), ("publish", "ok", "5", "5/2", 1),
+        ("deliver", "", "5", "5/1", 0), ("deliver", "", "6", "6/1", 3),
+        ("deliver", "", "5", "5/2", 1),
+        ("publish", "invoke", "5", "5/3", None), ("publish", "info", "5", "5/3", None),
+    ]  # fmt: skip
+    found = judged(path)
+    assert found["P15"].verdict is Verdict.OK
+    assert {f.verdict for f in found.values()} <= {Verdict.OK, Verdict.INCONCLUSIVE}
+
+
+def test_a_log_that_skips_what_was_sent_is_a_violation(tmp_path: Path) -> None:
+    """Offset 1 was confirmed, and an assigned reader goes from 0 to 2; one that has subscribed may."""
+    path = tmp_path / "history.edn"
+    skips = LOG.replace("[[1 2]]", "[[2 9]]")
+    path.write_text(skips)
+    assert judged(path)["P15"].verdict is Verdict.VIOLATED
+    path.write_text(skips.replace(":assign", ":subscribe"))
+    assert judged(path)["P15"].verdict is not Verdict.VIOLATED
 
 
 # OpenTelemetry
@@ -233,6 +320,123 @@ def test_what_spans_do_not_say_is_no_violation(tmp_path: Path) -> None:
     assert {f.verdict for f in found.values()} <= {Verdict.OK, Verdict.INCONCLUSIVE}
     assert found["P2"].n_untestable == 2
     assert found["P1"].n_untestable > 0
+
+
+def raw(
+    name: str, kind: int, id: str, start: int, parent: str = "", trace: str = "t", **more: Any
+) -> dict[str, Any]:
+    """A span as an instrumentation writes it; `more` are its attributes, with dots as double underscores."""
+    return {
+        "traceId": trace, "spanId": id, "parentSpanId": parent, "name": name, "kind": kind,
+        "startTimeUnixNano": str(start), "endTimeUnixNano": str(start + 1),
+        "attributes": [
+            {"key": k.replace("__", "."), "value": {"intValue": str(v)} if isinstance(v, int) else {"stringValue": v}}
+            for k, v in more.items()
+        ],
+    }  # fmt: skip
+
+
+def of_scope(scope: str, *spans: dict[str, Any]) -> dict[str, Any]:
+    """A line of the file exporter."""
+    return {"resourceSpans": [{"scopeSpans": [{"scope": {"name": scope}, "spans": list(spans)}]}]}
+
+
+def pika(n: int, ids: bool) -> dict[str, Any]:
+    """As opentelemetry-instrumentation-pika writes: no operation at a publish, the callback within the receive."""
+    made = []
+    for k in range(n):
+        named = {"messaging__message_id": f"m{k}"} if ids else {}
+        about = {"messaging__system": "rabbitmq", "messaging__destination": "(temporary)", **named}
+        made += [
+            raw("(temporary) send", 4 if k % 2 else 2, f"p{k}", 10 * k, trace=f"t{k}",
+                messaging__temp_destination=1, **about),
+            raw("q receive", 5, f"c{k}", 10 * k + 5, f"p{k}", f"t{k}",
+                **{**about, "messaging__destination": "q", "messaging__operation": "receive"}),
+        ]  # fmt: skip
+    return of_scope("opentelemetry.instrumentation.pika.utils", *made)
+
+
+@pytest.mark.parametrize("ids", [True, False])
+def test_each_span_of_pika_is_used(ids: bool, tmp_path: Path) -> None:
+    path = tmp_path / "traces.jsonl"
+    path.write_text(json.dumps(pika(20, ids)))
+    history = read_history(path)
+    assert history.quarantine == []
+    assert Counter((e.ev, e.ph) for e in history.events) == {
+        (GAP, ""): 1, ("publish", "invoke"): 20, ("publish", "ok"): 20, ("deliver", ""): 20,
+    }  # fmt: skip
+    sent = {e.m for e in history.events if e.ev == "publish"}
+    assert sent == {e.m for e in history.events if e.ev == "deliver"}
+    assert ("m0" in sent) is ids
+    found = judged(path)
+    assert found["P2"].verdict is Verdict.OK
+    assert Verdict.VIOLATED not in {f.verdict for f in found.values()}
+
+
+KAFKA = {"messaging__system": "kafka", "messaging__destination": "t"}
+
+
+@pytest.mark.parametrize(
+    ("sent", "got"),
+    [
+        # kafka-python: no operation, no message id, one trace
+        (raw("t send", 4, "p", 1, messaging__kafka__partition=0, **KAFKA),
+         raw("t receive", 5, "c", 5, "p", messaging__kafka__partition=0, **KAFKA)),
+        # confluent-kafka: a send is called receive; the consumer links to it and has an id of its own
+        (raw("t send", 4, "p", 1, messaging__operation="receive", **KAFKA),
+         raw("t process", 5, "c", 5, trace="u", messaging__operation="process",
+             messaging__message_id="t.0.7", **KAFKA) | {"links": [{"traceId": "t", "spanId": "p"}]}),
+        # aiokafka: new names
+        (raw("t send", 4, "p", 1, messaging__operation__type="publish", messaging__operation__name="send",
+             messaging__destination__name="t"),
+         raw("t receive", 5, "c", 5, "p", messaging__operation__type="receive", messaging__operation__name="receive",
+             messaging__destination__name="t", messaging__message__id="t.0.7", messaging__kafka__message__offset=7)),
+        # celery
+        (raw("apply_async/add", 4, "p", 1, celery__action="apply_async", messaging__message__id="task"),
+         raw("run/add", 5, "c", 5, "p", celery__action="run")),
+        # a consumer whose parent is in another process, through a span of its own
+        (raw("t publish", 4, "p", 1, **KAFKA),
+         raw("t process", 5, "c", 5, "b", **KAFKA)),
+    ],
+    ids=["kafka-python", "confluent-kafka", "aiokafka", "celery", "through a batch"],
+)  # fmt: skip
+def test_instrumentations_as_they_write(
+    sent: dict[str, Any], got: dict[str, Any], tmp_path: Path
+) -> None:
+    between = raw("t receive", 5, "b", 3, "p", messaging__system="kafka")
+    spans = [sent, got, *([between] if got["parentSpanId"] == "b" else [])]
+    path = tmp_path / "traces.jsonl"
+    path.write_text(json.dumps(of_scope("any", *spans)))
+    history = read_history(path)
+    assert history.quarantine == []
+    evs = [(e.ev, e.ph) for e in history.events]
+    assert evs == [(GAP, ""), ("publish", "invoke"), ("publish", "ok"), ("deliver", "")]
+    assert len({e.m for e in history.events if e.m}) == 1
+
+
+def test_spans_that_cannot_be_used_are_counted_and_named(tmp_path: Path) -> None:
+    path = tmp_path / "traces.jsonl"
+    lonely = [raw("t process", 5, f"c{k}", 10 * k, **KAFKA) for k in range(3)]
+    other = raw("queue.declare", 3, "d", 50, messaging__system="rabbitmq")
+    path.write_text(json.dumps(of_scope("any", *lonely, other)))
+    history = read_history(path)
+    assert {e.ev for e in history.events} == {GAP}
+    assert [r.reason.partition(";")[0][:70] for r in history.quarantine] == [
+        "3 of 4 messaging spans left out: process: its message is not named",
+        "1 of 4 messaging spans left out: neither its kind nor an operation nor",
+    ]
+    assert {f.verdict for f in judged(path).values()} == {Verdict.INCONCLUSIVE}
+
+
+def test_a_span_that_was_left_out_may_explain_everything(tmp_path: Path) -> None:
+    """The publish of what is delivered, or the settling of it, may be among them."""
+    path = tmp_path / "traces.jsonl"
+    whole = pika(4, True)
+    spans = whole["resourceSpans"][0]["scopeSpans"][0]["spans"]
+    spans += [raw("x", 3, f"x{k}", 10 * k + 7, messaging__system="rabbitmq") for k in range(4)]
+    path.write_text(json.dumps(whole))
+    assert len(read_history(path).quarantine) == 1
+    assert Verdict.VIOLATED not in {f.verdict for f in judged(path).values()}
 
 
 def test_rejects_a_line_that_is_no_otlp_and_reads_on(tmp_path: Path) -> None:

@@ -1,7 +1,8 @@
-"""Jepsen operation histories of a queue, EDN or JSON, one operation a line (or a vector of them).
+"""Jepsen operation histories of a queue or a log, EDN or JSON, one operation a line (or a vector of them).
 
 ``{:type :invoke, :f :enqueue, :value 1, :process 0, :time 3291485317, :index 0}``
-(https://github.com/jepsen-io/history; the queue workload: `jepsen.tests`, `jepsen.checker/total-queue`).
+(https://github.com/jepsen-io/history; the queue workload: `jepsen.tests`, `jepsen.checker/total-queue`;
+the log workload: `jepsen.tests.kafka`).
 
 | operation | becomes |
 |---|---|
@@ -10,7 +11,14 @@
 | dequeue ok with nil, fail with :empty or :exhausted | get ok without a message: the queue was seen empty |
 | dequeue fail otherwise, info | get fail, info |
 | drain ok with values | a get ok for each, each at some instant since its invoke; then a note of depth 0 |
-| operations of :nemesis | left out (they are not of the queue), counted in nothing |
+| the last of these empty dequeues, if every enqueue had ended before it began | a note of depth 0 at the end |
+| send, or [:send k v] of a txn | publish of message k/v to the log k, with the offset that is returned |
+| poll, or [:poll] of a txn | a deliver for each pair of offset and value, to the reader that the process is |
+| subscribe, assign, crash, a poll that rebalanced or did not end ok | seek: the reader may go on anywhere |
+| operations of :nemesis, and those that only look (`LOOKS`) | left out: they are not of the queue |
+
+A poll moves a reader that has subscribed wherever the group lets it, so there a `seek` stands before each poll;
+of partitions that were assigned it goes on where it was.
 
 What the format cannot say: whether a message came back (a crashed consumer that had dequeued and not
 acknowledged shows as a second dequeue of the value), priorities, connections. It has no levels below the client's.
@@ -28,12 +36,29 @@ from seriatim_models.history.importers import edn
 from seriatim_models.history.lines import Line
 
 LINT = (
-    "requeues and closes are not in the format: what comes a second time counts as taken twice",
+    "requeues and closes are not in the format: what a queue gives a second time counts as taken twice",
     "redelivered flags, prefetch and connections are not in the format: P2, P3 and P5 to P9 have few or no cases",
 )
 """What verdicts on such a history leave open, in words."""
 
 QUEUE = "jepsen"
+LOOKS = frozenset(
+    (
+        "debug-topic-partitions",
+        "list-offsets",
+        "topics",
+        "partitions",
+        "info",
+        "log",
+        "start",
+        "stop",
+    )
+)
+"""Operations of clients that change nothing."""
+
+_QUEUE = ("enqueue", "dequeue", "drain")
+_LOG = ("send", "poll", "txn")
+_MOVES = ("subscribe", "assign", "crash")
 _PHASES = {"invoke", "ok", "fail", "info"}
 _EMPTY = {"empty", "exhausted", "timed-out-empty"}
 
@@ -63,9 +88,20 @@ class JepsenImporter:
     def __init__(self) -> None:
         self._i = 0
         self._invoked: dict[str, tuple[int, int | None, str]] = {}
+        self._enqueued = -1
+        """The number of the last event of an enqueue."""
+        self._empty: dict[str, Any] | None = None
+        """The last empty dequeue that saw all that had been enqueued."""
+        self._sends: dict[str, list[Event]] = {}
+        """What each process has under way to a log."""
+        self._assigned: set[str] = set()
+        """Processes that read partitions of their own choice."""
+        self._logs: dict[str, None] = {}
+        """Logs that were named so far."""
 
     def read(self, rows: Iterable[Line]) -> Iterator[tuple[Line, list[Event] | str]]:
         """Each line with its events, or why it is none."""
+        line: Line | None = None
         for line in rows:
             raw = line.raw.strip()
             if raw in (b"", b"[", b"]"):
@@ -74,7 +110,10 @@ class JepsenImporter:
             try:
                 yield line, self._events(self._operation(raw))
             except ValueError as fault:
+                self._enqueued, self._empty = self._i, None  # it may have been an enqueue
                 yield line, str(fault)
+        if line is not None and self._empty is not None:
+            yield line, [self._event(ev="note", ph="info", args={"depth": 0}, **self._empty)]
 
     def _operation(self, raw: bytes) -> dict[str, Any]:
         try:
@@ -102,38 +141,53 @@ class JepsenImporter:
         return found
 
     def _events(self, op: dict[str, Any]) -> list[Event]:
-        process = op.get("process")
-        if process == "nemesis":
+        process, f = op.get("process"), op.get("f")
+        if process == "nemesis" or f in LOOKS:
             return []
         if process is None:
             raise ValueError("field process: missing")
-        ph, f, t = op.get("type"), op.get("f"), op.get("time")
+        ph, t = op.get("type"), op.get("time")
         if ph not in _PHASES:
             raise ValueError(f"field type: {ph!r} is none of {', '.join(sorted(_PHASES))}")
         if t is not None and not isinstance(t, int):
             raise ValueError(f"field time: {t!r} is no whole number of nanoseconds")
-        if f not in ("enqueue", "dequeue", "drain"):
-            raise ValueError(f"field f: {f!r} is none of enqueue, dequeue, drain")
+        if f not in (*_QUEUE, *_LOG, *_MOVES):
+            raise ValueError(f"field f: {f!r} is none of {', '.join((*_QUEUE, *_LOG, *_MOVES))}")
         process_name = str(process)
+        number, since = self._paired(process_name, ph, f, t)
+        base: dict[str, Any] = {"t": t, "proc": process_name}
+        if f in _MOVES:
+            return self._moved(f, ph, base)
+        if f in _LOG:
+            return self._logged(op, ph, since, base)
+        return self._queued(op, ph, since, {**base, "q": QUEUE, "op": number})
+
+    def _paired(
+        self, process: str, ph: str, f: str, t: int | None
+    ) -> tuple[int | None, int | None]:
+        """The number of the event that began an operation, and when that was."""
         if ph == "invoke":
-            if process_name in self._invoked:
-                raise ValueError(
-                    f"field process: {process_name} begins an operation while it has one"
-                )
-            self._invoked[process_name] = (self._i, t, f)
-            number: int | None = self._i
-            since = t
-        else:
-            number, since, begun = self._invoked.pop(process_name, (None, None, f))
-            if begun != f:
-                raise ValueError(f"field f: {process_name} began {begun} and ends {f}")
+            if process in self._invoked:
+                raise ValueError(f"field process: {process} begins an operation while it has one")
+            self._invoked[process] = (self._i, t, f)
+            return self._i, t
+        number, since, begun = self._invoked.pop(process, (None, None, f))
+        if begun != f:
+            raise ValueError(f"field f: {process} began {begun} and ends {f}")
+        return number, since
+
+    # ---- queues
+
+    def _queued(
+        self, op: dict[str, Any], ph: str, since: int | None, base: dict[str, Any]
+    ) -> list[Event]:
         value = op.get("value")
-        base: dict[str, Any] = {"t": t, "proc": process_name, "q": QUEUE, "op": number}
-        if f == "enqueue":
+        if op["f"] == "enqueue":
             if value is None:
                 raise ValueError("field value: missing from enqueue")
+            self._enqueued, self._empty = self._i, None
             return [self._event(ev="publish", ph=ph, m=_name(value), **base)]
-        if f == "dequeue":
+        if op["f"] == "dequeue":
             return [self._dequeued(op, ph, value, base)]
         return self._drained(ph, value, since, base)
 
@@ -144,7 +198,10 @@ class JepsenImporter:
     def _dequeued(self, op: dict[str, Any], ph: str, value: object, base: dict[str, Any]) -> Event:
         error = op.get("error")
         errors = {str(e) for e in (error if isinstance(error, list) else [error])}
-        if ph == "fail" and (errors & _EMPTY):
+        if (ph == "fail" and (errors & _EMPTY)) or (ph == "ok" and value is None):
+            under_way = any(f == "enqueue" for _, _, f in self._invoked.values())
+            if not under_way and base["op"] is not None and base["op"] > self._enqueued:
+                self._empty = {**base, "op": None}
             return self._event(ev="get", ph="ok", autoack=True, **base)
         m = _name(value) if ph == "ok" and value is not None else ""
         return self._event(ev="get", ph=ph, m=m, autoack=True, **base)
@@ -162,6 +219,97 @@ class JepsenImporter:
             for v in value
         ]
         return [*gets, self._event(ev="note", ph="info", args={"depth": 0}, **base)]
+
+    # ---- logs
+
+    def _moved(self, f: str, ph: str, base: dict[str, Any]) -> list[Event]:
+        """A reader is somewhere else in every log that it may read."""
+        if ph == "invoke":
+            return []
+        (self._assigned.add if f == "assign" else self._assigned.discard)(base["proc"])
+        return self._seek(base)
+
+    def _seek(self, base: dict[str, Any]) -> list[Event]:
+        return [
+            self._event(ev="seek", ph="ok", q=k, part=0, ctag=base["proc"], **base)
+            for k in self._logs
+        ]
+
+    def _logged(
+        self, op: dict[str, Any], ph: str, since: int | None, base: dict[str, Any]
+    ) -> list[Event]:
+        """The events of a send, a poll or a transaction of both."""
+        process, value = base["proc"], op.get("value")
+        if not isinstance(value, list) or not all(isinstance(x, list) and x for x in value):
+            if op["f"] == "poll" and ph != "ok":
+                value = []
+            else:
+                raise ValueError(f"field value: a {op['f']} is a list of [:send k v] and [:poll]")
+        sends = [_sent(x) for x in value if x[0] == "send"]
+        self._logs.update(dict.fromkeys(k for k, _, _ in sends))
+        if ph == "invoke":
+            made = [
+                self._event(ev="publish", ph=ph, q=k, part=0, m=f"{k}/{v}", op=self._i, **base)
+                for k, _, v in sends
+            ]
+            self._sends[process] = made
+            return made
+        made = []
+        begun = {e.m: e for e in self._sends.pop(process, [])}
+        for k, pos, v in sends:
+            opened = begun.pop(f"{k}/{v}", None)
+            made.append(
+                self._event(
+                    ev="publish", ph=ph, q=k, part=0, m=f"{k}/{v}", pos=pos if ph == "ok" else None,
+                    op=None if opened is None else opened.op, **base,
+                )
+            )  # fmt: skip
+        for opened in begun.values():  # it ended without saying how
+            made.append(
+                self._event(ev="publish", ph="fail" if ph == "fail" else "info", q=opened.q, part=0,
+                            m=opened.m, op=opened.op, **base)
+            )  # fmt: skip
+        polled = any(x[0] == "poll" for x in value) or op["f"] == "poll"
+        if polled and (ph != "ok" or op.get("rebalance-log") or process not in self._assigned):
+            made += self._seek(base)
+        if ph == "ok":
+            for one in value:
+                if one[0] == "poll":
+                    made += self._polled(one, since, base)
+        return made
+
+    def _polled(self, micro: list[Any], since: int | None, base: dict[str, Any]) -> list[Event]:
+        found = micro[1] if len(micro) > 1 and micro[1] is not None else {}
+        if not isinstance(found, dict):
+            raise ValueError(
+                "field value: a poll gives a map from log to pairs of offset and value"
+            )
+        made = []
+        for key, pairs in found.items():
+            k = _name(key)
+            self._logs.setdefault(k)
+            for pair in pairs or ():
+                if not isinstance(pair, list) or len(pair) != 2:
+                    raise ValueError(f"field value: {pair!r} is no pair of offset and value")
+                made.append(
+                    self._event(ev="deliver", q=k, part=0, m=f"{k}/{_name(pair[1])}", pos=_offset(pair[0]),
+                                ctag=base["proc"], t_lo=since, **base)
+                )  # fmt: skip
+        return made
+
+
+def _sent(micro: list[Any]) -> tuple[str, int | None, str]:
+    """(log, offset or None, value) of ``[:send k v]`` or ``[:send k [offset v]]``."""
+    if len(micro) != 3:
+        raise ValueError(f"field value: {micro!r} is no [:send k v]")
+    _, key, value = micro
+    if isinstance(value, list) and len(value) == 2:
+        return _name(key), _offset(value[0]), _name(value[1])
+    return _name(key), None, _name(value)
+
+
+def _offset(value: object) -> int | None:
+    return value if isinstance(value, int) else None
 
 
 def _name(value: object) -> str:

@@ -2,21 +2,30 @@
 
 One ``{"resourceSpans": [...]}`` object a line, as the file exporter writes
 (https://opentelemetry.io/docs/specs/otel/protocol/file-exporter/), or one for the whole file.
-Attributes are those of https://opentelemetry.io/docs/specs/semconv/messaging/messaging-spans/ (status Development).
+Attributes are those of https://opentelemetry.io/docs/specs/semconv/messaging/messaging-spans/ (status Development),
+and those of earlier versions, which most instrumentations still write (`NAMES`).
 
-| span (`messaging.operation.type`) | becomes |
+| what the span did | becomes |
 |---|---|
-| create, send, publish | publish invoke at its start; ok at its end, or info if its status is an error |
+| send | publish invoke at its start; ok at its end, or info if its status is an error |
 | receive | deliver: taken between its start and its end |
+| receive, around a callback (pika, aio-pika) | deliver at its start, taken at any time before |
 | process | deliver at its start, unless the same client received the message before |
-| settle, by `messaging.operation.name` | ack (ack, acknowledge, complete), nack (nack, abandon), reject, at its start |
+| settle: ack (ack, acknowledge, complete), nack (nack, abandon), reject | that, at its start |
 
-`m` is `messaging.message.id`, `q` `messaging.destination.name`, `part` and `pos` Kafka's partition and offset,
-`ctag` the consumer group and client, `proc` the client.
+What it did is its kind if that is PRODUCER (confluent-kafka calls a send an operation "receive"), else
+`messaging.operation.type`, `messaging.operation` or `messaging.operation.name`, else `celery.action`, else a word of
+its name ("orders send", "basic.ack"), else its kind CONSUMER.
+
+Which message it was: the span that sent it is a link of a consumer's span, or its parent; if it is in the file, the two
+have one message. Otherwise `messaging.message.id`, else a link, or a parent in another process (`flags`).
+`q` is `messaging.destination.name`, `part` and `pos` Kafka's partition and offset, `ctag` the consumer group and
+client, `proc` the client. A batch is a delivery for each link.
 
 Spans say less than a recording, and what they do not say must not be a violation:
 
 - They may be sampled, so a publish may be missing: a `gap` stands at the beginning.
+- A span of messaging that cannot be used is counted, with what is missing, and a `gap` stands in its place.
 - Closes, requeues and expired leases leave no span: a `gap` stands before every message that comes again.
 - Delivery tags are of channels, which spans do not name: they are kept in `x` and not judged.
 - Whether a message was redelivered, and whether a nack requeues, is not recorded: left empty, so untestable.
@@ -25,6 +34,7 @@ Spans say less than a recording, and what they do not say must not be a violatio
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
@@ -41,11 +51,35 @@ LINT = (
 )
 """What verdicts on such a history leave open, in words."""
 
-_SENDS = {"create", "send", "publish"}
-_SETTLES = {
-    "ack": "ack", "acknowledge": "ack", "complete": "ack", "settle": "ack", "commit": "ack", "delete": "ack",
-    "nack": "nack", "abandon": "nack", "reject": "reject", "dead_letter": "reject",
+NAMES = {
+    "destination": ("messaging.destination.name", "messaging.destination"),
+    "message": ("messaging.message.id", "messaging.message_id"),
+    "client": ("messaging.client.id", "messaging.client_id", "messaging.kafka.client_id", "messaging.consumer.id"),
+    "group": ("messaging.consumer.group.name", "messaging.kafka.consumer.group", "messaging.kafka.consumer_group"),
+    "partition": (
+        "messaging.destination.partition.id", "messaging.kafka.destination.partition", "messaging.kafka.partition"),
+    "offset": ("messaging.kafka.offset", "messaging.kafka.message.offset"),
+    "tag": ("messaging.rabbitmq.message.delivery_tag", "messaging.rabbitmq.delivery_tag"),
+    "operation": ("messaging.operation.type", "messaging.operation", "messaging.operation.name", "celery.action"),
 }  # fmt: skip
+"""Names of attributes in the semantic conventions, the newest first."""
+
+_DOES = {
+    **dict.fromkeys(("create", "send", "publish", "produce", "apply_async"), "send"),
+    **dict.fromkeys(("receive", "recv", "poll", "get", "consume", "fetch"), "receive"),
+    **dict.fromkeys(("process", "deliver", "handle", "run"), "process"),
+    **dict.fromkeys(("ack", "acknowledge", "complete", "settle", "commit", "delete"), "ack"),
+    **dict.fromkeys(("nack", "abandon"), "nack"),
+    **dict.fromkeys(("reject", "dead_letter"), "reject"),
+}
+"""What a span did, by the word for it in an attribute or in its name."""
+
+_KINDS = {4: "send", "SPAN_KIND_PRODUCER": "send", 5: "process", "SPAN_KIND_CONSUMER": "process"}
+_AROUND_CALLBACKS = ("opentelemetry.instrumentation.pika", "opentelemetry.instrumentation.aio_pika")
+"""Scopes whose span of a receive begins when the message has been received, and ends with its callback."""
+
+_REMOTE = 0x200
+"""The flag of a span whose parent is of another process (OTLP 1.1)."""
 
 
 def fits(first: bytes, name: str) -> bool:
@@ -62,16 +96,39 @@ def header() -> dict[str, Any]:
 
 
 class _Span(msgspec.Struct):
+    """One span of messaging; `id` and `origins` are (trace, span)."""
+
     line: Line
+    id: tuple[str, str]
+    does: str
+    name: str
+    start: int
+    end: int
+    failed: bool
+    has: dict[str, Any]
+    about: dict[str, Any]
+    parent: tuple[str, str]
+    links: list[tuple[str, str]]
+    remote: bool
+    around: bool
+    """Whether it is a receive that goes on while the message is processed."""
+
+
+class _Timed(msgspec.Struct):
+    """An event to be, and its time; without `fields` a gap."""
+
     at: int
-    fields: dict[str, Any]
+    fields: dict[str, Any] | None
 
 
 class OtelImporter:
     """Events of one file. Spans are written when they end, so they are sorted first: the file is held in memory."""
 
     def read(self, rows: Iterable[Line]) -> Iterator[tuple[Line, list[Event] | str]]:
-        """Each line with its events, or why it is none; the events of all spans come with the last line."""
+        """Each line with its events, or why it is none; the events of all spans come with the last line.
+
+        So do the counts of spans that could not be used, one reason each.
+        """
         spans: list[_Span] = []
         last: Line | None = None
         for line in _whole(rows):
@@ -81,8 +138,20 @@ class OtelImporter:
                 spans += self._spans(line, found)
             except (msgspec.DecodeError, UnicodeDecodeError, ValueError) as error:
                 yield line, f"no OTLP: {error}"
-        if last is not None:
-            yield last, _ordered(spans)
+        if last is None:
+            return
+        by_id = {s.id: s for s in spans}
+        left_out: Counter[str] = Counter()
+        timed: list[_Timed] = []
+        for span in spans:
+            made = _events(span, by_id)
+            if isinstance(made, str):
+                left_out[made] += 1
+                made = [_Timed(span.start, None)]
+            timed += made
+        yield last, _ordered(timed)
+        for why, n in left_out.most_common():
+            yield last, f"{n} of {len(spans)} messaging spans left out: {why}"
 
     def _spans(self, line: Line, found: Mapping[str, Any]) -> list[_Span]:
         if "resourceSpans" not in found:
@@ -91,73 +160,129 @@ class OtelImporter:
         for resource in _list(found, "resourceSpans"):
             about = _attributes(resource.get("resource") or {})
             for scope in _list(resource, "scopeSpans"):
+                named = str((scope.get("scope") or {}).get("name", ""))
                 for span in _list(scope, "spans"):
-                    out += self._of(line, span, about)
+                    has = _attributes(span)
+                    if any(key.startswith(("messaging.", "celery.")) for key in has):
+                        out.append(_span(line, span, has, about, named))
         return out
 
-    def _of(self, line: Line, span: Mapping[str, Any], about: Mapping[str, Any]) -> list[_Span]:
-        has = _attributes(span)
-        if not any(key.startswith("messaging.") for key in has):
-            return []
-        start, end = _nanos(span, "startTimeUnixNano"), _nanos(span, "endTimeUnixNano")
-        kind = str(has.get("messaging.operation.type", has.get("messaging.operation", "")))
-        name = str(has.get("messaging.operation.name", ""))
-        base = _common(has, span, about)
-        m, x, client = base["m"], base["x"], base["proc"]
-        group = str(has.get("messaging.consumer.group.name", ""))
-        if not m:
-            return []  # a batch, or a span about the client itself
-        if kind in _SENDS:
-            failed = (span.get("status") or {}).get("code") in (2, "STATUS_CODE_ERROR")
+
+def _span(
+    line: Line, span: Mapping[str, Any], has: dict[str, Any], about: dict[str, Any], scope: str
+) -> _Span:
+    trace = str(span.get("traceId", ""))
+    links = [(str(k.get("traceId", "")), str(k.get("spanId", ""))) for k in _list(span, "links")]
+    flags = span.get("flags")
+    return _Span(
+        line=line,
+        id=(trace, str(span.get("spanId", ""))),
+        does=_does(span, has),
+        name=str(span.get("name", "")),
+        start=_nanos(span, "startTimeUnixNano"),
+        end=_nanos(span, "endTimeUnixNano"),
+        failed=(span.get("status") or {}).get("code") in (2, "STATUS_CODE_ERROR"),
+        has=has,
+        about=about,
+        parent=(trace, str(span.get("parentSpanId", ""))),
+        links=links,
+        remote=isinstance(flags, int) and bool(flags & _REMOTE),
+        around=scope.startswith(_AROUND_CALLBACKS),
+    )
+
+
+def _does(span: Mapping[str, Any], has: Mapping[str, Any]) -> str:
+    """What a span did: send, receive, process, ack, nack or reject; "" if nothing tells."""
+    kind = _KINDS.get(span.get("kind", 0), "")
+    if kind == "send":
+        return kind
+    words = [str(has[name]).lower() for name in NAMES["operation"] if has.get(name)]
+    if "settle" in words:  # how is the name of the operation
+        words = [w for w in words if w != "settle"] or words
+    name = str(span.get("name", "")).lower().replace(".", " ").split()
+    return next((_DOES[w] for w in (*words, *name[-1:], *name[:1]) if w in _DOES), kind)
+
+
+def _first(has: Mapping[str, Any], what: str) -> Any:
+    """The value of the first attribute of these names that is there, or None."""
+    return next((has[name] for name in NAMES[what] if has.get(name) is not None), None)
+
+
+def _messages(span: _Span, by_id: Mapping[tuple[str, str], _Span]) -> list[str]:
+    """The ids of the messages of a span; none if nothing tells."""
+    own = _first(span.has, "message")
+    if span.does == "send":
+        return [str(own) if own is not None else _named(span.id)]
+    sent = []
+    for origin in (*span.links, span.parent):
+        seen: set[tuple[str, str]] = set()
+        while (at := by_id.get(origin)) is not None and at.does != "send" and origin not in seen:
+            seen.add(origin)
+            origin = at.links[0] if at.links else at.parent
+        if at is not None and at.does == "send":
+            sent.append(_messages(at, by_id)[0])
+    if sent:
+        return sent if len(span.links) > 1 else sent[:1]
+    if own is not None:
+        return [str(own)]
+    if span.links:
+        return [_named(link) for link in span.links]
+    return [_named(span.parent)] if span.remote and span.parent[1] else []
+
+
+def _named(id: tuple[str, str]) -> str:
+    return "/".join(id)
+
+
+def _events(span: _Span, by_id: Mapping[tuple[str, str], _Span]) -> list[_Timed] | str:
+    """The events of a span, or why there are none."""
+    if not span.does:
+        return f"neither its kind nor an operation nor its name tells what {span.name!r} did"
+    messages = _messages(span, by_id)
+    if not messages:
+        return (
+            f"{span.does}: its message is not named; messaging.message.id, or a link or parent that is the span "
+            "of its sender, would name it"
+        )
+    made: list[_Timed] = []
+    for m in messages:
+        base = _common(span, m)
+        group = _first(span.has, "group")
+        consumer = f"{group}/{base['proc']}" if group else base["proc"]
+        if span.does == "send":
             publish = {**base, "ev": "publish"}
             pos = publish.pop("pos", None)
-            done = {**publish, "ph": "info" if failed else "ok"} | (
-                {} if pos is None else {"pos": pos}
-            )
-            return [
-                _Span(line, start, {**publish, "ph": "invoke"}),
-                _Span(line, end, done),
-            ]
-        consumer = f"{group}/{client}" if group else client
-        if kind == "receive":
-            return [_Span(line, end, {**base, "ev": "deliver", "ctag": consumer, "t_lo": start})]
-        if kind in ("process", "deliver"):
-            return [
-                _Span(
-                    line,
-                    start,
-                    {**base, "ev": "deliver", "ctag": consumer, "x": {**x, "process": "1"}},
-                )
-            ]
-        if kind == "settle" and (ev := _SETTLES.get(name)) is not None:
-            settled = {**base, "ev": ev, "ph": "invoke", "ctag": consumer, "ms": [m]}
-            return [_Span(line, start, {k: v for k, v in settled.items() if k != "m"})]
-        return []
+            done = {**publish, "ph": "info" if span.failed else "ok"}
+            made.append(_Timed(span.start, {**publish, "ph": "invoke"}))
+            made.append(_Timed(span.end, done | ({} if pos is None else {"pos": pos})))
+        elif span.does == "receive" and not span.around:
+            taken = {"ev": "deliver", "ctag": consumer, "t_lo": span.start}
+            made.append(_Timed(span.end, {**base, **taken}))
+        elif span.does in ("receive", "process"):
+            x = base["x"] if span.does == "receive" else {**base["x"], "process": "1"}
+            made.append(_Timed(span.start, {**base, "ev": "deliver", "ctag": consumer, "x": x}))
+        else:
+            settled = {**base, "ev": span.does, "ph": "invoke", "ctag": consumer, "ms": [m]}
+            made.append(_Timed(span.start, {k: v for k, v in settled.items() if k != "m"}))
+    return made
 
 
-def _common(
-    has: Mapping[str, Any], span: Mapping[str, Any], about: Mapping[str, Any]
-) -> dict[str, Any]:
-    """The fields that every event of a span has; `has` are its attributes, `about` those of its resource."""
+def _common(span: _Span, message: str) -> dict[str, Any]:
+    """The fields that every event of a span has."""
+    has, about = span.has, span.about
     client = (
-        has.get("messaging.client.id")
-        or about.get("service.instance.id")
-        or about.get("service.name")
-        or ""
+        _first(has, "client") or about.get("service.instance.id") or about.get("service.name") or ""
     )
-    x = {"span": str(span.get("spanId", ""))}
-    if (tag := has.get("messaging.rabbitmq.message.delivery_tag")) is not None:
+    x = {"span": span.id[1]}
+    if (tag := _first(has, "tag")) is not None:
         x["dtag"] = str(tag)
-    base: dict[str, Any] = {
-        "proc": str(client),
-        "q": str(has.get("messaging.destination.name", "")),
-        "m": str(has.get("messaging.message.id", "")),
-        "x": x,
-    }
-    part = has.get("messaging.destination.partition.id")
+    temporary = has.get("messaging.temp_destination") or has.get("messaging.destination.temporary")
+    q = "" if temporary else str(_first(has, "destination") or "")
+    base: dict[str, Any] = {"proc": str(client), "q": q, "m": message, "x": x}
+    part = _first(has, "partition")
     if part is not None and str(part).isdigit():
         base["part"] = int(part)
-    offset = has.get("messaging.kafka.offset", has.get("messaging.kafka.message.offset"))
+    offset = _first(has, "offset")
     if isinstance(offset, int):
         base["pos"] = offset
     return base
@@ -180,9 +305,9 @@ def _whole(rows: Iterable[Line]) -> Iterator[Line]:
         yield first._replace(raw=b"\n".join(held))
 
 
-def _ordered(spans: list[_Span]) -> list[Event]:
+def _ordered(timed: list[_Timed]) -> list[Event]:
     """In the order of time, with gaps where anything may have happened."""
-    spans.sort(key=lambda s: s.at)
+    timed.sort(key=lambda s: s.at)
     out: list[Event] = []
     given: set[tuple[str, str]] = set()
     received: set[tuple[str, str]] = set()
@@ -190,10 +315,13 @@ def _ordered(spans: list[_Span]) -> list[Event]:
     def add(at: int, fields: dict[str, Any]) -> None:
         out.append(Event(i=len(out), t=at, **fields))
 
-    if spans:
-        add(spans[0].at, {"ev": GAP})
-    for span in spans:
-        fields = span.fields
+    if timed:
+        add(timed[0].at, {"ev": GAP})
+    for one in timed:
+        fields = one.fields
+        if fields is None:
+            add(one.at, {"ev": GAP})
+            continue
         if fields["ev"] == "deliver":
             who = (fields["ctag"], fields["m"])
             if fields["x"].pop("process", None):
@@ -203,9 +331,9 @@ def _ordered(spans: list[_Span]) -> list[Event]:
                 received.add(who)
             message = (fields["q"], fields["m"])
             if message in given:
-                add(span.at, {"ev": GAP})
+                add(one.at, {"ev": GAP})
             given.add(message)
-        add(span.at, fields)
+        add(one.at, fields)
     return out
 
 
