@@ -146,7 +146,6 @@ class WorkPool:
             dropped = self._pool.pop(key)
             if key in self._ready:
                 self._ready.remove(key)  # its runnable will take another, or find nothing
-            self._in_progress.discard(key)
             self._unlimited.discard(key)
             self._room.notify_all()
             self.host.record("pool_unregister", k=key, dropped=[w.label for w in dropped])
@@ -221,14 +220,15 @@ class WorkPool:
             return key, block
 
     def finish_work_block(self, key: str) -> bool:
-        """True if a runnable must be started. A channel that was unregistered meanwhile has nothing more."""
+        """True if a runnable must be started. A channel that was unregistered meanwhile has nothing more.
+
+        It was in progress all the same: if it was registered anew its next work had to wait for this (rule 5).
+        """
         with self._lock:
-            if key not in self._pool:
-                return False
             if key not in self._in_progress:
                 raise Misuse(f"{key} is not in progress")
             self._in_progress.remove(key)
-            if not self._pool[key]:
+            if not self._pool.get(key):
                 return False  # EndWorkNoMoreToDo
             self._ready.append(key)  # EndWorkMoreToDo: to the tail, so channels take turns
             return True

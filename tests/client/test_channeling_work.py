@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 from seriatim.host import Threads
-from seriatim.workpool import Unregistered, Work, WorkPool
+from seriatim.workpool import Misuse, Unregistered, Work, WorkPool
 from seriatim_models.recording.client import pool_snapshot
 
 CHANNELS = st.sampled_from("ab")
@@ -44,7 +44,6 @@ class ChannelingWork(RuleBasedStateMachine):
     def unregister(self, c: str) -> None:
         self.under_test.unregister_key(c)
         self.pool.pop(c, None)
-        self.in_progress.discard(c)
         if c in self.ready:
             self.ready.remove(c)
 
@@ -81,16 +80,17 @@ class ChannelingWork(RuleBasedStateMachine):
     def end_work(self, data: st.DataObject) -> None:
         """EndWorkNoMoreToDo and EndWorkMoreToDo."""
         c = data.draw(st.sampled_from(sorted(self.in_progress)), "channel")
-        more = bool(self.pool[c])
+        more = bool(self.pool.get(c))
         self.in_progress.remove(c)
         if more:
             self.ready.append(c)
         assert self.under_test.finish_work_block(c) is more
 
     @rule(c=CHANNELS)
-    def end_work_of_a_channel_that_is_gone(self, c: str) -> None:
-        if c not in self.pool:
-            assert self.under_test.finish_work_block(c) is False
+    def end_work_that_was_not_started(self, c: str) -> None:
+        if c not in self.in_progress:
+            with pytest.raises(Misuse):
+                self.under_test.finish_work_block(c)
 
     @invariant()
     def same(self) -> None:

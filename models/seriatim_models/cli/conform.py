@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -10,7 +11,13 @@ import msgspec
 import rich_click as click
 
 from seriatim_models.cli.audit import find_profile
-from seriatim_models.cli.conform_results import audit_run, print_outcome, print_self_test, save
+from seriatim_models.cli.conform_results import (
+    audit_run,
+    print_outcome,
+    print_self_test,
+    save,
+    self_tested,
+)
 from seriatim_models.cli.console import Outputs, ProgressDisplay
 from seriatim_models.cli.implementations import (
     Implementation,
@@ -74,11 +81,15 @@ if TYPE_CHECKING:
 )
 @number_option(
     "--scripts",
-    "Generate no more scripts than that [dim](shortening one takes further runs)[/].",
+    "Generate no more scripts than that [dim](by default 300 short ones, and then long ones until the time is over; "
+    "shortening one takes further runs)[/].",
     COUNT,
-    300,
 )
-@number_option("--steps", "The most commands of one script.", click.IntRange(1, 500), 30)
+@number_option(
+    "--steps",
+    "The most commands of one script [dim](30 of a short one by default)[/].",
+    click.IntRange(1, 500),
+)
 @number_option("--seed", "Seed of the scripts [dim](new each time by default)[/].")
 @number_option("--patience", "How long one answer may take.", POSITIVE, 5.0, metavar="SECONDS")
 @click.option(
@@ -99,8 +110,8 @@ def conform(
     replay: str | None,
     profile: str | None,
     seconds: float,
-    scripts: int,
-    steps: int,
+    scripts: int | None,
+    steps: int | None,
     seed: int | None,
     patience: float,
     out: str,
@@ -125,6 +136,7 @@ def conform(
         if test:
             return print_self_test(targets.console, system)
         bounds = searching.SearchBounds(seconds=seconds, scripts=scripts, steps=steps)
+        sound = script is not None or self_tested(targets.console, system)
         begun = time.monotonic()
         report = new_report("hypothesis", seed=seed)
         if script is not None:
@@ -134,11 +146,7 @@ def conform(
                 ProgressDisplay(1, "searches").running() as work,
                 work.item(system.name) as report_count,
             ):
-
-                def on_progress(what: str, count: int) -> None:
-                    work.describe(what)
-                    report_count(count)
-
+                on_progress = _progress(work.describe, report_count)
                 outcome = searching.search(system, chosen, bounds, seed, on_progress)
     finally:
         system.end()
@@ -149,7 +157,19 @@ def conform(
     write(targets.console, report)
     print_outcome(targets.console, outcome, saved, implementation.words)
     targets.write(report)
-    return report.exit_code
+    return report.exit_code if sound else max(report.exit_code, 1)
+
+
+def _progress(
+    describe: Callable[[str], None], report_count: Callable[[int], None]
+) -> Callable[[str, int], None]:
+    """What shows the progress of a search: what is going on, and how many scripts were run."""
+
+    def on_progress(what: str, count: int) -> None:
+        describe(what)
+        report_count(count)
+
+    return on_progress
 
 
 def _script(path: str) -> Script:

@@ -25,6 +25,8 @@ from seriatim_models.report.text import STYLES, table, titled, verdict_text
 if TYPE_CHECKING:
     from seriatim_models.conformance.search import SearchOutcome, Witness
 
+SHOWN = 40
+"""Steps of a script that are printed; a script of the load that did not get shorter has thousands."""
 CONSISTENT = {Verdict.VIOLATED: "no", Verdict.OK: "yes", Verdict.INCONCLUSIVE: "no case"}
 
 
@@ -115,20 +117,37 @@ def _print_profiles(console: Console, outcome: SearchOutcome) -> None:
 def _print_witness(
     console: Console, witness: Witness, script: Path | None, words: list[str]
 ) -> None:
-    from seriatim_models.conformance.search import CONFIRM
-
     title = f"The shortest way to violate {witness.property}:"
     console.print(Text(title, style=STYLES[Verdict.VIOLATED]))
-    for n, step in enumerate(witness.run.steps, 1):
+    steps = witness.run.steps
+    for n, step in enumerate(steps[:SHOWN], 1):
         console.print(Text(f"  {n:2}  {step}"), soft_wrap=True)
+    if len(steps) > SHOWN:
+        console.print(Text(f"  ... and {len(steps) - SHOWN:,} more, see the file"), soft_wrap=True)
     console.print(Text(f"  {witness.finding.explanation}"), soft_wrap=True)
     if script is None:
         return
-    if witness.again < CONFIRM:
-        repeated = f"  in {witness.again} of {CONFIRM} further runs"
+    if witness.again < witness.runs:
+        repeated = f"  came again in {witness.again} of {witness.runs} further runs"
         console.print(Text(repeated, style="yellow"))
     command = shlex.join(["seriatim", "conform", *words, "--replay", str(script)])
     console.print(Text.assemble("  again: ", (command, "bold")), soft_wrap=True)
+
+
+def self_tested(console: Console, system: System) -> bool:
+    """Run the self-test before a drive and print its result in a line; whether all checks hold."""
+    checks = list(self_test(system))
+    failed = [check for check in checks if check.why and not check.skipped]
+    held = sum(not check.why for check in checks)
+    skipped = sum(check.skipped for check in checks)
+    counted = f"self-test of {system.name}: {held} checks hold, {skipped} it has no use for"
+    if not failed:
+        console.print(f"{escape(counted)}; now the drive")
+        return True
+    console.print(Text(f"{counted}, {len(failed)} fail:", style="red"))
+    for check in failed:
+        console.print(Text(f"  {check.sentence}: {check.why}", style="red"), soft_wrap=True)
+    return False
 
 
 def print_self_test(console: Console, system: System) -> int:

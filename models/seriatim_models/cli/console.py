@@ -6,6 +6,8 @@ Progress always goes to standard error: a moving line on a terminal, one plain l
 
 from __future__ import annotations
 
+import errno
+import os
 import sys
 import time
 from collections.abc import Iterator
@@ -83,6 +85,23 @@ def put(target: str, content: bytes) -> None:
         path.write_bytes(content)
     except OSError as error:
         raise UsageError(f"cannot write {target}: {error.strerror}") from error
+
+
+def check_writable(target: str | None, folder: bool = False) -> None:
+    """Raise `UsageError` for a target that `put` could not write, before the work; a folder is one unless `folder`."""
+    if target is None or target == "-":
+        return
+    path = Path(target)
+    above = next(p for p in (path, *path.absolute().parents) if p.exists())
+    if above == path and path.is_dir() and not folder:
+        number = errno.EISDIR
+    elif above != path and not above.is_dir():
+        number = errno.ENOTDIR
+    elif not os.access(above, os.W_OK):
+        number = errno.EACCES
+    else:
+        return
+    raise UsageError(f"cannot write {target}: {os.strerror(number)}")
 
 
 class ProgressCallback(Protocol):

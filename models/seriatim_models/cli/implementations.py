@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
-import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -12,6 +10,7 @@ import rich_click as click
 from seriatim_models.cli.options import F
 from seriatim_models.cli.usage_errors import UsageError
 from seriatim_models.conformance.child import ChildProcess
+from seriatim_models.conformance.python_child import PythonChild
 from seriatim_models.conformance.system import System
 
 
@@ -34,8 +33,7 @@ class Implementation:
             return ChildProcess(self.command, patience=self.patience)
         if self.factory is not None:
             # In a process of its own, so that what hangs or floods does not do so here.
-            serve = [sys.executable, "-m", "seriatim_models.conformance.serve", self.factory]
-            return ChildProcess(shlex.join(serve), patience=self.patience)
+            return PythonChild(self.factory, patience=self.patience)
         from seriatim_models.conformance.amqp import AmqpBroker
 
         assert self.url is not None

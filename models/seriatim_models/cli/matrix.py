@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import msgspec
 import rich_click as click
 
-from seriatim_models.cli.console import Outputs, put
+from seriatim_models.cli.console import Outputs, check_writable, put
 from seriatim_models.cli.matrix_run import MatrixRun, Run, journal_path
 from seriatim_models.cli.options import COUNT, HELP, POSITIVE, json_output, lines, number_option
 from seriatim_models.cli.stop_request import StopRequest
@@ -81,6 +81,8 @@ def matrix(
     from seriatim_models.matrix.text import show
 
     out = Outputs(json, html)
+    check_writable(json)
+    check_writable(html, folder=pair is None)
     chosen = _systems(systems, universes, mutant_id)
     if pair is not None:
         if len(chosen) != 1:

@@ -210,7 +210,8 @@ def drawn(run: MatrixRun, command: str, stopped: Callable[[], bool] = lambda: Fa
 
 def is_folder(target: str) -> bool:
     """Whether pages go to a folder of that name, and not to one file."""
-    return target != "-" and (Path(target).is_dir() or not Path(target).suffix)
+    path = Path(target)
+    return target != "-" and (path.is_dir() or not (path.suffix or path.is_file()))
 
 
 def write_pages(target: str, systems: Sequence[MatrixView], command: str) -> None:

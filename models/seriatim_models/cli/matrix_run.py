@@ -67,9 +67,15 @@ class Run:
 
     def matrix(self, path: Path, fresh: bool) -> MatrixRun:
         """Run all programs that have no result in the journal, and return the table with its programs."""
-        from seriatim_models.matrix.work import Journal, Waves, performer, run_waves
+        from seriatim_models.matrix.work import (
+            Journal,
+            Waves,
+            WrongJournal,
+            performer,
+            run_waves,
+        )
 
-        journal = Journal(path, self.system, self.depth)
+        journal = Journal(path, self.system, self.depth, self.mutant)
         known = _known(journal, fresh)
         planned = self._plan()
         waves = Waves(self.system, planned.programs, mutant=self.mutant)
@@ -82,8 +88,12 @@ class Run:
                 journal.keep(done)
                 display.completed(len(waves.results), self.system, done.program.key)
 
-            run_waves(waves, performer(self.jobs), keep, self._over)
-        journal.close()
+            try:
+                run_waves(waves, performer(self.jobs), keep, self._over)
+            except WrongJournal as error:
+                raise UsageError(str(error)) from None
+            finally:
+                journal.close()
         return self._table(planned, waves.results.values())
 
     def kept(self, path: Path) -> MatrixRun | None:
@@ -93,7 +103,7 @@ class Run:
         if not path.exists():
             return None
         try:
-            known = Journal(path, self.system, self.depth).read()
+            known = Journal(path, self.system, self.depth, self.mutant).read()
         except WrongJournal:
             return None
         planned = self._plan()
@@ -104,7 +114,11 @@ class Run:
     def _plan(self) -> MatrixPlan:
         from seriatim_models.matrix.plan import plan
 
-        return plan(self.system, self.depth, self.threads, self.jobs, self.universes, self.mutant)
+        until = None if self.budget is None else time.time() + self.budget
+        return plan(
+            self.system, self.depth, self.threads, self.jobs, self.universes, self.mutant,
+            until, lambda: self.stop.asked,
+        )  # fmt: skip
 
     def _table(self, planned: MatrixPlan, done: Iterable[Done]) -> MatrixRun:
         from seriatim_models.matrix.systems import SYSTEMS
@@ -120,6 +134,7 @@ class Run:
             add_up(planned.programs, results),
             planned.problems,
             time.monotonic() - self.begun,
+            planned.cut,
         )
         return MatrixRun(matrix, by_cell(planned.programs, results), self.mutant)
 

@@ -122,22 +122,25 @@ class ChildProcess:
         self.name, self.version = hello.name or self.name, hello.version
         self.can = frozenset(hello.can)
 
-    def _ask(self, request: Request) -> Answer:
+    def _ask(self, request: Request, within: float | None = None) -> Answer:
         if self._process is None:
             raise Fault("died", "is not running any more")
         try:
-            return as_answer(self._exchange(request))
+            return as_answer(self._exchange(request, within))
         except Fault:
             self.end()
             raise
 
-    def _exchange(self, request: Request) -> dict[str, object]:
-        """Send one request and read until its answer; what is pushed meanwhile is kept."""
+    def _exchange(self, request: Request, within: float | None = None) -> dict[str, object]:
+        """Send one request and read until its answer; what is pushed meanwhile is kept.
+
+        `within` is how many seconds the answer may take, if not the usual.
+        """
         self._number += 1
         request = msgspec.structs.replace(request, id=self._number)
         waiting = memoryview(msgspec.json.encode(request) + b"\n")
         begun = time.monotonic()
-        until = begun + self._patience
+        until = begun + (self._patience if within is None else within)
         budget = FLOOD_MAX
         if len(waiting):
             self._selector.register(self._in, selectors.EVENT_WRITE)

@@ -14,7 +14,8 @@ made sure that a command had taken effect.
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from typing import Protocol, runtime_checkable
 
 import msgspec
 
@@ -54,8 +55,10 @@ class _DrivenChannel:
 
 
 class _Driver:
-    def __init__(self, system: System) -> None:
+    def __init__(self, system: System, exact: bool) -> None:
         self.system = system
+        self.exact = exact
+        """Whether every effect is seen at its instant; not if commands are sent without waiting."""
         self.run = DrivenRun(steps=[], events=[])
         self.channels: dict[int, _DrivenChannel] = {}
         self.place: dict[str, int] = {}  # message: its number in the order of publishing
@@ -78,10 +81,10 @@ class _Driver:
     def record(self, ev: str, t: int | None = None, /, **fields: object) -> None:
         """Record an event, at `t` or now."""
         i = len(self._events)
-        instant = i if self.system.exact else (time.monotonic_ns() if t is None else t)
-        if self._events and not self.system.exact:
+        instant = i if self.exact else (time.monotonic_ns() if t is None else t)
+        if self._events and not self.exact:
             instant = max(instant, self._events[-1].t or 0)
-        lvl = "broker" if self.system.exact else "api"
+        lvl = "broker" if self.exact else "api"
         # Any field of Event; msgspec does not check on construction
         self._events.append(Event(i=i, t=instant, ev=ev, lvl=lvl, conn="c", **fields))  # type: ignore[arg-type]
 
@@ -90,7 +93,7 @@ class _Driver:
 
         `before` says that what is pushed to the channel until the answer comes belongs before the event.
         """
-        exact = self.system.exact
+        exact = self.exact
         self._op += 1
         self._sure = False
         if not exact:
@@ -123,7 +126,7 @@ class _Driver:
         self._sure = sure
         if sure and any(channel.consumers for channel in self.channels.values()):
             self.at_rest()
-        if self.system.exact:
+        if self.exact:
             return
         now = time.monotonic_ns()
         if sure:
@@ -140,7 +143,7 @@ class _Driver:
 
     def pushes(self, arrived: list[Push]) -> None:
         """Record what the implementation pushed."""
-        for push in self._merged(arrived) if self.system.exact else arrived:
+        for push in self._merged(arrived) if self.exact else arrived:
             channel = self.channels.get(push.ch)
             if push.ev == "closed":
                 self.record("ch_close", push.t, ch=push.ch, ph="ok", err=str(push.code or push.why))
@@ -208,7 +211,7 @@ class _Driver:
             return
         self.run.steps.append(done)
         self.asked = None
-        if step.wait or self.system.exact:
+        if step.wait or self.exact:
             self.settled()
 
     def _open(self, step: ScriptStep) -> ScriptStep | None:
@@ -300,7 +303,7 @@ class _Driver:
         self.at_rest()
         request = Request(op="get", ch=step.ch, q=step.q, autoack=autoack)
         fields: dict[str, object] = {"ch": step.ch, "q": step.q, "autoack": autoack}
-        if self.system.exact:
+        if self.exact:
             answer = self.system.do(request)
             result = {"m": answer.m, "dtag": answer.dtag, "redelivered": answer.redelivered}
             if not answer.ok:
@@ -321,6 +324,8 @@ class _Driver:
     _nack = _reject = _ack
 
     def _settle(self, step: ScriptStep) -> ScriptStep | None:
+        if step.every:
+            self._nothing_in_flight()
         channel = self.channels.get(step.ch)
         if channel is None or not channel.outstanding:
             return None
@@ -351,7 +356,7 @@ class _Driver:
             step, m=named, which=None, multiple=multiple, requeue=requeue is not False, every=every
         )
         self._sure = False
-        if self.system.exact:
+        if self.exact:
             answer = self.system.do(request)
             refused = {} if answer.ok else {"ph": "fail", "err": str(answer.code or answer.why)}
             self.record(step.op, **(fields | refused))
@@ -374,13 +379,21 @@ class _Driver:
                 self.ready.add(m)
                 self.returned.add(m)
 
+    def _nothing_in_flight(self) -> None:
+        """Wait for what is on its way, before a command that settles it unseen."""
+        if not self.exact:
+            self.settled()
+
     def _recover(self, step: ScriptStep) -> ScriptStep | None:
         channel = self.channels.get(step.ch)
         if channel is None or not channel.outstanding:
             return None
+        self._nothing_in_flight()
+        if step.ch not in self.channels:
+            return None
         tags = list(channel.outstanding)
         request = Request(op="recover", ch=step.ch, requeue=True)
-        if self.around("recover", request, True, ch=step.ch, requeue=True).ok:
+        if self.around("recover", request, False, ch=step.ch, requeue=True).ok:
             self._settled_for(step.ch, tags, back=True)
         return step
 
@@ -402,9 +415,11 @@ class _Driver:
         for ch in list(self.channels):
             if "close" in self.system.can:
                 self._close(ScriptStep(op="close", ch=ch))
+                self.settled()
             else:
                 for tag in list(self.channels[ch].consumers):
                     self._cancel(ScriptStep(op="cancel", ch=ch, ctag=tag))
+                    self.settled()
                 self._acknowledge_all(ch)
         self.settled()
         limit = 2 * len(self.place) + 10
@@ -423,6 +438,7 @@ class _Driver:
                 if "cancel" not in self.system.can:
                     return False
                 self._cancel(ScriptStep(op="cancel", ch=ch, ctag=tag))
+                self.settled()
         self.settled()
         for q in self._sent:
             if not self._sure or not any(self.home.get(m) == q for m in self.ready):
@@ -469,6 +485,16 @@ class _Driver:
     def _acknowledge_all(self, ch: int) -> None:
         while self.channels[ch].outstanding:
             self._settle(ScriptStep(op="ack", ch=ch))
+            if self.exact:
+                self.settled()
+
+
+@runtime_checkable
+class DrivesItself(Protocol):
+    """A system that can be given a whole script."""
+
+    def drive(self, steps: Iterable[ScriptStep], seconds: float) -> DrivenRun | None:
+        """The run, as `drive_steps` would make it; None if it must be driven step by step."""
 
 
 def drive(system: System, steps: Iterable[ScriptStep], *, until: float = float("inf")) -> DrivenRun:
@@ -476,7 +502,19 @@ def drive(system: System, steps: Iterable[ScriptStep], *, until: float = float("
 
     `until` is the `time.monotonic` at which it is given up, as if the steps ended there.
     """
-    driver = _Driver(system)
+    asked = list(steps)
+    if isinstance(system, DrivesItself):
+        run = system.drive(asked, until - time.monotonic())
+        if run is not None:
+            return run
+    return drive_steps(system, asked, until - time.monotonic())
+
+
+def drive_steps(system: System, steps: Sequence[ScriptStep], seconds: float) -> DrivenRun:
+    """`drive`, step by step, for so many seconds."""
+    until = time.monotonic() + seconds
+    exact = system.exact and all(step.wait for step in steps)
+    driver = _Driver(system, exact)
     run = driver.run
     try:
         system.reset()

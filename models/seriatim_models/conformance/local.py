@@ -8,10 +8,13 @@ from __future__ import annotations
 
 import importlib
 import inspect
+import time
+from collections import deque
 from collections.abc import Callable, Iterable
 from typing import Any
 
 from seriatim_models.conformance.protocol import (
+    NAME_MAX,
     OPERATIONS,
     PUSHES_MAX,
     Answer,
@@ -47,7 +50,9 @@ class Local:
         """Raises `Fault` if the object cannot be made or is no implementation."""
         self._factory = factory
         self._object: Implementation = None
-        self._pushes: list[Push] = []
+        # Taken out one by one, for another thread may put in meanwhile.
+        self._pushes: deque[Push] = deque()
+        self._fault: Fault | None = None
         self.reset()
         self.name = name or getattr(self._object, "name", "") or type(self._object).__name__
         self.version = str(getattr(self._object, "version", ""))
@@ -62,6 +67,7 @@ class Local:
         bare = not hasattr(made, "publish") and hasattr(made, "put") and hasattr(made, "get")
         self._object = PutGetAdapter(made, self._factory) if bare else made
         self._pushes.clear()
+        self._fault = None
 
     def do(self, request: Request) -> Answer:
         method = getattr(self._object, request.op.replace("-", "_"), None)
@@ -91,7 +97,11 @@ class Local:
         return True
 
     def pushed(self) -> list[Push]:
-        taken, self._pushes = self._pushes, []
+        taken = []
+        while self._pushes:
+            taken.append(self._pushes.popleft())
+        if self._fault is not None:
+            raise self._fault
         return taken
 
     def end(self) -> None:
@@ -113,8 +123,14 @@ class Local:
 
     def _deliverer(self, ch: int, ctag: str) -> Callable[..., None]:
         def deliver(m: str, dtag: int, redelivered: bool | None = None) -> None:
-            if len(self._pushes) < PUSHES_MAX:
-                push = Push(ev="deliver", ch=ch, ctag=ctag, m=m, dtag=dtag, redelivered=redelivered)
+            now = time.monotonic_ns()
+            if len(self._pushes) >= PUSHES_MAX:
+                self._fault = Fault("flood", f"pushed more than {PUSHES_MAX:,} times")
+            elif not isinstance(m, str) or not 0 < len(m) <= NAME_MAX or not isinstance(dtag, int):
+                self._fault = Fault("garbage", f"deliver was called with {m!r:.80}, {dtag!r:.80}")
+            else:
+                flag = None if redelivered is None else bool(redelivered)
+                push = Push(ev="deliver", ch=ch, ctag=ctag, m=m, dtag=dtag, redelivered=flag, t=now)
                 self._pushes.append(push)
 
         return deliver

@@ -98,6 +98,8 @@ class Request(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Seconds that serving a message takes."""
     push: float | None = None
     """Seconds that the broker takes to push one."""
+    path: str = ""
+    """Of `drive`, which only `serve` knows: the file of a script, in whose place the run is written."""
 
 
 class Answer(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):

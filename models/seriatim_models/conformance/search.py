@@ -2,10 +2,14 @@
 
 Hypothesis generates scripts and shrinks the first with a violation; then steps are left out as long as it stays.
 Then the search goes on for properties not yet violated, until the time or the number of scripts is over.
+
+What is rare does not show in short scripts, however many. So if these find nothing, the rest of the time goes to
+load: scripts that grow as long as the time allows, by turns with and without waiting between the commands.
 """
 
 from __future__ import annotations
 
+import contextlib
 import random
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -17,15 +21,23 @@ from seriatim_models.conformance.driving import DrivenRun, drive
 from seriatim_models.conformance.judging import ANSWERS, FindingTally, black_box_profiles, judged
 from seriatim_models.conformance.profile_consistency import forms
 from seriatim_models.conformance.profiles import Profile
-from seriatim_models.conformance.script import ScriptStep
+from seriatim_models.conformance.script import STEPS_MAX, ScriptStep
 from seriatim_models.conformance.system import System
-from seriatim_models.conformance.workloads import scripts
+from seriatim_models.conformance.workloads import load, scripts
 from seriatim_models.properties.base import Finding, Verdict
 
 QUICK = 0.05
 """Seconds of a script, above which Hypothesis does not shrink."""
 CONFIRM = 3
 """How often a shortest script is run again, to see how often the violation repeats."""
+SHORT_SCRIPTS, SHORT_STEPS = 300, 30
+"""How many scripts come before the load, and how long they are, unless bounds say otherwise."""
+SHORT_SHARE = 0.5
+"""What part of the time they may take."""
+LOAD_STEPS = 250
+"""Steps of the first script of the load. Each is twice as long as the one before it, as the time allows."""
+LOAD_SHARE = 0.25
+"""What part of the time that is left one of them may take."""
 
 
 class SearchBounds(msgspec.Struct, frozen=True, kw_only=True):
@@ -33,8 +45,22 @@ class SearchBounds(msgspec.Struct, frozen=True, kw_only=True):
 
     seconds: float = 30.0
     """At most twice that, if something was found that has to be made short."""
-    scripts: int = 300
-    steps: int = 30
+    scripts: int | None = None
+    """None: as many as the time allows, `SHORT_SCRIPTS` short ones and then the load."""
+    steps: int | None = None
+    """None: `SHORT_STEPS` of a short script, and as many as the time allows of one of the load."""
+    first: bool = False
+    """Whether the first property that is violated ends the search, as soon as its script is short."""
+
+    @property
+    def short_scripts(self) -> int:
+        """How many scripts are drawn by Hypothesis at most."""
+        return SHORT_SCRIPTS if self.scripts is None else min(self.scripts, SHORT_SCRIPTS)
+
+    @property
+    def loads(self) -> bool:
+        """Whether there may be load after the short scripts."""
+        return self.scripts is None or self.scripts > SHORT_SCRIPTS
 
 
 class Witness(msgspec.Struct, kw_only=True):
@@ -44,7 +70,8 @@ class Witness(msgspec.Struct, kw_only=True):
     finding: Finding
     run: DrivenRun
     again: int = 0
-    """Of `CONFIRM` further runs, in how many the property was violated."""
+    """Of `runs` further runs, in how many the property was violated."""
+    runs: int = 0
 
 
 class SearchOutcome(msgspec.Struct, kw_only=True):
@@ -92,18 +119,23 @@ class _ViolationSearch:
         self.system, self.profile, self.bounds = system, profile, bounds
         self.on_progress = on_progress
         self.begun = time.monotonic()
-        self.until = self.begun + bounds.seconds
-        self._latest = self.until + bounds.seconds
+        self.until = self.begun + bounds.seconds * (SHORT_SHARE if bounds.loads else 1.0)
+        self._latest = self.begun + 2 * bounds.seconds
         self.seed = chance
         self.forms = {id(p): p for p in forms((profile, *black_box_profiles().values()))}
         self.tallies = {key: FindingTally() for key in self.forms}
         self.witnesses: dict[str, Witness] = {}
+        self.last_seconds = 0.0
+        """How long the last script took."""
         self.outcome = SearchOutcome(name=system.name, profile=profile.id, seed=chance)
 
-    def execute(self, steps: Sequence[ScriptStep]) -> tuple[DrivenRun, dict[str, Finding]]:
-        """Run and check; returns the violations by property, under the profile asked for."""
+    def execute(
+        self, steps: Sequence[ScriptStep], only: str = ""
+    ) -> tuple[DrivenRun, dict[str, Finding]]:
+        """Run and check, one property only if it is named; the violations under the profile asked for, by property."""
         if time.monotonic() > self.until:
             raise _OutOfTime
+        begun = time.monotonic()
         run = drive(self.system, steps, until=self.until)
         out = self.outcome
         out.scripts += 1
@@ -112,14 +144,21 @@ class _ViolationSearch:
         violations: dict[str, Finding] = {}
         own = {id(p) for p in self.profile.properties}
         for key, form in self.forms.items():
+            if only not in ("", form.id):
+                continue
             finding = form.check(run.events)
             self.tallies[key].add(finding)
             if key in own and finding.verdict is Verdict.VIOLATED:
                 violations[form.id] = finding
         if run.fault:
             violations[ANSWERS] = judged(run, ())[0]
-        if not violations and (out.last is None or len(run.events) > len(out.last.events)):
+        if (
+            not violations
+            and not only
+            and (out.last is None or len(run.events) > len(out.last.events))
+        ):
             out.last = run
+        self.last_seconds = time.monotonic() - begun
         self.on_progress("searching", out.scripts)
         return run, violations
 
@@ -130,24 +169,63 @@ class _ViolationSearch:
 
     def run(self) -> SearchOutcome:
         """Search until a bound is reached."""
-        begun = time.monotonic()
-        round = 0
         try:
-            self.execute([])  # how long the least script takes
-            while self.outcome.scripts < self.bounds.scripts:
-                witness = self.one(self.seed + round)
-                if witness is None:
-                    self.outcome.ended = "scripts"
-                    break
-                round += 1
-                self.witnesses[witness.property] = self.shortened(witness)
-            self.outcome.ended = self.outcome.ended or "scripts"
-        except _OutOfTime:
-            self.outcome.ended = "time"
+            self.outcome.ended = self._phase(self.short)
+            if self.bounds.loads and not self.witnesses:
+                self.until = self.begun + self.bounds.seconds
+                self.outcome.ended = self._phase(self.load)
         finally:
             self.system.end()
-        self.outcome.seconds = time.monotonic() - begun
+        self.outcome.seconds = time.monotonic() - self.begun
         return self.finished()
+
+    def _phase(self, search: Callable[[], None]) -> str:
+        """Search in one way; returns what ended it."""
+        try:
+            search()
+        except _OutOfTime:
+            return "time"
+        return "scripts"
+
+    def short(self) -> None:
+        """Search with short scripts, until all were run."""
+        self.execute([])  # how long the least script takes
+        round = 0
+        while self.outcome.scripts < self.bounds.short_scripts:
+            witness = self.one(self.seed + round)
+            if witness is None:
+                return
+            round += 1
+            self.shortened(witness)
+            if self.bounds.first:
+                return
+
+    def load(self) -> None:
+        """Search with long scripts, until all were run."""
+        length = min(LOAD_STEPS, self.bounds.steps or STEPS_MAX)
+        number = 0
+        while self.bounds.scripts is None or self.outcome.scripts < self.bounds.scripts:
+            number += 1
+            drawn = random.Random(f"{self.seed}/load/{number}")
+            begun = time.monotonic()
+            run, violations = self.execute(
+                load(self.system.can, drawn, length, hurried=number % 2 == 0)
+            )
+            new = next((p for p in violations if p not in self.witnesses), None)
+            if new is not None:
+                self._more_time()
+                witness = self._keep(new, violations, run)
+                self.shortened(witness)
+                if self.bounds.first:
+                    return
+            now = time.monotonic()
+            if number % 2 == 0 and 2 * (now - begun) < LOAD_SHARE * (self.until - now):
+                length = min(2 * length, self.bounds.steps or STEPS_MAX)
+
+    def _more_time(self) -> None:
+        """What was found shall also be made short: as much time again, and not more than twice in all."""
+        now = time.monotonic()
+        self.until = min(self._latest, max(self.until, now + self.bounds.seconds))
 
     def one(self, chance: int) -> Witness | None:
         """The first violation of a property not violated before, shrunk by Hypothesis."""
@@ -156,14 +234,20 @@ class _ViolationSearch:
 
         @seed(chance)
         @settings(
-            max_examples=max(1, self.bounds.scripts - self.outcome.scripts),
+            max_examples=max(1, self.bounds.short_scripts - self.outcome.scripts),
             database=None,
             deadline=None,
             report_multiple_bugs=False,
             phases=[Phase.generate, Phase.shrink] if self.quick() else [Phase.generate],
             suppress_health_check=list(HealthCheck),
         )
-        @given(scripts(self.system.can, steps=self.bounds.steps, exact=self.system.exact))
+        @given(
+            scripts(
+                self.system.can,
+                steps=self.bounds.steps or SHORT_STEPS,
+                exact=self.system.exact,
+            )
+        )
         def attempt(steps: list[ScriptStep]) -> None:
             run, violations = self.execute(steps)
             target = (
@@ -172,9 +256,7 @@ class _ViolationSearch:
             if target is None or target not in violations:
                 return
             if not best:
-                # What was found shall also be made short: as much time again, and not more than twice in all.
-                now = time.monotonic()
-                self.until = min(self._latest, max(self.until, now + self.bounds.seconds))
+                self._more_time()
             witness = Witness(property=target, finding=violations[target], run=run)
             if not best or len(run.steps) <= len(best[0].run.steps):
                 best[:] = [witness]
@@ -197,31 +279,58 @@ class _ViolationSearch:
         self.witnesses[property] = kept
         return kept
 
-    def shortened(self, witness: Witness) -> Witness:
-        """Leave out halves, quarters, single steps as long as the violation stays; then see how often it repeats."""
+    def shortened(self, witness: Witness) -> None:
+        """Make the script of a witness short, and see how often the violation repeats.
+
+        One that does not come again with the same script cannot be made short: its history is the evidence.
+        """
         self.witnesses[witness.property] = witness
+        try:
+            self.repeated(witness)
+            if witness.again:
+                witness = self.plainer(self.halved(witness))
+        finally:
+            witness = self.witnesses[witness.property]
+            if witness.runs < CONFIRM:
+                # A few runs more, even if the time is over: how often it repeats is part of the finding.
+                self.until = max(self.until, time.monotonic() + self.last_seconds * (CONFIRM + 1))
+                with contextlib.suppress(_OutOfTime):
+                    self.repeated(witness)
+
+    def repeated(self, witness: Witness) -> None:
+        """Run the script of a witness again, to see how often the property is violated."""
+        while witness.runs < CONFIRM:
+            _, violations = self.execute(witness.run.steps, witness.property)
+            witness.runs += 1
+            witness.again += witness.property in violations
+
+    def halved(self, witness: Witness) -> Witness:
+        """Leave out halves, quarters, single steps as long as the violation stays."""
         steps = list(witness.run.steps)
         size = max(1, len(steps) // 2)
         while size:
             at = len(steps) - size
             while at >= 0:
                 self.on_progress(f"shortening for {witness.property}", self.outcome.scripts)
-                run, violations = self.execute(steps[:at] + steps[at + size :])
+                run, violations = self.execute(steps[:at] + steps[at + size :], witness.property)
                 if witness.property in violations:
                     witness = self._keep(witness.property, violations, run)
                     steps = list(run.steps)
                     at = min(at, len(steps))
                 at -= size
             size //= 2
+        return witness
+
+    def plainer(self, witness: Witness) -> Witness:
+        """Take refinements of single steps away as long as the violation stays."""
+        steps = list(witness.run.steps)
         for at, step in enumerate(steps):
-            for plainer in _plainer(step):
-                run, violations = self.execute([*steps[:at], plainer, *steps[at + 1 :]])
+            for plain in _plainer(step):
+                tried = [*steps[:at], plain, *steps[at + 1 :]]
+                run, violations = self.execute(tried, witness.property)
                 if witness.property in violations and len(run.steps) == len(steps):
                     witness = self._keep(witness.property, violations, run)
-                    steps[at] = plainer
-        for _ in range(CONFIRM):
-            _, violations = self.execute(steps)
-            witness.again += witness.property in violations
+                    steps[at] = plain
         return witness
 
     def finished(self) -> SearchOutcome:

@@ -8,11 +8,13 @@ from __future__ import annotations
 import contextlib
 import os
 import sys
+from pathlib import Path
 
 import msgspec
 
 from seriatim_models.conformance.local import Local, load
 from seriatim_models.conformance.protocol import VERSION, Answer, Fault, Hello, Request
+from seriatim_models.conformance.python_child import drive_task
 
 
 def main(where: str) -> None:
@@ -50,6 +52,8 @@ def _served(system: Local, request: Request) -> list[msgspec.Struct]:
         system.reset()
     elif request.op == "sync":
         system.sync()
+    elif request.op == "drive":
+        drive_task(system, Path(request.path))
     else:
         answer = system.do(request)
     return [*system.pushed(), msgspec.structs.replace(answer, id=request.id)]

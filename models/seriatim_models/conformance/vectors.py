@@ -17,7 +17,11 @@ from seriatim_models.conformance.protocol import Answer, Fault, Push, Request
 from seriatim_models.conformance.reference import Reference
 from seriatim_models.conformance.system import System
 from seriatim_models.conformance.vector_scripts import VectorScript, all_scripts
+from seriatim_models.history.complete import complete
+from seriatim_models.history.event import Event
 from seriatim_models.programs.fair_simulation import TABLES
+from seriatim_models.properties.base import Verdict
+from seriatim_models.properties.blackbox.consumers import SoleConsumer
 
 SCHEMA = "seriatim-vectors/1"
 BYTES_MAX = 2**22
@@ -48,6 +52,8 @@ class Accepted(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     by: list[str]
     see: list[RequestOutcome]
+    against: list[str] = []
+    """Features that these outcomes break: whoever declares one of them is not excused by who has them."""
     within: float | None = None
     """Relative error that each number of `served` may have."""
 
@@ -142,6 +148,9 @@ def fill(observed: Path) -> Iterator[Vector]:
             if asked.id in by_id:
                 _accept(accepted, name, by_id[asked.id])
         accepted += _published(asked)
+        accepted = [
+            msgspec.structs.replace(a, against=_against(asked.requests, a.see)) for a in accepted
+        ]
         yield Vector(
             schema=SCHEMA,
             id=asked.id,
@@ -168,6 +177,29 @@ def _published(asked: VectorScript) -> list[Accepted]:
                 Accepted(by=[PUBLISHED], see=[RequestOutcome(served=list(counts))], within=error)
             ]
     return []
+
+
+def _against(requests: Sequence[Request], see: Sequence[RequestOutcome]) -> list[str]:
+    """Features that outcomes break, judged as a recording of them would be: exclusivity by P10."""
+    consumers = [(r, s) for r, s in zip(requests, see, strict=True) if r.op == "consume"]
+    opened = sorted({r.ch for r, _ in consumers})
+    events = [Event(i=n, ev="ch_open", conn="c", ch=ch) for n, ch in enumerate(opened)]
+    for n, (request, seen) in enumerate(consumers, len(events)):
+        done = Event(
+            i=n,
+            t=n,
+            lvl="broker",
+            ev="consume",
+            conn="c",
+            ch=request.ch,
+            q=request.q,
+            ctag=request.ctag,
+            exclusive=request.exclusive,
+            ph="" if seen.refused is None else "fail",
+        )
+        events.append(done)
+    found = SoleConsumer().check(complete(events))
+    return ["exclusive"] if found.verdict is Verdict.VIOLATED else []
 
 
 def observe(system: System) -> dict[str, list[RequestOutcome]]:
@@ -226,10 +258,16 @@ def _decoded(path: Path, shape: type[T]) -> T:
 
 
 def consume(system: System, vectors: Sequence[Vector], by: str = "") -> Iterator[VectorResult]:
-    """Compare a system with vectors; `by` is whose outcomes count, all if empty. A fault is an outcome of its own."""
+    """Compare a system with vectors; `by` is whose outcomes count. A fault is an outcome of its own.
+
+    Without `by` those of all count that keep what the system declares: who says that it has exclusive consumers is
+    not excused by another that lets two be exclusive.
+    """
     for vector in vectors:
         lacks = sorted(set(vector.needs) - system.can)
-        accepted = [a for a in vector.accepted if not by or by in a.by]
+        accepted = [
+            a for a in vector.accepted if (by in a.by if by else not system.can & {*a.against})
+        ]
         if lacks or not accepted:
             why = (
                 f"cannot {', '.join(lacks)}"

@@ -6,6 +6,10 @@ confuse the generator. What would make no sense is left out when they run.
 
 from __future__ import annotations
 
+import random
+from collections.abc import Callable
+from functools import partial
+
 import msgspec
 from hypothesis import strategies as st
 
@@ -13,6 +17,8 @@ from seriatim_models.conformance.script import SETTLING, ScriptStep
 
 CHANNELS = 3
 PREFETCH_MAX = 4
+HURRY = 8
+"""Of how many commands of a hurried load the effect of one is waited for."""
 BURST = 4
 """How many messages are published, or taken and then settled, as one move at most."""
 
@@ -26,6 +32,96 @@ def scripts(
     short = st.lists(move, min_size=1, max_size=max(1, steps // 3))
     long = st.lists(move, min_size=max(1, steps // 3), max_size=steps)
     return st.one_of(short, long).map(lambda moves: [step for m in moves for step in m][:steps])
+
+
+def load(
+    can: frozenset[str], drawn: random.Random, steps: int, *, hurried: bool
+) -> list[ScriptStep]:
+    """A long script of what the implementation can do, for what shows only under load.
+
+    `hurried`: most commands are sent without waiting for the effect of the one before.
+    """
+    kinds: list[tuple[int, Callable[[], list[ScriptStep]]]] = [
+        (weight, make)
+        for weight, needs, make in _LOAD
+        if not needs or set(needs) & can
+        for make in [partial(make, can, drawn)]
+    ]
+    weights = [weight for weight, _ in kinds]
+    made: list[ScriptStep] = []
+    while len(made) < steps:
+        (_, make), *_ = drawn.choices(kinds, weights)
+        made += make()
+    if hurried:
+        made = [
+            msgspec.structs.replace(step, wait=drawn.random() < 1 / HURRY) for step in made[:steps]
+        ]
+    return made[:steps]
+
+
+def _load_publish(can: frozenset[str], drawn: random.Random) -> list[ScriptStep]:
+    return [ScriptStep(op="publish", q="q")] * drawn.randint(1, BURST)
+
+
+def _load_get(can: frozenset[str], drawn: random.Random) -> list[ScriptStep]:
+    return [ScriptStep(op="get", ch=drawn.randint(1, CHANNELS), q="q")]
+
+
+def _load_settle(can: frozenset[str], drawn: random.Random) -> list[ScriptStep]:
+    settling = sorted(SETTLING & can)
+    several = "multiple" in can and drawn.random() < 0.1
+    op = "ack" if "ack" in can and drawn.random() < 0.7 else drawn.choice(settling)
+    return [
+        ScriptStep(
+            op=op,
+            ch=drawn.randint(1, CHANNELS),
+            which=drawn.randint(0, 4),
+            multiple=several,
+            every=several and drawn.random() < 0.25,
+            requeue=not ("drop" in can and drawn.random() < 0.1),
+        )
+        for _ in range(drawn.randint(1, BURST))
+    ]
+
+
+def _load_consume(can: frozenset[str], drawn: random.Random) -> list[ScriptStep]:
+    ch, tag = drawn.randint(1, CHANNELS), f"c{drawn.randint(1, 3)}"
+    return list(
+        _consume(
+            ch,
+            tag,
+            "autoack" in can and drawn.random() < 0.05,
+            drawn.randint(1, PREFETCH_MAX) if "qos" in can else 0,
+            "channel-qos" in can and drawn.random() < 0.1,
+            "exclusive" in can and drawn.random() < 0.05,
+            drawn.choice((None, 0, 1, 2)) if "priority" in can else None,
+        )
+    )
+
+
+def _load_cancel(can: frozenset[str], drawn: random.Random) -> list[ScriptStep]:
+    ch, tag = drawn.randint(1, CHANNELS), f"c{drawn.randint(1, 3)}"
+    return [ScriptStep(op="cancel", ch=ch, ctag=tag)]
+
+
+def _load_close(can: frozenset[str], drawn: random.Random) -> list[ScriptStep]:
+    return [ScriptStep(op="close", ch=drawn.randint(1, CHANNELS))]
+
+
+def _load_recover(can: frozenset[str], drawn: random.Random) -> list[ScriptStep]:
+    return [ScriptStep(op="recover", ch=drawn.randint(1, CHANNELS))]
+
+
+_LOAD: tuple[tuple[int, tuple[str, ...], Callable[..., list[ScriptStep]]], ...] = (
+    (30, (), _load_publish),
+    (15, ("get",), _load_get),
+    (40, ("ack", "nack", "reject"), _load_settle),
+    (12, ("consume",), _load_consume),
+    (2, ("cancel",), _load_cancel),
+    (2, ("close",), _load_close),
+    (1, ("recover",), _load_recover),
+)
+"""Moves of the load: how often, what they need one of, and what makes them."""
 
 
 def _move(can: frozenset[str], exact: bool) -> st.SearchStrategy[tuple[ScriptStep, ...]]:

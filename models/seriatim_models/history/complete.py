@@ -81,6 +81,7 @@ class _Consumer:
 class _Channel:
     def __init__(self) -> None:
         self.prefetch: int | None = None
+        self.own: int | None = None  # the limit of consumers that begin from now on
         self.scope: str | None = None
         self.limiter: _Limiter | None = None  # of the channel, when the prefetch is the channel's
         self.consumers: dict[str, _Consumer] = {}
@@ -226,6 +227,8 @@ class Completion:
         match event.ev:
             case "qos" if event.ph in ("", "invoke"):
                 self._qos(event, channel)
+            case "recover" if event.ph in ("", "invoke"):
+                channel.open.clear()
             case "consume" if event.ph in ("", "invoke"):
                 self._consume(event, channel)
             case "consume" | "cancel":
@@ -288,11 +291,13 @@ class Completion:
             channel.limiter = None
         channel.prefetch = event.prefetch
         channel.scope = event.scope
+        if event.scope != "channel":
+            channel.own = event.prefetch
 
     def _consume(self, event: Event, channel: _Channel) -> None:
         own = channel.scope == "consumer"
         limiter = _Limiter(channel.prefetch if own else None, event.t)
-        channel.consumers[event.ctag] = _Consumer(event, channel.prefetch, limiter)
+        channel.consumers[event.ctag] = _Consumer(event, channel.own, limiter)
 
     def _publish(self, event: Event, gen: int, channel: _Channel) -> dict[str, object]:
         if event.ph not in ("", "invoke"):

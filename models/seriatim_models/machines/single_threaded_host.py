@@ -40,6 +40,7 @@ class SingleThreadedHost(Threads):
         self.host = self
         self.unrecorded = ()
         self.world = cast(World, self)  # it has what a scene asks a world for, but for threads
+        self.alone = True
 
     def semaphore(self, permits: int, name: str = "") -> Semaphore:
         """A semaphore that raises `WouldWait` where a thread would wait."""

@@ -91,7 +91,7 @@ def pairs(
         if o.standing is CallStanding.IN_CONTRACT or (state.universe.idle and not o.by_arguments)
     ]
     for mode in modes:
-        if mode == "settle" or state.universe.serve:
+        if state.universe.serve if mode == "serve" else state.universe.settle:
             for chosen in _combinations(offers, at_once):
                 yield CallPair(
                     state.universe,

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import multiprocessing
-from collections.abc import Iterable, Iterator, Sequence
-from concurrent.futures import ProcessPoolExecutor
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import wait
 from dataclasses import replace
 from functools import partial
 
@@ -14,12 +14,9 @@ from seriatim_models.matrix.cells import Mode, pairs
 from seriatim_models.matrix.states import SystemState, edge_problem, explore_states
 from seriatim_models.matrix.systems import SYSTEMS
 from seriatim_models.matrix.totals import EdgeProblem
-from seriatim_models.matrix.work import PairData, universe_of
+from seriatim_models.matrix.work import PATIENCE, PairData, processes, universe_of
 from seriatim_models.programs import MUTANTS
 from seriatim_models.programs.mutant_modules import load
-
-SERVE_LESS = 2
-"""How many calls less lead to the states from which pairs are run in mode ``serve``, too."""
 
 
 class MatrixPlan(msgspec.Struct):
@@ -31,6 +28,8 @@ class MatrixPlan(msgspec.Struct):
     """Edges that are wrong."""
     programs: list[PairData] = []
     """Those from states of few calls first, and with the settle mode before the serve mode."""
+    cut: int | None = None
+    """From which depth on states are missing, if the time ended that they may take; None if none are."""
 
     def add(self, other: MatrixPlan) -> None:
         """Add another universe."""
@@ -38,19 +37,27 @@ class MatrixPlan(msgspec.Struct):
         self.edges += other.edges
         self.problems += other.problems
         self.programs += other.programs
+        self.cut = min((c for c in (self.cut, other.cut) if c is not None), default=None)
 
 
 def plan_universe(
-    universe: str, system: str, depth: int, at_once: int = 2, mutant: str = ""
+    universe: str,
+    system: str,
+    depth: int,
+    at_once: int = 2,
+    mutant: str = "",
+    until: float | None = None,
 ) -> MatrixPlan:
-    """Return the plan of one universe, with every edge judged.
+    """Return the plan of one universe, with every edge judged; or a part, at the time `until` (as `time.time` has it).
 
     Of a known mutant the states, edges and programs are those of the right reference; its edges are judged.
     """
     of = SYSTEMS[system]
     chosen = universe_of(of, universe)
     right = load(of.reference)
-    found = explore_states(of, chosen, right, depth)
+    found = explore_states(
+        of, chosen, right, depth, lambda: until is not None and time.time() > until
+    )
     programs = [
         PairData.of(pair)
         for state in found.states
@@ -67,12 +74,12 @@ def plan_universe(
         for e in edges
         if e.problem
     ]
-    return MatrixPlan(len(found.states), len(found.edges), problems, programs)
+    return MatrixPlan(len(found.states), len(found.edges), problems, programs, found.cut)
 
 
 def _modes(state: SystemState, depth: int) -> tuple[Mode, ...]:
-    """Both modes, but not from the deepest states: serving beside the calls has many more schedules."""
-    near = len(state.path) <= max(depth - SERVE_LESS, 0)
+    """Both modes, but from the deepest states only one, where the universe says so."""
+    near = len(state.path) <= max(depth - state.universe.serve_less, 0)
     return ("settle", "serve") if near else ("settle",)
 
 
@@ -83,12 +90,19 @@ def plan(
     jobs: int = 1,
     universes: Sequence[str] = (),
     mutant: str = "",
+    until: float | None = None,
+    stopped: Callable[[], bool] = lambda: False,
 ) -> MatrixPlan:
-    """Return the plan of a system, made in `jobs` processes; of all universes, or those named."""
+    """Return the plan of a system, made in `jobs` processes; of all universes, or those named.
+
+    At the time `until` it is what was found by then. Raises `KeyboardInterrupt` when `stopped` says so.
+    """
     names = universes or [u.name for u in SYSTEMS[system].universes]
-    make = partial(plan_universe, system=system, depth=depth, at_once=at_once, mutant=mutant)
+    make = partial(
+        plan_universe, system=system, depth=depth, at_once=at_once, mutant=mutant, until=until
+    )
     whole = MatrixPlan(problems=[], programs=[])
-    for part in _each(make, names, jobs):
+    for part in _each(make, names, jobs, stopped):
         whole.add(part)
     whole.programs = list(distinct(system, whole.programs))
     whole.programs.sort(key=lambda p: (p.mode == "serve", len(p.path)))
@@ -108,9 +122,18 @@ def distinct(system: str, programs: Iterable[PairData]) -> Iterator[PairData]:
             yield program
 
 
-def _each(make: partial[MatrixPlan], names: Iterable[str], jobs: int) -> Iterator[MatrixPlan]:
+def _each(
+    make: partial[MatrixPlan], names: Iterable[str], jobs: int, stopped: Callable[[], bool]
+) -> Iterator[MatrixPlan]:
     if jobs == 1:
-        yield from map(make, names)
+        for name in names:
+            yield make(name)
+            if stopped():
+                raise KeyboardInterrupt
         return
-    with ProcessPoolExecutor(jobs, mp_context=multiprocessing.get_context("spawn")) as pool:
-        yield from pool.map(make, names)
+    with processes(jobs) as pool:
+        for part in [pool.submit(make, name) for name in names]:
+            while not wait([part], PATIENCE).done:
+                if stopped():
+                    raise KeyboardInterrupt
+            yield part.result()

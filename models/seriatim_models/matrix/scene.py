@@ -102,6 +102,10 @@ class Universe:
     """Calls that are made before the first state."""
     serve: bool = False
     """Whether pairs are also run with the system's own threads running beside them."""
+    serve_less: int = 2
+    """How many calls less lead to the states from which they are: serving beside the calls has many more schedules."""
+    settle: bool = True
+    """Whether pairs are also run without these: not where a call waits for what they do."""
     idle: bool = False
     """Whether calls that are refused, or without effect, are also run beside others; alone they always are."""
 

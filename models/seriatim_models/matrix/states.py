@@ -7,7 +7,7 @@ that is wrong in one state is right in a thousand others.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from hashlib import blake2b
 from types import ModuleType
@@ -57,12 +57,18 @@ class Exploration:
     states: list[SystemState] = field(default_factory=list)
     """In the order of their depth."""
     edges: list[Edge] = field(default_factory=list)
+    cut: int | None = None
+    """From which depth on states or edges are missing, if `over` ended it; None if none are."""
 
 
 def explore_states(
-    system: MatrixSystem, universe: Universe, lib: ModuleType, depth: int
+    system: MatrixSystem,
+    universe: Universe,
+    lib: ModuleType,
+    depth: int,
+    over: Callable[[], bool] = lambda: False,
 ) -> Exploration:
-    """Return all states that at most `depth` calls lead to, and every edge from them, judged.
+    """Return all states that at most `depth` calls lead to, and every edge from them, judged; or some, until `over`.
 
     A state behind an edge that is wrong is not entered.
     """
@@ -75,6 +81,9 @@ def explore_states(
         found.states += level
         following: list[SystemState] = []
         for state in level:
+            if over():
+                found.cut = reached
+                return found
             for offer in state.offers:
                 if offer.twin_of is not None:
                     continue

@@ -33,6 +33,8 @@ def summary(matrix: Matrix) -> str:
     not_seen = "".join(
         f"; {n:,} programs {what}" for n, what in zip(rest, ("capped", "not run"), strict=True) if n
     )
+    if matrix.cut is not None:
+        not_seen += f"; the budget ended while the states at depth {matrix.cut} were looked at: it needs a larger one"
     return (
         f"{matrix.system}: {matrix.proved} of {len(matrix.cells)} cells proved at depth {matrix.depth} "
         f"({matrix.verdict}): {matrix.states:,} states, {matrix.edges:,} single calls, "

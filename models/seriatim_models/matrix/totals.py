@@ -98,14 +98,17 @@ class Matrix(msgspec.Struct):
     cells: list[CellTotals]
     edge_problems: list[EdgeProblem]
     seconds: float = 0.0
+    cut: int | None = None
+    """From which depth on states are missing, because the budget ended while they were found; None if none are."""
 
     @property
     def verdict(self) -> Verdict:
-        """Violated if any edge or cell is, ok only if all cells are."""
+        """Violated if any edge or cell is, ok only if all cells are and no state is missing."""
         verdicts = {c.verdict for c in self.cells}
         if self.edge_problems or Verdict.VIOLATED in verdicts:
             return Verdict.VIOLATED
-        return Verdict.OK if verdicts == {Verdict.OK} else Verdict.INCONCLUSIVE
+        whole = verdicts == {Verdict.OK} and self.cut is None
+        return Verdict.OK if whole else Verdict.INCONCLUSIVE
 
     @property
     def programs(self) -> int:
@@ -119,8 +122,8 @@ class Matrix(msgspec.Struct):
 
     @property
     def proved(self) -> int:
-        """How many cells are ok."""
-        return sum(c.verdict is Verdict.OK for c in self.cells)
+        """How many cells are ok; none if states are missing."""
+        return 0 if self.cut is not None else sum(c.verdict is Verdict.OK for c in self.cells)
 
 
 def add_up(planned: Sequence[PairData], done: Iterable[Done]) -> list[CellTotals]:

@@ -7,10 +7,13 @@ wave, with a larger one: so the many programs that need three executions are not
 
 from __future__ import annotations
 
+import errno
 import multiprocessing
+import os
 import signal
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from contextlib import contextmanager
 from functools import cache, partial
 from hashlib import blake2b
 from pathlib import Path
@@ -20,6 +23,7 @@ import msgspec
 
 import seriatim
 import seriatim_models
+from seriatim_models.explorer.search.child_process import end_with
 from seriatim_models.matrix.cells import CallPair, Mode, PairResult, run_pair
 from seriatim_models.matrix.scene import Invocation, MatrixSystem, Universe
 from seriatim_models.matrix.states import explore_path
@@ -32,6 +36,8 @@ WAVES = (100, 1_000, 10_000, 100_000)
 """Executions of one program in each wave."""
 PAIRS_PER_ITEM = 12
 """How many programs an item has at most."""
+PATIENCE = 0.2
+"""Seconds between looks whether to stop, while other processes work."""
 
 
 class PairData(msgspec.Struct, frozen=True):
@@ -115,6 +121,8 @@ class JournalHeader(msgspec.Struct, frozen=True):
     depth: int
     code: str
     """A digest of the sources: results of other code do not count."""
+    mutant: str = ""
+    """Id of the mutant that was run in place of the reference."""
 
 
 class WrongJournal(Exception):
@@ -213,38 +221,47 @@ def run_waves(
 
 
 def perform_here(todo: Iterable[PairBatch]) -> Iterator[list[Done]]:
-    """Do items in this process."""
+    """Do items in this process, and yield each program's result as it comes."""
     for item in todo:
-        yield do(item)
+        for program in item.programs:
+            yield do(msgspec.structs.replace(item, programs=(program,)))
 
 
 def perform_in_processes(todo: Iterable[PairBatch], jobs: int) -> Iterator[list[Done]]:
-    """Do items in `jobs` processes; whoever stops asking ends them."""
+    """Do items in `jobs` processes, and yield something now and then; whoever stops asking ends them."""
     source = iter(todo)
-    with ProcessPoolExecutor(
-        jobs, mp_context=multiprocessing.get_context("spawn"), initializer=_begin
-    ) as pool:
+    with processes(jobs) as pool:
         pending: set[Future[list[Done]]] = set()
-        try:
-            while True:
-                while len(pending) < 2 * jobs and (item := next(source, None)) is not None:
-                    pending.add(pool.submit(do, item))
-                if not pending:
-                    return
-                ended, pending = wait(pending, return_when=FIRST_COMPLETED)
-                for future in ended:
-                    yield future.result()
-        finally:
-            for future in pending:
-                future.cancel()
-            if pending:
-                for process in list(pool._processes.values()):
-                    process.terminate()
+        while True:
+            while len(pending) < 2 * jobs and (item := next(source, None)) is not None:
+                pending.add(pool.submit(do, item))
+            if not pending:
+                return
+            ended, pending = wait(pending, PATIENCE, return_when=FIRST_COMPLETED)
+            yield [done for future in ended for done in future.result()]
 
 
-def _begin() -> None:
-    """Leave Ctrl-C to the process that gave the work."""
+@contextmanager
+def processes(jobs: int) -> Iterator[ProcessPoolExecutor]:
+    """Give a pool whose processes leave Ctrl-C to this one, and are ended with it, or when the body is left."""
+    pool = ProcessPoolExecutor(
+        jobs,
+        mp_context=multiprocessing.get_context("spawn"),
+        initializer=_begin,
+        initargs=(os.getpid(),),
+    )
+    try:
+        yield pool
+    finally:
+        working = list((pool._processes or {}).values())
+        pool.shutdown(wait=False, cancel_futures=True)
+        for process in working:
+            process.terminate()
+
+
+def _begin(parent: int) -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    end_with(parent)
 
 
 def performer(jobs: int) -> Perform:
@@ -270,19 +287,25 @@ def code_digest() -> str:
 class Journal:
     """Results, a JSON line each, behind a header. Only the last line can be cut off, by a kill; it is done again."""
 
-    def __init__(self, path: Path, system: str, depth: int) -> None:
+    def __init__(self, path: Path, system: str, depth: int, mutant: str = "") -> None:
         self.path = path
-        self.header = JournalHeader(SCHEMA, system, depth, code_digest())
+        self.header = JournalHeader(SCHEMA, system, depth, code_digest(), mutant)
         self._file: BinaryIO | None = None
 
     def read(self) -> list[Done]:
-        """Return the results that an earlier run kept; none if there is no file.
+        """Return the results that an earlier run kept; none if there is no file, or its first line was cut off.
 
-        Raises `WrongJournal` if the file is another run's, and leaves it as it is.
+        Raises `WrongJournal` if the file is another run's, or cannot be read, and leaves it as it is.
         """
         if not self.path.exists():
             return []
-        lines = self.path.read_bytes().split(b"\n")
+        try:
+            content = self.path.read_bytes()
+        except OSError as error:
+            raise WrongJournal(f"{self.path} cannot be read: {error.strerror}") from None
+        if self._first_line().startswith(content):
+            return []
+        lines = content.split(b"\n")
         try:
             header = msgspec.json.decode(lines[0], type=JournalHeader)
         except msgspec.DecodeError:
@@ -296,10 +319,15 @@ class Journal:
             raise WrongJournal(f"{self.path} is damaged: {error}") from None
 
     def keep(self, done: Done) -> None:
-        """Append a result."""
-        if self._file is None:
-            self._file = self._open()
-        self._file.write(msgspec.json.encode(done) + b"\n")
+        """Append a result. Raises `WrongJournal` if the file cannot be written."""
+        try:
+            if self._file is None:
+                self._file = self._open()
+            line = msgspec.json.encode(done) + b"\n"
+            if self._file.write(line) < len(line):
+                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        except OSError as error:
+            raise WrongJournal(f"{self.path} cannot be written: {error.strerror}") from None
 
     def close(self) -> None:
         """Close the file, if anything was kept."""
@@ -308,13 +336,17 @@ class Journal:
 
     def _open(self) -> BinaryIO:
         self.path.parent.mkdir(parents=True, exist_ok=True)
-        if not self.path.exists():
-            self.path.write_bytes(msgspec.json.encode(self.header) + b"\n")
+        self.path.touch()
         file = self.path.open("r+b", buffering=0)
-        content = file.read()
-        file.truncate(content.rfind(b"\n") + 1)  # a line that a kill cut off
+        whole = file.read().rfind(b"\n") + 1
+        file.truncate(whole)  # a kill may have cut off the last line, also if that is the first
         file.seek(0, 2)
+        if not whole:
+            file.write(self._first_line())
         return file
+
+    def _first_line(self) -> bytes:
+        return msgspec.json.encode(self.header) + b"\n"
 
 
 def _differing(found: JournalHeader, due: JournalHeader) -> str:

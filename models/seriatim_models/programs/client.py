@@ -33,7 +33,7 @@ class ClientScene(Scene):
         self._rest: list[tuple[str, Callable[[], dict[str, object]]]] = []
         for i in range(threads):
             world.spawn(self.executor.worker, name=f"pool{i + 1}", daemon=True)
-        world.at_end(self._end)
+        world.at_end(self.record_rest)
 
     def service(self, capacity: int | None = None, block: int | None = None) -> WorkService:
         """A work pool by itself."""
@@ -169,7 +169,8 @@ class ClientScene(Scene):
             service.pool.register_key(key)
         self.spawn(add, "reader")
 
-    def _end(self) -> None:
+    def record_rest(self) -> None:
+        """Record the state of each server and work pool."""
         for ev, snapshot in self._rest:
             self.world.record(ev, **snapshot())
 
@@ -290,6 +291,30 @@ def pool_unregister(scene: ClientScene) -> None:
     service = scene.service(capacity=1)
     scene.pooled(service, {"a": 3})
     scene.spawn(lambda: service.pool.unregister_key("a"), "closer")
+
+
+@scenario("CH-1 CH-2 CH-4", traces=70, threads=2)
+def pool_registered_anew(scene: ClientScene) -> None:
+    """A channel is unregistered and registered anew, and gets work, while a callback of its first life may run.
+
+    Bounds: Two items, two threads; the channel goes and comes once. A client uses no number of a channel twice.
+    """
+    service = scene.service()
+    inside = scene.world.cell(0, name="inside a")
+
+    def enter_and_leave() -> None:
+        inside.get_and_add(1)
+        inside.get_and_add(-1)
+
+    service.pool.register_key("a")
+    service.add("a", scene.work("a:1", enter_and_leave))
+
+    def anew() -> None:
+        service.pool.unregister_key("a")
+        service.pool.register_key("a")
+        service.add("a", scene.work("a:2", enter_and_leave))
+
+    scene.spawn(anew, "closer")
 
 
 @scenario("CH-1 CH-4", traces=30)

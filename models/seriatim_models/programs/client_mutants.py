@@ -600,7 +600,7 @@ mutant(
     origin=MISTAKE,
     title="a finished channel becomes dormant though work came meanwhile",
     edit=(
-        """            if not self._pool[key]:
+        """            if not self._pool.get(key):
                 return False  # EndWorkNoMoreToDo
             self._ready.append(key)  # EndWorkMoreToDo: to the tail, so channels take turns
             return True
@@ -819,6 +819,26 @@ mutant(
     ),
 )
 
+UNREGISTERED_IS_NOT_IN_PROGRESS = (
+    (
+        """            self._unlimited.discard(key)
+            self._room.notify_all()
+            self.host""",
+        """            self._in_progress.discard(key)
+            self._unlimited.discard(key)
+            self._room.notify_all()
+            self.host""",
+    ),
+    (
+        """            if key not in self._in_progress:
+                raise Misuse(f"{key} is not in progress")
+""",
+        """            if key not in self._in_progress:
+                return False
+""",
+    ),
+)
+
 mutant(
     id="revived-by-a-delivery",
     killed_by="CH-1",
@@ -835,15 +855,16 @@ mutant(
             """            queue = self._pool.setdefault(key, deque())
 """,
         ),
-        (
-            """            if key not in self._pool:
-                return False
-            if key not in self._in_progress:
-                raise Misuse(f"{key} is not in progress")
-""",
-            """            if key not in self._in_progress:
-                return False
-""",
-        ),
+        *UNREGISTERED_IS_NOT_IN_PROGRESS,
     ),
+)
+
+mutant(
+    id="unregistered-is-not-in-progress",
+    killed_by="CH-1",
+    program="pool-registered-anew",
+    steps=28,
+    origin="this reference, until its matrix let every call race with every other",
+    title="a channel that is unregistered while it is in progress is dormant when it is registered anew",
+    edits=UNREGISTERED_IS_NOT_IN_PROGRESS,
 )

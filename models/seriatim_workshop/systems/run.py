@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import argparse
 import os
-import shlex
 import sys
 import time
 from collections.abc import Sequence
@@ -20,10 +19,10 @@ from pathlib import Path
 import msgspec
 
 from seriatim_models.conformance.amqp import AmqpBroker
-from seriatim_models.conformance.child import ChildProcess
 from seriatim_models.conformance.judging import black_box_profiles
 from seriatim_models.conformance.profiles import PROFILES
 from seriatim_models.conformance.protocol import Fault
+from seriatim_models.conformance.python_child import PythonChild
 from seriatim_models.conformance.search import SearchBounds, SearchOutcome, search
 from seriatim_models.conformance.system import System
 from seriatim_models.properties.base import Verdict
@@ -85,8 +84,7 @@ def open_listed(listed: Listed, at: str) -> System:
     if not listed.factory:
         return AmqpBroker(at, listed.arguments)
     os.environ[TARGET] = at
-    serve = [sys.executable, "-m", "seriatim_models.conformance.serve", listed.factory]
-    return ChildProcess(shlex.join(serve))
+    return PythonChild(listed.factory)
 
 
 def version_of(listed: Listed, system: System) -> str:
@@ -111,7 +109,7 @@ def with_outcome(row: SystemRow, outcome: SearchOutcome) -> SystemRow:
             property=w.property,
             steps=[str(step) for step in w.run.steps],
             why=w.finding.explanation,
-            again=f"{w.again} of 3",
+            again=f"{w.again} of {w.runs}",
         )
         for w in outcome.witnesses
     ]

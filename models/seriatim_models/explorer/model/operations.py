@@ -600,10 +600,10 @@ class Notify(Operation):
         waiters = self.obj.value
         n = len(waiters) if self.n is None else min(self.n, len(waiters))
         chosen = combination(len(waiters), n, alternative)
-        woken = (thread.ex.steps - 1, True)
+        woken = (self.obj.ex.steps - 1, True)
         for k in chosen:
             waiters[k][1].woken = woken
-        thread.ex.notified(self.obj, thread, [waiters[k][0] for k in chosen], len(waiters))
+        self.obj.ex.notified(self.obj, thread, [waiters[k][0] for k in chosen], len(waiters))
         self.obj.value[:] = [w for k, w in enumerate(waiters) if k not in chosen]
 
     def describe(self) -> str:

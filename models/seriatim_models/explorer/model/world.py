@@ -376,6 +376,11 @@ class World:
         return "" if acting is None else acting.name
 
     @property
+    def alone(self) -> bool:
+        """Whether no thread is running: in set-up, inside a watcher, and at the end."""
+        return self._ex.current is None
+
+    @property
     def schedule(self) -> list[tuple[int, int]]:
         """The steps so far: (number of the thread in order of creation, alternative)."""
         return list(self._ex.schedule)

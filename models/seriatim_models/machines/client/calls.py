@@ -415,13 +415,25 @@ def _makes_nothing(
 
 
 class PoolHarness(ClientScene):
-    """A work pool with its executor, by itself; the reader is whoever adds work."""
+    """A work pool with its executor, by itself; the reader is whoever adds work.
 
-    def __init__(self, world: World, lib: ModuleType, pool: int, capacity: int | None) -> None:
+    Its work is noted when it runs; with `raises` it then raises.
+    """
+
+    def __init__(
+        self,
+        world: World,
+        lib: ModuleType,
+        pool: int,
+        capacity: int | None,
+        block: int = 1,
+        raises: bool = False,
+    ) -> None:
         super().__init__(world, lib, threads=pool)
+        self.raises = raises
         self.ran: dict[str, list[str]] = {}
         """The work of each channel that was run, in order."""
-        self.served = self.service(capacity=capacity, block=1)
+        self.served = self.service(capacity=capacity, block=block)
 
     @call(key=keys, standing=_if(lambda pool, key: key not in pool._pool), standings=ONCE)
     def register(self, key: str) -> None:
@@ -450,9 +462,13 @@ class PoolHarness(ClientScene):
     def add(self, key: str, *, id: str = "") -> bool:
         """Add work for a channel, and return whether it is there; wait for room if the channel is limited and full."""
         label = f"{key}:{id or self.fresh()}"
-        return self.served.add(
-            key, self.work(label, lambda: self.ran.setdefault(key, []).append(label))
-        )
+
+        def run() -> None:
+            self.ran.setdefault(key, []).append(label)
+            if self.raises:
+                raise RuntimeError("the callback's own fault")
+
+        return self.served.add(key, self.work(label, run))
 
     @call(
         Caller.OWNER,
@@ -490,11 +506,11 @@ class PoolHarness(ClientScene):
     @call(
         key=keys,
         enabled=lambda harness, key: key not in harness.served.pool._in_progress,
-        standing=lambda harness, key: REFUSED if key in harness.served.pool._pool else NO_OP,
-        standings=(NO_OP, REFUSED),
+        standing=lambda harness, key: REFUSED,
+        standings=(REFUSED,),
     )
     def finish(self, key: str) -> bool:
-        """Finish a block that nobody began: refused (Misuse), but of a channel that is gone, as of one that went."""
+        """Finish a block that nobody began: refused (Misuse)."""
         return self.served.pool.finish_work_block(key)
 
     @call(

@@ -6,9 +6,12 @@ decision reads, are left out; so states that differ in these only have one text.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from typing import Any
+
 from seriatim.broker import Queued, Server, ServerChannel, ServerConsumer, ServerQueue
 from seriatim.client import Channel
-from seriatim.workpool import Executor, WorkPool
+from seriatim.workpool import Executor, Work, WorkPool
 from seriatim_models.machines.client.calls import ClientHarness, PoolHarness
 from seriatim_models.recording.client import on_the_wire, pool_snapshot, waiting
 
@@ -27,20 +30,22 @@ def state_text(harness: ClientHarness) -> str:
     return "\n".join([*lines, _executor(harness.executor)])
 
 
-def outcome_text(harness: ClientHarness) -> str:
+def outcome(harness: ClientHarness) -> dict[str, Any]:
     """Return what clients see at the end: callbacks, what is closed and why, and the messages in the queues."""
-    lines = [
-        f"{c.key} closed={c.closed.code if c.closed is not None else 0} got={harness.delivered.get(c.key, [])}"
+    found: dict[str, Any] = {
+        c.key: {
+            "closed": c.closed.code if c.closed is not None else 0,
+            "got": harness.delivered.get(c.key, []),
+            "holds": [],
+        }
         for c in harness.channels
-    ]
-    lines += [
-        f"{queue.name} {[(i.message.id, i.redelivered) for i in queue.ready]}"
-        for queue in _queues(harness.server)
-    ]
+    }
     for channel in harness.server._channels.values():
         holds = [(tag, item.message.id) for tag, item in channel.unacked.items()]
-        lines.append(f"{channel.wire.name}.{channel.number} holds={holds}")
-    return "\n".join(lines)
+        found[f"{channel.wire.name}.{channel.number}"]["holds"] = holds
+    for queue in _queues(harness.server):
+        found[queue.name] = [(i.message.id, i.redelivered) for i in queue.ready]
+    return found
 
 
 def pool_state_text(harness: PoolHarness) -> str:
@@ -48,10 +53,15 @@ def pool_state_text(harness: PoolHarness) -> str:
     return f"{_pool(harness.served.pool)}\n{_executor(harness.executor)}"
 
 
-def pool_outcome_text(harness: PoolHarness) -> str:
-    """Return what ran of each channel, in order, and what is queued."""
-    queued = pool_snapshot(harness.served.pool)["queued"]
-    return f"ran={sorted(harness.ran.items())} queued={queued}"
+def pool_outcome(harness: PoolHarness) -> dict[str, Any]:
+    """Return what ran of each channel, in order, which channels there are, and whether the executor takes tasks."""
+    pool = harness.served.pool
+    return {
+        "ran": harness.ran,
+        "queued": {key: [work.label for work in queue] for key, queue in pool._pool.items()},
+        "unlimited": sorted(pool._unlimited),
+        "open": harness.executor._open,
+    }
 
 
 # ---- parts
@@ -114,7 +124,14 @@ def _channel(channel: Channel) -> str:
 
 def _pool(pool: WorkPool) -> str:
     shot = pool_snapshot(pool)
+    shot["queued"] = {key: _ranks(queue) for key, queue in sorted(pool._pool.items())}
     return f"{shot} unlimited={sorted(pool._unlimited)} interrupted={pool._interrupted}"
+
+
+def _ranks(queue: Iterable[Work]) -> list[int]:
+    """Return the places of some work in the order of its labels, which say when it was made."""
+    labels = [(len(work.label), work.label) for work in queue]
+    return [sorted(labels).index(label) for label in labels]
 
 
 def _executor(executor: Executor) -> str:

@@ -6,7 +6,6 @@ One child does item after item, and batch after batch; only an item that ends it
 from __future__ import annotations
 
 import contextlib
-import ctypes
 import functools
 import gc
 import mmap
@@ -21,11 +20,11 @@ from typing import Any
 
 import msgspec
 
+from seriatim_models.explorer.search.child_process import end_with
 from seriatim_models.pipeline.campaign.items import ItemResult, SearchItem, Work
 
 POLL = 0.1  # seconds between looks whether to stop
 EXIT_WAIT = 1.0  # seconds that a child whose pipe is closed has to end
-_PR_SET_PDEATHSIG = 1  # linux/prctl.h
 
 
 class IsolatedWorker:
@@ -151,7 +150,7 @@ def _do_items(
     # item's. We end with our parent.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGHUP, signal.SIG_IGN)
-    _end_with(parent)
+    end_with(parent)
     while True:
         try:
             item = msgspec.json.decode(pipe.recv_bytes(), type=SearchItem)
@@ -171,18 +170,6 @@ def _do_items(
         out.reached = reached[0]
         out.processor = time.process_time() - begun
         pipe.send_bytes(msgspec.json.encode(out))
-
-
-def _end_with(parent: int) -> None:
-    """Die when the parent does, even by SIGKILL and in the middle of an item.
-
-    Only Linux can do this; elsewhere a child ends when it next looks for an item.
-    """
-    prctl = getattr(ctypes.CDLL(None), "prctl", None)
-    if prctl is not None:
-        prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
-        if os.getppid() != parent:  # it died before that
-            os._exit(1)
 
 
 def _limit_memory(memory: int) -> None:

@@ -222,8 +222,10 @@ class Ranks(msgspec.Struct):
     """The aggregation state of P11."""
 
     queues: dict[str, dict[ConsumerKey, Ranked]] = {}
-    qos: dict[Holder, tuple[int | None, str | None]] = {}
-    """By holder: the prefetch that consumers begun from now on get, and its scope."""
+    qos: dict[Holder, int | None] = {}
+    """By holder: the prefetch that consumers begun from now on get."""
+    capped: list[Holder] = []
+    """Channels with a limit of their own."""
     held: dict[Holder, dict[LifecycleKey, ConsumerKey]] = {}
     """Of each holder, which of its consumers holds a message."""
     tally: CaseCounts = msgspec.field(default_factory=CaseCounts)
@@ -273,7 +275,7 @@ class ConsumerPriority(SequentialProperty[Ranks]):
                         self._gone(state, consumers, name)
             elif event.ev == "qos":
                 if began(event):
-                    state.qos[holder(event)] = (event.prefetch or None, event.scope)
+                    self._limit(state, event)
             elif event.ev == "consume":
                 self._consume(state, event)
             elif event.ev == "cancel":
@@ -283,6 +285,18 @@ class ConsumerPriority(SequentialProperty[Ranks]):
                     self._settle(state, event)
             elif acquires(event):
                 self._deliver(state, event)
+
+    def _limit(self, state: Ranks, event: Event) -> None:
+        by = holder(event)
+        if event.scope not in ("channel", "conn"):
+            state.qos[by] = event.prefetch or None
+            return
+        if by not in state.capped:
+            state.capped.append(by)
+        for consumers in state.queues.values():
+            for name, mine in consumers.items():
+                if name.by == by:
+                    mine.credit = 0
 
     def _gone(self, state: Ranks, consumers: dict[ConsumerKey, Ranked], name: ConsumerKey) -> None:
         gone = consumers.pop(name, None)
@@ -295,10 +309,9 @@ class ConsumerPriority(SequentialProperty[Ranks]):
         if event.ph == "fail":
             consumers.pop(name, None)
             return
-        prefetch, scope = state.qos.get(holder(event), (None, None))
         if name not in consumers:
-            credit = event.prefetch or prefetch
-            if scope == "channel" or event.nolocal:
+            credit = event.prefetch or state.qos.get(name.by)
+            if name.by in state.capped or event.nolocal:
                 credit = 0  # others of its channel may use it up, or it may not want the message: never surely ready
             consumers[name] = Ranked(event, event.cprio or 0, credit)
         mine = consumers[name]

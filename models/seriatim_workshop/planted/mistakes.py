@@ -1,0 +1,264 @@
+"""The right queue with one mistake each, as edits of its text: what stands there, and what instead.
+
+``seriatim conform --python seriatim_workshop.planted.mistakes:loses-on-close``: the attributes of this module are
+factories, `right` and one for each mistake. None of them was chosen for what finds it: they are mistakes that queues
+have had, by what part of a queue they concern.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from functools import cache
+from pathlib import Path
+from types import ModuleType
+from typing import NamedTuple
+
+from seriatim_workshop.planted.queue import PlantedQueue
+
+SOURCE = Path(__file__).with_name("queue.py")
+
+
+class Mistake(NamedTuple):
+    """One edit, made where `old` stands exactly once; `kind` is what it concerns."""
+
+    kind: str
+    title: str
+    old: str
+    new: str
+
+
+WAKE_AFTER_SETTLED = "            self._settled(ch, dtag, multiple)\n            self._wake()"
+WAKE_AFTER_NACK = "                if requeue:\n                    self._put_back(held)\n            self._wake()"
+PUT_BACK_ON_CLOSE = (
+    "                self._put_back(held)\n            self._wake()\n\n    def publish"
+)
+APPEND = "            self._queue(q).append(message)"
+POP_GET = "            message = queue.pop(0)"
+POP_PUSH = "        message = self._queue(consumer.q).pop(0)"
+INSORT = "        insort(self._queue(message.q), message)"
+REFUSE = "if any(c.exclusive for c in others) or (exclusive and others):"
+CHOICE = "max(ready, key=lambda c: c.priority)"
+TAGS = "t == dtag or (multiple and (t <= dtag or dtag == 0))"
+CREDIT_BACK = "                each.consumer.held -= 1"
+LOOK = "                while self._push_one():\n                    pass"
+WINDOW = "self.lock.release(); __import__('time').sleep(0.0005); self.lock.acquire()"
+
+MISTAKES: dict[str, Mistake] = {
+    # ---- loss
+    "loses-on-close": Mistake(
+        "loss", "what a closing channel held is gone", PUT_BACK_ON_CLOSE,
+        "                pass\n            self._wake()\n\n    def publish"),
+    "loses-on-nack": Mistake(
+        "loss", "nack with requeue drops the message", WAKE_AFTER_NACK,
+        "                if False:\n                    self._put_back(held)\n            self._wake()"),
+    "loses-on-recover": Mistake(
+        "loss", "recover drops all but the first",
+        "            for tag in list(self.channels[ch].held):\n"
+        "                for held in self._settled(ch, tag, False):\n"
+        "                    self._put_back(held)",
+        "            for n, tag in enumerate(list(self.channels[ch].held)):\n"
+        "                for held in self._settled(ch, tag, False):\n"
+        "                    if n == 0: self._put_back(held)"),
+    "loses-at-the-limit": Mistake(
+        "loss", "what is pushed to a consumer as its last credit is not kept, so closing loses it",
+        "            self.channels[consumer.ch].held[tag] = OutstandingMessage(message, consumer)",
+        "            if consumer.held + 1 != consumer.limit or consumer.limit < 2:\n"
+        "                self.channels[consumer.ch].held[tag] = OutstandingMessage(message, consumer)"),
+    "loses-every-hundredth": Mistake(
+        "loss", "one publish in 100 is confirmed and forgotten", APPEND,
+        "            if self.published % 100: self._queue(q).append(message)"),
+    "leaks-once-in-10000": Mistake(
+        "rare", "one publish in 10,000 is confirmed and forgotten", APPEND,
+        "            if __import__('random').random() >= 1e-4: self._queue(q).append(message)"),
+    "loses-second-requeue": Mistake(
+        "loss", "a message that is put back a second time is gone", INSORT,
+        "        message.times = getattr(message, 'times', 0) + 1\n"
+        "        if message.times < 2: insort(self._queue(message.q), message)"),
+    # ---- duplication
+    "doubles-each-third": Mistake(
+        "duplication", "each third message is put in twice", APPEND,
+        "            self._queue(q).extend([message] * (2 if self.published % 3 == 0 else 1))"),
+    "ack-puts-back": Mistake(
+        "duplication", "ack puts the message back", WAKE_AFTER_SETTLED,
+        "            for held in self._settled(ch, dtag, multiple): self._put_back(held)\n            self._wake()"),
+    "requeues-twice": Mistake(
+        "duplication", "a message that is put back is there twice", INSORT,
+        "        insort(self._queue(message.q), message)\n        insort(self._queue(message.q), message)"),
+    "get-leaves-it": Mistake(
+        "duplication", "one get in 40 leaves the message where it is", POP_GET,
+        "            self.gets = getattr(self, 'gets', 0) + 1\n"
+        "            message = queue[0] if self.gets % 40 == 0 else queue.pop(0)"),
+    "drop-requeues": Mistake(
+        "duplication", "nack and reject without requeue put back all the same", WAKE_AFTER_NACK,
+        "                self._put_back(held)\n            self._wake()"),
+    # ---- order
+    "newest-first": Mistake("order", "a stack", POP_GET, "            message = queue.pop()"),
+    "pushes-newest-first": Mistake(
+        "order", "what is pushed is the newest", POP_PUSH, "        message = self._queue(consumer.q).pop()"),
+    "requeues-to-the-tail": Mistake(
+        "order", "a message is put back behind all others", INSORT,
+        "        self._queue(message.q).append(message)"),
+    "requeues-to-the-head": Mistake(
+        "order", "a message is put back before all others", INSORT,
+        "        self._queue(message.q).insert(0, message)"),
+    "swaps-each-tenth": Mistake(
+        "order", "each tenth message overtakes one", APPEND,
+        "            self._queue(q).insert(len(self._queue(q)) - (self.published % 10 == 0), message)"),
+    "passes-the-head": Mistake(
+        "order", "of more than three the second is pushed", POP_PUSH,
+        "        message = self._queue(consumer.q).pop(len(self._queue(consumer.q)) > 3)"),
+    # ---- the redelivered flag
+    "forgets-the-flag": Mistake(
+        "flags", "what comes again is not marked", "        message.redelivered = True\n", ""),
+    "marks-what-is-new": Mistake(
+        "flags", "one new message in five is marked as redelivered",
+        "message = StoredMessage(self.published, m, q)",
+        "message = StoredMessage(self.published, m, q, self.published % 5 == 0)"),
+    "flag-toggles": Mistake(
+        "flags", "the flag is off again the second time",
+        "        message.redelivered = True\n", "        message.redelivered = not message.redelivered\n"),
+    # ---- prefetch
+    "exceeds-by-one": Mistake(
+        "prefetch", "a consumer may hold one more than its limit",
+        "consumer.held < consumer.limit", "consumer.held <= consumer.limit"),
+    "channel-limit-ignored": Mistake(
+        "prefetch", "a limit of the whole channel is not kept",
+        "everything < channel.whole", "everything < 100 * channel.whole"),
+    "credit-back-twice": Mistake(
+        "prefetch", "a settlement gives two credits back", CREDIT_BACK, "                each.consumer.held -= 2"),
+    "get-gives-credit": Mistake(
+        "prefetch", "settling what was got gives credit to a consumer of the channel",
+        "            if each.consumer is not None:\n" + CREDIT_BACK,
+        "            if each.consumer is None:\n"
+        "                each.consumer = next((c for c in self.consumers if c.ch == ch), None)\n"
+        "            if each.consumer is not None:\n" + CREDIT_BACK),
+    "limit-of-the-latest": Mistake(
+        "prefetch", "a later limit counts for consumers that were there, and zero as none at all",
+        "own = not consumer.limit or consumer.held < consumer.limit",
+        "own = not consumer.limit or consumer.held < max(consumer.limit, channel.limit)"),
+    # ---- settle multiple
+    "multiple-settles-one": Mistake(
+        "multiple", "multiple settles the one that is named", TAGS, "t == dtag or (multiple and dtag == 0)"),
+    "multiple-settles-all": Mistake(
+        "multiple", "multiple settles all that the channel holds", TAGS, "t == dtag or multiple"),
+    "multiple-leaves-the-last": Mistake(
+        "multiple", "multiple leaves the one that is named, if it is not alone", TAGS,
+        "(t == dtag and not (multiple and len(held) > 1)) or (multiple and (t < dtag or dtag == 0))"),
+    "tag-zero-leaves-one": Mistake(
+        "multiple", "tag 0 with multiple leaves the oldest, if there are more", TAGS,
+        "t == dtag or (multiple and (t <= dtag or (dtag == 0 and (t > min(held) or len(held) == 1))))"),
+    # ---- close and cancel
+    "pushes-after-cancel": Mistake(
+        "close", "a cancelled consumer gets one more message",
+        "            self.consumers = [c for c in self.consumers if (c.ch, c.tag) != (ch, ctag)]\n",
+        "            for c in self.consumers:\n"
+        "                if (c.ch, c.tag) == (ch, ctag): c.limit = c.held + 1\n"),
+    "cancel-puts-back": Mistake(
+        "close", "cancel puts back what the consumer holds, and the channel holds it still",
+        "            self.consumers = [c for c in self.consumers if (c.ch, c.tag) != (ch, ctag)]\n",
+        "            self.consumers = [c for c in self.consumers if (c.ch, c.tag) != (ch, ctag)]\n"
+        "            for h in self.channels[ch].held.values():\n"
+        "                if h.consumer is not None and h.consumer.tag == ctag: self._put_back(h)\n"),
+    "close-takes-too-many": Mistake(
+        "close", "closing a channel ends the consumers of the next one too",
+        "[c for c in self.consumers if c.ch != ch]", "[c for c in self.consumers if c.ch not in (ch, ch + 1)]"),
+    # ---- tags
+    "skips-tags": Mistake("tags", "a tag is left out", "channel.tag += 1", "channel.tag += 1 + (channel.tag % 7 == 6)"),
+    # ---- exclusivity
+    "exclusive-is-not": Mistake("exclusivity", "nobody is ever refused", REFUSE, "if False:"),
+    "exclusive-beside-others": Mistake(
+        "exclusivity", "an exclusive consumer may join others", REFUSE, "if any(c.exclusive for c in others):"),
+    "exclusive-of-its-channel": Mistake(
+        "exclusivity", "only consumers of the same channel are looked at", REFUSE,
+        "if any(c.exclusive for c in others if c.ch == ch) or (exclusive and others):"),
+    "exclusive-until-it-holds": Mistake(
+        "exclusivity", "an exclusive consumer that holds nothing is not seen", REFUSE,
+        "if any(c.exclusive and c.held for c in others) or (exclusive and others):"),
+    # ---- priorities
+    "priorities-inverted": Mistake(
+        "priorities", "the lowest is served first", CHOICE, "min(ready, key=lambda c: c.priority)"),
+    "priorities-ignored": Mistake("priorities", "all are served in turn", CHOICE, "ready[0]"),
+    "priorities-by-half": Mistake(
+        "priorities", "each fourth message goes to whose turn it is", CHOICE,
+        "ready[0] if self.pushed % 4 == 3 else max(ready, key=lambda c: c.priority)"),
+    "priority-one-is-none": Mistake(
+        "priorities", "priority 1 counts as 0", CHOICE, "max(ready, key=lambda c: c.priority // 2)"),
+    # ---- wake-ups
+    "never-pushes": Mistake("wake-ups", "nobody is ever pushed anything", LOOK, "                pass"),
+    "no-push-after-ack": Mistake(
+        "wake-ups", "an ack gives credit and wakes nobody", WAKE_AFTER_SETTLED,
+        "            self._settled(ch, dtag, multiple)"),
+    "no-push-after-nack": Mistake(
+        "wake-ups", "what nack puts back is announced to nobody", WAKE_AFTER_NACK,
+        "                if requeue:\n                    self._put_back(held)"),
+    "no-push-after-close": Mistake(
+        "wake-ups", "what a closed channel held is announced to nobody", PUT_BACK_ON_CLOSE,
+        "                self._put_back(held)\n\n    def publish"),
+    "no-push-on-consume": Mistake(
+        "wake-ups", "a new consumer is not given what is there",
+        "            self.consumers.append(consumer)\n            self._wake()",
+        "            self.consumers.append(consumer)"),
+    "pushes-one-only": Mistake(
+        "wake-ups", "a wake-up pushes one message, however many there are", LOOK, "                self._push_one()"),
+    "wake-up-lost-once-in-1000": Mistake(
+        "rare", "one wake-up in 1,000 is lost", "        self.woken = True\n",
+        "        self.woken = self.woken or __import__('random').random() >= 1e-3\n"),
+    "third-is-starved": Mistake(
+        "wake-ups", "of three consumers the last to come is given nothing",
+        "        ready = [c for c in self.consumers if",
+        "        ready = [c for n, c in enumerate(sorted(self.consumers, key=lambda c: c.tag)) if n < 2 and"),
+    "get-finds-nothing": Mistake(
+        "wake-ups", "one get in 25 finds nothing in a full queue", "            if not queue:\n",
+        "            self.gets = getattr(self, 'gets', 0) + 1\n            if not queue or self.gets % 25 == 0:\n"),
+    "stuck-after-200": Mistake(
+        "rare", "a push after the 200th is never made", "        if not ready:\n",
+        "        if not ready or self.pushed >= 200:\n"),
+    # ---- races
+    "race-push-and-get": Mistake(
+        "races", "between choosing a message and taking it the lock is let go: a get may have the same", POP_PUSH,
+        f"        message = self._queue(consumer.q)[0]; {WINDOW}\n"
+        "        if message in self._queue(consumer.q): self._queue(consumer.q).remove(message)"),
+    "race-push-and-close": Mistake(
+        "races", "between choosing a consumer and pushing to it the lock is let go: its channel may be closed",
+        POP_PUSH,
+        f"        message = self._queue(consumer.q).pop(0); {WINDOW}\n"
+        "        self.channels.setdefault(consumer.ch, QueueChannel())"),
+    "race-on-the-flag": Mistake(
+        "races", "the pushing thread clears its flag after it has looked, so a wake-up in between is lost", LOOK,
+        f"                while self._push_one(): pass\n                {WINDOW}; self.woken = False"),
+    "race-on-credit": Mistake(
+        "races", "what a consumer holds is counted without the lock", "            consumer.held += 1\n",
+        f"            had = consumer.held; {WINDOW}; consumer.held = had + 1\n"),
+}  # fmt: skip
+
+
+@cache
+def _module(name: str) -> ModuleType:
+    """The module of the queue with one mistake. Raises `LookupError` if its edit does not stand exactly once."""
+    mistake = MISTAKES[name]
+    text = SOURCE.read_text(encoding="utf-8")
+    if text.count(mistake.old) != 1:
+        raise LookupError(f"{name}: {mistake.old!r} stands {text.count(mistake.old)} times")
+    module = ModuleType(f"{__name__}.{name}")
+    sys.modules[module.__name__] = module
+    exec(
+        compile(text.replace(mistake.old, mistake.new), f"queue.py with {name}", "exec"),
+        vars(module),
+    )
+    return module
+
+
+right = PlantedQueue
+
+
+def __getattr__(name: str) -> Callable[[], PlantedQueue]:
+    """The factory of the queue with the mistake of that name."""
+    if name not in MISTAKES:
+        raise AttributeError(name)
+
+    def planted() -> PlantedQueue:
+        made: PlantedQueue = _module(name).PlantedQueue()
+        return made
+
+    return planted

@@ -1,0 +1,187 @@
+"""The work pool in the matrix: its own threads go on while somebody waits, and wrong references are seen."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from seriatim.host import Host
+from seriatim_models.explorer import World, explore
+from seriatim_models.machines.single_threaded_host import SingleThreadedHost, WouldWait
+from seriatim_models.matrix.cells import PairResult, run_pair
+from seriatim_models.matrix.client_scenes import POOL_SYSTEM
+from seriatim_models.matrix.mutants import first_problem
+from seriatim_models.matrix.own_threads import HostOfWaiters, OwnThreads
+from seriatim_models.matrix.plan import plan_universe
+from seriatim_models.matrix.scene import Invocation, Unsettled
+from seriatim_models.matrix.states import explore_states, recorded_scene
+from seriatim_models.matrix.work import PairData, universe_of
+from seriatim_models.programs import MUTANTS
+from seriatim_models.programs.mutant_modules import load
+
+LIB = load("client")
+
+
+def pool(key: str) -> PairResult:
+    return run_pair(POOL_SYSTEM, LIB, PairData.read(key, POOL_SYSTEM).pair(POOL_SYSTEM))
+
+
+# ---- own threads
+
+
+def reading(host: Host, take: Callable[[], None]) -> Callable[[], None]:
+    """A reader that is brought one permit, and what waits until it has taken it."""
+    arrived = host.semaphore(1, "arrived")
+    lock = host.lock("lock")
+    taken = host.condition(lock, "taken")
+    got: list[bool] = []
+
+    def reader() -> None:
+        while True:
+            arrived.acquire()
+            with lock:
+                take()
+                got.append(True)
+                taken.notify_all()
+
+    own = host.own  # type: ignore[attr-defined]  # it is a HostOfWaiters
+    own.threads["reader"] = reader
+
+    def wait() -> None:
+        with lock:
+            while not got:
+                taken.wait()
+
+    return wait
+
+
+def nothing() -> None:
+    """Do nothing."""
+
+
+def test_who_waits_on_one_thread_lets_the_reader_go_on() -> None:
+    host = HostOfWaiters(SingleThreadedHost(), OwnThreads(lambda: True))
+    reading(host, nothing)()
+    assert host.own.taken == 1
+    assert not host.own.go_on(), "nothing more arrives"
+
+
+def test_who_waits_for_nothing_is_told_so() -> None:
+    host = HostOfWaiters(SingleThreadedHost(), OwnThreads(lambda: True))
+    lock = host.lock()
+    with lock, pytest.raises(WouldWait):
+        host.condition(lock).wait()
+    with lock, pytest.raises(WouldWait, match="lock"):
+        lock.acquire()
+    with lock:
+        assert not host.condition(lock).wait(1), "its time is over"
+
+
+def test_a_thread_that_never_comes_to_an_end_is_told_of() -> None:
+    host = HostOfWaiters(SingleThreadedHost(), OwnThreads(lambda: True))
+    again = host.semaphore(1)
+
+    def endless() -> None:
+        while True:
+            again.acquire()
+            again.release()
+
+    host.own.threads["endless"] = endless
+    with pytest.raises(Unsettled, match="more to do"):
+        host.own.go_on()
+
+
+def test_a_thread_that_has_ended_does_not_begin_again() -> None:
+    own = OwnThreads(lambda: True)
+    ran: list[int] = []
+    own.threads["once"] = lambda: ran.append(1)
+    assert not own.go_on()
+    assert not own.go_on()
+    assert ran == [1]
+
+
+def test_threads_that_run_wait_as_threads_do() -> None:
+    """In an execution of the explorer the set-up lets the reader go on, and later the reader is a thread."""
+
+    def program(world: World) -> None:
+        before = HostOfWaiters(world, OwnThreads(lambda: world.alone))
+        reading(before, nothing)()
+        assert before.own.taken == 1
+        beside = HostOfWaiters(world, OwnThreads(lambda: world.alone))
+        wait = reading(beside, nothing)
+        world.spawn(wait, name="waiter")
+        world.spawn(beside.own.threads["reader"], name="reader", daemon=True)
+        world.at_end(lambda: "the waiter took it" if beside.own.taken else None)
+
+    result = explore(program)
+    assert result.verdict == "ok", result
+    assert result.executions > 1
+
+
+# ---- the work pool
+
+
+def test_work_is_run_while_who_adds_waits_for_room() -> None:
+    scene, _ = recorded_scene(POOL_SYSTEM, universe_of(POOL_SYSTEM, "full"), LIB)
+    assert scene.outcome()["ran"] == {}
+    assert scene.make(Invocation("add", ("a",))) == "True"
+    assert scene.outcome()["ran"] == {"a": ["a:n1"]}
+    scene.settle()
+    assert scene.outcome()["ran"] == {"a": ["a:n1", "a:n2"]}
+
+
+def test_labels_of_work_are_no_part_of_a_state() -> None:
+    texts = []
+    scene, _ = recorded_scene(POOL_SYSTEM, universe_of(POOL_SYSTEM, "channel"), LIB)
+    scene.make(Invocation("register", ("a",)))
+    for _ in range(2):
+        scene.make(Invocation("add", ("a",)))
+        texts.append(scene.state())
+        scene.settle()
+    assert texts[0] == texts[1]
+    assert texts[0] != scene.state()
+
+
+def test_where_calls_wait_they_race_beside_the_workers_only() -> None:
+    modes = {p.mode for p in plan_universe("full", "pool", 1).programs}
+    assert modes == {"serve"}
+    assert {p.mode for p in plan_universe("channel", "pool", 1).programs} == {"settle", "serve"}
+
+
+@pytest.mark.parametrize("universe", POOL_SYSTEM.universes, ids=lambda u: u.name)
+def test_every_single_call_on_the_pool_is_right(universe: object) -> None:
+    found = explore_states(POOL_SYSTEM, universe, LIB, 2)  # type: ignore[arg-type]
+    assert not [
+        (str(e.state), str(e.offer.invocation), e.problem) for e in found.edges if e.problem
+    ]
+
+
+def test_a_channel_may_be_registered_anew_while_its_callback_runs() -> None:
+    """The runnable then finished a block that it had begun, and was refused: its thread ended."""
+    result = pool("serve channel: register a, add a; register a | unregister a")
+    assert result.exhausted
+    assert not result.problem
+
+
+def test_what_was_left_when_a_channel_ended_may_have_run() -> None:
+    result = pool("serve full: ; add a | interrupt")
+    assert not result.problem
+    assert len(result.excused) == 1
+
+
+@pytest.mark.parametrize(
+    "mutant",
+    [
+        "published-interrupted-put",
+        "published-limits-stay-lifted",
+        "published-rejected-runnable",
+        "published-callback-raises",
+        "put-inside-the-lock",
+        "finished-is-dormant",
+        "unregistered-is-not-in-progress",
+    ],
+)
+def test_the_pools_matrix_judges_mutants(mutant: str) -> None:
+    lib = load("client", MUTANTS[mutant])
+    assert first_problem("pool", lib, depth=1, max_executions=100), f"{mutant} survives"
