@@ -94,7 +94,7 @@ class _Text:
         self.numbers[id(value)] = len(self.numbers)
         self.alive.append(value)
         kind = type(value)
-        if kind.__module__ == Threads.__module__:
+        if any(base.__module__ == Threads.__module__ for base in kind.__mro__):
             self._shared(value)
             return
         fields = list(_fields(value))

@@ -85,6 +85,10 @@ class QueueMatrixScene:
 
     # ---- the client's end
 
+    def end_of(self, name: str) -> reference.Target:
+        """Return the client's end of a consumer that is subscribed by that name: this scene."""
+        return self
+
     def notify_work(self, consumer: reference.Consumer) -> None:
         """Note that a consumer has to pull, or wake its IO thread."""
         if self._wake:
@@ -316,6 +320,7 @@ class QueueSystem:
     reference: str = "queue"
     unrecorded: tuple[str, ...] = ("size",)
     """Two memberships that begin or end add to a list's counter; nobody reads it but a snapshot, which QL-2 judges."""
+    scene_class: Callable[..., QueueMatrixScene] = QueueMatrixScene
 
     @property
     def properties(self) -> Sequence[AnyProperty]:
@@ -344,8 +349,8 @@ class QueueSystem:
         """Return a queue without consumers and messages, but for what the universe gives."""
         assert isinstance(universe, QueueUniverse)
         scenes: list[QueueMatrixScene] = []
-        harness = self.harness(lib, stage, lambda name: scenes[0], universe.levels)
-        scenes.append(QueueMatrixScene(universe, harness, self.table))
+        harness = self.harness(lib, stage, lambda name: scenes[0].end_of(name), universe.levels)
+        scenes.append(self.scene_class(universe, harness, self.table))
         if universe.timed:
             stage.host.record("clock", now=0)
         for text in universe.given:

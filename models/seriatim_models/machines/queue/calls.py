@@ -103,10 +103,11 @@ class QueueHarness:
         """Return a new queue."""
         raise NotImplementedError
 
-    def state(self, woken: Iterable[str]) -> str:
+    def state(self, woken: Iterable[str], **others: object) -> str:
         """Return the canonical text of the queue, of what its clients know, and of what is left to be done.
 
-        `woken` are the consumers that have to pull. Only on one thread, when nothing moves.
+        `woken` are the consumers that have to pull; of `others` the text is added. Only on one thread, when nothing
+        moves.
         """
         return canonical(
             {
@@ -117,6 +118,7 @@ class QueueHarness:
                 "woken": sorted(woken),
                 "jobs": len(getattr(self, "jobs", ())),
                 "now": self.host.now(),
+                **others,
             }
         )
 
