@@ -41,12 +41,12 @@ def table() -> str:
 def oracle() -> str:
     """One row a property of the oracle: what it reads and keeps, its cost, and what may be judged apart."""
     rows = [
-        "| id | statement | source | kind | judged by | events read | kept from chunk to chunk | time |",
-        "|---|---|---|---|---|---|---|---|",
+        "| id | statement | source | kind | a case takes | judged by | events read | kept from chunk to chunk | time |",
+        "|---|---|---|---|---|---|---|---|---|",
     ]
     for p in sorted((*BLACKBOX, *COMPOSITES), key=lambda p: int(p.id.removeprefix("P"))):
         reads = ", ".join(sorted(p.reads)) if p in BLACKBOX else "those of its parts"
-        cells = [p.id, p.sentence, p.source, p.kind, p.scope, reads, p.keeps or "", p.time]
+        cells = [p.id, p.sentence, p.source, p.kind, p.case, p.scope, reads, p.keeps or "", p.time]
         rows.append("| " + " | ".join(cells) + " |")
     return "\n".join(rows)
 

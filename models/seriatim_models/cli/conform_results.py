@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 SHOWN = 40
 """Steps of a script that are printed; a script of the load that did not get shorter has thousands."""
-CONSISTENT = {Verdict.VIOLATED: "no", Verdict.OK: "yes", Verdict.INCONCLUSIVE: "no case"}
+CONSISTENT = {Verdict.VIOLATED: "no", Verdict.OK: "yes", Verdict.INCONCLUSIVE: "not enough seen"}
 
 
 def audit_run(outcome: SearchOutcome) -> AuditRun:

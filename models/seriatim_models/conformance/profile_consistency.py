@@ -8,10 +8,13 @@ import msgspec
 
 from seriatim_models.conformance.profiles import SYSTEMS, Profile
 from seriatim_models.properties.base import AnyProperty, Finding, Verdict
+from seriatim_models.properties.causes import causes
 
 
 class ProfileConsistency(msgspec.Struct, frozen=True, kw_only=True):
-    """Whether a recording is consistent with a profile: `ok` if it is, `violated` if that is ruled out."""
+    """Whether a recording is consistent with a profile: `ok` if it is, `violated` if that is ruled out, and
+    `inconclusive` if not enough was seen: none of its promises was broken, but a core one had no case.
+    """
 
     profile: str
     title: str
@@ -19,30 +22,39 @@ class ProfileConsistency(msgspec.Struct, frozen=True, kw_only=True):
     """The recording."""
     verdict: Verdict
     broken: list[Finding]
-    """What rules it out, the smallest witness first."""
+    """What rules it out, the first violation first."""
     tested: dict[str, tuple[int, int]]
     """Properties that held: in how many cases, and in how many more it was left open."""
     untested: list[str]
     """Properties of which the recording has no case."""
+    missing: list[str] = []
+    """Those of them that are core promises of the profile: without a case of each nothing is said."""
+    takes: str = ""
+    """What must be recorded or driven for a case of the first of these."""
 
     @property
     def why(self) -> str:
         """The reason in a sentence."""
         if self.broken:
-            first = self.broken[0]
-            times = f" ({first.n_violations:,} times)" if first.n_violations > 1 else ""
-            also = (
-                f"; also {', '.join(f.property for f in self.broken[1:])}"
-                if self.broken[1:]
-                else ""
-            )
-            return f"{first.property}{times}: {first.explanation}{also}"
+            first, *others = causes(self.broken)
+            also = "".join(f"; {_named(group)}" for group in others)
+            return f"{_named(first)}: {first[0].explanation}{also}"
+        if self.missing:
+            return f"no case of {', '.join(self.missing)}: {self.missing[0]} takes {self.takes}"
         open_ = f", no case of {', '.join(self.untested)}" if self.untested else ""
         held = [
             id if few >= open_cases else f"{id} ({few:,} of {few + open_cases:,})"
             for id, (few, open_cases) in self.tested.items()
         ]
         return f"{', '.join(held) or 'nothing'} held{open_}"
+
+
+def _named(cause: Sequence[Finding]) -> str:
+    """The property that shows a cause, how often, and those that see the same event."""
+    first, *others = cause
+    times = f" ({first.n_violations:,} times)" if first.n_violations > 1 else ""
+    same = f" (so do {', '.join(f.property for f in others)})" if others else ""
+    return f"{first.property}{times}{same}"
 
 
 def forms(profiles: Iterable[Profile]) -> list[AnyProperty]:
@@ -60,12 +72,11 @@ def consistencies(
     out = []
     for profile in profiles:
         mine = [found[id(p)] for p in profile.properties]
-        broken = sorted(
-            (f for f in mine if f.verdict is Verdict.VIOLATED),
-            key=lambda f: (len(f.witness), int(f.property.removeprefix("P"))),
-        )
+        broken = [f for cause in causes(mine) for f in cause]
         tested = {f.property: (f.n_tested, f.n_untestable) for f in mine if f.verdict is Verdict.OK}
-        verdict = Verdict.OK if tested else Verdict.INCONCLUSIVE
+        untested = [f.property for f in mine if f.verdict is Verdict.INCONCLUSIVE]
+        missing = [p for p in profile.properties if p.id in untested and p.id in profile.core]
+        verdict = Verdict.INCONCLUSIVE if missing or not tested else Verdict.OK
         out.append(
             ProfileConsistency(
                 profile=profile.id,
@@ -74,7 +85,9 @@ def consistencies(
                 verdict=Verdict.VIOLATED if broken else verdict,
                 broken=broken,
                 tested=tested,
-                untested=[f.property for f in mine if f.verdict is Verdict.INCONCLUSIVE],
+                untested=untested,
+                missing=[p.id for p in missing],
+                takes=missing[0].case if missing else "",
             )
         )
     return out

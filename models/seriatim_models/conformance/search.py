@@ -86,7 +86,7 @@ class SearchOutcome(msgspec.Struct, kw_only=True):
     profiles: dict[str, list[str]] = {}
     """Each profile, with the properties of it that were violated; none means that all runs are consistent with it."""
     tested: list[str] = []
-    """Profiles of which some property was tested and held."""
+    """Profiles of whose core promises each had a case; of the others not enough was seen."""
     untested: dict[str, list[str]] = {}
     """Each profile, with its properties of which no case came up."""
     scripts: int = 0
@@ -351,9 +351,9 @@ class _ViolationSearch:
         for name, profile in black_box_profiles().items():
             verdicts = {p.id: self.tallies[id(p)].verdict for p in profile.properties}
             out.profiles[name] = [p for p, v in verdicts.items() if v is Verdict.VIOLATED]
-            if Verdict.OK in verdicts.values():
-                out.tested.append(name)
             out.untested[name] = [p for p, v in verdicts.items() if v is Verdict.INCONCLUSIVE]
+            if Verdict.OK in verdicts.values() and profile.core.isdisjoint(out.untested[name]):
+                out.tested.append(name)
         return out
 
 

@@ -8,7 +8,8 @@ anywhere. `Completion` fills in, and only where the recorder left the field empt
 | gen | events of a channel | how often the channel was opened before, since channel numbers are used again |
 | q, autoack | deliver, cancel, consume ok | the `consume` of the consumer tag |
 | nolocal | deliver | the `consume` of the consumer tag |
-| prefetch, scope | deliver | the `qos` that holds for the consumer |
+| prefetch, scope | deliver | the `consume`, or else the `qos` that holds for the consumer |
+| attempt | deliver, get | 1 if no flag is recorded and nobody can have had the message since its publish |
 | ms, q | ack, nack, reject | the outstanding delivery tags, `multiple` covering all up to `dtag` |
 | pub, pseq, q | publish, deliver | the publishing channel and its count; confirm and delivery have the publish's |
 | prio, key | deliver | the publish; `key` if that names a queue, since an exchange routes by it |
@@ -76,6 +77,8 @@ class _Consumer:
         self.nolocal = event.nolocal
         self.prefetch = prefetch
         self.limiter = limiter
+        self.own = event.prefetch is not None
+        """It asked for its limit itself."""
 
 
 class _Channel:
@@ -105,6 +108,9 @@ class _Message:
         self.pseq = pseq
         self.since = publish.t
         self.prio = publish.prio
+        self.doubts = 0
+        """How much had happened before its publish by which somebody may have had a message unseen."""
+        self.taken = False
         # Of a publish to an exchange it routes, and orders nothing.
         self.key = publish.key if publish.q else None
 
@@ -125,12 +131,14 @@ class _Messages:
         self._known: dict[str, dict[str, _Message]] = {}
         self._dead: dict[str, None] = {}
 
-    def publish(self, event: Event, pub: str, pseq: int | None) -> None:
+    def publish(self, event: Event, pub: str, pseq: int | None, doubts: int) -> None:
         """Take in the beginning of a publish. Sent twice, it may be there since the first time, at either place."""
         queues = self._known.setdefault(event.m, {})
         message = _Message(event, pub, pseq)
+        message.doubts = doubts
         before = queues.get(event.q)
         if before is not None:
+            message.taken = True
             message.since = before.since
             if (before.pub, before.pseq) != (pub, pseq):
                 message.pub, message.pseq = "", None
@@ -177,6 +185,15 @@ class _Messages:
             del self._dead[next(iter(self._dead))]
 
 
+_UNSEEN = frozenset({GAP, "ch_close", "conn_close", "conn_drop", "cancel", "recover", "expire"})
+"""Events by which, or before which, somebody may have had a message that no recorder saw him have."""
+
+
+def _operation(event: Event) -> tuple[object, ...]:
+    """What joins the phases of an operation: its number, or who performs it."""
+    return (event.conn, event.proc) if event.op is None else (event.op,)
+
+
 DEAD_KEPT = 65_536  # messages; what died shows up in its next queue soon, and memory must not grow
 ENDED_KEPT = 1024  # channels; a callback of one that ended comes soon
 
@@ -190,6 +207,10 @@ class Completion:
         self._ended: dict[tuple[str, int], None] = {}
         """Channels that ended, the latest last: callbacks of what came before may still run."""
         self._messages = _Messages()
+        self._asked: dict[tuple[object, ...], int] = {}
+        """Gets under way where there are no channels, and when they began."""
+        self._doubts = 0
+        """Counts whatever lets a message be taken unseen: lost lines, ends of clients, unknown outcomes."""
         self._dead_lettering: set[str] = set()
         """Queues that were declared with a place for what dies in them."""
 
@@ -200,6 +221,8 @@ class Completion:
                 for limiter in channel.limiters():
                     limiter.forget()
             return event
+        if event.ev in _UNSEEN or event.ph == "info":
+            self._doubts += 1
         if event.ev == "declare" and any(a in event.args for a in DEAD_LETTERING):
             self._dead_lettering.add(event.q)
         if event.ch is None:
@@ -248,27 +271,48 @@ class Completion:
     def _without_channel(self, event: Event) -> Event:
         """Recorders of systems without channels: only what needs none."""
         new: dict[str, object] = {}
-        if event.ev == "publish":
-            if event.ph in ("", "invoke"):
-                self._messages.publish(event, event.pub, event.pseq)
-            elif event.ph == "fail":
+        match event.ev:
+            case "publish" if event.ph in ("", "invoke"):
+                self._messages.publish(event, event.pub, event.pseq, self._doubts)
+            case "publish" if event.ph == "fail":
                 self._messages.settle(event.m, event.q)
-        elif event.ev == "deliver" or (event.ev == "get" and event.m):
-            known = self._messages.find(event.m, event.q)
-            if known:
-                new |= {"prio": known.prio, "key": known.key}
-            if self._messages.moved(event.m, event.q):
-                new["dead"] = True
-            if event.ev == "deliver" and event.lvl in EXACT:
-                new["t_lo"] = event.t
-        elif event.ev == "expire" and not event.requeue:
-            self._messages.die(event.m, event.q)
-            if event.q in self._dead_lettering:
-                new["dead"] = True
-        elif event.ev in SETTLES and event.ph in ("", "invoke") and event.ms:
-            new |= self._settled(event, [(m, event.q) for m in event.ms])
+            case "deliver" | "get" if event.m:
+                new |= self._taken(event)
+            case "get" if event.ph == "invoke" and event.t is not None:
+                self._asked[_operation(event)] = event.t
+            case "get" if (
+                event.ph != "info"
+            ):  # of unknown outcome it may have taken a message at any time
+                self._asked.pop(_operation(event), None)
+            case "expire" if not event.requeue:
+                self._messages.die(event.m, event.q)
+                new["dead"] = event.q in self._dead_lettering or None
+            case "ack" | "nack" | "reject" if event.ph in ("", "invoke"):
+                new |= self._settled(event, [(m, event.q) for m in event.ms or ()])
         new = {k: v for k, v in new.items() if v is not None and getattr(event, k) in (None, "")}
         return msgspec.structs.replace(event, **new) if new else event
+
+    def _taken(self, event: Event) -> dict[str, object]:
+        """What is known of a message that is handed out where there are no channels."""
+        new: dict[str, object] = {}
+        asked = self._asked.pop(_operation(event), None)
+        known = self._messages.find(event.m, event.q)
+        if known:
+            new |= {"pub": known.pub, "pseq": known.pseq, "prio": known.prio, "key": known.key}
+            new |= self._first(event, known)
+        bounds = [b for b in (asked, known.since if known else None) if b is not None]
+        new["t_lo"] = event.t if event.lvl in EXACT else max(bounds, default=None)
+        if self._messages.moved(event.m, event.q):
+            new["dead"] = True
+        if event.autoack:
+            self._messages.settle(event.m, event.q)
+        return new
+
+    def _first(self, event: Event, known: _Message) -> dict[str, object]:
+        """Whether a delivery is certainly the first of its message, where it carries no flag that says so."""
+        first = not known.taken and known.doubts == self._doubts and event.ph in ("", "ok")
+        known.taken = True
+        return {"attempt": 1} if first and event.redelivered is None else {}
 
     def _end(self, key: tuple[str, int]) -> None:
         """A channel ends or may have ended: what it consumed is remembered for a while."""
@@ -295,9 +339,11 @@ class Completion:
             channel.own = event.prefetch
 
     def _consume(self, event: Event, channel: _Channel) -> None:
-        own = channel.scope == "consumer"
-        limiter = _Limiter(channel.prefetch if own else None, event.t)
-        channel.consumers[event.ctag] = _Consumer(event, channel.own, limiter)
+        own = event.prefetch is not None
+        limit = channel.prefetch if channel.scope == "consumer" else None
+        limiter = _Limiter(event.prefetch if own else limit, event.t)
+        prefetch = event.prefetch if own else channel.own
+        channel.consumers[event.ctag] = _Consumer(event, prefetch, limiter)
 
     def _publish(self, event: Event, gen: int, channel: _Channel) -> dict[str, object]:
         if event.ph not in ("", "invoke"):
@@ -308,7 +354,7 @@ class Completion:
         pub = event.pub or f"{event.conn}/{event.ch}/{gen}"
         pseq = event.pseq if event.pseq is not None else channel.published
         channel.published += 1
-        self._messages.publish(event, pub, pseq)
+        self._messages.publish(event, pub, pseq, self._doubts)
         return {"pub": pub, "pseq": pseq}
 
     def _deliver(self, event: Event, channel: _Channel) -> dict[str, object]:
@@ -319,15 +365,18 @@ class Completion:
         q = event.q
         if consumer:
             q = q or consumer.q
-            limiter = channel.limiter if channel.scope == "channel" else consumer.limiter
+            whole = channel.scope == "channel" and not consumer.own
+            limiter = channel.limiter if whole else consumer.limiter
             bounds.append(consumer.limiter.since)
-            prefetch = channel.prefetch if channel.scope == "channel" else consumer.prefetch
+            prefetch = channel.prefetch if whole else consumer.prefetch
             new |= {
                 "q": q,
                 "autoack": consumer.autoack,
                 "nolocal": consumer.nolocal,
                 "prefetch": prefetch,
-                "scope": channel.scope if prefetch is not None else None,
+                "scope": ("consumer" if consumer.own else channel.scope)
+                if prefetch is not None
+                else None,
             }
         if limiter:
             bounds.append(limiter.deliver())
@@ -336,6 +385,7 @@ class Completion:
         known = self._messages.find(event.m, q)
         if known:
             new |= {"pub": known.pub, "pseq": known.pseq, "prio": known.prio, "key": known.key}
+            new |= self._first(event, known)
             bounds.append(known.since)
         if self._messages.moved(event.m, q):
             new["dead"] = True

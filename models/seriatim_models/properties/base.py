@@ -121,6 +121,9 @@ class Property(Generic[S]):
     time: ClassVar[str] = "O(n)"
     """Its cost for a history of n events."""
 
+    case: ClassVar[str] = ""
+    """What a history must hold for a case, one in which a wrong system could have done otherwise: after "it takes"."""
+
     reads: ClassVar[frozenset[str]]
     """The event names it looks at; all others may be left out of what `map` is given. Empty for all."""
     scope: ClassVar[Scope] = "run"

@@ -75,7 +75,7 @@ def _consistency(row: ProfileConsistency) -> JUnitCase:
     if row.verdict is Verdict.VIOLATED:
         return JUnitCase(name, "skipped", f"ruled out by {row.why}")
     if row.verdict is Verdict.INCONCLUSIVE:
-        return JUnitCase(name, "skipped", "no case of what it promises")
+        return JUnitCase(name, "skipped", f"not enough seen: {row.why}")
     return JUnitCase(name)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from rich import box
 from rich.console import Console, Group, RenderableType
@@ -10,7 +10,9 @@ from rich.markup import escape
 from rich.table import Table
 from rich.text import Text
 
+from seriatim_models.conformance.profiles import ORACLE
 from seriatim_models.properties.base import Finding, Verdict
+from seriatim_models.properties.causes import causes
 from seriatim_models.properties.intervals import drawn, intervals
 from seriatim_models.report.model import (
     AuditRun,
@@ -64,7 +66,7 @@ def _parts(report: Report) -> Iterator[RenderableType]:
     for audit in report.audits:
         yield audit_table(audit, report.sentences)
         yield from _quarantine(audit)
-        yield from (_explanation(f) for f in audit.findings if f.verdict is Verdict.VIOLATED)
+        yield from map(_explanation, causes(audit.findings))
         if audit.standings:
             yield consistency_table(audit)
 
@@ -127,12 +129,16 @@ def counterexample(summary: CounterexampleSummary) -> Iterator[Text]:
     yield Text.assemble("again: ", (f"seriatim show {summary.token}", "bold"), "\n")
 
 
-def _explanation(finding: Finding) -> Text:
+def _explanation(cause: Sequence[Finding]) -> Text:
+    """One cause, by the property that shows it first; the others that find fault with the same event are named."""
+    finding, *others = cause
+    same = ", ".join(f.property for f in others)
     return Text.assemble(
         (f"{finding.property} violated", STYLES[Verdict.VIOLATED]),
         f" {finding.n_violations:,} times" if finding.n_violations > 1 else "",
         f" in {finding.subject}" if finding.subject else "",
         f": {finding.explanation}" if finding.explanation else "",
+        f"\nthe same event violates {same}" if same else "",
         f"\n{drawn(intervals(finding)[:BARS_MAX])}\n" if finding.witness else "",
     )
 
@@ -162,7 +168,11 @@ def mutants(runs: list[MutantRun]) -> RenderableType:
 
 
 def audit_table(audit: AuditRun, sentences: dict[str, str]) -> RenderableType:
-    """Each recording with its findings; `sentences` are those of the properties, by id."""
+    """Each recording with its findings; `sentences` are those of the properties, by id.
+
+    Where a property has no case, its line says what would be one.
+    """
+    cases = {p.id: p.case for p in ORACLE}
     made = table(
         "recording",
         "property",
@@ -180,7 +190,12 @@ def audit_table(audit: AuditRun, sentences: dict[str, str]) -> RenderableType:
                 verdict_text(finding.verdict),
                 f"{finding.n_tested:,}",
                 f"{finding.n_untestable:,}",
-                escape(sentences.get(finding.property, "")),
+                escape(
+                    f"no case: it takes {case}"
+                    if finding.verdict is Verdict.INCONCLUSIVE
+                    and (case := cases.get(finding.property))
+                    else sentences.get(finding.property, "")
+                ),
                 end_section=n == len(findings) - 1,
             )
     facts = (
@@ -192,7 +207,7 @@ def audit_table(audit: AuditRun, sentences: dict[str, str]) -> RenderableType:
 CONSISTENCY = {
     Verdict.OK: "consistent",
     Verdict.VIOLATED: "ruled out",
-    Verdict.INCONCLUSIVE: "not tested",
+    Verdict.INCONCLUSIVE: "not enough seen",
 }
 
 

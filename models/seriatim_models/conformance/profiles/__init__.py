@@ -9,6 +9,7 @@ Each profile is a file of this folder, format ``seriatim-profile/1`` (spec/HISTO
 |---|---|
 | format | ``"seriatim-profile/1"`` |
 | id, title | the name, and the promise in a sentence |
+| core | the properties that make the system what it is: without a case of each, not enough was seen |
 | [[promise]] property | a property's id |
 | [[promise]] source | where the system says so: a document, a section, an address |
 | [[promise]] within, returned, again | the form of the property, see its `options` |
@@ -80,6 +81,8 @@ class File(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     id: str
     title: str
     promise: list[Promise]
+    core: list[str] | None = None
+    """Of the promises, those that make the system what it is; None: all of them."""
     silent: list[Silent] = []
 
 
@@ -92,6 +95,8 @@ class Profile:
     properties: tuple[AnyProperty, ...]
     promises: tuple[Promise, ...] = ()
     silent: tuple[Silent, ...] = ()
+    core: frozenset[str] = frozenset()
+    """Properties of which a recording must have a case before it is called consistent with the profile."""
 
 
 _DEFAULT = {p.id: p for p in ORACLE}
@@ -131,7 +136,10 @@ def parse(text: str, where: str) -> Profile:
     silent = [*file.silent, *(Silent(p.id, p.silent_elsewhere) for p in unpromised)]
     judges = _judges(promises, where)
     ordered = tuple(judges[id] for id in _DEFAULT if id in judges)
-    return Profile(file.id, file.title, ordered, tuple(promises), tuple(silent))
+    core = frozenset(judges if file.core is None else file.core)
+    if wrong := sorted(core - judges.keys()):
+        raise ProfileError(f"{where}: core: {', '.join(wrong)} is not promised")
+    return Profile(file.id, file.title, ordered, tuple(promises), tuple(silent), core)
 
 
 def _promised_by_default(profile: str, properties: Iterable[AnyProperty]) -> list[Promise]:

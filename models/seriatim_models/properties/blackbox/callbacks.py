@@ -40,6 +40,7 @@ class CallbackOrder(ChannelProperty[Callbacks]):
         "#consumer-thread-pool and #concurrency"
     )
     kind = "safety"
+    case = "callbacks (`cb_begin`, `cb_end`)"
     reads = frozenset({"conn_open", "ch_open", "cb_begin", "cb_end", GAP})
     summary_type = Tracks[Callbacks]
     keeps = "the state of each connection"
@@ -122,6 +123,7 @@ class CallReply(ChannelProperty[Calls]):
     )
     source = "The RabbitMQ Threading Model; AMQP 0-9-1 specification, 2.2.2 (synchronous methods)"
     kind = "safety"
+    case = "calls and their replies (`rpc`)"
     reads = frozenset({"rpc", "ch_open", GAP})
     summary_type = Tracks[Calls]
     case_events = CaseEvents(frozenset({"rpc"}))

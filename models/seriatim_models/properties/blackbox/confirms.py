@@ -51,6 +51,7 @@ class AnsweredOnce(ChannelProperty[Publishes]):
     sentence = "Every publish is answered at most once: confirmed or refused, and never both."
     source = "https://www.rabbitmq.com/docs/confirms#publisher-confirms"
     kind = "safety"
+    case = "publisher confirms"
     reads = frozenset({"publish", "ch_open", GAP})
     summary_type = Tracks[Publishes]
     keeps = (

@@ -11,6 +11,7 @@ from seriatim_models.history.event import Event
 from seriatim_models.properties.base import Finding, ProfileValue
 from seriatim_models.properties.blackbox.lifecycle import (
     ACQUIRED,
+    NOBODY,
     RELEASED,
     SETTLED,
     Birth,
@@ -73,7 +74,8 @@ class Conservation(LifecycleProperty):
 
     - A delivery of a message that nobody had begun to publish: a phantom. Open if lines were lost before it, or if
       the history records no publish at all.
-    - A delivery after the holder settled the message for good. Open if the holder's channel or connection ended in
+    - A delivery after the holder settled the message for good, or after one with auto-ack, which settles.
+      Open if the holder's channel or connection ended in
       between: the settlement may have died with it.
     - A confirmed message whose queue was drained, and which was neither settled, refused nor held: lost.
       Drained means that somebody saw depth 0 after the last traffic while no consumer was left, so that nothing
@@ -88,6 +90,7 @@ class Conservation(LifecycleProperty):
         "the conservation of Qpid's queue counters"
     )
     kind = "safety"
+    case = "a delivery in a history that records publishes, or a confirmed message whose queue is seen empty at the end"
     scope = "message"
     reads = LifecycleProperty.reads | {"note", "consume", "declare", "delete", "purge"}
     summary_type = ConservationSummary
@@ -114,6 +117,9 @@ class Conservation(LifecycleProperty):
         if settled is None or self.again:
             summary.tested += 1
             return
+        if settled.pos == before.pos:
+            self._doubled(summary, before, between, after)
+            return
         if (
             died(between)
             or summary.gap_between(before.pos, after.pos)
@@ -130,6 +136,25 @@ class Conservation(LifecycleProperty):
                 f"{after.event.m} was given to {after.by} at event {after.event.i}, after {before.by} "
                 f"had settled it for good at event {settled.event.i}",
                 [before.event, settled.event, after.event],
+            )
+        )
+
+    def _doubled(
+        self, summary: Lifecycles, before: Step, between: Sequence[Step], after: Step
+    ) -> None:
+        """Judge what comes again although handing it out had settled it (auto-ack): no end of a holder explains it."""
+        read = before.event.pos is not None or after.event.pos is not None
+        if read or died(between) or summary.gap_between(before.pos, after.pos):
+            summary.untestable += 1  # reading a log takes nothing away
+            return
+        summary.tested += 1
+        summary.suspects.append(
+            Suspect(
+                after.pos,
+                NOBODY,
+                f"{after.event.m} was given to {after.by} at event {after.event.i}, although it was settled when it "
+                f"was given to {before.by} at event {before.event.i}, with auto-ack",
+                [before.event, after.event],
             )
         )
 

@@ -82,6 +82,7 @@ class SoleConsumer(SequentialProperty[Sole]):
         "https://www.rabbitmq.com/docs/consumers#exclusivity and #single-active-consumer"
     )
     kind = "safety"
+    case = "an exclusive consume beside another one, or deliveries of a queue with a single active consumer"
     scope = "queue"
     reads = ENDS | {"declare", "consume", "cancel", "deliver", GAP}
     summary_type = AggregationState[Sole]
@@ -252,6 +253,7 @@ class ConsumerPriority(SequentialProperty[Ranks]):
     )
     source = "https://www.rabbitmq.com/docs/consumer-priority"
     kind = "safety"
+    case = "consumers of different priority with a prefetch, and a delivery to the lower one"
     scope = "queue"
     reads = ENDS | SETTLES | {"qos", "consume", "cancel", "deliver", "recover", GAP}
     summary_type = AggregationState[Ranks]
@@ -457,6 +459,7 @@ class NoLostWakeup(SequentialProperty[Wakeups]):
     sentence = "No consumer that is ready waits longer than a bound beside a message that nobody was given."
     source = "Building a queue, part 4 (wake-ups of waiting consumers); Consumer-Queue Interactions"
     kind = "liveness"
+    case = "a ready consumer beside a confirmed message, with times, or a note of rest"
     scope = "queue"
     reads = (
         ACQUIRES
@@ -503,7 +506,9 @@ class NoLostWakeup(SequentialProperty[Wakeups]):
                     idle.since = None
             elif event.ev == "qos":
                 if began(event):
-                    state.qos[holder(event)] = event.prefetch or None
+                    # A channel's limit is shared by its consumers, of other queues too: none is surely ready.
+                    shared = event.scope in ("channel", "conn") and bool(event.prefetch)
+                    state.qos[holder(event)] = 0 if shared else event.prefetch or None
             elif event.ev in ENDS:
                 for by in holders(event, state.held):
                     del state.held[by]
@@ -539,7 +544,8 @@ class NoLostWakeup(SequentialProperty[Wakeups]):
         elif event.ev == "consume":
             idle.blind = idle.blind or bool(event.exclusive or event.nolocal)
             if event.ph in ("", "ok"):
-                credit = event.prefetch or state.qos.get(holder(event))
+                limit = state.qos.get(holder(event))
+                credit = limit if limit == 0 else event.prefetch or limit
                 idle.consumers[consumer(event)] = Waiter(credit)
         elif event.ev == "cancel":
             self._pause(state, idle)

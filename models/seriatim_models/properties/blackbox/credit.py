@@ -32,6 +32,7 @@ class Prefetch(ChannelProperty[Outstanding]):
     sentence = "Deliveries outstanding never exceed the prefetch."
     source = "AMQP 0-9-1 specification, basic.qos; https://www.rabbitmq.com/docs/consumer-prefetch"
     kind = "safety"
+    case = "a delivery to a consumer with a prefetch whose scope is known"
     reads = frozenset({"deliver", "ch_open", "recover", GAP}) | SETTLES
     summary_type = Tracks[Outstanding]
 

@@ -7,6 +7,7 @@ from collections import defaultdict
 from collections.abc import Sequence
 
 from seriatim_models.history.complete import EXACT
+from seriatim_models.history.event import Event
 from seriatim_models.properties.base import Finding
 from seriatim_models.properties.blackbox.lifecycle import (
     ACQUIRED,
@@ -24,10 +25,12 @@ from seriatim_models.properties.blackbox.lifecycle import (
 
 
 class OneHolder(LifecycleProperty):
-    """P2: whether another definitely held the message when a delivery was recorded. A case is a delivery.
+    """P2: whether another definitely held the message when a delivery was recorded.
 
-    Not judged: deliveries that need no settling (the broker forgets them at once); a second delivery after
-    lines were lost, or to a first holder whose connection broke without being asked to.
+    A case is a delivery that must be settled: while its holder has it, it could be given to somebody else. No case is
+    one with auto-ack, which nobody holds afterwards (P1 judges what comes after it), nor a position of a log, which
+    many read. Not judged: a second delivery after lines were lost, or to a first holder whose connection broke without
+    being asked to.
     """
 
     id = "P2"
@@ -37,20 +40,23 @@ class OneHolder(LifecycleProperty):
         "https://www.rabbitmq.com/docs/confirms#acknowledgement-modes; Qpid's entry state ACQUIRED"
     )
     kind = "safety"
+    case = "a delivery that has to be settled"
     scope = "message"
 
     def regular_cases(self, counted: RegularCounts) -> tuple[int, int]:
-        """Every delivery is a case."""
+        """Every delivery is a case: those with auto-ack, or with a position, are irregular."""
         return counted.acquisitions, 0
 
     def judge(
         self, summary: Lifecycles, before: Step, between: Sequence[Step], after: Step
     ) -> None:
+        if not _must_be_settled(after.event):
+            return
         if summary.gap_between(before.pos, after.pos):
             summary.untestable += 1
             return
         summary.tested += 1
-        if before.event.autoack or let_go(summary, before, between, after):
+        if not _must_be_settled(before.event) or let_go(summary, before, between, after):
             return
         summary.suspects.append(
             Suspect(
@@ -64,7 +70,8 @@ class OneHolder(LifecycleProperty):
 
     def finish(self, summary: Lifecycles) -> Finding:
         firsts = sum(
-            any(s.kind == ACQUIRED for s in steps) for steps in summary.lifecycles.values()
+            next((_must_be_settled(s.event) for s in steps if s.kind == ACQUIRED), False)
+            for steps in summary.lifecycles.values()
         )
         violating, freed = summary.violating()
         return Finding.of(
@@ -73,6 +80,11 @@ class OneHolder(LifecycleProperty):
             [(s.why, s.events) for s in violating],
             n_untestable=summary.untestable + freed,
         )
+
+
+def _must_be_settled(event: Event) -> bool:
+    """Whether whoever is given a message holds it until he settles it."""
+    return not event.autoack and event.pos is None
 
 
 class Endings:
@@ -115,6 +127,7 @@ class RedeliveredFlag(LifecycleProperty):
         "https://www.rabbitmq.com/docs/consumers#message-properties"
     )
     kind = "safety"
+    case = "a delivery whose redelivered flag is recorded"
     scope = "message"
 
     def regular_cases(self, counted: RegularCounts) -> tuple[int, int]:

@@ -38,6 +38,13 @@ def acquires(event: Event) -> bool:
     return event.ev in ACQUIRES and bool(event.m) and event.ph not in ("invoke", "fail")
 
 
+def first(event: Event) -> bool | None:
+    """Whether a delivery is its message's first, by its flag or else by the count of attempts; None: not known."""
+    if event.redelivered is not None:
+        return not event.redelivered
+    return None if event.attempt is None else event.attempt <= 1
+
+
 def began(event: Event) -> bool:
     """Whether the event is the beginning of its operation (or the whole of it)."""
     return event.ph in ("", "invoke") or (event.ph == "ok" and event.op is None)
@@ -276,8 +283,10 @@ class LifecycleProperty(Property[Lifecycles]):
         pos = out.n
         ev = event.ev
         if acquires(event):
-            step = Step(pos, ACQUIRED, holder(event), event)
-            out.lifecycles.setdefault(LifecycleKey(event.q, event.m), []).append(step)
+            steps = out.lifecycles.setdefault(LifecycleKey(event.q, event.m), [])
+            steps.append(Step(pos, ACQUIRED, holder(event), event))
+            if event.autoack:  # handing it out settles it
+                steps.append(Step(pos, SETTLED, holder(event), event))
         elif ev in SETTLES:
             if not began(event):
                 return

@@ -447,6 +447,7 @@ class QueueLinearizable(SequentialProperty[Queues]):
         "On Reducing Linearizability to State Reachability (2015); Lee, Mathur, arXiv 2410.04581 (PLDI 2025)"
     )
     kind = "safety"
+    case = "values that are put and taken for good, in a queue where nothing comes back"
     scope = "queue"
     reads = ACQUIRES | SETTLES | ENDS | {"publish", "recover", "expire", "purge", "delete", GAP}
     summary_type = AggregationState[Queues]

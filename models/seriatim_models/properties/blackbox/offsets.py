@@ -109,6 +109,7 @@ class LogReader(SequentialProperty[Logs]):
         "https://kafka.apache.org/documentation/#intro_consumers (order within a partition)"
     )
     kind = "safety"
+    case = "a reader that is given one position of a partition after another"
     scope = "queue"
     reads = frozenset(
         {"publish", "deliver", "get", "commit", "seek", "nack", "reject", "declare", "consume"}

@@ -9,7 +9,7 @@ import msgspec
 
 from seriatim_models.history.event import Event
 from seriatim_models.properties.base import Finding, Property
-from seriatim_models.properties.blackbox.lifecycle import ACQUIRES, Holder, acquires, holder
+from seriatim_models.properties.blackbox.lifecycle import ACQUIRES, Holder, acquires, first, holder
 
 
 class LineKey(NamedTuple):
@@ -72,16 +72,17 @@ def _higher(a: Event | None, b: Event | None) -> Event | None:
 
 
 class FirstDeliveryOrder(Property[DeliveryLines]):
-    """P4. A case is a first delivery (not marked redelivered) that follows another one of the same publisher's stream,
-    queue and priority on the same receiving channel, and of its partition and key where it has them. Redeliveries are
-    outside the promise, and so are messages that died: the queue that they come to has them in the order of deaths.
-    In a queue whose messages have priorities, one of unknown priority is untestable.
+    """P4. A case is a first delivery (by its flag, or the count of attempts) that follows another one of the same
+    publisher's stream, queue and priority on the same receiving channel, and of its partition and key if it has them.
+    Redeliveries are outside the promise, and so are messages that died: the queue that they come to has them in the
+    order of deaths. In a queue whose messages have priorities, one of unknown priority is untestable.
     """
 
     id = "P4"
     sentence = "First deliveries to one channel keep the order in which one publisher's channel sent the messages."
     source = "AMQP 0-9-1 specification, 4.7 content ordering; https://www.rabbitmq.com/docs/semantics#ordering"
     kind = "safety"
+    case = "two first deliveries to one channel, of one publisher (`pub`, `pseq`), queue, partition, key and priority"
     scope = "queue"
     reads = ACQUIRES | {"publish"}
     summary_type = DeliveryLines
@@ -94,9 +95,9 @@ class FirstDeliveryOrder(Property[DeliveryLines]):
         for event in events:
             if event.prio is not None and event.q not in out.ranked:
                 out.ranked.append(event.q)
-            if not acquires(event) or event.redelivered:
+            if not acquires(event) or (fresh := first(event)) is False:
                 continue
-            if event.redelivered is None or event.pseq is None or not event.pub or event.dead:
+            if fresh is None or event.pseq is None or not event.pub or event.dead:
                 out.unknown += 1
                 continue
             key = line_key(event)

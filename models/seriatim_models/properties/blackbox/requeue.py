@@ -209,6 +209,8 @@ class _LatenessPass:
         name = LimitKey(event.q, by, None if event.scope == "channel" else event.ctag)
         returned = self._forget(key)
         if returned:
+            # Something else could have been given instead, on the channel where it was certainly back.
+            self.s.tested += not returned.unsure and holder(event) == returned.by
             self._judge(returned, event)
         if not event.autoack:
             s.held.setdefault(by, {})[key] = Holding(name, event)
@@ -229,11 +231,11 @@ class _LatenessPass:
         if event.pseq is None or not event.prefetch or event.dead:
             return
         if limit.unknown:
-            s.untestable += 1
+            s.untestable += bool(s.back)
             return
-        s.tested += 1
         within = event.prefetch if self.within is None else self.within
         overtaker: Overtaker | None = None
+        overtakes = False
         for back in s.back.get((by, event.pub), {}).values():
             place = back.place
             if (
@@ -245,6 +247,7 @@ class _LatenessPass:
                 and back.prio == self._prio(key, event)
             ):
                 back.overtaken += 1
+                overtakes = True
                 if back.overtaken > within:
                     if overtaker is None:
                         overtaker = Overtaker(event)
@@ -254,6 +257,7 @@ class _LatenessPass:
                         overtaker.waits += 1
                     else:
                         overtaker.open = True
+        s.tested += overtakes
         if overtaker is not None:
             self._settled(s.serial)
             s.serial += 1
@@ -310,7 +314,8 @@ class _LatenessPass:
 
 
 class RequeueLateness(SequentialProperty[Late]):
-    """P6. A case is a delivery under a prefetch, of a message whose place among its publisher's is known.
+    """P6. A case is a delivery under a prefetch that meets a requeued message: it brings it back to the channel that
+    requeued it, or, of a later place in its publisher's stream, overtakes it. Without a requeue there is no case.
 
     It violates if it overtakes, on the channel that had requeued it, an earlier message of the same publisher that
     was overtaken `within` times before; `within` None stands for the prefetch.
@@ -328,6 +333,9 @@ class RequeueLateness(SequentialProperty[Late]):
         "https://www.rabbitmq.com/docs/nack (requeued to its original position if possible)"
     )
     kind = "safety"
+    case = (
+        "a requeue under a prefetch, and the next deliveries of its channel with `pub` and `pseq`"
+    )
     scope = "queue"
     reads = ACQUIRES | SETTLES | ENDS | {"cancel", "publish", GAP}
     summary_type = AggregationState[Late]

@@ -52,6 +52,7 @@ from seriatim_models.properties.blackbox.lifecycle import (
     LifecycleKey,
     acquires,
     began,
+    first,
     holder,
     holders,
     named,
@@ -384,14 +385,14 @@ class _OrderPass:
             known.prio = event.prio
         if known is None:
             published = event.pub in lane.publishers or event.pub in state.unplaced
-            first = not published
+            fresh = not published
         else:
-            first = not known.taken
+            fresh = not known.taken
         at = place(known, event)
         unranked = at.line.prio is None and not {q, ""}.isdisjoint(state.ranked)
         if lo > ALWAYS and not event.dead and not unranked:
-            if first:
-                if exact or event.redelivered is False:
+            if fresh:
+                if exact or first(event):
                     self._ended(q, Available(ALWAYS, lo, m, event, True), known, event)
             elif known is not None and known.back is not None:
                 self._ended(q, Available(known.back, lo, m, event, False), known, event)
@@ -511,6 +512,7 @@ class StrictOrder(SequentialProperty[Strict]):
         "AMQP 0-9-1 specification 4.7 for the place of a requeued message"
     )
     kind = "safety"
+    case = "a delivery whose `t_lo` is known (a prefetch that is used up, a get), beside another available message"
     scope = "queue"
     reads = ACQUIRES | SETTLES | ENDS | {"publish", "expire"}
     summary_type = AggregationState[Strict]

@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 from seriatim_models.history import Event, table
 from seriatim_models.history.complete import EXACT, SETTLES
 from seriatim_models.properties.blackbox.lifecycle import ACQUIRES, Holder
-from seriatim_models.properties.columnar.batch_columns import Coded, coded, column_of
+from seriatim_models.properties.columnar.batch_columns import Coded, coded, column_of, present
 from seriatim_models.properties.columnar.columns import Bools, Ints, Names
 from seriatim_models.properties.columnar.rows import (
     ACQUIRED,
@@ -38,7 +38,7 @@ from seriatim_models.properties.columnar.rows import (
 
 COLUMNS = (
     "n", "i", "ev", "lvl", "ph", "op", "conn", "ch", "gen", "q", "m", "ctag", "proc",
-    "redelivered", "requeue", "ms", "autoack", "args",
+    "redelivered", "requeue", "ms", "autoack", "pos", "args",
 )  # fmt: skip
 """The columns that `rows_of_batch` looks at; those that a batch lacks are empty throughout."""
 
@@ -98,7 +98,9 @@ def _kinds(batch: pa.RecordBatch, ev: Coded, exact: Bools, q_some: Bools, m_some
     kind[publish & ph.among("ok")] = CONFIRMED
     kind[publish & exact] = BORN
     kind[publish & ph.among("fail")] = REFUSED
-    kind[ev.among(*ACQUIRES) & m_some & ~ph.among("invoke", "fail")] = ACQUIRED
+    acquired = ev.among(*ACQUIRES) & m_some & ~ph.among("invoke", "fail")
+    kind[acquired] = ACQUIRED
+    kind[acquired & (coded(batch, "autoack").among(True) | present(batch, "pos"))] = OTHER
     lone = np.asarray(column_of(batch, "op").is_null())
     settles = ev.among(*SETTLES) & (ph.among("", "invoke") | (ph.among("ok") & lone))
     kind[settles] = RELEASED

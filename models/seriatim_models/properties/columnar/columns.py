@@ -15,7 +15,14 @@ import numpy.typing as npt
 
 from seriatim_models.history.complete import EXACT, SETTLES
 from seriatim_models.history.event import GAP, Event
-from seriatim_models.properties.blackbox.lifecycle import ACQUIRES, Holder, acquires, began, holder
+from seriatim_models.properties.blackbox.lifecycle import (
+    ACQUIRES,
+    Holder,
+    acquires,
+    began,
+    first,
+    holder,
+)
 
 Ints = npt.NDArray[np.int64]
 Bools = npt.NDArray[np.bool_]
@@ -115,15 +122,16 @@ class Columns:
                     known = e.pseq is not None and bool(e.pub)
                     stream = streams((e.q, e.pub)) if known else -1
                     line = -1
-                    if e.redelivered is None or not known:
-                        self.clipped += not e.redelivered
-                    elif not e.redelivered:
+                    fresh = first(e)
+                    if fresh is None or not known:
+                        self.clipped += fresh is not False
+                    elif fresh:
                         line = lines((stream, by))
                     row = (
                         pos, self._key(e.q, e.m), queues(e.q), e.t or 0,
                         UNKNOWN if e.t_lo is None else e.t_lo, stream,
                         e.pseq if e.pseq is not None else UNKNOWN, line,
-                        -1 if e.redelivered is None else int(e.redelivered),
+                        -1 if fresh is None else int(not fresh),
                     )  # fmt: skip
                     for append, value in zip(acq, row, strict=True):
                         append(value)

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from seriatim_models.history import Event
 from seriatim_models.properties.blackbox.order import (
@@ -15,7 +16,7 @@ from seriatim_models.properties.blackbox.order import (
     Low,
     line_key,
 )
-from seriatim_models.properties.columnar.batch_columns import Coded, coded, present
+from seriatim_models.properties.columnar.batch_columns import Coded, coded, column_of, present
 from seriatim_models.properties.columnar.columns import Ints
 from seriatim_models.properties.columnar.forms import ColumnMap, FindEvents
 
@@ -27,10 +28,14 @@ def first_delivery_order(batch: pa.RecordBatch) -> DeliveryLines:
     """P4: see `FirstDeliveryOrder.map`."""
     wanted = coded(batch, "ev").among("deliver", "get")
     wanted &= ~coded(batch, "ph").among("invoke", "fail")
-    wanted &= ~coded(batch, "redelivered").among(True)
+    flag = present(batch, "redelivered")
+    attempt = column_of(batch, "attempt")
+    counted = ~flag & present(batch, "attempt")
+    again = counted & (np.asarray(pc.fill_null(attempt, 0)) > 1)
+    wanted &= ~coded(batch, "redelivered").among(True) & ~again
     if _gets(batch):  # one that came back empty carries no message; a delivery always does
         wanted &= coded(batch, "ev").among("deliver") | ~coded(batch, "m").among("")
-    known = present(batch, "redelivered") & present(batch, "pseq") & ~coded(batch, "pub").among("")
+    known = (flag | counted) & present(batch, "pseq") & ~coded(batch, "pub").among("")
     known &= ~coded(batch, "dead").among(True)
     out = DeliveryLines(unknown=int(np.count_nonzero(wanted & ~known)), ranked=_ranked(batch))
     at = np.flatnonzero(wanted & known)
@@ -170,7 +175,7 @@ def _with_witnesses(lines: DeliveryLines, find: FindEvents) -> DeliveryLines:
 
 
 FORM = ColumnMap(
-    columns=("i", "ev", "ph", "redelivered", "dead", "pseq", *NAMES),
+    columns=("i", "ev", "ph", "redelivered", "attempt", "dead", "pseq", *NAMES),
     map=first_delivery_order,
     with_witnesses=_with_witnesses,
     needs_more=_gets,

@@ -165,7 +165,10 @@ def _kind(event: Event) -> int:
     """Of an event of `TRAFFIC` that names messages; -1 if it says nothing of them."""
     ev = event.ev
     if ev in ACQUIRES:
-        return ACQUIRED if acquires(event) else -1
+        if not acquires(event):
+            return -1
+        # Handing it out settles it, or takes nothing away: either is no step of a regular message.
+        return OTHER if event.autoack or event.pos is not None else ACQUIRED
     if ev in SETTLES:
         if not began(event):
             return -1
