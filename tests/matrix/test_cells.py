@@ -13,6 +13,7 @@ from seriatim_models.matrix.queue_scenes import (
     JUST_PULLING,
     MESSAGE_BY_MESSAGE,
     OVERTAKING,
+    PASSED_IN_A_GROUP,
     PASSED_WHILE_HELD,
     PULL_SYSTEM,
     PUSH_SYSTEM,
@@ -96,6 +97,7 @@ def test_what_is_recorded_twice_is_judged_once() -> None:
         """A property that counts its cases and violates none."""
 
         id = "X1"
+        case_events = None
 
         def check(self, events: object) -> Finding:
             nonlocal judged
@@ -130,6 +132,11 @@ def test_a_capped_program_is_not_exhausted() -> None:
             PUSH_SYSTEM,
             "settle holding: enqueue m2, subscribe B; close A | job",
             PASSED_WHILE_HELD.why,
+        ),
+        (
+            PUSH_SYSTEM,
+            "settle group-credit: subscribe B, enqueue m1, subscribe A; enqueue m2 | release B m1",
+            PASSED_IN_A_GROUP.why,
         ),
     ],
 )

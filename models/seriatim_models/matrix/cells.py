@@ -215,9 +215,9 @@ class PairProgram:
             if i == self._recorded:
                 break
             r = records[i]
-            known.append(event(i, 0, r.thread, r.ev, {**r.args, "lvl": "model"}))
+            known.append(event(i, 0, r.thread, r.ev, r.args, "model"))
         return known + [
-            event(i, r.step, r.thread, r.ev, {**r.args, "lvl": "model"})
+            event(i, r.step, r.thread, r.ev, r.args, "model")
             for i, r in enumerate(records[self._recorded :], self._recorded)
         ]
 

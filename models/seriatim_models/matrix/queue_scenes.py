@@ -472,6 +472,15 @@ def _job_in_steps(universe: Universe, calls: tuple[Invocation, ...]) -> Instead:
                 yield universe, (*[Invocation("attempt", (name,))] * deliveries, *calls)
 
 
+def _beside_release_of_a_group(universe: Universe, calls: tuple[Invocation, ...]) -> Instead:
+    """Yield the calls with one delivery, if one of them releases a message of a group."""
+    assert isinstance(universe, QueueUniverse)
+    released = [call.arguments[1] for call in calls if call.call == "release"]
+    if any(universe.messages[int(id[1:]) - 1].group for id in released):
+        for name in "ABC"[: len(universe.consumers)]:
+            yield universe, (*calls, Invocation("attempt", (name,)))
+
+
 def _but_for_results(outcome: Mapping[str, Any]) -> Mapping[str, Any]:
     """Return an outcome without what the calls returned."""
     return {key: value for key, value in outcome.items() if key != "returned"}
@@ -494,6 +503,12 @@ def _but_for_the_message(outcome: Mapping[str, Any]) -> Mapping[str, Any]:
         else:
             found[key] = value
     return found
+
+
+def _but_for_message_and_attempt(outcome: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return the same, without what attempts returned, which no client makes."""
+    made = {call: r for call, r in outcome["returned"].items() if not call.startswith("attempt ")}
+    return _but_for_the_message({**outcome, "returned": made})
 
 
 OVERTAKING = ExpectedDifference(
@@ -526,11 +541,19 @@ PASSED_WHILE_HELD = ExpectedDifference(
     _but_for_the_message,
 )
 
+PASSED_IN_A_GROUP = ExpectedDifference(
+    "a release makes a message available and then sets its group free: who passed the message while it was held may "
+    "take a later one of the group, and the released one waits until the new owner takes it or sets the group free; "
+    "SO-3 says from when on a message counts",
+    _beside_release_of_a_group,
+    _but_for_message_and_attempt,
+)
+
 PULL_SYSTEM = QueueSystem("pull", PULL, PullHarness, PULL_UNIVERSES, (JUST_PULLING, ANY_TURN))
 PUSH_SYSTEM = QueueSystem(
     "push",
     PUSH,
     PushHarness,
     UNIVERSES,
-    (OVERTAKING, ANY_TURN, MESSAGE_BY_MESSAGE, PASSED_WHILE_HELD),
+    (OVERTAKING, ANY_TURN, MESSAGE_BY_MESSAGE, PASSED_WHILE_HELD, PASSED_IN_A_GROUP),
 )
