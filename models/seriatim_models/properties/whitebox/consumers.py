@@ -10,8 +10,8 @@ from math import inf
 
 from seriatim_models.history import catalogue
 from seriatim_models.history.event import Event
-from seriatim_models.properties.base import Finding, Violations
-from seriatim_models.properties.whitebox.replay import OnReplay, Replay
+from seriatim_models.properties.base import CaseEvents, Finding, Violations
+from seriatim_models.properties.whitebox.replay import PUSH_QUEUE, OnReplay, Replay
 from seriatim_models.properties.whitebox.state import (
     CallSpan,
     ConsumerHistory,
@@ -31,6 +31,7 @@ class Ql6(OnReplay):
     sentence = "While an exclusive consumer is in All, linked and not marked, no other consumer is."
     source = "Strict Ordering, the shortcut for an exclusive subscriber"
     kind = "safety"
+    case_events = CaseEvents(frozenset({"consumer"}), lambda e: bool(e.exclusive))
 
     def cases(self, h: Replay, bad: Violations) -> int:
         tested = 0
@@ -75,6 +76,10 @@ class Mg2(OnReplay):
     )
     source = "Consumer-Queue Interactions (blocked by message grouping)"
     kind = "safety"
+    case_events = CaseEvents(
+        frozenset({"enqueue", "snapshot"}),
+        lambda e: bool(catalogue.group.get(e, "") or catalogue.groups.get(e, {})),
+    )
 
     def cases(self, h: Replay, bad: Violations) -> int:
         tested = 0
@@ -260,6 +265,7 @@ class Wk10(OnReplay):
     )
     source = "Consumer-Queue Interactions, steps 10 and 11"
     kind = "safety"
+    case_events = CaseEvents(frozenset({"turn"}))
 
     def cases(self, h: Replay, bad: Violations) -> int:
         tested = 0
@@ -391,6 +397,7 @@ class So7(OnReplay):
     )
     source = "Strict Ordering, where the search for a subscription starts, for fairness"
     kind = "safety"
+    case_events = PUSH_QUEUE
 
     def cases(self, h: Replay, bad: Violations) -> int:
         tested = 0

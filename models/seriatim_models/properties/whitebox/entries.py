@@ -11,8 +11,8 @@ import msgspec
 
 from seriatim_models.history import catalogue
 from seriatim_models.history.event import Event
-from seriatim_models.properties.base import Finding, Property, Violations
-from seriatim_models.properties.whitebox.replay import ENDED, OnReplay, Replay
+from seriatim_models.properties.base import CaseEvents, Finding, Property, Violations
+from seriatim_models.properties.whitebox.replay import ENDED, PUSH_QUEUE, OnReplay, Replay
 from seriatim_models.properties.whitebox.state import CallSpan, ConsumerHistory, EntryHistory
 from seriatim_models.properties.whitebox.sweep import Offers, how_many_before
 
@@ -26,6 +26,14 @@ LEGAL = {
     ("AVAILABLE", "DEQUEUED"),
     ("DEQUEUED", "DELETED"),
 }
+
+
+IMMEDIATE_MESSAGE = CaseEvents(frozenset({"enqueue"}), lambda e: catalogue.immediate.get(e, False))
+GROUPED_MESSAGE = CaseEvents(frozenset({"enqueue"}), lambda e: bool(catalogue.group.get(e, "")))
+TIMED_MESSAGE = CaseEvents(
+    frozenset({"enqueue"}),
+    lambda e: bool(catalogue.not_before.get(e, 0) or catalogue.expires.get(e, 0)),
+)
 
 
 class Chain(msgspec.Struct):
@@ -324,6 +332,7 @@ class Im1(OnReplay):
     )
     source = SOURCE + ", potential issue"
     kind = "safety"
+    case_events = IMMEDIATE_MESSAGE
 
     def cases(self, h: Replay, bad: Violations) -> int:
         tested = 0
@@ -363,6 +372,7 @@ class Im2(PerKey):
     source = SOURCE + ", potential issue"
     kind = "safety"
     reads = frozenset({"enqueue", "entry_cas"})
+    case_events = IMMEDIATE_MESSAGE
 
     def key(self, e: Event) -> str | None:
         if e.ev == "enqueue":
@@ -394,6 +404,7 @@ class Im3(OnReplay):
     )
     source = SOURCE
     kind = "safety"
+    case_events = PUSH_QUEUE
 
     def cases(self, h: Replay, bad: Violations) -> int:
         jobs = [e for e in h.events if e.ev == "job"]
@@ -501,6 +512,7 @@ class Mg1(OnReplay):
     )
     source = "Consumer-Queue Interactions (blocked by message grouping)"
     kind = "safety"
+    case_events = GROUPED_MESSAGE
 
     def cases(self, h: Replay, bad: Violations) -> int:
         tested = 0
@@ -543,6 +555,7 @@ class Tm1(OnReplay):
     )
     source = "Consumer-Queue Interactions (held or TTLed messages)"
     kind = "safety"
+    case_events = TIMED_MESSAGE
 
     def cases(self, h: Replay, bad: Violations) -> int:
         tested = 0
@@ -585,6 +598,7 @@ class Tm2(OnReplay):
     )
     source = "Consumer-Queue Interactions (held or TTLed messages)"
     kind = "safety"
+    case_events = TIMED_MESSAGE
 
     def cases(self, h: Replay, bad: Violations) -> int:
         tested = 0

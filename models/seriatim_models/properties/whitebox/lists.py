@@ -7,7 +7,7 @@ from math import inf
 
 from seriatim_models.history import catalogue
 from seriatim_models.history.event import Event
-from seriatim_models.properties.base import Finding, Violations
+from seriatim_models.properties.base import CaseEvents, Finding, Violations
 from seriatim_models.properties.whitebox.replay import OnReplay, Replay
 from seriatim_models.properties.whitebox.state import ConsumerHistory
 from seriatim_models.properties.whitebox.sweep import last_before
@@ -113,14 +113,15 @@ class Ql3(OnReplay):
     )
     source = SOURCE
     kind = "safety"
+    case_events = CaseEvents(frozenset({"walk"}))
 
     def cases(self, h: Replay, bad: Violations) -> int:
         tested = 0
         members: dict[str, dict[str, Event]] = {}  # linked, and not marked
         marked: dict[str, dict[str, Event]] = {}
         walks: dict[str, list[tuple[Event, set[str]]]] = {}
-        for e in h.events:
-            name = catalogue.list_name.get(e, "")
+        for e in h.named("link", "mark", "walk"):
+            name = catalogue.list_name(e)
             if e.ev == "link" and catalogue.node(e) not in marked.get(name, {}):
                 members.setdefault(name, {})[catalogue.node(e)] = e
             elif e.ev == "mark":
@@ -169,6 +170,7 @@ class Ql4(OnReplay):
     )
     source = SOURCE
     kind = "safety"
+    case_events = CaseEvents(frozenset({"unlink", "walk"}))
 
     def judge(self, h: Replay) -> Finding:  # noqa: C901  # a branch per event
         bad: Violations = []
@@ -178,8 +180,8 @@ class Ql4(OnReplay):
         unlinked: set[str] = set()
         dead: dict[str, dict[str, Event]] = {}  # by list: marked, and not unlinked
         begun: dict[str, Event] = {}  # the walk of a list that nobody else has touched since
-        for e in h.events:
-            name = catalogue.list_name.get(e, "")
+        for e in h.named("link", "unlink", "mark", "size", "walk"):
+            name = catalogue.list_name(e)
             if name in begun and begun[name].proc != e.proc:
                 del begun[name]
             if e.ev == "walk" and catalogue.walk_at(e) == "begin":
@@ -218,6 +220,7 @@ class Ql5(OnReplay):
     )
     source = SOURCE
     kind = "safety"
+    case_events = CaseEvents(frozenset({"notify"}))
 
     def cases(self, h: Replay, bad: Violations) -> int:
         tested = 0

@@ -8,7 +8,7 @@ from itertools import islice
 
 from seriatim_models.history import catalogue
 from seriatim_models.history.event import Event
-from seriatim_models.properties.base import Finding, Violations
+from seriatim_models.properties.base import CaseEvents, Finding, Violations
 from seriatim_models.properties.whitebox.replay import ENDED, OnReplay, Replay
 from seriatim_models.properties.whitebox.state import (
     CallSpan,
@@ -190,6 +190,7 @@ class So4(OnReplay):
     )
     source = SOURCE
     kind = "safety"
+    case_events = CaseEvents(frozenset({"consumer"}), lambda e: not catalogue.acquires.get(e, True))
 
     def cases(self, h: Replay, bad: Violations) -> int:
         tested = 0
@@ -253,6 +254,10 @@ class So5(OnReplay):
     )
     source = SOURCE + "; AMQP 0-10, message priority"
     kind = "safety"
+    case_events = CaseEvents(
+        frozenset({"queue", "link"}),
+        lambda e: catalogue.levels.get(e, 1) > 1 or catalogue.place.get(e, [0, 0])[0] > 0,
+    )
 
     def judge(self, h: Replay) -> Finding:
         bad: Violations = []
@@ -285,6 +290,9 @@ class So6(OnReplay):
     sentence = "The exclusive-subscriber shortcut delivers exactly what the general path would."
     source = SOURCE
     kind = "safety"
+    case_events = CaseEvents(
+        frozenset({"attempt"}), lambda e: catalogue.path.get(e, "") == "shortcut"
+    )
 
     def judge(self, h: Replay) -> Finding:
         bad: Violations = []

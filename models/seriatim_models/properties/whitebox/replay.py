@@ -15,7 +15,7 @@ from math import inf
 
 from seriatim_models.history import catalogue
 from seriatim_models.history.event import Event
-from seriatim_models.properties.base import Finding, Property, Violations
+from seriatim_models.properties.base import CaseEvents, Finding, Property, Violations
 from seriatim_models.properties.whitebox.state import (
     CallSpan,
     ConsumerHistory,
@@ -28,6 +28,9 @@ ENDED = ("DEQUEUED", "DELETED")
 """States of an entry that is no longer in the queue."""
 UNKNOWN, NOBODY = -1, -2
 """In place of the number of a consumer: one that never subscribed, as far as is known, and none."""
+
+PUSH_QUEUE = CaseEvents(frozenset({"queue"}), lambda e: catalogue.queue_kind.get(e, "") == "push")
+PULL_QUEUE = CaseEvents(frozenset({"queue"}), lambda e: catalogue.queue_kind.get(e, "") == "pull")
 
 
 class Replay(QueueState):
@@ -168,6 +171,10 @@ class Replay(QueueState):
             for entry in self.entries.values()
             if entry.group and entry.q == q and (entry.state.at(i) or ("",))[0] == "ACQUIRED"
         }
+
+    def named(self, *evs: str) -> list[Event]:
+        """The events of these names, in their order."""
+        return [e for e in self.events if e.ev in evs]
 
     def event(self, i: int) -> Event:
         """The event with this index."""

@@ -9,9 +9,9 @@ from math import inf
 
 from seriatim_models.history import catalogue
 from seriatim_models.history.event import Event
-from seriatim_models.properties.base import Finding, Violations
+from seriatim_models.properties.base import CaseEvents, Finding, Violations
 from seriatim_models.properties.whitebox.pointers import ahead
-from seriatim_models.properties.whitebox.replay import OnReplay, Replay
+from seriatim_models.properties.whitebox.replay import PULL_QUEUE, OnReplay, Replay
 from seriatim_models.properties.whitebox.state import CallSpan, ConsumerHistory, EntryHistory
 from seriatim_models.properties.whitebox.sweep import (
     Ended,
@@ -97,6 +97,7 @@ class Wk2(OnReplay):
     )
     source = SOURCE
     kind = "safety"
+    case_events = PULL_QUEUE
 
     def cases(self, h: Replay, bad: Violations) -> int:
         tested = 0
@@ -151,6 +152,7 @@ class Wk3(OnReplay):
     )
     source = SOURCE
     kind = "safety"
+    case_events = CaseEvents(frozenset({"notify"}))
 
     def cases(self, h: Replay, bad: Violations) -> int:
         tested = 0
@@ -198,6 +200,7 @@ class Wk4(OnReplay):
     )
     source = SOURCE
     kind = "safety"
+    case_events = CaseEvents(frozenset({"consumer"}), lambda e: bool(e.cprio))
 
     def cases(self, h: Replay, bad: Violations) -> int:
         tested = 0
@@ -295,6 +298,7 @@ class Wk6(OnReplay):
     )
     source = SOURCE + ", the twelve steps"
     kind = "safety"
+    case_events = CaseEvents(frozenset({"conn_notify", "conn_run"}))
 
     def cases(self, h: Replay, bad: Violations) -> int:
         tested = 0
@@ -328,6 +332,7 @@ class Wk7(OnReplay):
     )
     source = SOURCE
     kind = "safety"
+    case_events = CaseEvents(frozenset({"qcm_move"}))
 
     def cases(self, h: Replay, bad: Violations) -> int:
         """A call in which a consumer leaves Notified without taking anything must wake another for whom work waits.
@@ -403,6 +408,7 @@ class Wk8(OnReplay):
     )
     source = SOURCE + ", the Notified list"
     kind = "safety"
+    case_events = CaseEvents(frozenset({"pull"}))
 
     def cases(self, h: Replay, bad: Violations) -> int:
         """Looks at the time between a pull that found something and the consumer's next pull."""
