@@ -41,7 +41,7 @@ def counted(run: Any, *arguments: str) -> dict[str, Any]:
     ("arguments", "sentence"),
     [
         (("matrix", "pul"), "there is no system 'pul'; did you mean 'pull'?"),
-        (("matrix", "nothing"), "there is no system 'nothing'; there is pull, push, log, fair"),
+        (("matrix", "nothing"), "there is no system 'nothing'; "),
         (("matrix", "fair", "--universe", "x"), "fair has no universe 'x'; there is "),
         (("matrix", "fair", "--mutant", "x"), "there is no mutant 'x'"),
         (("matrix", "push", "--pair", "settle two: ; steal A | job"), "push has no call 'steal'"),
@@ -50,6 +50,12 @@ def counted(run: Any, *arguments: str) -> dict[str, Any]:
         (("matrix", "--pair", "settle two: ; close B | job"), "name that system"),
         (("matrix", "fair", "--replay", "v1"), "--replay goes with --pair"),
         (("matrix", "--journal", "j"), "--journal is the file of one system"),
+        (
+            ("matrix", "fair", "--campaign", "c", "--journal", "j"),
+            "leave out --journal and --fresh",
+        ),
+        (("matrix", "fair", "--campaign", "c", "--fresh"), "leave out --journal and --fresh"),
+        (("matrix", "fair", "--master", "local"), "--master goes with --campaign"),
         (("matrix", "fair", "--depth", "-1"), "-1 is not in the range"),
         (("matrix", "fair", "--depth", "two"), "'two' is not a valid integer"),
         (("matrix", "fair", "--threads", "9"), "9 is not in the range"),

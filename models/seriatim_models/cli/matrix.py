@@ -5,8 +5,8 @@ from __future__ import annotations
 import os
 import shlex
 import sys
+from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import msgspec
 import rich_click as click
@@ -16,9 +16,7 @@ from seriatim_models.cli.matrix_run import MatrixRun, Run, journal_path
 from seriatim_models.cli.options import COUNT, HELP, POSITIVE, json_output, lines, number_option
 from seriatim_models.cli.stop_request import StopRequest
 from seriatim_models.cli.usage_errors import UsageError, unknown
-
-if TYPE_CHECKING:
-    from seriatim_models.matrix.totals import Matrix
+from seriatim_models.report.document import indented
 
 EXIT = {"ok": 0, "violated": 1, "inconclusive": 3}
 
@@ -33,6 +31,7 @@ EXIT = {"ok": 0, "violated": 1, "inconclusive": 3}
         seriatim matrix pull --threads 3       three calls at once
         seriatim matrix --json - | jq .        the table for another program
         seriatim matrix push --html table      pages: every cell, its programs, their interleavings
+        seriatim matrix --depth 5 --campaign c deeper, on Spark; goes on after a kill
         seriatim matrix push --pair "settle exclusive: ; subscribe A | subscribe B"
                                                one program, with its counterexample if it is wrong
 
@@ -49,6 +48,14 @@ EXIT = {"ok": 0, "violated": 1, "inconclusive": 3}
 @click.option("--universe", "universes", multiple=True, metavar="NAME", help="Only this one.")
 @click.option("--journal", metavar="FILE", help="Keep the results of one system here instead.")
 @click.option("--fresh", is_flag=True, help="Begin again, whatever a journal holds.")
+@click.option(
+    "--campaign", metavar="DIR", help="Run on Spark; a checkpoint log in DIR is the journal."
+)
+@click.option(
+    "--master",
+    metavar="URL",
+    help="With --campaign: Spark's cluster [dim](SERIATIM_SPARK_MASTER, else this machine)[/].",
+)
 @click.option("--mutant", "mutant_id", metavar="ID", help="Run over this mutant of the reference.")
 @click.option("--pair", metavar="PROGRAM", help="Run this one program of the table, to its end.")
 @click.option("--replay", "token", metavar="TOKEN", help="With --pair: only this schedule of it.")
@@ -70,6 +77,8 @@ def matrix(
     universes: tuple[str, ...],
     journal: str | None,
     fresh: bool,
+    campaign: str | None,
+    master: str | None,
     mutant_id: str | None,
     pair: str | None,
     token: str | None,
@@ -88,21 +97,17 @@ def matrix(
         if len(chosen) != 1:
             raise UsageError("--pair is a program of one system: name that system")
         return _one_pair(chosen[0], pair, mutant_id, token, out)
-    if token is not None:
-        raise UsageError("--replay goes with --pair")
-    if journal and len(chosen) != 1:
-        raise UsageError("--journal is the file of one system: name that system")
+    _fits_together(chosen, token, journal, fresh, campaign, master)
     runs: list[MatrixRun] = []
     with StopRequest() as stop:
         for name in chosen:
-            path = (
-                Path(journal)
-                if journal
-                else journal_path(name, depth, threads, *universes, mutant_id or "")
-            )
             processes = jobs or os.cpu_count() or 1
             run = Run(name, depth, threads, processes, budget, universes, stop, mutant_id or "")
-            runs.append(run.matrix(path, fresh))
+            if campaign is not None:
+                runs.append(run.campaign(campaign, master))
+            else:
+                usual = journal_path(name, depth, threads, *universes, mutant_id or "")
+                runs.append(run.matrix(Path(journal) if journal else usual, fresh))
             show(out.console, runs[-1].matrix)
             if stop.asked:
                 break
@@ -111,15 +116,30 @@ def matrix(
             shown = [drawn(run, command, lambda: stop.asked) for run in runs]
             write_pages(html, shown, command)
     if json is not None:
-        document = {
-            "schema": "seriatim-matrix/1",
-            "systems": [_document(run.matrix) for run in runs],
-        }
-        put(json, msgspec.json.format(msgspec.json.encode(document), indent=2) + b"\n")
+        put(json, _document(runs))
     if stop.asked:
         out.console.print("Interrupted: the same command goes on.", markup=False)
         return 130
     return max((EXIT[run.matrix.verdict] for run in runs), key=lambda code: (code == 1, code))
+
+
+def _fits_together(
+    chosen: Sequence[str],
+    token: str | None,
+    journal: str | None,
+    fresh: bool,
+    campaign: str | None,
+    master: str | None,
+) -> None:
+    """Raise `UsageError` for options that do not go with each other, where no program was named."""
+    if token is not None:
+        raise UsageError("--replay goes with --pair")
+    if journal and len(chosen) != 1:
+        raise UsageError("--journal is the file of one system: name that system")
+    if campaign is not None and (journal or fresh):
+        raise UsageError("--campaign DIR has a journal of its own: leave out --journal and --fresh")
+    if campaign is None and master is not None:
+        raise UsageError("--master goes with --campaign")
 
 
 def _systems(
@@ -147,12 +167,19 @@ def _systems(
     return chosen
 
 
-def _document(matrix: Matrix) -> dict[str, object]:
-    """The table of a system with its verdicts, as the JSON document has it."""
-    fields: dict[str, object] = msgspec.to_builtins(matrix)
-    cells = [{**msgspec.to_builtins(c), "verdict": c.verdict} for c in matrix.cells]
-    sums = {"programs": matrix.programs, "executions": matrix.executions, "proved": matrix.proved}
-    return {**fields, "cells": cells, "verdict": matrix.verdict, **sums}
+def _document(runs: Sequence[MatrixRun]) -> bytes:
+    """The tables of some systems, with their verdicts, as JSON (seriatim-matrix/1)."""
+    systems = []
+    for matrix in (run.matrix for run in runs):
+        fields: dict[str, object] = msgspec.to_builtins(matrix)
+        cells = [{**msgspec.to_builtins(c), "verdict": c.verdict} for c in matrix.cells]
+        sums = {
+            "programs": matrix.programs,
+            "executions": matrix.executions,
+            "proved": matrix.proved,
+        }
+        systems.append({**fields, "cells": cells, "verdict": matrix.verdict, **sums})
+    return indented({"schema": "seriatim-matrix/1", "systems": systems})
 
 
 def _one_pair(system: str, key: str, mutant_id: str | None, token: str | None, out: Outputs) -> int:

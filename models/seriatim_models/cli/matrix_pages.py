@@ -155,14 +155,14 @@ def _line(run: MatrixRun, row: ProgramRow) -> ProgramLine:
         calls=" | ".join(map(str, program.calls)) + serving,
         verdict=row.verdict,
         executions=0 if result is None else result.executions,
-        note=_note(row),
+        note=_note(row, run.lost.get(program.key)),
         command=shlex.join(pair_command(run.matrix.system, program.key, run.mutant)),
     )
 
 
-def _note(row: ProgramRow) -> str:
+def _note(row: ProgramRow, lost: str | None) -> str:
     if row.result is None:
-        return "not run"
+        return f"lost ({lost})" if lost else "not run"
     if row.result.problem:
         return row.result.problem
     if not row.result.exhausted:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -49,6 +49,8 @@ class MatrixRun:
     matrix: Matrix
     programs: dict[tuple[str, ...], list[ProgramRow]]
     mutant: str = ""
+    lost: Mapping[str, str] = field(default_factory=dict)
+    """Programs without a result because their process was lost, and how, by key."""
 
 
 @dataclass
@@ -96,6 +98,36 @@ class Run:
                 journal.close()
         return self._table(planned, waves.results.values())
 
+    def campaign(self, folder: str, master: str | None = None) -> MatrixRun:
+        """Run all programs that have no result in a folder's checkpoint log on Spark, and return the table.
+
+        Raises `UsageError` if the folder cannot be used, or Spark cannot start, or breaks off.
+        """
+        from seriatim_models.matrix.work import Waves, header
+        from seriatim_models.pipeline.errors import PipelineError
+        from seriatim_models.pipeline.session import require, session
+
+        try:
+            require()
+            from seriatim_models.pipeline.campaign.matrix import MatrixCampaign
+            from seriatim_models.pipeline.campaign.run import CampaignBounds, CampaignProgress
+
+            spark = session(master)
+            planned = self._plan()
+            waves = Waves(self.system, planned.programs, mutant=self.mutant)
+            due = header(self.system, self.depth, self.mutant)
+            work = MatrixCampaign(spark, waves, folder, due)
+            progress = ProgressDisplay(len(planned.programs), "programs")
+            with progress.running() as display:
+
+                def show(p: CampaignProgress) -> None:
+                    display.completed(p.done, self.system, f"{p.rate:,.1f}/s, {p.bugs} wrong")
+
+                work.run(CampaignBounds(), show, self._over)
+        except (OSError, PipelineError) as error:
+            raise UsageError(str(error)) from error
+        return self._table(planned, waves.results.values(), work.lost)
+
     def kept(self, path: Path) -> MatrixRun | None:
         """Return the table of a journal that has a result of every program; None if there is no such journal."""
         from seriatim_models.matrix.work import Journal, WrongJournal
@@ -120,7 +152,9 @@ class Run:
             until, lambda: self.stop.asked,
         )  # fmt: skip
 
-    def _table(self, planned: MatrixPlan, done: Iterable[Done]) -> MatrixRun:
+    def _table(
+        self, planned: MatrixPlan, done: Iterable[Done], lost: Mapping[str, str] | None = None
+    ) -> MatrixRun:
         from seriatim_models.matrix.systems import SYSTEMS
         from seriatim_models.matrix.totals import Matrix, add_up, by_cell
 
@@ -136,7 +170,7 @@ class Run:
             time.monotonic() - self.begun,
             planned.cut,
         )
-        return MatrixRun(matrix, by_cell(planned.programs, results), self.mutant)
+        return MatrixRun(matrix, by_cell(planned.programs, results), self.mutant, lost or {})
 
     def _over(self) -> bool:
         spent = time.monotonic() - self.begun

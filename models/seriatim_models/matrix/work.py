@@ -125,6 +125,11 @@ class JournalHeader(msgspec.Struct, frozen=True):
     """Id of the mutant that was run in place of the reference."""
 
 
+def header(system: str, depth: int, mutant: str = "") -> JournalHeader:
+    """Return the header of results over the sources as they are."""
+    return JournalHeader(SCHEMA, system, depth, code_digest(), mutant)
+
+
 class WrongJournal(Exception):
     """A journal is not of this run."""
 
@@ -289,7 +294,7 @@ class Journal:
 
     def __init__(self, path: Path, system: str, depth: int, mutant: str = "") -> None:
         self.path = path
-        self.header = JournalHeader(SCHEMA, system, depth, code_digest(), mutant)
+        self.header = header(system, depth, mutant)
         self._file: BinaryIO | None = None
 
     def read(self) -> list[Done]:
@@ -307,11 +312,11 @@ class Journal:
             return []
         lines = content.split(b"\n")
         try:
-            header = msgspec.json.decode(lines[0], type=JournalHeader)
+            found = msgspec.json.decode(lines[0], type=JournalHeader)
         except msgspec.DecodeError:
             raise WrongJournal(f"{self.path} is not a journal of a matrix") from None
-        if header != self.header:
-            raise WrongJournal(f"{self.path} is of {_differing(header, self.header)}")
+        if found != self.header:
+            raise WrongJournal(f"{self.path} is of {differing(found, self.header)}")
         whole = lines[1:-1]
         try:
             return [msgspec.json.decode(line, type=Done) for line in whole]
@@ -349,6 +354,7 @@ class Journal:
         return msgspec.json.encode(self.header) + b"\n"
 
 
-def _differing(found: JournalHeader, due: JournalHeader) -> str:
+def differing(found: JournalHeader, due: JournalHeader) -> str:
+    """Return in which fields a header is another one, in words."""
     names = [f for f in JournalHeader.__struct_fields__ if getattr(found, f) != getattr(due, f)]
     return ", ".join(f"{n} {getattr(found, n)} and not {getattr(due, n)}" for n in names)

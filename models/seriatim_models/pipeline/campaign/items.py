@@ -31,12 +31,16 @@ class SearchItem(msgspec.Struct, frozen=True):
     """Not a whole search but one subtree of it: where that begins, as JSON (`subtree.Subtree`)."""
     first_bug: bool = False
     """Of a subtree: whether its search ends at the first bug."""
+    batch: str = ""
+    """Not a search but programs of the matrix, as JSON (`matrix.work.PairBatch`)."""
 
     @property
     def id(self) -> str:
         """The same for the same search, whenever and wherever."""
         words = [self.program, self.mutant, self.strategy, str(self.seed), str(self.executions)]
-        if not self.subtree:
+        if self.batch:
+            words += ["matrix", self.batch]
+        elif not self.subtree:
             words += [str(self.seconds), str(self.max_steps), str(self.preemptions)]
         else:
             # A subtree's search that ends early returns what is left: any answer is right, however long it took.
@@ -44,8 +48,8 @@ class SearchItem(msgspec.Struct, frozen=True):
         return hashlib.blake2b("\0".join(words).encode(), digest_size=8).hexdigest()
 
     def summary(self) -> SearchItem:
-        """The item as a result carries it: without where its subtree begins, which may be long."""
-        return msgspec.structs.replace(self, subtree="") if self.subtree else self
+        """The item as a result carries it: without its subtree's beginning or its batch, which may be long."""
+        return msgspec.structs.replace(self, subtree="", batch="")
 
 
 class Bug(msgspec.Struct, frozen=True, array_like=True):
@@ -88,7 +92,7 @@ class ItemResult(msgspec.Struct, kw_only=True):
     depth: int = 0
     """How many these are."""
     returned: str = ""
-    """What the search of a subtree returns to the coordinator, as JSON."""
+    """What the search of a subtree returns to the coordinator, or a batch of the matrix (a list of `Done`), as JSON."""
     reached: int = 0
     """How many executions the search of a subtree had made when it ended, in whatever way."""
 
