@@ -12,7 +12,12 @@ from seriatim_models.cli.options import ENGINES, HELP, PROFILE_HELP, lines, outp
 from seriatim_models.cli.recordings import add_drawings
 from seriatim_models.cli.report_builder import audit_run, new_report
 from seriatim_models.cli.usage_errors import UsageError, unknown
-from seriatim_models.conformance.profile_consistency import consistencies, forms
+from seriatim_models.conformance.profile_consistency import (
+    ProfileConsistency,
+    consistencies,
+    forms,
+    where_nothing_is_declared,
+)
 from seriatim_models.conformance.profiles import PROFILES, SYSTEMS, Profile, ProfileError, load
 from seriatim_models.history import HistoryError
 from seriatim_models.properties.base import Finding, Verdict
@@ -171,10 +176,14 @@ def run_audit(
         profile=profile,
         seconds=time.monotonic() - begun,
     )
-    return msgspec.structs.replace(
-        run,
-        findings=[f for each in by_run.values() for f in each[: len(profile.properties)]],
-        standings=[
-            s for each in by_run.values() if compared for s in consistencies(judges, each, compared)
-        ],
-    )
+    shown: list[Finding] = []
+    standings: list[ProfileConsistency] = []
+    for each in by_run.values():
+        mine = each[: len(profile.properties)]
+        if compared:
+            consistent = consistencies(judges, each, compared)
+            standings += consistent
+            if profile.id == "any":
+                mine = where_nothing_is_declared(mine, consistent)
+        shown += mine
+    return msgspec.structs.replace(run, findings=shown, standings=standings)

@@ -91,3 +91,31 @@ def consistencies(
             )
         )
     return out
+
+
+def where_nothing_is_declared(
+    findings: Sequence[Finding], compared: Sequence[ProfileConsistency]
+) -> list[Finding]:
+    """The findings on one recording whose system nobody has named.
+
+    Without delivery tags nothing shows what kind of system it is. What some system of those that have none documents is
+    then no violation but open: it takes a profile to say more. `compared` are the recording's profiles.
+    """
+    tagged = any(f.property == "P8" and f.n_tested + f.n_untestable for f in findings)
+    allowing = [
+        c.profile
+        for c in compared
+        if c.verdict is not Verdict.VIOLATED
+        and all(promise.property != "P8" for promise in SYSTEMS[c.profile].promises)
+    ]
+    if tagged or not allowing:
+        return list(findings)
+    why = f"{', '.join(allowing)} would allow it; name the system by --profile"
+    return [
+        msgspec.structs.replace(
+            f, verdict=Verdict.INCONCLUSIVE, explanation=f"{f.explanation}: {why}", n_violations=0
+        )
+        if f.verdict is Verdict.VIOLATED
+        else f
+        for f in findings
+    ]

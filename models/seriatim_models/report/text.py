@@ -167,12 +167,22 @@ def mutants(runs: list[MutantRun]) -> RenderableType:
     return titled("Mutants", made)
 
 
+_CASES = {p.id: p.case for p in ORACLE}
+
+
+def _why_open(finding: Finding) -> str:
+    """Why a property is inconclusive: what would be a case, if nothing else is known."""
+    if finding.verdict is not Verdict.INCONCLUSIVE:
+        return ""
+    case = _CASES.get(finding.property)
+    return finding.explanation or (f"no case: it takes {case}" if case else "")
+
+
 def audit_table(audit: AuditRun, sentences: dict[str, str]) -> RenderableType:
     """Each recording with its findings; `sentences` are those of the properties, by id.
 
     Where a property has no case, its line says what would be one.
     """
-    cases = {p.id: p.case for p in ORACLE}
     made = table(
         "recording",
         "property",
@@ -190,12 +200,7 @@ def audit_table(audit: AuditRun, sentences: dict[str, str]) -> RenderableType:
                 verdict_text(finding.verdict),
                 f"{finding.n_tested:,}",
                 f"{finding.n_untestable:,}",
-                escape(
-                    f"no case: it takes {case}"
-                    if finding.verdict is Verdict.INCONCLUSIVE
-                    and (case := cases.get(finding.property))
-                    else sentences.get(finding.property, "")
-                ),
+                escape(_why_open(finding) or sentences.get(finding.property, "")),
                 end_section=n == len(findings) - 1,
             )
     facts = (

@@ -12,7 +12,7 @@ Each profile is a file of this folder, format ``seriatim-profile/1`` (spec/HISTO
 | core | the properties that make the system what it is: without a case of each, not enough was seen |
 | [[promise]] property | a property's id |
 | [[promise]] source | where the system says so: a document, a section, an address |
-| [[promise]] within, returned, again | the form of the property, see its `options` |
+| [[promise]] within, returned, again, committed | the form of the property, see its `options` |
 | [[silent]] property, why | a property that the system does not promise |
 
 Every property of the oracle is in a profile once, promised or silent, so that none is forgotten. A property may
@@ -61,9 +61,17 @@ class Promise(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     again: bool | None = None
     """Of P1: whether a message may come again after it was settled."""
 
+    committed: str | None = None
+    """Of P15: what a commit means where the recording does not say it, ``last`` or ``next``."""
+
     def options(self) -> dict[str, ProfileValue]:
         """The keys that choose a form and are given."""
-        named = {"within": self.within, "returned": self.returned, "again": self.again}
+        named = {
+            "within": self.within,
+            "returned": self.returned,
+            "again": self.again,
+            "committed": self.committed,
+        }
         return {key: value for key, value in named.items() if value is not None}
 
 

@@ -97,8 +97,8 @@ class Conservation(LifecycleProperty):
     options = frozenset({"again"})
 
     def __init__(self, again: bool = False) -> None:
-        """`again`: the system may hand out a message even after it was settled (at-least-once without limit), so
-        that the second kind of case is none.
+        """`again`: the system may hand out a message even after it was acknowledged (at-least-once without limit), so
+        that the second kind of case is none; but for auto-ack, by which a client asks to be given it once at most.
         """
         self.again = again
 
@@ -114,11 +114,11 @@ class Conservation(LifecycleProperty):
         self, summary: Lifecycles, before: Step, between: Sequence[Step], after: Step
     ) -> None:
         settled = next((s for s in between if s.kind == SETTLED and s.by == before.by), None)
+        if settled is not None and settled.pos == before.pos:
+            self._doubled(summary, before, between, after)
+            return
         if settled is None or self.again:
             summary.tested += 1
-            return
-        if settled.pos == before.pos:
-            self._doubled(summary, before, between, after)
             return
         if (
             died(between)

@@ -536,6 +536,8 @@ class NoLostWakeup(SequentialProperty[Wakeups]):
         elif event.ev == "expire":
             idle.blind = True
         elif event.ev == "publish":
+            # A partition or a group may belong to one consumer, beside whom the others wait with good reason.
+            idle.blind = idle.blind or event.part is not None or event.key is not None
             if event.ph == "ok" and not event.dead:
                 idle.unread[event.m] = event
         elif event.ev == "return":

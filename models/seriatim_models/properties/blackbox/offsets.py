@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from bisect import bisect_right, insort
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 import msgspec
 
 from seriatim_models.history.complete import EXACT
 from seriatim_models.history.event import GAP, Event
-from seriatim_models.properties.base import CaseEvents, Finding
+from seriatim_models.properties.base import CaseEvents, Finding, ProfileValue
 from seriatim_models.properties.blackbox.aggregation import AggregationState, SequentialProperty
 from seriatim_models.properties.blackbox.channels import CaseCounts
 from seriatim_models.properties.blackbox.lifecycle import (
@@ -122,6 +122,19 @@ class LogReader(SequentialProperty[Logs]):
     time = "O(n log n)"
     case_events = CaseEvents(reads, lambda e: e.pos is not None)
 
+    options = frozenset({"committed"})
+
+    def __init__(self, committed: str | None = None) -> None:
+        """`committed`: what a commit means of which the recording does not say it."""
+        self.committed = committed
+
+    @classmethod
+    def from_options(cls, options: Mapping[str, ProfileValue]) -> LogReader:
+        committed = options.get("committed")
+        if committed in ("last", "next", None):
+            return cls(committed=None if committed is None else str(committed))
+        raise ValueError(f"committed: {committed!r} is neither 'last' nor 'next'")
+
     def start(self) -> Logs:
         return Logs()
 
@@ -164,6 +177,9 @@ class LogReader(SequentialProperty[Logs]):
         if event.ev == "commit":
             if event.pos is None or event.ph == "fail":
                 return
+            if self.committed is not None and "committed" not in event.args:
+                args = {**event.args, "committed": self.committed}
+                event = msgspec.structs.replace(event, args=args)
             reader.asked = _further(reader.asked, event)
             if event.ph in ("", "ok"):
                 reader.committed = _further(reader.committed, event)
