@@ -35,7 +35,7 @@ SCHEMA = "seriatim-matrix-journal/1"
 WAVES = (100, 1_000, 10_000, 100_000)
 """Executions of one program in each wave."""
 PAIRS_PER_ITEM = 12
-"""How many programs an item has at most."""
+"""How many programs an item has at most, of the smallest budget."""
 PATIENCE = 0.2
 """Seconds between looks whether to stop, while other processes work."""
 
@@ -154,11 +154,12 @@ def do(item: PairBatch) -> list[Done]:
 def items(
     system: str, programs: Iterable[PairData], max_executions: int, mutant: str = ""
 ) -> Iterator[PairBatch]:
-    """Yield items of some programs each."""
+    """Yield items of some programs each; of fewer with a larger budget, so that no process is the last for long."""
+    size = max(1, PAIRS_PER_ITEM * WAVES[0] // max_executions)
     batch: list[PairData] = []
     for program in programs:
         batch.append(program)
-        if len(batch) == PAIRS_PER_ITEM:
+        if len(batch) == size:
             yield PairBatch(system, tuple(batch), max_executions, mutant)
             batch = []
     if batch:
