@@ -1,4 +1,4 @@
-"""The recipes of CONTRIBUTING: each block of Python runs as it stands, and prints what is written below it."""
+"""The pages that teach by example: each block of Python runs as it stands, and prints what is written below it."""
 
 from __future__ import annotations
 
@@ -10,7 +10,9 @@ from typing import Any
 
 import pytest
 
-PAGE = Path(__file__).parents[2] / ".github" / "CONTRIBUTING.md"
+ROOT = Path(__file__).parents[2]
+PAGE = ROOT / ".github" / "CONTRIBUTING.md"
+OWN = ROOT / "spec" / "OWN_PROPERTIES.md"
 RECIPES = {
     "A program", "A mutant", "A property", "A check of the pipeline", "An event", "A profile",
     "An API call", "A system",
@@ -18,10 +20,10 @@ RECIPES = {
 BLOCK = re.compile(r"^```(?P<kind>python|text)\n(?P<body>.*?)^```$", re.MULTILINE | re.DOTALL)
 
 
-def blocks() -> list[tuple[str, str]]:
-    """(source, what it prints) of each recipe's Python, in the order of the page."""
+def blocks(page: Path) -> list[tuple[str, str]]:
+    """(source, what it prints) of each block of Python, in the order of the page."""
     found: list[tuple[str, str]] = []
-    for block in BLOCK.finditer(PAGE.read_text(encoding="utf-8")):
+    for block in BLOCK.finditer(page.read_text(encoding="utf-8")):
         if block["kind"] == "python":
             found.append((block["body"], ""))
         else:
@@ -34,16 +36,20 @@ def test_there_is_a_recipe_for_each_thing_that_one_adds() -> None:
     assert headings == RECIPES, "each kind of addition has a recipe, and each recipe is listed here"
 
 
-def test_every_recipe_prints_what_it_says(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(("page", "least"), [(PAGE, len(RECIPES)), (OWN, 4)])
+def test_every_recipe_prints_what_it_says(
+    page: Path, least: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.chdir(tmp_path)
-    recipes = blocks()
-    assert len(recipes) >= len(RECIPES), "some recipe has no example"
+    (tmp_path / "spec").symlink_to(ROOT / "spec")
+    recipes = blocks(page)
+    assert len(recipes) >= least, "some recipe has no example"
     shared: dict[str, Any] = {"__name__": "recipe"}  # later recipes use what earlier ones made
     for source, prints in recipes:
         assert prints, f"nothing is said of what this prints:\n{source}"
         out = io.StringIO()
         with contextlib.redirect_stdout(out):
-            exec(compile(source, str(PAGE), "exec"), shared)
+            exec(compile(source, str(page), "exec"), shared)
         assert [line.rstrip() for line in out.getvalue().splitlines()] == [
             line.rstrip() for line in prints.splitlines()
         ]

@@ -3,12 +3,21 @@
 from __future__ import annotations
 
 import time
+from dataclasses import replace
 
 import msgspec
 import rich_click as click
 
 from seriatim_models.cli.console import Outputs, ProgressDisplay
-from seriatim_models.cli.options import ENGINES, HELP, PROFILE_HELP, lines, outputs, profile_option
+from seriatim_models.cli.options import (
+    ENGINES,
+    HELP,
+    PROFILE_HELP,
+    lines,
+    outputs,
+    profile_option,
+    property_option,
+)
 from seriatim_models.cli.recordings import add_drawings
 from seriatim_models.cli.report_builder import audit_run, new_report
 from seriatim_models.cli.usage_errors import UsageError, unknown
@@ -22,6 +31,7 @@ from seriatim_models.conformance.profiles import PROFILES, SYSTEMS, Profile, Pro
 from seriatim_models.history import HistoryError
 from seriatim_models.properties.base import Finding, Verdict
 from seriatim_models.properties.intervals import drawn, intervals
+from seriatim_models.properties.own import PropertyError, load_properties
 from seriatim_models.report import AuditRun
 from seriatim_models.report.text import write
 
@@ -36,6 +46,7 @@ from seriatim_models.report.text import write
         seriatim audit day.jsonl.zst --json - | jq .results
         seriatim audit day.jsonl --profile strict-qpid     under a stricter profile
         seriatim audit day.jsonl --profile mine.toml       under your own (spec/HISTORY.md)
+        seriatim audit day.jsonl --property rules.py:Mine  and by yours (spec/OWN_PROPERTIES.md)
         seriatim audit day.jsonl --shrink small.jsonl      the smallest part with a violation
 
         Files are JSON lines (also .gz and .zst) or Parquet; a folder stands for those in it.
@@ -49,6 +60,7 @@ from seriatim_models.report.text import write
 )
 @click.argument("paths", metavar="PATH...", nargs=-1, required=True)
 @profile_option(PROFILE_HELP)
+@property_option
 @click.option(
     "--engine",
     type=click.Choice(ENGINES),
@@ -77,6 +89,7 @@ from seriatim_models.report.text import write
 def audit(
     paths: tuple[str, ...],
     profile: str,
+    own: tuple[str, ...],
     engine: str,
     out: str | None,
     master: str | None,
@@ -87,12 +100,15 @@ def audit(
 ) -> int:
     """Check recorded histories of real brokers against properties."""
     outputs = Outputs(json, html, junit)
-    chosen = find_profile(profile)
+    chosen = with_own(find_profile(profile), own)
+    if own and engine != "local":
+        raise UsageError("--property is judged in this process: it needs --engine local")
     if out is not None and engine != "spark":
         raise UsageError("--out keeps what Spark prepared: it needs --engine spark")
     if master is not None and engine != "spark":
         raise UsageError("--master names a Spark cluster: it needs --engine spark")
     report = new_report(*(["pyspark"] if engine == "spark" else []))
+    report.sentences.update({p.id: p.sentence for p in chosen.properties})
     begun = time.monotonic()
     with ProgressDisplay(1, "audits").running() as work, work.item(f"audit on {engine}"):
         report.audits.append(run_audit(paths, chosen, engine, out, master))
@@ -142,6 +158,15 @@ def find_profile(name: str) -> Profile:
     if name not in PROFILES:
         raise unknown("profile", name, PROFILES, "seriatim list profiles")
     return PROFILES[name]
+
+
+def with_own(profile: Profile, named: tuple[str, ...]) -> Profile:
+    """The profile, with properties of the user's own (see `properties.own`). Raises `UsageError`."""
+    try:
+        own = load_properties(named, profile.properties)
+    except PropertyError as error:
+        raise UsageError(str(error)) from error
+    return replace(profile, properties=(*profile.properties, *own)) if own else profile
 
 
 def run_audit(

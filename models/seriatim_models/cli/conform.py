@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import msgspec
 import rich_click as click
 
-from seriatim_models.cli.audit import find_profile
+from seriatim_models.cli.audit import find_profile, with_own
 from seriatim_models.cli.conform_results import (
     audit_run,
     print_outcome,
@@ -32,6 +32,7 @@ from seriatim_models.cli.options import (
     number_option,
     outputs,
     profile_option,
+    property_option,
 )
 from seriatim_models.cli.report_builder import new_report
 from seriatim_models.cli.usage_errors import UsageError
@@ -73,6 +74,7 @@ if TYPE_CHECKING:
 @profile_option(
     "Which properties it promises [dim](any by default; with --replay, the script's)[/].", None
 )
+@property_option
 @number_option(
     "--seconds",
     "Search no longer [dim](at most twice that, to shorten what was found)[/].",
@@ -109,6 +111,7 @@ def conform(
     test: bool,
     replay: str | None,
     profile: str | None,
+    own: tuple[str, ...],
     seconds: float,
     scripts: int | None,
     steps: int | None,
@@ -124,7 +127,7 @@ def conform(
 
     targets = Outputs(json, html, junit)
     script = _script(replay) if replay is not None else None
-    chosen = find_profile(profile or (script.profile if script else "") or "any")
+    chosen = with_own(find_profile(profile or (script.profile if script else "") or "any"), own)
     if arguments and url is None:
         raise UsageError("--queue-argument is for --amqp")
     implementation = Implementation(command, factory, url, arguments, patience)
@@ -139,6 +142,7 @@ def conform(
         sound = script is not None or self_tested(targets.console, system)
         begun = time.monotonic()
         report = new_report("hypothesis", seed=seed)
+        report.sentences.update({p.id: p.sentence for p in chosen.properties})
         if script is not None:
             outcome = _replayed(system, chosen, script, bounds)
         else:

@@ -56,6 +56,17 @@ def profile_option(what: str, default: str | None = "any") -> Callable[[F], F]:
     )
 
 
+def property_option(command: F) -> F:
+    """`--property`, as often as one likes; given as `own`."""
+    return click.option(
+        "--property",
+        "own",
+        metavar="MODULE:NAME",
+        multiple=True,
+        help="Judge by this property, too: of a module, a file.py:Name, or the name of an entry point.",
+    )(command)
+
+
 POSITIVE = click.FloatRange(min=0, min_open=True)
 COUNT = click.IntRange(1)
 

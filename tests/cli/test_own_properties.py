@@ -1,0 +1,37 @@
+"""`--property`: a rule and a model of one's own, judged by audit and conform."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from seriatim_models.history import Event, write_history
+
+SPEC = Path(__file__).parents[2] / "spec" / "own"
+
+
+def test_audit_judges_by_ones_own_property(tmp_path: Path, run: Callable[..., Any]) -> None:
+    path = tmp_path / "run.jsonl"
+    events = [("publish", "pay-1"), ("publish", "refund-1"), ("deliver", "refund-1")]
+    write_history(path, [Event(i=i, t=i, ev=ev, m=m) for i, (ev, m) in enumerate(events)])
+    named = f"{SPEC / 'refunds.py'}:RefundAfterPayment"
+    ran = run("audit", str(path), "--property", named, "--json", "-")
+    assert ran.code == 1
+    [mine] = [r for r in json.loads(ran.out)["results"] if r["property"] == "REFUND"]
+    assert (mine["verdict"], mine["n_tested"]) == ("violated", 1)
+    ran = run("audit", str(path), "--property", "nowhere:Rule")
+    assert (ran.code, "there is no such module" in ran.err) == (2, True)
+    assert run("audit", str(path), "--property", named, "--engine", "spark").code == 2
+
+
+def test_conform_judges_by_a_model(tmp_path: Path, run: Callable[..., Any]) -> None:
+    named = f"{SPEC / 'stack.py'}:Stack"
+    ran = run(
+        "conform", "--python", "queue:Queue", "--property", named, "--scripts", "20", "--seed", "1",
+        "--out", str(tmp_path), "--json", "-",
+    )  # fmt: skip
+    assert ran.code == 1
+    found = json.loads(ran.out)["results"]
+    assert {r["property"] for r in found if r["verdict"] == "violated"} == {"STACK"}
