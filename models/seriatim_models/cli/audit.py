@@ -139,7 +139,8 @@ def shrunk_to(paths: tuple[str, ...], profile: Profile, target: str) -> str:
             return "no property is violated, so there is nothing to shrink"
         first = min(violated, key=lambda p: len(findings[p].witness))
         small = shrunk(first, history.events)
-        write_history(target, small.events, history.header)
+        params = {**history.header.params, "whole": True}
+        write_history(target, small.events, msgspec.structs.replace(history.header, params=params))
     except HistoryError as error:
         raise UsageError(str(error)) from error
     return (

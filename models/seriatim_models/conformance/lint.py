@@ -26,6 +26,7 @@ class _Lint:
     def __init__(self) -> None:
         self.counts: Counter[str] = Counter()
         self.examples: dict[str, str] = {}
+        self._begun_at = False
         self._clocks: dict[str, Event] = {}
         self._open_channels: dict[Holder, Event] = {}
         self._open_connections: dict[str, Event] = {}
@@ -46,6 +47,9 @@ class _Lint:
 
     def take(self, event: Event) -> None:
         """Take in the next event."""
+        if not self._begun_at and event.i > 1:
+            self.count("beginning", event)
+        self._begun_at = True
         self._time(event)
         ev = event.ev
         if ev == GAP:
@@ -140,6 +144,7 @@ SENTENCES = {
     "clocks": "further clock domains: times are compared within one only",
     "backwards": "times that fall while the index rises",
     "timeless": "events without a time: their order of recording stands for it",
+    "beginning": "first indices above 1: the beginning is missing, and nothing of what came before is known",
     "gaps": "places where lines were lost: nothing is known across them",
     "drops": "connections cut off: when the broker noticed is not known",
     "open-connections": "connections that never end: what they held at the end is open",

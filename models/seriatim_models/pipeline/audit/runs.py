@@ -10,6 +10,8 @@
 - Two recordings of one run by one recorder name are duplicates: the first stands, the lines of the second go to the
   quarantine one by one.
 - An event of another clock than its recorder's first keeps its place and loses its times: nothing compares them.
+- A recording whose first index is above 1 begins in the middle: a `gap` stands in front of it, unless its header says
+  ``"params": {"whole": true}``.
 - A recorder whose header says ``"params": {"complete": true}`` filled in itself what `history.complete` would.
 - A file that changes while it is read is like one that breaks off at its end: what was read stands, the file is in the
   quarantine, and a later audit reads it anew.
@@ -255,6 +257,7 @@ def fingerprint(path: str) -> Fingerprint:
 def _part(carry: Carry, reader: Reader) -> Iterator[tuple[int, RunItem]]:
     run = carry.run
     complete = reader.header.params.get("complete") is True
+    whole_run = reader.header.params.get("whole") is True
     for item in reader:
         if isinstance(item, Rejected):
             yield carry.at, item
@@ -269,6 +272,9 @@ def _part(carry: Carry, reader: Reader) -> Iterator[tuple[int, RunItem]]:
             carry.at = max(carry.at, item.t)
         if key not in carry.completions:
             carry.completions[key] = Completion()
+            if not carry.last and item.i > 1 and not (complete or whole_run):
+                gap = Event(i=item.i, ev=GAP, run=item.run, rec=item.rec, t=item.t)
+                yield carry.at, Placed(item.run, carry.completions[key](gap))
             if carry.lost and item.run not in carry.last and item.run != run:
                 yield carry.at, Placed(item.run, Event(i=item.i, ev=GAP, run=item.run, t=item.t))
         carry.last[item.run] = item

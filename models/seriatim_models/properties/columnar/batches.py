@@ -100,7 +100,7 @@ def _kinds(batch: pa.RecordBatch, ev: Coded, exact: Bools, q_some: Bools, m_some
     kind[publish & ph.among("fail")] = REFUSED
     acquired = ev.among(*ACQUIRES) & m_some & ~ph.among("invoke", "fail")
     kind[acquired] = ACQUIRED
-    kind[acquired & (coded(batch, "autoack").among(True) | present(batch, "pos"))] = OTHER
+    kind[acquired & (coded(batch, "autoack").among(True) | present(batch, "pos") | ~q_some)] = OTHER
     lone = np.asarray(column_of(batch, "op").is_null())
     settles = ev.among(*SETTLES) & (ph.among("", "invoke") | (ph.among("ok") & lone))
     kind[settles] = RELEASED

@@ -66,6 +66,8 @@ def blocks(path: str | Path, run: str = "") -> Iterator[list[Event]]:
             for event in events:
                 if last is not None and event.i <= last:
                     raise NotColumnar(f"{path}: index {event.i} does not rise")
+                if last is None and event.i > 1 and header.params.get("whole") is not True:
+                    raise NotColumnar(f"{path}: begins in the middle, at index {event.i}")
                 last = event.i
             yield [completion(event) for event in events]
 

@@ -168,7 +168,8 @@ def _kind(event: Event) -> int:
         if not acquires(event):
             return -1
         # Handing it out settles it, or takes nothing away: either is no step of a regular message.
-        return OTHER if event.autoack or event.pos is not None else ACQUIRED
+        # Without a queue it may be one of two.
+        return OTHER if event.autoack or event.pos is not None or not event.q else ACQUIRED
     if ev in SETTLES:
         if not began(event):
             return -1
