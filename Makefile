@@ -2,7 +2,7 @@
 # Everything is installed into .venv, from the pinned versions in .lock/constraints.txt, by the rule for $(STAMP) below.
 
 .DEFAULT_GOAL := help
-.PHONY: help run test demo-fair soak prove prove-induction spec mutants mutants-order reach lint format setup lock clean bench profile bench-explorer bench-spark test-slow test-kill test-cluster test-million test-planted crosscheck conform matrix data-races
+.PHONY: help run test demo-fair soak prove prove-induction spec mutants mutants-order reach lint format setup lock clean bench profile bench-explorer bench-spark test-slow test-kill test-cluster test-million test-planted crosscheck conform planted matrix data-races
 
 VENV  := .venv
 BIN   := $(VENV)/bin
@@ -43,6 +43,8 @@ seriatim: how a message queue's threads must behave, as code you can run, break 
                 and executions of the reference against the systems of spec/induction
   make conform  real brokers and queues, each started, driven, judged and stopped; what is not there is
                 installed if you are root on Debian. SYSTEM=rabbitmq takes those whose name begins so
+  make planted  one right queue with single mistakes, driven with three seeds: what conform finds of them,
+                written to spec/PLANTED.md (an hour; ARGS="--seeds 1" takes a third of it)
   make prove    z3 on the systems of spec/induction, for any number of threads, entries and consumers,
                 and CrossHair on every pure function that has a contract
   make prove-induction  the first half alone
@@ -103,6 +105,9 @@ soak: $(STAMP)
 
 conform: $(STAMP)
 	@$(BIN)/python -m seriatim_workshop.systems.run $(SYSTEM) $(ARGS)
+
+planted: $(STAMP)
+	@$(BIN)/python -m seriatim_workshop.planted.run --table spec/PLANTED.md $(ARGS)
 
 spec: $(STAMP)
 	@$(BIN)/python -m seriatim_workshop.formal.spin $(ARGS)

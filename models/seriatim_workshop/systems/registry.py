@@ -49,7 +49,7 @@ SYSTEMS: dict[str, Listed] = {
             "requeued at the head or at the tail, by the delivery limit; https://www.rabbitmq.com/docs/quorum-queues",
             start=servers.rabbitmq,
             arguments={"x-queue-type": "quorum"},
-            known=frozenset({"P5"}),
+            known=frozenset({"P5", "P10"}),
         ),
         Listed(
             "brokerj",
@@ -58,6 +58,7 @@ SYSTEMS: dict[str, Listed] = {
             "strict order: an entry keeps its place for life",
             start=servers.brokerj,
             without=frozenset({"drop"}),
+            known=frozenset({"P1"}),
         ),
         Listed(
             "brokerj-drop",

@@ -1,0 +1,264 @@
+"""The planted queue: right as it is, wrong with each mistake, and what the drive needs to see that."""
+
+from __future__ import annotations
+
+import queue
+import random
+import threading
+import time
+from pathlib import Path
+
+import pytest
+
+from seriatim_models.conformance.driving import DrivenRun, drive, drive_steps
+from seriatim_models.conformance.judging import black_box_profiles
+from seriatim_models.conformance.local import Local, Refused
+from seriatim_models.conformance.profile_consistency import forms
+from seriatim_models.conformance.profiles import PROFILES
+from seriatim_models.conformance.python_child import PythonChild
+from seriatim_models.conformance.reference import Reference
+from seriatim_models.conformance.script import ScriptStep
+from seriatim_models.conformance.search import SearchBounds, search
+from seriatim_models.conformance.vectors import consume, read_vectors
+from seriatim_models.conformance.workloads import load
+from seriatim_models.properties.base import Verdict
+from seriatim_workshop.planted import mistakes
+from seriatim_workshop.planted.queue import Deliver, PlantedQueue
+from seriatim_workshop.planted.run import FACTORIES, PlantedRun, main, recall, table
+
+from .conftest import SPEC
+
+FORMS = forms((PROFILES["any"], *black_box_profiles().values()))
+PUBLISH, GET = ScriptStep(op="publish", q="q"), ScriptStep(op="get", q="q")
+
+
+def consumer(ch: int, tag: str, **more: object) -> ScriptStep:
+    return ScriptStep(op="consume", ch=ch, q="q", ctag=tag, **more)  # type: ignore[arg-type]
+
+
+def violated(run: DrivenRun) -> set[str]:
+    assert not run.fault, run.why
+    return {f.id for f in FORMS if f.check(run.events).verdict is Verdict.VIOLATED}
+
+
+def driven(name: str, steps: list[ScriptStep]) -> set[str]:
+    """What a script violates on the queue of that name."""
+    system = Local(getattr(mistakes, name))
+    try:
+        return violated(drive(system, steps))
+    finally:
+        system.end()
+
+
+@pytest.mark.parametrize("name", mistakes.MISTAKES)
+def test_each_mistake_is_one_edit_that_runs(name: str) -> None:
+    made = getattr(mistakes, name)()
+    made.open(1)
+    made.publish("q", "m0")
+    made.sync()
+    made.end()
+
+
+def test_there_are_enough_of_every_kind() -> None:
+    assert len(mistakes.MISTAKES) >= 40
+    assert len({mistake.kind for mistake in mistakes.MISTAKES.values()}) >= 10
+
+
+@pytest.mark.parametrize("hurried", [False, True])
+@pytest.mark.parametrize("seed", [1, 2])
+def test_the_right_queue_violates_nothing_under_load(seed: int, hurried: bool) -> None:
+    system = Local(mistakes.right)
+    steps = load(system.can, random.Random(seed), 200, hurried=hurried)
+    assert violated(drive_steps(system, steps, 60.0)) == set()
+    system.end()
+
+
+class Lagging(PlantedQueue):
+    """The right queue with a thread for each channel, which calls back late and with no lock in hand."""
+
+    def __init__(self) -> None:
+        self.waiting: dict[int, queue.Queue[tuple[Deliver, str, int, bool] | None]] = {}
+        self.threads: list[threading.Thread] = []
+        super().__init__()
+
+    def consume(
+        self,
+        ch: int,
+        q: str,
+        ctag: str,
+        deliver: Deliver,
+        autoack: bool = False,
+        exclusive: bool = False,
+        cprio: int | None = None,
+    ) -> None:
+        if ch not in self.waiting:
+            self.waiting[ch] = queue.Queue()
+            self.threads.append(threading.Thread(target=self._call_back, args=(ch,), daemon=True))
+            self.threads[-1].start()
+        line = self.waiting[ch]
+
+        def later(m: str, dtag: int, redelivered: bool) -> None:
+            line.put((deliver, m, dtag, redelivered))
+
+        super().consume(ch, q, ctag, later, autoack, exclusive, cprio)
+
+    def _call_back(self, ch: int) -> None:
+        while (asked := self.waiting[ch].get()) is not None:
+            deliver, m, dtag, redelivered = asked
+            time.sleep(0.001)
+            deliver(m, dtag, redelivered)
+            self.waiting[ch].task_done()
+
+    def sync(self) -> None:
+        super().sync()
+        for line in self.waiting.values():
+            line.join()
+
+    def end(self) -> None:
+        super().end()
+        for line in self.waiting.values():
+            line.put(None)
+
+
+@pytest.mark.parametrize("seed", [1, 2])
+def test_a_right_queue_that_calls_back_late_violates_nothing(seed: int) -> None:
+    system = Local(Lagging)
+    system.can = frozenset(PlantedQueue.can)
+    steps = load(system.can, random.Random(seed), 200, hurried=True)
+    assert violated(drive_steps(system, steps, 60.0)) == set()
+    system.end()
+
+
+ONE_LIMIT = [ScriptStep(op="qos", prefetch=1), consumer(1, "c1")]
+SHOWN: dict[str, tuple[str, list[ScriptStep]]] = {
+    "never-pushes": ("P14", [consumer(1, "c1"), PUBLISH]),
+    "no-push-after-ack": ("P14", [*ONE_LIMIT, PUBLISH, PUBLISH, ScriptStep(op="ack", which=0)]),
+    "no-push-after-close": (
+        "P14",
+        [PUBLISH, GET, consumer(2, "c2"), ScriptStep(op="close", ch=1), GET],
+    ),
+    "exclusive-is-not": ("P10", [consumer(1, "c1", exclusive=True), consumer(2, "c2")]),
+    "priorities-inverted": (
+        "P11",
+        [consumer(1, "c1", cprio=1), consumer(2, "c2", cprio=2), PUBLISH],
+    ),
+    "multiple-settles-one": (
+        "P1",
+        [PUBLISH, PUBLISH, GET, GET, ScriptStep(op="nack", which=1, multiple=True)],
+    ),
+    "tag-zero-leaves-one": (
+        "P1",
+        [PUBLISH, PUBLISH, GET, GET, ScriptStep(op="nack", multiple=True, every=True)],
+    ),
+}
+"""The shortest scripts for what the drive could not see before, with what they violate."""
+
+
+@pytest.mark.parametrize("name", SHOWN)
+def test_a_short_script_shows_it(name: str) -> None:
+    property, steps = SHOWN[name]
+    assert property in driven(name, steps)
+    assert driven("right", steps) == set()
+
+
+def test_closing_waits_for_what_it_sets_off() -> None:
+    # Two channels close at the end, and a thread pushes what they held to a third: P5, if the second is closed at once.
+    steps = [PUBLISH, PUBLISH, ScriptStep(op="get", ch=2, q="q"), GET, consumer(3, "c1")]
+    assert all(driven("right", steps) == set() for _ in range(20))
+
+
+def test_a_refusal_that_closes_its_channel_is_recorded_as_its_end() -> None:
+    steps = [PUBLISH, GET, consumer(2, "c2", exclusive=True), consumer(1, "c1"), GET]
+    system = Local(Reference)
+    run = drive(system, steps)
+    assert any(e.ev == "ch_close" and e.ch == 1 and e.err for e in run.events)
+    assert violated(run) == set()
+
+
+def test_an_object_in_its_own_process_is_given_whole_scripts() -> None:
+    system = PythonChild(f"{FACTORIES}:right")
+    try:
+        whole = system.drive([PUBLISH, GET], 60.0)
+        assert whole is not None
+        assert [e.ev for e in whole.events] == [
+            e.ev for e in drive_steps(system, [PUBLISH, GET], 60.0).events
+        ]
+    finally:
+        system.end()
+
+
+class Leaky:
+    """A queue that loses one message in three hundred."""
+
+    def __init__(self) -> None:
+        self.messages: list[str] = []
+        self.published = 0
+
+    def publish(self, q: str, m: str) -> None:
+        self.published += 1
+        if self.published % 300:
+            self.messages.append(m)
+
+    def get(self, q: str) -> tuple[str, None, None] | None:
+        return (self.messages.pop(0), None, None) if self.messages else None
+
+
+def test_what_is_rare_shows_under_load() -> None:
+    outcome = search(Local(Leaky), PROFILES["any"], SearchBounds(seconds=20.0, first=True), seed=1)
+    (witness,) = outcome.witnesses
+    assert witness.property in ("P1", "P20", "P5")
+    assert sum(step.op == "publish" for step in witness.run.steps) >= 300
+    assert (witness.again, witness.runs) == (3, 3)
+
+
+class TwoExclusive:
+    """Declares exclusive consumers and refuses none."""
+
+    can = ("publish", "get", "consume", "open", "exclusive")
+
+    def open(self, ch: int) -> None: ...
+
+    def publish(self, q: str, m: str) -> None: ...
+
+    def get(self, q: str) -> None: ...
+
+    def consume(self, ch: int, exclusive: bool) -> None: ...
+
+
+class OneExclusive(TwoExclusive):
+    """Declares exclusive consumers and keeps it."""
+
+    def __init__(self) -> None:
+        self.alone: list[bool] = []
+
+    def consume(self, ch: int, exclusive: bool) -> None:
+        if any(self.alone) or (exclusive and self.alone):
+            raise Refused("not alone", 403)
+        self.alone.append(exclusive)
+
+
+def test_a_vector_is_judged_by_what_the_system_declares() -> None:
+    vectors = [v for v in read_vectors(SPEC.parent / "vectors") if v.id.startswith("06")]
+    assert all(not r.agrees and r.why for r in consume(Local(TwoExclusive), vectors))
+    assert all(r.agrees for r in consume(Local(OneExclusive), vectors))
+    # Who asks for the outcomes of one system gets them.
+    assert all(r.agrees for r in consume(Local(TwoExclusive), vectors, by="rabbitmq-quorum"))
+
+
+def test_the_page_says_what_was_caught() -> None:
+    runs = [
+        PlantedRun(name="right", seed=1, scripts=2, steps=9),
+        PlantedRun(name="never-pushes", seed=1, property="P14", commands=2, again="3 of 3"),
+        PlantedRun(name="skips-tags", seed=1),
+    ]
+    assert recall(runs) == "Of 2 mistakes 1 were caught with every seed (1 with seed 1)."
+    page = table(runs)
+    assert "| never-pushes | wake-ups: nobody is ever pushed anything | yes | P14 | 2 |" in page
+    assert "seed 1: nothing violated, in 2 scripts and 9 steps" in page
+
+
+def test_an_unknown_mistake_is_bad_usage(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["no-such", "--out", str(tmp_path)]) == 2
+    assert "no-such" in capsys.readouterr().err
