@@ -93,7 +93,7 @@ def _load_consume(can: frozenset[str], drawn: random.Random) -> list[ScriptStep]
             "autoack" in can and drawn.random() < 0.05,
             drawn.randint(1, PREFETCH_MAX) if "qos" in can else 0,
             "channel-qos" in can and drawn.random() < 0.1,
-            "exclusive" in can and drawn.random() < 0.05,
+            "exclusive" in can and drawn.random() < 0.1,
             drawn.choice((None, 0, 1, 2)) if "priority" in can else None,
         )
     )
@@ -181,7 +181,7 @@ def _consuming(
     autoack = _one_in(10) if "autoack" in can else st.just(False)
     limit = st.integers(0, PREFETCH_MAX) if "qos" in can else st.just(0)
     scope = _one_in(3) if "channel-qos" in can else st.just(False)
-    exclusive = _one_in(6) if "exclusive" in can else st.just(False)
+    exclusive = _one_in(3) if "exclusive" in can else st.just(False)
     ranked = "priority" in can
     cprio = st.one_of(st.none(), st.integers(0, 2)) if ranked else st.none()
     return st.builds(_consume, channel, consumer, autoack, limit, scope, exclusive, cprio)
