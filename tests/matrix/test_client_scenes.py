@@ -1,4 +1,4 @@
-"""The work pool in the matrix: its own threads go on while somebody waits, and wrong references are seen."""
+"""The client and its work pool in the matrix: own threads go on while somebody waits, wrong references are seen."""
 
 from __future__ import annotations
 
@@ -10,7 +10,14 @@ from seriatim.host import Host
 from seriatim_models.explorer import World, explore
 from seriatim_models.machines.single_threaded_host import SingleThreadedHost, WouldWait
 from seriatim_models.matrix.cells import PairResult, run_pair
-from seriatim_models.matrix.client_scenes import POOL_SYSTEM
+from seriatim_models.matrix.client_scenes import (
+    CLIENT_SYSTEM,
+    NOT_ANSWERED,
+    POOL_SYSTEM,
+    UNTIL_THE_CHANNELS_END,
+    ClientUniverse,
+    PoolUniverse,
+)
 from seriatim_models.matrix.mutants import first_problem
 from seriatim_models.matrix.own_threads import HostOfWaiters, OwnThreads
 from seriatim_models.matrix.plan import plan_universe
@@ -21,6 +28,13 @@ from seriatim_models.programs import MUTANTS
 from seriatim_models.programs.mutant_modules import load
 
 LIB = load("client")
+
+
+def client(key: str, mutant: str = "") -> PairResult:
+    lib = load("client", MUTANTS[mutant] if mutant else None)
+    right = LIB if mutant else None
+    pair = PairData.read(key, CLIENT_SYSTEM).pair(CLIENT_SYSTEM)
+    return run_pair(CLIENT_SYSTEM, lib, pair, right=right)
 
 
 def pool(key: str) -> PairResult:
@@ -150,8 +164,8 @@ def test_where_calls_wait_they_race_beside_the_workers_only() -> None:
 
 
 @pytest.mark.parametrize("universe", POOL_SYSTEM.universes, ids=lambda u: u.name)
-def test_every_single_call_on_the_pool_is_right(universe: object) -> None:
-    found = explore_states(POOL_SYSTEM, universe, LIB, 2)  # type: ignore[arg-type]
+def test_every_single_call_on_the_pool_is_right(universe: PoolUniverse) -> None:
+    found = explore_states(POOL_SYSTEM, universe, LIB, 2)
     assert not [
         (str(e.state), str(e.offer.invocation), e.problem) for e in found.edges if e.problem
     ]
@@ -185,3 +199,89 @@ def test_what_was_left_when_a_channel_ended_may_have_run() -> None:
 def test_the_pools_matrix_judges_mutants(mutant: str) -> None:
     lib = load("client", MUTANTS[mutant])
     assert first_problem("pool", lib, depth=1, max_executions=100), f"{mutant} survives"
+
+
+# ---- the client
+
+
+def made(universe: str, *calls: str) -> list[str]:
+    """What each of some calls, one after the other on one thread, returned."""
+    scene, _ = recorded_scene(CLIENT_SYSTEM, universe_of(CLIENT_SYSTEM, universe), LIB)
+    return [scene.make(Invocation.read(c)) for c in calls]
+
+
+def test_a_call_waits_for_its_reply_on_one_thread() -> None:
+    get = "get c.1 q False None"
+    assert made("calls", get, get, "publish c.1 q", get) == [
+        "m1 1", "", "", "c.1>q#1 2"
+    ]  # fmt: skip
+
+
+def test_a_connection_that_closes_waits_for_its_end() -> None:
+    close = "close_connection c"
+    assert made("ends", close, close, "get c.2 q False None") == ["", "", "refused 200"]
+
+
+def test_the_servers_refusal_is_its_answer() -> None:
+    there_is_none = "get c.1 none False None"
+    assert made("refused", there_is_none, there_is_none, "close c.1") == [
+        "refused 404", "refused 404", ""
+    ]  # fmt: skip
+
+
+def test_who_is_not_answered_learns_of_the_end_by_the_next_call() -> None:
+    assert made("refused", "ack c.1 1 False", "close c.1", "ack c.1 1 False") == [
+        "", "", "refused 406"
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize("universe", CLIENT_SYSTEM.universes, ids=lambda u: u.name)
+def test_every_single_call_on_the_client_is_right(universe: ClientUniverse) -> None:
+    found = explore_states(CLIENT_SYSTEM, universe, LIB, 1)
+    assert not [
+        (str(e.state), str(e.offer.invocation), e.problem) for e in found.edges if e.problem
+    ]
+    offered = {str(e.offer.invocation) for e in found.edges}
+    assert offered == set(universe.calls), "what a universe names can be called in it"
+
+
+@pytest.mark.parametrize(
+    ("key", "excused"),
+    [
+        ("serve calls: ; get c.1 q False None | close c.1", ()),
+        ("serve calls: ; get c.1 q False None | get c.1 q False None", ()),
+        ("serve exclusive: ; consume c.1 q t exclusive | consume d.1 q u -", ()),
+        ("serve calls: ; publish c.1 q | close c.1", (NOT_ANSWERED.why,)),
+        ("serve refused: ; ack c.1 1 False | ack c.1 1 False", (NOT_ANSWERED.why,)),
+    ],
+)
+def test_pairs_of_the_client_are_right(key: str, excused: tuple[str, ...]) -> None:
+    result = client(key)
+    assert (result.problem, result.excused, result.exhausted) == ("", excused, True)
+
+
+def test_letting_pass_hides_nothing_of_what_is_open() -> None:
+    open_ = {"c.1": {"closed": 0, "got": ["m1"], "holds": []}, "q": [], "returned": {}}
+    closed = {**open_, "c.1": {"closed": 200, "got": ["m1"], "holds": []}}
+    for outcome, hidden in ((open_, False), (closed, True)):
+        other = {**outcome, "c.1": {**outcome["c.1"], "got": []}}  # type: ignore[dict-item]
+        compared = UNTIL_THE_CHANNELS_END.compared
+        assert (compared(outcome) == compared(other)) is hidden
+        assert compared(outcome) != compared({**outcome, "q": ["m1"]})
+
+
+def test_pairs_of_the_client_race_beside_its_threads_only() -> None:
+    modes = {p.mode for u in ("calls", "misuse") for p in plan_universe(u, "client", 1).programs}
+    assert modes == {"serve"}
+
+
+@pytest.mark.parametrize(
+    ("mutant", "key", "what"),
+    [
+        ("no-turn", "serve calls: ; get c.1 q False None | qos c.1 1 True", "RPC-1"),
+        ("exclusive-came-first", "serve exclusive: ; consume c.1 q t exclusive | consume d.1 q u -", "EX-1"),
+        ("close-keeps-deliveries", "serve ends: ; close c.1 | shutdown", "QS-2"),
+    ],
+)  # fmt: skip
+def test_a_wrong_client_is_seen_in_a_pair(mutant: str, key: str, what: str) -> None:
+    assert client(key, mutant).problem.startswith(what)

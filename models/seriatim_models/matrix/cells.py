@@ -92,7 +92,7 @@ def pairs(
     ]
     for mode in modes:
         if state.universe.serve if mode == "serve" else state.universe.settle:
-            for chosen in _combinations(offers, at_once):
+            for chosen in _combinations(offers, at_once, state.universe.twice):
                 yield CallPair(
                     state.universe,
                     state.path,
@@ -102,7 +102,9 @@ def pairs(
                 )
 
 
-def _combinations(offers: Sequence[Offer], at_once: int) -> Iterator[tuple[Offer, ...]]:
+def _combinations(
+    offers: Sequence[Offer], at_once: int, twice: bool = False
+) -> Iterator[tuple[Offer, ...]]:
     def extend(chosen: tuple[Offer, ...], start: int) -> Iterator[tuple[Offer, ...]]:
         if len(chosen) == at_once:
             if any(o.standing is CallStanding.IN_CONTRACT for o in chosen):
@@ -114,7 +116,7 @@ def _combinations(offers: Sequence[Offer], at_once: int) -> Iterator[tuple[Offer
                 continue
             if offer.twin_of is not None and offer.twin_of not in [o.invocation for o in chosen]:
                 continue
-            yield from extend((*chosen, offer), n + 1)
+            yield from extend((*chosen, offer), n if twice else n + 1)
 
     return extend((), 0)
 

@@ -7,15 +7,23 @@ from dataclasses import dataclass
 from types import ModuleType
 from typing import Any, TypeVar, cast
 
+import seriatim.client as reference
 from seriatim_models.explorer import World
 from seriatim_models.machines.calls import ApiCall
-from seriatim_models.machines.client.calls import POOL, PoolHarness
-from seriatim_models.machines.client.state import pool_outcome, pool_state_text
+from seriatim_models.machines.client.calls import (
+    CLIENT,
+    POOL,
+    ClientHarness,
+    PoolHarness,
+    reply_code,
+)
+from seriatim_models.machines.client.state import outcome as client_outcome
+from seriatim_models.machines.client.state import pool_outcome, pool_state_text, state_text
 from seriatim_models.machines.single_threaded_host import WouldWait
 from seriatim_models.machines.stages import ProgramStage, Stage
 from seriatim_models.matrix.own_threads import OwnThreads, WorldOfWaiters
 from seriatim_models.matrix.scene import ExpectedDifference, Invocation, Universe, Unsettled
-from seriatim_models.matrix.table_scene import TableScene, without
+from seriatim_models.matrix.table_scene import TableScene, label, without
 from seriatim_models.programs.client import ClientScene
 from seriatim_models.properties.base import AnyProperty
 from seriatim_models.properties.whitebox.client import CLIENT as PROPERTIES
@@ -57,6 +65,218 @@ class ServedScene(TableScene[H]):
     def record_rest(self) -> None:
         """Record the state of each server and work pool."""
         self.harness.record_rest()
+
+
+# ---- the client
+
+
+CLIENT_TABLE = without(CLIENT, "open_channel")
+
+
+@dataclass(frozen=True)
+class ClientUniverse(Universe):
+    """The connection `c` with two channels, perhaps `d` with one, and a queue `q`."""
+
+    calls: tuple[str, ...] = ()
+    """What may be called, with its arguments."""
+    messages: int = 1
+    """How many are in `q`."""
+    connections: int = 1
+    capacity: int | None = None
+    settle: bool = False
+    twice: bool = True
+
+
+class ClientMatrixScene(ServedScene[ClientHarness]):
+    """Connections in a universe."""
+
+    def __init__(self, universe: ClientUniverse, lib: ModuleType, stage: Stage) -> None:
+        self.universe = universe
+        world = self.on(stage)
+        harness = ClientHarness(
+            world, lib, 1, universe.messages, universe.capacity, universe.connections
+        )
+        super().__init__(harness, CLIENT_TABLE, (lib.Misuse, lib.Closed, lib.CallTimeout))
+        self._published: dict[Invocation, int] = {}
+        workers = [name for name in self.own.threads if name.startswith("pool")]
+        self._readers = [name for name in self.own.threads if name not in workers]
+        self.own.threads = {n: self.own.threads[n] for n in (*self._readers, *workers)}
+
+    def offered(self, call: ApiCall, arguments: Mapping[str, Any]) -> bool:
+        """Return whether a call is of this universe."""
+        return " ".join((call.name, *map(label, arguments.values()))) in self.universe.calls
+
+    def thread(self, call: ApiCall, arguments: Mapping[str, Any]) -> str:
+        """Return that of a publish: two of one name would differ in the order of their messages' names."""
+        return f"publisher {arguments['to']}" if call.name == "publish" else ""
+
+    def answer(self, call: ApiCall, arguments: Mapping[str, Any]) -> str:
+        """Return the error with which the server answers a call that has a reply."""
+        code = reply_code(self.harness, call.name, arguments)
+        return f"refused {code}" if code and call.name not in UNANSWERED else ""
+
+    def make(self, invocation: Invocation) -> str:
+        """Make a call and return what its caller sees; alone, the readers then read what the server has sent.
+
+        A message that is published is named after the call, so that its name does not tell who came first.
+        """
+        result = super().make(invocation)
+        if self.own.alone():
+            for reader in self._readers:
+                self.own.run(reader)
+        return result
+
+    def arguments(self, invocation: Invocation) -> dict[str, Any]:
+        """Return the arguments of a call, by name."""
+        found = super().arguments(invocation)
+        if invocation.call == "publish":
+            number = self._published[invocation] = self._published.get(invocation, 0) + 1
+            found["id"] = f"{'>'.join(invocation.arguments)}#{number}"
+        return found
+
+    def shown(self, result: object) -> str:
+        """Return what a caller sees: of a delivery the message, its tag, and whether it comes again."""
+        if hasattr(result, "delivery_tag"):
+            got = cast(reference.Delivery, result)
+            return f"{got.message.id} {got.delivery_tag}{' again' * got.redelivered}"
+        return super().shown(result)
+
+    def refusal(self, error: Exception) -> str:
+        """Return the reply code of what is closed, or that the call is a misuse, or late."""
+        code = getattr(error, "code", None)
+        if code is not None:
+            return f"refused {code}"
+        return "late" if type(error).__name__ == "CallTimeout" else "refused"
+
+    def state(self) -> str:
+        """Return the server's queues, what is on the wires, the channels, and what the pools have to do."""
+        return state_text(self.harness)
+
+    def outcome(self) -> Mapping[str, Any]:
+        """Return what callbacks got, which channels are closed and why, and the messages in the queues."""
+        return client_outcome(self.harness)
+
+
+UNANSWERED = ("ack", "nack", "reject", "publish")
+"""Calls that do not wait for what the server thinks of them."""
+
+Instead = Iterator[tuple[Universe, tuple[Invocation, ...]]]
+
+
+def _ignored(universe: Universe, calls: tuple[Invocation, ...]) -> Instead:
+    """Yield the calls without one that is not answered."""
+    for n, call in enumerate(calls):
+        if call.call in UNANSWERED:
+            yield universe, (*calls[:n], *calls[n + 1 :])
+
+
+def _but_for_nothing(outcome: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return an outcome without what calls that return nothing returned, and what closed channels got."""
+    returned = {call: result for call, result in outcome["returned"].items() if result}
+    return {**_but_for_what_the_closed_got(outcome), "returned": returned}
+
+
+def _but_for_what_the_closed_got(outcome: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return an outcome without what the callbacks of channels got that are closed in the end."""
+    return {
+        key: {**value, "got": []} if isinstance(value, dict) and value.get("closed") else value
+        for key, value in outcome.items()
+    }
+
+
+NOT_ANSWERED = ExpectedDifference(
+    "a publish or a settlement that is sent while the server closes its channel is ignored there, and nobody tells "
+    "its caller: all else is as if it had not been made",
+    _ignored,
+    _but_for_nothing,
+)
+UNTIL_THE_CHANNELS_END = ExpectedDifference(
+    "until a channel is closed its deliveries run one by one, and those that are left then are dropped; the server "
+    "has requeued all that were not acknowledged",
+    compared=_but_for_what_the_closed_got,
+)
+
+
+@dataclass(frozen=True)
+class ClientSystem:
+    """The client with its server, with its universes."""
+
+    name: str = "client"
+    reference: str = "client"
+    unrecorded: tuple[str, ...] = ()
+
+    @property
+    def table(self) -> Mapping[str, ApiCall]:
+        """The calls of the table, but for opening channels."""
+        return CLIENT_TABLE
+
+    @property
+    def universes(self) -> Sequence[ClientUniverse]:
+        """The universes."""
+        return CLIENT_UNIVERSES
+
+    @property
+    def properties(self) -> Sequence[AnyProperty]:
+        """Every property that reads what a client records."""
+        return PROPERTIES
+
+    @property
+    def expected(self) -> Sequence[ExpectedDifference]:
+        """What the outcome oracle lets pass."""
+        return (NOT_ANSWERED, UNTIL_THE_CHANNELS_END)
+
+    def signature(self, universe: Universe, calls: Sequence[Invocation]) -> str:
+        """Return the calls and their universe: no two universes here differ in names only."""
+        return f"{universe.name}: {', '.join(map(str, calls))}"
+
+    def scene(self, universe: Universe, lib: ModuleType, stage: Stage) -> ClientMatrixScene:
+        """Return connections on which nothing was called but what the universe gives."""
+        assert isinstance(universe, ClientUniverse)
+        scene = ClientMatrixScene(universe, lib, stage)
+        for text in universe.given:
+            scene.make(Invocation.read(text))
+        return scene
+
+
+def _client(name: str, why: str, *calls: str, **options: Any) -> ClientUniverse:
+    return ClientUniverse(name, why, calls=calls, serve=True, **options)
+
+
+GET, GET_THERE = "get c.1 q False None", "get c.2 q False None"
+CONSUME = "consume c.1 q t -"
+
+CLIENT_UNIVERSES = (
+    _client("calls", "each waits for its turn and its reply", GET, "qos c.1 1 True", "close c.1", "publish c.1 q"),
+    _client("consuming", "deliveries behind the reply", CONSUME, "cancel c.1 t", "publish c.2 q", "close c.1"),
+    _client(
+        "acknowledging", "settled by one, or with all before it", GET_THERE, "ack c.1 1 False", "ack c.1 0 True",
+        "nack c.1 1 False True", "close c.1", given=("qos c.1 1 False", CONSUME), messages=2,
+    ),
+    _client(
+        "exclusive", "the only consumer", "consume c.1 q t exclusive", "consume d.1 q u -", "cancel c.1 t", "close d.1",
+        connections=2, messages=0,
+    ),
+    _client(
+        "ends", "however it ends", "close c.1", "close_connection c", "fail c", "disconnect c", "shutdown", GET_THERE,
+        given=(CONSUME,),
+    ),
+    _client(
+        "queues", "an exclusive one dies with its connection", "declare c.1 r False", "declare d.1 r True",
+        "close_connection d", "bind c.1 r x *", "publish c.1 x", connections=2, messages=0,
+    ),
+    _client("refused", "the server closes the channel", "get c.1 none False None", "ack c.1 1 False", GET, "close c.1"),
+    _client(
+        "full", "the reader waits for room", CONSUME, "interrupt c", GET_THERE, capacity=1, messages=2, twice=False,
+    ),
+    ClientUniverse(
+        "misuse", "what must be refused", serve=False,
+        calls=(
+            "ack c.1 -1 False", "reject c.1 -1 False", "qos c.1 -1 False", "consume c.1 q - -", "bind c.1 q - k",
+            "close c.1",
+        ),
+    ),
+)  # fmt: skip
+CLIENT_SYSTEM = ClientSystem()
 
 
 # ---- the work pool by itself
@@ -116,9 +336,6 @@ class PoolMatrixScene(ServedScene[PoolHarness]):
     def outcome(self) -> Mapping[str, Any]:
         """Return what ran of each channel, which channels there are, and whether the executor takes tasks."""
         return pool_outcome(self.harness)
-
-
-Instead = Iterator[tuple[Universe, tuple[Invocation, ...]]]
 
 
 def _of_those_that_stay(outcome: Mapping[str, Any]) -> Mapping[str, Any]:

@@ -44,6 +44,8 @@ class Offer:
     standing: CallStanding
     thread: str = ""
     """The one thread that may make it; '' for any. Two calls of one thread are never concurrent."""
+    answer: str = ""
+    """What it must return, if it is in contract and the other side knows better; '' if it does not."""
     by_arguments: bool = False
     """Whether it is refused whatever the state is."""
     twin_of: Invocation | None = None
@@ -61,7 +63,7 @@ class MatrixScene(Protocol):
         """Return every call that can be made now, in a fixed order."""
 
     def make(self, invocation: Invocation) -> str:
-        """Make a call and return what its caller sees: the result, or ``refused`` where the system refuses it.
+        """Make a call and return what its caller sees: the result, or ``refused``, with the reason behind it, if any.
 
         Any other error is raised.
         """
@@ -106,6 +108,8 @@ class Universe:
     """How many calls less lead to the states from which they are: serving beside the calls has many more schedules."""
     settle: bool = True
     """Whether pairs are also run without these: not where a call waits for what they do."""
+    twice: bool = False
+    """Whether a call that any thread may make is also run beside itself."""
     idle: bool = False
     """Whether calls that are refused, or without effect, are also run beside others; alone they always are."""
 

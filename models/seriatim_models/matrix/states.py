@@ -130,7 +130,12 @@ def seen_by_clients(
     scene: MatrixScene, results: Iterable[tuple[Invocation, str]]
 ) -> Mapping[str, Any]:
     """Return what clients see at the end: what their calls returned, and the scene's outcome."""
-    return {"returned": {str(call): result for call, result in results}, **scene.outcome()}
+    returned: dict[str, list[str]] = {}
+    for call, result in results:
+        returned.setdefault(str(call), []).append(result)
+    # Of a call that was made twice it does not matter which of the two returned what.
+    shown = {call: ", ".join(sorted(filter(None, found))) for call, found in returned.items()}
+    return {"returned": shown, **scene.outcome()}
 
 
 def _digest(scene: MatrixScene) -> bytes:
@@ -153,7 +158,12 @@ def _edge(
 
 def _against_class(offer: Offer, result: str, unchanged: bool) -> str:
     """What a call did that its class forbids."""
-    refused = result == "refused"
+    if offer.answer and offer.standing is CallStanding.IN_CONTRACT:
+        wrong = (
+            f"outcome: {offer.invocation} ended with {result or 'success'}, due was {offer.answer}"
+        )
+        return "" if result == offer.answer else wrong
+    refused = result.startswith("refused")
     if offer.standing is CallStanding.REFUSED and not refused:
         return f"outcome: {offer.invocation} must be refused, and was not"
     if offer.standing is not CallStanding.REFUSED and refused:

@@ -57,6 +57,10 @@ class TableScene(Generic[H]):
             return ""
         return f"owner {' '.join(label(v) for v in arguments.values() if hasattr(v, 'name'))}"
 
+    def answer(self, call: ApiCall, arguments: Mapping[str, Any]) -> str:
+        """Return the error that the other side must answer a call in contract with; '' for none."""
+        return ""
+
     def offers(self) -> Sequence[Offer]:
         """Return every call that can be made now, in a fixed order."""
         return list(self._offers())
@@ -68,20 +72,27 @@ class TableScene(Generic[H]):
                     labels = tuple(label(v) for v in arguments.values())
                     standing = call.standing(self.harness, **arguments)
                     yield Offer(
-                        Invocation(call.name, labels), standing, self.thread(call, arguments)
+                        Invocation(call.name, labels),
+                        standing,
+                        self.thread(call, arguments),
+                        answer=self.answer(call, arguments),
                     )
 
     def make(self, invocation: Invocation) -> str:
         """Make a call and return what its caller sees; ``refused`` if the system refuses it."""
         call = self.table[invocation.call]
-        arguments = {
+        try:
+            return self.shown(call.run(self.harness, **self.arguments(invocation)))
+        except self.refusals as error:
+            return self.refusal(error)
+
+    def arguments(self, invocation: Invocation) -> dict[str, Any]:
+        """Return the arguments of a call, by name."""
+        call = self.table[invocation.call]
+        return {
             name: next(v for v in call.values(self.harness, name) if label(v) == given)
             for name, given in zip(call.arguments, invocation.arguments, strict=True)
         }
-        try:
-            return self.shown(call.run(self.harness, **arguments))
-        except self.refusals as error:
-            return self.refusal(error)
 
     def state(self) -> str:
         """Return the canonical text of the state."""

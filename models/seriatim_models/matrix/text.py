@@ -6,6 +6,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from seriatim_models.matrix.systems import SYSTEMS
 from seriatim_models.matrix.totals import CellTotals, Matrix
 from seriatim_models.properties import Verdict
 
@@ -20,6 +21,8 @@ def show(console: Console, matrix: Matrix) -> None:
     console.print(summary(matrix), markup=False, soft_wrap=True)
     for why, number in excused(matrix).items():
         console.print(f"  let pass in {number} programs: {why}", markup=False, soft_wrap=True)
+    if beside := only_beside_threads(matrix):
+        console.print(f"  {beside}", markup=False, soft_wrap=True)
     wrong = [*matrix.edge_problems, *(p for c in matrix.cells for p in c.problems[:1])]
     for problem in wrong[:SHOWN]:
         console.print(f"  {problem}", style="red", markup=False, soft_wrap=True)
@@ -40,6 +43,21 @@ def summary(matrix: Matrix) -> str:
         f"({matrix.verdict}): {matrix.states:,} states, {matrix.edges:,} single calls, "
         f"{matrix.programs:,} programs, {matrix.executions:,} executions{not_seen}; {matrix.seconds:.0f} s"
     )
+
+
+def only_beside_threads(matrix: Matrix) -> str:
+    """Return from which states pairs are run in universes in which calls wait for the system's own threads."""
+    depths: dict[int, list[str]] = {}
+    for universe in SYSTEMS[matrix.system].universes:
+        if universe.serve and not universe.settle:
+            depth = max(matrix.depth - universe.serve_less, 0)
+            depths.setdefault(depth, []).append(universe.name)
+    return "".join(
+        f"calls wait for the system's own threads, so pairs race beside these, from states of at most {depth} calls: "
+        f"{', '.join(names)}; "
+        for depth, names in sorted(depths.items())
+        if depth < matrix.depth
+    ).removesuffix("; ")
 
 
 def excused(matrix: Matrix) -> dict[str, int]:
