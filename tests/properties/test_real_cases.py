@@ -11,6 +11,7 @@ import pytest
 from seriatim_models.history import Event
 from seriatim_models.history.complete import complete
 from seriatim_models.properties.base import Finding, Verdict
+from seriatim_models.properties.blackbox import BLACKBOX
 from seriatim_models.properties.columnar.evaluator import judge
 
 from .blackbox_histories import BY_ID, Recording
@@ -153,3 +154,24 @@ def test_p14_a_limit_that_a_channel_shares_makes_nobody_surely_ready() -> None:
             for i, (t, ev, ph, fields) in enumerate(rows)
         ]
         assert found("P14", events).verdict is verdict
+
+
+def one_of_each() -> list[Event]:
+    """One message through one channel: sent and never confirmed, given once, without a limit, and settled."""
+    r = Recording()
+    r.add("ch_open", "ok", conn="a", ch=1, gen=1)
+    r.add("publish", "invoke", m="m0", q="q", pub="p", pseq=0, conn="pub", ch=1, gen=1)
+    r.add("deliver", m="m0", q="q", conn="a", ch=1, gen=1, ctag="t", autoack=True, pub="p", pseq=0)
+    return r.events
+
+
+@pytest.mark.parametrize("id", [p.id for p in BLACKBOX if p.id not in ("P1", "P20")])
+def test_a_history_in_which_nothing_could_have_been_done_otherwise_is_inconclusive(id: str) -> None:
+    assert found(id, one_of_each()).verdict is INCONCLUSIVE
+    assert BY_ID[id].case
+
+
+@pytest.mark.parametrize("id", ["P1", "P20"])
+def test_what_was_taken_could_have_come_from_nowhere(id: str) -> None:
+    assert found(id, one_of_each()).verdict is OK
+    assert found(id, []).verdict is INCONCLUSIVE
