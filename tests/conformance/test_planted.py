@@ -251,7 +251,9 @@ def test_the_page_says_what_was_caught() -> None:
         PlantedRun(name="never-pushes", seed=1, property="P14", commands=2, again="3 of 3"),
         PlantedRun(name="skips-tags", seed=1),
     ]
-    assert recall(runs) == "Of 2 mistakes 1 were caught with every seed (1 with seed 1)."
+    assert (
+        recall(runs) == "Of 2 mistakes 1 were caught in every run of theirs (1 of 2 with seed 1)."
+    )
     page = table(runs)
     assert "| never-pushes | wake-ups: nobody is ever pushed anything | yes | P14 | 2 |" in page
     assert "seed 1: nothing violated, in 2 scripts and 9 steps" in page

@@ -27,6 +27,12 @@ SEEDS = (1, 2, 3)
 MINUTE = 60.0
 GOAL = 0.95
 RIGHT = "right"
+UNSEEN = (
+    "Not to be told for certain: a race between a push and a close. A queue that calls back from a thread of its own,\n"
+    "with no lock in hand, is right, and its last push may come after a close: the load waits before.\n"
+    "What is rare may be missed in 30 s of a busy machine: more `--seconds` are more load."
+)
+"""What the drive cannot say, and why."""
 
 
 class PlantedRun(msgspec.Struct, frozen=True, kw_only=True):
@@ -101,7 +107,8 @@ def table(runs: Sequence[PlantedRun]) -> str:
     for name, each in by_name.items():
         if name == RIGHT:
             continue
-        caught = "".join("yes " if run.caught() else "no " for run in each).split()
+        by_seed = {run.seed: "yes" if run.caught() else "no" for run in each}
+        caught = [by_seed.get(seed, "not run") for seed in seeds]
         cells = [
             _one(caught),
             _one([run.property or "none" for run in each]),
@@ -113,7 +120,7 @@ def table(runs: Sequence[PlantedRun]) -> str:
         lines.append(
             f"| {name} | {MISTAKES[name].kind}: {MISTAKES[name].title} | {' | '.join(cells)} |"
         )
-    lines += ["", "The right queue:", ""]
+    lines += ["", UNSEEN, "", "The right queue:", ""]
     lines += [
         f"- seed {run.seed}: {run.property or 'nothing'} violated, in {run.scripts:,} scripts and {run.steps:,} steps"
         for run in by_name.get(RIGHT, [])
@@ -127,17 +134,17 @@ def _one(values: Sequence[str]) -> str:
 
 
 def recall(runs: Sequence[PlantedRun]) -> str:
-    """How many mistakes were caught with each seed, in a sentence."""
+    """How many mistakes were caught with each seed, of how many that were driven, in a sentence."""
     planted = [run for run in runs if run.name != RIGHT]
-    seeds = sorted({run.seed for run in planted})
-    counts = [sum(run.caught() for run in planted if run.seed == seed) for seed in seeds]
-    every = sum(
-        all(run.caught() for run in planted if run.name == name)
-        for name in {r.name for r in planted}
+    named = []
+    for seed in sorted({run.seed for run in planted}):
+        caught = [run.caught() for run in planted if run.seed == seed]
+        named.append(f"{sum(caught)} of {len(caught)} with seed {seed}")
+    names = {run.name for run in planted}
+    every = sum(all(run.caught() for run in planted if run.name == name) for name in names)
+    return (
+        f"Of {len(names)} mistakes {every} were caught in every run of theirs ({', '.join(named)})."
     )
-    named = ", ".join(f"{n} with seed {seed}" for n, seed in zip(counts, seeds, strict=True))
-    total = len({run.name for run in planted})
-    return f"Of {total} mistakes {every} were caught with every seed ({named})."
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
