@@ -35,3 +35,16 @@ def test_conform_judges_by_a_model(tmp_path: Path, run: Callable[..., Any]) -> N
     assert ran.code == 1
     found = json.loads(ran.out)["results"]
     assert {r["property"] for r in found if r["verdict"] == "violated"} == {"STACK"}
+
+
+def test_lint_names_what_nothing_can_be_said_of(tmp_path: Path, run: Callable[..., Any]) -> None:
+    """A file of which nothing was understood, and what its format cannot say."""
+    path = tmp_path / "traces.jsonl"
+    has = [{"key": "messaging.system", "value": {"stringValue": "kafka"}}]
+    times = {"startTimeUnixNano": "1", "endTimeUnixNano": "2"}
+    span = {"name": "t process", "kind": 5, "attributes": has, **times}
+    path.write_text(json.dumps({"resourceSpans": [{"scopeSpans": [{"spans": [span]}]}]}))
+    ran = run("lint", str(path), "--json", "-")
+    hints = {hint["id"]: hint["sentence"] for hint in json.loads(ran.out)}
+    assert set(hints) == {"gaps", "left-out", "format", "empty"}
+    assert run("audit", str(path)).code == 3

@@ -18,6 +18,7 @@ from seriatim_models.conformance.lint import Hint
 from seriatim_models.conformance.lint import lint as hints
 from seriatim_models.conformance.protocol import Fault
 from seriatim_models.history import Header, HistoryError, write_history
+from seriatim_models.history.event import GAP
 from seriatim_models.report.document import indented
 from seriatim_models.report.text import table, titled
 
@@ -156,6 +157,13 @@ def lint(file: str, json: str | None) -> int:
                 sentence="lines that are no events",
                 example=f"line {first.line}: {first.reason}",
             )
+        )
+    said = history.header.params.get("lint")
+    for sentence in said if isinstance(said, list) else []:
+        open_hints.append(Hint(id="format", count=1, sentence=str(sentence)))
+    if all(event.ev == GAP for event in history.events):
+        open_hints.append(
+            Hint(id="empty", count=1, sentence="there is no event: nothing can be judged")
         )
     show(out.console, file, open_hints)
     if json is not None:

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 
 import msgspec
 
-from seriatim_models.conformance.profiles import SYSTEMS, Profile
+from seriatim_models.conformance.profiles import ORACLE, SYSTEMS, Profile
 from seriatim_models.properties.base import AnyProperty, Finding, Verdict
 from seriatim_models.properties.causes import causes
 
@@ -100,6 +100,7 @@ def where_nothing_is_declared(
 
     Without delivery tags nothing shows what kind of system it is. What some system of those that have none documents is
     then no violation but open: it takes a profile to say more. `compared` are the recording's profiles.
+    A property of the user's own stands, since no profile can allow what it forbids.
     """
     tagged = any(f.property == "P8" and f.n_tested + f.n_untestable for f in findings)
     allowing = [
@@ -110,12 +111,13 @@ def where_nothing_is_declared(
     ]
     if tagged or not allowing:
         return list(findings)
+    ours = {p.id for p in ORACLE}
     why = f"{', '.join(allowing)} would allow it; name the system by --profile"
     return [
         msgspec.structs.replace(
             f, verdict=Verdict.INCONCLUSIVE, explanation=f"{f.explanation}: {why}", n_violations=0
         )
-        if f.verdict is Verdict.VIOLATED
+        if f.verdict is Verdict.VIOLATED and f.property in ours
         else f
         for f in findings
     ]
