@@ -432,3 +432,21 @@ def test_a_lock_that_no_survey_finds_is_ended_when_it_is_held() -> None:
 
     with LOCK, pytest.raises(OutsideModel, match=r"thread c has come no further .* in hold"):
         explore(program, seconds=2)
+
+
+def test_a_check_at_the_end_may_notify() -> None:
+    """It works with the objects of the program, and no thread is there to be woken."""
+
+    def program(world: World) -> None:
+        lock = world.lock("lock")
+        condition = world.condition(lock, "condition")
+
+        def check() -> None:
+            assert world.alone
+            with lock:
+                condition.notify_all()
+
+        world.spawn(lambda: world.cell(0).get(), name="A")
+        world.at_end(check)
+
+    assert explore(program).verdict == "ok"

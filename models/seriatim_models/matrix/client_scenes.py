@@ -264,6 +264,10 @@ CLIENT_UNIVERSES = (
         "queues", "an exclusive one dies with its connection", "declare c.1 r False", "declare d.1 r True",
         "close_connection d", "bind c.1 r x *", "publish c.1 x", connections=2, messages=0,
     ),
+    _client(
+        "own", "a consumer that wants nothing of its own connection", "consume c.1 q t no_local", "publish c.2 q",
+        "publish d.1 q", "cancel c.1 t", connections=2, messages=0,
+    ),
     _client("refused", "the server closes the channel", "get c.1 none False None", "ack c.1 1 False", GET, "close c.1"),
     _client(
         "full", "the reader waits for room", CONSUME, "interrupt c", GET_THERE, capacity=1, messages=2, twice=False,
