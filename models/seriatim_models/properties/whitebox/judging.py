@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from functools import cache
 
 from seriatim_models.history.event import Event
 from seriatim_models.properties.base import AnyProperty, Finding
@@ -21,13 +22,19 @@ def judge(events: Sequence[Event], properties: Iterable[AnyProperty]) -> list[Fi
     findings = []
     for p in properties:
         if not has_case_events(p, by_name):
-            findings.append(Finding.of(p.id, 0))
+            findings.append(no_case(p.id))
         elif isinstance(p, OnReplay):
             replay = replay or Replay(events)
             findings.append(p.judge(replay))
         else:
             findings.append(p.check(events))
     return findings
+
+
+@cache
+def no_case(property: str) -> Finding:
+    """The finding of a property that had no case, which is the same in every history."""
+    return Finding.of(property, 0)
 
 
 def has_case_events(p: AnyProperty, by_name: Mapping[str, Sequence[Event]]) -> bool:
