@@ -65,6 +65,13 @@ class Recording:
         channel = {"ch": 1, "gen": 1} if ev == "ch_close" else {}
         self.add(ev, ph, conn=by, **channel)
 
+    def alive(self, *names: str) -> None:
+        """The channels of consumers answer a call: they were there all the while, and what they sent took effect."""
+        for by in names:
+            op = len(self.events)
+            for ph in ("invoke", "ok"):
+                self.add("qos", ph, conn=by, ch=1, gen=1, op=op)
+
 
 def check(id: str, recording: Recording) -> Finding:
     """What the property finds in the recording."""

@@ -52,6 +52,7 @@ def test_two_holders_as_intervals() -> None:
     r = Recording()
     r.deliver("m0", "a")
     r.deliver("m0", "b", redelivered=True)
+    r.alive("a", "b")
     rows = intervals(BY_ID["P2"].check(r.events))
     assert [x.label for x in rows if x.convicts] == ["tag-a holds m0", "tag-b holds m0"]
 
@@ -64,7 +65,7 @@ def test_no_witness_no_picture() -> None:
 @pytest.mark.parametrize(
     ("id", "fault", "most"),
     [
-        ("P1", "after-ack", 4), ("P1", "phantom", 2), ("P2", "doubles", 2), ("P3", "unmarked", 2), ("P4", "skips", 2),
+        ("P1", "after-ack", 8), ("P1", "phantom", 2), ("P2", "doubles", 6), ("P3", "unmarked", 2), ("P4", "skips", 2),
         ("P5", "skips", 5), ("P7", "overruns", 9), ("P8", "repeats-tag", 2),
     ],
 )  # fmt: skip

@@ -252,7 +252,7 @@ def test_what_died_may_come_back_to_its_queue_as_new() -> None:
 def test_one_message_in_two_queues_is_settled_in_one() -> None:
     events = completed(
         *OPENED, *DLQ, *sent("a", q="q"), *sent("a", q="dlq"), given("a", 1), given("a", 2, "d"),
-        ev("nack", "invoke", **CHANNEL, dtag=1, requeue=True), given("a", 3),
+        ev("nack", "invoke", **CHANNEL, dtag=1, requeue=True, t_hi=125), given("a", 3),
         ev("ack", "invoke", **CHANNEL, dtag=2),
     )  # fmt: skip
     first, second, _, again, _ = events[-5:]

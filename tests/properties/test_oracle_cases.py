@@ -36,6 +36,10 @@ def test_p10_reports_a_second_consumer_beside_an_exclusive_one_in_either_order()
         r = Recording()
         consumer(r, "a", **first)
         consumer(r, "b", **second)
+        assert (
+            check("P10", r).verdict is not VIOLATED
+        )  # the first may have been killed without a word
+        r.alive("a")
         found = check("P10", r)
         assert shown(found) == [1, 3]
         assert "is exclusive" in found.explanation
@@ -73,6 +77,7 @@ def test_p10_reports_a_delivery_past_the_single_active_consumer() -> None:
         r.add("note")
         r.add("note")
         r.deliver("m2", "b", lo=lo)
+        r.alive("a")
         found = check("P10", r)
         assert found.verdict is verdict, (lo, end)
         if verdict is VIOLATED:
@@ -171,7 +176,7 @@ def test_p13_two_calls_at_a_time_report_at_the_wire() -> None:
 # P14, wake-ups
 
 
-def idle(wait: int, *, settle: bool = True, ended: bool = False) -> Finding:
+def idle(wait: int, *, settle: bool = True, ended: bool = False, alive: bool = True) -> Finding:
     """A consumer with room, a message, and nothing for `wait` events (ten ns each)."""
     r = Recording()
     consumer(r, "a", 1)
@@ -182,8 +187,10 @@ def idle(wait: int, *, settle: bool = True, ended: bool = False) -> Finding:
     r.publish("m1")
     if ended:
         r.end("ch_close", "a")
-    for _ in range(wait):
+    for _ in range(wait - 1):
         r.add("note", q="q")
+    if alive:
+        r.alive("a")
     return NoLostWakeup(within=50).check(r.events)
 
 
@@ -193,6 +200,7 @@ def test_p14_reports_a_consumer_left_waiting_beside_a_message() -> None:
     assert [e.m for e in found.witness] == ["m1"]
     assert "m1, confirmed at event 8, lay in q" in found.explanation
     assert counted(idle(5)) == (OK, 1, 1)
+    assert counted(idle(6, alive=False)) == (OK, 1, 1)  # its client may have been killed
 
 
 def test_p14_is_silent_about_a_consumer_that_is_full_or_gone() -> None:

@@ -102,7 +102,12 @@ def test_one_cause_is_shown_once_and_the_first_violation_first() -> None:
         Event(i=i, ev="deliver", m="m", q="q", t=i, conn=f"c{i}", ch=1, redelivered=False)
         for i in (1, 2)
     ]
-    found = [p.check([Event(i=0, ev="publish", m="m", q="q", t=0), *doubled]) for p in ORACLE]
+    alive = [
+        Event(i=i, ev="qos", ph=ph, t=i, conn=f"c{1 + i % 2}", ch=1, op=i % 2)
+        for i, ph in ((3, "invoke"), (4, "invoke"), (5, "ok"), (6, "ok"))
+    ]
+    sent = Event(i=0, ev="publish", m="m", q="q", t=0)
+    found = [p.check([sent, *doubled, *alive]) for p in ORACLE]
     [cause] = causes(found)
     assert {f.property for f in cause} == {"P2", "P3", "P20"}
 

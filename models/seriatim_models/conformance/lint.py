@@ -9,7 +9,14 @@ import msgspec
 
 from seriatim_models.history.complete import EXACT, SETTLES, complete
 from seriatim_models.history.event import GAP, Event
-from seriatim_models.properties.blackbox.lifecycle import Holder, acquires, holder, holders
+from seriatim_models.properties.blackbox.lifecycle import (
+    acquires,
+    holders,
+)
+from seriatim_models.properties.blackbox.naming import (
+    Holder,
+    holder,
+)
 
 
 class Hint(msgspec.Struct, frozen=True, kw_only=True):

@@ -16,9 +16,11 @@ anywhere. `Completion` fills in, and only where the recorder left the field empt
 | dead | deliver | the message died, or was published to another queue: deaths decide its place, not publishers |
 | dead | nack, reject, expire | the queue was declared with a place for what dies in it |
 | t_lo | deliver, get | the latest of the lower bounds below |
+| conn, ch, gen | expire, inside the broker | the channel that held the message |
 
 A delivery was acquired by the broker at some time in [t_lo, t]. Not before its consumer was asked for; not before the
-message was published; not before the latest command that requeued it; and, with a prefetch of p, the n-th delivery
+message was published; not before the command that requeued it, if that is known to have taken effect (`t_hi`): else
+its session may have ended before, and the message have gone back then; and, with a prefetch of p, the n-th delivery
 not before the (n-p)-th settlement was sent, because until then p messages were outstanding.
 An `ack` is sent before the broker sees it, so the time of sending bounds from below.
 Recorders inside the broker (`lvl` broker or model) see the acquisition itself: there t_lo is t.
@@ -39,6 +41,8 @@ from seriatim_models.history.event import GAP, Event
 SETTLES = frozenset({"ack", "nack", "reject"})
 DEAD_LETTERING = ("x-dead-letter-exchange", "x-dead-letter-routing-key")
 """Arguments of a queue by which what dies in it goes elsewhere (https://www.rabbitmq.com/docs/dlx)."""
+EARLIER_KEPT = 8  # incarnations of a channel whose callbacks may still run
+SENT_KEPT = 4096  # settlements; the outcome of one comes soon, if at all
 EXACT = frozenset({"broker", "model"})
 """Levels whose recorder sees the effect itself and misses none."""
 
@@ -91,6 +95,39 @@ class _Channel:
         self.open: dict[int, tuple[str, str, _Limiter | None]] = {}  # dtag: message, queue, credit
         self.published = 0
         self.get_since: int | None = None
+        self.before: _Channel | None = None
+        """The incarnation before, whose callbacks may run late."""
+        self.through = 0
+        """The highest tag that a command for several covered."""
+        self.seen = 0
+        """The highest tag up to which all was seen: the answer of a poll may overtake deliveries."""
+        self.used = False
+        """Something was delivered."""
+        self.limits: list[tuple[int | None, int | None]] = []
+        """Limits of the channel that may hold for what arrives: each with the time at which it surely held."""
+        self.sent: dict[tuple[str, int | None, int | None], dict[str, object]] = {}
+        """What settlements were about whose outcome is not known yet; the latest `SENT_KEPT`."""
+
+    def earlier(self, back: int) -> _Channel:
+        """The incarnation so many before."""
+        return self.before.earlier(back - 1) if back and self.before else self
+
+    def back_to(self, ctag: str) -> int:
+        """How many incarnations before a consumer was last known; 0 if it was not."""
+        back, channel = 1, self.before
+        while channel is not None:
+            if ctag in channel.consumers:
+                return back
+            back, channel = back + 1, channel.before
+        return 0
+
+    def expire(self, event: Event) -> bool:
+        """Let go of a message; returns whether it was held."""
+        for dtag, (m, q, _) in self.open.items():
+            if m == event.m and event.q in (q, ""):
+                del self.open[dtag]
+                return True
+        return False
 
     def limiters(self) -> Iterator[_Limiter]:
         for consumer in self.consumers.values():
@@ -214,7 +251,7 @@ class Completion:
         self._dead_lettering: set[str] = set()
         """Queues that were declared with a place for what dies in them."""
 
-    def __call__(self, event: Event) -> Event:
+    def __call__(self, event: Event) -> Event:  # noqa: C901, PLR0912  # what each kind of event changes
         """The event with what the ones before it imply."""
         if event.ev == GAP:
             for channel in self._channels.values():
@@ -225,6 +262,11 @@ class Completion:
             self._doubts += 1
         if event.ev == "declare" and any(a in event.args for a in DEAD_LETTERING):
             self._dead_lettering.add(event.q)
+        if event.ev == "expire" and event.lvl in EXACT and event.ch is None:
+            return self._expire(event)
+        if event.ev == "expire":
+            for known in self._channels.values():
+                self._forget(known)  # it gave credit
         if event.ch is None:
             if event.ev in ("conn_close", "conn_drop"):
                 self._end_connection(event.conn)
@@ -232,10 +274,19 @@ class Completion:
         key = (event.conn, event.ch)
         if event.ev == "ch_open" and event.ph in ("", "ok"):
             self._gens[key] = event.gen if event.gen is not None else self._gens.get(key, 0) + 1
-            self._channels[key] = _Channel()
+            before = self._channels.get(key)
+            self._channels[key] = channel = _Channel()
             self._ended.pop(key, None)
+            if before:
+                channel.before = before
+                before.earlier(EARLIER_KEPT).before = None
         gen = event.gen if event.gen is not None else self._gens.setdefault(key, 1)
         channel = self._channels.setdefault(key, _Channel())
+        if event.ev == "deliver" and channel.before and event.ctag not in channel.consumers:
+            back = channel.back_to(event.ctag)
+            if back:  # a callback that ran late: its consumer is one of an earlier incarnation
+                channel = channel.earlier(back)
+                gen = gen - back if event.gen is None else gen
         # Any: a partial set of Event's fields, whose types msgspec does not check on replace
         new = self._implied(event, gen, channel)
         new = {k: v for k, v in new.items() if v is not None and getattr(event, k) in (None, "")}
@@ -248,10 +299,11 @@ class Completion:
     def _implied(self, event: Event, gen: int, channel: _Channel) -> dict[str, object]:
         new: dict[str, object] = {"gen": gen}
         match event.ev:
-            case "qos" if event.ph in ("", "invoke"):
+            case "qos":
                 self._qos(event, channel)
             case "recover" if event.ph in ("", "invoke"):
                 channel.open.clear()
+                self._forget(channel)
             case "consume" if event.ph in ("", "invoke"):
                 self._consume(event, channel)
             case "consume" | "cancel":
@@ -266,7 +318,17 @@ class Completion:
                     new |= self._deliver(event, channel)
             case "ack" | "nack" | "reject" if event.ph in ("", "invoke"):
                 new |= self._settle(event, channel)
+            case "ack" | "nack" | "reject":
+                new |= channel.sent.pop((event.ev, event.op, event.dtag), {})
         return new
+
+    def _expire(self, event: Event) -> Event:
+        """A lease that ran out, with the channel that had it."""
+        for (conn, ch), channel in self._channels.items():
+            if channel.expire(event):
+                gen = self._gens.get((conn, ch))
+                return msgspec.structs.replace(event, conn=conn, ch=ch, gen=gen)
+        return event
 
     def _without_channel(self, event: Event) -> Event:
         """Recorders of systems without channels: only what needs none."""
@@ -327,16 +389,43 @@ class Completion:
             self._end(key)
 
     def _qos(self, event: Event, channel: _Channel) -> None:
+        if event.ph == "fail":
+            channel.limits = channel.limits[:-1] or channel.limits
+            return
+        if event.ph == "ok" and channel.limits and channel.limits[-1][1] is None:
+            channel.limits[-1] = (channel.limits[-1][0], event.t)
+            return
+        if event.ph not in ("", "invoke"):
+            return
         if event.scope == "channel":
             # A second limit on a channel that has deliveries outstanding has no simple count: no bound from it.
-            fresh = channel.limiter is None and not channel.open
+            fresh = channel.limiter is None and not channel.used
             channel.limiter = _Limiter(event.prefetch if fresh else None, None)
         else:
             channel.limiter = None
+        if not channel.limits and channel.consumers:
+            channel.limits.append((None, None))  # until then there was none
+        channel.limits.append((event.prefetch or None, None))
         channel.prefetch = event.prefetch
         channel.scope = event.scope
         if event.scope != "channel":
             channel.own = event.prefetch
+
+    def _limit(self, channel: _Channel, t_lo: int | None) -> int | None:
+        """The limit of the channel under which a delivery was made: the widest of those that may have held."""
+        held: list[int | None] = []
+        for prefetch, since in channel.limits:
+            if since is not None and t_lo is not None and since < t_lo:
+                held.clear()
+            held.append(prefetch)
+        if None in held:
+            return None
+        return max((n for n in held if n is not None), default=channel.prefetch)
+
+    def _forget(self, channel: _Channel) -> None:
+        """Deliveries that nobody saw yet were settled, perhaps: credit bounds nothing from here on."""
+        for limiter in channel.limiters():
+            limiter.forget()
 
     def _consume(self, event: Event, channel: _Channel) -> None:
         own = event.prefetch is not None
@@ -391,11 +480,16 @@ class Completion:
             new["dead"] = True
         if event.lvl in EXACT:
             bounds = [event.t]
-        new["t_lo"] = max((b for b in bounds if b is not None), default=None)
+        t_lo = new["t_lo"] = max((b for b in bounds if b is not None), default=None)
+        if consumer and channel.scope == "channel" and "prefetch" in new:
+            new["prefetch"] = self._limit(channel, event.t_lo if event.t_lo is not None else t_lo)
+        if event.ev == "deliver" or event.lvl not in ("", "api"):
+            channel.seen = max(channel.seen, event.dtag or 0)
+        channel.used = True
         autoack = event.autoack if event.autoack is not None else new.get("autoack")
         if autoack:
             self._messages.settle(event.m, q)
-        elif event.dtag is not None:
+        elif event.dtag is not None and event.dtag > channel.through:
             channel.open[event.dtag] = (event.m, q, limiter)
         return new
 
@@ -404,6 +498,9 @@ class Completion:
         if event.dtag is not None:
             if event.multiple:
                 tags = [d for d in channel.open if d <= event.dtag or event.dtag == 0]
+                channel.through = max(channel.through, event.dtag)
+                if event.dtag == 0 or channel.seen < event.dtag:
+                    self._forget(channel)
             elif event.dtag in channel.open:
                 tags = [event.dtag]
         settled = [channel.open.pop(d) for d in tags]
@@ -411,12 +508,17 @@ class Completion:
             if limiter and event.t is not None:
                 limiter.settle(event.t)
         queues = {q for _, q, _ in settled}
-        return {
+        new: dict[str, object] = {
             "ms": [m for m, _, _ in settled] or None,
             "q": queues.pop() if len(queues) == 1 else None,
         } | self._settled(
             event, [(m, q) for m, q, _ in settled] or [(m, event.q) for m in event.ms or ()]
         )
+        if event.ph == "invoke":
+            channel.sent[event.ev, event.op, event.dtag] = new
+            if len(channel.sent) > SENT_KEPT:
+                del channel.sent[next(iter(channel.sent))]
+        return new
 
     def _settled(self, event: Event, messages: Sequence[tuple[str, str]]) -> dict[str, object]:
         """Messages, each with its queue, are settled: what the event itself does not say of that."""
@@ -425,7 +527,7 @@ class Completion:
                 self._messages.settle(m, q)
             elif event.requeue is False:
                 self._messages.die(m, q)
-            else:
+            elif event.t_hi is not None:
                 self._messages.release(m, q, event.t)
         dies = event.ev != "ack" and event.requeue is False
         dies = dies and any(q in self._dead_lettering for _, q in messages)

@@ -20,7 +20,12 @@ import msgspec
 from seriatim_models.history.complete import SETTLES
 from seriatim_models.history.event import Event
 from seriatim_models.properties.base import Finding
-from seriatim_models.properties.blackbox.lifecycle import acquires, holder
+from seriatim_models.properties.blackbox.lifecycle import (
+    acquires,
+)
+from seriatim_models.properties.blackbox.naming import (
+    holder,
+)
 from seriatim_models.properties.blackbox.strict import when
 
 

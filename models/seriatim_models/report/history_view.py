@@ -16,7 +16,15 @@ from typing import NamedTuple
 from seriatim_models.history.complete import SETTLES
 from seriatim_models.history.event import GAP, Event
 from seriatim_models.properties.base import AnyProperty, Finding, Verdict
-from seriatim_models.properties.blackbox.lifecycle import Holder, acquires, began, ends, holder
+from seriatim_models.properties.blackbox.lifecycle import (
+    acquires,
+    began,
+)
+from seriatim_models.properties.blackbox.naming import (
+    Holder,
+    ends,
+    holder,
+)
 from seriatim_models.report.reconstruct import Reconstruction, Section, State
 from seriatim_models.report.stepper import MessageBar, StepRow, Story, broken_property
 

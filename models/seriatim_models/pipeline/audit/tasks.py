@@ -31,7 +31,12 @@ from seriatim_models.pipeline.audit import chunks
 from seriatim_models.pipeline.audit import findings as found
 from seriatim_models.pipeline.audit.metrics import Measures
 from seriatim_models.properties.base import AnyProperty, Finding, Fold, Scope
-from seriatim_models.properties.blackbox.lifecycle import Holder, LifecycleProperty
+from seriatim_models.properties.blackbox.lifecycle import (
+    LifecycleProperty,
+)
+from seriatim_models.properties.blackbox.naming import (
+    Holder,
+)
 from seriatim_models.properties.columnar.batches import COLUMNS, rows_of_batch
 from seriatim_models.properties.columnar.columns import Names
 from seriatim_models.properties.columnar.forms import column_map
@@ -221,7 +226,7 @@ def _folded(
 
 
 def _of_connections(task: chunks.Partition, file: str) -> pa.RecordBatch:
-    """The events of some connections, and the gaps."""
+    """The events of some connections, the gaps, and the leases that ran out on nobody knows which."""
     batch = chunks.read_chunk(file)
     if task.parts == 1 or "conn" not in batch.schema.names:
         return batch
@@ -231,7 +236,8 @@ def _of_connections(task: chunks.Partition, file: str) -> pa.RecordBatch:
     codes = np.asarray(pc.fill_null(conn.indices, len(part)))
     parts = np.array([*part, chunks.hashed("", task.parts)])
     mine: npt.NDArray[np.bool_] = parts[codes] == task.part
-    return batch.filter(pc.or_(pa.array(mine), pc.equal(batch["ev"], GAP)))
+    nowhere = pc.and_(pc.equal(batch["ev"], "expire"), pa.array(codes == len(part)))
+    return batch.filter(pc.or_(pc.or_(pa.array(mine), pc.equal(batch["ev"], GAP)), nowhere))
 
 
 def _read_by(batch: pa.RecordBatch, properties: Sequence[AnyProperty]) -> pa.RecordBatch:

@@ -27,11 +27,13 @@ from seriatim_models.history.complete import SETTLES
 from seriatim_models.history.event import GAP, Event
 from seriatim_models.properties.blackbox.channels import CaseCounts
 from seriatim_models.properties.blackbox.lifecycle import (
+    acquires,
+    began,
+)
+from seriatim_models.properties.blackbox.naming import (
     ENDS,
     ConsumerKey,
     Holder,
-    acquires,
-    began,
     consumer,
     ends,
     holder,

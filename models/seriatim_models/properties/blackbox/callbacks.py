@@ -13,7 +13,14 @@ from seriatim_models.properties.blackbox.channels import (
     TrackKey,
     Tracks,
 )
-from seriatim_models.properties.blackbox.lifecycle import Holder, began, connection, holder
+from seriatim_models.properties.blackbox.lifecycle import (
+    began,
+)
+from seriatim_models.properties.blackbox.naming import (
+    Holder,
+    connection,
+    holder,
+)
 
 
 class Callbacks(msgspec.Struct):

@@ -15,12 +15,23 @@ import msgspec
 
 from seriatim_models.history.event import GAP, Event
 from seriatim_models.properties.base import Finding, Property
-from seriatim_models.properties.blackbox.lifecycle import Holder, holder
+from seriatim_models.properties.blackbox.lifecycle import LifecycleKey
+from seriatim_models.properties.blackbox.naming import (
+    Holder,
+    holder,
+)
 
 S = TypeVar("S")
 
 TrackKey = Holder
 """Whose state it is: a channel, or a whole connection."""
+
+
+class Suspicion(msgspec.Struct, array_like=True):
+    """What looks like a violation."""
+
+    why: str
+    witness: list[Event]
 
 
 class CaseCounts(msgspec.Struct):
@@ -31,6 +42,10 @@ class CaseCounts(msgspec.Struct):
     violations: int = 0
     why: str = ""
     witness: list[Event] = []
+    suspects: list[Suspicion] = []
+    """Violations that something recorded elsewhere may explain; see `Prefetch.finish`."""
+    expired: list[LifecycleKey] = []
+    """Messages whose lease ran out at an instant that is not known."""
 
     def report_violation(self, why: str, witness: list[Event]) -> None:
         """Count a violation, and keep it if its witness is the smallest so far."""
@@ -41,11 +56,24 @@ class CaseCounts(msgspec.Struct):
             self.why, self.witness = why, witness
         self.violations += n
 
+    def finding(self, id: str) -> Finding:
+        """The finding that they come to."""
+        violations = [(self.why, self.witness)] if self.violations else []
+        return Finding.of(
+            id,
+            self.tested,
+            violations,
+            n_untestable=self.untestable,
+            n_violations=self.violations,
+        )
+
     def join(self, other: CaseCounts) -> None:
         """Add the counts of another part of the history."""
         self.tested += other.tested
         self.untestable += other.untestable
         self._add(other.violations, other.why, other.witness)
+        self.suspects += other.suspects
+        self.expired += [k for k in other.expired if k not in self.expired]
 
 
 def _rank(why: str, witness: list[Event]) -> tuple[int, int, str]:
@@ -94,6 +122,9 @@ class ChannelProperty(Property[Tracks[S]]):
         """What one event of the channel does to its state and to the counts."""
         raise NotImplementedError
 
+    def end(self, state: S, tally: CaseCounts) -> None:
+        """Add what is decided only when the history is over. Leaves the state as it is."""
+
     def begin(self) -> Tracks[S]:
         return Tracks(begun=True)
 
@@ -103,14 +134,14 @@ class ChannelProperty(Property[Tracks[S]]):
             if event.ev == GAP:
                 out.gap = True
                 for track in out.tracks.values():
-                    track.state = self.start_after_gap()
+                    self._begin_anew(track, self.start_after_gap(), out.tally)
                 continue
             by = self.key(event)
             known = out.tracks.get(by)
             if known is None:
                 known = out.tracks[by] = Track(state=self.start_after_gap() if out.gap else None)
             if event.ev == self.opens:
-                known.state = self.start()
+                self._begin_anew(known, self.start(), out.tally)
             if known.state is None:
                 known.waiting.append(event)
             else:
@@ -124,7 +155,7 @@ class ChannelProperty(Property[Tracks[S]]):
             left.gap = True
             for by, track in left.tracks.items():
                 if by not in right.tracks:
-                    track.state = self.start_after_gap()
+                    self._begin_anew(track, self.start_after_gap(), left.tally)
         for by, more in right.tracks.items():
             mine = left.tracks.get(by)
             if mine is None:
@@ -139,21 +170,27 @@ class ChannelProperty(Property[Tracks[S]]):
                 for event in more.waiting:
                     self.step(mine.state, event, by, left.tally)
             if more.state is not None:
-                mine.state = more.state
+                self._begin_anew(mine, more.state, left.tally)
         return left
 
-    def finish(self, summary: Tracks[S]) -> Finding:
+    def _begin_anew(self, track: Track[S], state: S, tally: CaseCounts) -> None:
+        if track.state is not None:
+            self.end(track.state, tally)
+        track.state = state
+
+    def total(self, summary: Tracks[S]) -> CaseCounts:
+        """The counts of the whole history."""
         tally = CaseCounts()
         tally.join(summary.tally)
         for by, track in summary.tracks.items():
-            state = self.start()
-            for event in track.waiting:
-                self.step(state, event, by, tally)
-        violations = [(tally.why, tally.witness)] if tally.violations else []
-        return Finding.of(
-            self.id,
-            tally.tested,
-            violations,
-            n_untestable=tally.untestable,
-            n_violations=tally.violations,
-        )
+            if track.waiting:
+                state = self.start()
+                for event in track.waiting:
+                    self.step(state, event, by, tally)
+                self.end(state, tally)
+            if track.state is not None:
+                self.end(track.state, tally)
+        return tally
+
+    def finish(self, summary: Tracks[S]) -> Finding:
+        return self.total(summary).finding(self.id)

@@ -9,7 +9,9 @@ import msgspec
 
 from seriatim_models.history.event import GAP, Event
 from seriatim_models.properties.blackbox.channels import CaseCounts, ChannelProperty, Tracks
-from seriatim_models.properties.blackbox.lifecycle import Holder
+from seriatim_models.properties.blackbox.naming import (
+    Holder,
+)
 
 
 class PublishKey(NamedTuple):

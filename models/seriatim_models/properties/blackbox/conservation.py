@@ -3,20 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from typing import NamedTuple
 
 import msgspec
 
-from seriatim_models.history.complete import SETTLES
+from seriatim_models.history.complete import EXACT, SETTLES
 from seriatim_models.history.event import Event
 from seriatim_models.properties.base import Finding, ProfileValue
 from seriatim_models.properties.blackbox.lifecycle import (
     ACQUIRED,
-    NOBODY,
-    RELEASED,
+    ACQUIRES,
     SETTLED,
     Birth,
-    ConsumerKey,
-    Holder,
+    LifecycleKey,
     LifecycleProperty,
     Lifecycles,
     PlacedEvent,
@@ -24,7 +23,13 @@ from seriatim_models.properties.blackbox.lifecycle import (
     Step,
     Suspect,
     acquires,
+    command,
     died,
+)
+from seriatim_models.properties.blackbox.naming import (
+    NOBODY,
+    ConsumerKey,
+    Holder,
     holder,
 )
 
@@ -50,6 +55,14 @@ class Uptake(msgspec.Struct, array_like=True, gc=False):
     autoack: bool
 
 
+class Poll(NamedTuple):
+    """A poll: of which queue, by whom, and in which operation."""
+
+    q: str
+    by: Holder
+    op: int | None
+
+
 class Traffic(msgspec.Struct):
     """What decides whether a queue was drained."""
 
@@ -57,6 +70,10 @@ class Traffic(msgspec.Struct):
     """By queue: position of the last event that put in, took out or requeued a message."""
     looks: dict[str, Depth] = {}
     uptakes: dict[str, list[Uptake]] = {}
+    polls: dict[Poll, int] = {}
+    """Of workers without a channel: how many of their polls were not answered."""
+    unknown: list[str] = []
+    """Queues of polls whose outcome nobody knows: each may have taken a message."""
     leaky: list[str] = []
     """Queues that may drop messages: purged, deleted, limited in age or length."""
 
@@ -74,13 +91,14 @@ class Conservation(LifecycleProperty):
 
     - A delivery of a message that nobody had begun to publish: a phantom. Open if lines were lost before it, or if
       the history records no publish at all.
-    - A delivery after the holder settled the message for good, or after one with auto-ack, which settles.
-      Open if the holder's channel or connection ended in
-      between: the settlement may have died with it.
+    - A delivery after the holder settled the message for good; with auto-ack the delivery settles it. Definite if the
+      settlement certainly took effect: its channel answered a later call (`sessions`). Open otherwise, if the
+      settlement failed or its outcome is unknown, and for messages that were published more than once.
     - A confirmed message whose queue was drained, and which was neither settled, refused nor held: lost.
-      Drained means that somebody saw depth 0 after the last traffic while no consumer was left, so that nothing
-      can be in flight. Open otherwise, and for queues that may drop messages, and for consumers that acknowledge
-      on push (what they were sent and never saw is gone by their own wish).
+      Drained means that somebody saw depth 0 after the last traffic, and that the end of every channel that had
+      consumed from the queue or polled it was confirmed, so that nothing can be in flight. Open otherwise, for queues
+      that may drop messages, after a poll of unknown outcome, and for consumers that acknowledge on push (what they
+      were sent and never saw is gone by their own wish).
     """
 
     id = "P1"
@@ -113,50 +131,27 @@ class Conservation(LifecycleProperty):
     def judge(
         self, summary: Lifecycles, before: Step, between: Sequence[Step], after: Step
     ) -> None:
-        settled = next((s for s in between if s.kind == SETTLED and s.by == before.by), None)
-        if settled is not None and settled.pos == before.pos:
-            self._doubled(summary, before, between, after)
-            return
-        if settled is None or self.again:
+        # Only the first command about it counts: what was requeued cannot be settled any more.
+        settled = next((s for s in between if s.by in (before.by, NOBODY)), None)
+        if settled is None or settled.kind != SETTLED or settled.by == NOBODY:
             summary.tested += 1
             return
-        if (
-            died(between)
-            or summary.gap_between(before.pos, after.pos)
-            or summary.ended(before.by, after.pos)
-            or summary.recovered(before.by, before.pos, after.pos)
-        ):
+        doubled = settled.pos == before.pos
+        if self.again and not doubled:
+            summary.tested += 1
+            return
+        read = before.event.pos is not None or after.event.pos is not None
+        # Reading a log takes nothing away, and what died may come back as a new one.
+        if died(between) or (doubled and read) or summary.gap_between(before.pos, after.pos):
             summary.untestable += 1
             return
         summary.tested += 1
-        summary.suspects.append(
-            Suspect(
-                after.pos,
-                before.by,
-                f"{after.event.m} was given to {after.by} at event {after.event.i}, after {before.by} "
-                f"had settled it for good at event {settled.event.i}",
-                [before.event, settled.event, after.event],
-            )
+        how = "by taking it" if settled.pos == before.pos else "for good"
+        why = (
+            f"{after.event.m} was given to {after.by} at event {after.event.i}, after {before.by} "
+            f"had settled it {how} at event {settled.event.i}"
         )
-
-    def _doubled(
-        self, summary: Lifecycles, before: Step, between: Sequence[Step], after: Step
-    ) -> None:
-        """Judge what comes again although handing it out had settled it (auto-ack): no end of a holder explains it."""
-        read = before.event.pos is not None or after.event.pos is not None
-        if read or died(between) or summary.gap_between(before.pos, after.pos):
-            summary.untestable += 1  # reading a log takes nothing away
-            return
-        summary.tested += 1
-        summary.suspects.append(
-            Suspect(
-                after.pos,
-                NOBODY,
-                f"{after.event.m} was given to {after.by} at event {after.event.i}, although it was settled when it "
-                f"was given to {before.by} at event {before.event.i}, with auto-ack",
-                [before.event, after.event],
-            )
-        )
+        summary.suspects.append(Suspect(before, after, why, settled))
 
     def map(self, events: Iterable[Event]) -> ConservationSummary:
         out = ConservationSummary()
@@ -185,11 +180,21 @@ class Conservation(LifecycleProperty):
             if event.ph in ("", "invoke"):
                 uptake = Uptake(pos, holder(event), event.ctag, bool(event.autoack))
                 traffic.uptakes.setdefault(event.q, []).append(uptake)
+        elif ev == "get":
+            self._poll(traffic, event)
         elif (
             ev in ("delete", "purge")
             or (ev == "declare" and any(a in event.args for a in DROPPING))
         ) and event.q not in traffic.leaky:
             traffic.leaky.append(event.q)
+
+    def _poll(self, traffic: Traffic, event: Event) -> None:
+        """Take in a poll: one that nobody knows the outcome of may have taken a message."""
+        if event.ph == "info" and event.q not in traffic.unknown:
+            traffic.unknown.append(event.q)
+        if event.ch is None and event.ph:
+            poll = Poll(event.q, holder(event), event.op)
+            _count(traffic.polls, poll, 1 if event.ph == "invoke" else -1)
 
     def combine(self, left: Lifecycles, right: Lifecycles) -> Lifecycles:
         assert isinstance(left, ConservationSummary)
@@ -202,17 +207,31 @@ class Conservation(LifecycleProperty):
             mine.uptakes.setdefault(q, []).extend(
                 Uptake(u.pos + shift, u.by, u.ctag, u.autoack) for u in uptakes
             )
+        for poll, n in more.polls.items():
+            _count(mine.polls, poll, n)
+        mine.unknown += [q for q in more.unknown if q not in mine.unknown]
         mine.leaky += [q for q in more.leaky if q not in mine.leaky]
         left.published |= right.published
         return super().combine(left, right)
 
     def finish(self, summary: Lifecycles) -> Finding:
         assert isinstance(summary, ConservationSummary)
-        violating, _ = summary.violating()
-        excused = len(summary.suspects) - len(violating)
+        summary.sessions.settle()
+        violations = [
+            (
+                s.why,
+                [
+                    e.event
+                    for e in (s.before, s.settled, s.after)
+                    if e.kind != SETTLED or e.pos > s.before.pos
+                ],
+            )
+            for s in summary.suspects
+            if s.settled is not None and self._came_again(summary, s, s.settled)
+        ]
+        excused = len(summary.suspects) - len(violations)
         tested = summary.tested - excused
         untestable = summary.untestable + excused
-        violations = [(s.why, s.events) for s in violating]
         by_message: dict[str, list[list[Step]]] = {}
         sent: dict[str, PlacedEvent] = {}
         for key, birth in summary.births.items():
@@ -244,8 +263,27 @@ class Conservation(LifecycleProperty):
             if lost:
                 look = summary.traffic.looks[birth.confirmed.event.q or _queue(birth)]
                 begun = birth.sent or birth.confirmed
-                violations.append((lost, [begun.event, birth.confirmed.event, look.event]))
+                shown = [begun.event, birth.confirmed.event, look.event]
+                violations.append((lost, shown))
         return Finding.of(self.id, tested, violations, n_untestable=untestable)
+
+    def _came_again(self, summary: Lifecycles, suspect: Suspect, settled: Step) -> bool:
+        """Whether a message was certainly handed out after it was settled for good."""
+        before = suspect.before
+        key = LifecycleKey(before.event.q, before.event.m)
+        returned = (before.event.lvl not in EXACT and key in summary.expired) or any(
+            not s.final for s in summary.swept(before, settled.pos)
+        )
+        # Its own channel cannot have lost it without a word; so either way it was given what it had.
+        own = before.by == suspect.after.by and before.by.ch is not None
+        voided = command(settled.event) in summary.voided
+        effective = (own and not voided) or summary.took_effect(settled)
+        return (
+            (settled.event.ev in ACQUIRES or (not returned and effective))
+            and not summary.may_precede(suspect.after, suspect.before)
+            and not summary.copied(suspect.after.event)
+            and not summary.may_die(settled)
+        )
 
     def _phantom(
         self, summary: ConservationSummary, sent: dict[str, PlacedEvent], first: Step
@@ -265,17 +303,40 @@ class Conservation(LifecycleProperty):
     def drained(self, summary: ConservationSummary, q: str) -> bool:
         """Whether nothing of the queue can be anywhere when its depth was seen to be 0."""
         traffic = summary.traffic
+        polled = any(n > 0 and poll.q in (q, "") for poll, n in traffic.polls.items())
+        return not polled and self.empty(summary, q)
+
+    def empty(self, summary: ConservationSummary, q: str) -> bool:
+        """Whether a queue's depth was seen to be 0 when no channel could hold anything of it."""
+        traffic = summary.traffic
         look = traffic.looks[q]
-        if look.depth or q in traffic.leaky or summary.gaps:
+        if look.depth or summary.gaps or not {q, ""}.isdisjoint((*traffic.leaky, *traffic.unknown)):
             return False
         if max(traffic.last.get(q, -1), traffic.last.get("", -1)) > look.pos:
             return False
-        for uptake in traffic.uptakes.get(q, ()):
-            cancel = summary.cancels.get(ConsumerKey(uptake.by, uptake.ctag))
-            over = cancel is not None and cancel.done is not None and cancel.done < look.pos
-            if uptake.autoack or not (over or summary.ended(uptake.by, look.pos)):
-                return False
-        return True
+        uptakes = traffic.uptakes.get(q, ())
+        if any(u.autoack or not self._stopped(summary, u, look) for u in uptakes):
+            return False
+        polled = (
+            by for name in {q, ""} for by in summary.takers.get(name, ()) if by.ch is not None
+        )
+        return all(self._over(summary, by, look) for by in polled)
+
+    def _stopped(self, summary: Lifecycles, uptake: Uptake, look: Depth) -> bool:
+        """Whether a consumer held nothing any more, seen or not. What was on its way to one that was cancelled stays
+        its channel's until that ends.
+        """
+        if uptake.by.ch is None:
+            cancel = summary.sessions.cancels.get(ConsumerKey(uptake.by, uptake.ctag))
+            if cancel is not None and cancel.done is not None and cancel.done < look.pos:
+                return True
+        return self._over(summary, uptake.by, look)
+
+    def _over(self, summary: Lifecycles, by: Holder, look: Depth) -> bool:
+        """Whether all that somebody held, seen or not, was back in its queue when that was looked into."""
+        if look.event.lvl in EXACT:
+            return summary.sessions.sign_before(by, look.pos)
+        return summary.sessions.over(by, look.pos)
 
     def _lost(
         self,
@@ -289,21 +350,32 @@ class Conservation(LifecycleProperty):
         if m in summary.unplaced:
             return None
         tails = [_after_last(steps) for steps in lifecycles]
-        if any(s.kind == SETTLED for tail in tails for s in tail):
+        settled = [s for tail in tails for s in tail if s.kind == SETTLED]
+        if any(command(s.event) not in summary.voided for s in settled):
             return ""
-        q = _queue(birth)
-        if q not in drained:
+        if any(summary.voided[command(s.event)] == "info" for s in settled):
             return None
+        q = _queue(birth)
+        if q not in drained or any(s.kind == SETTLED for steps in lifecycles for s in steps):
+            return None  # one that was settled before may have been seen late
         acquired = [tail[0] for tail in tails if tail and tail[0].kind == ACQUIRED]
         if not acquired:
             return f"{m} was confirmed for {q}, which was drained, but nobody ever got it"
         last = max(acquired, key=lambda s: s.pos)
         if last.event.q != q:
             return None
-        released = any(s.kind == RELEASED and s.by == last.by for tail in tails for s in tail)
-        if released or summary.ended(last.by, summary.traffic.looks[q].pos):
+        if any(s.final for s in summary.swept(last, summary.n)):
+            return None
+        if self._over(summary, last.by, summary.traffic.looks[q]):
             return f"{m} was requeued to {q} by {last.by}, {q} was drained, but nobody got it again"
         return None
+
+
+def _count(polls: dict[Poll, int], poll: Poll, n: int) -> None:
+    """Add to how many polls were not answered; what comes to none is dropped."""
+    left = polls.pop(poll, 0) + n
+    if left:
+        polls[poll] = left
 
 
 def _after_last(steps: list[Step]) -> list[Step]:

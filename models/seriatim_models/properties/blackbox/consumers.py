@@ -18,20 +18,24 @@ from seriatim_models.properties.blackbox import at_rest
 from seriatim_models.properties.blackbox.aggregation import AggregationState, SequentialProperty
 from seriatim_models.properties.blackbox.channels import CaseCounts
 from seriatim_models.properties.blackbox.conservation import DROPPING
+from seriatim_models.properties.blackbox.doubts import Doubts
 from seriatim_models.properties.blackbox.lifecycle import (
     ACQUIRES,
-    ENDS,
-    ConsumerKey,
-    Holder,
     LifecycleKey,
     acquires,
     began,
-    consumer,
-    ends,
-    holder,
     holders,
     named,
 )
+from seriatim_models.properties.blackbox.naming import (
+    ENDS,
+    ConsumerKey,
+    Holder,
+    consumer,
+    ends,
+    holder,
+)
+from seriatim_models.properties.blackbox.sessions import ANSWERED
 from seriatim_models.properties.blackbox.strict import ALWAYS, Time, when
 
 # P10
@@ -54,12 +58,15 @@ class Seats(msgspec.Struct):
     ranked: bool = False
     """Consumers have priorities, so that the active one may be replaced."""
     last: Event | None = None
+    left: list[ConsumerKey] = []
+    """Consumers that ended: a callback of theirs may still run."""
 
 
 class Sole(msgspec.Struct):
     """The aggregation state of P10."""
 
     queues: dict[str, Seats] = {}
+    doubts: Doubts = msgspec.field(default_factory=Doubts)
     tally: CaseCounts = msgspec.field(default_factory=CaseCounts)
 
 
@@ -68,8 +75,9 @@ class SoleConsumer(SequentialProperty[Sole]):
     while any is; a delivery to somebody else while an exclusive consumer is; and, on a queue with
     ``x-single-active-consumer``, a delivery that follows one to another consumer which has not ended since.
 
-    Definite: the other consumer's `ok` was recorded before this one asked, and no sign of its end until this
-    one's `ok`; a delivery counts by its earliest instant. A queue whose consumers have priorities may change
+    Definite: the other consumer's `ok` was recorded before this one asked, no sign of its end until this one's `ok`,
+    and its channel or connection answered a later call, so that its client was not killed (`doubts`); a delivery counts
+    by its earliest instant. A queue whose consumers have priorities may change
     the active one and is not judged by deliveries.
     """
 
@@ -84,7 +92,7 @@ class SoleConsumer(SequentialProperty[Sole]):
     kind = "safety"
     case = "an exclusive consume beside another one, or deliveries of a queue with a single active consumer"
     scope = "queue"
-    reads = ENDS | {"declare", "consume", "cancel", "deliver", GAP}
+    reads = ENDS | ANSWERED | {"deliver", GAP}
     summary_type = AggregationState[Sole]
     keeps = "the consumers of each queue"
     time = "O(n k), k consumers of a queue"
@@ -98,6 +106,7 @@ class SoleConsumer(SequentialProperty[Sole]):
 
     def feed(self, state: Sole, events: Iterable[Event]) -> None:  # noqa: C901  # a branch an event name
         for event in events:
+            state.doubts.take(event)
             seats = state.queues.setdefault(event.q, Seats()) if event.q else None
             if event.ev == GAP:
                 for every in state.queues.values():
@@ -114,19 +123,23 @@ class SoleConsumer(SequentialProperty[Sole]):
             elif event.ev == "declare":
                 seats.single = seats.single or bool(event.args.get("x-single-active-consumer"))
             elif event.ev == "consume":
-                self._consume(state.tally, seats, event)
+                self._consume(state, seats, event)
             elif event.ev == "cancel":
                 self._leave(seats, consumer(event))
             elif acquires(event):
-                self._deliver(state.tally, seats, event)
+                self._deliver(state, seats, event)
 
     def _leave(self, seats: Seats, name: ConsumerKey) -> None:
-        seats.consumers.pop(name, None)
+        if seats.consumers.pop(name, None) is not None:
+            seats.left.append(name)
         if seats.last and consumer(seats.last) == name:
             seats.last = None
 
-    def _consume(self, tally: CaseCounts, seats: Seats, event: Event) -> None:
+    def _consume(self, state: Sole, seats: Seats, event: Event) -> None:
+        tally = state.tally
         name = consumer(event)
+        if name in seats.left:
+            seats.left.remove(name)
         if event.ph == "fail":
             seats.consumers.pop(name, None)
             return
@@ -146,16 +159,18 @@ class SoleConsumer(SequentialProperty[Sole]):
                 continue
             tally.tested += 1
             who = other_name if other.exclusive else name
-            tally.report_violation(
+            why = (
                 f"{name} was accepted as consumer of {event.q} at event {event.i} while {other_name}, accepted at "
-                f"event {other.ok.i}, was there, and {who} is exclusive",
-                [other.ok, event],
+                f"event {other.ok.i}, was there, and {who} is exclusive"
             )
+            witness = [other.ok, event]
+            state.doubts.report(event, [other_name.by], why, witness, consumers=[other_name])
             return
         if mine.exclusive:
             tally.tested += 1
 
-    def _deliver(self, tally: CaseCounts, seats: Seats, event: Event) -> None:
+    def _deliver(self, state: Sole, seats: Seats, event: Event) -> None:
+        tally = state.tally
         name = consumer(event)
         lo: Time = event.t_lo if event.t_lo is not None else ALWAYS
         if event.lvl in EXACT:
@@ -164,14 +179,17 @@ class SoleConsumer(SequentialProperty[Sole]):
             if other_name != name and other.exclusive and other.ok is not None:
                 if when(other.ok) < lo:
                     tally.tested += 1
-                    tally.report_violation(
+                    why = (
                         f"{event.m} was given to {name} at event {event.i}, although {other_name} has been the "
-                        f"exclusive consumer since event {other.ok.i}",
-                        [other.ok, event],
+                        f"exclusive consumer since event {other.ok.i}"
+                    )
+                    witness = [other.ok, event]
+                    state.doubts.report(
+                        event, [other_name.by], why, witness, consumers=[other_name]
                     )
                 else:
                     tally.untestable += 1
-        if not seats.single or seats.ranked:
+        if not seats.single or seats.ranked or name in seats.left:
             return
         last = seats.last
         seats.last = event
@@ -181,26 +199,20 @@ class SoleConsumer(SequentialProperty[Sole]):
             tally.tested += 1
         elif when(last) < lo:
             tally.tested += 1
-            tally.report_violation(
+            was = consumer(last)
+            why = (
                 f"{event.m} was given to {name} at event {event.i}, although the single active consumer was "
-                f"{consumer(last)}, given {last.m} at event {last.i} and not gone since",
-                [last, event],
+                f"{was}, given {last.m} at event {last.i} and not gone since"
             )
+            state.doubts.report(event, [was.by], why, [last, event], consumers=[was])
         else:
             tally.untestable += 1
 
     def close(self, state: Sole) -> Finding:
-        return _told(self.id, state.tally)
-
-
-def _told(id: str, tally: CaseCounts) -> Finding:
-    return Finding.of(
-        id,
-        tally.tested,
-        [(tally.why, tally.witness)] if tally.violations else [],
-        n_untestable=tally.untestable,
-        n_violations=tally.violations,
-    )
+        tally = CaseCounts()
+        tally.join(state.tally)
+        state.doubts.resolve(tally)
+        return tally.finding(self.id)
 
 
 # P11
@@ -229,6 +241,8 @@ class Ranks(msgspec.Struct):
     """Channels with a limit of their own."""
     held: dict[Holder, dict[LifecycleKey, ConsumerKey]] = {}
     """Of each holder, which of its consumers holds a message."""
+    sole: list[str] = []
+    """Queues with a single active consumer."""
     tally: CaseCounts = msgspec.field(default_factory=CaseCounts)
 
 
@@ -255,7 +269,7 @@ class ConsumerPriority(SequentialProperty[Ranks]):
     kind = "safety"
     case = "consumers of different priority with a prefetch, and a delivery to the lower one"
     scope = "queue"
-    reads = ENDS | SETTLES | {"qos", "consume", "cancel", "deliver", "recover", GAP}
+    reads = ENDS | SETTLES | {"declare", "qos", "consume", "cancel", "deliver", "recover", GAP}
     summary_type = AggregationState[Ranks]
     keeps = "consumers, what is held, what nobody was given"
     time = "O(n k), k consumers of a queue"
@@ -275,6 +289,9 @@ class ConsumerPriority(SequentialProperty[Ranks]):
                 for consumers in state.queues.values():
                     for name in [n for n in consumers if ends(event, n.by)]:
                         self._gone(state, consumers, name)
+            elif event.ev == "declare":
+                if event.args.get("x-single-active-consumer") and event.q not in state.sole:
+                    state.sole.append(event.q)
             elif event.ev == "qos":
                 if began(event):
                     self._limit(state, event)
@@ -347,8 +364,8 @@ class ConsumerPriority(SequentialProperty[Ranks]):
                 key = LifecycleKey(event.q, event.m)
                 state.held.setdefault(holder(event), {})[key] = name
         rank = mine.prio if mine is not None else None
-        if rank is None:
-            return
+        if rank is None or event.key is not None or event.q in state.sole:
+            return  # with groups or a single active consumer the higher one may not have it
         higher = [
             (n, c)
             for n, c in consumers.items()
@@ -397,7 +414,7 @@ class ConsumerPriority(SequentialProperty[Ranks]):
         tally.untestable += sum(
             len(c.passed) for consumers in state.queues.values() for c in consumers.values()
         )
-        return _told(self.id, tally)
+        return tally.finding(self.id)
 
 
 # P14
@@ -419,6 +436,10 @@ class Idle(msgspec.Struct):
     """Since when something is unread, somebody waits, and nothing was handed out."""
     now: int = 0
     """The latest time of an event of the queue."""
+    early: dict[str, None] = {}
+    """Handed out and not known to be confirmed: the confirm may come later. The latest `EARLY_KEPT`."""
+    takers: dict[Holder, None] = {}
+    """Who consumed or polled, until its end is confirmed: it may have been given messages that nobody saw."""
     blind: bool = False
     """Messages may leave by themselves, or not every consumer may be given one: nothing is definite."""
 
@@ -435,11 +456,13 @@ class Wakeups(msgspec.Struct):
     queues can be judged apart; where times fall it would make a difference."""
     end: int = 0
     """The latest time of all."""
+    doubts: Doubts = msgspec.field(default_factory=Doubts)
     rest: at_rest.RestState = msgspec.field(default_factory=at_rest.RestState)
     """What is judged where all had come to rest, without times."""
     tally: CaseCounts = msgspec.field(default_factory=CaseCounts)
 
 
+EARLY_KEPT = 65_536  # messages; a confirm comes soon
 WITHIN = 10_000_000_000  # ns; far beyond what a broker on one machine needs to hand a message over
 
 
@@ -451,7 +474,9 @@ class NoLostWakeup(SequentialProperty[Wakeups]):
     has to be far above what they need. Times are nanoseconds; a history counted in steps (level model) is not judged:
     WK-1 and WK-5 are for that. Where the recorder notes that all had come to rest (`note` with ``rest``), no clock is
     needed: see `at_rest`.
-    Only first deliveries count, since a requeued message may be dropped on its way (delivery limits).
+    Definite: all who consumed from the queue or polled it, and whose end was not confirmed, answered a call that began
+    after the bound; one that was killed, or dropped before the broker noticed, may have been given the message unseen
+    (`doubts`). Only first deliveries count, since a requeued message may be dropped on its way (delivery limits).
     Not judged: queues that may drop messages, and those with exclusive, single active or no-local consumers.
     """
 
@@ -466,7 +491,7 @@ class NoLostWakeup(SequentialProperty[Wakeups]):
         | SETTLES
         | ENDS
         | {"publish", "return", "qos", "consume", "cancel", "declare", "delete", "purge", "expire"}
-        | {"recover", "note", "ch_open", GAP}
+        | {"recover", "note", "ch_open", "rpc", GAP}
     )
     summary_type = AggregationState[Wakeups]
     keeps = "consumers, what is held, what nobody was given"
@@ -491,6 +516,7 @@ class NoLostWakeup(SequentialProperty[Wakeups]):
     def feed(self, state: Wakeups, events: Iterable[Event]) -> None:  # noqa: C901, PLR0912  # a branch an event name
         for event in events:
             at_rest.take(state.rest, state.tally, event)
+            state.doubts.take(event)
             if event.lvl == "model" or event.t is None:
                 continue
             state.end = max(state.end, event.t)
@@ -512,7 +538,11 @@ class NoLostWakeup(SequentialProperty[Wakeups]):
             elif event.ev in ENDS:
                 for by in holders(event, state.held):
                     del state.held[by]
+                over = event.ev != "conn_drop" and (event.ph == "ok" or event.lvl in EXACT)
                 for idle in state.queues.values():
+                    if over or event.lvl in EXACT:
+                        for by in holders(event, idle.takers):
+                            del idle.takers[by]
                     gone = [n for n in idle.consumers if ends(event, n.by)]
                     if gone:
                         # What was on its way to it goes back first, so the wait begins anew.
@@ -523,10 +553,12 @@ class NoLostWakeup(SequentialProperty[Wakeups]):
             elif event.ev in SETTLES or event.ev == "recover":
                 if began(event):
                     self._settle(state, event)
+                elif event.ph in ("fail", "info"):
+                    self._unsettled(state, event)
             elif event.q:
                 self._on_queue(state, state.queues[event.q], event)
 
-    def _on_queue(self, state: Wakeups, idle: Idle, event: Event) -> None:
+    def _on_queue(self, state: Wakeups, idle: Idle, event: Event) -> None:  # noqa: C901, PLR0912  # a branch an event name
         if event.ev == "declare":
             sole = bool(event.args.get("x-single-active-consumer"))
             idle.blind = idle.blind or sole or any(a in event.args for a in DROPPING)
@@ -538,13 +570,18 @@ class NoLostWakeup(SequentialProperty[Wakeups]):
         elif event.ev == "publish":
             # A partition or a group may belong to one consumer, beside whom the others wait with good reason.
             idle.blind = idle.blind or event.part is not None or event.key is not None
+            given = event.m in idle.early
             if event.ph == "ok" and not event.dead:
-                idle.unread[event.m] = event
+                idle.early.pop(event.m, None)
+                if not given and event.key is None:  # with groups nobody may be allowed to have it
+                    idle.unread[event.m] = event
         elif event.ev == "return":
             self._pause(state, idle)
             idle.unread.pop(event.m, None)
         elif event.ev == "consume":
             idle.blind = idle.blind or bool(event.exclusive or event.nolocal)
+            if event.ph != "fail":
+                idle.takers[holder(event)] = None
             if event.ph in ("", "ok"):
                 limit = state.qos.get(holder(event))
                 credit = limit if limit == 0 else event.prefetch or limit
@@ -552,9 +589,15 @@ class NoLostWakeup(SequentialProperty[Wakeups]):
         elif event.ev == "cancel":
             self._pause(state, idle)
             idle.consumers.pop(consumer(event), None)
+        elif event.ev == "get" and not event.m:
+            idle.takers[holder(event)] = None
+            idle.blind = idle.blind or event.ph == "info"  # it may have taken a message
         elif acquires(event):
             self._pause(state, idle)
-            idle.unread.pop(event.m, None)
+            if idle.unread.pop(event.m, None) is None:
+                idle.early[event.m] = None
+                if len(idle.early) > EARLY_KEPT:
+                    del idle.early[next(iter(idle.early))]
             waiter = idle.consumers.get(consumer(event))
             if waiter is not None and not event.autoack:
                 waiter.holds += 1
@@ -572,6 +615,14 @@ class NoLostWakeup(SequentialProperty[Wakeups]):
             waiter = idle.consumers.get(name)
             if waiter is not None:
                 waiter.holds -= 1
+            self._look(state, idle)
+
+    def _unsettled(self, state: Wakeups, event: Event) -> None:
+        """A settlement had no effect, or nobody knows: how much its sender holds is not known any more."""
+        for idle in state.queues.values():
+            for name in [n for n in idle.consumers if n.by == holder(event)]:
+                self._pause(state, idle)
+                del idle.consumers[name]
             self._look(state, idle)
 
     def _waits(self, idle: Idle) -> bool:
@@ -593,29 +644,32 @@ class NoLostWakeup(SequentialProperty[Wakeups]):
         """A time of waiting ends; to be called before what ends it."""
         since, idle.since = idle.since, None
         if since is not None and not idle.blind:
-            self._judge(state.tally, idle, since, self._now(state, idle))
+            self._judge(state, idle, since, self._now(state, idle), state.tally)
 
-    def _judge(self, tally: CaseCounts, idle: Idle, since: int, now: int) -> None:
+    def _judge(self, state: Wakeups, idle: Idle, since: int, now: int, tally: CaseCounts) -> None:
         tally.tested += 1
         if now - since <= self.within:
             return
         oldest = next(iter(idle.unread.values()))
         ready = (n for n, c in idle.consumers.items() if c.credit is None or c.holds < c.credit)
         names = ", ".join(sorted(map(str, ready)))
-        tally.report_violation(
+        why = (
             f"{oldest.m}, confirmed at event {oldest.i}, lay in {oldest.q} from {since} to {now} while "
-            f"{names} waited, and nothing was handed out",
-            [oldest],
+            f"{names} waited, and nothing was handed out"
         )
+        state.doubts.report(oldest, idle.takers, why, [oldest], after=since + self.within)
 
     def close(self, state: Wakeups) -> Finding:
         tally = CaseCounts()
         tally.join(state.tally)
+        doubts = msgspec.structs.replace(state.doubts, waiting=list(state.doubts.waiting))
+        ended = msgspec.structs.replace(state, doubts=doubts)
         for idle in state.queues.values():
             if idle.since is None or idle.blind:
                 continue
             if state.end - idle.since > self.within and self._waits(idle):
-                self._judge(tally, idle, idle.since, state.end)
+                self._judge(ended, idle, idle.since, state.end, tally)
             else:
                 tally.untestable += 1
-        return _told(self.id, tally)
+        doubts.resolve(tally)
+        return tally.finding(self.id)

@@ -4,28 +4,50 @@ from __future__ import annotations
 
 import msgspec
 
-from seriatim_models.history.complete import SETTLES
+from seriatim_models.history.complete import EXACT, SETTLES
 from seriatim_models.history.event import GAP, Event
-from seriatim_models.properties.blackbox.channels import CaseCounts, ChannelProperty, Tracks
-from seriatim_models.properties.blackbox.lifecycle import Holder, acquires, began
+from seriatim_models.properties.base import Finding
+from seriatim_models.properties.blackbox.channels import (
+    CaseCounts,
+    ChannelProperty,
+    Suspicion,
+    Tracks,
+)
+from seriatim_models.properties.blackbox.lifecycle import (
+    LifecycleKey,
+    acquires,
+    began,
+)
+from seriatim_models.properties.blackbox.naming import (
+    Holder,
+)
 
 
 class Outstanding(msgspec.Struct):
-    """Deliveries of one channel whose settlement has not been sent, by message."""
+    """Deliveries of one channel whose settlement has not been sent."""
 
-    open: dict[str, Event] = {}
+    open: dict[LifecycleKey, Event] = {}
     partial: bool = False
     """Lines were lost: more may be outstanding than is known."""
+    through: int = 0
+    """The highest tag that a command for several covered, seen or not."""
+    swept: int | None = None
+    """When all was settled, seen or not, at the earliest."""
+    asked: int | None = None
+    """When a later call was begun that the broker answers."""
+    clear: int | None = None
+    """When that was certainly over: what is acquired later is outstanding."""
 
 
 class Prefetch(ChannelProperty[Outstanding]):
     """P7: whether more are outstanding than the prefetch limit. A case is a delivery under one.
 
     A settlement counts from when it was sent, and deliveries that no recorder saw are not counted: both
-    make the count a lower bound, so an excess is definite. After lost lines counting starts again from nothing,
+    make the count a lower bound, so an excess is definite. What a command for several tags may have settled before it
+    was seen is not counted either. After lost lines counting starts again from nothing,
     and a delivery on a channel opened before them can be a violation; one that is none is untestable.
     The limit holds for a consumer or for its channel, as `scope` says; a delivery whose limit's scope is not known
-    is untestable.
+    is untestable. Of a limit that was changed while messages were on their way `history.complete` takes the widest.
     """
 
     id = "P7"
@@ -33,7 +55,10 @@ class Prefetch(ChannelProperty[Outstanding]):
     source = "AMQP 0-9-1 specification, basic.qos; https://www.rabbitmq.com/docs/consumer-prefetch"
     kind = "safety"
     case = "a delivery to a consumer with a prefetch whose scope is known"
-    reads = frozenset({"deliver", "ch_open", "recover", GAP}) | SETTLES
+    reads = (
+        frozenset({"deliver", "expire", "ch_open", "recover", "qos", "consume", "cancel", GAP})
+        | SETTLES
+    )
     summary_type = Tracks[Outstanding]
 
     def start(self) -> Outstanding:
@@ -45,13 +70,58 @@ class Prefetch(ChannelProperty[Outstanding]):
     def step(self, state: Outstanding, event: Event, by: Holder, tally: CaseCounts) -> None:
         if event.ev in SETTLES:
             if began(event):
-                for m in event.ms or ():
-                    state.open.pop(m, None)
-        elif event.ev == "recover":
-            state.open.clear()
+                self._settle(state, event)
+        elif event.ev == "expire":
+            key = LifecycleKey(event.q, event.m)
+            state.open.pop(key, None)
+            if event.lvl not in EXACT and key not in tally.expired:
+                tally.expired.append(key)
+        elif event.ev in ("recover", "qos", "consume", "cancel"):
+            self._call(state, event)
         elif acquires(event) and not event.autoack:
-            state.open[event.m] = event
+            if self._counts(state, event):
+                state.open[LifecycleKey(event.q, event.m)] = event
             self._limit(state, event, by, tally)
+
+    def _settle(self, state: Outstanding, event: Event) -> None:
+        for m in event.ms or ():
+            for key in [k for k in state.open if k.m == m and event.q in (k.q, "")]:
+                del state.open[key]
+        if event.multiple and event.dtag is not None and event.lvl not in EXACT:
+            state.through = max(state.through, event.dtag)
+            if not event.dtag:
+                self._sweep(state, event)
+
+    def _sweep(self, state: Outstanding, event: Event) -> None:
+        state.open.clear()
+        if event.lvl not in EXACT:
+            state.swept = event.t if event.t is not None else event.i
+            state.asked = state.clear = None
+
+    def _call(self, state: Outstanding, event: Event) -> None:
+        """Take in a call: its answer shows that what was sent before it took effect."""
+        at = event.t if event.t is not None else event.i
+        if event.ev == "recover" and event.ph != "fail":
+            if event.ph == "ok" and state.swept is not None:
+                state.clear = at
+            else:
+                self._sweep(state, event)
+        elif state.swept is not None and event.ph == "invoke" and state.asked is None:
+            state.asked = event.op if event.op is not None else -1
+        elif (
+            event.ph == "ok"
+            and state.clear is None
+            and state.asked == (event.op if event.op is not None else -1)
+        ):
+            state.clear = at
+
+    def _counts(self, state: Outstanding, event: Event) -> bool:
+        """Whether a delivery that is recorded now was certainly not settled before."""
+        if event.dtag is not None and event.dtag <= state.through:
+            return False
+        if state.swept is None:
+            return True
+        return state.clear is not None and event.t_lo is not None and event.t_lo >= state.clear
 
     def _limit(self, state: Outstanding, event: Event, by: Holder, tally: CaseCounts) -> None:
         if not event.prefetch:  # no limit, or 0, which is none
@@ -73,8 +143,19 @@ class Prefetch(ChannelProperty[Outstanding]):
                 tally.tested += 1
         else:
             tally.tested += 1
-            tally.report_violation(
+            why = (
                 f"with {event.m} at event {event.i} {whose} held {len(held)} messages, "
-                f"and its prefetch was {event.prefetch}",
-                held,
+                f"and its prefetch was {event.prefetch}"
             )
+            tally.suspects.append(Suspicion(why, held))
+
+    def finish(self, summary: Tracks[Outstanding]) -> Finding:
+        """The finding; a lease that ran out at an unknown instant may have freed what looks held."""
+        tally = self.total(summary)
+        for why, held in ((s.why, s.witness) for s in tally.suspects):
+            if any(LifecycleKey(e.q, e.m) in tally.expired for e in held):
+                tally.tested -= 1
+                tally.untestable += 1
+            else:
+                tally.report_violation(why, held)
+        return tally.finding(self.id)

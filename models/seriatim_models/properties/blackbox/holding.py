@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from bisect import bisect_right
-from collections import defaultdict
 from collections.abc import Sequence
 
 from seriatim_models.history.complete import EXACT
@@ -11,7 +9,7 @@ from seriatim_models.history.event import Event
 from seriatim_models.properties.base import Finding
 from seriatim_models.properties.blackbox.lifecycle import (
     ACQUIRED,
-    NOBODY,
+    SETTLED,
     LifecycleKey,
     LifecycleProperty,
     Lifecycles,
@@ -19,18 +17,22 @@ from seriatim_models.properties.blackbox.lifecycle import (
     Step,
     Suspect,
     died,
-    holder,
     let_go,
 )
+from seriatim_models.properties.blackbox.naming import Holder
+from seriatim_models.properties.blackbox.sessions import End
 
 
 class OneHolder(LifecycleProperty):
-    """P2: whether another definitely held the message when a delivery was recorded.
+    """P2: whether two held one message at a time.
+
+    Two acquisitions contradict each other if neither can have been over when the other happened, see
+    `Lifecycles.may_precede`. So that the first holder was still there must be certain: its channel or connection
+    answered a call that began after the second delivery was recorded.
 
     A case is a delivery that must be settled: while its holder has it, it could be given to somebody else. No case is
     one with auto-ack, which nobody holds afterwards (P1 judges what comes after it), nor a position of a log, which
-    many read. Not judged: a second delivery after lines were lost, or to a first holder whose connection broke without
-    being asked to.
+    many read. Not judged: a second delivery after lines were lost; messages of which there may be several copies.
     """
 
     id = "P2"
@@ -60,27 +62,38 @@ class OneHolder(LifecycleProperty):
         summary.tested += 1
         if not _must_be_settled(before.event) or let_go(summary, before, between, after):
             return
-        summary.suspects.append(
-            Suspect(
-                after.pos,
-                before.by,
-                f"{after.event.m} was given to {after.by} (event {after.event.i}) while {before.by}, which got it "
-                f"at event {before.event.i}, had neither settled it nor closed",
-                [before.event, after.event],
-            )
+        why = (
+            f"{after.event.m} was given to {after.by} (event {after.event.i}) while {before.by}, which got it "
+            f"at event {before.event.i}, had neither settled it nor closed"
         )
+        summary.suspects.append(Suspect(before, after, why))
 
     def finish(self, summary: Lifecycles) -> Finding:
+        summary.sessions.settle()
         firsts = sum(
             next((_must_be_settled(s.event) for s in steps if s.kind == ACQUIRED), False)
             for steps in summary.lifecycles.values()
         )
-        violating, freed = summary.violating()
+        violations, open_ = [], 0
+        for suspect in summary.suspects:
+            before, after = suspect.before, suspect.after
+            if summary.sessions.sign_before(before.by, after.pos):
+                continue  # it ended in an earlier chunk
+            if any(s.pos > before.pos for s in summary.swept(before, after.pos)):
+                continue  # it asked for all to be requeued
+            if (
+                summary.may_precede(before, after)
+                or summary.may_precede(after, before)
+                or summary.copied(after.event)
+            ):
+                open_ += 1
+            else:
+                violations.append((suspect.why, [before.event, after.event]))
         return Finding.of(
             self.id,
-            firsts + summary.tested - freed,
-            [(s.why, s.events) for s in violating],
-            n_untestable=summary.untestable + freed,
+            firsts + summary.tested - open_,
+            violations,
+            n_untestable=summary.untestable + open_,
         )
 
 
@@ -89,37 +102,15 @@ def _must_be_settled(event: Event) -> bool:
     return not event.autoack and event.pos is None
 
 
-class Endings:
-    """When consumers of a queue were ending: its own consumers, and any channel or connection."""
-
-    def __init__(self, summary: Lifecycles) -> None:
-        self._begun: dict[str, list[int]] = defaultdict(list)
-        self._done: dict[str, list[int]] = defaultdict(list)
-        for end in (*summary.ends.values(), *summary.cancels.values()):
-            self._begun[end.q].append(end.pos)
-            if end.done is not None:
-                self._done[end.q].append(end.done)
-        for positions in (*self._begun.values(), *self._done.values()):
-            positions.sort()
-
-    def under_way(self, q: str, after: int, before: int) -> bool:
-        """Whether one was under way at any time between two positions."""
-        return any(
-            bisect_right(self._begun[name], before) > bisect_right(self._done[name], after)
-            for name in {q, ""}
-        )
-
-
 class RedeliveredFlag(LifecycleProperty):
     """P3. A case is a delivery that carries the flag.
 
-    False on a message that was handed out before is definite. True on first sight is a violation only if nobody
-    else can have had the message: a recorder outside the broker does not see what was on its way to a consumer that
-    ended, so a channel, connection or consumer whose end was under way at any time between the publish and this
-    delivery excuses it. An end is under way from the first sign of it to the broker's confirmation; a dropped
-    connection is never confirmed, as nobody knows when the broker noticed.
-    (The recordings of RabbitMQ have 55 of these; four are excused only because a close was not yet confirmed, or by a
-    drop.)
+    False on a message that was handed out before is definite, unless this delivery may have been the first, of the two,
+    and was only seen late. True on first sight is a violation only if nobody else can have had the message: a recorder
+    outside the broker does not see what was on its way to a consumer that ended, or that requeued what it had not
+    seen, nor what a `get` of unknown outcome took. So everyone who consumes from the queue or polls it must have been
+    there all the while, and known to be (`sessions`). An end is under way from the first sign of it to the broker's
+    confirmation; a dropped connection is never confirmed, as nobody knows when the broker noticed.
     """
 
     id = "P3"
@@ -145,20 +136,29 @@ class RedeliveredFlag(LifecycleProperty):
             return
         summary.tested += 1
         if not flag:
-            summary.suspects.append(
-                Suspect(
-                    after.pos,
-                    NOBODY,
-                    f"{after.event.m} is not marked redelivered at event {after.event.i}, "
-                    f"although {before.by} had got it at event {before.event.i}",
-                    [before.event, after.event],
-                )
+            why = (
+                f"{after.event.m} is not marked redelivered at event {after.event.i}, "
+                f"although {before.by} had got it at event {before.event.i}"
             )
+            refused = next(
+                (s for s in between if s.kind == SETTLED and s.event.ev in ("nack", "reject")),
+                None,
+            )
+            summary.suspects.append(Suspect(before, after, why, refused))
 
     def finish(self, summary: Lifecycles) -> Finding:
-        violations = [(s.why, s.events) for s in summary.suspects]
+        summary.sessions.settle()
+        violations = []
         tested, untestable = summary.tested, summary.untestable
-        endings = Endings(summary)
+        for suspect in summary.suspects:
+            before, after = suspect.before, suspect.after
+            # Where both say that they are the first, one of them is wrong, whichever it was.
+            late = before.event.redelivered is not False and summary.may_precede(after, before)
+            if late or summary.copied(after.event) or self._may_have_died(summary, suspect):
+                tested -= 1
+                untestable += 1
+            else:
+                violations.append((suspect.why, [before.event, after.event]))
         for steps in summary.lifecycles.values():
             first = next((s for s in steps if s.kind == ACQUIRED), None)
             if first is None:
@@ -170,21 +170,68 @@ class RedeliveredFlag(LifecycleProperty):
             q, m = first.event.q, first.event.m
             births = [summary.births.get(LifecycleKey(name, m)) for name in (q, "")]
             sent = next((b.sent for b in births if b and b.sent), None)
-            if flag is None or sent is None or first.pos < sent.pos:
-                untestable += 1
-                continue
-            ending = endings.under_way(q, sent.pos, first.pos)
-            unseen = ending and first.event.lvl not in EXACT
-            if unseen or summary.gap_between(sent.pos, first.pos):
+            if (
+                flag is None
+                or sent is None
+                or first.pos < sent.pos
+                or summary.copied(first.event)
+                or self._may_have_been_given(summary, sent.pos, first, steps)
+            ):
                 untestable += 1
                 continue
             tested += 1
             violations.append(
                 (
-                    f"{first.event.m} is marked redelivered at event {first.event.i} to {holder(first.event)}, but it "
+                    f"{first.event.m} is marked redelivered at event {first.event.i} to {first.by}, but it "
                     f"had not been handed out since it was sent at event {sent.event.i}, "
                     "and no consumer was ending meanwhile",
                     [sent.event, first.event],
                 )
             )
         return Finding.of(self.id, tested, violations, n_untestable=untestable)
+
+    def _may_have_died(self, summary: Lifecycles, suspect: Suspect) -> bool:
+        """Whether a message may have gone to another queue and come back between two acquisitions, as a new one."""
+        loose = summary.unplaced.get(suspect.before.event.m, ())
+        refused = [s for s in (suspect.settled, *loose) if s is not None]
+        swept = suspect.before.event.q in summary.dead and any(
+            s.final for s in summary.swept(suspect.before, suspect.after.pos)
+        )
+        return swept or any(summary.may_die(s) for s in refused if s.kind == SETTLED)
+
+    def _may_have_been_given(
+        self, summary: Lifecycles, sent: int, first: Step, steps: Sequence[Step]
+    ) -> bool:
+        """Whether a message may have been handed out, unseen, between two positions."""
+        if summary.gap_between(sent, first.pos):
+            return True
+        if first.event.lvl in EXACT:
+            return False
+        q = first.event.q
+        sessions = summary.sessions
+        if any(under_way(end, sent, first.pos) for end in sessions.ends.values()):
+            return True
+        if any(
+            under_way(end, sent, first.pos) for end in sessions.cancels.values() if end.q in (q, "")
+        ):
+            return True
+        if any(s.event.ev == "expire" for s in steps) or any(
+            s.kind == ACQUIRED and s.pos > first.pos and summary.may_precede(s, first)
+            for s in steps
+        ):
+            return True
+        takers = {by for name in {q, ""} for by in summary.takers.get(name, ())}
+        return any(
+            (by != first.by and summary.unseen(by, sent, first)) or _sent_back(summary, by, first)
+            for by in takers
+        )
+
+
+def _sent_back(summary: Lifecycles, by: Holder, first: Step) -> bool:
+    """Whether somebody may have requeued what it had not seen, before a delivery."""
+    return any(not s.final and s.pos < first.pos for s in summary.sweeps.get(by, ()))
+
+
+def under_way(end: End, after: int, before: int) -> bool:
+    """Whether an end may have been under way at any time between two positions."""
+    return (not end.asked or end.pos <= before) and (end.done is None or end.done > after)

@@ -3,34 +3,36 @@
 A lifecycle is the list of a message's steps in recording order: acquired (a delivery, a get), released (a command that
 requeues it was sent), settled (a command that ends it was sent). Two steps that follow each other are judged as soon
 as both are known and then dropped, so the summary of any chunk keeps for each message the steps up to its first
-acquisition in the chunk and those from the last on, however long the chunk is.
+acquisition in the chunk and those from the last on, however long the chunk is. What looks like a violation then is a
+*suspect*; whether anything explains it is decided in `finish`, when all of the history is known.
 
-What is observed is one-sided. An acquisition happened before it was recorded, the effect of a command comes after it
-was recorded. A holder therefore *definitely* holds from the recorded delivery to the first recorded act that could
-release it: its own command on the message, a recover, the end of its channel or connection.
-A connection that ended without being asked to may have ended, for the broker, long before the recorder noticed;
-nothing is definite about a holder on it.
+What is observed is one-sided. An acquisition happened before it was recorded (perhaps long before: a callback may run
+late, even after its channel is gone), the effect of a command comes after it was recorded. So of two acquisitions of
+one message either may have been the first, and `may_precede` asks whether one of them may have been over when the
+other happened: its holder sent a command that may have ended it, or its session may have ended (`sessions`).
+A command that failed had no effect, and of one whose outcome is unknown (`info`) nobody knows.
+A message that was published more than once is several copies of one name, of which nothing is definite.
 """
 
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from itertools import pairwise
-from typing import NamedTuple, TypeVar
+from typing import NamedTuple
 
 import msgspec
 
 from seriatim_models.history.complete import EXACT, SETTLES
 from seriatim_models.history.event import GAP, Event
 from seriatim_models.properties.base import Property, Scope
+from seriatim_models.properties.blackbox.naming import ENDS as ENDS
+from seriatim_models.properties.blackbox.naming import NOBODY, Holder, ends, holder
+from seriatim_models.properties.blackbox.sessions import ANSWERED, Sessions
 
-ENDS = frozenset({"ch_close", "conn_close", "conn_drop"})
 ACQUIRES = frozenset({"deliver", "get"})
 
 ACQUIRED, RELEASED, SETTLED = "acquired", "released", "settled"
-
-Name = TypeVar("Name", "Holder", "ConsumerKey")
 
 
 def acquires(event: Event) -> bool:
@@ -48,69 +50,6 @@ def first(event: Event) -> bool | None:
 def began(event: Event) -> bool:
     """Whether the event is the beginning of its operation (or the whole of it)."""
     return event.ph in ("", "invoke") or (event.ph == "ok" and event.op is None)
-
-
-class Holder(NamedTuple):
-    """Who acts: the incarnation of a channel, or the consumer or worker in systems without channels.
-
-    Its parts are kept apart, since any of the names may hold any character.
-    """
-
-    conn: str = ""
-    ch: int | None = None
-    gen: int | None = None
-    name: str = ""
-    """The consumer, or else the worker; empty where there are channels."""
-
-    def __str__(self) -> str:
-        """How it is named to readers."""
-        if self.ch is not None:
-            return f"{self.conn}/{self.ch}#{self.gen}"
-        return self.name or self.conn
-
-
-NOBODY = Holder()
-"""Whoever holds it: of an event that says nothing of that."""
-
-
-def holder(event: Event) -> Holder:
-    """Who acts in an event."""
-    if event.ch is not None:
-        return Holder(event.conn, event.ch, event.gen)
-    return Holder(event.conn, None, None, event.ctag or event.proc)
-
-
-class ConsumerKey(NamedTuple):
-    """A consumer: its channel's incarnation and its tag."""
-
-    by: Holder
-    ctag: str
-
-    def __str__(self) -> str:
-        """How it is named to readers."""
-        return f"{self.by} {self.ctag}" if self.by.ch is not None else str(self.by)
-
-
-def consumer(event: Event) -> ConsumerKey:
-    """The consumer that an event is about."""
-    return ConsumerKey(holder(event), event.ctag)
-
-
-def end_of(event: Event) -> Holder:
-    """What ends: a channel as `holder` names it, or a whole connection as `connection` does."""
-    if event.ev == "ch_close":
-        return holder(event)
-    return Holder(event.conn)
-
-
-def connection(by: Holder) -> Holder:
-    """The connection of a holder, as `end_of` names it."""
-    return Holder(by.conn)
-
-
-def ends(event: Event, by: Holder) -> bool:
-    """Whether the end of a channel or connection ends a holder."""
-    return end_of(event) in (by, connection(by))
 
 
 class LifecycleKey(NamedTuple):
@@ -142,29 +81,48 @@ class Birth(msgspec.Struct, array_like=True):
     sent: PlacedEvent | None = None
     confirmed: PlacedEvent | None = None
     refused: PlacedEvent | None = None
+    begun: int = 0
+    """How often a publish of it began."""
+    answered: int = 0
+    """How often one was confirmed."""
+
+    @property
+    def copies(self) -> int:
+        """How many copies there may be."""
+        return max(self.begun, self.answered)
 
 
-class End(msgspec.Struct, array_like=True, gc=False):
-    """The end of a channel, a connection or a consumer: the first sign of it, whether its client had asked for it,
-    and when the broker confirmed it. A connection that was dropped is never confirmed.
-    """
+class Sweep(msgspec.Struct, array_like=True, gc=False):
+    """A command for all that its channel holds up to a delivery tag; tag 0 stands for everything, seen or not yet."""
 
     pos: int
-    asked: bool
-    done: int | None = None
-    q: str = ""
-    """The consumer's queue, for the end of a consumer."""
+    through: int
+    final: bool
+
+
+class Command(NamedTuple):
+    """A settlement, as its outcome names it."""
+
+    by: Holder
+    ev: str
+    op: int | None
+    dtag: int | None
+
+
+def command(event: Event) -> Command:
+    """What joins a settlement and its outcome."""
+    return Command(holder(event), event.ev, event.op, event.dtag)
 
 
 class Suspect(msgspec.Struct, array_like=True):
-    """A violation at `pos` that an end of `by` or its connection may still excuse: one that began before,
-    in an earlier chunk, or one at any time that nobody had asked for.
+    """Two acquisitions of one message that look like a violation; `settled` is the command between them that ended
+    the first for good, if that is why.
     """
 
-    pos: int
-    by: Holder
+    before: Step
+    after: Step
     why: str
-    events: list[Event]
+    settled: Step | None = None
 
 
 class Lifecycles(msgspec.Struct):
@@ -176,10 +134,16 @@ class Lifecycles(msgspec.Struct):
     unplaced: dict[str, list[Step]] = {}
     """Settling steps by message, of commands that span queues."""
     births: dict[LifecycleKey, Birth] = {}
-    ends: dict[Holder, End] = {}
-    """Ends of channels and of connections, see `end_of`."""
-    recovers: dict[Holder, list[int]] = {}
-    cancels: dict[ConsumerKey, End] = {}
+    sessions: Sessions = msgspec.field(default_factory=Sessions)
+    sweeps: dict[Holder, list[Sweep]] = {}
+    voided: dict[Command, str] = {}
+    """Settlements that failed, or whose outcome is unknown."""
+    expired: list[LifecycleKey] = []
+    """Lifecycles that had a lease that ran out, whenever that was."""
+    dead: list[str] = []
+    """Queues from which messages may go elsewhere, and so come back."""
+    takers: dict[str, dict[Holder, int]] = {}
+    """Of each queue, who consumed or polled, and since when."""
     tested: int = 0
     untestable: int = 0
     suspects: list[Suspect] = []
@@ -188,29 +152,74 @@ class Lifecycles(msgspec.Struct):
         """Whether lines were lost between two positions."""
         return bisect_right(self.gaps, after) < bisect_right(self.gaps, before)
 
-    def ended(self, by: Holder, before: int) -> bool:
-        """Whether a holder's channel or connection may have begun to end before a position."""
-        return any(
-            (end := self.ends.get(name)) is not None and end.pos < before
-            for name in (by, connection(by))
+    def swept(self, taken: Step, before: int) -> list[Sweep]:
+        """The commands sent before a position that may have settled a delivery together with others."""
+        tag = taken.event.dtag
+        exact = taken.event.lvl in EXACT
+        return [
+            s
+            for s in self.sweeps.get(taken.by, ())
+            if s.pos < before
+            and (not exact or s.pos > taken.pos)
+            and (s.through == 0 or tag is None or tag <= s.through)
+        ]
+
+    def may_end(self, taken: Step, before: int) -> bool:
+        """Whether the session that an acquisition belongs to may have ended before a position."""
+        return not self.sessions.lasts(taken.by, before, taken.event.lvl)
+
+    def may_precede(self, first: Step, second: Step) -> bool:
+        """Whether `first` may have been acquired, and let go otherwise than by a command that names its message, before
+        `second` was acquired.
+        """
+        lo, hi = first.event.t_lo, second.event.t
+        if lo is not None and hi is not None and lo > hi:
+            return False
+        if first.event.lvl in EXACT and first.pos > second.pos:
+            return False
+        same = first.by == second.by and first.by.ch is not None
+        tags = first.event.dtag, second.event.dtag
+        if same and tags[0] is not None and tags[1] is not None and tags[0] > tags[1]:
+            return False  # one channel's deliveries are in the order of their tags
+        if self.gaps and self.gap_between(-1, second.pos):
+            return True
+        if first.event.autoack:
+            return False  # it was gone at once
+        return (
+            bool(self.swept(first, second.pos))
+            or LifecycleKey(first.event.q, first.event.m) in self.expired
+            or (not same and self.may_end(first, second.pos))
         )
 
-    def unasked(self, by: Holder) -> bool:
-        """Whether a holder's channel or connection ended without its client having asked."""
-        return any(
-            (end := self.ends.get(name)) is not None and not end.asked
-            for name in (by, connection(by))
-        )
+    def may_die(self, settled: Step) -> bool:
+        """Whether a command that refused a message may have sent it elsewhere, from where it may come back."""
+        event = settled.event
+        if event.ev == "ack" or event.ev in ACQUIRES or event.dead is False:
+            return False
+        return event.dead is True or event.q in self.dead or bool(self.dead and not event.q)
 
-    def violating(self) -> tuple[list[Suspect], int]:
-        """The suspects that no end excuses, and the number of those for whom an unasked end leaves it open."""
-        held = [s for s in self.suspects if not self.ended(s.by, s.pos)]
-        violating = [s for s in held if not self.unasked(s.by)]
-        return violating, len(held) - len(violating)
+    def unseen(self, by: Holder, after: int, first: Step) -> bool:
+        """Whether a consumer may have had a message between a position and a delivery, and ended, unseen."""
+        known = [takers[by] for takers in self.takers.values() if by in takers]
+        if min(known) > first.pos or self.sessions.over(by, after):
+            return False
+        return not self.sessions.lasts(by, first.pos, first.event.lvl)
 
-    def recovered(self, by: Holder, after: int, before: int) -> bool:
-        """Whether a holder asked for all its messages to be requeued between two positions."""
-        return any(after < pos < before for pos in self.recovers.get(by, ()))
+    def copied(self, event: Event) -> bool:
+        """Whether a message's name may stand for several copies in its queue."""
+        if self.dead:  # a copy in any queue may have come here
+            return sum(b.copies for key, b in self.births.items() if key.m == event.m) > 1
+        births = (self.births.get(LifecycleKey(q, event.m)) for q in {event.q, ""})
+        return sum(b.copies for b in births if b is not None) > 1
+
+    def took_effect(self, settled: Step) -> bool:
+        """Whether a settlement has certainly taken effect: it neither failed nor may have died with its session."""
+        event = settled.event
+        if command(event) in self.voided:
+            return False
+        if event.lvl in EXACT or (settled.by.ch is None and not settled.by.conn):
+            return True
+        return self.sessions.answered_after(settled.by, settled.pos)
 
 
 def named(event: Event, held: Iterable[LifecycleKey]) -> list[LifecycleKey]:
@@ -245,7 +254,7 @@ class LifecycleProperty(Property[Lifecycles]):
 
     keeps = "each message's publish, first and last acquisition"
 
-    reads = ACQUIRES | SETTLES | ENDS | {"publish", "return", "recover", "expire", "cancel", GAP}
+    reads = ACQUIRES | SETTLES | ENDS | ANSWERED | {"publish", "return", "expire", GAP}
     summary_type = Lifecycles
 
     def regular_cases(self, counted: RegularCounts) -> tuple[int, int]:
@@ -279,82 +288,96 @@ class LifecycleProperty(Property[Lifecycles]):
             out.lifecycles[key] = self._compact(out, steps)
         return out
 
-    def _add(self, out: Lifecycles, event: Event) -> None:  # noqa: C901, PLR0912  # a branch an event name
-        pos = out.n
+    def _add(self, out: Lifecycles, event: Event) -> None:
         ev = event.ev
+        if ev == "get" and not event.m:
+            out.takers.setdefault(event.q, {}).setdefault(holder(event), out.n)
         if acquires(event):
-            steps = out.lifecycles.setdefault(LifecycleKey(event.q, event.m), [])
-            steps.append(Step(pos, ACQUIRED, holder(event), event))
-            if event.autoack:  # handing it out settles it
-                steps.append(Step(pos, SETTLED, holder(event), event))
+            self._acquired(out, event)
         elif ev in SETTLES:
-            if not began(event):
-                return
-            final = ev == "ack" or event.requeue is False
-            step = Step(pos, SETTLED if final else RELEASED, holder(event), event)
-            for m in event.ms or ():
-                if event.q:
-                    out.lifecycles.setdefault(LifecycleKey(event.q, m), []).append(step)
-                else:
-                    out.unplaced.setdefault(m, []).append(step)
+            self._settled(out, event)
+        elif ev in ("publish", "return"):
+            _publish(out, event)
         elif ev == "expire":
             # A lease that ran out or a message that was too old: the holder, whoever it was, has it no longer.
+            key = LifecycleKey(event.q, event.m)
             kind = RELEASED if event.requeue else SETTLED
-            step = Step(pos, kind, NOBODY, event)
-            out.lifecycles.setdefault(LifecycleKey(event.q, event.m), []).append(step)
-        elif ev == "publish":
-            birth = out.births.setdefault(LifecycleKey(event.q, event.m), Birth())
-            placed = PlacedEvent(pos, event)
-            if event.ph == "fail":
-                birth.refused = birth.refused or placed
-            else:
-                birth.sent = birth.sent or placed
-                if event.ph == "ok" or event.lvl in EXACT:
-                    birth.confirmed = birth.confirmed or placed
-        elif ev == "return":
-            birth = out.births.setdefault(LifecycleKey(event.q, event.m), Birth())
-            birth.refused = birth.refused or PlacedEvent(pos, event)
-        elif ev in ENDS:
-            _end(out.ends, end_of(event), _sign(pos, event))
-        elif ev == "recover":
-            out.recovers.setdefault(holder(event), []).append(pos)
-        elif ev == "cancel":
-            _end(out.cancels, consumer(event), _sign(pos, event))
+            out.lifecycles.setdefault(key, []).append(Step(out.n, kind, NOBODY, event))
+            if key not in out.expired:
+                out.expired.append(key)
         elif ev == GAP:
-            out.gaps.append(pos)
+            out.gaps.append(out.n)
+        else:
+            _general(out, event)
+
+    def _acquired(self, out: Lifecycles, event: Event) -> None:
+        step = Step(out.n, ACQUIRED, holder(event), event)
+        steps = out.lifecycles.setdefault(LifecycleKey(event.q, event.m), [])
+        steps.append(step)
+        if event.autoack:  # the delivery settles it
+            steps.append(Step(out.n, SETTLED, step.by, event))
+
+    def _settled(self, out: Lifecycles, event: Event) -> None:
+        if event.ph in ("fail", "info"):
+            out.voided[command(event)] = event.ph
+        if not began(event):
+            return
+        if event.multiple and event.dtag is not None:
+            sweep = Sweep(out.n, event.dtag, event.ev == "ack" or event.requeue is False)
+            out.sweeps.setdefault(holder(event), []).append(sweep)
+        final = event.ev == "ack" or event.requeue is False
+        step = Step(out.n, SETTLED if final else RELEASED, holder(event), event)
+        for m in event.ms or ():
+            if event.q:
+                out.lifecycles.setdefault(LifecycleKey(event.q, m), []).append(step)
+            else:
+                out.unplaced.setdefault(m, []).append(step)
 
     def _compact(self, out: Lifecycles, steps: list[Step]) -> list[Step]:
         """Judge each pair of acquisitions that follow each other, and keep both ends of the lifecycle."""
         taken = [n for n, s in enumerate(steps) if s.kind == ACQUIRED]
         for a, b in pairwise(taken):
             self.judge(out, steps[a], steps[a + 1 : b], steps[b])
-        if len(taken) > 1:
-            steps = steps[: taken[0] + 1] + steps[taken[-1] :]
-        return steps
+        return _kept(steps, taken[0], taken[-1]) if len(taken) > 1 else steps
 
     def combine(self, left: Lifecycles, right: Lifecycles) -> Lifecycles:
         shift = left.n
         left.n += right.n
         left.gaps += [p + shift for p in right.gaps]
-        for by, positions in right.recovers.items():
-            left.recovers.setdefault(by, []).extend(p + shift for p in positions)
-        _join_ends(left.ends, right.ends, shift)
-        _join_ends(left.cancels, right.cancels, shift)
+        left.sessions.join(right.sessions, shift)
+        for by, sweeps in right.sweeps.items():
+            moved_sweeps = (Sweep(s.pos + shift, s.through, s.final) for s in sweeps)
+            left.sweeps.setdefault(by, []).extend(moved_sweeps)
+        left.voided |= right.voided
+        left.expired += [k for k in right.expired if k not in left.expired]
+        left.dead += [q for q in right.dead if q not in left.dead]
+        for q, takers in right.takers.items():
+            known = left.takers.setdefault(q, {})
+            for by, pos in takers.items():
+                known.setdefault(by, pos + shift)
         for born, birth in right.births.items():
             mine = left.births.setdefault(born, Birth())
             mine.sent = mine.sent or _shifted(birth.sent, shift)
             mine.confirmed = mine.confirmed or _shifted(birth.confirmed, shift)
             mine.refused = mine.refused or _shifted(birth.refused, shift)
+            mine.begun += birth.begun
+            mine.answered += birth.answered
         for m, steps in right.unplaced.items():
-            left.unplaced.setdefault(m, []).extend(
-                Step(s.pos + shift, s.kind, s.by, s.event) for s in steps
-            )
+            left.unplaced.setdefault(m, []).extend(_moved(s, shift) for s in steps)
         left.tested += right.tested
         left.untestable += right.untestable
-        left.suspects += [Suspect(s.pos + shift, s.by, s.why, s.events) for s in right.suspects]
-        # Last, because judging needs the ends, recovers and gaps of both sides.
+        left.suspects += [
+            Suspect(
+                _moved(s.before, shift),
+                _moved(s.after, shift),
+                s.why,
+                _moved(s.settled, shift) if s.settled else None,
+            )
+            for s in right.suspects
+        ]
+        # Last, because judging needs the gaps of both sides.
         for key, steps in right.lifecycles.items():
-            moved = [Step(s.pos + shift, s.kind, s.by, s.event) for s in steps]
+            moved = [_moved(s, shift) for s in steps]
             mine_steps = left.lifecycles.get(key)
             left.lifecycles[key] = self._join(left, mine_steps, moved) if mine_steps else moved
         return left
@@ -368,29 +391,45 @@ class LifecycleProperty(Property[Lifecycles]):
         self.judge(out, mine[last], mine[last + 1 :] + more[:first], more[first])
         opening = min(n for n, s in enumerate(mine) if s.kind == ACQUIRED)
         closing = max(n for n, s in enumerate(more) if s.kind == ACQUIRED)
-        return mine[: opening + 1] + more[closing:]
+        return _kept(mine + more, opening, len(mine) + closing)
 
 
-def _sign(pos: int, event: Event) -> End:
-    whole = event.lvl in EXACT
-    done = pos if whole or (event.ph in ("", "ok") and event.ev != "conn_drop") else None
-    q = event.q if event.ev == "cancel" else ""
-    return End(pos, whole or event.ph in ("", "invoke"), done, q)
+def _kept(steps: list[Step], opening: int, closing: int) -> list[Step]:
+    """What is kept of a lifecycle: up to its first acquisition, and from the last on; and of what lies between the
+    latest command that may have ended it for good.
+    """
+    ended = [s for s in steps[opening + 1 : closing] if s.kind == SETTLED]
+    return steps[: opening + 1] + ended[-1:] + steps[closing:]
 
 
-def _join_ends(mine: dict[Name, End], more: Mapping[Name, End], shift: int) -> None:
-    """Join the ends of the chunk that follows after `shift` events."""
-    for name, end in more.items():
-        done = None if end.done is None else end.done + shift
-        _end(mine, name, End(end.pos + shift, end.asked, done, end.q))
+def _publish(out: Lifecycles, event: Event) -> None:
+    birth = out.births.setdefault(LifecycleKey(event.q, event.m), Birth())
+    placed = PlacedEvent(out.n, event)
+    if event.ph == "fail" or event.ev == "return":
+        birth.refused = birth.refused or placed
+        return
+    birth.sent = birth.sent or placed
+    birth.begun += event.ph in ("", "invoke")
+    birth.answered += event.ph == "ok"
+    if event.ph == "ok" or event.lvl in EXACT:
+        birth.confirmed = birth.confirmed or placed
 
 
-def _end(signs: dict[Name, End], name: Name, sign: End) -> None:
-    """Join a sign of an end to those before it."""
-    known = signs.setdefault(name, sign)
-    if known.done is None:
-        known.done = sign.done
-    known.q = known.q or sign.q
+def _general(out: Lifecycles, event: Event) -> None:
+    """Take in an event that concerns no one message."""
+    ev = event.ev
+    out.sessions.add(out.n, event)
+    if ev == "recover" and event.ph != "fail":
+        out.sweeps.setdefault(holder(event), []).append(Sweep(out.n, 0, False))
+    elif ev == "declare" and any(a.startswith("x-dead-letter") for a in event.args):
+        if event.q not in out.dead:
+            out.dead.append(event.q)
+    elif ev == "consume" and event.ph != "fail":
+        out.takers.setdefault(event.q, {}).setdefault(holder(event), out.n)
+
+
+def _moved(step: Step, shift: int) -> Step:
+    return Step(step.pos + shift, step.kind, step.by, step.event)
 
 
 def _shifted(placed: PlacedEvent | None, shift: int) -> PlacedEvent | None:
@@ -409,7 +448,6 @@ def let_go(summary: Lifecycles, before: Step, between: Sequence[Step], after: St
     return (
         any(s.kind != ACQUIRED and s.by in (by, NOBODY) for s in between)
         or any(s.by == by and before.pos < s.pos < after.pos for s in loose)
-        or summary.ended(by, after.pos)
-        or summary.recovered(by, before.pos, after.pos)
+        or summary.sessions.sign_before(by, after.pos)
         or summary.gap_between(before.pos, after.pos)
     )

@@ -38,12 +38,14 @@ from seriatim_models.properties.base import Finding
 from seriatim_models.properties.blackbox.aggregation import AggregationState, SequentialProperty
 from seriatim_models.properties.blackbox.lifecycle import (
     ACQUIRES,
-    ENDS,
-    Holder,
     acquires,
     began,
-    holder,
     holders,
+)
+from seriatim_models.properties.blackbox.naming import (
+    ENDS,
+    Holder,
+    holder,
 )
 from seriatim_models.properties.blackbox.strict import ALWAYS, NEVER, Time, when
 
@@ -231,7 +233,9 @@ class _LinearityPass:
             if value is not None and value.hi == NEVER:
                 value.hi = event.t_hi if event.t_hi is not None else t
                 insort(inside.waiting, (value.hi, value.m))
-        elif value is None:
+        elif value is not None and event.ph != "info":
+            self.leave(inside)  # two copies of one name
+        elif value is None and event.ph != "info":
             lo = event.t_lo if event.t_lo is not None else t
             hi: Time = NEVER
             if event.ph == "":

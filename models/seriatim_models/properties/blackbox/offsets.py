@@ -13,13 +13,15 @@ from seriatim_models.properties.base import CaseEvents, Finding, ProfileValue
 from seriatim_models.properties.blackbox.aggregation import AggregationState, SequentialProperty
 from seriatim_models.properties.blackbox.channels import CaseCounts
 from seriatim_models.properties.blackbox.lifecycle import (
+    acquires,
+    holders,
+)
+from seriatim_models.properties.blackbox.naming import (
     ENDS,
     NOBODY,
     ConsumerKey,
     Holder,
-    acquires,
     holder,
-    holders,
 )
 
 

@@ -9,7 +9,15 @@ import msgspec
 
 from seriatim_models.history.event import Event
 from seriatim_models.properties.base import Finding, Property
-from seriatim_models.properties.blackbox.lifecycle import ACQUIRES, Holder, acquires, first, holder
+from seriatim_models.properties.blackbox.lifecycle import (
+    ACQUIRES,
+    acquires,
+    first,
+)
+from seriatim_models.properties.blackbox.naming import (
+    Holder,
+    holder,
+)
 
 
 class LineKey(NamedTuple):
@@ -24,11 +32,13 @@ class LineKey(NamedTuple):
     key: str | None
     prio: int | None
     by: Holder
+    ev: str
+    """The answer of a poll may be recorded before deliveries that came earlier and wait for their callback."""
 
 
 def line_key(event: Event) -> LineKey:
     """The line in which a delivery is."""
-    return LineKey(event.pub, event.q, event.part, event.key, event.prio, holder(event))
+    return LineKey(event.pub, event.q, event.part, event.key, event.prio, holder(event), event.ev)
 
 
 class Low(msgspec.Struct, array_like=True):

@@ -27,19 +27,24 @@ from seriatim_models.history.complete import EXACT, SETTLES
 from seriatim_models.history.event import GAP, Event
 from seriatim_models.properties.base import Finding, ProfileValue
 from seriatim_models.properties.blackbox.aggregation import AggregationState, SequentialProperty
+from seriatim_models.properties.blackbox.channels import CaseCounts
+from seriatim_models.properties.blackbox.doubts import Doubts
 from seriatim_models.properties.blackbox.lifecycle import (
     ACQUIRES,
-    ENDS,
-    ConsumerKey,
-    Holder,
     LifecycleKey,
     acquires,
     began,
+    named,
+)
+from seriatim_models.properties.blackbox.naming import (
+    ENDS,
+    ConsumerKey,
+    Holder,
     consumer,
     end_of,
     holder,
-    named,
 )
+from seriatim_models.properties.blackbox.sessions import ANSWERED
 from seriatim_models.properties.blackbox.strict import when
 
 WINDOW = 4096  # deliveries that overtook one message, each perhaps a violation of its own; more are left open
@@ -61,6 +66,8 @@ class Requeued(msgspec.Struct, array_like=True):
     event: Event
     place: Event
     prio: int | None
+    pos: int
+    """The command's position."""
     unsure: bool
     """A consumer that was ending may have had it, unseen."""
     overtaken: int = 0
@@ -113,9 +120,11 @@ class Late(msgspec.Struct):
     serial: int = 0
     tested: int = 0
     untestable: int = 0
-    violations: int = 0
-    why: str = ""
-    witness: list[Event] = []
+    doubts: Doubts = msgspec.field(default_factory=Doubts)
+    takers: dict[str, dict[Holder, None]] = {}
+    """Of each queue, who consumed or polled: any of them may have had a message, unseen, and lost it."""
+    seen: dict[Holder, int] = {}
+    """The highest tag of a channel up to which all was seen: the answer of a poll may overtake deliveries."""
 
 
 class _LatenessPass:
@@ -125,6 +134,9 @@ class _LatenessPass:
 
     def run(self, events: Iterable[Event]) -> None:
         for event in events:
+            self.s.doubts.take(event)
+            if event.ev in ("consume", "get") and event.ph != "fail":
+                self.s.takers.setdefault(event.q, {})[holder(event)] = None
             if acquires(event):
                 self._deliver(event)
             elif event.ev in SETTLES:
@@ -135,7 +147,9 @@ class _LatenessPass:
                     self.s.prio[LifecycleKey(event.q, event.m)] = event.prio
             elif event.ev == GAP:
                 self._lost()
-            else:
+            elif event.ev == "recover":
+                self._sweep(holder(event))
+            elif event.ev in ENDS or event.ev == "cancel":
                 self._end(event)
 
     def _lost(self) -> None:
@@ -145,6 +159,12 @@ class _LatenessPass:
         self.leave_all_open()
         s.back.clear()
         s.at.clear()
+
+    def _sweep(self, by: Holder) -> None:
+        """What a channel had not seen yet was settled, perhaps: how much credit that gave is not known."""
+        for key, limit in self.s.limits.items():
+            if key.by == by:
+                limit.unknown = True
 
     def leave_all_open(self) -> None:
         for group in self.s.back.values():
@@ -170,6 +190,8 @@ class _LatenessPass:
         by = holder(event)
         command = s.commands[by] = s.commands.get(by, 0) + 1
         holds = s.held.get(by, {})
+        if event.multiple and (not event.dtag or s.seen.get(by, 0) < event.dtag):
+            self._sweep(by)
         for key in named(event, holds):
             held = holds.pop(key, None)
             if held is None:
@@ -184,7 +206,7 @@ class _LatenessPass:
             self._forget(key)
             group = by, held.event.pub
             s.back.setdefault(group, {})[key] = Requeued(
-                by, command, event, held.event, prio, unsure
+                by, command, event, held.event, prio, s.doubts.n, unsure
             )
             s.at[key] = group
 
@@ -205,6 +227,8 @@ class _LatenessPass:
     def _deliver(self, event: Event) -> None:  # noqa: C901, PLR0912  # one acquisition meets all kinds of waiting
         s = self.s
         by = holder(event)
+        if event.ev == "deliver" or event.lvl not in ("", "api"):
+            s.seen[by] = max(s.seen.get(by, 0), event.dtag or 0)
         key = LifecycleKey(event.q, event.m)
         name = LimitKey(event.q, by, None if event.scope == "channel" else event.ctag)
         returned = self._forget(key)
@@ -245,6 +269,7 @@ class _LatenessPass:
                 and place.pseq is not None
                 and place.pseq < event.pseq
                 and back.prio == self._prio(key, event)
+                and place.key == event.key
             ):
                 back.overtaken += 1
                 overtakes = True
@@ -290,20 +315,18 @@ class _LatenessPass:
                 over.open = True
             elif not over.violates:
                 over.violates = True
-                s.violations += 1
-                self._blame(back, late, event)
+                self._report(back, late, event)
             self._settled(number)
 
-    def _blame(self, back: Requeued, late: Event, event: Event) -> None:
-        """Keep the witness that ends first; all have four events."""
-        s = self.s
-        if s.witness and s.witness[-1].i <= event.i:
-            return
-        s.why = (
+    def _report(self, back: Requeued, late: Event, event: Event) -> None:
+        """Definite if nobody else can have had the message meanwhile."""
+        why = (
             f"{back.event.ev} at event {back.event.i} requeued {event.m}; {back.by} was given the later {late.m} "
             f"at event {late.i} with credit from that command or a later one, and {event.m} only at event {event.i}"
         )
-        s.witness = [back.place, back.event, late, event]
+        takers = {by for q in (event.q, "") for by in self.s.takers.get(q, ()) if by != back.by}
+        witness = [back.place, back.event, late, event]
+        self.s.doubts.report(event, takers, why, witness, since=back.pos)
 
     def _leave_open(self, numbers: Iterable[int]) -> None:
         for number in numbers:
@@ -319,6 +342,7 @@ class RequeueLateness(SequentialProperty[Late]):
 
     It violates if it overtakes, on the channel that had requeued it, an earlier message of the same publisher that
     was overtaken `within` times before; `within` None stands for the prefetch.
+    Definite if everybody else who consumed from the queue or polled it is known to have been there (`doubts`).
     Open: what came back to another channel, at an instant that is not definite; what never came back;
     and what may have been in flight, unseen, to a consumer that ended; deliveries whose credit
     is unknown because lines were lost.
@@ -337,7 +361,7 @@ class RequeueLateness(SequentialProperty[Late]):
         "a requeue under a prefetch, and the next deliveries of its channel with `pub` and `pseq`"
     )
     scope = "queue"
-    reads = ACQUIRES | SETTLES | ENDS | {"cancel", "publish", GAP}
+    reads = ACQUIRES | SETTLES | ENDS | ANSWERED | {"publish", GAP}
     summary_type = AggregationState[Late]
     keeps = "what is held or on its way back, and who overtook it"
     time = "O(n + n·k), k messages of one channel on their way back"
@@ -364,10 +388,6 @@ class RequeueLateness(SequentialProperty[Late]):
     def close(self, state: Late) -> Finding:
         # Whatever still waits stays open; a violation that was reported already was counted then.
         undecided = sum(not o.violates for o in state.over.values())
-        return Finding.of(
-            self.id,
-            state.tested - undecided,
-            [(state.why, state.witness)] if state.violations else [],
-            n_untestable=state.untestable + undecided,
-            n_violations=state.violations,
-        )
+        tally = CaseCounts(state.tested - undecided, state.untestable + undecided)
+        state.doubts.resolve(tally)
+        return tally.finding(self.id)

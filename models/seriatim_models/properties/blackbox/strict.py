@@ -47,15 +47,17 @@ from seriatim_models.properties.base import Finding, ProfileValue
 from seriatim_models.properties.blackbox.aggregation import AggregationState, SequentialProperty
 from seriatim_models.properties.blackbox.lifecycle import (
     ACQUIRES,
-    ENDS,
-    Holder,
     LifecycleKey,
     acquires,
     began,
     first,
-    holder,
     holders,
     named,
+)
+from seriatim_models.properties.blackbox.naming import (
+    ENDS,
+    Holder,
+    holder,
 )
 
 NEVER = float("inf")
@@ -341,6 +343,8 @@ class _OrderPass:
             self._acquire(event)
         elif event.ev in SETTLES and began(event):
             self._settle(event)
+        elif event.ev in SETTLES and event.ph in ("fail", "info"):
+            self._void(event)
         elif event.ev == "expire":
             self._expired(event)
         elif event.ev in ENDS and (event.lvl in EXACT or event.t_hi is not None):
@@ -390,7 +394,8 @@ class _OrderPass:
             fresh = not known.taken
         at = place(known, event)
         unranked = at.line.prio is None and not {q, ""}.isdisjoint(state.ranked)
-        if lo > ALWAYS and not event.dead and not unranked:
+        copied = known is not None and known.twice
+        if lo > ALWAYS and not event.dead and not unranked and not copied:
             if fresh:
                 if exact or first(event):
                     self._ended(q, Available(ALWAYS, lo, m, event, True), known, event)
@@ -427,6 +432,13 @@ class _OrderPass:
                 self._release(key, event)
         if not held:
             state.held.pop(holder(event), None)
+
+    def _void(self, event: Event) -> None:
+        """A settlement had no effect, or nobody knows: what it named is not known to be back."""
+        for m in event.ms or ():
+            known = self._find(event.q, m)
+            if known is not None:
+                known.taken, known.back = True, None
 
     def _release(self, key: LifecycleKey, event: Event) -> None:
         at: Time | None = event.t_hi
@@ -475,6 +487,8 @@ class _OrderPass:
             q, m = key
             lane = self.state.lanes.get(q)
             if lane is None or not lane.exact or self.state.inexact:
+                continue
+            if known.twice:
                 continue
             if not known.taken and known.publish is not None:
                 self._ended(q, Available(ALWAYS, NEVER, m, None, True), known, None)

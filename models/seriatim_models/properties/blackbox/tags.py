@@ -7,16 +7,32 @@ import msgspec
 from seriatim_models.history.complete import EXACT, SETTLES
 from seriatim_models.history.event import GAP, Event
 from seriatim_models.properties.blackbox.channels import CaseCounts, ChannelProperty, Tracks
-from seriatim_models.properties.blackbox.lifecycle import ACQUIRES, Holder, acquires, began
+from seriatim_models.properties.blackbox.lifecycle import (
+    ACQUIRES,
+    acquires,
+    began,
+)
+from seriatim_models.properties.blackbox.naming import (
+    Holder,
+)
+
+
+class Twice(msgspec.Struct, array_like=True):
+    """A tag was settled twice, unless one of the two had no effect."""
+
+    why: str
+    first: Event
+    second: Event
 
 
 class Tags(msgspec.Struct):
-    """The tags of one channel: the latest delivery, and those not settled."""
+    """The tags of one channel: the latest delivery and poll, and those not settled."""
 
-    last: Event | None = None
+    last: dict[str, Event] = {}
     open: dict[int, Event] = {}
     settled: dict[int, Event] = {}
     """The latest settlements by tag, to show the first one when a tag is settled again."""
+    twice: list[Twice] = []
 
 
 SETTLED_KEPT = 256  # tags; a client that settles twice does so soon, and the state must stay small
@@ -26,7 +42,10 @@ class DeliveryTags(ChannelProperty[Tags]):
     """P8. A case is a delivery after another on its channel, or a settlement by tag.
 
     A tag left out is a violation only for a recorder at the wire or in the broker. Above a client library it is
-    untestable: the library may have refused the delivery itself (pika's cancel does).
+    untestable: the library may have refused the delivery itself (pika's cancel does). There the answer of a poll may
+    be recorded before deliveries that came earlier and wait for their callback; so the two kinds are compared apart.
+    A settlement that failed or whose outcome is unknown settles nothing for certain, and one for several tags covers
+    what was not seen yet: to settle that again is no violation of the broker's.
     """
 
     id = "P8"
@@ -49,10 +68,14 @@ class DeliveryTags(ChannelProperty[Tags]):
             self._deliver(state, event, by, tally)
         elif event.ev in SETTLES and began(event):
             self._settle(state, event, by, tally)
+        elif event.ev in SETTLES and event.ph in ("fail", "info"):
+            self._void(state, event, tally)
 
     def _deliver(self, state: Tags, event: Event, by: Holder, tally: CaseCounts) -> None:
-        last, dtag = state.last, event.dtag or 0
-        state.last = event
+        above = event.lvl in ("", "api")
+        kind = event.ev if above else ""
+        last, dtag = state.last.get(kind), event.dtag or 0
+        state.last[kind] = event
         if not event.autoack:
             state.open[dtag] = event
         if last is None or last.dtag is None:
@@ -63,7 +86,7 @@ class DeliveryTags(ChannelProperty[Tags]):
                 f"on {by} tag {dtag} (event {event.i}) came after tag {last.dtag} (event {last.i})",
                 [last, event],
             )
-        elif dtag > last.dtag + 1 and event.lvl in ("", "api"):
+        elif dtag > last.dtag + 1 and above:
             tally.untestable += 1
         elif dtag > last.dtag + 1:
             tally.tested += 1
@@ -80,19 +103,45 @@ class DeliveryTags(ChannelProperty[Tags]):
         before = state.settled.get(dtag)
         if not event.multiple and before is not None and dtag not in state.open:
             tally.tested += 1
-            tally.report_violation(
-                f"{by} settled tag {dtag} at event {event.i} and before at event {before.i}",
-                [before, event],
+            state.twice.append(
+                Twice(
+                    f"{by} settled tag {dtag} at event {event.i} and before at event {before.i}",
+                    before,
+                    event,
+                )
             )
+            while len(state.twice) > SETTLED_KEPT:
+                self._report(state.twice.pop(0), tally)
         elif dtag in state.open or (event.multiple and covered):
             tally.tested += 1
         else:
             tally.untestable += 1
         for d in covered:
-            state.open.pop(d, None)
-            state.settled[d] = event
+            if state.open.pop(d, None) is not None:
+                state.settled[d] = event
         while len(state.settled) > SETTLED_KEPT:
             del state.settled[next(iter(state.settled))]
+
+    def _void(self, state: Tags, outcome: Event, tally: CaseCounts) -> None:
+        """A settlement had no effect, or nobody knows."""
+        for d in [d for d, e in state.settled.items() if _same(e, outcome)]:
+            del state.settled[d]
+        kept = [t for t in state.twice if not (_same(t.first, outcome) or _same(t.second, outcome))]
+        tally.tested -= len(state.twice) - len(kept)
+        tally.untestable += len(state.twice) - len(kept)
+        state.twice = kept
+
+    def _report(self, twice: Twice, tally: CaseCounts) -> None:
+        tally.report_violation(twice.why, [twice.first, twice.second])
+
+    def end(self, state: Tags, tally: CaseCounts) -> None:
+        for twice in state.twice:
+            self._report(twice, tally)
+
+
+def _same(settlement: Event, outcome: Event) -> bool:
+    """Whether an outcome is that of a settlement."""
+    return (settlement.ev, settlement.op, settlement.dtag) == (outcome.ev, outcome.op, outcome.dtag)
 
 
 class Silence(msgspec.Struct):
@@ -107,6 +156,7 @@ class SilenceAfterEnd(ChannelProperty[Silence]):
 
     At the wire and in the broker every later delivery is a violation. Above a client library the callback may run
     later than the frame came in, so a delivery is one only if it was definitely acquired after the confirmation.
+    An end without phases is not known to be confirmed, unless the recorder is inside the broker.
     """
 
     id = "P9"
@@ -123,15 +173,16 @@ class SilenceAfterEnd(ChannelProperty[Silence]):
         return Silence()
 
     def step(self, state: Silence, event: Event, by: Holder, tally: CaseCounts) -> None:
-        confirmed = event.ph in ("", "ok")
+        confirmed = event.ph == "ok" or (event.ph == "" and event.lvl in EXACT)
         if event.ev == "cancel" and confirmed:
             state.cancelled[event.ctag] = event
             tally.tested += 1
         elif event.ev == "ch_close" and confirmed:
             state.closed = event
             tally.tested += 1
-        elif event.ev == "consume" and began(event):
+        elif event.ev == "consume" and event.ph != "fail":
             state.cancelled.pop(event.ctag, None)
+            state.closed = None  # opened again, which was not recorded
         elif acquires(event):
             end = state.closed or state.cancelled.get(event.ctag)
             if end is None:

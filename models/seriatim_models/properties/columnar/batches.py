@@ -13,7 +13,12 @@ import pyarrow.compute as pc
 
 from seriatim_models.history import Event, table
 from seriatim_models.history.complete import EXACT, SETTLES
-from seriatim_models.properties.blackbox.lifecycle import ACQUIRES, Holder
+from seriatim_models.properties.blackbox.lifecycle import (
+    ACQUIRES,
+)
+from seriatim_models.properties.blackbox.naming import (
+    Holder,
+)
 from seriatim_models.properties.columnar.batch_columns import Coded, coded, column_of, present
 from seriatim_models.properties.columnar.columns import Bools, Ints, Names
 from seriatim_models.properties.columnar.rows import (
@@ -38,7 +43,7 @@ from seriatim_models.properties.columnar.rows import (
 
 COLUMNS = (
     "n", "i", "ev", "lvl", "ph", "op", "conn", "ch", "gen", "q", "m", "ctag", "proc",
-    "redelivered", "requeue", "ms", "autoack", "pos", "args",
+    "redelivered", "requeue", "ms", "autoack", "pos", "multiple", "args",
 )  # fmt: skip
 """The columns that `rows_of_batch` looks at; those that a batch lacks are empty throughout."""
 
@@ -101,11 +106,14 @@ def _kinds(batch: pa.RecordBatch, ev: Coded, exact: Bools, q_some: Bools, m_some
     acquired = ev.among(*ACQUIRES) & m_some & ~ph.among("invoke", "fail")
     kind[acquired] = ACQUIRED
     kind[acquired & (coded(batch, "autoack").among(True) | present(batch, "pos") | ~q_some)] = OTHER
+    worker = np.asarray(column_of(batch, "ch").is_null())
+    kind[acquired & ev.among("get") & worker] = OTHER
     lone = np.asarray(column_of(batch, "op").is_null())
     settles = ev.among(*SETTLES) & (ph.among("", "invoke") | (ph.among("ok") & lone))
     kind[settles] = RELEASED
     kind[settles & (ev.among("ack") | ~_flags(column_of(batch, "requeue"), True))] = SETTLED
     kind[settles & ~q_some] = OTHER
+    kind[ev.among(*SETTLES) & ph.among("fail", "info")] = OTHER
     kind[ev.among(*(TRAFFIC - ACQUIRES - SETTLES - {"publish"}))] = OTHER
     return kind
 
@@ -198,7 +206,10 @@ def rows_of_batch(batch: pa.RecordBatch, holders: Names[Holder]) -> BatchRows:
 
 
 def _general(batch: pa.RecordBatch, places: Ints, ev: Coded) -> list[tuple[int, Event]]:
-    at = np.flatnonzero(ev.among(*GENERAL))
+    several = _flags(column_of(batch, "multiple"), False)
+    sweeping = ev.among(*SETTLES) & (several | coded(batch, "ph").among("fail", "info"))
+    poll = ev.among("get") & coded(batch, "m").among("")
+    at = np.flatnonzero(ev.among(*GENERAL) | sweeping | poll)
     if not len(at):
         return []
     at = at[np.argsort(places[at])]

@@ -17,10 +17,12 @@ from seriatim_models.history.complete import EXACT, SETTLES
 from seriatim_models.history.event import GAP, Event
 from seriatim_models.properties.blackbox.lifecycle import (
     ACQUIRES,
-    Holder,
     acquires,
     began,
     first,
+)
+from seriatim_models.properties.blackbox.naming import (
+    Holder,
     holder,
 )
 
@@ -85,7 +87,7 @@ class Columns:
         self.keys: Names[tuple[str, str]] = Names()
         self.holders: Names[Holder] = Names()
         self.streams: Names[tuple[str, str]] = Names()
-        self.lines: Names[tuple[int, int]] = Names()
+        self.lines: Names[tuple[int, str, int]] = Names()
         self.queues: Names[str] = Names()
         self.clipped = 0
         """Acquisitions without publisher, sequence or flag: P4 cannot test them."""
@@ -126,7 +128,7 @@ class Columns:
                     if fresh is None or not known:
                         self.clipped += fresh is not False
                     elif fresh:
-                        line = lines((stream, by))
+                        line = lines((stream, ev, by))
                     row = (
                         pos, self._key(e.q, e.m), queues(e.q), e.t or 0,
                         UNKNOWN if e.t_lo is None else e.t_lo, stream,

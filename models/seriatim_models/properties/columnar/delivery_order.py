@@ -20,7 +20,7 @@ from seriatim_models.properties.columnar.batch_columns import Coded, coded, colu
 from seriatim_models.properties.columnar.columns import Ints
 from seriatim_models.properties.columnar.forms import ColumnMap, FindEvents
 
-NAMES = ("rec", "pub", "q", "part", "key", "prio", "conn", "ch", "gen", "ctag", "proc")
+NAMES = ("rec", "ev", "pub", "q", "part", "key", "prio", "conn", "ch", "gen", "ctag", "proc")
 """Columns that determine whose line a delivery is in."""
 
 
@@ -139,7 +139,7 @@ def _events(taken: pa.RecordBatch, columns: Mapping[str, Coded]) -> list[Event]:
     out = []
     for i, pseq, *values in rows:
         named = {n: v for n, v in zip(fields, values, strict=True) if v not in ("", None)}
-        out.append(Event(i=i, ev="deliver", m="?", redelivered=False, pseq=pseq, **named))
+        out.append(Event(i=i, m="?", redelivered=False, pseq=pseq, **named))
     return out
 
 
@@ -175,7 +175,7 @@ def _with_witnesses(lines: DeliveryLines, find: FindEvents) -> DeliveryLines:
 
 
 FORM = ColumnMap(
-    columns=("i", "ev", "ph", "redelivered", "attempt", "dead", "pseq", *NAMES),
+    columns=("i", "ph", "redelivered", "attempt", "dead", "pseq", *NAMES),
     map=first_delivery_order,
     with_witnesses=_with_witnesses,
     needs_more=_gets,

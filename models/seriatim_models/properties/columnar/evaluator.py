@@ -38,7 +38,7 @@ from seriatim_models.properties.columnar.prefilter import (
     Prefilter,
     Prefiltered,
 )
-from seriatim_models.properties.columnar.rows import GENERAL, rows_of_events
+from seriatim_models.properties.columnar.rows import is_general, rows_of_events
 
 BLOCK = 2**20  # bytes of lines decoded at a time
 CHUNK = 8192  # events of an iterable taken at a time
@@ -211,7 +211,7 @@ def _about_irregular(
     """The events of a block that name an irregular message or concern none, with their places."""
     placed = list(enumerate(block, begin))
     irregular = set(prefiltered.about_irregular(rows_of_events(placed, Names()).rows).tolist())
-    return [(at, e) for at, e in placed if at in irregular or e.ev in GENERAL]
+    return [(at, e) for at, e in placed if at in irregular or is_general(e)]
 
 
 _COMMON = ACQUIRES | SETTLES | {"publish"}

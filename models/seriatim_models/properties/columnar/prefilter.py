@@ -34,14 +34,17 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from seriatim_models.history.complete import SETTLES
 from seriatim_models.history.event import Event
 from seriatim_models.properties.base import Finding
 from seriatim_models.properties.blackbox.conservation import Conservation, ConservationSummary
 from seriatim_models.properties.blackbox.lifecycle import (
-    Holder,
     LifecycleProperty,
     Lifecycles,
     RegularCounts,
+)
+from seriatim_models.properties.blackbox.naming import (
+    Holder,
     connection,
 )
 from seriatim_models.properties.columnar.columns import Bools, Ints, Names
@@ -190,7 +193,7 @@ class Prefiltered(NamedTuple):
 
     def judge(self, prop: LifecycleProperty, placed: Iterable[tuple[int, Event]]) -> Finding:
         """The finding of a pre-filtered property. `placed`: the events that name an irregular message, and those that
-        concern none (`rows.GENERAL`), in the run's order with their places. Without irregular messages none are
+        concern none (`rows.is_general`), in the run's order with their places. Without irregular messages none are
         needed.
         """
         left = IrregularMessages(self, prop)
@@ -272,11 +275,12 @@ class Prefilter:
 
     def _take_general(self, general: Sequence[tuple[int, Event]]) -> None:
         """Ends, gaps, looks and consumers, as the row-based form summarises them."""
-        ends = self._kept.ends
+        ends = self._kept.sessions.ends
         known = len(ends)
         for place, event in general:
-            self._kept.n = place
-            self._judge.add(self._kept, event)
+            if event.ev not in SETTLES:
+                self._kept.n = place
+                self._judge.add(self._kept, event)
         begin = len(self._end)
         fresh = list(islice(self.holders.code, begin, None))
         self._end = np.append(self._end, np.full(len(fresh), FAR, np.int64))
@@ -407,7 +411,7 @@ class Prefilter:
         """
         out = np.zeros(len(wanted), np.bool_)
         if wanted.any():
-            ends = self._kept.ends.values()
+            ends = self._kept.sessions.ends.values()
             begun = np.sort(np.array([end.pos for end in ends], np.int64))
             done = np.sort(np.array([end.done for end in ends if end.done is not None], np.int64))
             out[wanted] = np.searchsorted(begun, before[wanted], "right") > np.searchsorted(
@@ -419,7 +423,7 @@ class Prefilter:
         """The run is over."""
         kept = self._kept
         kept.traffic.last = dict(self._last)
-        drained = any(self._judge.drained(kept, q) for q in kept.traffic.looks)
+        drained = any(self._judge.empty(kept, q) for q in kept.traffic.looks)
         irregular = [run.hashes for run in self._irregular.runs]
         count = unknown = safe = left = 0
         for run in self._opens.runs:

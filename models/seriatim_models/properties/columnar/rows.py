@@ -21,7 +21,15 @@ import numpy.typing as npt
 from seriatim_models.history.complete import EXACT, SETTLES
 from seriatim_models.history.event import Event
 from seriatim_models.properties.blackbox.conservation import Conservation
-from seriatim_models.properties.blackbox.lifecycle import ACQUIRES, Holder, acquires, began, holder
+from seriatim_models.properties.blackbox.lifecycle import (
+    ACQUIRES,
+    acquires,
+    began,
+)
+from seriatim_models.properties.blackbox.naming import (
+    Holder,
+    holder,
+)
 from seriatim_models.properties.columnar.columns import Bools, Ints, Names
 
 Hashes = npt.NDArray[np.uint64]
@@ -37,7 +45,16 @@ SURELY = 2
 TRAFFIC = ACQUIRES | SETTLES | {"publish", "return", "expire"}
 """Events about messages; a get that came back empty is about none."""
 GENERAL = Conservation.reads - TRAFFIC
-"""Events that concern no one message, of those that P1 to P3 read."""
+"""Names of events that concern no one message, of those that P1 to P3 read; see `is_general`."""
+
+
+def is_general(event: Event) -> bool:
+    """Whether an event says something of more than the messages that it names: also a settlement that may cover what
+    was not seen, or has no effect, and a poll that says of no message that it was handed out.
+    """
+    if event.ev in SETTLES:
+        return bool(event.multiple) or event.ph in ("fail", "info")
+    return event.ev in GENERAL or (event.ev == "get" and not event.m)
 
 
 class Rows(NamedTuple):
@@ -168,9 +185,14 @@ def _kind(event: Event) -> int:
         if not acquires(event):
             return -1
         # Handing it out settles it, or takes nothing away: either is no step of a regular message.
-        # Without a queue it may be one of two.
-        return OTHER if event.autoack or event.pos is not None or not event.q else ACQUIRED
+        # Without a queue it may be one of two. And polls by workers without channels are counted one by one, see
+        # `conservation.Traffic.polls`.
+        poll = ev == "get" and event.ch is None
+        settles = event.autoack or event.pos is not None
+        return OTHER if poll or settles or not event.q else ACQUIRED
     if ev in SETTLES:
+        if event.ph in ("fail", "info"):
+            return OTHER
         if not began(event):
             return -1
         if not event.q:
@@ -185,9 +207,9 @@ def rows_of_events(placed: Iterable[tuple[int, Event]], holders: Names[Holder]) 
     queues: dict[str, int] = {}
     n, kinds, messages, names, by, redelivered = [], [], [], [], [], []
     for place, event in placed:
+        if is_general(event):
+            general.append((place, event))
         if event.ev not in TRAFFIC:
-            if event.ev in GENERAL:
-                general.append((place, event))
             continue
         kind = _kind(event)
         if kind >= 0 or event.ev not in ACQUIRES:

@@ -1,0 +1,103 @@
+"""Violations that are definite only if somebody was still there, which may be known much later.
+
+A property that is one pass in recording order meets a delivery that is wrong if another consumer was there. That it was
+is known when its session answers a call that was begun later (`sessions`), and never if its client was killed. So
+what looks like a violation waits until the history is over.
+
+Of calls only those count that name no queue, since queues are judged apart.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import msgspec
+
+from seriatim_models.history.event import Event
+from seriatim_models.properties.blackbox.channels import CaseCounts
+from seriatim_models.properties.blackbox.naming import ConsumerKey, Holder
+from seriatim_models.properties.blackbox.sessions import ANSWERED, Sessions
+
+KEPT = 4096  # violations that wait; what comes later is left open
+
+
+class Doubt(msgspec.Struct, array_like=True):
+    """What looks like a violation, and who must have been there at a position, and at a time if that matters."""
+
+    pos: int
+    lvl: str
+    holders: list[Holder]
+    consumers: list[ConsumerKey]
+    """Those that must not have been cancelled by the broker."""
+    after: int | None
+    since: int | None
+    """Whose end was confirmed before this position does not matter."""
+    why: str
+    witness: list[Event]
+
+
+class Doubts(msgspec.Struct):
+    """What waits, and what is known of sessions."""
+
+    n: int = 0
+    sessions: Sessions = msgspec.field(default_factory=Sessions)
+    times: dict[int, int] = {}
+    """When calls began, by position."""
+    waiting: list[Doubt] = []
+    dropped: int = 0
+
+    def take(self, event: Event) -> None:
+        """Take in the next event."""
+        if event.q:
+            self.sessions.add_end(self.n, event)
+        elif event.ev in ANSWERED or event.ev == "conn_drop":
+            self.sessions.add(self.n, event)
+            if event.ph == "invoke" and event.t is not None:
+                self.times[self.n] = event.t
+        self.n += 1
+
+    def report(
+        self,
+        event: Event,
+        holders: Iterable[Holder],
+        why: str,
+        witness: list[Event],
+        *,
+        consumers: Iterable[ConsumerKey] = (),
+        after: int | None = None,
+        since: int | None = None,
+    ) -> None:
+        """Something looks like a violation, if all of `holders` were still there when `event` was recorded, or at the
+        time `after`; but for those whose end was confirmed before position `since`.
+        """
+        if len(self.waiting) < KEPT:
+            doubt = Doubt(
+                self.n, event.lvl, list(holders), list(consumers), after, since, why, list(witness)
+            )
+            self.waiting.append(doubt)
+        else:
+            self.dropped += 1
+
+    def resolve(self, tally: CaseCounts) -> None:
+        """Add to counts what has become of it; each was counted as tested."""
+        self.sessions.settle()
+        for doubt in self.waiting:
+            if all(self._there(by, doubt) for by in doubt.holders) and not any(
+                (end := self.sessions.cancels.get(name)) is not None and not end.asked
+                for name in doubt.consumers
+            ):
+                tally.report_violation(doubt.why, doubt.witness)
+            else:
+                tally.tested -= 1
+                tally.untestable += 1
+        tally.tested -= self.dropped
+        tally.untestable += self.dropped
+
+    def _there(self, by: Holder, doubt: Doubt) -> bool:
+        sessions = self.sessions
+        if doubt.since is not None and sessions.over(by, doubt.since):
+            return True
+        if doubt.after is None or not sessions.answers_count(by, doubt.lvl):
+            return sessions.lasts(by, doubt.pos, doubt.lvl)
+        at = sessions.last_sign(by)
+        return at >= 0 and self.times.get(at, doubt.after) > doubt.after

@@ -1,0 +1,72 @@
+"""Who acts in an event, and what ends whom."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from seriatim_models.history.event import Event
+
+ENDS = frozenset({"ch_close", "conn_close", "conn_drop"})
+
+
+class Holder(NamedTuple):
+    """Who acts: the incarnation of a channel, or the consumer or worker in systems without channels.
+
+    Its parts are kept apart, since any of the names may hold any character.
+    """
+
+    conn: str = ""
+    ch: int | None = None
+    gen: int | None = None
+    name: str = ""
+    """The consumer, or else the worker; empty where there are channels."""
+
+    def __str__(self) -> str:
+        """How it is named to readers."""
+        if self.ch is not None:
+            return f"{self.conn}/{self.ch}#{self.gen}"
+        return self.name or self.conn
+
+
+NOBODY = Holder()
+"""Whoever holds it: of an event that says nothing of that."""
+
+
+def holder(event: Event) -> Holder:
+    """Who acts in an event."""
+    if event.ch is not None:
+        return Holder(event.conn, event.ch, event.gen)
+    return Holder(event.conn, None, None, event.ctag or event.proc)
+
+
+class ConsumerKey(NamedTuple):
+    """A consumer: its channel's incarnation and its tag."""
+
+    by: Holder
+    ctag: str
+
+    def __str__(self) -> str:
+        """How it is named to readers."""
+        return f"{self.by} {self.ctag}" if self.by.ch is not None else str(self.by)
+
+
+def consumer(event: Event) -> ConsumerKey:
+    """The consumer that an event is about."""
+    return ConsumerKey(holder(event), event.ctag)
+
+
+def end_of(event: Event) -> Holder:
+    """What ends: a channel as `holder` names it, or a whole connection as `connection` does."""
+    if event.ev == "ch_close":
+        return holder(event)
+    return Holder(event.conn)
+
+
+def connection(by: Holder) -> Holder:
+    """The connection of a holder, as `end_of` names it."""
+    return Holder(by.conn)
+
+
+def ends(event: Event, by: Holder) -> bool:
+    """Whether the end of a channel or connection ends a holder."""
+    return end_of(event) in (by, connection(by))

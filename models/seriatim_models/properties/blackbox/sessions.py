@@ -1,0 +1,167 @@
+"""What ends a holder, and how one knows that it has not ended yet.
+
+A channel or connection may end without a word: its client is killed, or the broker notices a break long before its
+client or never tells. So that no end was recorded proves nothing. What proves that a session was alive for the broker
+is an answer: the broker answered a call that its client had begun at that instant or later. Commands of one channel
+take effect in the order sent (AMQP 0-9-1, 4.7), so such an answer also proves that the commands sent before that call
+took effect.
+
+An end that its client asked for begins when that is recorded; any other sign of an end comes at some time after it.
+Only an answer (`ok`) confirms an end. A recorder inside the broker sees ends themselves and misses none.
+Workers without channel and connection have no session: they hold until they settle.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import NamedTuple, TypeVar
+
+import msgspec
+
+from seriatim_models.history.complete import EXACT
+from seriatim_models.history.event import Event
+from seriatim_models.properties.blackbox.naming import (
+    ENDS,
+    ConsumerKey,
+    Holder,
+    connection,
+    consumer,
+    end_of,
+    holder,
+)
+
+Name = TypeVar("Name", Holder, ConsumerKey)
+
+ANSWERED = frozenset(
+    {"consume", "cancel", "qos", "recover", "declare", "delete", "purge", "rpc"}
+    | {"ch_close", "conn_close"}
+)
+"""Calls whose answer proves that the session was there. Publishes and gets are left out: they concern messages, and
+what judges some messages does not see those of others."""
+
+
+class End(msgspec.Struct, array_like=True, gc=False):
+    """The end of a channel, a connection or a consumer: the first sign of it, whether its client asked for it there,
+    and when the broker confirmed it. A connection that was dropped is never confirmed.
+    """
+
+    pos: int
+    asked: bool
+    done: int | None = None
+    q: str = ""
+    """The consumer's queue, for the end of a consumer."""
+
+
+class CallKey(NamedTuple):
+    """A call of a session: by its operation, else all of one kind for one consumer and queue."""
+
+    by: Holder
+    ev: str
+    name: str
+
+
+class Sessions(msgspec.Struct):
+    """Ends, and signs of life, of one chunk; positions are those of its events."""
+
+    ends: dict[Holder, End] = {}
+    """Of channels and of connections, see `end_of`."""
+    cancels: dict[ConsumerKey, End] = {}
+    calls: dict[CallKey, list[int]] = {}
+    """Where calls began."""
+    answers: dict[CallKey, list[int]] = {}
+    """Where they were answered, in the order of the calls."""
+    lives: dict[Holder, int] = {}
+    """Of channels and connections: the latest position at which they were certainly there; see `settle`."""
+
+    def add(self, pos: int, event: Event) -> None:
+        """Take in an event of `ANSWERED`, or an end."""
+        self.add_end(pos, event)
+        if event.ev in ANSWERED and event.ph in ("invoke", "ok"):
+            of_connection = event.ch is None or event.ev == "conn_close"
+            by = connection(holder(event)) if of_connection else holder(event)
+            key = CallKey(by, event.ev, str(event.op) if event.op is not None else event.ctag)
+            signs = self.calls if event.ph == "invoke" else self.answers
+            signs.setdefault(key, []).append(pos)
+
+    def add_end(self, pos: int, event: Event) -> None:
+        """Take in the end of a channel, a connection or a consumer; other events say nothing."""
+        if event.ev in ENDS:
+            join_end(self.ends, end_of(event), _sign(pos, event))
+        elif event.ev == "cancel":
+            join_end(self.cancels, consumer(event), _sign(pos, event))
+
+    def join(self, right: Sessions, shift: int) -> None:
+        """Add the chunk that follows after `shift` events."""
+        for known, more in ((self.calls, right.calls), (self.answers, right.answers)):
+            for key, positions in more.items():
+                known.setdefault(key, []).extend(p + shift for p in positions)
+        _join_ends(self.ends, right.ends, shift)
+        _join_ends(self.cancels, right.cancels, shift)
+
+    def settle(self) -> None:
+        """Work out the signs of life, when all calls and answers are known."""
+        self.lives = {}
+        for key, answers in self.answers.items():
+            calls = self.calls.get(key, [])
+            # An answer whose call was not seen would shift all others: then the latest calls are not believed.
+            for call, answer in zip(calls, answers[-len(calls) :] if calls else [], strict=False):
+                if call < answer:
+                    self.lives[key.by] = max(self.lives.get(key.by, -1), call)
+
+    def sign_before(self, by: Holder, at: int) -> bool:
+        """Whether a sign of a holder's end was recorded before a position."""
+        return any(
+            (end := self.ends.get(name)) is not None and end.pos < at
+            for name in (by, connection(by))
+        )
+
+    def lasts(self, by: Holder, at: int, lvl: str = "") -> bool:
+        """Whether a holder's session certainly had not ended, for the broker, at a position."""
+        if not self.answers_count(by, lvl):
+            return not self.sign_before(by, at)
+        return self.last_sign(by) >= at
+
+    def answers_count(self, by: Holder, lvl: str) -> bool:
+        """Whether it needs an answer to know that a session was there: not inside the broker, nor for a worker that has
+        none.
+        """
+        return lvl not in EXACT and (by.ch is not None or bool(by.conn))
+
+    def last_sign(self, by: Holder) -> int:
+        """The latest position at which a holder's session was certainly there; -1 if none is known."""
+        # A channel that ended by itself before says nothing for its own by the connection's answers.
+        of_connection = self.lives.get(connection(by), -1) if by not in self.ends else -1
+        return max(self.lives.get(by, -1), of_connection)
+
+    def answered_after(self, by: Holder, at: int) -> bool:
+        """Whether what a holder had sent at a position has certainly taken effect: a later call was answered."""
+        return self.last_sign(by) >= at
+
+    def over(self, by: Holder, at: int) -> bool:
+        """Whether a holder's end was confirmed before a position."""
+        return any(
+            (end := self.ends.get(name)) is not None and end.done is not None and end.done < at
+            for name in (by, connection(by))
+        )
+
+
+def _sign(pos: int, event: Event) -> End:
+    whole = event.lvl in EXACT
+    done = pos if whole or (event.ph == "ok" and event.ev != "conn_drop") else None
+    q = event.q if event.ev == "cancel" else ""
+    return End(pos, whole or event.ph == "invoke", done, q)
+
+
+def _join_ends(mine: dict[Name, End], more: Mapping[Name, End], shift: int) -> None:
+    """Join the ends of the chunk that follows after `shift` events."""
+    for name, end in more.items():
+        done = None if end.done is None else end.done + shift
+        join_end(mine, name, End(end.pos + shift, end.asked, done, end.q))
+
+
+def join_end(signs: dict[Name, End], name: Name, sign: End) -> None:
+    """Join a sign of an end to those before it."""
+    known = signs.setdefault(name, sign)
+    if known.done is None:
+        known.done = sign.done
+    known.q = known.q or sign.q
