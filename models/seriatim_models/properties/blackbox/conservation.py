@@ -146,10 +146,12 @@ class Conservation(LifecycleProperty):
             summary.untestable += 1
             return
         summary.tested += 1
-        how = "by taking it" if settled.pos == before.pos else "for good"
         why = (
-            f"{after.event.m} was given to {after.by} at event {after.event.i}, after {before.by} "
-            f"had settled it {how} at event {settled.event.i}"
+            f"{after.event.m} was given to {after.by} at event {after.event.i}, although it was settled when it "
+            f"was given to {before.by} at event {before.event.i}, with auto-ack"
+            if doubled
+            else f"{after.event.m} was given to {after.by} at event {after.event.i}, after {before.by} "
+            f"had settled it for good at event {settled.event.i}"
         )
         summary.suspects.append(Suspect(before, after, why, settled))
 

@@ -593,7 +593,7 @@ class NoLostWakeup(SequentialProperty[Wakeups]):
             idle.takers[holder(event)] = None
             idle.blind = idle.blind or event.ph == "info"  # it may have taken a message
         elif acquires(event):
-            self._pause(state, idle)
+            self._pause(state, idle, holder(event))
             if idle.unread.pop(event.m, None) is None:
                 idle.early[event.m] = None
                 if len(idle.early) > EARLY_KEPT:
@@ -640,11 +640,11 @@ class NoLostWakeup(SequentialProperty[Wakeups]):
     def _now(self, state: Wakeups, idle: Idle) -> int:
         return max(state.common, idle.now)
 
-    def _pause(self, state: Wakeups, idle: Idle) -> None:
-        """A time of waiting ends; to be called before what ends it."""
+    def _pause(self, state: Wakeups, idle: Idle, by: Holder | None = None) -> None:
+        """A time of waiting ends; to be called before what ends it. `by` was given a message, so it was there."""
         since, idle.since = idle.since, None
         if since is not None and not idle.blind:
-            self._judge(state, idle, since, self._now(state, idle), state.tally)
+            self._judge(state, idle, since, self._now(state, idle), state.tally, by)
 
     def _judge(self, state: Wakeups, idle: Idle, since: int, now: int, tally: CaseCounts) -> None:
         tally.tested += 1
@@ -657,7 +657,8 @@ class NoLostWakeup(SequentialProperty[Wakeups]):
             f"{oldest.m}, confirmed at event {oldest.i}, lay in {oldest.q} from {since} to {now} while "
             f"{names} waited, and nothing was handed out"
         )
-        state.doubts.report(oldest, idle.takers, why, [oldest], after=since + self.within)
+        others = [by for by in idle.takers if by != there]
+        state.doubts.report(oldest, others, why, [oldest], after=since + self.within)
 
     def close(self, state: Wakeups) -> Finding:
         tally = CaseCounts()

@@ -1,0 +1,165 @@
+"""Unknown outcomes and time: what convicted a right system, as the smallest history, and its counterpart."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from seriatim_models.history.complete import complete
+from seriatim_models.properties.base import Verdict
+from seriatim_models.properties.blackbox import BLACKBOX
+from seriatim_models.properties.blackbox.consumers import NoLostWakeup
+
+from .blackbox_histories import BY_ID, Recording, check
+
+A: dict[str, Any] = {"conn": "a", "ch": 1, "gen": 1}
+
+
+def convicting(r: Recording) -> set[str]:
+    """The properties that report the history, completed as an audit does it."""
+    events = list(complete(r.events))
+    return {p.id for p in BLACKBOX if p.check(events).verdict is Verdict.VIOLATED}
+
+
+def drained(r: Recording, *names: str) -> None:
+    """The channels close, and somebody looks into the queue."""
+    for by in names:
+        r.end("ch_close", by)
+        r.end("ch_close", by, "ok")
+    r.add("note", "info", q="q", args={"depth": 0})
+
+
+def test_a_settlement_that_failed_or_is_unknown_settles_nothing() -> None:
+    for outcome, ids in (("fail", set()), ("info", set()), ("ok", {"P1"})):
+        r = Recording()
+        r.publish("m0")
+        r.deliver("m0", dtag=1)
+        r.settle("ack", "m0", dtag=1, op=1)
+        r.add("ack", outcome, op=1, dtag=1, q="q", **A)
+        r.deliver("m0", "b", dtag=1, redelivered=True)
+        r.alive("a", "b")
+        assert convicting(r) & {"P1"} == ids, outcome
+
+
+def test_a_tag_is_settled_again_after_it_was_refused() -> None:
+    for outcome, verdict in (("fail", Verdict.OK), ("info", Verdict.OK), ("ok", Verdict.VIOLATED)):
+        r = Recording()
+        r.deliver("m0", dtag=1)
+        r.settle("ack", "m0", dtag=1, op=1)
+        r.settle("ack", "m0", dtag=1, op=2)
+        r.add("ack", outcome, op=1, dtag=1, q="q", **A)
+        assert check("P8", r).verdict is verdict, outcome
+
+
+def test_a_poll_of_unknown_outcome_may_have_taken_the_message() -> None:
+    for outcome, verdict in (("info", Verdict.OK), ("ok", Verdict.VIOLATED)):
+        r = Recording()
+        r.publish("m0")
+        r.publish("m1")
+        r.deliver("m1", "b")
+        r.settle("ack", "m1", by="b")
+        for ph in ("invoke", outcome):
+            r.add("get", ph, q="q", op=9, **A)
+        drained(r, "a", "b")
+        assert check("P1", r).verdict is verdict, outcome
+
+
+def test_a_message_that_is_published_again_after_info_may_come_twice() -> None:
+    r = Recording()
+    for ph in ("invoke", "info", "invoke", "ok"):
+        r.add("publish", ph, m="m0", q="q", pub="p", pseq=0, conn="pub", ch=1, gen=1)
+    for by in ("a", "b"):
+        r.deliver("m0", by, dtag=1)
+        r.settle("ack", "m0", by=by, dtag=1)
+    r.alive("a", "b")
+    assert convicting(r) & {"P1", "P2", "P3", "P20"} == set()
+
+
+def test_a_command_for_all_settles_what_is_not_seen_yet() -> None:
+    for ev, fields in (
+        ("nack", {"dtag": 0, "multiple": True, "requeue": True}),
+        ("recover", {"requeue": True}),
+    ):
+        r = Recording()
+        r.publish("m0")
+        r.publish("m1")
+        r.add("qos", "invoke", prefetch=1, scope="consumer", **A)
+        r.add("consume", "invoke", q="q", ctag="tag-a", **A)
+        r.add(ev, "invoke", **A, **fields)
+        r.deliver("m0", "b", redelivered=True)  # it was on its way to a, who requeued it
+        r.deliver("m0", dtag=1)
+        r.deliver("m1", dtag=2)
+        r.alive("a", "b")
+        assert convicting(r) & {"P1", "P2", "P3", "P7"} == set(), ev
+
+
+def test_a_poll_returns_before_callbacks_that_wait() -> None:
+    for lvl, ids in (("api", set()), ("wire", {"P8"})):
+        r = Recording(lvl)
+        r.add("get", "ok", m="m1", q="q", pub="p", pseq=1, dtag=2, redelivered=False, **A)
+        r.deliver("m0", dtag=1)
+        assert convicting(r) & {"P4", "P8"} == ids, lvl
+
+
+def test_a_callback_may_run_after_its_holder_was_dropped() -> None:
+    r = Recording()
+    r.publish("m0")
+    r.deliver("m0", "b", redelivered=True)
+    r.deliver("m0", "a")
+    r.end("conn_drop", "a", "info")
+    r.alive("b")
+    assert convicting(r) & {"P2", "P3"} == set()
+
+
+def test_a_confirm_may_come_after_the_delivery() -> None:
+    r = Recording()
+    for ph in ("invoke", "ok"):
+        r.add("consume", ph, q="q", ctag="tag-a", **A)
+    r.add("publish", "invoke", m="m0", q="q")
+    r.deliver("m0")
+    r.settle("ack", "m0")
+    r.add("publish", "ok", m="m0", q="q")
+    for _ in range(20):
+        r.add("note", q="q")
+    r.alive("a")
+    assert NoLostWakeup(within=50).check(r.events).verdict is not Verdict.VIOLATED
+
+
+def test_a_drop_that_the_broker_has_not_noticed_keeps_the_message() -> None:
+    r = Recording()
+    for by in ("a", "b"):
+        for ph in ("invoke", "ok"):
+            r.add("consume", ph, q="q", ctag=f"tag-{by}", conn=by, ch=1, gen=1)
+    r.end("conn_drop", "b", "info")
+    r.publish("m0")
+    for _ in range(20):
+        r.add("note", q="q")
+    r.alive("a")
+    assert NoLostWakeup(within=50).check(r.events).verdict is not Verdict.VIOLATED
+
+
+def test_an_end_without_phase_confirms_nothing() -> None:
+    r = Recording("wire")
+    r.add("ch_close", **A)
+    r.deliver("m0")
+    assert check("P9", r).verdict is not Verdict.VIOLATED
+    r = Recording()
+    r.publish("m0")
+    r.add("consume", "invoke", q="q", ctag="tag-a", **A)
+    r.add("ch_close", **A)
+    r.add("note", "info", q="q", args={"depth": 0})
+    assert check("P1", r).verdict is not Verdict.VIOLATED
+
+
+def test_a_prefetch_lowered_in_flight_holds_for_what_is_acquired_later() -> None:
+    r = Recording()
+    r.add("qos", "invoke", prefetch=2, scope="channel", **A)
+    r.add("qos", "ok", prefetch=2, scope="channel", **A)
+    r.add("consume", "invoke", q="q", ctag="tag-a", **A)
+    r.add("qos", "invoke", prefetch=1, scope="channel", **A)
+    for n in (0, 1):
+        r.deliver(f"m{n}", dtag=n + 1)
+    assert BY_ID["P7"].check(complete(r.events)).verdict is Verdict.OK
+    r.add("qos", "ok", prefetch=1, scope="channel", **A)
+    r.publish("m2")
+    r.deliver("m2", dtag=3)
+    assert BY_ID["P7"].check(complete(r.events)).verdict is Verdict.VIOLATED
