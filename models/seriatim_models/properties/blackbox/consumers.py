@@ -646,7 +646,15 @@ class NoLostWakeup(SequentialProperty[Wakeups]):
         if since is not None and not idle.blind:
             self._judge(state, idle, since, self._now(state, idle), state.tally, by)
 
-    def _judge(self, state: Wakeups, idle: Idle, since: int, now: int, tally: CaseCounts) -> None:
+    def _judge(
+        self,
+        state: Wakeups,
+        idle: Idle,
+        since: int,
+        now: int,
+        tally: CaseCounts,
+        there: Holder | None = None,
+    ) -> None:
         tally.tested += 1
         if now - since <= self.within:
             return
