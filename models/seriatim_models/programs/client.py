@@ -352,6 +352,35 @@ def pool_rejected(scene: ClientScene) -> None:
     scene.spawn(scene.executor.shutdown, "closer")
 
 
+@scenario("CH-1 CH-4", traces=240)
+def pool_shut_down(scene: ClientScene) -> None:
+    """Two threads shut an executor down that has work; its own threads end.
+
+    Bounds: One item, which is there before, two threads, two shutdowns. Work that comes meanwhile is `pool-rejected`.
+    """
+    scene.executor = scene.lib.Executor(scene.host, 2)
+    service = scene.service()
+    service.pool.register_key("a")
+    service.add("a", scene.work("a:1"))
+    for name in ("worker1", "worker2"):
+        scene.world.spawn(scene.executor.worker, name=name)
+    scene.spawn(scene.executor.shutdown, "A")
+    scene.spawn(scene.executor.shutdown, "B")
+
+
+@scenario("CH-4", traces=10)
+def pool_fails(scene: ClientScene) -> None:
+    """All channels of a pool whose executor is gone are taken out, while another is registered.
+
+    Bounds: Two channels, one of which gets an item, and one that is registered meanwhile, one thread.
+    """
+    service = scene.service()
+    scene.pooled(service, {"a": 1})
+    service.pool.register_key("b")
+    scene.executor.shutdown()
+    scene.spawn(lambda: service.pool.register_key("c"), "opener")
+
+
 # ---- calls
 
 
@@ -413,11 +442,57 @@ def rpc_crash(scene: ClientScene) -> None:
 def rpc_close(scene: ClientScene) -> None:
     """A thread calls on a channel while another closes the connection.
 
-    Bounds: One caller, one end. Two who close are not here, nor deliveries (`connection-closed-while-delivering`).
+    Bounds: One caller, one end. Two who close are in `close-connection-twice`, deliveries in
+    `connection-closed-while-delivering`.
     """
     (ch,) = scene.client()
     scene.spawn(lambda: ch.basic_qos(1), "A")
     scene.spawn(ch.connection.close, "closer")
+
+
+@scenario("RPC-1", traces=56)
+def open_while_closing(scene: ClientScene) -> None:
+    """A thread opens a channel and calls on it while another closes the connection.
+
+    Bounds: One channel, one call, one end. A connection that was closed before opens nothing.
+    """
+    connection = scene.connect("c")
+    scene.world.spawn(connection.reader, name="reader c", daemon=True)
+    scene.spawn(lambda: connection.open_channel().basic_qos(1), "A")
+    scene.spawn(connection.close, "closer")
+
+
+@scenario("RPC-1", traces=448)
+def close_connection_twice(scene: ClientScene) -> None:
+    """Two threads close a connection; both return when it has ended.
+
+    Bounds: Two who close, no channel in use.
+    """
+    (ch,) = scene.client()
+    scene.spawn(ch.connection.close, "A")
+    scene.spawn(ch.connection.close, "B")
+
+
+@scenario("RPC-1", traces=1)
+def misused(scene: ClientScene) -> None:
+    """Calls whose arguments are refused send nothing, and the channel goes on.
+
+    Bounds: One thread; each operation that refuses, once.
+    """
+    (ch,) = scene.client(messages=1)
+
+    def misuse() -> None:
+        with suppress(scene.lib.Misuse):
+            ch.queue_bind("q", "")
+        with suppress(scene.lib.Misuse):
+            ch.basic_qos(-1)
+        with suppress(scene.lib.Misuse):
+            ch.basic_consume("q", idle, tag="")
+        with suppress(scene.lib.Misuse):
+            ch.basic_ack(-1)
+        ch.basic_qos(1)
+
+    scene.spawn(misuse, "A")
 
 
 @scenario("RPC-1", traces=16)

@@ -397,6 +397,23 @@ def release_rest(scene: PullScene) -> None:
     scene.spawn(lambda: scene.queue.release(held, a), name="A")
 
 
+@scenario("SO-2 ES-4 ES-5 SP-2 WK-1 WK-5 QL-1", traces=20)
+def release_passed(scene: PullScene) -> None:
+    """A message is released that a consumer, who waits, went past and whose successor it took.
+
+    Bounds: Two consumers, two messages, one release; the other consumer waits before, so its pointer is beyond both.
+    Who wakes it before the pointer is back lets it find nothing. One that is about to wait is in `release-rest`.
+    """
+    a = scene.taker("A")
+    scene.enqueue("m1")
+    held = scene.take(a)
+    b = scene.subscribe("B")
+    scene.enqueue("m2")
+    scene.drain(b)
+    scene.serve(b)
+    scene.spawn(lambda: scene.queue.release(held, a), name="A")
+
+
 @scenario("ES-2 ES-5 SP-2 WK-1 WK-5", traces=379)
 def release_again_rest(scene: PullScene) -> None:
     """One entry is released, taken and released again while another consumer, who went past it, comes back and rests.

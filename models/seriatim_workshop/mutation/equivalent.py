@@ -46,5 +46,74 @@ EQUIVALENT: dict[str, str] = {
     "handover.ConsumerTarget.process: return False -> dropped": NOT_LOOKED_AT,
 }
 
-ORDER_EQUIVALENT: dict[str, str] = {}
+BOTH_REFUSE = "both checks raise ValueError, and nothing was changed before either"
+LOCAL = "what moves reads and makes only what no other thread knows"
+ONE_LOCK = (
+    "the two do not depend on each other, and stand under one lock that everybody who looks takes"
+)
+LOOP_TAKES = (
+    "deliver only appends, at the end, and only the loop's thread takes: nothing that is read behind "
+    "the gap changes in it"
+)
+FIXED = "what is iterated over is a copy already, or never changes"
+
+ORDER_EQUIVALENT: dict[str, str] = {
+    "fair.FairConsumer.deliver: swapped: if slot not in self.slots: | weight = slot.weight(delivery)": BOTH_REFUSE,
+    "fair.FairConsumer.deliver: moved-past-several: if slot not in self.slots: to if weight <= 0:": BOTH_REFUSE,
+    "fair.FairConsumer.deliver: into-the-lock: if weight <= 0:": LOCAL,
+    "broker.Server.request: read-too-early: Frame('close', number, call, error=error)": LOCAL,
+    "broker.Server.disconnect: read-too-early: Frame('gone', error=reason)": LOCAL,
+    "broker.Server.open: read-before-the-lock: ServerChannel(wire, number)": LOCAL,
+    "log.Channel._note_parked: into-the-lock: record = record_bytes(head + b'\\n' + message)": LOCAL,
+    "fair.FairConsumer.deliver: swapped: slot.waiting.append((delivery, weight)) | self.tokens.release()": ONE_LOCK,
+    "fair.FairConsumer._take: swapped: slot.deficit += quantum | delivery, weight = slot.waiting[0]": ONE_LOCK,
+    "fair.FairConsumer._take: swapped: slot.waiting.popleft() | slot.deficit -= weight": ONE_LOCK,
+    "fair.FairConsumer._take: swapped: slot.deficit -= weight | if self._held:": ONE_LOCK,
+    "fair.FairConsumer._take: moved-past-several: slot.waiting.popleft() to if self._held:": ONE_LOCK,
+    "fair.FairConsumer._take: moved-past-several: if self._held: to slot.waiting.popleft()": ONE_LOCK,
+    "fair.FairConsumer._take: read-too-early: self._held": ONE_LOCK,
+    "workpool.Executor.shutdown: swapped: self._open = False | self._tasks.extend([None] * self.size)": ONE_LOCK,
+    "fair.FairConsumer._take: lock-given-up: self._lock before if not slot.waiting:": LOOP_TAKES,
+    "fair.FairConsumer._take: lock-given-up: self._lock before slot.deficit += quantum": LOOP_TAKES,
+    "fair.FairConsumer._take: lock-given-up: self._lock before delivery, weight = slot.waiting[0]": LOOP_TAKES,
+    "fair.FairConsumer._take: lock-given-up: self._lock before if weight > slot.deficit:": LOOP_TAKES,
+    "fair.FairConsumer._take: lock-given-up: self._lock before slot.waiting.popleft()": LOOP_TAKES,
+    "fair.FairConsumer._take: lock-given-up: self._lock before slot.deficit -= weight": LOOP_TAKES,
+    "fair.FairConsumer._take: lock-given-up: self._lock before if self._held:": LOOP_TAKES,
+    "fair.FairConsumer._take: lock-given-up: self._lock before slot.deficit = 0": LOOP_TAKES,
+    "fair.FairConsumer._take: lock-given-up: self._lock before self._held = 0": LOOP_TAKES,
+    "fair.FairConsumer._take: lock-given-up: self._lock before self.tokens.acquire()": LOOP_TAKES,
+    "fair.FairConsumer.round: iterated-over-a-copy: self.slots": FIXED,
+    "queue.PriorityQueueEntryList.next: iterated-over-a-copy: self._by_rank[node.rank + 1:]": FIXED,
+    "queue.PriorityQueueEntryList.__iter__: iterated-over-a-copy: self._by_rank": FIXED,
+    "broker.Server.disconnect: iterated-over-a-copy: [q for q in self._queues.values() if q.owner == wi": FIXED,
+    "workpool.WorkPool.unregister_all_keys: iterated-over-a-copy: keys": FIXED,
+    "fair.FairConsumer._take: swapped: if not slot.waiting: | slot.deficit += quantum": (
+        "where nothing waits the deficit is set to 0 behind both"
+    ),
+    "client.Connection._end: read-too-early: self._channels.values()": (
+        "the values of a dict are a view, which is copied where it was before"
+    ),
+    "client.Connection.close: swapped: with self._lock: | self._end(Closed(200, 'closed by the application')": (
+        "the first block only numbers and records the call"
+    ),
+    "fair.FairConsumer.park: read-too-early: self._stopping.get()": (
+        "who is stopped in his sleep makes one round more, in which each visit ends at once, and then ends"
+    ),
+    "workpool.Executor.shutdown: lock-split: before self._open = False": (
+        "two who shut down leave twice as many ends as there are workers, and each worker takes one"
+    ),
+    "workpool.Executor.shutdown: lock-split: before self._tasks.extend([None] * self.size)": (
+        "it is closed before the gap, so nothing is added in it, and a second shutdown returns"
+    ),
+    "workpool.Executor.shutdown: into-the-lock: self._permits.release(self.size)": (
+        "a worker that gets a permit takes the lock before it looks"
+    ),
+    "workpool.WorkPool.interrupt: notified-one-or-all: self._room.notify_all()": (
+        "each waiter is full, for what makes room wakes all; so whoever is woken takes the interrupt, which is for one"
+    ),
+    "log.Topic._append: lock-given-up: self._writing before raise Misuse('the topic is closed')": (
+        "a closed topic stays closed, and nothing else is read behind the gap"
+    ),
+}
 """The same of the mutants of order (`seriatim_workshop.mutation.order`)."""

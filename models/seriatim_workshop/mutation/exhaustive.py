@@ -124,16 +124,17 @@ def checks_of(
     pairs = [p for p in known.pairs if not block or block in p.blocks]
     pairs.sort(key=lambda p: (len(p.pair.path), p.seconds * p.executions))
     few, capped = min(FEW, most), min(PAIR_EXECUTIONS, most)
+    longer = [(p, profile) for p, profile in programs if profile.executions > few]
+    small = [(p, profile) for p, profile in longer if profile.executions <= min(SOME, most)]
     for program, profile in programs:
         yield _program(program, profile, few, last=profile.executions <= few)
-    yield from (_edge(e) for e in edges if len(e.path) < 2)
-    longer = [(p, profile) for p, profile in programs if profile.executions > few]
-    small = [(p, profile) for p, profile in longer if profile.executions <= capped]
     for program, profile in small:
         yield _program(program, profile, most)
+    yield from (_pair(p, few) for p in pairs if not p.pair.path)
     for program, profile in programs:
         yield from _races(program, profile, few)
-    yield from (_pair(p, few) for p in pairs if len(p.pair.path) < 2)
+    yield from (_edge(e) for e in edges if len(e.path) < 2)
+    yield from (_pair(p, few) for p in pairs if len(p.pair.path) == 1)
     for program, profile in longer[len(small) :]:
         yield _program(program, profile, most if profile.exhausted else min(SOME, most))
     yield from (_edge(e) for e in edges if len(e.path) >= 2)
