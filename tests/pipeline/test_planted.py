@@ -40,8 +40,9 @@ def test_a_clean_history_tests_much_and_violates_nothing(tmp_path: Path) -> None
     generate(tmp_path, 15_000, queues=7, kinds=[])
     findings = {f.property: f for f in audit_paths([tmp_path]).findings}
     assert not [f for f in findings.values() if f.n_violations]
-    for id in ("P1", "P2", "P3", "P4", "P5", "P6", "P7", "P8"):
+    for id in ("P1", "P2", "P3", "P4", "P5", "P7", "P8"):
         assert findings[id].n_tested > 1000
+    assert findings["P6"].n_tested > 400  # requeued messages, and what overtakes them
     assert findings["P9"].n_tested == 7
 
 
