@@ -325,7 +325,7 @@ class Completion:
     def _expire(self, event: Event) -> Event:
         """A lease that ran out, with the channel that had it."""
         for (conn, ch), channel in self._channels.items():
-            if channel.expire(event):
+            if (conn, ch) not in self._ended and channel.expire(event):
                 gen = self._gens.get((conn, ch))
                 return msgspec.structs.replace(event, conn=conn, ch=ch, gen=gen)
         return event
