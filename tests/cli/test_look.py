@@ -123,8 +123,8 @@ def test_the_tour_tells_all_and_writes_the_page(
         assert (page.parent / link).is_file(), link
     assert "mutants/published-immediate.html" in source
     assert "lessons/01-two-threads-one-entry.html" in source
-    assert "A slice: depth 0" in source
-    assert "A slice: depth 0" in ran.out
+    assert "A slice, depth 0" in source
+    assert "A slice, depth 0" in ran.out
     assert re.search(r"fair: (\d+) of \1 cells proved at depth 0", ran.out)
     assert 'href="matrix/cells/fair.' in source
 

@@ -12,6 +12,7 @@ import pytest
 
 from seriatim_models.cli import matrix_pages
 from seriatim_models.cli.stop_request import StopRequest
+from seriatim_models.matrix.plan import plan_universe
 from seriatim_models.matrix.systems import SYSTEMS
 from seriatim_models.matrix.totals import ProgramRow
 from seriatim_models.matrix.work import PairData
@@ -114,6 +115,15 @@ def test_an_example_is_an_interleaving(run: Any) -> None:
     assert (story.good, story.bad, story.what) == (0, 0, [])
 
 
+@pytest.mark.parametrize("system", SYSTEMS)
+def test_every_system_has_examples(system: str) -> None:
+    universe = SYSTEMS[system].universes[0].name
+    program = plan_universe(universe, system, 0).programs[-1]
+    story = matrix_pages.example_story(system, program)
+    assert story.steps
+    assert {"T1", "T2"} & set(story.threads)
+
+
 def test_what_cannot_be_set_up_has_no_interleaving() -> None:
     program = PairData.read("settle holding: ; subscribe B | close A", SYSTEMS["push"])
     broken = msgspec.structs.replace(program, calls=(program.calls[0], program.calls[0]))
@@ -135,18 +145,31 @@ def test_a_report_shows_a_slice_and_then_what_a_journal_has(
 ) -> None:
     fair_only(monkeypatch)
     [small], extent = matrix_pages.overview(StopRequest())
-    assert (small.matrix.depth, extent) == (0, matrix_pages.SLICE)
+    assert small.matrix.depth == 0
+    assert extent.startswith("A slice, depth 0")
     assert run("matrix", "--depth", "1", "--jobs", "1").code == 0
     [whole], extent = matrix_pages.overview(StopRequest())
-    assert (whole.matrix.depth, extent) == (1, matrix_pages.KEPT)
+    assert whole.matrix.depth == 1
+    assert extent == "Depth 1, from the journals that “make matrix DEPTH=1” left: fair."
     assert whole.matrix.verdict is Verdict.OK
     [journal] = Path("build/matrix").glob("fair-1-*")
     kept = journal.read_bytes()
     for spoiled in (kept[:-5], kept.replace(b"matrix-journal/1", b"matrix-journal/0")):
         journal.write_bytes(spoiled)
         [small], extent = matrix_pages.overview(StopRequest())
-        assert (small.matrix.depth, extent) == (0, matrix_pages.SLICE)
+        assert small.matrix.depth == 0
+        assert extent.startswith("A slice, depth 0")
         assert journal.read_bytes() == spoiled
+
+
+def test_what_takes_minutes_is_left_out_of_a_slice_and_named(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    fair_only(monkeypatch)
+    monkeypatch.setattr(matrix_pages, "HEAVY", ("fair",))
+    runs, extent = matrix_pages.overview(StopRequest())
+    assert runs == []
+    assert extent.startswith("Not here, because it takes minutes: fair.")
 
 
 def test_the_pages_of_a_report_lie_beside_it(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -159,7 +182,7 @@ def test_the_pages_of_a_report_lie_beside_it(monkeypatch: pytest.MonkeyPatch) ->
     links = [link for link in re.findall(r'href="([^"#]+)', text) if link.startswith("matrix/")]
     assert len(links) == len(runs[0].matrix.cells) + 1
     assert all((Path("report") / link).is_file() for link in links)
-    assert "A slice: depth 0" in text
+    assert "A slice, depth 0" in text
 
 
 def test_a_wrong_matrix_makes_a_report_wrong() -> None:

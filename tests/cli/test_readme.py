@@ -14,6 +14,7 @@ import pytest
 from seriatim_models.cli import app, lesson_runner
 from seriatim_models.programs import MUTANTS
 from seriatim_models.report import lessons
+from seriatim_workshop import matrix_table
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = {
@@ -34,6 +35,8 @@ SERIATIM = [c for c in COMMANDS if c.startswith("seriatim ")]
 
 LONG = {
     "seriatim matrix --depth 1",
+    "seriatim matrix pull push log fair pool client --depth 1",
+    "seriatim matrix handover --depth 0",
     "seriatim check",
     "seriatim check --mutants",
     "seriatim check --mutant published-put-in-the-channels-lock",
@@ -133,6 +136,12 @@ def test_there_are_findings() -> None:
 @pytest.mark.parametrize(("breaks", "mutant"), FINDINGS)
 def test_a_finding_breaks_what_is_said(breaks: str, mutant: str) -> None:
     assert MUTANTS[mutant].killed_by == breaks
+
+
+def test_what_the_matrix_has_proved_is_what_was_counted() -> None:
+    """spec/MATRIX.md has a table that a program made; `.ci/run` and tests/matrix/test_table.py make it again."""
+    page = (ROOT / "spec" / "MATRIX.md").read_text(encoding="utf-8")
+    assert matrix_table.sentence(page) in " ".join(README.split()), matrix_table.sentence(page)
 
 
 def test_the_number_of_lessons_is_right() -> None:

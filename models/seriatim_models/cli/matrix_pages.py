@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from hashlib import blake2b
 from pathlib import Path
@@ -233,37 +233,48 @@ def write_pages(target: str, systems: Sequence[MatrixView], command: str) -> Non
 # ---- in a report
 
 DEPTH_KEPT = 1
-"""What a report shows if journals have it."""
-KEPT = (
-    f"Depth {DEPTH_KEPT}, from the journals that “make matrix DEPTH={DEPTH_KEPT}” left: "
-    "every state that at most so many calls lead to."
-)
-SLICE = (
-    "A slice: depth 0, which is only the states that the universes begin with. "
-    f"“make matrix DEPTH={DEPTH_KEPT}” runs more of them, which this report shows from then on."
-)
+"""What a report shows of a system if a journal has it."""
+HEAVY = ("handover", "client")
+"""Systems whose depth 0 is not a matter of seconds: a report has them from journals only."""
 
 
 def overview(stop: StopRequest) -> tuple[list[MatrixRun], str]:
-    """The matrix of every system for a report, and which part of it this is, in a sentence.
+    """The matrix of the systems for a report, and which part of it this is, in a sentence.
 
     It is what journals have of depth `DEPTH_KEPT`; without these a slice, which takes seconds in this process.
     """
     from seriatim_models.cli.matrix_run import Run, journal_path
     from seriatim_models.matrix.systems import SYSTEMS
 
-    def run(name: str, depth: int) -> Run:
-        return Run(name, depth, 2, 1, None, (), stop)
-
-    kept = []
+    runs: list[MatrixRun] = []
     for name in SYSTEMS:
-        found = run(name, DEPTH_KEPT).kept(journal_path(name, DEPTH_KEPT, 2))
-        if found is None:
-            break
-        kept.append(found)
-    else:
-        return kept, KEPT
-    return [run(name, 0).matrix(journal_path(name, 0, 2), fresh=False) for name in SYSTEMS], SLICE
+        deep, flat = (Run(name, depth, 2, 1, None, (), stop) for depth in (DEPTH_KEPT, 0))
+        found = deep.kept(journal_path(name, DEPTH_KEPT, 2))
+        if found is None and name not in HEAVY:
+            found = flat.matrix(journal_path(name, 0, 2), fresh=False)
+        runs += [found] if found is not None else []
+    return runs, _extent({run.matrix.system: run.matrix.depth for run in runs}, list(SYSTEMS))
+
+
+def _extent(depths: Mapping[str, int], systems: Sequence[str]) -> str:
+    """Which part of the matrix it is, if these systems are shown at these depths."""
+    make = f"“make matrix DEPTH={DEPTH_KEPT}”"
+    kept, flat, left = (
+        ", ".join(name for name in systems if depths.get(name, -1) == depth)
+        for depth in (DEPTH_KEPT, 0, -1)
+    )
+    parts = []
+    if kept:
+        parts.append(f"Depth {DEPTH_KEPT}, from the journals that {make} left: {kept}.")
+    if flat:
+        parts.append(
+            f"A slice, depth 0, which is only the states that the universes begin with: {flat}."
+        )
+    if left:
+        parts.append(f"Not here, because it takes minutes: {left}.")
+    if flat or left:
+        parts.append(f"{make} runs more of it, which this report shows from then on.")
+    return " ".join(parts)
 
 
 def section(runs: Sequence[MatrixRun], extent: str, out: Path, folder: str) -> MatrixSection:
