@@ -464,13 +464,20 @@ class Wk7(wakeups.Wk7):
     def cases(self, h: Replay, bad: Violations) -> int:
         """A call in which a consumer leaves Notified without taking anything must wake another for whom work waits.
 
+        If the consumer is just being stopped, whoever stops it must, until that call returns.
         Definite only: the work and the other's readiness must have been there from before the call to its end,
         and nobody may be on the way (Notified) at its end.
         """
         tested = 0
         for op, consumer in self._failures(h):
+            end = op.end
+            for stop in h.of("work_desired", "close"):
+                if stop.by is consumer and stop.start < op.end and op.start < stop.end:
+                    end = max(end, stop.end)
+            if end == inf:
+                continue
             tested += 1
-            end = int(op.end)
+            end = int(end)
             others = [
                 s for s in h.subscriptions if s is not consumer and s.acquires and s.q == consumer.q
             ]
@@ -484,7 +491,7 @@ class Wk7(wakeups.Wk7):
                     if not idle or not other.selects(entry) or entry.expires or entry.group:
                         continue
                     if not entry.offered_before(op.start, end) or self._held_back(
-                        h, other, entry, op
+                        h, other, entry, op.start, end
                     ):
                         continue
                     bad.append(
@@ -497,13 +504,15 @@ class Wk7(wakeups.Wk7):
         return tested
 
     @staticmethod
-    def _held_back(h: Replay, consumer: ConsumerHistory, entry: EntryHistory, op: CallSpan) -> bool:
+    def _held_back(
+        h: Replay, consumer: ConsumerHistory, entry: EntryHistory, start: int, end: int
+    ) -> bool:
         """Whether somebody of higher priority may have been waiting for the entry at some time of the call."""
         return any(
             s.cprio > consumer.cprio
             and s.acquires
             and s.selects(entry)
-            and not s.wish.held(False, op.start, int(op.end))
+            and not s.wish.held(False, start, end)
             for s in h.subscriptions
         )
 

@@ -1073,7 +1073,7 @@ def handover_leave(scene: HandoverScene) -> None:
     scene.spawn(serve, name="io")
 
 
-@handover_scenario("ES-2 ES-5 SP-3 WK-1 WK-3 WK-5 WK-6 WK-9 WK-10 QL-1", traces=3927)
+@handover_scenario("ES-2 ES-5 SP-3 WK-1 WK-3 WK-5 WK-6 WK-7 WK-9 WK-10 QL-1", traces=3927)
 def handover_suspend(scene: HandoverScene) -> None:
     """One of a target's consumers is suspended, by another thread, while the IO thread is about to serve them.
 

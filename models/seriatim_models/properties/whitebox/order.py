@@ -132,6 +132,8 @@ def _order(prop: OnReplay, h: Replay, path: str = "", higher_only: bool = False)
     for attempt, at, taken, consumer in sorted(h.acquisitions(), key=lambda a: a[1].i):
         if path and catalogue.path.get(attempt.first, "") != path:
             continue
+        if higher_only and taken.q != consumer.q:
+            continue  # whose link was not recorded: its sub-queue is not known
         rank = taken.place[0]
         before = (rank, -1) if higher_only else taken.place
         tested += any(

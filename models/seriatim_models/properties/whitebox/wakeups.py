@@ -337,14 +337,24 @@ class Wk7(OnReplay):
     def cases(self, h: Replay, bad: Violations) -> int:
         """A call in which a consumer leaves Notified without taking anything must wake another for whom work waits.
 
+        If the consumer is just being stopped, whoever stops it must, until that call returns.
         Definite only: the work and the other's readiness must have been there from before the call to its end,
         and nobody may be on the way (Notified) at its end.
         """
         tested = 0
         offers = Offers(e for e in h.entries.values() if not e.expires and not e.group)
+        stops: dict[ConsumerHistory | None, list[CallSpan]] = {}
+        for call in h.of("work_desired", "close"):
+            stops.setdefault(call.by, []).append(call)
         for op, consumer in sorted(self._failures(h), key=lambda f: f[0].end):
+            beside = [
+                c.end for c in stops.get(consumer, ()) if c.start < op.end and op.start < c.end
+            ]
+            over = max([op.end, *beside])
+            if over == inf:
+                continue
             tested += 1
-            end = int(op.end)
+            end = int(over)
             others = [
                 s for s in h.subscriptions if s is not consumer and s.acquires and s.q == consumer.q
             ]
@@ -354,7 +364,7 @@ class Wk7(OnReplay):
                 idle = other.listed.held("Interested", op.start, end) and other.wish.held(
                     True, op.start, end
                 )
-                rivals = self._held_back_by(h, other, op)
+                rivals = self._held_back_by(h, other, op.start, end)
                 if not idle or any(r.keys is None for r in rivals):
                     continue
                 for entry in offers.selected(other, end):
@@ -386,15 +396,17 @@ class Wk7(OnReplay):
                     yield op, consumer
 
     @staticmethod
-    def _held_back_by(h: Replay, consumer: ConsumerHistory, op: CallSpan) -> list[ConsumerHistory]:
-        """Consumers of higher priority that may have wanted work at some time of the call."""
+    def _held_back_by(
+        h: Replay, consumer: ConsumerHistory, start: int, end: int
+    ) -> list[ConsumerHistory]:
+        """Consumers of higher priority that may have wanted work at some time between two indexes."""
         return [
             s
             for s in h.subscriptions
             if s.cprio > consumer.cprio
             and s.acquires
             and s.q == consumer.q
-            and not s.wish.held(False, op.start, int(op.end))
+            and not s.wish.held(False, start, end)
         ]
 
 
