@@ -10,6 +10,7 @@ elsewhere only a loop can be ended, and a wait is at least named on stderr.
 
 from __future__ import annotations
 
+import _thread
 import ctypes
 import os
 import signal
@@ -17,7 +18,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from types import CodeType, FrameType
 from typing import Any
 
@@ -115,8 +116,8 @@ def _bottom(frame: FrameType | None) -> tuple[FrameType | None, int]:
 
 _locks = [threading.Lock()]
 _watches: list[Watch] = []
-_watcher: list[Any] = []
-"""The thread that looks."""
+_watcher: list[int] = []
+"""The thread that looks, by its number."""
 
 
 def _forget() -> None:
@@ -146,9 +147,9 @@ def _begin(watch: Watch) -> None:
     with _locks[0]:
         _watches.append(watch)
         if not _watcher:
-            thread = threading.Thread(target=_look_on, name="explorer's watchdog", daemon=True)
-            _watcher.append(thread)
-            thread.start()
+            # Not by `threading`, whose start waits for the thread: for ever, if that has no memory to begin.
+            with suppress(RuntimeError):  # no room for a thread: then nobody looks
+                _watcher.append(_thread.start_new_thread(_look_on, ()))
 
 
 @contextmanager
