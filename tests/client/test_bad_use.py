@@ -142,7 +142,8 @@ def test_rejects_finishing_what_was_not_begun() -> None:
         pool.finish_work_block("a")
     pool.unregister_key("a")
     pool.unregister_key("a")
-    assert pool.finish_work_block("a") is False
+    with pytest.raises(Misuse, match="not in progress"):
+        pool.finish_work_block("a")
     assert pool.next_work_block() is None
 
 

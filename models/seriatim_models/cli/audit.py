@@ -46,7 +46,7 @@ from seriatim_models.report.text import write
         seriatim audit day.jsonl.zst --json - | jq .results
         seriatim audit day.jsonl --profile strict-qpid     under a stricter profile
         seriatim audit day.jsonl --profile mine.toml       under your own (spec/HISTORY.md)
-        seriatim audit day.jsonl --property rules.py:Mine  and by yours (spec/OWN_PROPERTIES.md)
+        seriatim audit day.jsonl --property rules.py:Mine     your own (spec/OWN_PROPERTIES.md)
         seriatim audit day.jsonl --shrink small.jsonl      the smallest part with a violation
 
         Files are JSON lines (also .gz and .zst) or Parquet; a folder stands for those in it.
