@@ -102,7 +102,11 @@ def where_nothing_is_declared(
     then no violation but open: it takes a profile to say more. `compared` are the recording's profiles.
     A property of the user's own stands, since no profile can allow what it forbids.
     """
-    tagged = any(f.property == "P8" and f.n_tested + f.n_untestable for f in findings)
+    tagged = any(
+        (f.property == "P8" and f.n_tested + f.n_untestable)
+        or any(e.dtag is not None for e in f.witness)
+        for f in findings
+    )
     allowing = [
         c.profile
         for c in compared

@@ -121,6 +121,7 @@ def _lost(s: SceneWriter) -> None:
     s.deliver(0)
     s.ack(0)
     s.add("cancel", ctag="a", **s.on("a"))
+    s.add("ch_close", ph="ok", **s.on("a"))  # what was on its way to it is back
     s.add("note", args={"depth": 0})
 
 

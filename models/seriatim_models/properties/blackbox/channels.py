@@ -9,7 +9,7 @@ events from the left chunk's state.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Generic, TypeVar
+from typing import Generic, NamedTuple, TypeVar
 
 import msgspec
 
@@ -34,6 +34,13 @@ class Suspicion(msgspec.Struct, array_like=True):
     witness: list[Event]
 
 
+class ExpiredLease(NamedTuple):
+    """A message whose lease ran out, on which connection if that is known."""
+
+    conn: str
+    message: LifecycleKey
+
+
 class CaseCounts(msgspec.Struct):
     """Counts, and of all violations the one with the fewest events, the earliest of these."""
 
@@ -44,7 +51,7 @@ class CaseCounts(msgspec.Struct):
     witness: list[Event] = []
     suspects: list[Suspicion] = []
     """Violations that something recorded elsewhere may explain; see `Prefetch.finish`."""
-    expired: list[LifecycleKey] = []
+    expired: list[ExpiredLease] = []
     """Messages whose lease ran out at an instant that is not known."""
 
     def report_violation(self, why: str, witness: list[Event]) -> None:

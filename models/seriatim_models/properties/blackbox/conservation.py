@@ -13,6 +13,7 @@ from seriatim_models.properties.base import Finding, ProfileValue
 from seriatim_models.properties.blackbox.lifecycle import (
     ACQUIRED,
     ACQUIRES,
+    RELEASED,
     SETTLED,
     Birth,
     LifecycleKey,
@@ -44,6 +45,8 @@ class Depth(msgspec.Struct, array_like=True, gc=False):
     pos: int
     depth: int
     event: Event
+    rest: int = -1
+    """Before it, where all had last come to rest: every command recorded before that had taken effect; -1 if never."""
 
 
 class Uptake(msgspec.Struct, array_like=True, gc=False):
@@ -70,8 +73,10 @@ class Traffic(msgspec.Struct):
     """By queue: position of the last event that put in, took out or requeued a message."""
     looks: dict[str, Depth] = {}
     uptakes: dict[str, list[Uptake]] = {}
+    rest: int = -1
+    """Where all had last come to rest; -1 if never."""
     polls: dict[Poll, int] = {}
-    """Of workers without a channel: how many of their polls were not answered."""
+    """How many polls of somebody were not answered."""
     unknown: list[str] = []
     """Queues of polls whose outcome nobody knows: each may have taken a message."""
     leaky: list[str] = []
@@ -172,18 +177,20 @@ class Conservation(LifecycleProperty):
     def _traffic(self, out: ConservationSummary, event: Event) -> None:
         traffic, pos = out.traffic, out.n
         ev = event.ev
+        if ev == "get":
+            self._poll(traffic, event)
         if ev in ("publish", "return", "expire") or acquires(event) or ev in SETTLES:
             traffic.last[event.q] = pos
         elif ev == "note":
             depth = event.args.get("depth")
             if isinstance(depth, int) and event.q:
-                traffic.looks[event.q] = Depth(pos, depth, event)
+                traffic.looks[event.q] = Depth(pos, depth, event, traffic.rest)
+            elif event.args.get("rest") is True:
+                traffic.rest = pos
         elif ev == "consume":
             if event.ph in ("", "invoke"):
                 uptake = Uptake(pos, holder(event), event.ctag, bool(event.autoack))
                 traffic.uptakes.setdefault(event.q, []).append(uptake)
-        elif ev == "get":
-            self._poll(traffic, event)
         elif (
             ev in ("delete", "purge")
             or (ev == "declare" and any(a in event.args for a in DROPPING))
@@ -194,7 +201,7 @@ class Conservation(LifecycleProperty):
         """Take in a poll: one that nobody knows the outcome of may have taken a message."""
         if event.ph == "info" and event.q not in traffic.unknown:
             traffic.unknown.append(event.q)
-        if event.ch is None and event.ph:
+        if event.ph:
             poll = Poll(event.q, holder(event), event.op)
             _count(traffic.polls, poll, 1 if event.ph == "invoke" else -1)
 
@@ -204,7 +211,10 @@ class Conservation(LifecycleProperty):
         shift = left.n
         mine, more = left.traffic, right.traffic
         mine.last |= {q: p + shift for q, p in more.last.items()}
-        mine.looks |= {q: Depth(d.pos + shift, d.depth, d.event) for q, d in more.looks.items()}
+        for q, d in more.looks.items():
+            rest = d.rest + shift if d.rest >= 0 else mine.rest
+            mine.looks[q] = Depth(d.pos + shift, d.depth, d.event, rest)
+        mine.rest = more.rest + shift if more.rest >= 0 else mine.rest
         for q, uptakes in more.uptakes.items():
             mine.uptakes.setdefault(q, []).extend(
                 Uptake(u.pos + shift, u.by, u.ctag, u.autoack) for u in uptakes
@@ -317,12 +327,7 @@ class Conservation(LifecycleProperty):
         if max(traffic.last.get(q, -1), traffic.last.get("", -1)) > look.pos:
             return False
         uptakes = traffic.uptakes.get(q, ())
-        if any(u.autoack or not self._stopped(summary, u, look) for u in uptakes):
-            return False
-        polled = (
-            by for name in {q, ""} for by in summary.takers.get(name, ()) if by.ch is not None
-        )
-        return all(self._over(summary, by, look) for by in polled)
+        return not any(u.autoack or not self._stopped(summary, u, look) for u in uptakes)
 
     def _stopped(self, summary: Lifecycles, uptake: Uptake, look: Depth) -> bool:
         """Whether a consumer held nothing any more, seen or not. What was on its way to one that was cancelled stays
@@ -368,9 +373,22 @@ class Conservation(LifecycleProperty):
             return None
         if any(s.final for s in summary.swept(last, summary.n)):
             return None
-        if self._over(summary, last.by, summary.traffic.looks[q]):
+        look = summary.traffic.looks[q]
+        back = self._over(summary, last.by, look) or any(
+            s.kind == RELEASED and s.by == last.by and self._in_effect(summary, s, look)
+            for tail in tails
+            for s in tail
+        )
+        if back:
             return f"{m} was requeued to {q} by {last.by}, {q} was drained, but nobody got it again"
         return None
+
+    def _in_effect(self, summary: Lifecycles, released: Step, look: Depth) -> bool:
+        """Whether a command had certainly taken effect when its queue was looked into."""
+        if command(released.event) in summary.voided or released.pos > look.pos:
+            return False
+        answers = summary.sessions.answers_count(released.by, released.event.lvl)
+        return not answers or released.pos < look.rest
 
 
 def _count(polls: dict[Poll, int], poll: Poll, n: int) -> None:

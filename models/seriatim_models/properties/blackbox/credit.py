@@ -10,6 +10,7 @@ from seriatim_models.properties.base import Finding
 from seriatim_models.properties.blackbox.channels import (
     CaseCounts,
     ChannelProperty,
+    ExpiredLease,
     Suspicion,
     Tracks,
 )
@@ -74,8 +75,9 @@ class Prefetch(ChannelProperty[Outstanding]):
         elif event.ev == "expire":
             key = LifecycleKey(event.q, event.m)
             state.open.pop(key, None)
-            if event.lvl not in EXACT and key not in tally.expired:
-                tally.expired.append(key)
+            lease = ExpiredLease(event.conn, key)
+            if event.lvl not in EXACT and lease not in tally.expired:
+                tally.expired.append(lease)
         elif event.ev in ("recover", "qos", "consume", "cancel"):
             self._call(state, event)
         elif acquires(event) and not event.autoack:
@@ -153,7 +155,11 @@ class Prefetch(ChannelProperty[Outstanding]):
         """The finding; a lease that ran out at an unknown instant may have freed what looks held."""
         tally = self.total(summary)
         for why, held in ((s.why, s.witness) for s in tally.suspects):
-            if any(LifecycleKey(e.q, e.m) in tally.expired for e in held):
+            if any(
+                ExpiredLease(conn, LifecycleKey(e.q, e.m)) in tally.expired
+                for e in held
+                for conn in {e.conn, ""}
+            ):
                 tally.tested -= 1
                 tally.untestable += 1
             else:

@@ -54,9 +54,7 @@ class OneHolder(LifecycleProperty):
     ) -> None:
         if not _must_be_settled(after.event):
             return
-        lost = summary.gap_between(before.pos, after.pos)
-        if lost or (not after.event.q and summary.gap_between(-1, after.pos)):
-            # What began its consumers may be among the lost lines: their queues may be two, or handing out settle.
+        if summary.gap_between(before.pos, after.pos):
             summary.untestable += 1
             return
         summary.tested += 1
@@ -85,6 +83,8 @@ class OneHolder(LifecycleProperty):
                 summary.may_precede(before, after)
                 or summary.may_precede(after, before)
                 or summary.copied(after.event)
+                # What began its consumers may be among lost lines: their queues may be two, or handing out settle.
+                or (not after.event.q and summary.gap_between(-1, after.pos))
             ):
                 open_ += 1
             else:

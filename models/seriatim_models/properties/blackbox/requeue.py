@@ -255,7 +255,7 @@ class _LatenessPass:
         if event.pseq is None or not event.prefetch or event.dead:
             return
         if limit.unknown:
-            s.untestable += bool(s.back)
+            s.untestable += any(k.q == event.q for k in s.back.get((by, event.pub), ()))
             return
         within = event.prefetch if self.within is None else self.within
         overtaker: Overtaker | None = None

@@ -117,15 +117,22 @@ class Sessions(msgspec.Struct):
 
     def lasts(self, by: Holder, at: int, lvl: str = "") -> bool:
         """Whether a holder's session certainly had not ended, for the broker, at a position."""
-        if not self.answers_count(by, lvl):
-            return not self.sign_before(by, at)
-        return self.last_sign(by) >= at
+        if self.answers_count(by, lvl):
+            return self.last_sign(by) >= at
+        return not self.sign_before(by, at) and (lvl in EXACT or not self._noticed(by))
+
+    def _noticed(self, by: Holder) -> bool:
+        """Whether an end of a holder was recorded that its client did not ask for, and so came at some time before."""
+        return any(
+            (end := self.ends.get(name)) is not None and not end.asked
+            for name in (by, connection(by))
+        )
 
     def answers_count(self, by: Holder, lvl: str) -> bool:
         """Whether it needs an answer to know that a session was there: not inside the broker, nor for a worker that has
-        none.
+        none, nor where the recording has no answer of the session at all: then its ends are believed to be recorded.
         """
-        return lvl not in EXACT and (by.ch is not None or bool(by.conn))
+        return lvl not in EXACT and (by.ch is not None or bool(by.conn)) and self.last_sign(by) >= 0
 
     def last_sign(self, by: Holder) -> int:
         """The latest position at which a holder's session was certainly there; -1 if none is known."""
@@ -135,7 +142,7 @@ class Sessions(msgspec.Struct):
 
     def answered_after(self, by: Holder, at: int) -> bool:
         """Whether what a holder had sent at a position has certainly taken effect: a later call was answered."""
-        return self.last_sign(by) >= at
+        return self.lasts(by, at)
 
     def over(self, by: Holder, at: int) -> bool:
         """Whether a holder's end was confirmed before a position."""
@@ -149,7 +156,8 @@ def _sign(pos: int, event: Event) -> End:
     whole = event.lvl in EXACT
     done = pos if whole or (event.ph == "ok" and event.ev != "conn_drop") else None
     q = event.q if event.ev == "cancel" else ""
-    return End(pos, whole or event.ph == "invoke", done, q)
+    asked = event.ph == "invoke" and event.ev != "conn_drop"
+    return End(pos, whole or asked, done, q)
 
 
 def _join_ends(mine: dict[Name, End], more: Mapping[Name, End], shift: int) -> None:
