@@ -17,7 +17,7 @@ from contextlib import contextmanager
 from functools import cache, partial
 from hashlib import blake2b
 from pathlib import Path
-from typing import BinaryIO, get_args
+from typing import Any, BinaryIO, TypeVar, get_args
 
 import msgspec
 
@@ -30,6 +30,8 @@ from seriatim_models.matrix.states import explore_path
 from seriatim_models.matrix.systems import SYSTEMS
 from seriatim_models.programs import MUTANTS
 from seriatim_models.programs.mutant_modules import load
+
+T = TypeVar("T")
 
 SCHEMA = "seriatim-matrix-journal/1"
 WAVES = (100, 1_000, 10_000, 100_000)
@@ -247,10 +249,22 @@ def perform_in_processes(todo: Iterable[PairBatch], jobs: int) -> Iterator[list[
             yield [done for future in ended for done in future.result()]
 
 
+class ShieldedProcesses(ProcessPoolExecutor):
+    """A pool whose processes begin with Ctrl-C blocked: one that came before `_begin` would print a traceback."""
+
+    def submit(self, fn: Callable[..., T], /, *args: Any, **kwargs: Any) -> Future[T]:
+        """Submit a call, for which a process may be started."""
+        before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+        try:
+            return super().submit(fn, *args, **kwargs)
+        finally:
+            signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
 @contextmanager
 def processes(jobs: int) -> Iterator[ProcessPoolExecutor]:
     """Give a pool whose processes leave Ctrl-C to this one, and are ended with it, or when the body is left."""
-    pool = ProcessPoolExecutor(
+    pool = ShieldedProcesses(
         jobs,
         mp_context=multiprocessing.get_context("spawn"),
         initializer=_begin,
