@@ -257,7 +257,7 @@ def _judged_by_message(
     for file in task.files:
         given, mine = _rows_of(task, file, prefilter.holders)
         published = published or bool((given.rows.kind <= BORN).any())
-        prefilter.take(mine, given.general, given.queues)
+        prefilter.take(*given._replace(rows=mine))
     # Whether anything is published is a question of the run, and so is the last traffic of a queue.
     prefiltered = prefilter.finish()._replace(published=published)
     again = _irregular(task, prefiltered)

@@ -178,7 +178,7 @@ class Conservation(LifecycleProperty):
         traffic, pos = out.traffic, out.n
         ev = event.ev
         if ev == "get":
-            self._poll(traffic, event)
+            self.poll(traffic, event)
         if ev in ("publish", "return", "expire") or acquires(event) or ev in SETTLES:
             traffic.last[event.q] = pos
         elif ev == "note":
@@ -197,7 +197,7 @@ class Conservation(LifecycleProperty):
         ) and event.q not in traffic.leaky:
             traffic.leaky.append(event.q)
 
-    def _poll(self, traffic: Traffic, event: Event) -> None:
+    def poll(self, traffic: Traffic, event: Event) -> None:
         """Take in a poll: one that nobody knows the outcome of may have taken a message."""
         if event.ph == "info" and event.q not in traffic.unknown:
             traffic.unknown.append(event.q)
@@ -315,13 +315,9 @@ class Conservation(LifecycleProperty):
     def drained(self, summary: ConservationSummary, q: str) -> bool:
         """Whether nothing of the queue can be anywhere when its depth was seen to be 0."""
         traffic = summary.traffic
-        polled = any(n > 0 and poll.q in (q, "") for poll, n in traffic.polls.items())
-        return not polled and self.empty(summary, q)
-
-    def empty(self, summary: ConservationSummary, q: str) -> bool:
-        """Whether a queue's depth was seen to be 0 when no channel could hold anything of it."""
-        traffic = summary.traffic
         look = traffic.looks[q]
+        if any(n > 0 and poll.q in (q, "") for poll, n in traffic.polls.items()):
+            return False
         if look.depth or summary.gaps or not {q, ""}.isdisjoint((*traffic.leaky, *traffic.unknown)):
             return False
         if max(traffic.last.get(q, -1), traffic.last.get("", -1)) > look.pos:

@@ -202,7 +202,9 @@ def rows_of_batch(batch: pa.RecordBatch, holders: Names[Holder]) -> BatchRows:
     )
     if (places[1:] <= places[:-1]).any():
         rows = rows.only(np.argsort(rows.n, kind="stable"))
-    return BatchRows(rows, _general(batch, places, ev), _last(kind, settles, places, q))
+    return BatchRows(
+        rows, _general(batch, places, ev), _last(kind, settles, places, q), _polls(batch, ev)
+    )
 
 
 def _general(batch: pa.RecordBatch, places: Ints, ev: Coded) -> list[tuple[int, Event]]:
@@ -214,6 +216,17 @@ def _general(batch: pa.RecordBatch, places: Ints, ev: Coded) -> list[tuple[int, 
         return []
     at = at[np.argsort(places[at])]
     return list(zip(places[at].tolist(), table.events(batch.take(pa.array(at))), strict=True))
+
+
+def _polls(batch: pa.RecordBatch, ev: Coded) -> list[Event]:
+    """Polls that name a message, in any order: by whom, of which queue and in which operation."""
+    at = np.flatnonzero(ev.among("get") & ~coded(batch, "m").among(""))
+    if not len(at):
+        return []
+    named = batch.select(
+        [c for c in ("i", "ev", "ph", "q", "op", *HOLDER) if c in batch.schema.names]
+    )
+    return list(table.events(named.take(pa.array(at))))
 
 
 def _last(kind: Ints, settles: Bools, places: Ints, q: Coded) -> dict[str, int]:

@@ -37,7 +37,7 @@ import numpy.typing as npt
 from seriatim_models.history.complete import SETTLES
 from seriatim_models.history.event import Event
 from seriatim_models.properties.base import Finding
-from seriatim_models.properties.blackbox.conservation import Conservation, ConservationSummary
+from seriatim_models.properties.blackbox.conservation import Conservation, ConservationSummary, Poll
 from seriatim_models.properties.blackbox.lifecycle import (
     LifecycleProperty,
     Lifecycles,
@@ -169,6 +169,10 @@ class Prefiltered(NamedTuple):
     """Whether the history records any publish."""
     last: Mapping[str, int]
     """Place of the last traffic by queue."""
+    polls: Mapping[Poll, int]
+    """How many polls of somebody were not answered, whatever they name."""
+    unknown: Sequence[str]
+    """Queues of polls whose outcome nobody knows."""
 
     def joined(self, other: Prefiltered) -> Prefiltered:
         """Of two pre-filters that had different messages of one run."""
@@ -180,6 +184,8 @@ class Prefiltered(NamedTuple):
                 q: max(self.last.get(q, -1), other.last.get(q, -1))
                 for q in {**self.last, **other.last}
             },
+            self.polls,
+            self.unknown,
         )
 
     def about_irregular(self, rows: Rows) -> Ints:
@@ -233,6 +239,8 @@ class IrregularMessages:
             # The traffic of regular messages counts too. It is compared with positions of the events given.
             last = {q: bisect_left(self._places, p) for q, p in prefiltered.last.items()}
             summary.traffic.last = last
+            summary.traffic.polls = dict(prefiltered.polls)
+            summary.traffic.unknown = list(prefiltered.unknown)
             summary.published = prefiltered.published
         tested, untestable = self._prop.regular_cases(prefiltered.counted)
         summary.tested += tested
@@ -263,10 +271,18 @@ class Prefilter:
         return self._opens.nbytes + self._finished.nbytes + self._irregular.nbytes
 
     def take(
-        self, rows: Rows, general: Sequence[tuple[int, Event]], queues: Mapping[str, int]
+        self,
+        rows: Rows,
+        general: Sequence[tuple[int, Event]],
+        queues: Mapping[str, int],
+        polls: Iterable[Event],
     ) -> None:
-        """Add the next batch: `general` has all events that concern no one message up to the batch's last place."""
+        """Add the next batch, see `BatchRows`: `general` and `polls` are of all messages, and go up to the batch's last
+        place.
+        """
         self._last |= queues
+        for event in polls:
+            self._judge.poll(self._kept.traffic, event)
         self._take_general(general)
         if len(rows.n):
             self._published |= bool((rows.kind <= BORN).any())
@@ -423,7 +439,7 @@ class Prefilter:
         """The run is over."""
         kept = self._kept
         kept.traffic.last = dict(self._last)
-        drained = any(self._judge.empty(kept, q) for q in kept.traffic.looks)
+        drained = any(self._judge.drained(kept, q) for q in kept.traffic.looks)
         irregular = [run.hashes for run in self._irregular.runs]
         count = unknown = safe = left = 0
         for run in self._opens.runs:
@@ -449,6 +465,8 @@ class Prefilter:
             irregular=np.sort(np.concatenate([np.zeros(0, np.uint64), *irregular])),
             published=self._published,
             last=dict(self._last),
+            polls=dict(kept.traffic.polls),
+            unknown=list(kept.traffic.unknown),
         )
 
 

@@ -43,14 +43,14 @@ SURELY = 2
 """Marked redelivered, and recorded where nothing is missed: all that was handed out before was seen."""
 
 TRAFFIC = ACQUIRES | SETTLES | {"publish", "return", "expire"}
-"""Events about messages; a get that came back empty is about none."""
+"""Events about messages; a get that came back empty is about none. How many polls are open is a question of all."""
 GENERAL = Conservation.reads - TRAFFIC
 """Names of events that concern no one message, of those that P1 to P3 read; see `is_general`."""
 
 
 def is_general(event: Event) -> bool:
     """Whether an event says something of more than the messages that it names: also a settlement that may cover what
-    was not seen, or has no effect, and a poll that says of no message that it was handed out.
+    was not seen, or has no effect, and a poll that names no message.
     """
     if event.ev in SETTLES:
         return bool(event.multiple) or event.ph in ("fail", "info")
@@ -91,6 +91,8 @@ class BatchRows(NamedTuple):
     """Those of `GENERAL`, with their places."""
     queues: Mapping[str, int]
     """Place of the last traffic by queue, as conservation counts it."""
+    polls: Sequence[Event]
+    """Polls that name a message: only these and the general ones together say which are open."""
 
 
 LONG = 256  # bytes: names beyond are hashed one by one
@@ -205,10 +207,13 @@ def rows_of_events(placed: Iterable[tuple[int, Event]], holders: Names[Holder]) 
     """Rows of completed events, each with its place; `holders` numbers who acts, and is kept between batches."""
     general: list[tuple[int, Event]] = []
     queues: dict[str, int] = {}
+    polls: list[Event] = []
     n, kinds, messages, names, by, redelivered = [], [], [], [], [], []
     for place, event in placed:
         if is_general(event):
             general.append((place, event))
+        if event.ev == "get" and event.m:
+            polls.append(event)
         if event.ev not in TRAFFIC:
             continue
         kind = _kind(event)
@@ -240,4 +245,4 @@ def rows_of_events(placed: Iterable[tuple[int, Event]], holders: Names[Holder]) 
         np.array(by, np.int64),
         np.array(redelivered, np.int8),
     )
-    return BatchRows(rows, general, queues)
+    return BatchRows(rows, general, queues, polls)
