@@ -724,6 +724,23 @@ def consume_and_close(scene: ClientScene) -> None:
     scene.spawn(consume_and_close, "A")
 
 
+@scenario("CH-1 CH-4 RPC-1", traces=134)
+def consume_and_cancel(scene: ClientScene) -> None:
+    """A consumer is cancelled while it is being sent a message; another is published when it is gone.
+
+    Bounds: One consumer that acknowledges, one thread in the pool, one message before the cancel and one after it,
+    which stays in its queue.
+    """
+    (ch,) = scene.client(messages=1)
+
+    def consume_and_cancel() -> None:
+        ch.basic_consume("q", acking, tag="t")
+        ch.basic_cancel("t")
+        ch.basic_publish("", "q", scene.message("m2"))
+
+    scene.spawn(consume_and_cancel, "A")
+
+
 @scenario("CH-1 CH-2 CH-4 QS-2 RPC-1", traces=1913)
 def close_while_delivering(scene: ClientScene) -> None:
     """A channel is closed while the reader takes deliveries for it and its first callback is at work.

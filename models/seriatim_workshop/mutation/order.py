@@ -3,6 +3,7 @@
 What `operators` changes is one small thing; what goes wrong in a concurrent program is mostly the order of things.
 Each operator here is a function with a name: of a block of statements (`@of_blocks`), or of an expression
 (`@of_expressions`). A change that would use a local name before it is defined is not made: it would fail at once.
+Nor is one of two statements that commute: it is the same program (`movers`).
 Recording stays where it is, and constructors are left alone: no other thread knows their object yet.
 """
 
@@ -10,10 +11,12 @@ from __future__ import annotations
 
 import ast
 import copy
+import dataclasses
 from collections import Counter
 from collections.abc import Callable, Iterator
 from itertools import pairwise
 
+from seriatim_workshop.mutation.movers import LockMovers
 from seriatim_workshop.mutation.operators import Mutation, Path_, parsed, scope_of
 from seriatim_workshop.mutation.rewriting import (
     UNSHARED,
@@ -76,7 +79,8 @@ def swapped(block: Block, place: BlockPlace) -> Changed:
     steps = [n for n, s in enumerate(block) if not tells(s)]
     for a, b in pairwise(steps):
         one, other = block[a], block[b]
-        if _may_pass(one, other):
+        known = independent(ast.Module(block[a + 1 : b], []), ast.Module([one, other], []))
+        if known and _may_pass(one, other) and not place.commute(one, other):
             new = list(block)
             new[a], new[b] = other, one
             yield f"{shown(one)} | {shown(other)}", new
@@ -88,10 +92,15 @@ def moved_past_several(block: Block, place: BlockPlace) -> Changed:
     steps = [n for n, s in enumerate(block) if not tells(s)]
     for k, origin in enumerate(steps):
         for way in (steps[k + 1 :], steps[:k][::-1]):
+            same = True
             for far, target in enumerate(way, 1):
-                if not _may_pass(block[origin], block[target], far > 1):
+                between = block[min(origin, target) : max(origin, target)]
+                records = ast.Module([s for s in between if tells(s)], [])
+                allowed = _may_pass(block[origin], block[target], far > 1)
+                if not allowed or not independent(records, block[origin]):
                     break
-                if far > 1:
+                same = same and place.commute(block[origin], block[target])
+                if far > 1 and not same:
                     words = f"{shown(block[origin])} to {shown(block[target])}"
                     yield words, moved(block, origin, target)
 
@@ -182,7 +191,10 @@ def before_the_lock(block: Block, place: BlockPlace) -> Changed:
     for n, s in enumerate(block):
         if isinstance(s, ast.With) and is_lock(s):
             for k, one in enumerate(s.body):
-                if movable(one) and touches(one) and all(independent(x, one) for x in s.body[:k]):
+                before = s.body[:k]
+                if not (movable(one) and touches(one) and all(independent(x, one) for x in before)):
+                    continue
+                if not place.private(one, before):
                     rest = with_body(s, replaced(s.body, k))
                     yield shown(one), replaced(block, n, one, rest)
 
@@ -199,7 +211,9 @@ def behind_the_lock(block: Block, place: BlockPlace) -> Changed:
                 end = [ast.Return(name("result_"))]
             for k, one in enumerate(s.body):
                 later = s.body[k + 1 :]
-                if movable(one) and touches(one) and all(independent(x, one) for x in later):
+                if not (movable(one) and touches(one) and all(independent(x, one) for x in later)):
+                    continue
+                if not place.private(one, later):
                     rest = with_body(s, replaced(body, k))
                     yield shown(one), replaced(block, n, rest, one, *end)
 
@@ -210,12 +224,15 @@ def into_the_lock(block: Block, place: BlockPlace) -> Changed:
     for n, s in enumerate(block):
         if not (isinstance(s, ast.With) and is_lock(s)):
             continue
-        if n and movable(block[n - 1]) and touches(block[n - 1]):
-            wider = with_body(s, [block[n - 1], *s.body])
-            yield shown(block[n - 1]), [*block[: n - 1], wider, *block[n + 1 :]]
-        if n + 1 < len(block) and touches(block[n + 1]) and not jumps(s.body[-1]):
-            wider = with_body(s, [*s.body, block[n + 1]])
-            yield shown(block[n + 1]), [*block[:n], wider, *block[n + 2 :]]
+        before, behind = block[n - 1 : n], block[n + 1 : n + 2]
+        if n and movable(before[0]) and touches(before[0]) and not place.private(before[0]):
+            wider = with_body(s, [*before, *s.body])
+            yield shown(before[0]), [*block[: n - 1], wider, *block[n + 1 :]]
+        if not behind or jumps(s.body[-1]):
+            continue
+        if touches(behind[0]) and not place.private(behind[0]):
+            wider = with_body(s, [*s.body, *behind])
+            yield shown(behind[0]), [*block[:n], wider, *block[n + 2 :]]
 
 
 @of_blocks
@@ -226,7 +243,9 @@ def read_before_the_lock(block: Block, place: BlockPlace) -> Changed:
             for k, one in enumerate(s.body):
                 known = defines(*s.body[:k])
                 for value, put in _values(one):
-                    if touches(value) and not uses(value) & known:
+                    if not touches(value) or uses(value) & known:
+                        continue
+                    if not (_is_all(one, value) and place.private(value, s.body[:k])):
                         rest = with_body(s, replaced(s.body, k, put(name("early_"))))
                         yield shown(value), replaced(block, n, assign("early_", value), rest)
 
@@ -239,7 +258,9 @@ def read_too_early(block: Block, place: BlockPlace) -> Changed:
         if not (movable(before) and writes(before)):
             continue
         for value, put in _values(s):
-            if touches(value) and not defines(before) & uses(value) and not _is_step(s, value):
+            if not touches(value) or defines(before) & uses(value) or _is_step(s, value):
+                continue
+            if not (_is_all(s, value) and place.commute(value, before)):
                 new = [assign("early_", value), before, put(name("early_"))]
                 yield shown(value), [*block[: n - 1], *new, *block[n + 1 :]]
 
@@ -247,6 +268,17 @@ def read_too_early(block: Block, place: BlockPlace) -> Changed:
 def _is_step(statement: ast.stmt, value: ast.expr) -> bool:
     """Whether the value is all that a statement is about: to move it is to move the statement (`swapped`)."""
     return isinstance(statement, ast.Assign | ast.Expr) and value is statement.value
+
+
+def _is_all(statement: ast.stmt, value: ast.expr) -> bool:
+    """Whether the value is computed once, first and in any case when the statement is run, or could be."""
+    whole = {ast.If: "test", ast.For: "iter", ast.Return: "value", ast.Assign: "value"}
+    if getattr(statement, whole.get(type(statement), ""), None) is value:
+        return True
+    # or it makes an object of what is there already, which cannot fail and could as well be made twice
+    made = isinstance(value, ast.Call) and ast.unparse(value.func).strip("_")[:1].isupper()
+    inside = (n for n in walk(value) if n is not value)
+    return made and not any(isinstance(n, ast.Call | ast.Attribute | ast.Subscript) for n in inside)
 
 
 Put = Callable[[ast.expr], ast.stmt]
@@ -532,11 +564,20 @@ def order_mutations(file: str) -> Iterator[Mutation]:
     return mutations_of(file, parsed(file))
 
 
-def mutations_of(file: str, tree: ast.Module) -> Iterator[Mutation]:
-    """Every mutation of the order of a module, numbered within its function, none twice."""
+def commuting_mutations(file: str) -> Iterator[Mutation]:
+    """Every change of the order of `seriatim.<file>` that is left out, for it is the same program (`movers`)."""
+    made = {m.key for m in order_mutations(file)}
+    yield from (m for m in mutations_of(file, parsed(file), all_of_them=True) if m.key not in made)
+
+
+def mutations_of(file: str, tree: ast.Module, all_of_them: bool = False) -> Iterator[Mutation]:
+    """Every mutation of the order of a module, numbered within its function, none twice.
+
+    Statements that commute are not swapped, unless `all_of_them` are asked for.
+    """
     seen: Counter[tuple[str, str]] = Counter()
     keys: set[str] = set()
-    for kind, what, path, line, new in _changes(tree):
+    for kind, what, path, line, new in _changes("" if all_of_them else file, tree):
         scope, scope_path = scope_of(tree, path)
         if kind == "compared-by-value":
             scope, scope_path = _at_class(tree, path)
@@ -560,7 +601,7 @@ Edit = tuple[str, str, Path_, int, ast.AST | Block]
 """Operator, what in words, the way to what is replaced, line, and what replaces it."""
 
 
-def _changes(tree: ast.Module) -> Iterator[Edit]:
+def _changes(file: str, tree: ast.Module) -> Iterator[Edit]:
     for n, top in enumerate(tree.body):
         here: Path_ = (("body", n),)
         if isinstance(top, ast.ClassDef):
@@ -572,10 +613,11 @@ def _changes(tree: ast.Module) -> Iterator[Edit]:
             callers = _locks_of_callers(top)
             for m, method in enumerate(top.body):
                 if isinstance(method, ast.FunctionDef) and method.name not in UNSHARED:
-                    place = BlockPlace((method,), tuple(sorted(callers.get(method.name, ()))))
+                    locks = tuple(sorted(callers.get(method.name, ())))
+                    place = BlockPlace((method,), locks, LockMovers(file, top.name, method))
                     yield from _in_blocks(method, (*here, ("body", m)), place)
         elif isinstance(top, ast.FunctionDef):
-            yield from _in_blocks(top, here, BlockPlace((top,)))
+            yield from _in_blocks(top, here, BlockPlace((top,), (), LockMovers(file, "", top)))
 
 
 def _locks_of_callers(cls: ast.ClassDef) -> dict[str, set[str]]:
@@ -605,7 +647,7 @@ def _in_blocks(node: ast.AST, path: Path_, place: BlockPlace) -> Iterator[Edit]:
             if tells(statement) or isinstance(statement, ast.Raise):
                 continue
             here: Path_ = (*path, (field, n))
-            inner = BlockPlace((*place.around, statement), place.locks_of_callers)
+            inner = dataclasses.replace(place, around=(*place.around, statement))
             yield from _in_expressions(statement, here, inner)
             yield from _in_blocks(statement, here, inner)
     for n, handler in enumerate(getattr(node, "handlers", ())):

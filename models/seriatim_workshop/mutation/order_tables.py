@@ -19,7 +19,7 @@ from pathlib import Path
 
 from seriatim_workshop.mutation.equivalent import ORDER_EQUIVALENT
 from seriatim_workshop.mutation.operators import FILES, Mutation
-from seriatim_workshop.mutation.order import order_mutations
+from seriatim_workshop.mutation.order import commuting_mutations, order_mutations
 from seriatim_workshop.mutation.run import MutantOutcome
 from seriatim_workshop.page_tables import main as renew_page
 from seriatim_workshop.page_tables import replaced
@@ -155,13 +155,21 @@ def equivalents() -> str:
     return "\n".join(["| equivalent | why |", "|---|---|", *rows])
 
 
+def left_out(files: Iterable[str]) -> str:
+    """Return a sentence with how many changes are not made, for the statements commute."""
+    counts = {file: sum(1 for _ in commuting_mutations(file)) for file in files}
+    rows = ", ".join(f"{n} of `{file}.py`" for file, n in counts.items() if n)
+    return f"Not made, for the statements commute: {sum(counts.values())} ({rows})."
+
+
 def renewed(page: str) -> str:
     """Return the page with its tables made anew."""
     every = {file: list(order_mutations(file)) for file in FILES if file != "host"}
     outcomes = recorded()
     tried = [m for mutants in every.values() for m in mutants if m.key in outcomes]
     of = {file: len(mutants) for file, mutants in every.items()}
-    return replaced(page, BEGIN, END, f"{tables(tried, outcomes, of)}\n\n{equivalents()}")
+    parts = [left_out(every), tables(tried, outcomes, of), equivalents()]
+    return replaced(page, BEGIN, END, "\n\n".join(parts))
 
 
 if __name__ == "__main__":

@@ -9,6 +9,18 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import Protocol
+
+
+class Movers(Protocol):
+    """What says which statements commute (`movers.LockMovers`)."""
+
+    def commute(self, one: ast.AST, other: ast.AST, around: Iterable[ast.AST]) -> bool:
+        """Whether two adjacent statements are the same program in either order."""
+
+    def private(self, one: ast.AST, passed: Iterable[ast.AST]) -> bool:
+        """Whether a statement may stand on either side of a lock, past some others."""
+
 
 PURE = frozenset(
     {
@@ -32,6 +44,16 @@ class BlockPlace:
     around: tuple[ast.AST, ...]
     locks_of_callers: tuple[str, ...] = ()
     """The locks under which other methods of the class call this function."""
+    movers: Movers | None = None
+    """Says which statements commute; None: nothing is known, and every change is made."""
+
+    def commute(self, one: ast.AST, other: ast.AST) -> bool:
+        """Whether two adjacent statements of the block are the same program in either order."""
+        return self.movers is not None and self.movers.commute(one, other, self.around)
+
+    def private(self, one: ast.AST, passed: Iterable[ast.AST] = ()) -> bool:
+        """Whether it does not matter on which side of a lock a statement stands."""
+        return self.movers is not None and self.movers.private(one, passed)
 
     @property
     def parent(self) -> ast.AST:
