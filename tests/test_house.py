@@ -283,6 +283,39 @@ def test_spark_stays_under_the_pipeline() -> None:
     )
 
 
+RUNS_WHAT_IT_IS_GIVEN = {
+    "seriatim_models.cli.lesson_runner": "exec: a lesson is a program that the reader types or names",
+    "seriatim_models.programs.mutant_modules": "exec: the reference's own source with one edit",
+    "seriatim_workshop.planted.mistakes": "exec: the project's own source with one edit",
+    "seriatim_models.explorer.linearize": "pickle.dumps: the key of a state in memory, never read back",
+    "seriatim_models.explorer.search.parallel": "pickle.PicklingError: what may not go to another process",
+}
+"""Modules that use what can run data as code, each with its reason; none of them reads a file of states."""
+
+
+def test_no_data_is_run() -> None:
+    """A file that somebody else can write is decoded by a type: see `pipeline/state_file.py`."""
+    unsafe = {"pickle", "marshal", "shelve", "cloudpickle", "dill", "copyreg", "jsonpickle"}
+    found = {}
+    for module, path in modules():
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.Import | ast.ImportFrom):
+                names = [a.name for a in node.names] + [getattr(node, "module", None) or ""]
+                uses = unsafe.intersection(n.partition(".")[0] for n in names)
+            elif isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
+                uses = {"eval", "exec"} & {node.func.id}
+            elif isinstance(node, ast.Attribute) and node.attr in ("loads", "load", "Unpickler"):
+                uses = unsafe & {ast.unparse(node.value)}
+                assert not uses, f"{path}:{node.lineno}: {uses} runs what it reads; use state_file"
+            else:
+                continue
+            if uses:
+                found[module] = f"{path.relative_to(ROOT)}:{node.lineno}: {sorted(uses)}"
+    extra = {m: where for m, where in found.items() if m not in RUNS_WHAT_IT_IS_GIVEN}
+    assert not extra, f"{extra}: decode by a type instead, or say above why this is no file"
+    assert found.keys() == RUNS_WHAT_IT_IS_GIVEN.keys(), "a reason above is not needed any more"
+
+
 def test_every_module_says_what_it_is() -> None:
     silent = [
         str(path.relative_to(ROOT))

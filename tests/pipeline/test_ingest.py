@@ -164,3 +164,20 @@ def test_rejects_clocks_of_two_machines_in_one_run(spark: Any, tmp_path: Path) -
     write(tmp_path / "in/b.jsonl", EVENTS[5:9], clk="two", rec="b")
     with pytest.raises(HistoryError, match="times of two clocks do not compare"):
         audit_paths([tmp_path / "in"], engine="spark")
+
+
+def test_a_damaged_state_of_a_recorder_is_refused_and_made_anew_without_it(
+    ingest: Callable[[], Any], tmp_path: Path
+) -> None:
+    write(tmp_path / "in/p1.jsonl", EVENTS[:1000])
+    first = ingest()
+    (carry,) = (tmp_path / "out").glob("work-*/*.carry")
+    carry.write_bytes(carry.read_bytes()[:-1])
+    write(tmp_path / "in/p2.jsonl", EVENTS[1000:1500])
+    with pytest.raises(PipelineError, match=r"\.carry: is damaged.*delete it, and the next"):
+        ingest()
+    assert {str(p.relative_to(tmp_path / "out")) for p in (tmp_path / "out").glob("work-*/*")} == (
+        first.paths()
+    )
+    carry.unlink()
+    assert [c.rows for c in ingest().runs()["r"]] == [1000, 500]

@@ -223,3 +223,27 @@ def test_progress_says_how_far_it_is(spark: Any, tmp_path: Path) -> None:
     assert (progress.violated, progress.violations) == (["r P1", "r P20"], 2)
     assert 1000 < progress.lag < 1100
     assert 0 < progress.seconds < 100
+
+
+def test_a_damaged_state_ends_the_stream_in_one_sentence_and_loses_nothing(
+    spark: Any, tmp_path: Path
+) -> None:
+    from seriatim_models.pipeline.stream.streaming import Stream
+
+    (tmp_path / "in").mkdir()
+    events = read_history(DATA / "rabbit-classic-lockstep.jsonl.gz").events[:300]
+    write_history(tmp_path / "in" / "a.jsonl", events[:200], Header(run="r"))
+    Stream(spark, tmp_path / "in", tmp_path / "out", BLACKBOX).run(once=True)
+    (state,) = (tmp_path / "out").glob("batch-*/*.state")
+    sound, before = state.read_bytes(), (tmp_path / "out" / "stream.json").read_bytes()
+    state.write_bytes(sound[:-9])
+    write_history(tmp_path / "in" / "b.jsonl", events[200:], Header(run="r"))
+    with pytest.raises(PipelineError) as refused:
+        Stream(spark, tmp_path / "in", tmp_path / "out", BLACKBOX).run(once=True)
+    assert str(refused.value).startswith(f"{state}: is damaged")
+    assert "delete" in str(refused.value)
+    assert (tmp_path / "out" / "stream.json").read_bytes() == before
+    state.write_bytes(sound)
+    again = Stream(spark, tmp_path / "in", tmp_path / "out", BLACKBOX)
+    again.run(once=True)
+    assert again.report().statistics["events"] == 300

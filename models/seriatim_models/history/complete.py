@@ -32,7 +32,6 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
-from copy import copy
 
 import msgspec
 
@@ -47,66 +46,71 @@ EXACT = frozenset({"broker", "model"})
 """Levels whose recorder sees the effect itself and misses none."""
 
 
-class _Limiter:
+class _Limiter(msgspec.Struct):
     """The credit of one consumer, or of one channel when the prefetch is the channel's."""
 
-    def __init__(self, prefetch: int | None, since: int | None) -> None:
-        self.prefetch = prefetch
-        self.since = since
-        self._delivered = 0
-        self._settled: deque[int] = deque()
+    prefetch: int | None
+    since: int | None
+    delivered: int = 0
+    settled: deque[int] = msgspec.field(default_factory=deque)
 
     def settle(self, t: int) -> None:
         if self.prefetch:
-            self._settled.append(t)
+            self.settled.append(t)
 
     def deliver(self) -> int | None:
         """The earliest time at which the broker had credit for the next delivery."""
-        self._delivered += 1
-        if self.prefetch and self._delivered > self.prefetch and self._settled:
-            settled = self._settled.popleft()
+        self.delivered += 1
+        if self.prefetch and self.delivered > self.prefetch and self.settled:
+            settled = self.settled.popleft()
             self.since = settled if self.since is None else max(self.since, settled)
         return self.since
 
     def forget(self) -> None:
         """Settlements may have been missed: from here on the credit bounds nothing."""
         self.prefetch = None
-        self._settled.clear()
+        self.settled.clear()
 
 
-class _Consumer:
-    def __init__(self, event: Event, prefetch: int | None, limiter: _Limiter) -> None:
-        self.q = event.q
-        self.autoack = event.autoack
-        self.nolocal = event.nolocal
-        self.prefetch = prefetch
-        self.limiter = limiter
-        self.own = event.prefetch is not None
-        """It asked for its limit itself."""
+class _Consumer(msgspec.Struct):
+    q: str
+    autoack: bool | None
+    nolocal: bool | None
+    prefetch: int | None
+    limiter: int
+    """Its number among the limiters of its channel."""
+    own: bool
+    """It asked for its limit itself."""
 
 
-class _Channel:
-    def __init__(self) -> None:
-        self.prefetch: int | None = None
-        self.own: int | None = None  # the limit of consumers that begin from now on
-        self.scope: str | None = None
-        self.limiter: _Limiter | None = None  # of the channel, when the prefetch is the channel's
-        self.consumers: dict[str, _Consumer] = {}
-        self.open: dict[int, tuple[str, str, _Limiter | None]] = {}  # dtag: message, queue, credit
-        self.published = 0
-        self.get_since: int | None = None
-        self.before: _Channel | None = None
-        """The incarnation before, whose callbacks may run late."""
-        self.through = 0
-        """The highest tag that a command for several covered."""
-        self.seen = 0
-        """The highest tag up to which all was seen: the answer of a poll may overtake deliveries."""
-        self.used = False
-        """Something was delivered."""
-        self.limits: list[tuple[int | None, int | None]] = []
-        """Limits of the channel that may hold for what arrives: each with the time at which it surely held."""
-        self.sent: dict[tuple[str, int | None, int | None], dict[str, object]] = {}
-        """What settlements were about whose outcome is not known yet; the latest `SENT_KEPT`."""
+class _Channel(msgspec.Struct):
+    prefetch: int | None = None
+    own: int | None = None
+    """The limit of consumers that begin from now on."""
+    scope: str | None = None
+    limiter: int | None = None
+    """The number of the channel's, when the prefetch is the channel's."""
+    limiters: dict[int, _Limiter] = {}
+    """Those of the channel and of its consumers, by number: what is open names them so."""
+    n_limiters: int = 0
+    """How many there were so far."""
+    consumers: dict[str, _Consumer] = {}
+    open: dict[int, tuple[str, str, int | None]] = {}
+    """By delivery tag: message, queue, limiter."""
+    published: int = 0
+    get_since: int | None = None
+    before: _Channel | None = None
+    """The incarnation before, whose callbacks may run late."""
+    through: int = 0
+    """The highest tag that a command for several covered."""
+    seen: int = 0
+    """The highest tag up to which all was seen: the answer of a poll may overtake deliveries."""
+    used: bool = False
+    """Something was delivered."""
+    limits: list[tuple[int | None, int | None]] = []
+    """Limits of the channel that may hold for what arrives: each with the time at which it surely held."""
+    sent: dict[tuple[str, int | None, int | None], dict[str, object]] = {}
+    """What settlements were about whose outcome is not known yet; the latest `SENT_KEPT`."""
 
     def earlier(self, back: int) -> _Channel:
         """The incarnation so many before."""
@@ -129,50 +133,49 @@ class _Channel:
                 return True
         return False
 
-    def limiters(self) -> Iterator[_Limiter]:
-        for consumer in self.consumers.values():
-            yield consumer.limiter
-        if self.limiter:
-            yield self.limiter
+    def add_limiter(self, limiter: _Limiter, instead: int | None) -> int:
+        """The number of a new limiter, that stands for another one which counts for nothing any more."""
+        if instead is not None:
+            del self.limiters[instead]
+        self.n_limiters += 1
+        self.limiters[self.n_limiters] = limiter
+        return self.n_limiters
 
 
-class _Message:
-    """What is known of a message in one queue. `since`: not available before."""
+class _Message(msgspec.Struct):
+    """What is known of a message in one queue."""
 
-    def __init__(self, publish: Event, pub: str, pseq: int | None) -> None:
-        self.q = publish.q
-        self.pub = pub
-        self.pseq = pseq
-        self.since = publish.t
-        self.prio = publish.prio
-        self.doubts = 0
-        """How much had happened before its publish by which somebody may have had a message unseen."""
-        self.taken = False
-        # Of a publish to an exchange it routes, and orders nothing.
-        self.key = publish.key if publish.q else None
+    q: str
+    pub: str
+    pseq: int | None
+    since: int | None
+    """Not available before."""
+    prio: int | None
+    key: str | None
+    """Of a publish to an exchange it routes, and orders nothing: None."""
+    doubts: int
+    """How much had happened before its publish by which somebody may have had a message unseen."""
+    taken: bool = False
 
     def also_in(self, q: str) -> _Message:
         """The same message, in one of the queues that it was routed to."""
-        routed = copy(self)
-        routed.q = q
-        return routed
+        return msgspec.structs.replace(self, q=q)
 
 
-class _Messages:
+class _Messages(msgspec.Struct):
     """The messages of one recorder that are not settled for good, by message and queue.
 
     A message that was published to no queue by name (to an exchange) stands under the empty name, for all of them.
     """
 
-    def __init__(self) -> None:
-        self._known: dict[str, dict[str, _Message]] = {}
-        self._dead: dict[str, None] = {}
+    _known: dict[str, dict[str, _Message]] = {}
+    _dead: dict[str, None] = {}
 
     def publish(self, event: Event, pub: str, pseq: int | None, doubts: int) -> None:
         """Take in the beginning of a publish. Sent twice, it may be there since the first time, at either place."""
         queues = self._known.setdefault(event.m, {})
-        message = _Message(event, pub, pseq)
-        message.doubts = doubts
+        key = event.key if event.q else None
+        message = _Message(event.q, pub, pseq, event.t, event.prio, key, doubts)
         before = queues.get(event.q)
         if before is not None:
             message.taken = True
@@ -235,28 +238,26 @@ DEAD_KEPT = 65_536  # messages; what died shows up in its next queue soon, and m
 ENDED_KEPT = 1024  # channels; a callback of one that ended comes soon
 
 
-class Completion:
+class Completion(msgspec.Struct):
     """Fills in one recorder's events, given in recording order. Memory grows with what is open, not with the length."""
 
-    def __init__(self) -> None:
-        self._gens: dict[tuple[str, int], int] = {}
-        self._channels: dict[tuple[str, int], _Channel] = {}
-        self._ended: dict[tuple[str, int], None] = {}
-        """Channels that ended, the latest last: callbacks of what came before may still run."""
-        self._messages = _Messages()
-        self._asked: dict[tuple[object, ...], int] = {}
-        """Gets under way where there are no channels, and when they began."""
-        self._doubts = 0
-        """Counts whatever lets a message be taken unseen: lost lines, ends of clients, unknown outcomes."""
-        self._dead_lettering: set[str] = set()
-        """Queues that were declared with a place for what dies in them."""
+    _gens: dict[tuple[str, int], int] = {}
+    _channels: dict[tuple[str, int], _Channel] = {}
+    _ended: dict[tuple[str, int], None] = {}
+    """Channels that ended, the latest last: callbacks of what came before may still run."""
+    _messages: _Messages = msgspec.field(default_factory=_Messages)
+    _asked: dict[tuple[object, ...], int] = {}
+    """Gets under way where there are no channels, and when they began."""
+    _doubts: int = 0
+    """Counts whatever lets a message be taken unseen: lost lines, ends of clients, unknown outcomes."""
+    _dead_lettering: set[str] = set()
+    """Queues that were declared with a place for what dies in them."""
 
     def __call__(self, event: Event) -> Event:  # noqa: C901, PLR0912  # what each kind of event changes
         """The event with what the ones before it imply."""
         if event.ev == GAP:
             for channel in self._channels.values():
-                for limiter in channel.limiters():
-                    limiter.forget()
+                self._forget(channel)
             return event
         if event.ev in _UNSEEN or event.ph == "info":
             self._doubts += 1
@@ -400,8 +401,10 @@ class Completion:
         if event.scope == "channel":
             # A second limit on a channel that has deliveries outstanding has no simple count: no bound from it.
             fresh = channel.limiter is None and not channel.used
-            channel.limiter = _Limiter(event.prefetch if fresh else None, None)
+            limiter = _Limiter(event.prefetch if fresh else None, None)
+            channel.limiter = channel.add_limiter(limiter, channel.limiter)
         else:
+            channel.limiters.pop(channel.limiter or 0, None)
             channel.limiter = None
         if not channel.limits and channel.consumers:
             channel.limits.append((None, None))  # until then there was none
@@ -424,7 +427,7 @@ class Completion:
 
     def _forget(self, channel: _Channel) -> None:
         """Deliveries that nobody saw yet were settled, perhaps: credit bounds nothing from here on."""
-        for limiter in channel.limiters():
+        for limiter in channel.limiters.values():
             limiter.forget()
 
     def _consume(self, event: Event, channel: _Channel) -> None:
@@ -432,7 +435,11 @@ class Completion:
         limit = channel.prefetch if channel.scope == "consumer" else None
         limiter = _Limiter(event.prefetch if own else limit, event.t)
         prefetch = event.prefetch if own else channel.own
-        channel.consumers[event.ctag] = _Consumer(event, prefetch, limiter)
+        before = channel.consumers.get(event.ctag)
+        number = channel.add_limiter(limiter, before.limiter if before else None)
+        channel.consumers[event.ctag] = _Consumer(
+            event.q, event.autoack, event.nolocal, prefetch, number, own
+        )
 
     def _publish(self, event: Event, gen: int, channel: _Channel) -> dict[str, object]:
         if event.ph not in ("", "invoke"):
@@ -456,7 +463,7 @@ class Completion:
             q = q or consumer.q
             whole = channel.scope == "channel" and not consumer.own
             limiter = channel.limiter if whole else consumer.limiter
-            bounds.append(consumer.limiter.since)
+            bounds.append(channel.limiters[consumer.limiter].since)
             prefetch = channel.prefetch if whole else consumer.prefetch
             new |= {
                 "q": q,
@@ -467,8 +474,8 @@ class Completion:
                 if prefetch is not None
                 else None,
             }
-        if limiter:
-            bounds.append(limiter.deliver())
+        if limiter is not None:
+            bounds.append(channel.limiters[limiter].deliver())
         if event.ev == "get":
             bounds.append(channel.get_since)
         known = self._messages.find(event.m, q)
@@ -504,7 +511,8 @@ class Completion:
             elif event.dtag in channel.open:
                 tags = [event.dtag]
         settled = [channel.open.pop(d) for d in tags]
-        for _, _, limiter in settled:
+        for _, _, number in settled:
+            limiter = channel.limiters.get(number or 0)
             if limiter and event.t is not None:
                 limiter.settle(event.t)
         queues = {q for _, q, _ in settled}

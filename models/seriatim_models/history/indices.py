@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from bisect import bisect_right
 
+import msgspec
 
-class Indices:
+
+class Indices(msgspec.Struct):
     """A set of whole numbers held as disjoint ranges: a recording counts up, so there are few."""
 
-    def __init__(self) -> None:
-        self._lo: list[int] = []
-        self._hi: list[int] = []
+    _lo: list[int] = []
+    _hi: list[int] = []
 
     @property
     def last(self) -> int | None:

@@ -129,7 +129,10 @@ class Property(Generic[S]):
     scope: ClassVar[Scope] = "run"
     # Any: a type as msgspec takes it, which may be a union or a parametrised container
     summary_type: ClassVar[Any] = None
-    """The type of the summary, by which it is written and read between processes; None if it must stay in one."""
+    """The type of the summary, by which it is written and read between processes and in the states of a stream.
+
+    None if it must stay in one process: only the local engine can judge by the property.
+    """
 
     case_events: ClassVar[CaseEvents | None] = None
     """Without one of them a history has no case; None if single events cannot decide that."""

@@ -7,7 +7,7 @@ and the next one deletes it.
     work-*/                 what one ingest wrote
       000000-000000.parquet   a chunk: at most `SLICE` events that follow each other in one run
       000000.quarantine.parquet
-      000000.carry            where its next part goes on (a pickle; made anew if it does not fit)
+      000000.carry            where its next part goes on (a `state_file`)
 
 A chunk has the columns of qh/1 (`history.table`; those that are empty throughout are left out) and two more:
 `n`, the event's place in the run, and `bucket`, one of queues (``q000`` and so on, or ``control`` for events that
@@ -35,7 +35,7 @@ from seriatim_models.pipeline.errors import PipelineError
 from seriatim_models.properties.base import Scope
 from seriatim_models.properties.blackbox.lifecycle import ACQUIRES
 
-SCHEMA = "seriatim-chunks/4"
+SCHEMA = "seriatim-chunks/5"
 SLICE = 100_000  # events: about 100 MB as Python objects, and a few seconds of work
 BUCKETS = 64  # of queues: what is judged by queues holds the state of one bucket at a time
 CONTROL = "control"

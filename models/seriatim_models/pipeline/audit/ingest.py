@@ -14,7 +14,6 @@ lines and complete events the same way; runs are decoded side by side, and of a 
 from __future__ import annotations
 
 import fcntl
-import pickle
 import shutil
 import uuid
 from collections import Counter, defaultdict
@@ -44,6 +43,7 @@ from seriatim_models.pipeline.audit.runs import (
 )
 from seriatim_models.pipeline.audit.tasks import TaskExecutor, TaskRecord
 from seriatim_models.pipeline.errors import PipelineError
+from seriatim_models.pipeline.state_file import read_state, write_state
 
 COLUMNS = 4
 """How many times as long a chunk is that is made of columns, since nothing of it is ever an object."""
@@ -72,6 +72,9 @@ class Decoded(msgspec.Struct):
 
     number: int
     error: str = ""
+    """Why a recording cannot be read."""
+    damaged: str = ""
+    """Why the state before cannot be used."""
     row_by_row: bool = False
     chunks: dict[str, list[chunks.Chunk]] = {}
     files: list[FileCount] = []
@@ -81,6 +84,17 @@ class Decoded(msgspec.Struct):
     first: int | None = None
     """Of a piece: its first and last index."""
     last: int | None = None
+
+
+class RecorderState(msgspec.Struct):
+    """A file ``*.carry``: where the parts of a run's only recorder ended."""
+
+    carry: Carry
+    counts: dict[str, int]
+    """Events so far, by the run that they name."""
+
+
+_REMEDY = "delete it, and the next audit into this folder reads its recordings anew"
 
 
 class _Writer:
@@ -159,10 +173,14 @@ def _decode(work: DecodeTask) -> Decoded:
         except columns.RowByRow:
             return Decoded(work.number, row_by_row=True)
     folder = Path(work.folder)
-    carry, counts = Carry(work.run), dict[str, int]()
-    if work.carry:
-        carry, counts = pickle.loads((folder / work.carry).read_bytes())
-    writer = _Writer(work, counts)
+    before = RecorderState(Carry(work.run), {})
+    try:
+        if work.carry:
+            before = read_state(folder / work.carry, "recorder", RecorderState, _REMEDY)
+    except PipelineError as error:
+        return Decoded(work.number, damaged=str(error))
+    carry = before.carry
+    writer = _Writer(work, before.counts)
     try:
         if len(work.recorders) == 1:
             items: Iterator[RunItem] = (item for _, item in recorder(carry, work.recorders[0]))
@@ -176,7 +194,7 @@ def _decode(work: DecodeTask) -> Decoded:
     writer.close()
     if len(work.recorders) == 1:
         writer.made.carry = f"{work.into}/{work.number:06d}.carry"
-        (folder / writer.made.carry).write_bytes(pickle.dumps((carry, writer.counts)))
+        write_state(folder / writer.made.carry, "recorder", RecorderState(carry, writer.counts))
     return writer.made
 
 
@@ -297,6 +315,9 @@ def _ingested(
             if m.error:
                 shutil.rmtree(folder / into)
                 raise HistoryError(m.error)
+            if m.damaged:
+                shutil.rmtree(folder / into)
+                raise PipelineError(m.damaged)
         units.append(_unit(run.run, stamps[run.run], kept.get(run.run), of))
     return chunks.Manifest(units, slice_length)
 

@@ -15,7 +15,7 @@ Events without a time are not measured.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import msgspec
@@ -35,7 +35,7 @@ Cell = tuple[str, int, str]
 Ints = npt.NDArray[np.int64]
 
 
-class _State(msgspec.Struct, array_like=True):
+class MeasuresState(msgspec.Struct, array_like=True):
     """What goes from process to process."""
 
     histograms: list[tuple[str, int, str, dict[int, int]]]
@@ -86,28 +86,31 @@ class Measures:
 
     def packed(self) -> bytes:
         """For another process; `unpacked` is its inverse."""
-        return msgspec.msgpack.encode(
-            _State(
-                [(*cell, dict(h)) for cell, h in self.histograms.items()],
-                [(*k, n) for k, n in self.deliveries.items()],
-                self._sent,
-                self._unsent,
-                self._requeued,
-                self._unqueued,
-                self._notified,
-                self._unnotified,
-                self._use,
-                self.first,
-            )
-        )
+        return msgspec.msgpack.encode(self.state())
 
-    def __reduce__(self) -> tuple[Callable[[bytes], Measures], tuple[bytes]]:
-        return Measures.unpacked, (self.packed(),)
+    def state(self) -> MeasuresState:
+        """As data; `of_state` is its inverse."""
+        return MeasuresState(
+            [(*cell, dict(h)) for cell, h in self.histograms.items()],
+            [(*k, n) for k, n in self.deliveries.items()],
+            self._sent,
+            self._unsent,
+            self._requeued,
+            self._unqueued,
+            self._notified,
+            self._unnotified,
+            self._use,
+            self.first,
+        )
 
     @staticmethod
     def unpacked(raw: bytes) -> Measures:
         """The metrics that `packed` serialized."""
-        state = msgspec.msgpack.decode(raw, type=_State)
+        return Measures.of_state(msgspec.msgpack.decode(raw, type=MeasuresState))
+
+    @staticmethod
+    def of_state(state: MeasuresState) -> Measures:
+        """The metrics that `state` gave."""
         out = Measures(state.first)
         for metric, window, q, counts in state.histograms:
             out.histograms[metric, window, q] = defaultdict(int, counts)

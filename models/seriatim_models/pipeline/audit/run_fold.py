@@ -16,14 +16,14 @@ class RunFold:
 
     def __init__(self, run: str, properties: Sequence[AnyProperty]) -> None:
         self.statistics = found.RunStatistics(run)
-        self._fold = Fold(properties, first=True)
+        self.fold = Fold(properties, first=True)
 
     def take(self, events: Sequence[Event]) -> None:
         """Add completed events that follow those before."""
         found.count(self.statistics, Counter(e.ev for e in events), GAP)
-        self._fold.take(events)
+        self.fold.take(events)
 
     def findings(self) -> list[Finding]:
         """The finding of every property, if the run ended here; more events may be added afterwards."""
         run, gaps = self.statistics.run, self.statistics.gaps
-        return [found.annotated(finding, run, gaps) for finding in self._fold.finish()]
+        return [found.annotated(finding, run, gaps) for finding in self.fold.finish()]

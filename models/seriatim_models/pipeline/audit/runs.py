@@ -189,21 +189,21 @@ def whole(path: str, why: HistoryError | str) -> Rejected:
     return Rejected(source=path, line=0, offset=0, reason=reason, text="")
 
 
-class Carry:
-    """What reading a recorder's parts leaves behind, so that its next part can be read without them. Can be pickled."""
+class Carry(msgspec.Struct):
+    """What reading a recorder's parts leaves behind, so that its next part can be read without them."""
 
+    run: str
+    seen: dict[tuple[str, str], Indices] = {}
+    """By run and recorder; may be that of several recorders."""
+    completions: dict[tuple[str, str], Completion] = {}
+    last: dict[str, Event] = {}
+    """By run: its latest event, for the place of a gap."""
+    clocks: dict[tuple[str, str], str] = {}
+    at: int = 0
+    lost: bool = False
+    in_gap: bool = False
     stamp: Fingerprint = GONE
     """Of the part read last, as it was when its reading began."""
-
-    def __init__(self, run: str, seen: dict[tuple[str, str], Indices] | None = None) -> None:
-        self.run = run
-        self.seen = {} if seen is None else seen
-        self.completions: dict[tuple[str, str], Completion] = {}
-        self.last: dict[str, Event] = {}
-        """By run: its latest event, for the place of a gap."""
-        self.clocks: dict[tuple[str, str], str] = {}
-        self.at = 0
-        self.lost = self.in_gap = False
 
 
 def read(run: RunPlan) -> Iterator[RunItem]:

@@ -12,7 +12,6 @@ A run that comes as events is folded by `run_fold`, in the local engine and in a
 
 from __future__ import annotations
 
-import pickle
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from itertools import islice
@@ -30,6 +29,7 @@ from seriatim_models.history.event import GAP, Event
 from seriatim_models.pipeline.audit import chunks
 from seriatim_models.pipeline.audit import findings as found
 from seriatim_models.pipeline.audit.metrics import Measures
+from seriatim_models.pipeline.errors import PipelineError
 from seriatim_models.properties.base import AnyProperty, Finding, Fold, Scope
 from seriatim_models.properties.blackbox.lifecycle import (
     LifecycleProperty,
@@ -87,19 +87,16 @@ class TaskExecutor(Protocol):
 
 # Any: each property knows the type of its own summary
 def packed(prop: AnyProperty, summary: Any) -> bytes:
-    """A summary on its way to another process: by its type, or pickled if the property does not declare that.
-
-    Pickle is several times slower, and fit only between two ends of one job, which these are.
-    """
+    """A summary on its way to another process or into a file, by its type. Raises `PipelineError` if it has none."""
     if prop.summary_type is None:
-        return pickle.dumps(summary)
+        raise PipelineError(
+            f"property {prop.id} declares no summary_type, so it can be judged by the local engine only"
+        )
     return msgspec.msgpack.encode(summary)
 
 
 def unpacked(prop: AnyProperty, raw: bytes) -> Any:
-    """What `packed` packed."""
-    if prop.summary_type is None:
-        return pickle.loads(raw)
+    """What `packed` packed. Raises `msgspec.DecodeError` for anything else."""
     return msgspec.msgpack.decode(raw, type=prop.summary_type)
 
 

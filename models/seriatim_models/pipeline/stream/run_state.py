@@ -20,7 +20,6 @@ A violation is one of what has come so far: the unexpected end of a connection, 
 from __future__ import annotations
 
 import heapq
-import pickle
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -33,19 +32,23 @@ from seriatim_models.history import Event, Rejected, table
 from seriatim_models.history.indices import Indices
 from seriatim_models.pipeline.audit import chunks
 from seriatim_models.pipeline.audit import findings as found
-from seriatim_models.pipeline.audit.metrics import Measures
+from seriatim_models.pipeline.audit.metrics import Measures, MeasuresState
 from seriatim_models.pipeline.audit.run_fold import RunFold
 from seriatim_models.pipeline.audit.runs import (
     CHANGED,
     Carry,
     FileCount,
     Fingerprint,
+    Placed,
     RunItem,
     Source,
     fingerprint,
     lose,
     recorder,
 )
+from seriatim_models.pipeline.audit.tasks import packed
+from seriatim_models.pipeline.errors import PipelineError
+from seriatim_models.pipeline.state_file import decoded, read_state, write_state
 from seriatim_models.properties.base import AnyProperty, Finding
 from seriatim_models.properties.blackbox.lifecycle import acquires, began
 
@@ -95,8 +98,73 @@ class _RecorderState:
         """Read, and waiting for other recorders."""
 
 
+class _SavedItem(msgspec.Struct, array_like=True):
+    """A `RunItem` with its place in time; one of the three is there."""
+
+    at: int
+    placed: Placed | None = None
+    rejected: Rejected | None = None
+    count: FileCount | None = None
+
+    @staticmethod
+    def of(at: int, item: RunItem) -> _SavedItem:
+        """That of an item."""
+        if isinstance(item, Placed):
+            return _SavedItem(at, placed=item)
+        return (
+            _SavedItem(at, rejected=item)
+            if isinstance(item, Rejected)
+            else _SavedItem(at, count=item)
+        )
+
+    def items(self) -> list[tuple[int, RunItem]]:
+        """The item again."""
+        kept = (self.placed, self.rejected, self.count)
+        return [(self.at, item) for item in kept if item is not None]
+
+
+class _SavedRecorder(msgspec.Struct):
+    """A `_RecorderState`; what its carry has seen stands in the state of the run."""
+
+    carry: Carry
+    parts: list[ArrivedFile]
+    items: list[_SavedItem]
+
+
+class _SavedFold(msgspec.Struct):
+    """A `RunFold`, and the metrics of its events."""
+
+    statistics: found.RunStatistics
+    summaries: list[bytes]
+    """By property, each encoded by its own type."""
+    measures: MeasuresState
+
+
+class SavedRun(msgspec.Struct):
+    """A file ``*.state``: a `RunState`."""
+
+    run: str
+    properties: list[str]
+    """Which they are, and in which forms."""
+    summary: RunSummary
+    seen: dict[tuple[str, str], Indices]
+    recorders: dict[str, _SavedRecorder]
+    wrote: dict[str, str]
+    waiting: dict[str, str]
+    folds: dict[str, _SavedFold]
+    passed: int
+
+
+_REMEDY = "delete the stream's output folder, and a new stream reads the recordings anew"
+
+
+def _forms(properties: Sequence[AnyProperty]) -> list[str]:
+    """Each property with its form, as a state names it."""
+    return [f"{p.id} {found.form(p)}".strip() for p in properties]
+
+
 class RunState:
-    """The state of one planned run; `summary` is its results. Can be pickled if the properties can."""
+    """The state of one planned run; `summary` is its results."""
 
     def __init__(self, run: str, properties: Sequence[AnyProperty]) -> None:
         self.run = run
@@ -229,14 +297,69 @@ class RunState:
             self.summary.quarantine.append(path)
             self._rejected = []
         self.summary.state = f"{name}.state"
-        self.summary.measures = msgspec.msgpack.encode(
-            {run: m.packed() for run, m in self.measured().items()}
+        measures = {run: m.state() for run, m in self._metrics.items()}
+        self.summary.measures = msgspec.msgpack.encode(measures)
+        saved = SavedRun(
+            self.run,
+            _forms(self._properties),
+            # These two are in the folds.
+            msgspec.structs.replace(self.summary, measures=b"", statistics=[]),
+            self._seen,
+            {name: _saved(recorder) for name, recorder in self._recorders.items()},
+            self._wrote,
+            self._waiting,
+            {
+                run: _SavedFold(
+                    fold.statistics,
+                    [
+                        packed(p, s)
+                        for p, s in zip(self._properties, fold.fold.summaries, strict=True)
+                    ],
+                    measures[run],
+                )
+                for run, fold in self._folds.items()
+            },
+            self._passed,
         )
-        (folder / self.summary.state).write_bytes(pickle.dumps(self, pickle.HIGHEST_PROTOCOL))
+        write_state(folder / self.summary.state, "run", saved)
 
     @staticmethod
-    def load(folder: Path, name: str) -> RunState:
-        """The state that `save` left."""
-        state = pickle.loads((folder / name).read_bytes())
-        assert isinstance(state, RunState)
+    def load(folder: Path, name: str, properties: Sequence[AnyProperty]) -> RunState:
+        """The state that `save` left. Raises `PipelineError` if it cannot be used, or was of other properties."""
+        path = folder / name
+        saved = read_state(path, "run", SavedRun, _REMEDY)
+        if saved.properties != _forms(properties):
+            raise PipelineError(
+                f"{path}: judges by {', '.join(saved.properties)}, and this stream by "
+                f"{', '.join(_forms(properties))}; ask for the same properties, or {_REMEDY}"
+            )
+        state = RunState(saved.run, properties)
+        state.summary, state._seen = saved.summary, saved.seen
+        state._wrote, state._waiting = saved.wrote, saved.waiting
+        state._passed = saved.passed
+        for name_, recorder_ in saved.recorders.items():
+            recorder_.carry.seen = state._seen
+            state._recorders[name_] = known = _RecorderState(recorder_.carry)
+            known.parts = recorder_.parts
+            known.items = [pair for item in recorder_.items for pair in item.items()]
+        for run, kept in saved.folds.items():
+            state._folds[run] = fold = RunFold(run, properties)
+            fold.statistics = kept.statistics
+            fold.fold.summaries = [
+                decoded(path, raw, p.summary_type, _REMEDY)
+                for p, raw in zip(properties, kept.summaries, strict=True)
+            ]
+            state._metrics[run] = Measures.of_state(kept.measures)
+        state.summary.statistics = [fold.statistics for fold in state._folds.values()]
+        state.summary.measures = msgspec.msgpack.encode(
+            {run: kept.measures for run, kept in saved.folds.items()}
+        )
         return state
+
+
+def _saved(recorder: _RecorderState) -> _SavedRecorder:
+    return _SavedRecorder(
+        msgspec.structs.replace(recorder.carry, seen={}),
+        recorder.parts,
+        [_SavedItem.of(at, item) for at, item in recorder.items],
+    )

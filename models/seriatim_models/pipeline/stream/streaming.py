@@ -39,7 +39,7 @@ from seriatim_models.history.reading import SUFFIXES, Reader, stem
 from seriatim_models.pipeline.audit import findings as found
 from seriatim_models.pipeline.audit import tables
 from seriatim_models.pipeline.audit.ingest import locked
-from seriatim_models.pipeline.audit.metrics import Measures
+from seriatim_models.pipeline.audit.metrics import Measures, MeasuresState
 from seriatim_models.pipeline.audit.runs import (
     GONE,
     FileCount,
@@ -54,7 +54,7 @@ from seriatim_models.pipeline.session import frame
 from seriatim_models.pipeline.stream.run_state import ArrivedFile, RunState, RunSummary
 from seriatim_models.properties.base import AnyProperty
 
-SCHEMA = "seriatim-stream/3"
+SCHEMA = "seriatim-stream/4"
 LATENESS = 10.0  # seconds
 IDLE = 30.0  # seconds
 LOOK = 20
@@ -64,8 +64,8 @@ FILES = 64
 
 UPDATE_SCHEMA = StructType([StructField("update", StringType(), False)])
 """A `RunUpdate` as JSON."""
-SUMMARY_SCHEMA = StructType([StructField("summary", BinaryType(), False)])
-"""A `RunSummary` as msgpack."""
+UPDATED_SCHEMA = StructType([StructField("updated", BinaryType(), False)])
+"""An `UpdatedRun` as msgpack."""
 FILE_SCHEMA = StructType(
     [
         StructField("path", StringType(), False),
@@ -112,6 +112,14 @@ class RunUpdate(msgspec.Struct, frozen=True):
     changed: dict[str, Fingerprint]
 
 
+class UpdatedRun(msgspec.Struct, frozen=True):
+    """What a `RunUpdate` came to."""
+
+    summary: RunSummary
+    error: str = ""
+    """Why the run's state could not be used; then `summary` is as before."""
+
+
 class StreamProgress(msgspec.Struct, frozen=True):
     """Reported after each batch: totals so far, and of the batch its size and times."""
 
@@ -141,28 +149,34 @@ class StreamProgress(msgspec.Struct, frozen=True):
 
 
 def update_runs(updates: DataFrame, properties: Sequence[AnyProperty]) -> DataFrame:
-    """`UPDATE_SCHEMA` to `SUMMARY_SCHEMA`: writes the new states and gives the runs' results."""
+    """`UPDATE_SCHEMA` to `UPDATED_SCHEMA`: writes the new states and gives the runs' results."""
 
     def mapped(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
             for raw in batch["update"].to_pylist():
-                summary = _updated(msgspec.json.decode(raw, type=RunUpdate), properties)
+                updated = _updated(msgspec.json.decode(raw, type=RunUpdate), properties)
                 yield pa.RecordBatch.from_arrays(
-                    [pa.array([msgspec.msgpack.encode(summary)], pa.binary())], names=["summary"]
+                    [pa.array([msgspec.msgpack.encode(updated)], pa.binary())], names=["updated"]
                 )
 
-    return updates.mapInArrow(mapped, SUMMARY_SCHEMA)
+    return updates.mapInArrow(mapped, UPDATED_SCHEMA)
 
 
-def _updated(update: RunUpdate, properties: Sequence[AnyProperty]) -> RunSummary:
+def _updated(update: RunUpdate, properties: Sequence[AnyProperty]) -> UpdatedRun:
     folder = Path(update.folder)
     before = update.before
-    state = (
-        RunState.load(folder, before.state) if before.state else RunState(before.run, properties)
-    )
+    try:
+        state = (
+            RunState.load(folder, before.state, properties)
+            if before.state
+            else RunState(before.run, properties)
+        )
+    except PipelineError as error:
+        # A result, not a failed task: Spark would try again and then show a stack trace.
+        return UpdatedRun(before, str(error))
     state.take(update.arrived, update.newest, update.lateness, update.final, update.changed)
     state.save(folder, update.into)
-    return state.summary
+    return UpdatedRun(state.summary)
 
 
 class Stream:
@@ -189,6 +203,8 @@ class Stream:
         self.lateness = int(lateness * 1e9)
         self.on_progress = on_progress
         self._busy = threading.Lock()
+        self._broken: PipelineError | None = None
+        """Why the last batch that Spark brought could not be judged."""
         self._advanced_at = time.monotonic()
         self._missed: dict[
             str, Fingerprint
@@ -257,6 +273,8 @@ class Stream:
                         self._take_missed()
                         took = time.monotonic() - began
                         look_at = began + took + max(every, LOOK * took)
+                if self._broken is not None:
+                    raise self._broken
                 if not query.isActive and query.exception() is not None:
                     message = str(query.exception()).strip().splitlines()[0]
                     raise PipelineError(f"the stream broke off: {message}")
@@ -275,7 +293,11 @@ class Stream:
                 return
             rows = [(_local(r["path"]), r["changed"] * 1000) for r in frame_.collect()]
             known = self._known()
-            self._advance(number, sorted(r for r in rows if r[0] not in known), final=False)
+            try:
+                self._advance(number, sorted(r for r in rows if r[0] not in known), final=False)
+            except PipelineError as error:
+                self._broken = error  # Spark keeps no more than the text of it
+                raise
 
     def _final(self) -> None:
         """Read what waits, without waiting any longer."""
@@ -377,8 +399,10 @@ class Stream:
                 frame(self.spark, rows, UPDATE_SCHEMA, len(rows)), self.properties
             )
             for row in updated.collect():
-                summary = msgspec.msgpack.decode(bytes(row["summary"]), type=RunSummary)
-                state.runs[summary.run] = summary
+                run_ = msgspec.msgpack.decode(bytes(row["updated"]), type=UpdatedRun)
+                if run_.error:
+                    raise PipelineError(run_.error)
+                state.runs[run_.summary.run] = run_.summary
         fresh = self.out / "stream.json.new"
         fresh.write_bytes(msgspec.json.encode(state))
         fresh.replace(self.out / "stream.json")
@@ -448,8 +472,8 @@ class Stream:
         measured: dict[str, Measures] = {}
         for summary in self.state.runs.values():
             if summary.measures:
-                packed = msgspec.msgpack.decode(summary.measures, type=dict[str, bytes])
-                measured |= {run: Measures.unpacked(raw) for run, raw in packed.items()}
+                held = msgspec.msgpack.decode(summary.measures, type=dict[str, MeasuresState])
+                measured |= {run: Measures.of_state(state) for run, state in held.items()}
         rows = tables.rows_of(report, self.properties) | tables.rows_measured(measured)
         tables.write(self.out, rows, self._rejected())
 

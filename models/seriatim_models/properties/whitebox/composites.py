@@ -39,6 +39,7 @@ class Composite(Property[list[Any]]):
         self.source = f"{', '.join(parts)} of the register"  # type: ignore[misc]  # see above
         names = [p.reads for p in self.parts]
         self.reads = frozenset().union(*names) if all(names) else frozenset()  # type: ignore[misc]  # see above
+        self.summary_type = tuple[tuple(p.summary_type for p in self.parts)]  # type: ignore[misc]  # see above
 
     def begin(self) -> list[Any]:
         return [p.begin() for p in self.parts]

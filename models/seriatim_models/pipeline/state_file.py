@@ -1,0 +1,100 @@
+"""States on disk, between two runs of the pipeline: data and nothing else, whoever wrote the file.
+
+    {"schema": "seriatim-state/1", "kind": "run", "bytes": 51234, "sha256": "..."}
+    <zstd of so many bytes of msgpack, decoded by the type that the caller names; the checksum is that of the zstd>
+
+The checksum finds damage. It does not keep anybody from writing a state of his own, who may write into the folder;
+such a state can be wrong, but nothing in it is code.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections import deque
+from pathlib import Path
+from typing import Annotated, Any, TypeVar
+
+import msgspec
+import pyarrow as pa
+
+from seriatim_models.pipeline.errors import PipelineError
+
+SCHEMA = "seriatim-state/1"
+"""To be raised with any change of a type that a state is made of: see `run_state` and `ingest`."""
+
+T = TypeVar("T")
+
+
+class _Head(msgspec.Struct):
+    """The first line of a state."""
+
+    schema: str
+    kind: str
+    bytes: Annotated[int, msgspec.Meta(ge=0)]
+    sha256: str
+
+
+def write_state(path: Path, kind: str, value: object) -> None:
+    """Write a value as a state of that kind."""
+    body = msgspec.msgpack.encode(value, enc_hook=_plain)
+    small = pa.compress(body, codec="zstd", asbytes=True)
+    head = _Head(SCHEMA, kind, len(body), hashlib.sha256(small).hexdigest())
+    path.write_bytes(msgspec.json.encode(head) + b"\n" + small)
+
+
+def read_state(path: Path, kind: str, type: type[T], remedy: str) -> T:
+    """The value of a state of that kind. `remedy` says what to do about one that cannot be used.
+
+    Raises `PipelineError`, one sentence with the file and the remedy, for one that is damaged, of another version, or
+    no state at all.
+    """
+    try:
+        raw = path.read_bytes()
+        line, _, small = raw.partition(b"\n")
+        head = msgspec.json.decode(line, type=_Head)
+    except OSError as error:
+        raise PipelineError(
+            f"{path}: cannot be read ({error.strerror or error}); {remedy}"
+        ) from error
+    except (msgspec.DecodeError, RecursionError):
+        raise PipelineError(f"{path}: is no state of this version of seriatim; {remedy}") from None
+    if (head.schema, head.kind) != (SCHEMA, kind):
+        raise PipelineError(
+            f"{path}: is a state {head.schema!r} of kind {head.kind!r}, not {SCHEMA!r} of kind {kind!r}; {remedy}"
+        )
+    if head.sha256 != hashlib.sha256(small).hexdigest():
+        raise PipelineError(f"{path}: is damaged, its checksum does not fit; {remedy}")
+    try:
+        body = pa.decompress(small, decompressed_size=head.bytes, codec="zstd", asbytes=True)
+    except (pa.ArrowException, OSError, ValueError, OverflowError, MemoryError) as error:
+        raise PipelineError(
+            f"{path}: is not what this version writes ({error}); {remedy}"
+        ) from None
+    return decoded(path, body, type, remedy)
+
+
+def decoded(path: Path, body: bytes, type: type[T], remedy: str) -> T:
+    """A value from a part of a state that was encoded by itself. Raises `PipelineError` as `read_state` does."""
+    try:
+        return msgspec.msgpack.decode(body, type=type, dec_hook=_typed)
+    except (msgspec.DecodeError, RecursionError) as error:
+        raise PipelineError(
+            f"{path}: is not what this version writes ({error}); {remedy}"
+        ) from None
+
+
+# Any: what msgspec hands to its hooks
+def _plain(value: Any) -> Any:
+    """A queue of two ends as a list; all else has a type that msgspec knows."""
+    if isinstance(value, deque):
+        return list(value)
+    raise NotImplementedError(f"a state cannot hold a {value.__class__.__name__}")
+
+
+def _typed(type: Any, value: Any) -> Any:
+    """The inverse of `_plain`."""
+    if type is object:  # what an event's arguments and a settlement's fields may be
+        return value
+    if getattr(type, "__origin__", None) is deque:
+        return deque(msgspec.convert(value, list[type.__args__[0]]))
+    raise NotImplementedError(f"a state cannot hold a {type!r}")

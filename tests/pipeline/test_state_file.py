@@ -1,0 +1,155 @@
+"""States on disk are data: what is damaged, foreign or meant to be run is refused in one sentence, and nothing runs."""
+
+from __future__ import annotations
+
+import json
+import pickle
+import re
+from collections import deque
+from collections.abc import Callable
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from seriatim_models.history import read_history
+from seriatim_models.history.complete import Completion
+from seriatim_models.pipeline.audit.ingest import DecodeTask, RecorderState, _decode
+from seriatim_models.pipeline.audit.runs import Source
+from seriatim_models.pipeline.errors import PipelineError
+from seriatim_models.pipeline.state_file import read_state, write_state
+from seriatim_models.pipeline.stream.run_state import ArrivedFile, RunState
+from seriatim_models.properties.base import Property
+from seriatim_models.properties.blackbox import BLACKBOX
+from seriatim_models.properties.whitebox.composites import COMPOSITES
+
+from .conftest import DATA
+
+RECORDING = DATA / "rabbit-classic-competing.jsonl.gz"
+
+
+class Bomb:
+    """Its pickle creates a file when it is read."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    def __reduce__(self) -> tuple[object, tuple[Path]]:
+        return Path.touch, (self.path,)
+
+
+class Sample(msgspec.Struct):
+    """A state with what states hold."""
+
+    at: int
+    settled: deque[int]
+    names: dict[tuple[str, int | None], set[str]] = {}
+    rest: dict[str, object] = {}
+
+
+def reheaded(raw: bytes, **changes: object) -> bytes:
+    """A state under another header."""
+    line, _, body = raw.partition(b"\n")
+    return json.dumps(json.loads(line) | changes).encode() + b"\n" + body
+
+
+def carry_refused(folder: Path, path: Path) -> str:
+    """What a decode says that should go on from a state."""
+    source = Source(str(RECORDING), named=False)
+    work = DecodeTask(0, "r", [[source]], str(folder), ".", 1000, path.name)
+    return _decode(work).damaged
+
+
+def state_refused(folder: Path, path: Path) -> str:
+    """What a stream says that should go on from a state."""
+    try:
+        RunState.load(folder, path.name, BLACKBOX)
+    except PipelineError as error:
+        return str(error)
+    return ""
+
+
+def test_a_state_comes_back_as_it_was(tmp_path: Path) -> None:
+    sample = Sample(3, deque([1, 2]), {("q", None): {"a"}}, {"ms": ["x"], "n": None})
+    write_state(tmp_path / "x", "sample", sample)
+    again = read_state(tmp_path / "x", "sample", Sample, "delete it")
+    assert again == sample
+    again.settled.popleft()
+
+
+def test_a_completion_goes_on_where_it_was_saved(tmp_path: Path) -> None:
+    events = read_history(RECORDING).events
+    whole, parted = Completion(), Completion()
+    for n, event in enumerate(events):
+        if n % 1500 == 700:
+            write_state(tmp_path / "x", "completion", parted)
+            parted = read_state(tmp_path / "x", "completion", Completion, "")
+        assert parted(event) == whole(event), n
+    assert parted == whole
+
+
+def test_every_property_declares_the_type_of_its_summary() -> None:
+    def below(cls: type) -> set[type]:
+        under: list[type] = cls.__subclasses__()
+        return {cls}.union(*map(below, under))
+
+    assert [p.id for p in COMPOSITES if p.summary_type is None] == []
+    own = {c for c in below(Property) if c.__module__.startswith("seriatim_models.properties.")}
+    named = {c for c in own if isinstance(vars(c).get("id"), str)}
+    assert len(named) > 30
+    assert [c for c in named if c.summary_type is None] == []  # type: ignore[attr-defined]  # all are properties
+
+
+@pytest.mark.parametrize(("kind", "refused"), [("recorder", carry_refused), ("run", state_refused)])
+def test_what_is_no_state_of_this_version_is_refused(
+    kind: str, refused: Callable[[Path, Path], str], tmp_path: Path
+) -> None:
+    path = tmp_path / "000000.state"
+    if kind == "run":
+        state = RunState("r", BLACKBOX)
+        state.take([ArrivedFile(str(RECORDING), "", 0, 0)], 0, 0, True)
+        state.save(tmp_path, "000000")
+    else:
+        source = Source(str(RECORDING), named=False)
+        made = _decode(DecodeTask(0, "r", [[source]], str(tmp_path), ".", 10**6))
+        path = tmp_path / made.carry
+        assert read_state(path, "recorder", RecorderState, "").counts
+    sound = path.read_bytes()
+    ran = tmp_path / "ran"
+    nested = msgspec.msgpack.encode(None)
+    for _ in range(5000):
+        nested = b"\x91" + nested
+    write_state(tmp_path / "other", kind, {"run": 3})
+    write_state(tmp_path / "pickled", kind, msgspec.Raw(pickle.dumps(Bomb(ran))))
+    write_state(tmp_path / "nested", kind, msgspec.Raw(nested))
+    spoiled = {
+        "a pickle": pickle.dumps(Bomb(ran)),
+        "a pickle under a header": (tmp_path / "pickled").read_bytes(),
+        "nothing": b"",
+        "cut": sound[:-7],
+        "longer": sound + b"\0",
+        "one bit": sound[:-100] + bytes([sound[-100] ^ 4]) + sound[-99:],
+        "another version": reheaded(sound, schema="seriatim-state/0"),
+        "another kind": reheaded(sound, kind="completion"),
+        "longer than any memory": reheaded(sound, bytes=2**62),
+        "less than nothing": reheaded(sound, bytes=-1),
+        "another shape": (tmp_path / "other").read_bytes(),
+        "deeper than any value": (tmp_path / "nested").read_bytes(),
+    }
+    for what, raw in spoiled.items():
+        path.write_bytes(raw)
+        said = refused(tmp_path, path)
+        assert said.startswith(f"{path}: "), (what, said)
+        assert re.fullmatch("[^\n]*delete[^\n]*anew[^\n]*", said), (what, said)
+    path.unlink()
+    assert "No such file" in refused(tmp_path, path)
+    assert not ran.exists()
+    pickle.loads(spoiled["a pickle"])
+    assert ran.exists(), "the pickle of this test would have run"
+
+
+def test_a_state_of_other_properties_is_refused(tmp_path: Path) -> None:
+    RunState("r", BLACKBOX[:2]).save(tmp_path, "x")
+    RunState.load(tmp_path, "x.state", BLACKBOX[:2])
+    with pytest.raises(PipelineError, match="ask for the same properties, or delete"):
+        RunState.load(tmp_path, "x.state", BLACKBOX[1:3])
