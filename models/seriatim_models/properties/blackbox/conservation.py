@@ -289,7 +289,10 @@ class Conservation(LifecycleProperty):
         # Its own channel cannot have lost it without a word; so either way it was given what it had.
         own = before.by == suspect.after.by and before.by.ch is not None
         voided = command(settled.event) in summary.voided
-        effective = (own and not voided) or summary.took_effect(settled)
+        effective = (own and not voided) or (
+            summary.took_effect(settled)
+            and not summary.may_be_gone(settled.by, settled.pos, suspect.after.event)
+        )
         return (
             (settled.event.ev in ACQUIRES or (not returned and effective))
             and not summary.may_precede(suspect.after, suspect.before)

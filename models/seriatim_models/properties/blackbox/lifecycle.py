@@ -168,6 +168,13 @@ class Lifecycles(msgspec.Struct):
         """Whether the session that an acquisition belongs to may have ended before a position."""
         return not self.sessions.lasts(taken.by, before, taken.event.lvl)
 
+    def may_be_gone(self, by: Holder, at: int, again: Event) -> bool:
+        """Whether a session may have ended silently before a message came back. The broker says so by marking it as
+        redelivered; only an answer to a call that was begun after position `at` denies it.
+        """
+        has_session = again.lvl not in EXACT and (by.ch is not None or bool(by.conn))
+        return has_session and first(again) is False and self.sessions.last_sign(by) < at
+
     def may_precede(self, first: Step, second: Step) -> bool:
         """Whether `first` may have been acquired, and let go otherwise than by a command that names its message, before
         `second` was acquired.

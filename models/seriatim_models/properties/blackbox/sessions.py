@@ -130,7 +130,8 @@ class Sessions(msgspec.Struct):
 
     def answers_count(self, by: Holder, lvl: str) -> bool:
         """Whether it needs an answer to know that a session was there: not inside the broker, nor for a worker that has
-        none, nor where the recording has no answer of the session at all: then its ends are believed to be recorded.
+        none, nor where the recording has no answer of the session at all: then its ends are believed to be recorded,
+        unless a message comes back marked as redelivered (`Lifecycles.may_be_gone`).
         """
         return lvl not in EXACT and (by.ch is not None or bool(by.conn)) and self.last_sign(by) >= 0
 
