@@ -34,18 +34,11 @@ from .conftest import SPEC, example, faulty
 MISTAKES = runpy.run_path(str(SPEC / "faulty.py"))["MISTAKES"]
 BOUNDS = SearchBounds(seconds=100.0, scripts=120)
 """The number of scripts ends these searches, on a slow machine too; the seconds are for one that hangs."""
-BY_HALVES, BY_HYPOTHESIS = 0.0, float("inf")
-"""What shortens a script first, whatever the time that one takes: values for `search.QUICK`."""
 
 
-def anew(command: str, shrinking: float = BY_HALVES) -> SearchOutcome:
-    system = ChildProcess(command, patience=60.0)
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("seriatim_models.conformance.search.QUICK", shrinking)
-        return search(system, PROFILES["strict-qpid"], BOUNDS, seed=1)
-
-
-searched = lru_cache(anew)
+@lru_cache
+def searched(command: str) -> SearchOutcome:
+    return search(ChildProcess(command, patience=60.0), PROFILES["strict-qpid"], BOUNDS, seed=1)
 
 
 @pytest.mark.parametrize(
@@ -89,16 +82,14 @@ def test_the_reference_keeps_every_property_that_it_promises() -> None:
 
 
 def test_a_requeue_to_the_tail_is_told_apart_by_profile() -> None:
-    outcome = searched(faulty("requeues-to-the-tail"), BY_HYPOTHESIS)
+    outcome = searched(faulty("requeues-to-the-tail"))
     assert "P5" in outcome.profiles["strict-qpid"]
     assert outcome.profiles["amqp-0-9-1-4.7"] == []
 
 
 def test_the_shortest_script_of_a_requeue_to_the_tail_cannot_be_shorter() -> None:
     (witness,) = [
-        w
-        for w in searched(faulty("requeues-to-the-tail"), BY_HYPOTHESIS).witnesses
-        if w.property == "P5"
+        w for w in searched(faulty("requeues-to-the-tail")).witnesses if w.property == "P5"
     ]
     # Two messages, and one of them taken and given back, by closing at the end.
     assert [step.op for step in witness.run.steps] == ["publish", "publish", "get"]
@@ -106,7 +97,9 @@ def test_the_shortest_script_of_a_requeue_to_the_tail_cannot_be_shorter() -> Non
 
 
 def test_the_same_seed_draws_the_same() -> None:
-    first, second = searched(example()), anew(example())
+    first = searched(example())
+    searched.cache_clear()
+    second = searched(example())
     assert (first.steps, first.events) == (second.steps, second.events)
 
 

@@ -17,10 +17,10 @@ from seriatim_models.conformance.profile_consistency import forms
 from seriatim_models.conformance.profiles import PROFILES
 from seriatim_models.conformance.python_child import PythonChild
 from seriatim_models.conformance.reference import Reference
-from seriatim_models.conformance.script import ScriptStep
+from seriatim_models.conformance.script import STEPS, ScriptStep
 from seriatim_models.conformance.search import SearchBounds, search
 from seriatim_models.conformance.vectors import consume, read_vectors
-from seriatim_models.conformance.workloads import load
+from seriatim_models.conformance.workloads import drawn_script
 from seriatim_models.properties.base import Verdict
 from seriatim_workshop.planted import mistakes
 from seriatim_workshop.planted.queue import Deliver, PlantedQueue
@@ -68,7 +68,7 @@ def test_there_are_enough_of_every_kind() -> None:
 @pytest.mark.parametrize("seed", [1, 2])
 def test_the_right_queue_violates_nothing_under_load(seed: int, hurried: bool) -> None:
     system = Local(mistakes.right)
-    steps = load(system.can, random.Random(seed), 200, hurried=hurried)
+    steps = drawn_script(system.can, random.Random(seed), 200, hurried=hurried)
     assert violated(drive_steps(system, steps, 60.0)) == set()
     system.end()
 
@@ -124,7 +124,7 @@ class Lagging(PlantedQueue):
 def test_a_right_queue_that_calls_back_late_violates_nothing(seed: int) -> None:
     system = Local(Lagging)
     system.can = frozenset(PlantedQueue.can)
-    steps = load(system.can, random.Random(seed), 200, hurried=True)
+    steps = drawn_script(system.can, random.Random(seed), 200, hurried=True)
     assert violated(drive_steps(system, steps, 60.0)) == set()
     system.end()
 
@@ -185,6 +185,68 @@ def test_an_object_in_its_own_process_is_given_whole_scripts() -> None:
         ]
     finally:
         system.end()
+
+
+RECOVER = [PUBLISH, PUBLISH, GET, ScriptStep(op="recover")]
+BY_ANOTHER = ScriptStep(op="get", ch=2, q="q")
+
+
+def test_whom_a_recovered_message_left_does_not_release_it_by_closing() -> None:
+    # P5: m0 is with channel 2 when channel 1 closes, which had it once.
+    steps = [*RECOVER, BY_ANOTHER, ScriptStep(op="close"), GET, GET]
+    assert driven("right", steps) == set()
+    # What recover puts back is judged: behind all others it is out of its place.
+    assert "P5" in driven("requeues-to-the-tail", [*RECOVER, BY_ANOTHER])
+
+
+def test_a_script_is_drawn_of_what_is_declared() -> None:
+    can = frozenset(PlantedQueue.can)
+    drawn = [
+        step for n in range(200) for step in drawn_script(can, random.Random(n), 30, hurried=False)
+    ]
+    assert {step.op for step in drawn} == set(STEPS) - {"open"}
+    assert {step.q for step in drawn} == {"", "q", "r"}
+    assert any(step.exclusive for step in drawn)
+    assert any(step.cprio for step in drawn)
+    assert not any(step.key or step.prio for step in drawn)
+    assert all(step.wait for step in drawn)
+    more = can | {"groups", "message-priority"}
+    drawn = [step for n in range(50) for step in drawn_script(more, random.Random(n), 30)]
+    assert any(step.key for step in drawn)
+    assert any(step.prio for step in drawn)
+    bare = drawn_script(frozenset({"publish", "get"}), random.Random(1), 300, hurried=True)
+    assert {step.op for step in bare} == {"publish", "get"}
+    assert {step.q for step in bare} == {"q"}
+    assert not all(step.wait for step in bare)
+
+
+class Grouped:
+    """Keeps the order within a group; with `swaps` it does so but for every other message."""
+
+    can = ("publish", "get", "autoack", "groups", "message-priority")
+
+    def __init__(self, swaps: bool = False) -> None:
+        self.swaps = swaps
+        self.lines: dict[tuple[int, str], list[str]] = {}
+
+    def publish(self, m: str, key: str, prio: int | None) -> None:
+        line = self.lines.setdefault((-(prio or 0), key), [])
+        line.insert(0 if self.swaps else len(line), m)
+
+    def get(self) -> tuple[str, None, None] | None:
+        return next(
+            ((line.pop(0), None, None) for _, line in sorted(self.lines.items()) if line), None
+        )
+
+
+@pytest.mark.parametrize("swaps", [False, True])
+def test_groups_and_priorities_of_messages_are_driven(swaps: bool) -> None:
+    bounds = SearchBounds(seconds=20.0, scripts=25)
+    outcome = search(Local(lambda: Grouped(swaps)), PROFILES["sqs-fifo"], bounds, seed=1)
+    verdicts = {f.property: f.verdict for f in outcome.findings}
+    assert verdicts["P4"] is (Verdict.VIOLATED if swaps else Verdict.OK)
+    shown = [str(step) for w in outcome.witnesses for step in w.run.steps]
+    assert swaps is bool(shown)
 
 
 class Leaky:

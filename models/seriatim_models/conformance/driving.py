@@ -245,10 +245,16 @@ class _Driver:
         m = step.m or f"m{len(self.place)}"
         self.place.setdefault(m, len(self.place))
         number = self._sent[step.q] = self._sent.get(step.q, -1) + 1
-        request = Request(op="publish", q=step.q, m=m)
+        fields: dict[str, object] = {"q": step.q, "m": m}
+        if step.prio is not None and "message-priority" in self.system.can:
+            fields["prio"] = step.prio
+        if step.key and "groups" in self.system.can:
+            fields["key"] = step.key
+        # Any field of Request; msgspec does not check on construction
+        request = Request(op="publish", **fields)  # type: ignore[arg-type]
         self.home[m] = step.q
         self.ready.add(m)  # before it is asked: it may be delivered before the answer
-        fields = {"q": step.q, "m": m, "pub": "publisher", "pseq": number}
+        fields |= {"pub": "publisher", "pseq": number}
         if not self.around("publish", request, False, **fields).ok:
             self.ready.discard(m)
         return msgspec.structs.replace(step, m=m)

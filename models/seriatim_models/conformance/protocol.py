@@ -39,6 +39,9 @@ FEATURES = (
     "exclusive",
     "no-local",
     "priority",
+    "message-priority",
+    "groups",
+    "queues",
     "redelivered",
     "autoack",
     "mandatory",
@@ -46,8 +49,10 @@ FEATURES = (
 )
 """
 What else: `multiple` settles all up to a tag; `drop` is nack or reject without requeue; `channel-qos` is a prefetch for
-the whole channel too, `whole-qos` that it always is; `redelivered` means that the flag of deliveries can be relied on;
-`autoack` that deliveries can be settled by pushing; the rest are arguments of `consume` and `publish`.
+the whole channel too, `whole-qos` that it always is; `priority` is one of consumers, `message-priority` the field
+`prio` of `publish`, `groups` its field `key`; `queues` are more than one, by name; `redelivered` means that
+the flag of deliveries can be relied on; `autoack` that deliveries can be settled by pushing; the rest are arguments of
+`consume` and `publish`.
 """
 
 LINE_MAX = 2**16  # bytes of one line of an implementation: a longer one is no answer
@@ -84,6 +89,10 @@ class Request(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     exclusive: bool = False
     nolocal: bool = False
     cprio: int | None = None
+    prio: int | None = None
+    """Priority of a message: of those that are there one of the highest is next."""
+    key: str = ""
+    """Group of a message: those of one group keep their order."""
     conn: str = ""
     prefetch: int | None = None
     prefetch_size: int | None = None

@@ -36,6 +36,10 @@ class DriveTask(msgspec.Struct, frozen=True, kw_only=True):
 class PythonChild(ChildProcess):
     """`System` over the object that ``package.module:name`` makes."""
 
+    starting = (
+        30.0  # a busy machine takes long to start an interpreter, which is not the object's doing
+    )
+
     def __init__(self, where: str, *, patience: float = 5.0) -> None:
         """Raises `Fault` if there is no such object."""
         serve = [sys.executable, "-m", "seriatim_models.conformance.serve", where]

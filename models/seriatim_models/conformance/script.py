@@ -58,6 +58,10 @@ class ScriptStep(
     exclusive: bool = False
     cprio: int | None = None
     """Priority of a consumer."""
+    prio: int | None = None
+    """Priority of a message."""
+    key: str = ""
+    """Group of a message."""
     every: bool = False
     """Settle all that the channel holds: tag 0 with multiple."""
     wait: bool = True
@@ -84,6 +88,10 @@ class ScriptStep(
             words.append("exclusive")
         if self.cprio is not None:
             words.append(f"priority={self.cprio}")
+        if self.prio is not None:
+            words.append(f"priority={self.prio}")
+        if self.key:
+            words.append(f"group={self.key}")
         if not self.wait:
             words.append("without waiting")
         return " ".join(words)
@@ -130,6 +138,6 @@ def read_script(path: Path) -> Script:
             raise ScriptError(
                 f"{path}: field steps[{n}].scope: {step.scope!r} is none of consumer, channel"
             )
-        if max(len(step.q), len(step.m), len(step.ctag)) > NAME_MAX:
+        if max(len(step.q), len(step.m), len(step.ctag), len(step.key)) > NAME_MAX:
             raise ScriptError(f"{path}: field steps[{n}]: a name longer than {NAME_MAX} characters")
     return script

@@ -1,10 +1,11 @@
 """Search for scripts in which an implementation violates a property, and shorten each.
 
-Hypothesis generates scripts and shrinks the first with a violation; then steps are left out as long as it stays.
-Then the search goes on for properties not yet violated, until the time or the number of scripts is over.
+Short scripts and load take turns, with about as much time each. Of a script that violates a property steps are left out
+as long as the violation stays. Then the search goes on for properties not yet violated, until the time or the number of
+scripts is over.
 
-What is rare does not show in short scripts, however many. So if these find nothing, the rest of the time goes to
-load: scripts that grow as long as the time allows, by turns with and without waiting between the commands.
+What is rare does not show in short scripts, however many: load is scripts that grow as long as the time allows.
+Of both some are sent without waiting between the commands, so that these meet in the implementation.
 """
 
 from __future__ import annotations
@@ -15,7 +16,6 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 
 import msgspec
-from hypothesis import HealthCheck, Phase, errors, given, seed, settings
 
 from seriatim_models.conformance.driving import DrivenRun, drive
 from seriatim_models.conformance.judging import ANSWERS, FindingTally, black_box_profiles, judged
@@ -23,21 +23,27 @@ from seriatim_models.conformance.profile_consistency import forms
 from seriatim_models.conformance.profiles import Profile
 from seriatim_models.conformance.script import STEPS_MAX, ScriptStep
 from seriatim_models.conformance.system import System
-from seriatim_models.conformance.workloads import load, scripts
+from seriatim_models.conformance.workloads import drawn_script
 from seriatim_models.properties.base import Finding, Verdict
 
-QUICK = 0.05
-"""Seconds of a script, above which Hypothesis does not shrink."""
 CONFIRM = 3
 """How often a shortest script is run again, to see how often the violation repeats."""
-SHORT_SCRIPTS, SHORT_STEPS = 300, 30
-"""How many scripts come before the load, and how long they are, unless bounds say otherwise."""
+SHORT_SCRIPTS, SHORT_STEPS = 300, 40
+"""How many scripts may be run before there is load if bounds give a number of scripts, and how long short ones are."""
+HURRIED = 4
+"""Of how many short scripts one is sent without waiting between the commands, where there may be load."""
 SHORT_SHARE = 0.5
-"""What part of the time they may take."""
+"""What part of the time short scripts take beside the load."""
 LOAD_STEPS = 250
 """Steps of the first script of the load. Each is twice as long as the one before it, as the time allows."""
 LOAD_SHARE = 0.25
 """What part of the time that is left one of them may take."""
+SHORTER, SHORTER_THAN, SHORTER_SHARE = 100, 3, 0.1
+"""How many scripts are drawn that are shorter than one shortened, of how many steps it must have, for what part of the
+time that is left.
+"""
+SHORTENING = 0.75
+"""What part of the time of the search making a script short may take beyond it."""
 
 
 class SearchBounds(msgspec.Struct, frozen=True, kw_only=True):
@@ -46,21 +52,11 @@ class SearchBounds(msgspec.Struct, frozen=True, kw_only=True):
     seconds: float = 30.0
     """At most twice that, if something was found that has to be made short."""
     scripts: int | None = None
-    """None: as many as the time allows, `SHORT_SCRIPTS` short ones and then the load."""
+    """None: as many as the time allows, and load among them; else load comes after `SHORT_SCRIPTS` short ones."""
     steps: int | None = None
     """None: `SHORT_STEPS` of a short script, and as many as the time allows of one of the load."""
     first: bool = False
     """Whether the first property that is violated ends the search, as soon as its script is short."""
-
-    @property
-    def short_scripts(self) -> int:
-        """How many scripts are drawn by Hypothesis at most."""
-        return SHORT_SCRIPTS if self.scripts is None else min(self.scripts, SHORT_SCRIPTS)
-
-    @property
-    def loads(self) -> bool:
-        """Whether there may be load after the short scripts."""
-        return self.scripts is None or self.scripts > SHORT_SCRIPTS
 
 
 class Witness(msgspec.Struct, kw_only=True):
@@ -99,8 +95,8 @@ class SearchOutcome(msgspec.Struct, kw_only=True):
     """The longest run without a violation: a history to keep."""
 
 
-class _OutOfTime(BaseException):
-    """Not an Exception, or Hypothesis would take it for a finding."""
+class _OutOfTime(Exception):
+    """Raised where a script would begin after the end of the time."""
 
 
 SearchProgress = Callable[[str, int], None]
@@ -119,7 +115,7 @@ class _ViolationSearch:
         self.system, self.profile, self.bounds = system, profile, bounds
         self.on_progress = on_progress
         self.begun = time.monotonic()
-        self.until = self.begun + bounds.seconds * (SHORT_SHARE if bounds.loads else 1.0)
+        self.until = self.begun + bounds.seconds
         self._latest = self.begun + 2 * bounds.seconds
         self.seed = chance
         self.forms = {id(p): p for p in forms((profile, *black_box_profiles().values()))}
@@ -162,116 +158,67 @@ class _ViolationSearch:
         self.on_progress("searching", out.scripts)
         return run, violations
 
-    def quick(self) -> bool:
-        """Whether Hypothesis may shrink first, which takes hundreds of runs. Others are shortened by halves alone."""
-        spent = time.monotonic() - self.begun
-        return self.outcome.scripts > 0 and spent / self.outcome.scripts < QUICK
-
     def run(self) -> SearchOutcome:
         """Search until a bound is reached."""
         try:
-            self.outcome.ended = self._phase(self.short)
-            if self.bounds.loads and not self.witnesses:
-                self.until = self.begun + self.bounds.seconds
-                self.outcome.ended = self._phase(self.load)
+            self.execute([])  # how long the least script takes
+            self._search()
+            self.outcome.ended = "scripts"
+        except _OutOfTime:
+            self.outcome.ended = "time"
         finally:
             self.system.end()
         self.outcome.seconds = time.monotonic() - self.begun
         return self.finished()
 
-    def _phase(self, search: Callable[[], None]) -> str:
-        """Search in one way; returns what ended it."""
-        try:
-            search()
-        except _OutOfTime:
-            return "time"
-        return "scripts"
-
-    def short(self) -> None:
-        """Search with short scripts, until all were run."""
-        self.execute([])  # how long the least script takes
-        round = 0
-        while self.outcome.scripts < self.bounds.short_scripts:
-            witness = self.one(self.seed + round)
-            if witness is None:
-                return
-            round += 1
-            self.shortened(witness)
-            if self.bounds.first:
-                return
-
-    def load(self) -> None:
-        """Search with long scripts, until all were run."""
+    def _search(self) -> None:
+        """Run short scripts and load by turns, and make short what is found, until all scripts were run."""
         length = min(LOAD_STEPS, self.bounds.steps or STEPS_MAX)
-        number = 0
+        shorts = loads = 0
+        loading = 0.0  # seconds that the load took
         while self.bounds.scripts is None or self.outcome.scripts < self.bounds.scripts:
-            number += 1
-            drawn = random.Random(f"{self.seed}/load/{number}")
             begun = time.monotonic()
-            run, violations = self.execute(
-                load(self.system.can, drawn, length, hurried=number % 2 == 0)
-            )
-            new = next((p for p in violations if p not in self.witnesses), None)
-            if new is not None:
-                self._more_time()
-                witness = self._keep(new, violations, run)
-                self.shortened(witness)
-                if self.bounds.first:
-                    return
-            now = time.monotonic()
-            if number % 2 == 0 and 2 * (now - begun) < LOAD_SHARE * (self.until - now):
-                length = min(2 * length, self.bounds.steps or STEPS_MAX)
+            if self._load_is_next(loading):
+                loads += 1
+                hurried = loads % 2 == 0
+                self._attempt(f"load/{loads}", length, hurried)
+                took = time.monotonic() - begun
+                loading += took
+                if hurried and 2 * took < LOAD_SHARE * (self.until - time.monotonic()):
+                    length = min(2 * length, self.bounds.steps or STEPS_MAX)
+            else:
+                shorts += 1
+                self._attempt(f"short/{shorts}", 0, shorts % HURRIED == 0)
+            if self.bounds.first and self.witnesses:
+                return
+
+    def _load_is_next(self, loading: float) -> bool:
+        """Whether load comes next: not once a violation is known, which long scripts would only show again."""
+        if self.witnesses:
+            return False
+        if self.bounds.scripts is not None:
+            return self.outcome.scripts >= SHORT_SCRIPTS
+        spent = time.monotonic() - self.begun
+        return self.outcome.scripts > 2 * HURRIED and loading < (1 - SHORT_SHARE) * spent
+
+    def _attempt(self, name: str, length: int, hurried: bool) -> None:
+        """Run one script, of so many steps or a short one, and make it short if it violates something new."""
+        drawn = random.Random(f"{self.seed}/{name}")
+        steps = length or drawn.randint(1, self.bounds.steps or SHORT_STEPS)
+        # With a number of scripts the search is exact: one command after another, where the implementation allows it.
+        hurried = hurried and (self.bounds.scripts is None or bool(length) or not self.system.exact)
+        script = drawn_script(self.system.can, drawn, steps, hurried=hurried)
+        run, violations = self.execute(script)
+        new = next((p for p in violations if p not in self.witnesses), None)
+        if new is not None:
+            self._more_time()
+            self.shortened(self._keep(new, violations, run))
 
     def _more_time(self) -> None:
         """What was found shall also be made short: as much time again, and not more than twice in all."""
         now = time.monotonic()
-        self.until = min(self._latest, max(self.until, now + self.bounds.seconds))
-
-    def one(self, chance: int) -> Witness | None:
-        """The first violation of a property not violated before, shrunk by Hypothesis."""
-        best: list[Witness] = []
-        known = set(self.witnesses)
-
-        @seed(chance)
-        @settings(
-            max_examples=max(1, self.bounds.short_scripts - self.outcome.scripts),
-            database=None,
-            deadline=None,
-            report_multiple_bugs=False,
-            phases=[Phase.generate, Phase.shrink] if self.quick() else [Phase.generate],
-            suppress_health_check=list(HealthCheck),
-        )
-        @given(
-            scripts(
-                self.system.can,
-                steps=self.bounds.steps or SHORT_STEPS,
-                exact=self.system.exact,
-            )
-        )
-        def attempt(steps: list[ScriptStep]) -> None:
-            run, violations = self.execute(steps)
-            target = (
-                best[0].property if best else next((p for p in violations if p not in known), None)
-            )
-            if target is None or target not in violations:
-                return
-            if not best:
-                self._more_time()
-            witness = Witness(property=target, finding=violations[target], run=run)
-            if not best or len(run.steps) <= len(best[0].run.steps):
-                best[:] = [witness]
-            raise _ViolationFound
-
-        try:
-            attempt()
-        except (_ViolationFound, errors.Flaky, errors.FlakyFailure):
-            pass
-        except _OutOfTime:
-            if not best:
-                raise
-            self.witnesses[best[0].property] = best[0]
-            raise
-        return best[0] if best else None
+        more = now + SHORTENING * self.bounds.seconds
+        self.until = min(self._latest, max(self.until, more))
 
     def _keep(self, property: str, violations: Mapping[str, Finding], run: DrivenRun) -> Witness:
         """Make this run the witness of a property."""
@@ -288,12 +235,17 @@ class _ViolationSearch:
         try:
             self.repeated(witness)
             if witness.again:
-                witness = self.plainer(self.halved(witness))
+                witness = self.drawn_shorter(self.plainer(self.halved(witness)))
+                witness = self.renamed(witness)
         finally:
             witness = self.witnesses[witness.property]
             if witness.runs < CONFIRM:
                 # A few runs more, even if the time is over: how often it repeats is part of the finding.
-                self.until = max(self.until, time.monotonic() + self.last_seconds * (CONFIRM + 1))
+                more = time.monotonic() + self.last_seconds * (CONFIRM + 1)
+                # What gives no answer in this process cannot be stopped again and again.
+                if witness.property == ANSWERS:
+                    more = min(more, self._latest)
+                self.until = max(self.until, more)
                 with contextlib.suppress(_OutOfTime):
                     self.repeated(witness)
 
@@ -319,6 +271,29 @@ class _ViolationSearch:
                     at = min(at, len(steps))
                 at -= size
             size //= 2
+        return witness
+
+    def drawn_shorter(self, witness: Witness) -> Witness:
+        """Draw scripts that are shorter: there may be one that leaving out steps does not lead to."""
+        drawn = random.Random(f"{self.seed}/shorter/{witness.property}")
+        allowed = time.monotonic() + SHORTER_SHARE * (self.until - time.monotonic())
+        for _ in range(SHORTER):
+            if len(witness.run.steps) <= SHORTER_THAN or time.monotonic() > allowed:
+                break
+            steps = drawn.randint(2, len(witness.run.steps) - 1)
+            run, violations = self.execute(
+                drawn_script(self.system.can, drawn, steps), witness.property
+            )
+            if witness.property in violations:
+                witness = self._keep(witness.property, violations, run)
+                witness = self.plainer(self.halved(witness))
+        return witness
+
+    def renamed(self, witness: Witness) -> Witness:
+        """Number channels, consumers and messages in the order in which they occur, if the violation stays."""
+        run, violations = self.execute(_renamed(witness.run.steps), witness.property)
+        if witness.property in violations and len(run.steps) == len(witness.run.steps):
+            return self._keep(witness.property, violations, run)
         return witness
 
     def plainer(self, witness: Witness) -> Witness:
@@ -368,13 +343,24 @@ def _plainer(step: ScriptStep) -> list[ScriptStep]:
             ("autoack", False),
             ("exclusive", False),
             ("cprio", None),
+            ("prio", None),
+            ("key", ""),
         )
         if getattr(step, name) != plain
     ]
 
 
-class _ViolationFound(Exception):
-    """Raised so that Hypothesis keeps and shrinks a script."""
+def _renamed(steps: Sequence[ScriptStep]) -> list[ScriptStep]:
+    """The same steps with channels, consumers and messages numbered in the order in which they occur."""
+    channels: dict[int, int] = {}
+    tags, messages = {"": ""}, {"": ""}
+    out = []
+    for step in steps:
+        ch = 1 if step.op == "publish" else channels.setdefault(step.ch, len(channels) + 1)
+        ctag = tags.setdefault(step.ctag, f"c{len(tags)}")
+        m = messages.setdefault(step.m, f"m{len(messages) - 1}")
+        out.append(msgspec.structs.replace(step, ch=ch, ctag=ctag, m=m))
+    return out
 
 
 def search(

@@ -1,216 +1,200 @@
-"""Scripts as Hypothesis generates them.
+"""Scripts drawn at random, of what an implementation can do.
 
-Generated before they run and whatever the implementation does, so that an implementation that depends on chance cannot
+Drawn before they run and whatever the implementation does, so that an implementation that depends on chance cannot
 confuse the generator. What would make no sense is left out when they run.
+
+Each script is drawn from a mix of its own: which moves occur in it and how often, how many channels, consumers and
+queues there are, which refinements are used and how often. A mistake that shows only where consumers have priorities
+and nobody closes a channel is then met by the scripts whose mix leaves closing out, where one mix for all scripts would
+hide it. (Swarm testing: Groce, Zhang, Eide, Chen and Regehr, ISSTA 2012.)
 """
 
 from __future__ import annotations
 
 import random
 from collections.abc import Callable
-from functools import partial
 
 import msgspec
-from hypothesis import strategies as st
 
 from seriatim_models.conformance.script import SETTLING, ScriptStep
 
-CHANNELS = 3
+CHANNELS_MAX = 4
+CONSUMERS_MAX = 4
 PREFETCH_MAX = 4
+PRIORITIES = 3
+"""How many priorities there are, of consumers and of messages; and how many message groups."""
 HURRY = 8
-"""Of how many commands of a hurried load the effect of one is waited for."""
+"""Of how many commands of a hurried script the effect of one is waited for."""
 BURST = 4
 """How many messages are published, or taken and then settled, as one move at most."""
+LEFT_OUT = 0.25
+"""How often a move is left out of a mix."""
+
+REFINEMENTS = {
+    "multiple": "multiple",
+    "every": "multiple",
+    "drop": "drop",
+    "autoack": "autoack",
+    "whole": "channel-qos",
+    "exclusive": "exclusive",
+    "cprio": "priority",
+    "prio": "message-priority",
+    "key": "groups",
+}
+"""Refinements of moves, each with what the implementation must be able to do for it."""
+OFTEN = (0.0, 0.1, 0.3, 0.7)
+"""How often a refinement may occur in a mix."""
+LIMITED = (0.2, 0.9, 1.0)
+"""How often a consumer begins with a limit in a mix: without one it takes all that there is."""
 
 
-def scripts(
-    can: frozenset[str], *, steps: int = 30, exact: bool = True
-) -> st.SearchStrategy[list[ScriptStep]]:
-    """Scripts of at most so many steps, of what the implementation can do."""
-    move = _move(can, exact)
-    # Long ones as often as short ones: a violation may need much before it, and shrinking takes away what it does not.
-    short = st.lists(move, min_size=1, max_size=max(1, steps // 3))
-    long = st.lists(move, min_size=max(1, steps // 3), max_size=steps)
-    return st.one_of(short, long).map(lambda moves: [step for m in moves for step in m][:steps])
+class Mix:
+    """What the moves of one script are drawn from."""
+
+    def __init__(self, can: frozenset[str], drawn: random.Random) -> None:
+        self.can, self.drawn = can, drawn
+        self.channels = drawn.randint(1, CHANNELS_MAX)
+        self.consumers = drawn.randint(1, CONSUMERS_MAX)
+        self.queues = ("q", "r") if "queues" in can and drawn.random() < LEFT_OUT else ("q",)
+        self.settling = sorted(SETTLING & can)
+        self.often = {
+            name: drawn.choice(OFTEN) if needs in can else 0.0
+            for name, needs in REFINEMENTS.items()
+        }
+        self.often["limit"] = drawn.choice(LIMITED)
+        moves = [move for move in _MOVES if not move[1] or set(move[1]) & can]
+        kept = [m for m in moves if not m[1] or drawn.random() >= LEFT_OUT]
+        if not any(make in (_get, _consume) for _, _, make in kept):
+            kept = moves  # somebody must take something
+        self.moves = [make for _, _, make in kept]
+        self.weights = [weight * drawn.choice((1, 1, 3)) for weight, _, _ in kept]
+
+    def chance(self, refinement: str) -> bool:
+        """Whether the next move has the refinement."""
+        return self.drawn.random() < self.often[refinement]
+
+    def channel(self) -> int:
+        """One of the channels."""
+        return self.drawn.randint(1, self.channels)
+
+    def queue(self) -> str:
+        """One of the queues."""
+        return self.drawn.choice(self.queues)
+
+    def consumer(self) -> str:
+        """The tag of one of the consumers."""
+        return f"c{self.drawn.randint(1, self.consumers)}"
+
+    def move(self) -> list[ScriptStep]:
+        """One step, or a few that belong together."""
+        (make,) = self.drawn.choices(self.moves, self.weights)
+        return make(self)
 
 
-def load(
-    can: frozenset[str], drawn: random.Random, steps: int, *, hurried: bool
+def drawn_script(
+    can: frozenset[str], drawn: random.Random, steps: int, *, hurried: bool = False
 ) -> list[ScriptStep]:
-    """A long script of what the implementation can do, for what shows only under load.
+    """A script of so many steps, of what the implementation can do.
 
     `hurried`: most commands are sent without waiting for the effect of the one before.
     """
-    kinds: list[tuple[int, Callable[[], list[ScriptStep]]]] = [
-        (weight, make)
-        for weight, needs, make in _LOAD
-        if not needs or set(needs) & can
-        for make in [partial(make, can, drawn)]
-    ]
-    weights = [weight for weight, _ in kinds]
+    mix = Mix(can, drawn)
     made: list[ScriptStep] = []
     while len(made) < steps:
-        (_, make), *_ = drawn.choices(kinds, weights)
-        made += make()
+        made += mix.move()
     if hurried:
-        made = [
-            msgspec.structs.replace(step, wait=drawn.random() < 1 / HURRY) for step in made[:steps]
-        ]
+        made = [msgspec.structs.replace(step, wait=drawn.random() < 1 / HURRY) for step in made]
     return made[:steps]
 
 
-def _load_publish(can: frozenset[str], drawn: random.Random) -> list[ScriptStep]:
-    return [ScriptStep(op="publish", q="q")] * drawn.randint(1, BURST)
-
-
-def _load_get(can: frozenset[str], drawn: random.Random) -> list[ScriptStep]:
-    return [ScriptStep(op="get", ch=drawn.randint(1, CHANNELS), q="q")]
-
-
-def _load_settle(can: frozenset[str], drawn: random.Random) -> list[ScriptStep]:
-    settling = sorted(SETTLING & can)
-    several = "multiple" in can and drawn.random() < 0.1
-    op = "ack" if "ack" in can and drawn.random() < 0.7 else drawn.choice(settling)
+def _publish(mix: Mix) -> list[ScriptStep]:
     return [
         ScriptStep(
-            op=op,
-            ch=drawn.randint(1, CHANNELS),
-            which=drawn.randint(0, 4),
-            multiple=several,
-            every=several and drawn.random() < 0.25,
-            requeue=not ("drop" in can and drawn.random() < 0.1),
+            op="publish",
+            q=mix.queue(),
+            prio=mix.drawn.randrange(PRIORITIES) if mix.chance("prio") else None,
+            key=f"k{mix.drawn.randrange(PRIORITIES)}" if mix.chance("key") else "",
         )
-        for _ in range(drawn.randint(1, BURST))
+        for _ in range(mix.drawn.randint(1, BURST))
     ]
 
 
-def _load_consume(can: frozenset[str], drawn: random.Random) -> list[ScriptStep]:
-    ch, tag = drawn.randint(1, CHANNELS), f"c{drawn.randint(1, 3)}"
-    return list(
-        _consume(
-            ch,
-            tag,
-            "autoack" in can and drawn.random() < 0.05,
-            drawn.randint(1, PREFETCH_MAX) if "qos" in can else 0,
-            "channel-qos" in can and drawn.random() < 0.1,
-            "exclusive" in can and drawn.random() < 0.1,
-            drawn.choice((None, 0, 1, 2)) if "priority" in can else None,
-        )
+def _get(mix: Mix) -> list[ScriptStep]:
+    """A few messages for one channel, and perhaps a settlement of some of them."""
+    ch = mix.channel()
+    autoack = mix.chance("autoack")
+    gets = [ScriptStep(op="get", ch=ch, q=mix.queue(), autoack=autoack)]
+    if mix.drawn.random() < LEFT_OUT:
+        gets *= mix.drawn.randint(1, BURST)
+        if mix.settling:
+            gets.append(_settlement(mix, ch))
+    return gets
+
+
+def _settle(mix: Mix) -> list[ScriptStep]:
+    return [_settlement(mix, mix.channel()) for _ in range(mix.drawn.randint(1, BURST))]
+
+
+def _settlement(mix: Mix, ch: int) -> ScriptStep:
+    every = mix.chance("every")
+    acked = "ack" in mix.settling and mix.drawn.random() < 0.4
+    return ScriptStep(
+        op="ack" if acked else mix.drawn.choice(mix.settling),
+        ch=ch,
+        which=mix.drawn.randint(0, BURST),
+        multiple=every or mix.chance("multiple"),
+        every=every,
+        requeue=not mix.chance("drop"),
     )
 
 
-def _load_cancel(can: frozenset[str], drawn: random.Random) -> list[ScriptStep]:
-    ch, tag = drawn.randint(1, CHANNELS), f"c{drawn.randint(1, 3)}"
-    return [ScriptStep(op="cancel", ch=ch, ctag=tag)]
-
-
-def _load_close(can: frozenset[str], drawn: random.Random) -> list[ScriptStep]:
-    return [ScriptStep(op="close", ch=drawn.randint(1, CHANNELS))]
-
-
-def _load_recover(can: frozenset[str], drawn: random.Random) -> list[ScriptStep]:
-    return [ScriptStep(op="recover", ch=drawn.randint(1, CHANNELS))]
-
-
-_LOAD: tuple[tuple[int, tuple[str, ...], Callable[..., list[ScriptStep]]], ...] = (
-    (30, (), _load_publish),
-    (15, ("get",), _load_get),
-    (40, ("ack", "nack", "reject"), _load_settle),
-    (12, ("consume",), _load_consume),
-    (2, ("cancel",), _load_cancel),
-    (2, ("close",), _load_close),
-    (1, ("recover",), _load_recover),
-)
-"""Moves of the load: how often, what they need one of, and what makes them."""
-
-
-def _move(can: frozenset[str], exact: bool) -> st.SearchStrategy[tuple[ScriptStep, ...]]:
-    """One step, or a few that belong together."""
-    channel = st.integers(1, CHANNELS)
-    consumer = st.integers(1, 3).map(lambda n: f"c{n}")
-    kinds: list[st.SearchStrategy[tuple[ScriptStep, ...]]] = [
-        st.just((ScriptStep(op="publish", q="q"),)),
-        st.integers(1, BURST).map(lambda n: (ScriptStep(op="publish", q="q"),) * n),
-    ]
-    settling = _settling(can, channel, exact)
-    if "get" in can:
-        kinds.append(channel.map(lambda ch: (ScriptStep(op="get", ch=ch, q="q"),)))
-        kinds.append(st.builds(_gets, channel, st.integers(1, BURST), settling))
-    if "consume" in can:
-        kinds += [_consuming(can, channel, consumer)] * 2
-        if "cancel" in can:
-            cancel = st.builds(
-                lambda ch, c: ScriptStep(op="cancel", ch=ch, ctag=c), channel, consumer
-            )
-            kinds.append(cancel.map(lambda step: (step,)))
-    if SETTLING & can:
-        kinds += [settling] * 2
-    if "close" in can:
-        kinds.append(channel.map(lambda ch: (ScriptStep(op="close", ch=ch),)))
-    if "recover" in can:
-        kinds.append(channel.map(lambda ch: (ScriptStep(op="recover", ch=ch),)))
-    return st.one_of(kinds)
-
-
-def _settling(
-    can: frozenset[str], channel: st.SearchStrategy[int], exact: bool
-) -> st.SearchStrategy[tuple[ScriptStep, ...]]:
-    """One settlement; nothing if the implementation knows none."""
-    names = sorted(SETTLING & can)
-    if not names:
-        return st.just(())
-    several = "multiple" in can
-    step = st.builds(
-        ScriptStep,
-        op=st.sampled_from(names),
-        ch=channel,
-        which=st.integers(0, 4),
-        multiple=_one_in(3) if several else st.just(False),
-        every=_one_in(4) if several else st.just(False),
-        requeue=_one_in(5).map(lambda drop: not drop) if "drop" in can else st.just(True),
-        wait=st.just(True) if exact else st.booleans(),
-    )
-    return step.map(lambda made: (made,))
-
-
-def _consuming(
-    can: frozenset[str], channel: st.SearchStrategy[int], consumer: st.SearchStrategy[str]
-) -> st.SearchStrategy[tuple[ScriptStep, ...]]:
+def _consume(mix: Mix) -> list[ScriptStep]:
     """A consumer that begins, with its limit before it."""
-    # What is settled by pushing tests little, so rarely.
-    autoack = _one_in(10) if "autoack" in can else st.just(False)
-    limit = st.integers(0, PREFETCH_MAX) if "qos" in can else st.just(0)
-    scope = _one_in(3) if "channel-qos" in can else st.just(False)
-    exclusive = _one_in(3) if "exclusive" in can else st.just(False)
-    ranked = "priority" in can
-    cprio = st.one_of(st.none(), st.integers(0, 2)) if ranked else st.none()
-    return st.builds(_consume, channel, consumer, autoack, limit, scope, exclusive, cprio)
-
-
-def _one_in(n: int) -> st.SearchStrategy[bool]:
-    """True once in n times, False when shrunk."""
-    return st.integers(0, n - 1).map(lambda drawn: drawn == n - 1)
-
-
-def _gets(ch: int, n: int, settling: tuple[ScriptStep, ...]) -> tuple[ScriptStep, ...]:
-    """A few messages for one channel, and a settlement of some of them."""
-    own = tuple(msgspec.structs.replace(step, ch=ch) for step in settling)
-    return (ScriptStep(op="get", ch=ch, q="q"),) * n + own
-
-
-def _consume(
-    ch: int,
-    ctag: str,
-    autoack: bool,
-    prefetch: int,
-    whole: bool,
-    exclusive: bool,
-    cprio: int | None,
-) -> tuple[ScriptStep, ...]:
+    ch = mix.channel()
     consume = ScriptStep(
-        op="consume", ch=ch, q="q", ctag=ctag, autoack=autoack, exclusive=exclusive, cprio=cprio
+        op="consume",
+        ch=ch,
+        q=mix.queue(),
+        ctag=mix.consumer(),
+        autoack=mix.chance("autoack"),
+        exclusive=mix.chance("exclusive"),
+        cprio=mix.drawn.randrange(PRIORITIES) if mix.chance("cprio") else None,
     )
-    if not prefetch:
-        return (consume,)
-    scope = "channel" if whole else "consumer"
-    return (ScriptStep(op="qos", ch=ch, prefetch=prefetch, scope=scope), consume)
+    return [*_qos(mix, ch), consume]
+
+
+def _qos(mix: Mix, ch: int) -> list[ScriptStep]:
+    if "qos" not in mix.can or not mix.chance("limit"):
+        return []
+    prefetch, scope = mix.drawn.randint(0, PREFETCH_MAX), "channel" if mix.chance("whole") else ""
+    return [ScriptStep(op="qos", ch=ch, prefetch=prefetch, scope=scope or "consumer")]
+
+
+def _limit(mix: Mix) -> list[ScriptStep]:
+    """A limit that changes later."""
+    return _qos(mix, mix.channel())
+
+
+def _cancel(mix: Mix) -> list[ScriptStep]:
+    return [ScriptStep(op="cancel", ch=mix.channel(), ctag=mix.consumer())]
+
+
+def _close(mix: Mix) -> list[ScriptStep]:
+    return [ScriptStep(op="close", ch=mix.channel())]
+
+
+def _recover(mix: Mix) -> list[ScriptStep]:
+    return [ScriptStep(op="recover", ch=mix.channel())]
+
+
+_MOVES: tuple[tuple[int, tuple[str, ...], Callable[[Mix], list[ScriptStep]]], ...] = (
+    (30, (), _publish),
+    (15, ("get",), _get),
+    (25, ("ack", "nack", "reject"), _settle),
+    (15, ("consume",), _consume),
+    (3, ("qos",), _limit),
+    (5, ("cancel",), _cancel),
+    (5, ("close",), _close),
+    (4, ("recover",), _recover),
+)
+"""Moves: how often, what they need one of, and what makes them."""

@@ -74,7 +74,7 @@ class PlantedQueue:
     can = (
         *("publish", "get", "ack", "nack", "reject", "qos", "consume", "cancel", "open", "close"),
         *("recover", "multiple", "drop", "channel-qos", "exclusive", "priority", "redelivered"),
-        "autoack",
+        *("autoack", "queues"),
     )
 
     def __init__(self) -> None:

@@ -114,6 +114,8 @@ class Known(msgspec.Struct, array_like=True):
     prio: int | None = None
     twice: bool = False
     """It was sent more than once, so that it may have either place in its stream."""
+    by: Holder | None = None
+    """Who acquired it last: only that holder can release it."""
 
 
 class Row(msgspec.Struct, array_like=True):
@@ -341,7 +343,7 @@ class _OrderPass:
             self._publish(event)
         elif acquires(event):
             self._acquire(event)
-        elif event.ev in SETTLES and began(event):
+        elif (event.ev in SETTLES or event.ev == "recover") and began(event):
             self._settle(event)
         elif event.ev in SETTLES and event.ph in ("fail", "info"):
             self._void(event)
@@ -350,7 +352,7 @@ class _OrderPass:
         elif event.ev in ENDS and (event.lvl in EXACT or event.t_hi is not None):
             for by in holders(event, state.held):
                 for key in state.held.pop(by):
-                    self._release(key, event)
+                    self._release(key, event, by)
 
     def _publish(self, event: Event) -> None:
         if event.ph == "fail":
@@ -417,21 +419,23 @@ class _OrderPass:
             return
         if known is None:
             known = state.known[key] = Known(prio=event.prio)
-        known.taken, known.back = True, None
-        state.held.setdefault(holder(event), {})[key] = None
+        known.taken, known.back, known.by = True, None, holder(event)
+        state.held.setdefault(known.by, {})[key] = None
 
     def _settle(self, event: Event) -> None:
-        state = self.state
+        if event.ev == "recover" and event.requeue is False:
+            return  # sent again to whoever holds it
+        state, by = self.state, holder(event)
         final = event.ev == "ack" or event.requeue is False
-        held = state.held.get(holder(event), {})
+        held = state.held.get(by, {})
         for key in named(event, held):
             held.pop(key, None)
             if final:
                 state.known.pop(key, None)
             else:
-                self._release(key, event)
+                self._release(key, event, by)
         if not held:
-            state.held.pop(holder(event), None)
+            state.held.pop(by, None)
 
     def _void(self, event: Event) -> None:
         """A settlement had no effect, or nobody knows: what it named is not known to be back."""
@@ -440,13 +444,14 @@ class _OrderPass:
             if known is not None:
                 known.taken, known.back = True, None
 
-    def _release(self, key: LifecycleKey, event: Event) -> None:
+    def _release(self, key: LifecycleKey, event: Event, by: Holder | None) -> None:
+        """A message is back, if it was with that holder; None for whoever it was with."""
         at: Time | None = event.t_hi
         if at is None and event.lvl in EXACT:
             at = when(event)
         known = self.state.known.get(key)
-        if known is not None and known.taken and at is not None:
-            known.back = at
+        if known is not None and known.taken and at is not None and by in (None, known.by):
+            known.back, known.by = at, None
 
     def _expired(self, event: Event) -> None:
         """Take in an expiry. Only a recorder inside the broker knows its instant; otherwise nothing is definite."""
@@ -463,7 +468,7 @@ class _OrderPass:
             # A lease ran out: whoever held it has it no longer, and it is there again.
             known = self.state.known.setdefault(key, Known())
             known.taken = True
-            self._release(key, event)
+            self._release(key, event, None)
         else:
             self.state.known.pop(key, None)
 
@@ -528,7 +533,7 @@ class StrictOrder(SequentialProperty[Strict]):
     kind = "safety"
     case = "a delivery whose `t_lo` is known (a prefetch that is used up, a get), beside another available message"
     scope = "queue"
-    reads = ACQUIRES | SETTLES | ENDS | {"publish", "expire"}
+    reads = ACQUIRES | SETTLES | ENDS | {"publish", "expire", "recover"}
     summary_type = AggregationState[Strict]
     keeps = "what is published or held and not settled; the latest 2,048 acquisitions of each queue"
     time = "O(n log n)"
