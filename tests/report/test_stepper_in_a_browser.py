@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
 from seriatim_models.cli import lesson_runner, matrix_pages
@@ -497,3 +498,29 @@ def test_an_interleaving_of_a_right_program_has_no_bad_step(visit: Any, pages: P
     seen.click("last")
     assert seen.now.startswith("Step ")
     assert seen.page.locator("[data-go=bad]").count() == 0
+
+
+def test_many_recordings_of_one_name_and_names_of_ten_thousand_characters(
+    tab: Any, pages: Path
+) -> None:
+    """Runs whose names differ in punctuation had one choice of lines among them; one long name made the page wide."""
+    # Two stories of one id, as two audits of one run have them, and a name that no screen is wide enough for.
+    long = msgspec.structs.replace(
+        history(), title="r" * 10_000, threads=["q" * 10_000, "ann", "web"]
+    )
+    stories = [history() for _ in range(25)]
+    audits = [
+        AuditRun(
+            paths=["p" * 10_000], engine="local", profile="any", events=5, quarantined=0,
+            findings=[Finding.of("P2", 1, [("e" * 10_000, [])], subject="day")],
+            seconds=0.1, command="seriatim audit", stories={"day": story},
+        )
+        for story in (long, *stories)
+    ]  # fmt: skip
+    (pages / "many.html").write_text(html(Report(command="seriatim", started="now", audits=audits)))
+    seen = Visit(tab, pages / "many.html")
+    wide = seen.page.evaluate("document.documentElement.scrollWidth")
+    assert wide < 2000, "it was 87,547 pixels"
+    assert seen.page.locator(".timeline input:checked").count() == len(audits)
+    assert seen.page.locator(f'[title="{"e" * 10_000}"]').count() == len(audits)
+    seen.done()

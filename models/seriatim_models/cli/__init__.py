@@ -27,7 +27,7 @@ from seriatim_models.cli.listing import listing
 from seriatim_models.cli.matrix import matrix
 from seriatim_models.cli.options import HELP, lines
 from seriatim_models.cli.record import lint, record
-from seriatim_models.cli.running import run_command
+from seriatim_models.cli.running import checked_outputs, run_command
 from seriatim_models.cli.show import show
 from seriatim_models.cli.stream import stream
 from seriatim_models.cli.tour import tour
@@ -96,6 +96,7 @@ app.add_command(hidden, "museum")  # what the command was called first
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run the command line and leave with its exit code."""
+    checked_outputs()
     sys.exit(run(arguments))
 
 

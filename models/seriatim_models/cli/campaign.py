@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import rich_click as click
 from rich.console import Console
 
-from seriatim_models.cli.console import Outputs
+from seriatim_models.cli.console import Outputs, terminal
 from seriatim_models.cli.options import (
     COUNT,
     HELP,
@@ -214,7 +214,7 @@ class _Bar:
 
         self._progress = Progress(
             BarColumn(bar_width=24), MofNCompleteColumn(), TextColumn("{task.fields[note]}"),
-            console=Console(stderr=True, highlight=False), transient=True,
+            console=terminal(stderr=True), transient=True,
         )  # fmt: skip
         self._task = self._progress.add_task("", total=None, note="")
 

@@ -17,11 +17,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
 import msgspec
-from rich.console import Console
+from rich.console import Console, ConsoleOptions, ConsoleRenderable, RenderableType, RenderHook
+from rich.measure import Measurement
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+from rich.segment import Segment
 
 from seriatim_models.cli.usage_errors import UsageError
 from seriatim_models.report import Report
+from seriatim_models.report.visible import visible
 
 if TYPE_CHECKING:
     from seriatim_models.report.html import TourSections
@@ -43,7 +46,7 @@ class Outputs:
         to_stdout = [target for target in (self.json, self.html, self.junit) if target == "-"]
         if len(to_stdout) > 1:
             raise UsageError("only one of --json, --html and --junit can go to standard output")
-        self.console = _console(stderr=bool(to_stdout))
+        self.console = terminal(stderr=bool(to_stdout))
 
     def write(self, report: Report, sections: TourSections | None = None) -> None:
         """Write the report to the files; `sections` are added to the page."""
@@ -66,10 +69,36 @@ class Outputs:
             put(self.junit, junit(report))
 
 
-def _console(stderr: bool) -> Console:
+class Visible:
+    """A renderable whose texts are `visible`. The terminal's own commands are none of its texts."""
+
+    def __init__(self, renderable: RenderableType) -> None:
+        self._renderable = renderable
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> Iterator[Segment]:
+        for segment in console.render(self._renderable, options):
+            if segment.control:
+                yield segment
+            else:
+                yield Segment(visible(segment.text), segment.style)
+
+    def __rich_measure__(self, console: Console, options: ConsoleOptions) -> Measurement:
+        return Measurement.get(console, options, self._renderable)
+
+
+class _Border(RenderHook):
+    """Makes whatever is printed `visible`."""
+
+    def process_renderables(self, renderables: list[ConsoleRenderable]) -> list[ConsoleRenderable]:
+        return [Visible(renderable) for renderable in renderables]
+
+
+def terminal(stderr: bool) -> Console:
+    """Standard output or standard error for people: every text of it passes `visible`."""
     console = Console(stderr=stderr, highlight=False)
     if not console.is_terminal:
         console = Console(stderr=stderr, highlight=False, width=PIPE_WIDTH)
+    console.push_render_hook(_Border())
     return console
 
 
@@ -117,7 +146,7 @@ class ProgressDisplay:
     """Progress over a known number of items."""
 
     def __init__(self, total: int, noun: str) -> None:
-        self._console = _console(stderr=True)
+        self._console = terminal(stderr=True)
         self._total, self._done = total, 0
         self._live = self._console.is_terminal
         self._progress = Progress(

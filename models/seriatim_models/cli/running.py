@@ -2,15 +2,82 @@
 
 from __future__ import annotations
 
+import errno
+import io
 import os
+import signal
 import sys
+import threading
 import traceback
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from types import FrameType
 
 import rich_click as click
 
+from seriatim_models.report.visible import visible
+
 INTERNAL_ERROR = 70
 INTERRUPTED = 130
+TERMINATED = 143
+USAGE = 2
+
+
+class OutputError(Exception):
+    """Standard output or standard error took no more. No `OSError`: libraries end the process with code 1 at those."""
+
+
+class Terminated(KeyboardInterrupt):
+    """SIGTERM, as an exception: commands leave as they do at Ctrl-C."""
+
+
+class _Output(io.FileIO):
+    """A standard stream whose failures are `OutputError`."""
+
+    # Any: the buffer protocol has no name in the type system of this Python version
+    def write(self, data: object) -> int:
+        try:
+            return super().write(data)  # type: ignore[arg-type]  # see above
+        except OSError as error:
+            raise OutputError(error.errno, error.strerror) from error
+
+
+def checked_outputs() -> None:
+    """Replace standard output and standard error by streams that raise `OutputError`. For a process of its own."""
+    for name in ("stdout", "stderr"):
+        before = getattr(sys, name)
+        if before is None:
+            continue
+        with suppress(OSError, ValueError):
+            before.flush()
+        raw = _Output(before.fileno(), "wb", closefd=False)
+        lines = raw.isatty() or name == "stderr"
+        text = io.TextIOWrapper(
+            io.BufferedWriter(raw), before.encoding, before.errors, line_buffering=lines
+        )
+        setattr(sys, name, text)
+
+
+@contextmanager
+def terminable() -> Iterator[None]:
+    """Raise `Terminated` at SIGTERM, in this process and not in its children, unless somebody handles it already."""
+    alone = threading.current_thread() is threading.main_thread()
+    if not alone or signal.getsignal(signal.SIGTERM) is not signal.SIG_DFL:
+        yield
+        return
+    mine = os.getpid()
+
+    def terminate(number: int, frame: FrameType | None) -> None:
+        signal.signal(number, signal.SIG_DFL)
+        if os.getpid() == mine:
+            raise Terminated
+        os.kill(os.getpid(), number)
+
+    signal.signal(signal.SIGTERM, terminate)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)
 
 
 def run_command(app: click.Command, arguments: Sequence[str] | None = None) -> int:
@@ -19,20 +86,41 @@ def run_command(app: click.Command, arguments: Sequence[str] | None = None) -> i
     Without `arguments` those of this process are taken.
     """
     try:
-        code = app.main(args=arguments, prog_name="seriatim", standalone_mode=False)
+        with terminable():
+            code = app.main(args=arguments, prog_name="seriatim", standalone_mode=False)
+        sys.stdout.flush()
     except click.ClickException as error:
-        click.echo(f"seriatim: {error.format_message()}", err=True)
+        _say(error.format_message())
         return error.exit_code
-    except (click.Abort, KeyboardInterrupt):
-        click.echo("seriatim: interrupted", err=True)
+    except Terminated:
+        _say("terminated")
+        return TERMINATED
+    except (click.Abort, KeyboardInterrupt) as error:
+        if isinstance(error.__cause__ or error.__context__, Terminated):  # click makes Abort of it
+            _say("terminated")
+            return TERMINATED
+        _say("interrupted")
         return INTERRUPTED
-    except BrokenPipeError:
-        # The reader of our output has closed it; keep the interpreter from complaining when it flushes.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return 0
+    except OutputError as error:
+        return _output_lost(error)
     except Exception:
         # Not exit code 1: that would mean that a property is violated.
         traceback.print_exc()
-        click.echo("seriatim: this is a fault of seriatim itself, not of what it checked", err=True)
+        _say("this is a fault of seriatim itself, not of what it checked")
         return INTERNAL_ERROR
     return code if isinstance(code, int) else 0
+
+
+def _say(sentence: str) -> None:
+    with suppress(OSError, OutputError):
+        click.echo(f"seriatim: {visible(sentence)}", err=True)
+
+
+def _output_lost(error: OutputError) -> int:
+    """Say that the output is not whole, unless its reader closed it; what is left of it goes nowhere."""
+    number, why = error.args
+    with suppress(OSError, ValueError):
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+    if number != errno.EPIPE:
+        _say(f"standard output cannot be written: {why}")
+    return USAGE

@@ -148,5 +148,5 @@ def read_verdicts(path: Path) -> SavedVerdicts:
         return decode(path.read_bytes())
     except OSError as error:
         raise UsageError(f"cannot read {path}: {error.strerror}") from error
-    except msgspec.MsgspecError as error:
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
         raise UsageError(f"{path} holds no verdicts of this version: {error}") from error

@@ -15,6 +15,8 @@ from rich.panel import Panel
 from rich.table import Table
 from rich.text import Text
 
+from seriatim_models.cli.console import Visible, terminal
+
 if TYPE_CHECKING:
     from seriatim_models.pipeline.stream.streaming import StreamProgress
 
@@ -39,7 +41,7 @@ def view(
     quiet: bool, folder: str, out: str, clock: Callable[[], float] = time.monotonic
 ) -> StreamView:
     """A panel where there is a terminal to draw on, unless `quiet`; else lines."""
-    console = Console(stderr=True, highlight=False)
+    console = terminal(stderr=True)
     if quiet or not console.is_terminal:
         return LineView(console)
     return PanelView(console, f"{folder} → {out}", clock)
@@ -86,7 +88,7 @@ class PanelView:
             console=console,
             transient=True,
             refresh_per_second=REFRESH,
-            get_renderable=self.panel,
+            get_renderable=lambda: Visible(self.panel()),
             redirect_stdout=False,
         )
 

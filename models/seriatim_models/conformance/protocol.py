@@ -11,6 +11,8 @@ from typing import TypeVar
 
 import msgspec
 
+from seriatim_models.history.depth import TOO_DEEP, too_deep
+
 VERSION = "seriatim-conform/1"
 
 OPERATIONS = (
@@ -159,9 +161,14 @@ _object = msgspec.json.Decoder(dict[str, object])
 def parse(raw: bytes) -> dict[str, object]:
     """One line of an implementation as an object. Raises `Fault`."""
     try:
-        return _object.decode(raw)
+        found = _object.decode(raw)
+    except RecursionError:
+        raise Fault("garbage", f"sent {shown(raw)}, which is {TOO_DEEP}") from None
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
         raise Fault("garbage", f"sent {shown(raw)}, which is no JSON object: {error}") from None
+    if too_deep(found):
+        raise Fault("garbage", f"sent {shown(raw)}, which is {TOO_DEEP}")
+    return found
 
 
 def as_answer(message: dict[str, object]) -> Answer:

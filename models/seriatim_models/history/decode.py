@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping
 import msgspec
 
 from seriatim_models.history.catalogue import REQUIRED, fault, wrong_type
+from seriatim_models.history.depth import DEPTH_MAX, TOO_DEEP, too_deep
 from seriatim_models.history.event import LEVELS, PHASES, SCOPES, Event
 from seriatim_models.history.header import Header, split_unknown
 from seriatim_models.history.importers import qh0
@@ -31,13 +32,18 @@ def parse_object(raw: bytes) -> dict[str, object]:
     if len(raw) >= LINE_MAX:
         raise BadLine(f"longer than {LINE_MAX} bytes")
     try:
-        return _object.decode(raw)
+        found = _object.decode(raw)
+    except RecursionError:
+        raise BadLine(TOO_DEEP) from None
     except msgspec.ValidationError as error:
         raise BadLine(wrong_type(error)) from None
     except UnicodeDecodeError as error:
         raise BadLine(f"not UTF-8: {error.reason}") from None
     except msgspec.DecodeError as error:
         raise BadLine(f"not JSON: {error}") from None
+    if too_deep(found):
+        raise BadLine(TOO_DEEP)
+    return found
 
 
 def checked(event: Event) -> Event:
@@ -48,6 +54,8 @@ def checked(event: Event) -> Event:
         raise BadLine(f"field lvl: {event.lvl!r} is none of {', '.join(LEVELS[1:])}")
     if event.scope not in SCOPES:
         raise BadLine(f"field scope: {event.scope!r} is none of consumer, channel, conn, queue")
+    if event.args and too_deep(event.args, DEPTH_MAX - 1):  # an object in the line's object
+        raise BadLine(TOO_DEEP)
     # most events need not be asked of the catalogue, and this is run for every one
     if (event.lvl == "model" or event.ev in REQUIRED) and (why := fault(event)):
         raise BadLine(why)
@@ -69,7 +77,7 @@ def _qh1(raw: bytes) -> Event:
     """A line of schema qh/1."""
     try:
         return _event.decode(raw)
-    except (msgspec.DecodeError, UnicodeDecodeError):
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         # Unknown fields are rare and faults rarer: only such a line is decoded twice.
         return from_object(parse_object(raw))
 

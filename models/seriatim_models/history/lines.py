@@ -29,6 +29,8 @@ so that is as much as `LINE_MAX`."""
 _GZIP = b"\x1f\x8b"
 _ZSTD = b"\x28\xb5\x2f\xfd"
 PARQUET = b"PAR1"
+DAMAGE = (OSError, EOFError, zlib.error, zstandard.ZstdError)
+"""What reading a file may raise: the system, or the library that decompresses it."""
 
 
 class Line(NamedTuple):

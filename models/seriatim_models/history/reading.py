@@ -32,6 +32,7 @@ from pathlib import Path
 import msgspec
 
 from seriatim_models.history.decode import BadLine, Decode, decoder, parse_object
+from seriatim_models.history.depth import TOO_DEEP
 from seriatim_models.history.event import Event
 from seriatim_models.history.faults import HistoryError, Rejected, bounded, excerpt
 from seriatim_models.history.header import Header, declared, header_of
@@ -110,7 +111,11 @@ class Reader:
                 continue
             try:
                 obj: Mapping[str, object] = parse_object(line.raw)
-            except BadLine:
+            except BadLine as fault:
+                if (
+                    str(fault) == TOO_DEEP
+                ):  # it may be a header: then nothing that follows can be read
+                    raise HistoryError(f"{self.source}: line {line.number}: {fault}") from None
                 obj = {}
             if "schema" in obj:
                 self.n_header = 1

@@ -7,7 +7,7 @@ Needs pyarrow, which comes with the extra ``seriatim[spark]``.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import islice
 from operator import attrgetter
 from pathlib import Path
@@ -17,6 +17,7 @@ import msgspec
 
 from seriatim_models.history.catalogue import wrong_type
 from seriatim_models.history.decode import BadLine, checked
+from seriatim_models.history.depth import too_deep
 from seriatim_models.history.event import Event
 from seriatim_models.history.faults import HistoryError
 from seriatim_models.history.header import Header, header_object, header_of
@@ -82,8 +83,19 @@ def batch(events: Sequence[Event]) -> pa.RecordBatch:
     return pa.RecordBatch.from_arrays(list(columns(events).values()), schema=SCHEMA)
 
 
-def rows(table: pa.RecordBatch) -> Iterator[dict[str, Any]]:
-    """The rows of a batch as the fields an `Event` takes: nulls left out, `args` and `x` as mappings."""
+def _foreign(text: Any) -> Any:
+    """What the args of a stranger's row say; what is no JSON, or nested too deep, stays text and is refused as such."""
+    try:
+        found = json.loads(text)
+    except (ValueError, TypeError, RecursionError):
+        return text
+    return text if too_deep(found) else found
+
+
+def rows(
+    table: pa.RecordBatch, parse: Callable[[Any], Any] = json.loads
+) -> Iterator[dict[str, Any]]:
+    """The rows of a batch as the fields an `Event` takes: nulls left out, `args` (parsed) and `x` as mappings."""
     names, cols = [], []
     for name in table.schema.names:
         column = table.column(name)
@@ -94,9 +106,9 @@ def rows(table: pa.RecordBatch) -> Iterator[dict[str, Any]]:
     for values in zip(*cols, strict=True):
         row = {n: v for n, v in zip(names, values, strict=True) if v is not None}
         if "args" in row:
-            row["args"] = json.loads(row["args"])
+            row["args"] = parse(row["args"])
         if "x" in row:
-            row["x"] = dict(row["x"])
+            row["x"] = dict(row["x"]) if isinstance(row["x"], list) else row["x"]
         yield row
 
 
@@ -120,7 +132,7 @@ def read_header(path: Path) -> Header:
         return Header()
     try:
         return header_of(msgspec.json.decode(held, type=dict[str, object]), f"{path}: metadata")
-    except msgspec.DecodeError as error:
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise HistoryError(f"{path}: metadata qh: {error}") from error
 
 
@@ -131,7 +143,7 @@ def read_events(path: Path, header: Header) -> Iterator[tuple[Line, Event | str]
     try:
         with pq.ParquetFile(path) as file:
             for table in file.iter_batches(_BATCH):
-                for row in rows(table):
+                for row in rows(table, _foreign):
                     number += 1
                     line = Line(number, 0, b"")
                     try:
@@ -142,7 +154,7 @@ def read_events(path: Path, header: Header) -> Iterator[tuple[Line, Event | str]
                     except BadLine as error:
                         shown = json.dumps(row, default=str).encode()
                         yield line._replace(raw=shown), str(error)
-    except (pa.ArrowException, OSError) as error:
+    except (pa.ArrowException, OSError, ValueError, TypeError) as error:  # a text may be no UTF-8
         raise HistoryError(f"{path}: row {number + 1}: damaged Parquet: {error}") from error
 
 

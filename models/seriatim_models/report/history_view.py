@@ -12,6 +12,7 @@ import re
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
+from zlib import crc32
 
 from seriatim_models.history.complete import SETTLES
 from seriatim_models.history.event import GAP, Event
@@ -74,7 +75,7 @@ def history_story(
     ]
     bad = max((row.n for row in rows if row.witness), default=len(rows) if violations else 0)
     return Story(
-        id="history-" + re.sub(r"[^\w-]+", ".", run or "run"),
+        id=story_id(run or "run"),
         title=run or "history",
         what=[],
         broken=[broken_property(f, properties or {}) for f in violations],
@@ -91,6 +92,14 @@ def history_story(
         bad=bad,
         arrows=[],
         bars=bars,
+    )
+
+
+def story_id(run: str) -> str:
+    """The id of a run's story, in which only letters, digits and a few signs stand; no two runs have the same."""
+    plain = re.sub(r"[^\w-]+", ".", run)[:60]
+    return f"history-{plain}" + (
+        f"-{crc32(run.encode('utf-8', 'surrogatepass')):08x}" if plain != run else ""
     )
 
 

@@ -13,6 +13,7 @@ from xml.etree import ElementTree as ET
 from seriatim_models.conformance.profile_consistency import ProfileConsistency
 from seriatim_models.properties.base import Finding, Verdict
 from seriatim_models.report.model import MutantRun, Report
+from seriatim_models.report.visible import one_line, visible
 
 
 class JUnitCase(NamedTuple):
@@ -42,18 +43,19 @@ def junit(report: Report) -> bytes:
 
 
 def _suite(
-    root: ET.Element, name: str, cases: Iterator[JUnitCase], seconds: float | None = None
+    root: ET.Element, given: str, cases: Iterator[JUnitCase], seconds: float | None = None
 ) -> None:
+    name = one_line(given)
     suite = ET.SubElement(root, "testsuite", name=name, tests="0", failures="0", skipped="0")
     if seconds is not None:
         suite.set("time", f"{seconds:.3f}")
     counts = {"tests": 0, "failure": 0, "skipped": 0}
     for case in cases:
-        element = ET.SubElement(suite, "testcase", classname=name, name=case.name)
+        element = ET.SubElement(suite, "testcase", classname=name, name=one_line(case.name))
         if case.seconds is not None:
             element.set("time", f"{case.seconds:.3f}")
         if case.tag:
-            ET.SubElement(element, case.tag, message=case.message)
+            ET.SubElement(element, case.tag, message=visible(case.message))
             counts[case.tag] += 1
         counts["tests"] += 1
     for attribute, counted in (("tests", "tests"), ("failures", "failure"), ("skipped", "skipped")):

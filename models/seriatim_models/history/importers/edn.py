@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 
-DEPTH_MAX = 64  # nesting; an operation has three or four levels
+from seriatim_models.history.depth import DEPTH_MAX
 
 _TOKEN = re.compile(
     r"""[\s,]*(?:;[^\n]*[\s,]*)*(?P<token>

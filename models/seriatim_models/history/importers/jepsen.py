@@ -31,6 +31,7 @@ from typing import Any
 
 import msgspec
 
+from seriatim_models.history.depth import TOO_DEEP, too_deep
 from seriatim_models.history.event import Event
 from seriatim_models.history.importers import edn
 from seriatim_models.history.lines import Line
@@ -72,7 +73,7 @@ def fits(first: bytes, name: str) -> bool:
         return True
     try:
         found = msgspec.json.decode(text.lstrip(b"[").rstrip(b",]\r\n"))
-    except (msgspec.DecodeError, UnicodeDecodeError):
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         return False
     return isinstance(found, dict) and {"type", "f", "process"} <= set(found)
 
@@ -131,6 +132,10 @@ class JepsenImporter:
                 found = msgspec.json.decode(text)
             except msgspec.DecodeError as error:
                 raise ValueError(f"not JSON: {error}") from None
+            except RecursionError:
+                raise ValueError(TOO_DEEP) from None
+            if too_deep(found):
+                raise ValueError(TOO_DEEP)
         else:
             try:
                 found = edn.loads(text)

@@ -40,6 +40,7 @@ from typing import Any
 
 import msgspec
 
+from seriatim_models.history.depth import TOO_DEEP, too_deep
 from seriatim_models.history.event import GAP, Event
 from seriatim_models.history.lines import Line
 
@@ -135,7 +136,11 @@ class OtelImporter:
             last = line
             try:
                 found = msgspec.json.decode(line.raw, type=dict[str, Any])
+                if too_deep(found):
+                    raise ValueError(TOO_DEEP)
                 spans += self._spans(line, found)
+            except RecursionError:
+                yield line, f"no OTLP: {TOO_DEEP}"
             except (msgspec.DecodeError, UnicodeDecodeError, ValueError) as error:
                 yield line, f"no OTLP: {error}"
         if last is None:

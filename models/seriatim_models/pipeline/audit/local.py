@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 
-from seriatim_models.history import Event, Rejected
+from seriatim_models.history import Event, HistoryError, Rejected
 from seriatim_models.history.event import GAP
 from seriatim_models.history.reading import Reader
 from seriatim_models.pipeline.audit import findings as found
@@ -32,8 +32,8 @@ def _by_columns(plan: Plan, properties: Sequence[AnyProperty]) -> found.AuditRep
         if Reader(sources[0].path).header.params.get("complete") is True:
             return None
         judged = judge_file(sources[0].path, properties, plan.runs[0].run)
-    except NotColumnar:
-        return None
+    except (NotColumnar, HistoryError):
+        return None  # the row-based way says which line, and what becomes of the rest
     if fingerprint(sources[0].path) != stamp:
         return None  # changed while it was read: the row-based way says what becomes of it
     run = found.RunStatistics(plan.runs[0].run)

@@ -23,10 +23,11 @@ from typing import Any
 import msgspec
 
 from seriatim_models.history.complete import SETTLES, Completion
+from seriatim_models.history.decode import BadLine, checked
 from seriatim_models.history.event import Event
 from seriatim_models.history.faults import HistoryError
 from seriatim_models.history.header import Header, declared
-from seriatim_models.history.lines import opened
+from seriatim_models.history.lines import DAMAGE, opened
 from seriatim_models.history.reading import Reader
 from seriatim_models.properties.base import AnyProperty, Finding, Fold
 from seriatim_models.properties.blackbox import BLACKBOX
@@ -85,13 +86,10 @@ def _decoded(text: Any, header: Header, path: Path) -> Iterator[list[Event]]:
         yield _checked(rest, header, path)
 
 
-_PHASES = {"", "invoke", "ok", "fail", "info"}
-
-
 def _checked(raw: bytes, header: Header, path: Path) -> list[Event]:
     try:
         events = _decoder.decode_lines(raw)
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise NotColumnar(f"{path}: a line is no event: {error}") from None
     if len(events) != raw.count(b"\n") + 1:
         raise NotColumnar(f"{path}: a line is empty")
@@ -101,10 +99,12 @@ def _checked(raw: bytes, header: Header, path: Path) -> list[Event]:
     for e in events:
         if e.run not in ("", header.run) or e.rec not in ("", header.rec):
             raise NotColumnar(f"{path}: events of several runs or recorders")
-        if e.ph not in _PHASES or (e.ev in ("publish", "deliver") and not e.m):
-            raise NotColumnar(f"{path}: event {e.i} is not as it should be")
         # Of the header's defaults only the level matters to a verdict; see `_named` for the others.
-        out.append(declared(e if e.lvl else msgspec.structs.replace(e, lvl=header.lvl), header))
+        event = e if e.lvl or not header.lvl else msgspec.structs.replace(e, lvl=header.lvl)
+        try:
+            out.append(declared(checked(event), header))
+        except BadLine as error:
+            raise NotColumnar(f"{path}: event {e.i}: {error}") from None
     return out
 
 
@@ -236,7 +236,7 @@ def judge_file(
         evaluation = _Evaluation(properties)
         shortened = evaluation.first_pass(blocks(path, run))
         findings = evaluation.finish(lambda: blocks(path, run))
-    except (OSError, EOFError) as error:
+    except DAMAGE as error:
         raise HistoryError(f"{path}: cannot be read: {error}") from error
     reader = Reader(path, run=run)
     return Judged(

@@ -12,7 +12,7 @@
     return made;
   }
 
-  function stepper(root) {
+  function stepper(root, number) {
     const story = JSON.parse(root.querySelector(".story").textContent);
     const last = story.steps.length;
     const find = (selector) => root.querySelector(selector);
@@ -21,6 +21,10 @@
     const rows = [...root.querySelectorAll(".lanes tbody tr")];
     const arrows = find("[data-arrows]");
     let at = 0, timer = 0;
+    // Radio buttons of one name are one choice: that of two steppers on a page must not be.
+    const choices = [...root.querySelectorAll(".timeline input")];
+    for (const choice of choices) choice.name = `line-${number}`;
+    if (choices.length) choices[0].checked = true;
 
     const index = (n) => (n === 0 ? story.initial : story.steps[n - 1].state);
     const state = (n) => story.states[index(n)];

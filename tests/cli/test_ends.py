@@ -1,0 +1,96 @@
+"""How a command ends when its output takes no more, or when it is told to stop: by exit code, without a traceback."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+DATA = Path(__file__).parent.parent / "data"
+COMMAND = [sys.executable, "-c", "from seriatim_models.cli import main; main()"]
+OUTPUTS = {
+    "a table": ["list", "properties"],
+    "a file": ["lint", str(DATA / "rabbit-classic-lockstep.jsonl.gz"), "--json", "-"],
+    "help": ["--help"],
+}
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="this system has no /dev/full")
+@pytest.mark.parametrize("what", OUTPUTS)
+def test_a_full_standard_output_is_a_sentence_and_exit_2(what: str) -> None:
+    with open("/dev/full", "w") as full:
+        ended = subprocess.run(
+            [*COMMAND, *OUTPUTS[what]], stdout=full, stderr=subprocess.PIPE, text=True
+        )
+    assert ended.returncode == 2, ended.stderr
+    assert ended.stderr.splitlines()[-1] == (
+        "seriatim: standard output cannot be written: No space left on device"
+    )
+    assert "Traceback" not in ended.stderr
+
+
+@pytest.mark.parametrize("what", OUTPUTS)
+def test_a_closed_pipe_is_exit_2_and_no_verdict(what: str) -> None:
+    read, write = os.pipe()
+    os.close(read)
+    ended = subprocess.run(
+        [*COMMAND, *OUTPUTS[what]], stdout=write, stderr=subprocess.PIPE, text=True
+    )
+    os.close(write)
+    assert ended.returncode == 2, "1 would mean that a property is violated"
+    assert "Traceback" not in ended.stderr
+    assert "Exception ignored" not in ended.stderr
+
+
+def catches(pid: int, number: int) -> bool:
+    """Whether a process handles a signal: only then has its command begun."""
+    status = Path(f"/proc/{pid}/status").read_text()
+    mask = next(line.split()[1] for line in status.splitlines() if line.startswith("SigCgt"))
+    return bool(int(mask, 16) >> (number - 1) & 1)
+
+
+@pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="this system has no /proc")
+@pytest.mark.parametrize(
+    ("number", "code", "said"),
+    [(signal.SIGINT, 130, "interrupted"), (signal.SIGTERM, 143, "terminated")],
+)
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["audit", "LONG"],
+        ["lint", "LONG"],
+        ["check", "two-takers", "--strategy", "random", "--budget", "100"],
+        ["check", "two-takers", "--strategy", "random", "--budget", "100", "--jobs", "2"],
+        ["generate", "OUT", "--events", "50000000"],
+    ],
+    ids=["audit", "lint", "check", "check in processes", "generate"],
+)
+def test_a_signal_ends_a_command_without_a_traceback(
+    arguments: list[str], number: signal.Signals, code: int, said: str, tmp_path: Path
+) -> None:
+    pipe = tmp_path / "long.jsonl"
+    places = {"LONG": str(pipe), "OUT": str(tmp_path / "out")}
+    if "LONG" in arguments:
+        pipe.write_text(
+            "".join(f'{{"i":{i},"ev":"note","err":"{i}"}}\n' for i in range(1, 1_000_000))
+        )
+    process = subprocess.Popen(
+        [*COMMAND, *(places.get(a, a) for a in arguments)],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    while process.poll() is None and not catches(process.pid, signal.SIGTERM):
+        time.sleep(0.05)
+    time.sleep(1.0)
+    assert process.poll() is None, process.communicate()
+    process.send_signal(number)
+    _, errors = process.communicate(timeout=60)
+    assert process.returncode == code, errors
+    assert "Traceback" not in errors
+    assert errors.splitlines()[-1] == f"seriatim: {said}"
