@@ -31,13 +31,13 @@ Times are in seconds. A time limit is for one sleep: a waiter that was woken for
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 
 from seriatim.broker import Act, Closed, Delivery, Frame, Message, Server, Wire
-from seriatim.host import Host, operation
+from seriatim.host import Cell, Host, operation
 from seriatim.workpool import BLOCK, CAPACITY, Executor, Misuse, Work, WorkService
 
 __all__ = ["CallTimeout", "Callback", "Channel", "Connection", "Delivery"]
@@ -66,7 +66,7 @@ class Connection:
         self.work = WorkService(host, executor, capacity, block, self.fail, name)
         self._lock = host.lock(f"{name}.channels")
         self._over = host.condition(self._lock, f"{name}.over")
-        self._channels: dict[int, Channel] = {}
+        self._channels: Cell[Mapping[int, Channel]] = host.cell({}, f"{name}.opened")
         self._closed: Closed | None = None
         self._gone = False
         self._closers = 0
@@ -76,8 +76,10 @@ class Connection:
         with self._lock:
             if self._closed is not None:
                 raise self._closed
-            number = len(self._channels) + 1
-            channel = self._channels[number] = Channel(self, number)
+            channels = self._channels.get()
+            number = len(channels) + 1
+            channel = Channel(self, number)
+            self._channels.set({**channels, number: channel})
             self.work.pool.register_key(channel.key)
             self.server.open(self.wire, number)
             return channel
@@ -109,7 +111,7 @@ class Connection:
                 self._on_gone(frame.error)
                 return
             # Only `open_channel` adds, and before the server can name it. Nothing is ever removed.
-            self._channels[frame.channel].on_frame(frame)
+            self._channels.get()[frame.channel].on_frame(frame)
 
     @operation
     def _on_gone(self, error: Closed) -> None:
@@ -124,8 +126,8 @@ class Connection:
             if self._closed is not None:
                 return
             self._closed = error
-            channels = list(self._channels.values())
-        for channel in channels:
+            channels = self._channels.get()
+        for channel in channels.values():
             channel.shut_down(error)
         if tell:
             self.server.disconnect(self.wire, error)

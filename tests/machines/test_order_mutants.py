@@ -289,7 +289,7 @@ def mutant_of(name: str) -> Mutation:
             "CH-4",
         ),
         (
-            "client.Connection.open_channel: lock-split: before number = len(self._channels) + 1",
+            "client.Connection.open_channel: lock-split: before channels = self._channels.get()",
             "open-while-closing",
             "RPC-1",
         ),

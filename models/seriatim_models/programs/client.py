@@ -462,6 +462,17 @@ def open_while_closing(scene: ClientScene) -> None:
     scene.spawn(connection.close, "closer")
 
 
+@scenario("RPC-1", traces=25)
+def open_while_replying(scene: ClientScene) -> None:
+    """A thread opens a second channel and calls on it while the reader takes the reply to a call on the first.
+
+    Bounds: Two channels, one call on each.
+    """
+    (ch,) = scene.client()
+    scene.spawn(lambda: ch.connection.open_channel().basic_qos(1), "A")
+    scene.spawn(lambda: ch.basic_qos(1), "B")
+
+
 @scenario("RPC-1", traces=448)
 def close_connection_twice(scene: ClientScene) -> None:
     """Two threads close a connection; both return when it has ended.

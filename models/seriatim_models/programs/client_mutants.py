@@ -58,7 +58,7 @@ mutant(
     id="published-bounded-queues",
     killed_by="CH-3",
     program="head-of-line",
-    steps=26,
+    steps=29,
     origin=f"{JAVA}, WorkPool.MAX_QUEUE_LENGTH",
     title="every queue is bounded, so one slow channel stops the reader and with it all channels",
     edit=("CAPACITY: int | None = None", "CAPACITY: int | None = 1"),
@@ -122,7 +122,7 @@ mutant(
     id="published-late-reply",
     killed_by="RPC-1",
     program="rpc-late",
-    steps=33,
+    steps=35,
     origin=f"{JAVA}, AMQChannel.cleanRpcChannelState (java-client 290; the repair is off by default)",
     title="a caller whose patience ends frees the slot, so its late reply answers the next call",
     edit=(
@@ -138,7 +138,7 @@ mutant(
     id="published-timeout-clears-anothers-call",
     killed_by="RPC-1",
     program="rpc-impatient",
-    steps=30,
+    steps=32,
     origin=f"{JAVA}, AMQChannel.cleanRpcChannelState",
     title=(
         "between the end of a caller's patience and its clearing of the slot its reply comes and another call is sent: "
@@ -162,7 +162,7 @@ mutant(
     id="published-turn-after-close",
     killed_by="RPC-1",
     program="rpc-refused",
-    steps=27,
+    steps=28,
     origin=f"{JAVA}, AMQChannel.doEnqueueRpc: isOpen is asked before the wait for the slot, not after it",
     title=(
         "who waits for its turn while the channel closes gets its turn, sends its request on a closed "
@@ -184,7 +184,7 @@ mutant(
     id="published-limit-after-the-next-call",
     killed_by="RPC-1",
     program="rpc-beside-consume",
-    steps=52,
+    steps=56,
     origin=f"{JAVA}, AMQChannel.handleCompleteInboundCommand: nextOutstandingRpc, and later markRpcFinished",
     title="the slot is free before the limit is put back: the next call is out by then, and the limit is its limit",
     edit=(
@@ -242,7 +242,7 @@ mutant(
     id="published-close-lifts-no-limit",
     killed_by="RPC-1",
     program="close-in-callback",
-    steps=33,
+    steps=36,
     origin=(
         f"{JAVA}, AMQConnection.close: channel 0 is not a ChannelN, so its call lifts no limit; and its "
         f"timeout is none"
@@ -263,7 +263,7 @@ mutant(
     id="published-put-in-the-channels-lock",
     killed_by="CH-3",
     program="refused-while-full",
-    steps=23,
+    steps=26,
     origin=f"{JAVA}, ChannelN.asyncShutdown: the consumers' shutdown is put into the pool with the channel's lock held",
     title="the reader waits for room with the lock that the running callback needs in order to acknowledge",
     edit=(
@@ -282,7 +282,7 @@ mutant(
     id="published-async-lifts-no-limit",
     killed_by="RPC-1",
     program="async-while-full",
-    steps=32,
+    steps=35,
     origin=f"{JAVA}, AMQChannel.enqueueAsyncRpc, which ChannelN does not override as it does enqueueRpc",
     title=(
         "an asynchronous call lifts no limit: the callback that waits for its future waits for the reader, which waits "
@@ -323,7 +323,7 @@ mutant(
     id="locks-in-two-orders",
     killed_by="RPC-1",
     program="rpc-close",
-    steps=7,
+    steps=8,
     origin=(
         f"{ARTICLE}: a call takes the channel's lock and then the connection's; with an end of the connection that "
         f"takes them the other way round"
@@ -331,11 +331,11 @@ mutant(
     title="a call has its channel's lock and wants the connection's, and a close has that and wants the channels'",
     edits=(
         (
-            """            channels = list(self._channels.values())
-        for channel in channels:
+            """            channels = self._channels.get()
+        for channel in channels.values():
             channel.shut_down(error)
 """,
-            """            for channel in self._channels.values():
+            """            for channel in self._channels.get().values():
                 channel.shut_down(error)
 """,
         ),
@@ -354,7 +354,7 @@ mutant(
     id="published-no-local",
     killed_by="NL-1",
     program="no-local",
-    steps=42,
+    steps=45,
     origin=f"{BROKER}, seen with 3.10.8",
     title="no-local is accepted and ignored",
     edit=("if self.no_local and item.origin", "if False and item.origin"),
@@ -364,7 +364,7 @@ mutant(
     id="published-quorum-requeue",
     killed_by="QS-2",
     program="settle",
-    steps=168,
+    steps=177,
     origin=f"{BROKER}, quorum queues without a delivery limit; rabbitmq-server 10499",
     title="what is put back goes to the tail",
     edit=(
@@ -395,7 +395,7 @@ mutant(
     id="limit-during-a-call",
     killed_by="RPC-1",
     program="rpc-while-full",
-    steps=47,
+    steps=51,
     origin="java-client before 2330f7147",
     title="the reader waits for room while a callback waits for the reply behind",
     edit=(
@@ -409,7 +409,7 @@ mutant(
     id="limit-lifted-for-one",
     killed_by="RPC-1",
     program="rpc-while-another-is-full",
-    steps=53,
+    steps=57,
     origin="java-client before 1a1883afd",
     title="the limit is lifted for the calling channel only, and the reader waits in another",
     edit=("            and not self._unlimited\n", "            and key not in self._unlimited\n"),
@@ -433,7 +433,7 @@ mutant(
     id="callback-on-the-reader",
     killed_by="RPC-1",
     program="rpc-in-callback",
-    steps=29,
+    steps=31,
     origin="java-client before 1214f66ca (there for cancel notifications)",
     title="a callback runs on the reader, and waits for a reply that only the reader could bring",
     edit=("        self.connection.work.add(self.key, work)\n", "        work.run()\n"),
@@ -443,7 +443,7 @@ mutant(
     id="close-tells-nobody",
     killed_by="RPC-1",
     program="rpc-crash",
-    steps=23,
+    steps=24,
     origin="java-client before 74066327c and 98cfd3be4 (issue 194)",
     title="the end of a connection does not end the calls that are out on it",
     edit=(
@@ -514,7 +514,7 @@ mutant(
     id="declared-otherwise",
     killed_by="EX-1",
     program="declare-otherwise",
-    steps=48,
+    steps=51,
     origin="the reference itself; RabbitMQ refuses it (405, RESOURCE_LOCKED)",
     title="who declares a shared queue as its own is told that it is, and others take its messages",
     edit=("if queue.owner != owner:", 'if queue.owner not in ("", channel.wire.name):'),
@@ -524,7 +524,7 @@ mutant(
     id="bindings-outlive-their-queue",
     killed_by="RT-1",
     program="queue-again",
-    steps=46,
+    steps=48,
     origin="the reference itself, which kept bindings beside the queues, by name",
     title="a queue gets what is routed to one of its name that was deleted",
     edits=(
@@ -614,7 +614,7 @@ mutant(
     id="registered-by-the-caller",
     killed_by="CH-4",
     program="consume",
-    steps=24,
+    steps=26,
     origin=MISTAKE,
     title="the caller of basic_consume registers its callback after the reply, when the first delivery may be here",
     edits=(
@@ -640,7 +640,7 @@ mutant(
     id="one-is-told",
     killed_by="RPC-1",
     program="rpc-two-callers",
-    steps=18,
+    steps=19,
     origin=MISTAKE,
     title="a reply wakes one of those who wait, which may be one that waits for its turn",
     edit=(
@@ -657,7 +657,7 @@ mutant(
     id="no-turn",
     killed_by="RPC-1",
     program="rpc-two-callers",
-    steps=29,
+    steps=31,
     origin=MISTAKE,
     title="a call is sent while another is out",
     edit=(
@@ -670,7 +670,7 @@ mutant(
     id="multiple-settles-one",
     killed_by="QS-1",
     program="settle",
-    steps=168,
+    steps=177,
     origin=MISTAKE,
     title="multiple is not looked at",
     edit=("t <= tag or tag == 0", "t == tag or tag == 0"),
@@ -716,7 +716,7 @@ mutant(
     id="put-back-unmarked",
     killed_by="QS-2",
     program="settle",
-    steps=168,
+    steps=177,
     origin=MISTAKE,
     title="what comes again is not marked redelivered",
     edit=("        item.redelivered = True\n", ""),
@@ -726,7 +726,7 @@ mutant(
     id="close-keeps-deliveries",
     killed_by="QS-2",
     program="return",
-    steps=41,
+    steps=43,
     origin=MISTAKE,
     title="a channel that closes does not requeue what it holds",
     edit=(
@@ -739,7 +739,7 @@ mutant(
     id="auto-ack-waits",
     killed_by="QS-3",
     program="crash",
-    steps=66,
+    steps=71,
     origin=MISTAKE,
     title="what was pushed with auto-ack counts as unacknowledged and comes back after a crash",
     edit=("        if not auto_ack:\n", "        if True:\n"),
@@ -749,7 +749,7 @@ mutant(
     id="republished-when-it-raises",
     killed_by="QS-3",
     program="raises-under-auto-ack",
-    steps=40,
+    steps=43,
     origin=MISTAKE,
     title="what a callback raised at is published again, also if its push had settled it: a broken promise, meant well",
     edits=(
@@ -774,7 +774,7 @@ mutant(
     id="exclusive-comes-second",
     killed_by="EX-1",
     program="exclusive-consumer",
-    steps=32,
+    steps=34,
     origin=MISTAKE,
     title="an exclusive consumer is let in beside one that is there",
     edit=("if taken or (exclusive and queue.consumers):", "if taken:"),
@@ -784,7 +784,7 @@ mutant(
     id="exclusive-came-first",
     killed_by="EX-1",
     program="exclusive-consumer",
-    steps=32,
+    steps=34,
     origin=MISTAKE,
     title="a consumer is let in beside an exclusive one",
     edit=("if taken or (exclusive and queue.consumers):", "if exclusive and queue.consumers:"),
@@ -794,7 +794,7 @@ mutant(
     id="exclusive-queue-stays",
     killed_by="EX-1",
     program="exclusive-queue",
-    steps=41,
+    steps=43,
     origin=MISTAKE,
     title="an exclusive queue outlives its connection",
     edit=(
@@ -843,7 +843,7 @@ mutant(
     id="revived-by-a-delivery",
     killed_by="CH-1",
     program="connection-closed-while-delivering",
-    steps=56,
+    steps=59,
     origin="what `Unregistered` is for",
     title="a delivery that comes as its channel ends registers the channel anew, while its callback is still at work",
     edits=(

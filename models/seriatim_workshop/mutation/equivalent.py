@@ -84,9 +84,7 @@ ORDER_EQUIVALENT: dict[str, str] = {
     "fair.FairConsumer._take: swapped: if not slot.waiting: | slot.deficit += quantum": (
         "where nothing waits the deficit is set to 0 behind both"
     ),
-    "client.Connection._end: read-too-early: self._channels.values()": (
-        "the values of a dict are a view, which is copied where it was before"
-    ),
+    "client.Connection._end: iterated-over-a-copy: channels.values()": FIXED,
     "client.Connection.close: swapped: with self._lock: | self._end(Closed(200, 'closed by the application')": (
         "the first block only numbers and records the call"
     ),

@@ -350,7 +350,7 @@ class ClientHarness(ClientScene):
     @call(
         connection=connections,
         enabled=lambda harness, connection: (
-            len(connection._channels) < CHANNELS or connection._closed is not None
+            len(connection._channels.get()) < CHANNELS or connection._closed is not None
         ),
         standing=_of_connection(REFUSED),
         standings=TAKEN,

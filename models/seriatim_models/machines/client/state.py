@@ -25,7 +25,7 @@ def state_text(harness: ClientHarness) -> str:
         lines.append(
             f"{connection.name} ended={ended} {connection.wire.gone} {connection._gone} wire={frames}"
         )
-        lines += [_channel(c) for c in connection._channels.values()]
+        lines += [_channel(c) for c in connection._channels.get().values()]
         lines.append(_pool(connection.work.pool))
     return "\n".join([*lines, _executor(harness.executor)])
 
