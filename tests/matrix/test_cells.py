@@ -5,8 +5,8 @@ from typing import cast
 
 import pytest
 
-from seriatim_models.explorer import Replay
-from seriatim_models.matrix.cells import PairResult, difference, explained, run_pair
+from seriatim_models.explorer import Replay, explore
+from seriatim_models.matrix.cells import PairProgram, PairResult, difference, explained, run_pair
 from seriatim_models.matrix.mutants import edges_of, first_problem
 from seriatim_models.matrix.queue_scenes import (
     ANY_TURN,
@@ -172,6 +172,19 @@ def test_serving_beside_the_calls_has_more_schedules() -> None:
     assert not settled.problem
     assert not served.problem
     assert served.executions > settled.executions
+
+
+def test_consumers_that_make_no_racing_call_share_an_io_thread() -> None:
+    """Two threads that call and one that serves; a call that the consumer itself makes is on its own thread."""
+
+    def threads(key: str) -> set[str]:
+        program = PairProgram(PULL_SYSTEM, LIB, PairData.read(key, PULL_SYSTEM).pair(PULL_SYSTEM))
+        found: set[str] = set()
+        explore(program, on_execution=lambda world: found.update(r.thread for r in world.records))
+        return found - {"", "setup"}
+
+    assert threads("serve two: subscribe A; enqueue m1 | subscribe B") == {"T1", "T2", "io"}
+    assert threads("serve alone: subscribe A; enqueue m1 | pull A") == {"T1", "io A"}
 
 
 def test_a_wrong_program_has_a_counterexample_that_replays() -> None:

@@ -25,6 +25,7 @@ from seriatim_models.matrix.scene import Invocation, Unsettled
 from seriatim_models.matrix.states import explore_states, recorded_scene
 from seriatim_models.matrix.work import PairData, universe_of
 from seriatim_models.programs import MUTANTS
+from seriatim_models.programs.base import Mutants
 from seriatim_models.programs.mutant_modules import load
 
 LIB = load("client")
@@ -285,3 +286,24 @@ def test_pairs_of_the_client_race_beside_its_threads_only() -> None:
 )  # fmt: skip
 def test_a_wrong_client_is_seen_in_a_pair(mutant: str, key: str, what: str) -> None:
     assert client(key, mutant).problem.startswith(what)
+
+
+def test_two_who_open_channels_at_once_are_seen_without_the_lock() -> None:
+    mutants = Mutants("client")
+    mutants.add(
+        id="lock-given-up",
+        killed_by="",
+        program="",
+        steps=0,
+        origin="an example",
+        title="the lock is given up between the number and the channel, so two channels have one number",
+        edit=(
+            "            channel = Channel(self, number)\n",
+            "            self._lock.release()\n            self._lock.acquire()\n"
+            "            channel = Channel(self, number)\n",
+        ),
+    )
+    pair = PairData.read("serve opening: ; open_channel d | open_channel d", CLIENT_SYSTEM)
+    wrong = load("client", mutants["lock-given-up"])
+    result = run_pair(CLIENT_SYSTEM, wrong, pair.pair(CLIENT_SYSTEM), right=LIB)
+    assert result.problem.startswith("outcome: ")

@@ -70,9 +70,6 @@ class ServedScene(TableScene[H]):
 # ---- the client
 
 
-CLIENT_TABLE = without(CLIENT, "open_channel")
-
-
 @dataclass(frozen=True)
 class ClientUniverse(Universe):
     """The connection `c` with two channels, perhaps `d` with one, and a queue `q`."""
@@ -96,7 +93,7 @@ class ClientMatrixScene(ServedScene[ClientHarness]):
         harness = ClientHarness(
             world, lib, 1, universe.messages, universe.capacity, universe.connections
         )
-        super().__init__(harness, CLIENT_TABLE, (lib.Misuse, lib.Closed, lib.CallTimeout))
+        super().__init__(harness, CLIENT, (lib.Misuse, lib.Closed, lib.CallTimeout))
         self._published: dict[Invocation, int] = {}
         workers = [name for name in self.own.threads if name.startswith("pool")]
         self._readers = [name for name in self.own.threads if name not in workers]
@@ -207,8 +204,8 @@ class ClientSystem:
 
     @property
     def table(self) -> Mapping[str, ApiCall]:
-        """The calls of the table, but for opening channels."""
-        return CLIENT_TABLE
+        """The calls of the table."""
+        return CLIENT
 
     @property
     def universes(self) -> Sequence[ClientUniverse]:
@@ -267,6 +264,10 @@ CLIENT_UNIVERSES = (
     _client(
         "own", "a consumer that wants nothing of its own connection", "consume c.1 q t no_local", "publish c.2 q",
         "publish d.1 q", "cancel c.1 t", connections=2, messages=0,
+    ),
+    _client(
+        "opening", "a channel more, while the reader reads", "open_channel d", "qos d.1 1 True", "close d.2", "fail d",
+        "close_connection d", "disconnect d", connections=2, messages=0,
     ),
     _client("refused", "the server closes the channel", "get c.1 none False None", "ack c.1 1 False", GET, "close c.1"),
     _client(

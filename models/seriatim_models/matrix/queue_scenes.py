@@ -11,6 +11,7 @@ from typing import Any, cast
 import msgspec
 
 import seriatim.queue as reference
+from seriatim.host import Semaphore
 from seriatim_models.machines.calls import ApiCall, Caller, CallStanding
 from seriatim_models.machines.queue.calls import (
     PULL,
@@ -79,8 +80,8 @@ class QueueMatrixScene:
         self.table = table
         self.woken: dict[str, reference.Consumer] = {}
         self.sent: dict[str, list[str]] = {}
-        self._wake: dict[str, Any] = {}
-        """While IO threads serve the consumers: what each waits for."""
+        self._wake: dict[str, tuple[Semaphore, ...]] = {}
+        """While IO threads serve the consumers: what is released to wake each."""
         self._served: dict[str, reference.Consumer] = {}
 
     # ---- the client's end
@@ -95,7 +96,8 @@ class QueueMatrixScene:
             self._served[consumer.name] = (
                 consumer  # the semaphore orders this before the thread reads it
             )
-            self._wake[consumer.name].release()
+            for permits in self._wake[consumer.name]:
+                permits.release()
         else:
             self.woken[consumer.name] = consumer
 
@@ -228,35 +230,73 @@ class QueueMatrixScene:
         raise Unsettled(f"after {ROUNDS} calls of the queue's own threads something is left to do")
 
     def serve(self, first: Mapping[str, Callable[[], None]]) -> None:
-        """Spawn the executor of a queue that pushes, or the IO threads of all consumers."""
-        stage = cast(ProgramStage, self.harness.stage)
+        """Spawn the executor of a queue that pushes, or the IO threads of all consumers.
+
+        Consumers whose connection makes none of the racing calls share one, and a connection runs on one IO thread at
+        a time (`seriatim.handover.Connection`); else each has a connection, and so an IO thread, of its own.
+        """
         if self.harness.kind == "push":
-            push = cast(PushHarness, self.harness)
-            permits = stage.host.semaphore(len(push.jobs) - ("executor" in first), "jobs")
-            push.submitted = permits.release
+            self._spawn_executor(first.get("executor"))
+        elif first:
+            self._spawn_io_threads(first)
+        else:
+            self._spawn_io_thread()
 
-            def execute() -> None:
-                first.get("executor", _nothing)()
-                while True:
-                    permits.acquire()
-                    push.jobs.pop(0)()
+    def _spawn_executor(self, first: Callable[[], None] | None) -> None:
+        push = cast(PushHarness, self.harness)
+        permits = push.stage.host.semaphore(len(push.jobs) - (first is not None), "jobs")
+        push.submitted = permits.release
 
-            stage.spawn(execute, name="executor", daemon=True)
-            return
-        for name in "ABC"[: len(self.universe.consumers)]:
-            wake = stage.host.semaphore(int(name in self.woken), f"{name}.wake")
-            self._wake[name] = wake
-            if name in self.woken:
-                self._served[name] = self.woken.pop(name)
-            run = partial(self._io_thread, name, first.get(f"io {name}", _nothing))
-            stage.spawn(run, name=f"io {name}", daemon=True)
+        def execute() -> None:
+            if first is not None:
+                first()
+            while True:
+                permits.acquire()
+                push.jobs.pop(0)()
 
-    def _io_thread(self, name: str, first: Callable[[], None]) -> None:
+        self._spawn(execute, "executor")
+
+    def _spawn_io_threads(self, first: Mapping[str, Callable[[], None]]) -> None:
+        for name in self._names():
+            wake = self._semaphore_of(name)
+            self._wake[name] = (wake,)
+            run = partial(self._serve_one, name, wake, first.get(f"io {name}", _nothing))
+            self._spawn(run, f"io {name}")
+
+    def _serve_one(self, name: str, wake: Semaphore, first: Callable[[], None]) -> None:
         first()
         while True:
-            self._wake[name].acquire()
-            while self._pull(self._served[name]):
-                pass
+            wake.acquire()
+            self._pull_all(name)
+
+    def _spawn_io_thread(self) -> None:
+        work = self.harness.stage.host.semaphore(len(self.woken), "work")
+        wakes = {name: self._semaphore_of(name) for name in self._names()}
+        # That of the consumer first: whoever finds work finds whose.
+        self._wake = {name: (wake, work) for name, wake in wakes.items()}
+
+        def run() -> None:
+            while True:
+                work.acquire()
+                self._pull_all(next(name for name, wake in wakes.items() if wake.try_acquire()))
+
+        self._spawn(run, "io")
+
+    def _names(self) -> str:
+        return "ABC"[: len(self.universe.consumers)]
+
+    def _semaphore_of(self, name: str) -> Semaphore:
+        """Return what a consumer's wake-ups are counted by, those before included."""
+        if name in self.woken:
+            self._served[name] = self.woken.pop(name)
+        return self.harness.stage.host.semaphore(int(name in self._served), f"{name}.wake")
+
+    def _spawn(self, run: Callable[[], None], name: str) -> None:
+        cast(ProgramStage, self.harness.stage).spawn(run, name=name, daemon=True)
+
+    def _pull_all(self, name: str) -> None:
+        while self._pull(self._served[name]):
+            pass
 
     # ---- looking
 
