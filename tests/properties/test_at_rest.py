@@ -39,7 +39,14 @@ def test_a_message_that_lay_beside_a_ready_consumer_is_a_lost_wake_up() -> None:
     finding = judged(*opened(PUBLISH, REST, GOT))
     assert finding.verdict is Verdict.VIOLATED
     assert "c1" in finding.explanation
-    assert [e.ev for e in finding.witness] == ["publish", "consume", "note", "get"]
+    assert [e.ev for e in finding.witness] == [
+        "publish",
+        "note",
+        "ch_open",
+        "consume",
+        "note",
+        "get",
+    ]
 
 
 def test_a_get_at_rest_that_finds_nothing_beside_a_message_is_one_too() -> None:

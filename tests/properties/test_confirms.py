@@ -48,7 +48,8 @@ def counted(finding: Finding) -> tuple[Verdict, int, int]:
 def test_a_second_answer_is_a_violation_and_both_are_shown(first: str, second: str) -> None:
     finding = check("invoke", first, second)
     assert counted(finding) == (Verdict.VIOLATED, 2, 0)
-    assert [(e.i, e.ph) for e in finding.witness] == [(2, first), (3, second)]
+    opened_and_sent = [(0, "ok"), (1, "invoke")]
+    assert [(e.i, e.ph) for e in finding.witness] == [*opened_and_sent, (2, first), (3, second)]
 
 
 @pytest.mark.parametrize(

@@ -32,6 +32,7 @@ from seriatim_models.history import HistoryError
 from seriatim_models.properties.base import Finding, Verdict
 from seriatim_models.properties.intervals import drawn, intervals
 from seriatim_models.properties.own import PropertyError, load_properties
+from seriatim_models.properties.standing import confirmed
 from seriatim_models.report import AuditRun
 from seriatim_models.report.text import write
 
@@ -133,7 +134,7 @@ def shrunk_to(paths: tuple[str, ...], profile: Profile, target: str) -> str:
     try:
         history = read_history(paths[0])
         events = list(complete(history.events))
-        findings = {p: p.check(events) for p in profile.properties}
+        findings = {p: confirmed(p, p.check(events)) for p in profile.properties}
         violated = [p for p, f in findings.items() if f.verdict is Verdict.VIOLATED]
         if not violated:
             return "no property is violated, so there is nothing to shrink"

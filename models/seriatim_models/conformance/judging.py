@@ -11,6 +11,7 @@ from seriatim_models.conformance.profiles import PROFILES, Profile
 from seriatim_models.history.event import Event
 from seriatim_models.properties import WHITEBOX
 from seriatim_models.properties.base import AnyProperty, Finding, Verdict
+from seriatim_models.properties.standing import confirmed
 
 ANSWERS = "answers"
 """Stands for a property's id where an implementation broke the protocol: it has to answer what it is asked."""
@@ -29,7 +30,7 @@ def black_box_profiles() -> dict[str, Profile]:
 
 def judged(run: DrivenRun, properties: Iterable[AnyProperty]) -> list[Finding]:
     """The findings on one run; if a fault ended it, that comes first."""
-    findings = [p.check(run.events) for p in properties]
+    findings = [confirmed(p, p.check(run.events)) for p in properties]
     if run.fault:
         findings.insert(
             0,

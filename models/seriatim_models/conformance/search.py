@@ -25,6 +25,7 @@ from seriatim_models.conformance.script import STEPS_MAX, ScriptStep
 from seriatim_models.conformance.system import System
 from seriatim_models.conformance.workloads import drawn_script
 from seriatim_models.properties.base import Finding, Verdict
+from seriatim_models.properties.standing import confirmed
 
 CONFIRM = 3
 """How often a shortest script is run again, to see how often the violation repeats."""
@@ -142,7 +143,7 @@ class _ViolationSearch:
         for key, form in self.forms.items():
             if only not in ("", form.id):
                 continue
-            finding = form.check(run.events)
+            finding = confirmed(form, form.check(run.events))
             self.tallies[key].add(finding)
             if key in own and finding.verdict is Verdict.VIOLATED:
                 violations[form.id] = finding

@@ -141,6 +141,10 @@ class Property(Generic[S]):
     column_map: ClassVar[str] = ""
     """``module:name`` of a `columnar.forms.ColumnMap`, which makes the summary of a chunk file from its columns."""
 
+    rests_on: ClassVar[str] = "the rest of the recording belongs to it"
+    """On what a violation rests besides the events of its witness; empty if every witness violates by itself. Then one
+    that does not is no violation; see `standing`."""
+
     options: ClassVar[frozenset[str]] = frozenset()
     """The keys of a profile that choose among its forms; see `from_options`."""
     promised_in: ClassVar[Mapping[str, str]] = {}
@@ -192,6 +196,10 @@ class Property(Generic[S]):
     def check(self, events: Iterable[Event]) -> Finding:
         """The verdict on a history held in memory."""
         return self.finish(self.map(self.relevant(events)))
+
+    def check_witness(self, witness: Sequence[Event]) -> Finding:
+        """The finding on the events of a witness alone, in their order; see `standing`."""
+        return self.check(witness)
 
 
 class WholeHistory(Property[list[Event]]):

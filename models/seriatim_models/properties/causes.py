@@ -4,14 +4,25 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from seriatim_models.history.event import Event
 from seriatim_models.properties.base import Finding, Verdict
+from seriatim_models.properties.blackbox.sessions import ANSWERED
 from seriatim_models.properties.blackbox.strict import when
+
+PRESENCE = ANSWERED - {"consume"}
+"""What a witness shows only to prove that somebody was there, or what was declared."""
+
+
+def last_step(finding: Finding) -> Event | None:
+    """The event with which a violation was complete: the last of its witness that is more than a sign of presence."""
+    steps = [e for e in finding.witness if e.ev not in PRESENCE] or finding.witness
+    return max(steps, key=lambda e: (when(e), e.i), default=None)
 
 
 def first_seen(finding: Finding) -> tuple[int, int, int]:
-    """When a violation was complete: by the last event of its witness. Of equals, the smallest witness is first."""
-    last = max(((when(e), e.i) for e in finding.witness), default=(0, 0))
-    return (*last, len(finding.witness))
+    """When a violation was complete, see `last_step`. Of equals, the smallest witness is first."""
+    last = last_step(finding)
+    return (0, 0, 0) if last is None else (when(last), last.i, len(finding.witness))
 
 
 def causes(findings: Sequence[Finding]) -> list[list[Finding]]:
@@ -21,7 +32,7 @@ def causes(findings: Sequence[Finding]) -> list[list[Finding]]:
     """
     found: dict[object, list[Finding]] = {}
     for finding in sorted((f for f in findings if f.verdict is Verdict.VIOLATED), key=first_seen):
-        last = max(finding.witness, key=lambda e: (when(e), e.i), default=None)
+        last = last_step(finding)
         cause = finding.property if last is None else (last.run, last.rec, last.i)
         found.setdefault((finding.subject, cause), []).append(finding)
     return list(found.values())

@@ -26,6 +26,7 @@ from seriatim_models.properties.blackbox.naming import (
     ends,
     holder,
 )
+from seriatim_models.properties.causes import last_step
 from seriatim_models.report.reconstruct import Reconstruction, Section, State
 from seriatim_models.report.stepper import MessageBar, StepRow, Story, broken_property
 
@@ -73,7 +74,11 @@ def history_story(
         )
         for n, at in enumerate(shown, 1)
     ]
-    bad = max((row.n for row in rows if row.witness), default=len(rows) if violations else 0)
+    last = {(e.rec, e.i) for f in violations if (e := last_step(f)) is not None}
+    bad = max(
+        (n for n, at in enumerate(shown, 1) if (events[at].rec, events[at].i) in last),
+        default=len(rows) if violations else 0,
+    )
     return Story(
         id=story_id(run or "run"),
         title=run or "history",

@@ -10,6 +10,7 @@ import msgspec
 from seriatim_models.history import Rejected
 from seriatim_models.pipeline.audit.runs import FileCount, Plan
 from seriatim_models.properties.base import AnyProperty, Finding, Property, Verdict
+from seriatim_models.properties.standing import confirmed
 
 
 class RunStatistics(msgspec.Struct):
@@ -72,8 +73,9 @@ def form(prop: AnyProperty) -> str:
     return ", ".join(f"{k}={msgspec.json.encode(vars(prop)[k]).decode()}" for k in keys)
 
 
-def annotated(finding: Finding, run: str, gaps: int) -> Finding:
-    """The finding as the report shows it: with its run, and with a word on lost lines."""
+def annotated(prop: AnyProperty, finding: Finding, run: str, gaps: int) -> Finding:
+    """The finding as the report shows it: its witness judged again, with its run, and with a word on lost lines."""
+    finding = confirmed(prop, finding)
     why = finding.explanation
     if why and gaps:
         why += f" (lines of this recording were lost in {gaps} place{'s' if gaps > 1 else ''})"

@@ -46,7 +46,9 @@ def _by_columns(plan: Plan, properties: Sequence[AnyProperty]) -> found.AuditRep
         events=judged.events,
         rejected=0,
     )
-    findings = [found.annotated(f, run.run, 0) for f in judged.findings]
+    findings = [
+        found.annotated(p, f, run.run, 0) for p, f in zip(properties, judged.findings, strict=True)
+    ]
     return found.report("local", plan, findings, plan.refused, [run], [file])
 
 

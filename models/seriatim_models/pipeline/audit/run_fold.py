@@ -26,4 +26,5 @@ class RunFold:
     def findings(self) -> list[Finding]:
         """The finding of every property, if the run ended here; more events may be added afterwards."""
         run, gaps = self.statistics.run, self.statistics.gaps
-        return [found.annotated(finding, run, gaps) for finding in self.fold.finish()]
+        judged = zip(self.fold.properties, self.fold.finish(), strict=True)
+        return [found.annotated(prop, finding, run, gaps) for prop, finding in judged]

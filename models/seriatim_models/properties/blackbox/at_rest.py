@@ -21,6 +21,8 @@ Not judged: messages with a key, for a group may belong to somebody else.
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import msgspec
 
 from seriatim_models.history.complete import SETTLES
@@ -35,6 +37,7 @@ from seriatim_models.properties.blackbox.naming import (
     ConsumerKey,
     Holder,
     consumer,
+    each_once,
     ends,
     holder,
 )
@@ -82,10 +85,18 @@ class RestingQueue(msgspec.Struct):
 class RestingChannel(msgspec.Struct, array_like=True):
     """A channel whose opening was seen."""
 
+    opened: Event
     own: int | None = None
     """The limit of consumers that begin from now on."""
     whole: int | None = None
     """The limit of all that it holds."""
+
+
+class RestingGet(NamedTuple):
+    """A get under way: by whom, and which of theirs."""
+
+    by: Holder
+    op: int | None
 
 
 class RestState(msgspec.Struct):
@@ -93,11 +104,11 @@ class RestState(msgspec.Struct):
 
     queues: dict[str, RestingQueue] = {}
     channels: dict[Holder, RestingChannel] = {}
-    resting: bool = False
-    asked: list[tuple[Holder, int | None]] = []
-    """Gets under way that were asked at rest."""
-    begun: bool = False
-    """Whether a note of rest was recorded yet."""
+    resting: Event | None = None
+    asked: dict[RestingGet, list[Event]] = {}
+    """Gets under way that were asked at rest, each with the note that says so."""
+    begun: Event | None = None
+    """The first note of rest."""
 
 
 def take(state: RestState, tally: CaseCounts, event: Event) -> None:  # noqa: C901, PLR0912  # a branch an event name
@@ -105,12 +116,13 @@ def take(state: RestState, tally: CaseCounts, event: Event) -> None:  # noqa: C9
     ev = event.ev
     if ev == "note":
         if event.args.get("rest"):
-            state.begun = state.resting = True
+            state.begun = state.begun or event
+            state.resting = event
             _rest(state, tally, event)
         return
     if not state.begun:
         return
-    rested, state.resting = state.resting, False
+    rested, state.resting = state.resting, None
     if ev == "get":
         _get(state, tally, event, rested)
         return
@@ -120,7 +132,7 @@ def take(state: RestState, tally: CaseCounts, event: Event) -> None:  # noqa: C9
         state.channels.clear()
     elif ev == "ch_open":
         if event.ph in ("", "ok"):
-            state.channels[holder(event)] = RestingChannel()
+            state.channels[holder(event)] = RestingChannel(event)
     elif ev in ENDS:
         if event.ph in ("", "ok"):
             _end(state, event)
@@ -198,7 +210,7 @@ def _acquire(state: RestState, tally: CaseCounts, queue: RestingQueue, event: Ev
         tally.report_violation(
             f"{there.why}, although {event.m} was there: available since event {there.event.i}, "
             f"handed out at event {event.i}",
-            [there.event, *there.passed, event],
+            each_once([there.event, *there.passed, event]),
         )
     if event.autoack:
         return
@@ -281,35 +293,38 @@ def _rest(state: RestState, tally: CaseCounts, event: Event) -> None:
         for m in waiting:
             there = queue.available[m]
             if not there.passed:
-                there.passed = [first.ok, event]
+                opened = state.channels[first.key.by].opened
+                assert state.begun is not None
+                there.passed = [state.begun, opened, first.ok, event]
                 there.why = (
                     f"{first.key} was ready at event {event.i}, where all had come to rest, "
                     f"and was given nothing from {q}"
                 )
 
 
-def _get(state: RestState, tally: CaseCounts, event: Event, rested: bool) -> None:
+def _get(state: RestState, tally: CaseCounts, event: Event, rested: Event | None) -> None:
     """A get: begun at rest, ended with a message or with none."""
-    operation = (holder(event), event.op)
+    operation = RestingGet(holder(event), event.op)
     if event.ph == "invoke":
         if rested:
-            state.asked.append(operation)
+            state.asked[operation] = [rested, event]
         return
-    if event.op is not None and operation in state.asked:
-        state.asked.remove(operation)
-        rested = True
+    begun = [] if event.op is None else state.asked.pop(operation, [])
+    if rested and not begun:
+        begun = [rested]
     if event.ph in ("fail", "info"):
         return
     queue = state.queues.setdefault(event.q, RestingQueue())
     if event.m:
-        tally.tested += rested and event.m in queue.available
+        tally.tested += bool(begun) and event.m in queue.available
         _acquire(state, tally, queue, event)
         return
-    if not rested or queue.single or any(c.sole for c in queue.consumers.values()):
+    if not begun or queue.single or any(c.sole for c in queue.consumers.values()):
         return
     for m, there in queue.available.items():
         if m not in queue.keyed and not there.passed:
-            there.passed = [event]
+            assert state.begun is not None
+            there.passed = [state.begun, *begun, event]
             there.why = (
                 f"{holder(event)} asked {event.q} at rest, at event {event.i}, and found nothing"
             )

@@ -29,6 +29,8 @@ class Callbacks(msgspec.Struct):
     running: dict[Holder, Event] = {}
     latest: dict[Holder, Event] = {}
     pool: int | None = None
+    opened: Event | None = None
+    """By which the pool is known."""
 
 
 class CallbackOrder(ChannelProperty[Callbacks]):
@@ -46,6 +48,7 @@ class CallbackOrder(ChannelProperty[Callbacks]):
         "The RabbitMQ Threading Model; https://www.rabbitmq.com/client-libraries/java-api-guide"
         "#consumer-thread-pool and #concurrency"
     )
+    rests_on = ""
     kind = "safety"
     case = "callbacks (`cb_begin`, `cb_end`)"
     reads = frozenset({"conn_open", "ch_open", "cb_begin", "cb_end", GAP})
@@ -65,6 +68,7 @@ class CallbackOrder(ChannelProperty[Callbacks]):
         if event.ev == "conn_open":
             pool = event.args.get("pool")
             state.pool = pool if isinstance(pool, int) else None
+            state.opened = event
         elif event.ev == "ch_open":
             state.running.pop(channel, None)
             state.latest.pop(channel, None)
@@ -97,7 +101,7 @@ class CallbackOrder(ChannelProperty[Callbacks]):
         elif state.pool is not None and len(state.running) > state.pool:
             tally.report_violation(
                 f"with event {event.i} {len(state.running)} callbacks of {event.conn} ran, on {state.pool} threads",
-                list(state.running.values()),
+                [*([state.opened] if state.opened else []), *state.running.values()],
             )
         state.latest[channel] = event
 
@@ -129,6 +133,7 @@ class CallReply(ChannelProperty[Calls]):
         "A channel has one synchronous call at a time, and its reply goes to its caller, once."
     )
     source = "The RabbitMQ Threading Model; AMQP 0-9-1 specification, 2.2.2 (synchronous methods)"
+    rests_on = ""
     kind = "safety"
     case = "calls and their replies (`rpc`)"
     reads = frozenset({"rpc", "ch_open", GAP})

@@ -25,10 +25,12 @@ class PublishKey(NamedTuple):
 class Publishes(msgspec.Struct):
     """The publishes of one channel."""
 
-    waiting: dict[PublishKey, int] = {}
-    """How many publishes of a message were sent and not answered yet."""
-    answered: dict[PublishKey, Event] = {}
-    """The latest answer to messages of which no publish waits."""
+    waiting: dict[PublishKey, tuple[Event, int]] = {}
+    """Of a message the latest publish, and how many were sent and not answered yet."""
+    answered: dict[PublishKey, tuple[Event, Event]] = {}
+    """Of messages of which no publish waits: the latest publish, and its answer."""
+    opened: Event | None = None
+    """The channel's opening."""
     whole: bool = False
     """Every publish of the channel is known: its opening was seen, no lines were lost, and nothing was forgotten."""
 
@@ -52,6 +54,7 @@ class AnsweredOnce(ChannelProperty[Publishes]):
     id = "P21"
     sentence = "Every publish is answered at most once: confirmed or refused, and never both."
     source = "https://www.rabbitmq.com/docs/confirms#publisher-confirms"
+    rests_on = ""
     kind = "safety"
     case = "publisher confirms"
     reads = frozenset({"publish", "ch_open", GAP})
@@ -70,11 +73,12 @@ class AnsweredOnce(ChannelProperty[Publishes]):
 
     def step(self, state: Publishes, event: Event, by: Holder, tally: CaseCounts) -> None:
         if event.ev == "ch_open":
-            state.whole = True
+            state.opened, state.whole = event, True
             return
         key = PublishKey(event.rec, event.q, event.m)
         if event.ph == "invoke":
-            state.waiting[key] = state.waiting.get(key, 0) + 1
+            _, waiting = state.waiting.get(key, (event, 0))
+            state.waiting[key] = event, waiting + 1
             state.answered.pop(key, None)
             if len(state.waiting) > WAITING_KEPT:
                 del state.waiting[next(iter(state.waiting))]
@@ -86,24 +90,25 @@ class AnsweredOnce(ChannelProperty[Publishes]):
             state.answered.pop(key, None)
 
     def _answer(self, state: Publishes, event: Event, key: PublishKey, tally: CaseCounts) -> None:
-        waiting = state.waiting.pop(key, 0)
+        sent, waiting = state.waiting.pop(key, (event, 0))
         before = state.answered.get(key)
         if waiting:
             tally.tested += 1
             if waiting > 1:
-                state.waiting[key] = waiting - 1
+                state.waiting[key] = sent, waiting - 1
             else:
-                state.answered[key] = event
+                state.answered[key] = sent, event
                 if len(state.answered) > ANSWERED_KEPT:
                     del state.answered[next(iter(state.answered))]
         elif before is not None and (
-            state.whole or (event.op is not None and event.op == before.op)
+            state.whole or (event.op is not None and event.op == before[1].op)
         ):
             tally.tested += 1
+            opened = [state.opened] if state.opened else []
             tally.report_violation(
                 f"the publish of {event.m} was answered with {event.ph} at event {event.i}, "
-                f"after {before.ph} at event {before.i}",
-                [before, event],
+                f"after {before[1].ph} at event {before[1].i}",
+                [*opened, *before, event],
             )
         else:
             tally.untestable += 1

@@ -19,20 +19,22 @@ from seriatim_models.properties.blackbox.lifecycle import (
     LifecycleKey,
     LifecycleProperty,
     Lifecycles,
-    PlacedEvent,
     RegularCounts,
     Step,
     Suspect,
     acquires,
     command,
     died,
+    in_order,
 )
 from seriatim_models.properties.blackbox.naming import (
     NOBODY,
     ConsumerKey,
     Holder,
+    connection,
     holder,
 )
+from seriatim_models.properties.blackbox.sessions import PlacedEvent
 
 # Arguments of a queue by which a broker may drop messages on its own (https://www.rabbitmq.com/docs/ttl,
 # .../docs/maxlength, .../docs/quorum-queues#poison-message-handling): a loss there is no fault.
@@ -112,6 +114,7 @@ class Conservation(LifecycleProperty):
         "AMQP 0-9-1 specification 4.7 and basic.ack; https://www.rabbitmq.com/docs/confirms; "
         "the conservation of Qpid's queue counters"
     )
+    rests_on = ""
     kind = "safety"
     case = "a delivery in a history that records publishes, or a confirmed message whose queue is seen empty at the end"
     scope = "message"
@@ -226,18 +229,17 @@ class Conservation(LifecycleProperty):
         left.published |= right.published
         return super().combine(left, right)
 
+    def check_witness(self, witness: Sequence[Event]) -> Finding:
+        """The finding on a witness alone: that the run records publishes is taken from the run, not from an event."""
+        summary = self.map(witness)
+        summary.published = True
+        return self.finish(summary)
+
     def finish(self, summary: Lifecycles) -> Finding:
         assert isinstance(summary, ConservationSummary)
         summary.sessions.settle()
         violations = [
-            (
-                s.why,
-                [
-                    e.event
-                    for e in (s.before, s.settled, s.after)
-                    if e.kind != SETTLED or e.pos > s.before.pos
-                ],
-            )
+            (s.why, self._shown_again(summary, s, s.settled))
             for s in summary.suspects
             if s.settled is not None and self._came_again(summary, s, s.settled)
         ]
@@ -267,16 +269,17 @@ class Conservation(LifecycleProperty):
             m = key.m
             if birth.confirmed is None or birth.refused is not None:
                 continue
-            lost = self._lost(summary, birth, by_message.get(m, []), m, drained)
-            if lost is None:
+            found = self._lost(summary, birth, by_message.get(m, []), m, drained)
+            if found is None:
                 untestable += 1
                 continue
             tested += 1
+            lost, steps = found
             if lost:
                 look = summary.traffic.looks[birth.confirmed.event.q or _queue(birth)]
                 begun = birth.sent or birth.confirmed
-                shown = [begun.event, birth.confirmed.event, look.event]
-                violations.append((lost, shown))
+                seen = PlacedEvent(look.pos, look.event)
+                violations.append((lost, in_order([begun, birth.confirmed, *steps, seen])))
         return Finding.of(self.id, tested, violations, n_untestable=untestable)
 
     def _came_again(self, summary: Lifecycles, suspect: Suspect, settled: Step) -> bool:
@@ -287,9 +290,8 @@ class Conservation(LifecycleProperty):
             not s.final for s in summary.swept(before, settled.pos)
         )
         # Its own channel cannot have lost it without a word; so either way it was given what it had.
-        own = before.by == suspect.after.by and before.by.ch is not None
         voided = command(settled.event) in summary.voided
-        effective = (own and not voided) or (
+        effective = (_own(suspect) and not voided) or (
             summary.took_effect(settled)
             and not summary.may_be_gone(settled.by, settled.pos, suspect.after.event)
         )
@@ -299,6 +301,15 @@ class Conservation(LifecycleProperty):
             and not summary.copied(suspect.after.event)
             and not summary.may_die(settled)
         )
+
+    def _shown_again(self, summary: Lifecycles, suspect: Suspect, settled: Step) -> list[Event]:
+        """The two deliveries, the settlement between them, and the answers by which they are certain."""
+        took_effect = settled.event.ev in ACQUIRES or settled.event.lvl in EXACT or _own(suspect)
+        effect = [] if took_effect else summary.sessions.proof(settled.by)
+        if not _own(suspect):
+            effect += summary.proof_that_there(settled.by, suspect.after.event)
+        kept = summary.proof_that_kept(suspect.after, suspect.before)
+        return in_order([suspect.before, settled, suspect.after, *effect, *kept])
 
     def _phantom(
         self, summary: ConservationSummary, sent: dict[str, PlacedEvent], first: Step
@@ -351,14 +362,14 @@ class Conservation(LifecycleProperty):
         lifecycles: list[list[Step]],
         m: str,
         drained: set[str],
-    ) -> str | None:
-        """Why a confirmed message is lost; empty if it is not, None if that is open."""
+    ) -> tuple[str, list[Step]] | None:
+        """Why a confirmed message is lost, and its steps that show it; empty if it is not, None if that is open."""
         if m in summary.unplaced:
             return None
         tails = [_after_last(steps) for steps in lifecycles]
         settled = [s for tail in tails for s in tail if s.kind == SETTLED]
         if any(command(s.event) not in summary.voided for s in settled):
-            return ""
+            return "", []
         if any(summary.voided[command(s.event)] == "info" for s in settled):
             return None
         q = _queue(birth)
@@ -366,21 +377,32 @@ class Conservation(LifecycleProperty):
             return None  # one that was settled before may have been seen late
         acquired = [tail[0] for tail in tails if tail and tail[0].kind == ACQUIRED]
         if not acquired:
-            return f"{m} was confirmed for {q}, which was drained, but nobody ever got it"
+            return f"{m} was confirmed for {q}, which was drained, but nobody ever got it", []
         last = max(acquired, key=lambda s: s.pos)
         if last.event.q != q:
             return None
         if any(s.final for s in summary.swept(last, summary.n)):
             return None
         look = summary.traffic.looks[q]
-        back = self._over(summary, last.by, look) or any(
-            s.kind == RELEASED and s.by == last.by and self._in_effect(summary, s, look)
+        released = [
+            s
             for tail in tails
             for s in tail
-        )
-        if back:
-            return f"{m} was requeued to {q} by {last.by}, {q} was drained, but nobody got it again"
-        return None
+            if s.kind == RELEASED and s.by == last.by and self._in_effect(summary, s, look)
+        ]
+        if not (released or self._over(summary, last.by, look)):
+            return None
+        why = f"{m} was requeued to {q} by {last.by}, {q} was drained, but nobody got it again"
+        return why, [last, *(released[:1] or self._ended(summary, last))]
+
+    def _ended(self, summary: Lifecycles, last: Step) -> list[Step]:
+        """The confirmed end of a holder, after which what it held was back in its queue."""
+        ends = (summary.sessions.ends.get(name) for name in (last.by, connection(last.by)))
+        return [
+            Step(end.pos if end.done is None else end.done, RELEASED, last.by, end.event)
+            for end in ends
+            if end is not None and end.event is not None
+        ][:1]
 
     def _in_effect(self, summary: Lifecycles, released: Step, look: Depth) -> bool:
         """Whether a command had certainly taken effect when its queue was looked into."""
@@ -388,6 +410,11 @@ class Conservation(LifecycleProperty):
             return False
         answers = summary.sessions.answers_count(released.by, released.event.lvl)
         return not answers or released.pos < look.rest
+
+
+def _own(suspect: Suspect) -> bool:
+    """Whether one channel was given a message twice."""
+    return suspect.before.by == suspect.after.by and suspect.before.by.ch is not None
 
 
 def _count(polls: dict[Poll, int], poll: Poll, n: int) -> None:

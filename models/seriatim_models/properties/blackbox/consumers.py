@@ -32,6 +32,7 @@ from seriatim_models.properties.blackbox.naming import (
     ConsumerKey,
     Holder,
     consumer,
+    each_once,
     ends,
     holder,
 )
@@ -45,7 +46,8 @@ class Asked(msgspec.Struct, array_like=True):
     """A consume under way or done: what was asked, and since when it certainly holds."""
 
     event: Event
-    exclusive: bool
+    exclusive: Event | None
+    """The call that asked for it to be alone, or its answer."""
     ok: Event | None = None
 
 
@@ -53,8 +55,8 @@ class Seats(msgspec.Struct):
     """One queue: its consumers, and who was last given something."""
 
     consumers: dict[ConsumerKey, Asked] = {}
-    single: bool = False
-    """Single active consumer."""
+    single: Event | None = None
+    """The declaration by which it has a single active consumer."""
     ranked: bool = False
     """Consumers have priorities, so that the active one may be replaced."""
     last: Event | None = None
@@ -89,6 +91,7 @@ class SoleConsumer(SequentialProperty[Sole]):
         "AMQP 0-9-1 specification, basic.consume field exclusive; "
         "https://www.rabbitmq.com/docs/consumers#exclusivity and #single-active-consumer"
     )
+    rests_on = ""
     kind = "safety"
     case = "an exclusive consume beside another one, or deliveries of a queue with a single active consumer"
     scope = "queue"
@@ -121,7 +124,8 @@ class SoleConsumer(SequentialProperty[Sole]):
             elif seats is None:
                 continue
             elif event.ev == "declare":
-                seats.single = seats.single or bool(event.args.get("x-single-active-consumer"))
+                single = event if event.args.get("x-single-active-consumer") else None
+                seats.single = seats.single or single
             elif event.ev == "consume":
                 self._consume(state, seats, event)
             elif event.ev == "cancel":
@@ -145,8 +149,9 @@ class SoleConsumer(SequentialProperty[Sole]):
             return
         mine = seats.consumers.get(name)
         if mine is None:
-            mine = seats.consumers[name] = Asked(event, False)
-        mine.exclusive = mine.exclusive or bool(event.exclusive)
+            mine = seats.consumers[name] = Asked(event, None)
+        if event.exclusive:
+            mine.exclusive = mine.exclusive or event
         seats.ranked = seats.ranked or event.cprio is not None
         if event.ph not in ("", "ok"):
             return
@@ -163,7 +168,7 @@ class SoleConsumer(SequentialProperty[Sole]):
                 f"{name} was accepted as consumer of {event.q} at event {event.i} while {other_name}, accepted at "
                 f"event {other.ok.i}, was there, and {who} is exclusive"
             )
-            witness = [other.ok, event]
+            witness = [*_asked(other, other.ok), *_asked(mine, event)]
             state.doubts.report(event, [other_name.by], why, witness, consumers=[other_name])
             return
         if mine.exclusive:
@@ -183,13 +188,13 @@ class SoleConsumer(SequentialProperty[Sole]):
                         f"{event.m} was given to {name} at event {event.i}, although {other_name} has been the "
                         f"exclusive consumer since event {other.ok.i}"
                     )
-                    witness = [other.ok, event]
+                    witness = [*_asked(other, other.ok), event]
                     state.doubts.report(
                         event, [other_name.by], why, witness, consumers=[other_name]
                     )
                 else:
                     tally.untestable += 1
-        if not seats.single or seats.ranked or name in seats.left:
+        if seats.single is None or seats.ranked or name in seats.left:
             return
         last = seats.last
         seats.last = event
@@ -204,7 +209,8 @@ class SoleConsumer(SequentialProperty[Sole]):
                 f"{event.m} was given to {name} at event {event.i}, although the single active consumer was "
                 f"{was}, given {last.m} at event {last.i} and not gone since"
             )
-            state.doubts.report(event, [was.by], why, [last, event], consumers=[was])
+            witness = [seats.single, last, event]
+            state.doubts.report(event, [was.by], why, witness, consumers=[was])
         else:
             tally.untestable += 1
 
@@ -213,6 +219,13 @@ class SoleConsumer(SequentialProperty[Sole]):
         tally.join(state.tally)
         state.doubts.resolve(tally)
         return tally.finding(self.id)
+
+
+def _asked(consume: Asked, ok: Event) -> list[Event]:
+    """What asked for a consumer to be exclusive, if it is, and the answer."""
+    if consume.exclusive is None or ok.exclusive:
+        return [ok]
+    return [consume.exclusive, ok]
 
 
 # P11
@@ -224,19 +237,24 @@ class Ranked(msgspec.Struct, array_like=True):
     event: Event
     prio: int
     credit: int | None
+    limited: Event | None = None
+    """What set the limit, if that was not the consume."""
+    ranked: Event | None = None
+    """What gave it its rank."""
     ok: Event | None = None
     given: int = 0
     freed: int = 0
-    passed: list[Event] = []
-    """Deliveries to lower consumers that it would have wanted, if it turns out to have had room."""
+    passed: list[tuple[Event, Event]] = []
+    """Deliveries to lower consumers that it would have wanted, if it turns out to have had room, each after the
+    consume of the one that was given it."""
 
 
 class Ranks(msgspec.Struct):
     """The aggregation state of P11."""
 
     queues: dict[str, dict[ConsumerKey, Ranked]] = {}
-    qos: dict[Holder, int | None] = {}
-    """By holder: the prefetch that consumers begun from now on get."""
+    qos: dict[Holder, Event] = {}
+    """By holder: what set the prefetch that consumers begun from now on get."""
     capped: list[Holder] = []
     """Channels with a limit of their own."""
     held: dict[Holder, dict[LifecycleKey, ConsumerKey]] = {}
@@ -266,6 +284,7 @@ class ConsumerPriority(SequentialProperty[Ranks]):
         "A consumer is given a message only if no consumer of higher priority is ready for it."
     )
     source = "https://www.rabbitmq.com/docs/consumer-priority"
+    rests_on = ""
     kind = "safety"
     case = "consumers of different priority with a prefetch, and a delivery to the lower one"
     scope = "queue"
@@ -308,7 +327,7 @@ class ConsumerPriority(SequentialProperty[Ranks]):
     def _limit(self, state: Ranks, event: Event) -> None:
         by = holder(event)
         if event.scope not in ("channel", "conn"):
-            state.qos[by] = event.prefetch or None
+            state.qos[by] = event
             return
         if by not in state.capped:
             state.capped.append(by)
@@ -329,13 +348,14 @@ class ConsumerPriority(SequentialProperty[Ranks]):
             consumers.pop(name, None)
             return
         if name not in consumers:
-            credit = event.prefetch or state.qos.get(name.by)
+            limited = None if event.prefetch else state.qos.get(name.by)
+            credit = (limited or event).prefetch or None
             if name.by in state.capped or event.nolocal:
                 credit = 0  # others of its channel may use it up, or it may not want the message: never surely ready
-            consumers[name] = Ranked(event, event.cprio or 0, credit)
+            consumers[name] = Ranked(event, event.cprio or 0, credit, limited)
         mine = consumers[name]
         if event.cprio is not None:
-            mine.prio = event.cprio
+            mine.prio, mine.ranked = event.cprio, event
         if event.ph in ("", "ok"):
             mine.ok = event
 
@@ -357,14 +377,14 @@ class ConsumerPriority(SequentialProperty[Ranks]):
         mine = consumers.get(name)
         lo: Time = when(event) if exact else (ALWAYS if event.t_lo is None else event.t_lo)
         if mine is not None:
-            self._decide(state, name, mine, lo)
+            self._decide(state, name, mine, lo, event)
             mine.given += 1
             mine.freed += bool(event.autoack)
             if not event.autoack:
                 key = LifecycleKey(event.q, event.m)
                 state.held.setdefault(holder(event), {})[key] = name
         rank = mine.prio if mine is not None else None
-        if rank is None or event.key is not None or event.q in state.sole:
+        if mine is None or rank is None or event.key is not None or event.q in state.sole:
             return  # with groups or a single active consumer the higher one may not have it
         higher = [
             (n, c)
@@ -375,37 +395,49 @@ class ConsumerPriority(SequentialProperty[Ranks]):
             if exact:
                 state.tally.tested += 1
                 if other.credit is None or other.given - other.freed < other.credit:
-                    self._report(state, event, other_name, other)
+                    self._report(state, [mine.ranked or mine.event], event, other_name, other, [])
             elif (
                 other.credit is not None
                 and other.given < other.credit
                 and len(other.passed) < PASSED
             ):
-                other.passed.append(event)
+                other.passed.append((mine.ranked or mine.event, event))
             else:
                 state.tally.untestable += 1
 
-    def _decide(self, state: Ranks, name: ConsumerKey, mine: Ranked, lo: Time) -> None:
+    def _decide(
+        self, state: Ranks, name: ConsumerKey, mine: Ranked, lo: Time, given: Event
+    ) -> None:
         """What was recorded before `lo` passed by a consumer that had, until then, been given `given` and no more."""
         waiting = []
-        for low in mine.passed:
+        for asked, low in mine.passed:
             hi = low.t_hi if low.t_hi is not None else when(low)
             if mine.credit is None or mine.given >= mine.credit:
                 state.tally.untestable += 1
             elif hi < lo:
                 state.tally.tested += 1
-                self._report(state, low, name, mine)
+                self._report(state, [asked], low, name, mine, [given])
             else:
-                waiting.append(low)
+                waiting.append((asked, low))
         mine.passed = waiting
 
-    def _report(self, state: Ranks, low: Event, name: ConsumerKey, high: Ranked) -> None:
+    def _report(
+        self,
+        state: Ranks,
+        asked: list[Event],
+        low: Event,
+        name: ConsumerKey,
+        high: Ranked,
+        given: list[Event],
+    ) -> None:
+        """Count a violation: `asked` began the lower consumer, and `given` shows how much the higher one had had."""
         assert high.ok is not None
+        shown = [e for e in (high.limited, high.ranked or high.event, high.ok) if e is not None]
         room = "no limit" if high.credit is None else f"a prefetch of {high.credit}"
         state.tally.report_violation(
             f"{low.m} was given to {consumer(low)} at event {low.i}, although {name}, of priority {high.prio}, was "
             f"there since event {high.ok.i} and ready: it had {room} and held {high.given - high.freed} at most",
-            [high.ok, low],
+            each_once([*shown, *asked, low, *given]),
         )
 
     def close(self, state: Ranks) -> Finding:
@@ -424,6 +456,7 @@ class Waiter(msgspec.Struct, array_like=True):
     """A consumer: how much it may hold (None: any number), and how much it holds."""
 
     credit: int | None
+    ok: Event
     holds: int = 0
 
 
@@ -436,6 +469,8 @@ class Idle(msgspec.Struct):
     """Since when something is unread, somebody waits, and nothing was handed out."""
     now: int = 0
     """The latest time of an event of the queue."""
+    latest: Event | None = None
+    """That event."""
     early: dict[str, None] = {}
     """Handed out and not known to be confirmed: the confirm may come later. The latest `EARLY_KEPT`."""
     takers: dict[Holder, None] = {}
@@ -454,6 +489,8 @@ class Wakeups(msgspec.Struct):
     common: int = 0
     """The latest time of an event that names no queue. The times of other queues' events are left out, so that
     queues can be judged apart; where times fall it would make a difference."""
+    latest: Event | None = None
+    """That event."""
     end: int = 0
     """The latest time of all."""
     doubts: Doubts = msgspec.field(default_factory=Doubts)
@@ -483,6 +520,7 @@ class NoLostWakeup(SequentialProperty[Wakeups]):
     id = "P14"
     sentence = "No consumer that is ready waits longer than a bound beside a message that nobody was given."
     source = "Building a queue, part 4 (wake-ups of waiting consumers); Consumer-Queue Interactions"
+    rests_on = ""
     kind = "liveness"
     case = "a ready consumer beside a confirmed message, with times, or a note of rest"
     scope = "queue"
@@ -522,9 +560,10 @@ class NoLostWakeup(SequentialProperty[Wakeups]):
             state.end = max(state.end, event.t)
             if event.q:
                 queue = state.queues.setdefault(event.q, Idle())
-                queue.now = max(queue.now, event.t)
-            else:
-                state.common = max(state.common, event.t)
+                if queue.latest is None or event.t > queue.now:
+                    queue.now, queue.latest = event.t, event
+            elif state.latest is None or event.t > state.common:
+                state.common, state.latest = event.t, event
             if event.ev == GAP:
                 for idle in state.queues.values():
                     idle.unread.clear()
@@ -585,7 +624,7 @@ class NoLostWakeup(SequentialProperty[Wakeups]):
             if event.ph in ("", "ok"):
                 limit = state.qos.get(holder(event))
                 credit = limit if limit == 0 else event.prefetch or limit
-                idle.consumers[consumer(event)] = Waiter(credit)
+                idle.consumers[consumer(event)] = Waiter(credit, event)
         elif event.ev == "cancel":
             self._pause(state, idle)
             idle.consumers.pop(consumer(event), None)
@@ -659,14 +698,25 @@ class NoLostWakeup(SequentialProperty[Wakeups]):
         if now - since <= self.within:
             return
         oldest = next(iter(idle.unread.values()))
-        ready = (n for n, c in idle.consumers.items() if c.credit is None or c.holds < c.credit)
-        names = ", ".join(sorted(map(str, ready)))
+        ready = {
+            str(n): c for n, c in idle.consumers.items() if c.credit is None or c.holds < c.credit
+        }
+        names = ", ".join(sorted(ready))
         why = (
             f"{oldest.m}, confirmed at event {oldest.i}, lay in {oldest.q} from {since} to {now} while "
             f"{names} waited, and nothing was handed out"
         )
         others = [by for by in idle.takers if by != there]
-        state.doubts.report(oldest, others, why, [oldest], after=since + self.within)
+        waiter = ready[min(ready)].ok if ready else oldest
+        witness = each_once([waiter, oldest, self._ended(state, idle, now)])
+        state.doubts.report(oldest, others, why, witness, after=since + self.within)
+
+    def _ended(self, state: Wakeups, idle: Idle, now: int) -> Event:
+        """The event at which a time of waiting was over; where the recording only ended then, a note of that."""
+        for event in (idle.latest, state.latest):
+            if event is not None and event.t == now:
+                return event
+        return Event(i=-1, ev="note", t=now)
 
     def close(self, state: Wakeups) -> Finding:
         tally = CaseCounts()

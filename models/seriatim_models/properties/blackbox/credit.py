@@ -54,6 +54,7 @@ class Prefetch(ChannelProperty[Outstanding]):
     id = "P7"
     sentence = "Deliveries outstanding never exceed the prefetch."
     source = "AMQP 0-9-1 specification, basic.qos; https://www.rabbitmq.com/docs/consumer-prefetch"
+    rests_on = ""
     kind = "safety"
     case = "a delivery to a consumer with a prefetch whose scope is known"
     reads = (
@@ -149,7 +150,9 @@ class Prefetch(ChannelProperty[Outstanding]):
                 f"with {event.m} at event {event.i} {whose} held {len(held)} messages, "
                 f"and its prefetch was {event.prefetch}"
             )
-            tally.suspects.append(Suspicion(why, held))
+            # What may have been settled before it was seen is not counted, but was given as well.
+            shown = held if any(e is event for e in held) else [*held, event]
+            tally.suspects.append(Suspicion(why, shown))
 
     def finish(self, summary: Tracks[Outstanding]) -> Finding:
         """The finding; a lease that ran out at an unknown instant may have freed what looks held."""

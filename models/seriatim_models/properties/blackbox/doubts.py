@@ -15,8 +15,9 @@ import msgspec
 
 from seriatim_models.history.event import Event
 from seriatim_models.properties.blackbox.channels import CaseCounts
-from seriatim_models.properties.blackbox.naming import ConsumerKey, Holder
-from seriatim_models.properties.blackbox.sessions import ANSWERED, Sessions
+from seriatim_models.properties.blackbox.lifecycle import in_order
+from seriatim_models.properties.blackbox.naming import ConsumerKey, Holder, each_once
+from seriatim_models.properties.blackbox.sessions import ANSWERED, PlacedEvent, Sessions
 
 KEPT = 4096  # violations that wait; what comes later is left open
 
@@ -86,7 +87,9 @@ class Doubts(msgspec.Struct):
                 (end := self.sessions.cancels.get(name)) is not None and not end.asked
                 for name in doubt.consumers
             ):
-                tally.report_violation(doubt.why, doubt.witness)
+                signs = [sign for by in doubt.holders for sign in self._proof(by, doubt)]
+                witness = [*doubt.witness, *in_order(signs)]
+                tally.report_violation(doubt.why, each_once(witness))
             else:
                 tally.tested -= 1
                 tally.untestable += 1
@@ -101,3 +104,9 @@ class Doubts(msgspec.Struct):
             return sessions.lasts(by, doubt.pos, doubt.lvl)
         at = sessions.last_sign(by)
         return at >= 0 and self.times.get(at, doubt.after) > doubt.after
+
+    def _proof(self, by: Holder, doubt: Doubt) -> list[PlacedEvent]:
+        """The call and its answer by which it is known that a holder was there, if it is known by that."""
+        if doubt.since is not None and self.sessions.over(by, doubt.since):
+            return []
+        return self.sessions.proof(by, doubt.lvl)

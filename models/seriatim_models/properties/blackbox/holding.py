@@ -17,6 +17,7 @@ from seriatim_models.properties.blackbox.lifecycle import (
     Step,
     Suspect,
     died,
+    in_order,
     let_go,
 )
 from seriatim_models.properties.blackbox.naming import Holder
@@ -41,6 +42,7 @@ class OneHolder(LifecycleProperty):
         "AMQP 0-9-1 specification, 1.8.3.13 basic.ack and 3.1.8 acknowledgements; "
         "https://www.rabbitmq.com/docs/confirms#acknowledgement-modes; Qpid's entry state ACQUIRED"
     )
+    rests_on = ""
     kind = "safety"
     case = "a delivery that has to be settled"
     scope = "message"
@@ -89,7 +91,10 @@ class OneHolder(LifecycleProperty):
             ):
                 open_ += 1
             else:
-                violations.append((suspect.why, [before.event, after.event]))
+                kept = summary.proof_that_kept(before, after)
+                kept += summary.proof_that_there(before.by, after.event)
+                kept += summary.proof_that_kept(after, before)
+                violations.append((suspect.why, in_order([before, after, *kept])))
         return Finding.of(
             self.id,
             firsts + summary.tested - open_,
@@ -120,6 +125,7 @@ class RedeliveredFlag(LifecycleProperty):
         "AMQP 0-9-1 specification, domain `redelivered`; "
         "https://www.rabbitmq.com/docs/consumers#message-properties"
     )
+    rests_on = ""
     kind = "safety"
     case = "a delivery whose redelivered flag is recorded"
     scope = "message"
@@ -159,7 +165,9 @@ class RedeliveredFlag(LifecycleProperty):
                 tested -= 1
                 untestable += 1
             else:
-                violations.append((suspect.why, [before.event, after.event]))
+                said_first = before.event.redelivered is False
+                kept = [] if said_first else summary.proof_that_kept(after, before)
+                violations.append((suspect.why, in_order([before, after, *kept])))
         for steps in summary.lifecycles.values():
             first = next((s for s in steps if s.kind == ACQUIRED), None)
             if first is None:

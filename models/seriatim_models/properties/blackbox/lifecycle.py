@@ -28,7 +28,7 @@ from seriatim_models.history.event import GAP, Event
 from seriatim_models.properties.base import Property, Scope
 from seriatim_models.properties.blackbox.naming import ENDS as ENDS
 from seriatim_models.properties.blackbox.naming import NOBODY, Holder, ends, holder
-from seriatim_models.properties.blackbox.sessions import ANSWERED, Sessions
+from seriatim_models.properties.blackbox.sessions import ANSWERED, PlacedEvent, Sessions
 
 ACQUIRES = frozenset({"deliver", "get"})
 
@@ -65,13 +65,6 @@ class Step(msgspec.Struct, array_like=True, gc=False):
     pos: int
     kind: str
     by: Holder
-    event: Event
-
-
-class PlacedEvent(msgspec.Struct, array_like=True, gc=False):
-    """An event and its position."""
-
-    pos: int
     event: Event
 
 
@@ -175,19 +168,16 @@ class Lifecycles(msgspec.Struct):
         has_session = again.lvl not in EXACT and (by.ch is not None or bool(by.conn))
         return has_session and first(again) is False and self.sessions.last_sign(by) < at
 
+    def proof_that_there(self, by: Holder, again: Event) -> list[PlacedEvent]:
+        """The call and its answer by which it is known that `may_be_gone` is false, if it is known by that."""
+        return self.sessions.proof(by, again.lvl) if first(again) is False else []
+
     def may_precede(self, first: Step, second: Step) -> bool:
         """Whether `first` may have been acquired, and let go otherwise than by a command that names its message, before
         `second` was acquired.
         """
-        lo, hi = first.event.t_lo, second.event.t
-        if lo is not None and hi is not None and lo > hi:
+        if _ordered(second, first):
             return False
-        if first.event.lvl in EXACT and first.pos > second.pos:
-            return False
-        same = first.by == second.by and first.by.ch is not None
-        tags = first.event.dtag, second.event.dtag
-        if same and tags[0] is not None and tags[1] is not None and tags[0] > tags[1]:
-            return False  # one channel's deliveries are in the order of their tags
         if self.gaps and self.gap_between(-1, second.pos):
             return True
         if first.event.autoack:
@@ -195,8 +185,16 @@ class Lifecycles(msgspec.Struct):
         return (
             bool(self.swept(first, second.pos))
             or LifecycleKey(first.event.q, first.event.m) in self.expired
-            or (not same and self.may_end(first, second.pos))
+            or (not _same_channel(first, second) and self.may_end(first, second.pos))
         )
+
+    def proof_that_kept(self, first: Step, second: Step) -> list[PlacedEvent]:
+        """The call and its answer by which it is known that `may_precede` is false, if it is known by that: whoever
+        had `first` was still there at `second`.
+        """
+        if _ordered(second, first) or first.event.autoack or _same_channel(first, second):
+            return []
+        return self.sessions.proof(first.by, first.event.lvl)
 
     def may_die(self, settled: Step) -> bool:
         """Whether a command that refused a message may have sent it elsewhere, from where it may come back."""
@@ -227,6 +225,29 @@ class Lifecycles(msgspec.Struct):
         if event.lvl in EXACT or (settled.by.ch is None and not settled.by.conn):
             return True
         return self.sessions.answered_after(settled.by, settled.pos)
+
+
+def _same_channel(first: Step, second: Step) -> bool:
+    return first.by == second.by and first.by.ch is not None
+
+
+def _ordered(first: Step, second: Step) -> bool:
+    """Whether the first of two acquisitions certainly happened before the second."""
+    lo, hi = second.event.t_lo, first.event.t
+    if lo is not None and hi is not None and lo > hi:
+        return True
+    if second.event.lvl in EXACT and second.pos > first.pos:
+        return True
+    tags = second.event.dtag, first.event.dtag
+    if not _same_channel(first, second) or tags[0] is None or tags[1] is None:
+        return False
+    return tags[0] > tags[1]  # one channel's deliveries are in the order of their tags
+
+
+def in_order(steps: Iterable[Step | PlacedEvent]) -> list[Event]:
+    """The events of a witness in the order of the history, each once."""
+    by_place = {s.pos: s.event for s in steps}
+    return [by_place[pos] for pos in sorted(by_place)]
 
 
 def named(event: Event, held: Iterable[LifecycleKey]) -> list[LifecycleKey]:

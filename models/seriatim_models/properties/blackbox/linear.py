@@ -27,7 +27,7 @@ when they die elsewhere.
 from __future__ import annotations
 
 from bisect import insort
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 import msgspec
@@ -65,10 +65,12 @@ class Value(msgspec.Struct, array_like=True):
     m: str
     lo: Time
     hi: Time
-    enqueue: Event
+    enqueue: list[Event]
+    """Its beginning, and its end if that was seen."""
     due: Time = NEVER
     """Only a dequeue that had begun by then explains it, because `over` had ended then."""
-    over: Event | None = None
+    over: list[Event] = []
+    """The enqueue of the value that was taken first, and its dequeue."""
 
 
 class Empty(msgspec.Struct, array_like=True):
@@ -76,7 +78,8 @@ class Empty(msgspec.Struct, array_like=True):
 
     lo: Time
     hi: Time
-    event: Event
+    dequeue: list[Event]
+    """Its beginning, if that was seen, and its end."""
 
 
 class Left(msgspec.Struct, array_like=True):
@@ -84,8 +87,8 @@ class Left(msgspec.Struct, array_like=True):
 
     lo: Time
     hi: Time
-    enqueue: Event
-    dequeue: Event
+    inside: list[Event]
+    """Its enqueue and its dequeue."""
 
 
 class Inside(msgspec.Struct):
@@ -94,8 +97,8 @@ class Inside(msgspec.Struct):
     values: dict[str, Value] = {}
     waiting: list[tuple[Time, str]] = []
     """Values without a deadline whose enqueue has ended, by when."""
-    pending: dict[OperationKey, Time] = {}
-    """Dequeues under way, by operation: when they began."""
+    pending: dict[OperationKey, Event] = {}
+    """Dequeues under way, by operation: how they began."""
     empties: list[Empty] = []
     left: list[Left] = []
     published: bool = False
@@ -232,6 +235,7 @@ class _LinearityPass:
         if event.ph == "ok":
             if value is not None and value.hi == NEVER:
                 value.hi = event.t_hi if event.t_hi is not None else t
+                value.enqueue.append(event)
                 insort(inside.waiting, (value.hi, value.m))
         elif value is not None and event.ph != "info":
             self.leave(inside)  # two copies of one name
@@ -240,14 +244,14 @@ class _LinearityPass:
             hi: Time = NEVER
             if event.ph == "":
                 hi = event.t_hi if event.t_hi is not None else t
-            inside.values[event.m] = Value(event.m, lo, hi, event)
+            inside.values[event.m] = Value(event.m, lo, hi, [event])
             if hi < NEVER:
                 insort(inside.waiting, (hi, event.m))
 
     def _dequeue(self, event: Event) -> None:
         inside = self._at(event.q)
         if event.ph == "invoke":
-            inside.pending[_operation(event)] = when(event)
+            inside.pending[_operation(event)] = event
             return
         begun = inside.pending.pop(_operation(event), None) if event.ph else None
         if event.ph == "info" and event.ev == "get":
@@ -262,22 +266,23 @@ class _LinearityPass:
         if event.t_lo is not None:
             lo = event.t_lo
         elif begun is not None:
-            lo = begun
+            lo = when(begun)
         elif event.ph == "":
             lo = when(event) if event.ev == "get" else ALWAYS
         if acquires(event):
-            self._taken(inside, event, lo, hi)
+            self._taken(inside, event, lo, hi, begun)
         elif event.ev == "get":
             if inside.out or inside.pushed:
                 inside.untestable += 1
             elif not inside.published:
                 inside.empty_early += 1
             else:
-                inside.empties.append(Empty(lo, hi, event))
+                inside.empties.append(Empty(lo, hi, [event] if begun is None else [begun, event]))
         self._decide(inside, when(event))
 
-    def _taken(self, inside: Inside, event: Event, lo: Time, hi: Time) -> None:
+    def _taken(self, inside: Inside, event: Event, lo: Time, hi: Time, begun: Event | None) -> None:
         s = self.s
+        dequeue = [event] if begun is None else [begun, event]
         if event.ev == "deliver":
             inside.pushed = True
         if not event.autoack:
@@ -298,14 +303,15 @@ class _LinearityPass:
             why = f"{event.m} was taken at event {event.i}, but it was not there: never enqueued, or taken before"
             s.blame(inside, why, [event])
             return
-        if lo > value.due and value.over is not None:
+        if lo > value.due and value.over:
+            over = value.over[-1]
             why = (
-                f"{value.m} was enqueued by {value.hi}, before {value.over.m}; yet {value.over.m} was taken by "
-                f"{value.due} (event {value.over.i}) and {value.m} not before {lo} (event {event.i})"
+                f"{value.m} was enqueued by {value.hi}, before {over.m}; yet {over.m} was taken by "
+                f"{value.due} (event {over.i}) and {value.m} not before {lo} (event {event.i})"
             )
-            s.blame(inside, why, [value.enqueue, value.over, event])
+            s.blame(inside, why, [*value.enqueue, *value.over, *dequeue])
         if value.hi < lo:
-            inside.left.append(Left(value.hi, lo, value.enqueue, event))
+            inside.left.append(Left(value.hi, lo, [*value.enqueue, *dequeue]))
         # Whatever is inside and was there before this one began to come in is due.
         waiting = inside.waiting
         kept = 0
@@ -315,7 +321,7 @@ class _LinearityPass:
             kept += 1
             older = inside.values.get(m)
             if older is not None:
-                older.due, older.over = hi, event
+                older.due, older.over = hi, [value.enqueue[0], event]
         del waiting[:kept]
 
     def _settle(self, event: Event) -> None:
@@ -330,7 +336,7 @@ class _LinearityPass:
 
     def _decide(self, inside: Inside, now: Time) -> None:
         """Judge the empty dequeues that no dequeue under way overlaps any more, nor one that begins now."""
-        earliest = min(inside.pending.values(), default=NEVER)
+        earliest = min(map(when, inside.pending.values()), default=NEVER)
         waiting = list[Empty]()
         for empty in inside.empties:
             if earliest <= empty.hi or now <= empty.hi:
@@ -349,16 +355,14 @@ class _LinearityPass:
 
     def _cover(self, inside: Inside, empty: Empty) -> list[Event]:
         """Enqueues and dequeues of values of which at each instant of the empty dequeue one was inside; or none."""
-        spans: list[tuple[Time, Time, list[Event]]] = [
-            (x.lo, x.hi, [x.enqueue, x.dequeue]) for x in inside.left
-        ]
+        spans: list[tuple[Time, Time, list[Event]]] = [(x.lo, x.hi, x.inside) for x in inside.left]
         first = min(
             (v for v in inside.values.values() if v.hi < NEVER),
             key=lambda v: v.hi,
             default=None,
         )
         if first is not None:
-            spans.append((first.hi, NEVER, [first.enqueue]))
+            spans.append((first.hi, NEVER, first.enqueue))
         reached, cover = empty.lo, list[Event]()
         # The spans are open intervals: where one ends the queue may be empty, unless another reaches over that.
         while True:
@@ -386,22 +390,22 @@ class _LinearityPass:
                 inside.violations += inside.n_early - 1
             if inside.out:
                 continue
-            spare = sorted(inside.pending.values())
-            dues = [v for v in inside.values.values() if v.over is not None]
+            spare = sorted(map(when, inside.pending.values()))
+            dues = [v for v in inside.values.values() if v.over]
             if inside.pushed:
                 dues = []  # it may be on its way to a consumer
-            for value in sorted(dues, key=lambda v: (v.due, v.enqueue.i)):
+            for value in sorted(dues, key=lambda v: (v.due, v.enqueue[0].i)):
                 if spare and spare[0] <= value.due:
                     del spare[0]
                     continue
-                assert value.over is not None
+                over = value.over[-1]
                 why = (
-                    f"{value.m} was enqueued by {value.hi}, before {value.over.m}; {value.over.m} was taken by "
-                    f"{value.due} (event {value.over.i}), but {value.m} never"
+                    f"{value.m} was enqueued by {value.hi}, before {over.m}; {over.m} was taken by "
+                    f"{value.due} (event {over.i}), but {value.m} never"
                 )
-                self.s.blame(inside, why, [value.enqueue, value.over])
+                self.s.blame(inside, why, [*value.enqueue, *value.over])
             for empty in inside.empties:
-                if all(lo > empty.hi for lo in inside.pending.values()):
+                if all(when(e) > empty.hi for e in inside.pending.values()):
                     self._judge(inside, empty)
                 elif there := self._full_throughout(inside, empty):
                     inside.tested += 1
@@ -417,24 +421,24 @@ class _LinearityPass:
         one of these counts may fall.
         """
         never = sorted((v for v in inside.values.values() if v.hi < NEVER), key=lambda v: v.hi)
-        begun = sorted(inside.pending.values())
+        begun = sorted(map(when, inside.pending.values()))
         instants = {empty.lo, *begun, *(x.hi for x in inside.left)}
         for at in sorted(t for t in instants if empty.lo <= t <= empty.hi):
             spanned = any(x.lo < at < x.hi for x in inside.left)
             if not spanned and sum(v.hi < at for v in never) <= sum(lo <= at for lo in begun):
                 return []
-        return [v.enqueue for v in never if v.hi < empty.hi] + [
-            e for x in inside.left if x.lo < empty.hi for e in (x.enqueue, x.dequeue)
-        ]
+        spans = [v.enqueue for v in never if v.hi < empty.hi]
+        spans += [x.inside for x in inside.left if x.lo < empty.hi]
+        return [e for span in spans for e in span]
 
 
 def _full(empty: Empty, cover: list[Event]) -> tuple[str, list[Event]]:
     names = ", ".join(dict.fromkeys(e.m for e in cover))
     why = (
-        f"event {empty.event.i} found the queue empty between {empty.lo} and {empty.hi}, "
+        f"event {empty.dequeue[-1].i} found the queue empty between {empty.lo} and {empty.hi}, "
         f"although all the while one of {names} was inside"
     )
-    return why, [*cover, empty.event]
+    return why, [*cover, *empty.dequeue]
 
 
 class QueueLinearizable(SequentialProperty[Queues]):
@@ -450,6 +454,7 @@ class QueueLinearizable(SequentialProperty[Queues]):
         "Henzinger, Sezgin, Vafeiadis, Aspect-Oriented Linearizability Proofs (2013); Bouajjani, Emmi, Enea, Hamza, "
         "On Reducing Linearizability to State Reachability (2015); Lee, Mathur, arXiv 2410.04581 (PLDI 2025)"
     )
+    rests_on = ""
     kind = "safety"
     case = "values that are put and taken for good, in a queue where nothing comes back"
     scope = "queue"
@@ -460,6 +465,12 @@ class QueueLinearizable(SequentialProperty[Queues]):
 
     def start(self) -> Queues:
         return Queues()
+
+    def check_witness(self, witness: Sequence[Event]) -> Finding:
+        """The finding on a witness alone: that the run records enqueues is taken from the run, not from an event."""
+        state = Queues(queues={e.q: Inside(published=True) for e in witness})
+        self.feed(state, witness)
+        return self.close(state)
 
     def feed(self, state: Queues, events: Iterable[Event]) -> None:
         _LinearityPass(state).run(events)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import NamedTuple
 
 from seriatim_models.history.event import Event
@@ -26,6 +27,11 @@ class Holder(NamedTuple):
         if self.ch is not None:
             return f"{self.conn}/{self.ch}#{self.gen}"
         return self.name or self.conn
+
+
+def each_once(events: Iterable[Event | None]) -> list[Event]:
+    """Events of one history in the order given, each once; None is left out."""
+    return list({(e.rec, e.i, e.ev): e for e in events if e is not None}.values())
 
 
 NOBODY = Holder()

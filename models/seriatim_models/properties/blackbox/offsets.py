@@ -43,8 +43,12 @@ class PartitionState(msgspec.Struct):
     """One partition: where messages are known to be, and how often a message may be tried."""
 
     positions: list[int] = []
+    publishes: dict[int, Event] = {}
+    """By position, the latest `PUBLISHES_KEPT` publishes: to show one that was left out."""
     readers: dict[ConsumerKey, ReaderState] = {}
     attempts: int | None = None
+    declared: Event | None = None
+    """By which `attempts` is known."""
 
 
 def _further(known: Event | None, commit: Event) -> Event:
@@ -87,6 +91,11 @@ POSITIONS_KEPT = (
 )
 
 
+PUBLISHES_KEPT = (
+    1024  # publishes of a partition; a position is mostly left out soon after it was written
+)
+
+
 class LogReader(SequentialProperty[Logs]):
     """P15. A case is a delivery with a position, to a reader (`ctag`: the group or channel; else the holder).
 
@@ -110,6 +119,7 @@ class LogReader(SequentialProperty[Logs]):
         "Building a queue, part 4; https://kafka.apache.org/documentation/#semantics (position, commit); "
         "https://kafka.apache.org/documentation/#intro_consumers (order within a partition)"
     )
+    rests_on = ""
     kind = "safety"
     case = "a reader that is given one position of a partition after another"
     scope = "queue"
@@ -153,11 +163,14 @@ class LogReader(SequentialProperty[Logs]):
             if event.ev in ("declare", "consume"):
                 attempts = event.args.get("max_attempts")
                 if isinstance(attempts, int):
-                    topic.attempts = attempts
+                    topic.attempts, topic.declared = attempts, event
             if event.ev == "publish":
                 if event.pos is not None and event.ph in ("", "ok"):
                     insort(topic.positions, event.pos)
                     del topic.positions[:-POSITIONS_KEPT]
+                    topic.publishes[event.pos] = event
+                    if len(topic.publishes) > PUBLISHES_KEPT:
+                        del topic.publishes[next(iter(topic.publishes))]
                 continue
             if event.ev == "declare":
                 continue
@@ -215,7 +228,8 @@ class LogReader(SequentialProperty[Logs]):
                 f"{who} was given position {pos} at event {event.i} in attempt {event.attempt}; "
                 f"allowed are {topic.attempts}"
             )
-            tally.report_violation(why, [event])
+            declared = [topic.declared] if topic.declared else []
+            tally.report_violation(why, [*declared, event])
         elif bound and committed is not None and pos <= _done(committed):
             tally.tested += 1
             why = (
@@ -259,7 +273,8 @@ class LogReader(SequentialProperty[Logs]):
                 f"{who} went from position {done} (event {before.i}) to {event.pos} at event {event.i} and left "
                 f"out {first}"
             )
-            tally.report_violation(why, [before, event])
+            left_out = [topic.publishes[first]] if first in topic.publishes else []
+            tally.report_violation(why, [*left_out, before, event])
         elif between:
             tally.untestable += 1
         else:

@@ -91,6 +91,7 @@ class FirstDeliveryOrder(Property[DeliveryLines]):
     id = "P4"
     sentence = "First deliveries to one channel keep the order in which one publisher's channel sent the messages."
     source = "AMQP 0-9-1 specification, 4.7 content ordering; https://www.rabbitmq.com/docs/semantics#ordering"
+    rests_on = ""
     kind = "safety"
     case = "two first deliveries to one channel, of one publisher (`pub`, `pseq`), queue, partition, key and priority"
     scope = "queue"

@@ -40,6 +40,13 @@ ANSWERED = frozenset(
 what judges some messages does not see those of others."""
 
 
+class PlacedEvent(msgspec.Struct, array_like=True, gc=False):
+    """An event and its position."""
+
+    pos: int
+    event: Event
+
+
 class End(msgspec.Struct, array_like=True, gc=False):
     """The end of a channel, a connection or a consumer: the first sign of it, whether its client asked for it there,
     and when the broker confirmed it. A connection that was dropped is never confirmed.
@@ -50,6 +57,8 @@ class End(msgspec.Struct, array_like=True, gc=False):
     done: int | None = None
     q: str = ""
     """The consumer's queue, for the end of a consumer."""
+    event: Event | None = None
+    """The confirmation."""
 
 
 class CallKey(NamedTuple):
@@ -66,12 +75,12 @@ class Sessions(msgspec.Struct):
     ends: dict[Holder, End] = {}
     """Of channels and of connections, see `end_of`."""
     cancels: dict[ConsumerKey, End] = {}
-    calls: dict[CallKey, list[int]] = {}
+    calls: dict[CallKey, list[PlacedEvent]] = {}
     """Where calls began."""
-    answers: dict[CallKey, list[int]] = {}
+    answers: dict[CallKey, list[PlacedEvent]] = {}
     """Where they were answered, in the order of the calls."""
-    lives: dict[Holder, int] = {}
-    """Of channels and connections: the latest position at which they were certainly there; see `settle`."""
+    lives: dict[Holder, tuple[PlacedEvent, PlacedEvent]] = {}
+    """Of channels and connections: the latest call that was answered, and its answer; see `settle`."""
 
     def add(self, pos: int, event: Event) -> None:
         """Take in an event of `ANSWERED`, or an end."""
@@ -81,7 +90,7 @@ class Sessions(msgspec.Struct):
             by = connection(holder(event)) if of_connection else holder(event)
             key = CallKey(by, event.ev, str(event.op) if event.op is not None else event.ctag)
             signs = self.calls if event.ph == "invoke" else self.answers
-            signs.setdefault(key, []).append(pos)
+            signs.setdefault(key, []).append(PlacedEvent(pos, event))
 
     def add_end(self, pos: int, event: Event) -> None:
         """Take in the end of a channel, a connection or a consumer; other events say nothing."""
@@ -94,7 +103,9 @@ class Sessions(msgspec.Struct):
         """Add the chunk that follows after `shift` events."""
         for known, more in ((self.calls, right.calls), (self.answers, right.answers)):
             for key, positions in more.items():
-                known.setdefault(key, []).extend(p + shift for p in positions)
+                known.setdefault(key, []).extend(
+                    PlacedEvent(p.pos + shift, p.event) for p in positions
+                )
         _join_ends(self.ends, right.ends, shift)
         _join_ends(self.cancels, right.cancels, shift)
 
@@ -105,8 +116,9 @@ class Sessions(msgspec.Struct):
             calls = self.calls.get(key, [])
             # An answer whose call was not seen would shift all others: then the latest calls are not believed.
             for call, answer in zip(calls, answers[-len(calls) :] if calls else [], strict=False):
-                if call < answer:
-                    self.lives[key.by] = max(self.lives.get(key.by, -1), call)
+                known = self.lives.get(key.by)
+                if call.pos < answer.pos and (known is None or known[0].pos < call.pos):
+                    self.lives[key.by] = call, answer
 
     def sign_before(self, by: Holder, at: int) -> bool:
         """Whether a sign of a holder's end was recorded before a position."""
@@ -137,9 +149,21 @@ class Sessions(msgspec.Struct):
 
     def last_sign(self, by: Holder) -> int:
         """The latest position at which a holder's session was certainly there; -1 if none is known."""
+        sign = self._sign_of_life(by)
+        return sign[0].pos if sign else -1
+
+    def _sign_of_life(self, by: Holder) -> tuple[PlacedEvent, PlacedEvent] | None:
+        """The latest call of a holder's session that was answered, and its answer."""
+        own = self.lives.get(by)
         # A channel that ended by itself before says nothing for its own by the connection's answers.
-        of_connection = self.lives.get(connection(by), -1) if by not in self.ends else -1
-        return max(self.lives.get(by, -1), of_connection)
+        of_connection = self.lives.get(connection(by)) if by not in self.ends else None
+        signs = [sign for sign in (own, of_connection) if sign is not None]
+        return max(signs, key=lambda sign: sign[0].pos, default=None)
+
+    def proof(self, by: Holder, lvl: str = "") -> list[PlacedEvent]:
+        """The call and the answer by which a holder that `lasts` is known to, if it is known by an answer."""
+        sign = self._sign_of_life(by) if self.answers_count(by, lvl) else None
+        return list(sign or ())
 
     def answered_after(self, by: Holder, at: int) -> bool:
         """Whether what a holder had sent at a position has certainly taken effect: a later call was answered."""
@@ -158,19 +182,19 @@ def _sign(pos: int, event: Event) -> End:
     done = pos if whole or (event.ph == "ok" and event.ev != "conn_drop") else None
     q = event.q if event.ev == "cancel" else ""
     asked = event.ph == "invoke" and event.ev != "conn_drop"
-    return End(pos, whole or asked, done, q)
+    return End(pos, whole or asked, done, q, event if done is not None else None)
 
 
 def _join_ends(mine: dict[Name, End], more: Mapping[Name, End], shift: int) -> None:
     """Join the ends of the chunk that follows after `shift` events."""
     for name, end in more.items():
         done = None if end.done is None else end.done + shift
-        join_end(mine, name, End(end.pos + shift, end.asked, done, end.q))
+        join_end(mine, name, End(end.pos + shift, end.asked, done, end.q, end.event))
 
 
 def join_end(signs: dict[Name, End], name: Name, sign: End) -> None:
     """Join a sign of an end to those before it."""
     known = signs.setdefault(name, sign)
     if known.done is None:
-        known.done = sign.done
+        known.done, known.event = sign.done, sign.event
     known.q = known.q or sign.q

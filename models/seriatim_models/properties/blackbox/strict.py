@@ -57,6 +57,7 @@ from seriatim_models.properties.blackbox.lifecycle import (
 from seriatim_models.properties.blackbox.naming import (
     ENDS,
     Holder,
+    each_once,
     holder,
 )
 
@@ -80,6 +81,8 @@ class Available(NamedTuple):
     m: str
     until: Event | None
     first: bool
+    since: tuple[Event, ...] = ()
+    """Of one that came back: its acquisition, and what released it."""
 
 
 class OrderedLine(NamedTuple):
@@ -100,6 +103,7 @@ class Place(NamedTuple):
     begun: Time
     confirmed: Time
     publish: Event | None
+    confirm: Event | None
 
 
 class Known(msgspec.Struct, array_like=True):
@@ -111,6 +115,10 @@ class Known(msgspec.Struct, array_like=True):
     """It was acquired, or may have been."""
     back: Time | None = None
     """It was released, at this instant at the latest, and nobody has acquired it since."""
+    given: Event | None = None
+    """Its latest acquisition."""
+    released: Event | None = None
+    """By which it is back."""
     prio: int | None = None
     twice: bool = False
     """It was sent more than once, so that it may have either place in its stream."""
@@ -214,8 +222,9 @@ def place(known: Known | None, event: Event | None) -> Place:
     if prio is None and event is not None:
         prio = event.prio
     return Place(
-        OrderedLine(part, key, prio), stream, number, pos, begun, confirmed, publish or confirm
-    )
+        OrderedLine(part, key, prio), stream, number, pos, begun, confirmed,
+        publish or confirm, confirm,
+    )  # fmt: skip
 
 
 def earlier(a: Place, b: Row) -> str:
@@ -402,7 +411,7 @@ class _OrderPass:
                 if exact or first(event):
                     self._ended(q, Available(ALWAYS, lo, m, event, True), known, event)
             elif known is not None and known.back is not None:
-                self._ended(q, Available(known.back, lo, m, event, False), known, event)
+                self._came_back(q, m, known, lo, event)
             if not event.nolocal:
                 order.add(
                     Row(
@@ -419,7 +428,8 @@ class _OrderPass:
             return
         if known is None:
             known = state.known[key] = Known(prio=event.prio)
-        known.taken, known.back, known.by = True, None, holder(event)
+        known.taken, known.back = True, None
+        known.by, known.given = holder(event), event
         state.held.setdefault(known.by, {})[key] = None
 
     def _settle(self, event: Event) -> None:
@@ -451,7 +461,7 @@ class _OrderPass:
             at = when(event)
         known = self.state.known.get(key)
         if known is not None and known.taken and at is not None and by in (None, known.by):
-            known.back, known.by = at, None
+            known.back, known.by, known.released = at, None, event
 
     def _expired(self, event: Event) -> None:
         """Take in an expiry. Only a recorder inside the broker knows its instant; otherwise nothing is definite."""
@@ -463,7 +473,7 @@ class _OrderPass:
             if not known.taken:
                 self._ended(q, Available(ALWAYS, end, m, event, True), known, event)
             elif known.back is not None:
-                self._ended(q, Available(known.back, end, m, event, False), known, event)
+                self._came_back(q, m, known, end, event)
         if event.requeue:
             # A lease ran out: whoever held it has it no longer, and it is there again.
             known = self.state.known.setdefault(key, Known())
@@ -471,6 +481,12 @@ class _OrderPass:
             self._release(key, event, None)
         else:
             self.state.known.pop(key, None)
+
+    def _came_back(self, q: str, m: str, known: Known, end: Time, until: Event | None) -> None:
+        """Judge by the availability of a message that was released."""
+        assert known.back is not None
+        since = tuple(e for e in (known.given, known.released) if e is not None)
+        self._ended(q, Available(known.back, end, m, until, False, since), known, until)
 
     def _ended(self, q: str, a: Available, known: Known | None, until: Event | None) -> None:
         """Judge the waiting acquisitions by an availability whose bounds are now both known."""
@@ -498,7 +514,7 @@ class _OrderPass:
             if not known.taken and known.publish is not None:
                 self._ended(q, Available(ALWAYS, NEVER, m, None, True), known, None)
             elif known.back is not None:
-                self._ended(q, Available(known.back, NEVER, m, None, False), known, None)
+                self._came_back(q, m, known, NEVER, None)
 
 
 def described(row: Row, a: Available, of: Place) -> tuple[str, list[Event]]:
@@ -509,11 +525,8 @@ def described(row: Row, a: Available, of: Place) -> tuple[str, list[Event]]:
         f"{a.m} was available from {start} to {end}; {holder(row.event)} was given {row.m} between "
         f"{row.lo} and {row.hi} (event {row.event.i}), although {a.m} is earlier ({earlier(of, row)})"
     )
-    events = [p for p in (of.publish, row.publish) if p is not None]
-    events.append(row.event)
-    if a.until is not None:
-        events.append(a.until)
-    return why, events
+    shown = [of.publish, of.confirm, row.publish, *a.since, row.event, a.until]
+    return why, each_once(shown)
 
 
 class StrictOrder(SequentialProperty[Strict]):
@@ -530,6 +543,7 @@ class StrictOrder(SequentialProperty[Strict]):
         "https://qpid.apache.org strict ordering of the queue entry list (acquire the next available entry); "
         "AMQP 0-9-1 specification 4.7 for the place of a requeued message"
     )
+    rests_on = ""
     kind = "safety"
     case = "a delivery whose `t_lo` is known (a prefetch that is used up, a get), beside another available message"
     scope = "queue"

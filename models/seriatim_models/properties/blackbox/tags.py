@@ -21,6 +21,7 @@ class Twice(msgspec.Struct, array_like=True):
     """A tag was settled twice, unless one of the two had no effect."""
 
     why: str
+    given: Event
     first: Event
     second: Event
 
@@ -30,8 +31,8 @@ class Tags(msgspec.Struct):
 
     last: dict[str, Event] = {}
     open: dict[int, Event] = {}
-    settled: dict[int, Event] = {}
-    """The latest settlements by tag, to show the first one when a tag is settled again."""
+    settled: dict[int, tuple[Event, Event]] = {}
+    """The latest settlements by tag, each after its delivery, to show them when a tag is settled again."""
     twice: list[Twice] = []
 
 
@@ -53,6 +54,7 @@ class DeliveryTags(ChannelProperty[Tags]):
     source = (
         "AMQP 0-9-1 specification, domain delivery-tag, basic.ack rules delivery-tag and multiple"
     )
+    rests_on = ""
     kind = "safety"
     case = "two deliveries on one channel, or a settlement, with their delivery tags"
     reads = ACQUIRES | SETTLES | {"ch_open", "recover", GAP}
@@ -105,8 +107,8 @@ class DeliveryTags(ChannelProperty[Tags]):
             tally.tested += 1
             state.twice.append(
                 Twice(
-                    f"{by} settled tag {dtag} at event {event.i} and before at event {before.i}",
-                    before,
+                    f"{by} settled tag {dtag} at event {event.i} and before at event {before[1].i}",
+                    *before,
                     event,
                 )
             )
@@ -117,14 +119,14 @@ class DeliveryTags(ChannelProperty[Tags]):
         else:
             tally.untestable += 1
         for d in covered:
-            if state.open.pop(d, None) is not None:
-                state.settled[d] = event
+            if (given := state.open.pop(d, None)) is not None:
+                state.settled[d] = given, event
         while len(state.settled) > SETTLED_KEPT:
             del state.settled[next(iter(state.settled))]
 
     def _void(self, state: Tags, outcome: Event, tally: CaseCounts) -> None:
         """A settlement had no effect, or nobody knows."""
-        for d in [d for d, e in state.settled.items() if _same(e, outcome)]:
+        for d in [d for d, (_, e) in state.settled.items() if _same(e, outcome)]:
             del state.settled[d]
         kept = [t for t in state.twice if not (_same(t.first, outcome) or _same(t.second, outcome))]
         tally.tested -= len(state.twice) - len(kept)
@@ -132,7 +134,7 @@ class DeliveryTags(ChannelProperty[Tags]):
         state.twice = kept
 
     def _report(self, twice: Twice, tally: CaseCounts) -> None:
-        tally.report_violation(twice.why, [twice.first, twice.second])
+        tally.report_violation(twice.why, [twice.given, twice.first, twice.second])
 
     def end(self, state: Tags, tally: CaseCounts) -> None:
         for twice in state.twice:
@@ -164,6 +166,7 @@ class SilenceAfterEnd(ChannelProperty[Silence]):
         "After cancel-ok a consumer is given nothing, and after close-ok a channel carries nothing."
     )
     source = "AMQP 0-9-1 specification, basic.cancel and channel.close-ok"
+    rests_on = ""
     kind = "safety"
     case = "a confirmed cancel of a consumer, or close of a channel"
     reads = frozenset({"deliver", "cancel", "ch_open", "ch_close", "consume", GAP})
