@@ -7,6 +7,9 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import pytest
+
+from seriatim_models.cli import run
 from seriatim_models.history import Event, write_history
 
 SPEC = Path(__file__).parents[2] / "spec" / "own"
@@ -48,3 +51,13 @@ def test_lint_names_what_nothing_can_be_said_of(tmp_path: Path, run: Callable[..
     hints = {hint["id"]: hint["sentence"] for hint in json.loads(ran.out)}
     assert set(hints) == {"gaps", "left-out", "format", "empty"}
     assert run("audit", str(path)).code == 3
+
+
+@pytest.mark.parametrize("command", ["stream", "conform"])
+def test_what_a_default_profile_means_is_said_where_it_is_another_than_that_of_audit(
+    command: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run([command, "--help"])
+    shown = " ".join(capsys.readouterr().out.split())
+    assert "Without --profile" in shown
+    assert "is held against the" in shown

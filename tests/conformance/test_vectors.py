@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -104,3 +105,27 @@ def test_rejects_a_folder_without_vectors(tmp_path: Path) -> None:
 def test_rejects_a_name_that_is_a_path(tmp_path: Path) -> None:
     escape = ["--exec", example(), "--as", "../escaped"]
     assert run(["vectors", "fill", "--folder", str(tmp_path), *escape]) == 2
+
+
+class SharedQueue(Reference):
+    """The reference, but for consumers that ask to be alone and are not."""
+
+    def consume(
+        self,
+        ch: int,
+        q: str,
+        ctag: str,
+        deliver: Callable[..., None],
+        autoack: bool = False,
+        exclusive: bool = False,
+        nolocal: bool = False,
+    ) -> None:
+        """Let in whoever asks."""
+        super().consume(ch, q, ctag, deliver, autoack, False, nolocal)
+
+
+def test_a_consumer_that_is_not_alone_is_no_other_behaviour() -> None:
+    judged = {j.id: j for j in consume(Local(SharedQueue), read_vectors(FOLDER))}
+    for id in ("06a-exclusive-then-another", "06b-another-then-exclusive"):
+        assert not judged[id].agrees
+        assert '"op":"consume"' in judged[id].why

@@ -61,6 +61,8 @@ if TYPE_CHECKING:
         seriatim conform --exec ./q --replay build/conform/P5.json
 
         A broker gets queues of its own, whose names begin with seriatim-conform, and loses them again.
+        Without --profile every promise is held against the queue: the protocol has delivery tags and a
+        requeue, so nothing is left open as seriatim audit does for systems without; each profile is compared.
         spec/conform/README.md describes the protocol, with examples in two languages and a faulty one.
         """
     )

@@ -43,6 +43,11 @@ from seriatim_models.report.text import write
         left out     lines rejected or late, files refused or changed, parts that wait
         On a terminal a panel, otherwise a line a batch, on standard error.
 
+        [bold]Without --profile[/]
+        Every promise is held against the system. seriatim audit says of a finished
+        recording without delivery tags that what some system documents is open: it
+        compares all profiles, a stream keeps the state of one. Name the system.
+
         [bold]To stop[/]
         Ctrl-C, or SIGTERM, lets the batch under way end, shows the verdicts and exits
         with their code. A second one stops at once. Killed at any moment, it goes on
