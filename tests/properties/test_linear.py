@@ -201,3 +201,13 @@ def test_an_empty_dequeue_is_left_open_when_messages_come_back_before_it_is_deci
     ]
     found = P20.check(events)
     assert (found.verdict, found.n_untestable) == (Verdict.INCONCLUSIVE, 2)
+
+
+@pytest.mark.parametrize("answer", ["info", ""])
+def test_p20_a_poll_that_nobody_answered_may_have_taken_a_value(answer: str) -> None:
+    """Where no numbers join the phases, the next poll of the same worker is another one."""
+    events = [Event(i=0, t=0, ev="publish", q="q", m="a")]
+    for ph, t in (("invoke", 10), (answer, 11), ("invoke", 20), ("ok", 30)):
+        if ph:
+            events.append(Event(i=len(events), t=t, ev="get", ph=ph, q="q", proc="w", autoack=True))
+    assert P20.check(events).verdict is not Verdict.VIOLATED

@@ -250,6 +250,8 @@ def test_p15_the_meaning_may_stand_in_the_header(tmp_path: Path) -> None:
         path = tmp_path / f"{meaning}.jsonl"
         r = Recording()
         for pos in range(3):
+            # A commit binds whoever begins after it: in one session reading goes on from where it is.
+            r.add("consume", q="q", part=0, ctag="g")
             r.add("deliver", m=f"m{pos}", q="q", part=0, pos=pos, ctag="g")
             r.add("commit", q="q", part=0, pos=pos + 1, ctag="g")
         write_history(path, r.events, Header(run="r", params={"committed": meaning}))
@@ -316,7 +318,8 @@ def test_p15_is_silent_after_a_seek_a_nack_and_over_unknown_positions() -> None:
     assert log(("deliver", 3), ("commit", 3), ("seek", 0), ("deliver", 1)).verdict is INCONCLUSIVE
     assert log(("deliver", 1), ("nack", 1), ("deliver", 0)).verdict is OK
     assert counted(log(("deliver", 5), ("deliver", 8))) == (INCONCLUSIVE, 0, 2)
-    assert log(("deliver", 6), ("deliver", 8), lvl="broker").verdict is VIOLATED
+    # Markers of transactions take positions too: what was never published is no message, wherever that is recorded.
+    assert log(("deliver", 6), ("deliver", 8), lvl="broker").verdict is INCONCLUSIVE
 
 
 # P16 to P19, white-box composites

@@ -225,8 +225,11 @@ class _Messages(msgspec.Struct):
             del self._dead[next(iter(self._dead))]
 
 
-_UNSEEN = frozenset({GAP, "ch_close", "conn_close", "conn_drop", "cancel", "recover", "expire"})
-"""Events by which, or before which, somebody may have had a message that no recorder saw him have."""
+_UNSEEN = frozenset(
+    {GAP, "ch_close", "conn_close", "conn_drop", "cancel", "recover", "expire", "seek"}
+)
+"""Events by which, or before which, somebody may have had a message that no recorder saw him have; and those by which a
+reader of a log goes elsewhere, so that what it is given first is not what was sent first."""
 
 
 def _operation(event: Event) -> tuple[object, ...]:

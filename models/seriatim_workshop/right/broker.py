@@ -11,7 +11,7 @@ import heapq
 import random
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 from seriatim_models.history.event import Event
 
@@ -72,6 +72,8 @@ class Meaning(NamedTuple):
     """Whether clients settle with tag 0 and multiple, and recover."""
     twice: bool = True
     """Whether a publisher sends the same message again after an unknown outcome."""
+    rests: bool = False
+    """Whether who looks into a queue at the end notes that all has come to rest."""
     kills: bool = True
     """Whether clients are killed without any end."""
     drops: bool = True
@@ -97,10 +99,26 @@ class VirtualTime:
             call()
 
 
+class RecordedAs(Protocol):
+    """What a meaning says of its recorders."""
+
+    @property
+    def lvl(self) -> str:
+        """Where is recorded."""
+
+    @property
+    def ops(self) -> bool:
+        """Whether `op` joins the phases."""
+
+    @property
+    def own_recorders(self) -> bool:
+        """Whether each connection has a recorder of its own."""
+
+
 class DrawnRecorder:
     """Events as they are recorded."""
 
-    def __init__(self, loop: VirtualTime, meaning: Meaning) -> None:
+    def __init__(self, loop: VirtualTime, meaning: RecordedAs) -> None:
         self.loop = loop
         self.meaning = meaning
         self._rows: list[tuple[int, int, dict[str, Any]]] = []  # Any: fields of an event
@@ -222,35 +240,47 @@ class DrawnBroker:
         self.queues[q].last(message)
         self.kick(self.queues[q])
 
+    def answers(self) -> int:
+        """How often a publish is confirmed."""
+        return 1
+
     def kick(self, queue: DrawnQueue) -> None:
         """What a queue can hand out is handed out soon."""
         if not queue.due:
             queue.due = True
             self.loop.at(
-                self.loop.now + self.random.randrange(self.meaning.lag), lambda: self._serve(queue)
+                self.loop.now + self.random.randrange(self.meaning.lag), lambda: self.serve(queue)
             )
 
-    def _serve(self, queue: DrawnQueue) -> None:
+    def serve(self, queue: DrawnQueue) -> None:
+        """Hand out what can be handed out."""
         queue.due = False
-        while self._serve_one(queue):
+        while self.serve_one(queue):
             pass
 
-    def _serve_one(self, queue: DrawnQueue) -> bool:
+    def serve_one(self, queue: DrawnQueue) -> bool:
+        """Hand one message out; False if there is none that anybody may have."""
         for message in queue.ready:
-            ready = [c for c in self._active(queue) if self._may_have(c, message)]
+            ready = [c for c in self.active(queue) if self.may_have(c, message)]
             if ready:
-                top = max(c.rank for c in ready)
-                best = [c for c in ready if c.rank == top]
+                best = self.foremost(ready)
                 self._turn += 1
                 consumer = best[self._turn % len(best)]
                 self.acquire(queue, message, consumer.channel, consumer, consumer.autoack)
                 return True
         return False
 
-    def _active(self, queue: DrawnQueue) -> list[DrawnConsumer]:
+    def foremost(self, ready: list[DrawnConsumer]) -> list[DrawnConsumer]:
+        """Those of the ready consumers that come before the others."""
+        top = max(c.rank for c in ready)
+        return [c for c in ready if c.rank == top]
+
+    def active(self, queue: DrawnQueue) -> list[DrawnConsumer]:
+        """The consumers that may be given messages."""
         return queue.consumers[:1] if self.meaning.sole else queue.consumers
 
-    def _may_have(self, consumer: DrawnConsumer, message: DrawnMessage) -> bool:
+    def may_have(self, consumer: DrawnConsumer, message: DrawnMessage) -> bool:
+        """Whether a consumer may be given a message now: its limit, its channel's, and the message's group allow it."""
         channel = consumer.channel
         if not consumer.autoack:
             if consumer.credit is not None and consumer.holds >= consumer.credit:
@@ -258,9 +288,10 @@ class DrawnBroker:
             pushed = sum(h.consumer is not None for h in channel.held.values())
             if channel.limit is not None and pushed >= channel.limit:
                 return False
-        return self._group_free(consumer.q, message, consumer)
+        return self.group_free(consumer.q, message, consumer)
 
-    def _group_free(self, queue: DrawnQueue, message: DrawnMessage, by: object) -> bool:
+    def group_free(self, queue: DrawnQueue, message: DrawnMessage, by: object) -> bool:
+        """Whether nobody else holds messages of a message's group."""
         if message.key is None:
             return True
         owner = queue.groups.get(message.key)
@@ -276,12 +307,12 @@ class DrawnBroker:
     ) -> dict[str, Any]:
         """Hand a message out; returns what the client is told."""
         queue.ready.remove(message)
-        channel.tag += 1
+        channel.tag = self.tag_after(channel.tag)
         told: dict[str, Any] = {  # Any: fields of an event
             "m": message.m,
             "q": queue.name,
             "dtag": channel.tag,
-            "redelivered": message.given > 0,
+            "redelivered": self.flag(message),
             "key": message.key,
         }
         if self.meaning.headers:
@@ -315,23 +346,32 @@ class DrawnBroker:
         self.exact("deliver" if consumer else "get", **channel.fields, **told)
         return told
 
+    def tag_after(self, tag: int) -> int:
+        """The delivery tag that follows another one of its channel."""
+        return tag + 1
+
+    def flag(self, message: DrawnMessage) -> bool:
+        """What a delivery says of whether the message was handed out before."""
+        return message.given > 0
+
     def _expire(self, channel: DrawnChannel, tag: int, held: DrawnHolding) -> None:
         if channel.held.get(tag) is held:
             self.exact("expire", m=held.message.m, q=held.q.name, requeue=True)
-            if self.meaning.lvl != "broker":
-                # Its holder's own clock says so.
-                self.recorder.add("expire", m=held.message.m, q=held.q.name, requeue=True)
-            self._back(channel, tag)
+            # Its holder's own clock says so.
+            link = channel.link
+            link.world.record(link, "expire", m=held.message.m, q=held.q.name, requeue=True)
+            self.back(channel, tag)
 
     def get(self, q: str, channel: DrawnChannel, autoack: bool) -> dict[str, Any]:
         """What a poll finds, or nothing."""
         queue = self.queues[q]
         for message in queue.ready:
-            if self._group_free(queue, message, channel):
+            if self.group_free(queue, message, channel):
                 return self.acquire(queue, message, channel, None, autoack)
         return {"q": q}
 
-    def _release(self, channel: DrawnChannel, tag: int) -> DrawnHolding:
+    def release(self, channel: DrawnChannel, tag: int) -> DrawnHolding:
+        """What is held is held no more."""
         held = channel.held.pop(tag)
         if held.consumer:
             held.consumer.holds -= 1
@@ -343,8 +383,9 @@ class DrawnBroker:
                 del held.q.groups[key]
         return held
 
-    def _back(self, channel: DrawnChannel, tag: int) -> None:
-        held = self._release(channel, tag)
+    def back(self, channel: DrawnChannel, tag: int) -> None:
+        """What is held goes back to where requeued messages go."""
+        held = self.release(channel, tag)
         queue, message = held.q, held.message
         if self.meaning.requeue == "tail":
             queue.last(message)
@@ -360,24 +401,32 @@ class DrawnBroker:
         self, channel: DrawnChannel, ev: str, dtag: int, multiple: bool, requeue: bool
     ) -> bool:
         """An ack, nack or reject takes effect; False if it names nothing that is held."""
-        tags = [
-            t for t in sorted(channel.held) if t == dtag or (multiple and (t < dtag or not dtag))
-        ]
+        tags = self.settled_by(channel, dtag, multiple)
         told: dict[str, Any] = {"multiple": multiple} if ev != "reject" else {}  # Any: as above
         if ev != "ack":
             told["requeue"] = requeue
         self.exact(ev, ph="" if tags else "fail", dtag=dtag, **told, **channel.fields)
         for tag in tags if ev != "ack" else reversed(tags):
             if ev != "ack" and requeue:
-                self._back(channel, tag)
+                self.back(channel, tag)
             else:
-                held = self._release(channel, tag)
-                self.kick(held.q)
+                held = self.release(channel, tag)
+                self.done(held)
                 if ev != "ack" and held.q.dead:
                     self._die(held)
         for consumer in channel.consumers.values():
             self.kick(consumer.q)
         return bool(tags)
+
+    def settled_by(self, channel: DrawnChannel, dtag: int, multiple: bool) -> list[int]:
+        """The tags that a command settles."""
+        return [
+            t for t in sorted(channel.held) if t == dtag or (multiple and (t < dtag or not dtag))
+        ]
+
+    def done(self, held: DrawnHolding) -> None:
+        """A message leaves its queue for good."""
+        self.kick(held.q)
 
     def _die(self, held: DrawnHolding) -> None:
         dead = held.q.dead
@@ -392,7 +441,7 @@ class DrawnBroker:
         """All that a channel holds goes back."""
         self.exact("recover", requeue=True, **channel.fields)
         for tag in sorted(channel.held):
-            self._back(channel, tag)
+            self.back(channel, tag)
 
     def consume(self, channel: DrawnChannel, consumer: DrawnConsumer) -> None:
         """A consumer is there."""
@@ -419,4 +468,4 @@ class DrawnBroker:
             consumer.q.consumers.remove(consumer)
             self.kick(consumer.q)
         for tag in sorted(channel.held):
-            self._back(channel, tag)
+            self.back(channel, tag)

@@ -128,12 +128,12 @@ class DrawnCall:
 class DrawnWorld:
     """One system with its clients."""
 
-    def __init__(self, meaning: Meaning) -> None:
+    def __init__(self, meaning: Meaning, kind: type[DrawnBroker] = DrawnBroker) -> None:
         self.meaning = meaning
         self.random = random.Random(f"world {meaning.seed}")
         self.loop = VirtualTime()
         self.recorder = DrawnRecorder(self.loop, meaning)
-        self.broker = DrawnBroker(self.loop, meaning, self.recorder)
+        self.broker = kind(self.loop, meaning, self.recorder)
         self.ends: dict[int, ClientChannel] = {}
         self.links: list[DrawnConnection] = []
         self.until = meaning.until
@@ -378,7 +378,7 @@ class ClientChannel:
 
         def do() -> None:
             broker.publish(q, message, **inside)
-            if meaning.confirms:
+            for _ in range(broker.answers() if meaning.confirms else 0):
                 slow = 20 * MS if meaning.slow_confirms else MS
                 at = self.world.loop.now + self.random.randrange(slow)
                 self.world.loop.at(at, lambda: self.link.answer(confirmed))

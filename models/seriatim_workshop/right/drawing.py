@@ -5,12 +5,27 @@ from __future__ import annotations
 import random
 
 from seriatim_models.history.event import Event
-from seriatim_workshop.right.broker import MS, Meaning
+from seriatim_workshop.right.broker import MS, DrawnBroker, Meaning
 from seriatim_workshop.right.clients import ClientChannel, DrawnConnection, DrawnWorld
+from seriatim_workshop.right.logs import DrawnLog, LogMeaning, draw_log
+from seriatim_workshop.right.workers import DrawnWorkers, WorkerMeaning, draw_workers
+
+AnyMeaning = Meaning | LogMeaning | WorkerMeaning
 
 
-def draw(seed: int) -> Meaning:
-    """A meaning: what a system declares, and how it is used and recorded."""
+def draw(seed: int) -> AnyMeaning:
+    """A meaning: of each ten seeds two are of logs, two of queues without channels, and six of brokers."""
+    match seed % 10:
+        case 6 | 7:
+            return draw_workers(seed)
+        case 8 | 9:
+            return draw_log(seed)
+        case _:
+            return draw_broker(seed)
+
+
+def draw_broker(seed: int) -> Meaning:
+    """A meaning: what a broker declares, and how it is used and recorded."""
     choose = random.Random(f"meaning {seed}")
 
     def often(p: float = 0.5) -> bool:
@@ -46,14 +61,15 @@ def draw(seed: int) -> Meaning:
         twice=often(0.3),
         kills=often(),
         drops=often(),
+        rests=often(),
     )  # fmt: skip
 
 
 class DrawnPlay:
     """What the clients do until the end."""
 
-    def __init__(self, meaning: Meaning) -> None:
-        self.world = DrawnWorld(meaning)
+    def __init__(self, meaning: Meaning, kind: type[DrawnBroker] = DrawnBroker) -> None:
+        self.world = DrawnWorld(meaning, kind)
         self.random = random.Random(f"play {meaning.seed}")
         self.n = 0
         declared: dict[str, object] = {}
@@ -172,10 +188,17 @@ class DrawnPlay:
 
     def look(self) -> None:
         """Somebody looks how many messages are ready in each queue."""
+        rest = {"rest": True} if self.world.meaning.rests else {}
         for q, queue in self.world.broker.queues.items():
-            self.world.recorder.add("note", "info", q=q, args={"depth": len(queue.ready)})
+            self.world.recorder.add("note", "info", q=q, args={"depth": len(queue.ready)} | rest)
 
 
-def history(meaning: Meaning) -> list[Event]:
+def history(meaning: AnyMeaning) -> list[Event]:
     """The history of a drawn system, as its recorders wrote it."""
-    return DrawnPlay(meaning).events()
+    match meaning:
+        case LogMeaning():
+            return DrawnLog(meaning).events()
+        case WorkerMeaning():
+            return DrawnWorkers(meaning).events()
+        case _:
+            return DrawnPlay(meaning).events()

@@ -16,18 +16,42 @@ from seriatim_models.history.complete import Completion
 from seriatim_models.history.event import Event
 from seriatim_models.history.writing import write_history
 from seriatim_models.properties.base import AnyProperty, Finding, Verdict
-from seriatim_workshop.right.broker import MS, Meaning
-from seriatim_workshop.right.drawing import draw, history
+from seriatim_workshop.right.broker import MS
+from seriatim_workshop.right.drawing import AnyMeaning, draw, history
+from seriatim_workshop.right.logs import LogMeaning
+from seriatim_workshop.right.workers import WorkerMeaning
 
 
-def kept(meaning: Meaning) -> list[AnyProperty]:
+def kept(meaning: AnyMeaning) -> list[AnyProperty]:
     """What a system of this meaning promises: the profiles that it keeps, and what else holds for it."""
+    if isinstance(meaning, LogMeaning):
+        kafka = meaning.committed == "next" and meaning.fenced
+        return _promised("at-least-once-log", *(["kafka"] if kafka else []))
+    if isinstance(meaning, WorkerMeaning):
+        return _promised(*_without_channels(meaning))
     names = {"place": ["strict-qpid", "rabbit-classic"], "head": [], "tail": ["rabbit-quorum"]}
     profiles = [*names[meaning.requeue], "amqp-0-9-1-4.7"]
-    found = {id(p): p for name in profiles for p in PROFILES[name].properties}
     # Where messages die and come elsewhere, order is that of their deaths.
     silent = {"P4", "P5"} if meaning.dead else set[str]()
-    return [p for p in found.values() if p.id not in silent]
+    return [p for p in _promised(*profiles) if p.id not in silent]
+
+
+def _without_channels(meaning: WorkerMeaning) -> list[str]:
+    """The profiles that a queue without channels keeps."""
+    match meaning.kind:
+        case "fifo":
+            return ["fifo-adt"]
+        case "lock":
+            return ["postgres-skip-locked", *(["jms-queue"] if meaning.ordered else [])]
+        case _:
+            # A fifo queue promises order within its groups; without any, the whole is one.
+            ordered = ["sqs-fifo"] if meaning.ordered and meaning.groups else []
+            return ["sqs-standard", "unordered-lease", "nsq", "jetstream-workqueue", *ordered]
+
+
+def _promised(*profiles: str) -> list[AnyProperty]:
+    """The properties of some profiles, each form once."""
+    return list({id(p): p for name in profiles for p in PROFILES[name].properties}.values())
 
 
 def completed(events: Sequence[Event]) -> list[Event]:
@@ -43,7 +67,7 @@ def completed(events: Sequence[Event]) -> list[Event]:
     return list(merge(*map(of, recorders.values()), key=lambda e: (e.t or 0, e.i)))
 
 
-def reported(meaning: Meaning, events: Sequence[Event]) -> list[Finding]:
+def reported(meaning: AnyMeaning, events: Sequence[Event]) -> list[Finding]:
     """The violations that the oracle reports; a right system has none."""
     history = completed(events)
     found = [p.check(history) for p in kept(meaning)]
@@ -55,18 +79,22 @@ SIMPLER: tuple[dict[str, object], ...] = (
     {"publishers": 1}, {"queues": 1}, {"levels": 1}, {"groups": 0}, {"dead": False}, {"sole": False}, {"ranks": False},
     {"leases": 0}, {"sweeps": False}, {"twice": False}, {"kills": False}, {"drops": False}, {"runs_on": False},
     {"slow_confirms": False}, {"own_recorders": False}, {"late": 1}, {"notices": 1}, {"lag": 1}, {"ops": True},
+    {"parts": 1}, {"readers": 1}, {"members": 1}, {"workers": 1}, {"workers": 2}, {"eager": False}, {"holes": False},
+    {"seeks": False}, {"back": False}, {"compacts": False}, {"unknown": 0.0}, {"expiries": False}, {"waits": False},
     {"phases": True}, {"scope": "consumer"}, {"until": 10 * MS}, {"until": 20 * MS}, {"until": 40 * MS},
 )  # fmt: skip
 """What makes a meaning simpler. A part of a right history need not be right, so it is the system that is shrunk."""
 
 
-def simplest(meaning: Meaning, id: str) -> Meaning:
+def simplest(meaning: AnyMeaning, id: str) -> AnyMeaning:
     """The simplest meaning whose history is still reported for the same property: the shortest history found."""
     best, length = meaning, len(history(meaning))
     simpler = True
     while simpler:
         simpler = False
         for change in SIMPLER:
+            if not change.keys() <= set(best._fields):
+                continue
             tried = best._replace(**change)  # type: ignore[arg-type]  # fields of the tuple by name
             events = history(tried)
             if len(events) < length and any(f.property == id for f in reported(tried, events)):

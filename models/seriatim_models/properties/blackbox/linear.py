@@ -99,6 +99,8 @@ class Inside(msgspec.Struct):
     """Values without a deadline whose enqueue has ended, by when."""
     pending: dict[OperationKey, Event] = {}
     """Dequeues under way, by operation: how they began."""
+    unheard: int = 0
+    """How many of them nobody will ever hear of."""
     empties: list[Empty] = []
     left: list[Left] = []
     published: bool = False
@@ -146,6 +148,13 @@ def _operation(event: Event) -> OperationKey:
 def _several_lines(event: Event) -> bool:
     """Whether a message shows that its queue is a log, or no single line: priorities, partitions or keys divide it."""
     return any(x is not None for x in (event.prio, event.pos, event.part, event.key))
+
+
+def _never_answered(inside: Inside, begun: Event | None) -> None:
+    """A dequeue that had begun has no outcome, or none that anybody knows: it is under way for ever."""
+    if begun is not None:
+        inside.unheard += 1
+        inside.pending[OperationKey("", inside.unheard, None, "unheard")] = begun
 
 
 class _LinearityPass:
@@ -251,12 +260,12 @@ class _LinearityPass:
     def _dequeue(self, event: Event) -> None:
         inside = self._at(event.q)
         if event.ph == "invoke":
+            _never_answered(inside, inside.pending.pop(_operation(event), None))
             inside.pending[_operation(event)] = event
             return
         begun = inside.pending.pop(_operation(event), None) if event.ph else None
         if event.ph == "info" and event.ev == "get":
-            if begun is not None:
-                inside.pending[_operation(event)] = begun  # for ever
+            _never_answered(inside, begun)
             return
         if event.ph == "fail":
             self._decide(inside, when(event))

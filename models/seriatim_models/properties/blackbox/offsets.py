@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from bisect import bisect_right, insort
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 
 import msgspec
 
-from seriatim_models.history.complete import EXACT
 from seriatim_models.history.event import GAP, Event
 from seriatim_models.properties.base import CaseEvents, Finding, ProfileValue
 from seriatim_models.properties.blackbox.aggregation import AggregationState, SequentialProperty
@@ -21,8 +20,27 @@ from seriatim_models.properties.blackbox.naming import (
     NOBODY,
     ConsumerKey,
     Holder,
+    connection,
+    end_of,
     holder,
 )
+
+
+class BegunAt(msgspec.Struct, array_like=True):
+    """Where a member was seen to begin to read, and by what."""
+
+    n: int
+    event: Event
+
+
+class OpenCommit(msgspec.Struct, array_like=True):
+    """A commit that has begun and is not known to be over."""
+
+    event: Event
+    lowest: Event
+    """The lowest of it and of those that were answered while it was under way: any of them may have been the last."""
+    unknown: bool = False
+    """Nobody knows its outcome: it may still take effect, until a later one of the same sender is answered."""
 
 
 class ReaderState(msgspec.Struct, array_like=True):
@@ -30,13 +48,53 @@ class ReaderState(msgspec.Struct, array_like=True):
 
     sessions: dict[Holder, Event] = {}
     """The latest delivery of each member's session; none after a seek or at the start of a session."""
+    anew: dict[Holder, BegunAt] = {}
+    """Where a member went elsewhere: what it reads next begins after that."""
+    shared: dict[Holder, None] = {}
+    """Members since whose latest delivery another one was given something: they may have lost the partition between."""
     committed: Event | None = None
-    """The commit of the highest position, of those that are known to have taken effect."""
+    """The lowest of the commits that may be in force; none if perhaps none is."""
+    grounds: list[Event] = []
+    """By what that is known."""
+    since: int = 0
+    """Where that was known."""
+    under_way: list[OpenCommit] = []
     asked: Event | None = None
-    """That of all that were asked for: the reader may go on from there."""
+    """The commit of the highest position that was asked for: the reader may go on from there."""
     failed: bool = False
     """It gave something back since its latest delivery, so that going back is its own wish."""
     seeks: bool = False
+
+    def commit(self, event: Event, n: int) -> None:
+        """Take in a phase of a commit. The last that takes effect is in force, be it higher or lower."""
+        if event.ph in ("invoke", "info", ""):
+            self.asked = _further(self.asked, event)
+        own = next((c for c in self.under_way if _same_commit(c.event, event)), None)
+        if event.ph == "invoke":
+            self.under_way.append(OpenCommit(event, event))
+            del self.under_way[:-OPEN_KEPT]
+            if self.committed is not None:
+                self._bound(_lower(self.committed, event), n, [*self.grounds[:1], event])
+        elif event.ph == "info" and own:
+            own.unknown = True
+        elif own and event.ph == "fail":
+            self.under_way.remove(own)
+        elif event.ph in ("", "ok"):
+            if own:
+                at = self.under_way.index(own)
+                before = self.under_way[:at]
+                by = holder(event)
+                passed = [c for c in before if c.unknown and holder(c.event) == by]
+                self.under_way = [c for c in self.under_way if c is not own and c not in passed]
+            lowest = own.lowest if own else event
+            for each in self.under_way:
+                each.lowest = _lower(each.lowest, event)
+                lowest = _lower(lowest, each.event)
+            self._bound(lowest, n, [event, lowest])
+
+    def _bound(self, event: Event, n: int, grounds: list[Event]) -> None:
+        if self.committed is None or self.committed.pos != event.pos:
+            self.since, self.committed, self.grounds = n, event, grounds
 
 
 class PartitionState(msgspec.Struct):
@@ -51,11 +109,38 @@ class PartitionState(msgspec.Struct):
     """By which `attempts` is known."""
 
 
+OPEN_KEPT = 64  # commits of a reader that are under way or of unknown outcome
+VANISHING = (
+    # https://kafka.apache.org/documentation/#topicconfigs
+    "cleanup.policy", "retention.ms", "retention.bytes",
+    # https://www.rabbitmq.com/docs/streams#retention
+    "x-max-age", "x-max-length-bytes",
+)  # fmt: skip
+"""Arguments of a topic by which messages leave the log before everybody has read them."""
+
+
+def _each_once(events: Iterable[Event]) -> list[Event]:
+    """Events in the order given, each once."""
+    return list({id(e): e for e in events}.values())
+
+
+def _same_commit(begun: Event, event: Event) -> bool:
+    """Whether two events are phases of one commit."""
+    if holder(begun) != holder(event):
+        return False
+    return begun.op == event.op if event.op is not None else begun.pos == event.pos
+
+
 def _further(known: Event | None, commit: Event) -> Event:
     """The commit of the higher position."""
     if known is None or (known.pos or 0) < (commit.pos or 0):
         return commit
     return known
+
+
+def _lower(known: Event, commit: Event) -> Event:
+    """The commit of the lower position."""
+    return commit if (commit.pos or 0) < (known.pos or 0) else known
 
 
 def _done(commit: Event) -> int:
@@ -82,7 +167,16 @@ def reader_key(event: Event) -> ConsumerKey:
 class Logs(msgspec.Struct):
     """The aggregation state of P15."""
 
+    n: int = 0
     topics: dict[tuple[str, int | None], PartitionState] = {}
+    begun: dict[tuple[str, int | None, ConsumerKey, Holder], BegunAt] = {}
+    """Where a member began to read a partition, or (none) the whole topic."""
+    ended: dict[Holder, BegunAt] = {}
+    """Where channels and connections ended: what is read on them next begins after that."""
+    members: dict[tuple[str, ConsumerKey], dict[Holder, None]] = {}
+    """Who was ever seen to read a topic for a group."""
+    vanishing: list[str] = []
+    """Topics from which messages go before all have read them."""
     tally: CaseCounts = msgspec.field(default_factory=CaseCounts)
 
 
@@ -103,11 +197,15 @@ class LogReader(SequentialProperty[Logs]):
     (``"params": {"committed": ...}``): ``last`` is the last position that the reader is done with, ``next`` the next
     that it reads (Kafka). Where neither is declared only what both meanings forbid is a violation.
 
-    Violations: a position that was committed before, without a `seek`; a step back within a session, if
-    nothing was released; a position left out, of which a publish is known (inside the broker: any); a new session
+    The commit that takes effect last is in force. It binds who certainly began to read after it was known: seen by a
+    `consume`, a `seek` or the end of the session before. A session reads on from where it is.
+
+    Violations: a session that begins with a position that was committed before; a step back within a session, if
+    nothing was released; a position left out, of which a publish is known; a session
     that begins behind the commit with such a position left out; more attempts than the `declare` or `consume` allows
     (``args={"max_attempts": n}``). A position left out of which nothing is known is untestable: logs have holes
-    (compaction, transaction markers).
+    (markers of transactions), and so is one of a topic declared with compaction or retention. Where partitions
+    have several members and no `consume` or `cancel` names them, a member may have lost its own unseen.
     """
 
     id = "P15"
@@ -152,76 +250,98 @@ class LogReader(SequentialProperty[Logs]):
 
     def feed(self, state: Logs, events: Iterable[Event]) -> None:
         for event in events:
+            state.n += 1
             if event.ev == GAP or event.ev in ENDS:
-                for topic in state.topics.values():
-                    for reader in topic.readers.values():
-                        self._end(reader, event)
-                continue
-            if not event.q:
-                continue
-            topic = state.topics.setdefault((event.q, event.part), PartitionState())
-            if event.ev in ("declare", "consume"):
-                attempts = event.args.get("max_attempts")
-                if isinstance(attempts, int):
-                    topic.attempts, topic.declared = attempts, event
-            if event.ev == "publish":
+                self._end(state, event)
+            elif event.q:
+                self._take(state, event)
+
+    def _take(self, state: Logs, event: Event) -> None:
+        """Take in an event of a topic."""
+        topic = state.topics.setdefault((event.q, event.part), PartitionState())
+        if event.ev in ("declare", "consume"):
+            attempts = event.args.get("max_attempts")
+            if isinstance(attempts, int):
+                topic.attempts, topic.declared = attempts, event
+        match event.ev:
+            case "declare":
+                if any(a in event.args for a in VANISHING):
+                    state.vanishing.append(event.q)
+            case "consume" | "cancel":
+                self._membership(state, event)
+            case "publish":
                 if event.pos is not None and event.ph in ("", "ok"):
                     insort(topic.positions, event.pos)
                     del topic.positions[:-POSITIONS_KEPT]
                     topic.publishes[event.pos] = event
                     if len(topic.publishes) > PUBLISHES_KEPT:
                         del topic.publishes[next(iter(topic.publishes))]
-                continue
-            if event.ev == "declare":
-                continue
-            reader = topic.readers.setdefault(reader_key(event), ReaderState())
-            self._read(state.tally, topic, reader, event)
+            case _:
+                state.members.setdefault((event.q, reader_key(event)), {})[holder(event)] = None
+                reader = topic.readers.setdefault(reader_key(event), ReaderState())
+                self._read(state, topic, reader, event)
 
-    def _end(self, reader: ReaderState, event: Event) -> None:
-        if event.ev == GAP:
-            reader.sessions.clear()
-            reader.committed = reader.asked = None
-            reader.seeks = True
-        else:
-            for by in holders(event, reader.sessions):
-                del reader.sessions[by]
+    def _membership(self, state: Logs, event: Event) -> None:
+        """A member begins or ends to read a partition, or those of a whole topic."""
+        by, name = holder(event), reader_key(event)
+        if event.ev == "consume" and event.ph != "fail":
+            state.begun[event.q, event.part, name, by] = BegunAt(state.n, event)
+            state.members.setdefault((event.q, name), {})[by] = None
+        for (q, part), topic in state.topics.items():
+            reader = topic.readers.get(name)
+            if reader and q == event.q and event.part in (None, part):
+                reader.sessions.pop(by, None)
 
-    def _read(
-        self, tally: CaseCounts, topic: PartitionState, reader: ReaderState, event: Event
-    ) -> None:
+    def _end(self, state: Logs, event: Event) -> None:
+        """Lines were lost, or sessions end: whatever their holders read next begins after that."""
+        if event.ev != GAP:
+            state.ended[end_of(event)] = BegunAt(state.n, event)
+        for topic in state.topics.values():
+            for reader in topic.readers.values():
+                if event.ev == GAP:
+                    reader.sessions.clear()
+                    reader.committed = reader.asked = None
+                    reader.under_way.clear()
+                    reader.seeks = True
+                    continue
+                for by in holders(event, reader.sessions):
+                    del reader.sessions[by]
+
+    def _read(self, state: Logs, topic: PartitionState, reader: ReaderState, event: Event) -> None:
         if event.ev == "commit":
-            if event.pos is None or event.ph == "fail":
+            if event.pos is None:
                 return
             if self.committed is not None and "committed" not in event.args:
                 args = {**event.args, "committed": self.committed}
                 event = msgspec.structs.replace(event, args=args)
-            reader.asked = _further(reader.asked, event)
-            if event.ph in ("", "ok"):
-                reader.committed = _further(reader.committed, event)
+            reader.commit(event, state.n)
         elif event.ev == "seek":
+            reader.anew |= dict.fromkeys((holder(event), *reader.sessions), BegunAt(state.n, event))
             reader.sessions.clear()
             reader.committed, reader.asked, reader.seeks = None, None, True
         elif event.ev in ("nack", "reject"):
             reader.failed = True
-        elif event.ev in ("consume", "cancel"):
-            reader.sessions.pop(holder(event), None)
         elif event.pos is not None and acquires(event):
-            self._deliver(tally, topic, reader, event)
+            self._deliver(state, topic, reader, event)
 
     def _deliver(
-        self, tally: CaseCounts, topic: PartitionState, reader: ReaderState, event: Event
+        self, state: Logs, topic: PartitionState, reader: ReaderState, event: Event
     ) -> None:
-        pos = event.pos
+        pos, tally = event.pos, state.tally
         assert pos is not None
         by, committed, asked = holder(event), reader.committed, reader.asked
         last = reader.sessions.get(by)
+        alone = by not in reader.shared
+        reader.shared.pop(by, None)
+        reader.shared.update((other, None) for other in reader.sessions if other != by)
         reader.sessions[by] = event
         failed, reader.failed = reader.failed, False
         seeks, reader.seeks = reader.seeks, False
         who = event.ctag or by
-        # A member that goes on reading does not know what the next owner of its partition has committed.
-        goes_on = last is not None and last.pos is not None and pos > last.pos
-        bound = committed is not None and not (goes_on and holder(committed) != by)
+        # A commit binds whoever begins to read after it: whoever reads on does so from where it is.
+        began = self._began(state, reader, event)
+        bound = committed is not None and began is not None and began.n > reader.since
+        grounds = [*reader.grounds, began.event] if bound and began is not None else []
         if topic.attempts is not None and (event.attempt or 0) > topic.attempts:
             tally.tested += 1
             why = (
@@ -236,13 +356,49 @@ class LogReader(SequentialProperty[Logs]):
                 f"{who} was given position {pos} at event {event.i}, although it had committed {committed.pos}"
                 f"{_meaning(committed)} at event {committed.i}"
             )
-            tally.report_violation(why, [committed, event])
-        elif last is not None and last.pos is not None:
+            tally.report_violation(why, _each_once([*grounds, event]))
+        elif event.q in state.vanishing and not (last and last.pos is not None and pos <= last.pos):
+            tally.untestable += 1
+        elif (
+            last is not None
+            and last.pos is not None
+            and (pos == last.pos + 1 or (alone and self._kept(state, event)))
+        ):
             self._after(tally, topic, last, last.pos, event, failed)
-        elif asked is not None and not seeks and pos >= _next(asked):
-            self._after(tally, topic, asked, _next(asked) - 1, event, failed)
+        elif (
+            last is None
+            and committed is not None
+            and asked is not None
+            and bound
+            and not seeks
+            and pos >= _next(asked)
+        ):
+            self._after(tally, topic, asked, _next(asked) - 1, event, failed, grounds)
         else:
             tally.untestable += 1
+
+    def _began(self, state: Logs, reader: ReaderState, event: Event) -> BegunAt | None:
+        """Where a member was last seen to begin to read a partition."""
+        name, by = reader_key(event), holder(event)
+        known = [state.begun.get((event.q, p, name, by)) for p in (event.part, None)]
+        known += [reader.anew.get(by), state.ended.get(by), state.ended.get(connection(by))]
+        return max(
+            (b for b in known if b is not None),
+            key=lambda b: b.n,
+            default=None,
+        )
+
+    def _kept(self, state: Logs, event: Event) -> bool:
+        """Whether a member certainly had its partition all the while: its assignments are recorded, or it is the only
+        member, or nothing is divided.
+        """
+        name, by = reader_key(event), holder(event)
+        members = state.members.get((event.q, name), {})
+        return (
+            event.part is None
+            or not members.keys() - {by}
+            or (event.q, event.part, name, by) in state.begun
+        )
 
     def _after(
         self,
@@ -252,8 +408,9 @@ class LogReader(SequentialProperty[Logs]):
         done: int,
         event: Event,
         failed: bool,
+        grounds: Sequence[Event] = (),
     ) -> None:
-        """Judge a delivery by what was `done` before it, the position of a delivery or of a commit."""
+        """Judge a delivery by what was `done` before it, the position of a delivery or of a commit (see `grounds`)."""
         assert event.pos is not None
         who = event.ctag or holder(event)
         if event.pos <= done:
@@ -266,15 +423,14 @@ class LogReader(SequentialProperty[Logs]):
         between = event.pos - done - 1
         at = bisect_right(topic.positions, done)
         missed = topic.positions[at] if at < len(topic.positions) else event.pos
-        if between and (missed < event.pos or event.lvl in EXACT):
-            first = missed if missed < event.pos else done + 1
+        if missed < event.pos:
             tally.tested += 1
             why = (
                 f"{who} went from position {done} (event {before.i}) to {event.pos} at event {event.i} and left "
-                f"out {first}"
+                f"out {missed}"
             )
-            left_out = [topic.publishes[first]] if first in topic.publishes else []
-            tally.report_violation(why, [*left_out, before, event])
+            left_out = [topic.publishes[missed]] if missed in topic.publishes else []
+            tally.report_violation(why, _each_once([*left_out, before, *grounds, event]))
         elif between:
             tally.untestable += 1
         else:

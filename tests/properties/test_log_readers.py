@@ -1,0 +1,138 @@
+"""P15 and P4 on right logs: what a group, its members and its commits may do. Each was found by a drawn log."""
+
+from __future__ import annotations
+
+import pytest
+
+from seriatim_models.history import Event
+from seriatim_models.history.complete import complete
+from seriatim_models.properties.base import Finding, Verdict
+from seriatim_models.properties.blackbox.offsets import LogReader
+from seriatim_models.properties.blackbox.order import FirstDeliveryOrder
+
+Step = tuple[str, str, int | None]
+"""A member, ``"a"`` or ``"a.1"`` with the number of its operation; the event with its phase; a position."""
+
+
+def read(*steps: Step, committed: str = "next", **declared: object) -> Finding:
+    """What P15 says of a topic with positions 0 to 9, read by group `g`."""
+    events = [Event(i=0, ev="declare", q="q", args=declared)]
+    events += [Event(i=n + 1, ev="publish", q="q", m=f"m{n}", pos=n) for n in range(10)]
+    for who, what, pos in steps:
+        by, _, op = who.partition(".")
+        ev, _, ph = what.partition(" ")
+        events.append(
+            Event(
+                i=len(events), ev=ev, ph=ph, q="q", conn=by, ctag="g", pos=pos, op=int(op) if op else None,
+                m=f"m{pos}" if ev == "deliver" else "", args={"committed": committed} if ev == "commit" else {},
+            )
+        )  # fmt: skip
+    return LogReader().check(list(complete(events)))
+
+
+RIGHT: dict[str, list[Step]] = {
+    "the position was committed lower again": [
+        ("a", "deliver", 0), ("a", "deliver", 1), ("a", "deliver", 2), ("a", "commit", 3), ("a", "commit", 1),
+        ("b", "consume", None), ("b", "deliver", 1),
+    ],
+    "a lower commit is under way": [
+        ("a", "deliver", 0), ("a", "deliver", 1), ("a", "commit", 2), ("a.1", "commit invoke", 1),
+        ("b", "consume", None), ("b", "deliver", 1),
+    ],
+    "of two commits under way either may have been the last": [
+        ("a", "deliver", 0), ("a", "deliver", 1), ("a.1", "commit invoke", 1), ("a.2", "commit invoke", 2),
+        ("a.1", "commit ok", 1), ("a.2", "commit ok", 2), ("b", "consume", None), ("b", "deliver", 1),
+    ],
+    "a member had begun before another committed": [
+        ("a", "deliver", 0), ("b", "consume", None), ("a", "commit", 1), ("b", "deliver", 0),
+    ],
+    "a member began anew while its commit was under way": [
+        ("a", "deliver", 0), ("a.1", "commit invoke", 1), ("a", "consume", None), ("a.1", "commit ok", 1),
+        ("a", "deliver", 0), ("a", "deliver", 1),
+    ],
+    "a member went elsewhere while its commit was under way": [
+        ("a", "deliver", 0), ("a", "deliver", 1), ("a.1", "commit invoke", 2), ("a", "seek", 0),
+        ("a.1", "commit ok", 2), ("a", "deliver", 0), ("a", "deliver", 1),
+    ],
+    "another member had the partition in between, and read on": [
+        ("a", "deliver", 0), ("b", "deliver", 1), ("b", "deliver", 2), ("b", "commit", 3), ("a", "deliver", 3),
+    ],
+    "another member had it in between, and committed nothing": [
+        ("a", "deliver", 0), ("a", "deliver", 1), ("b", "deliver", 0), ("a", "deliver", 0),
+    ],
+    "the only commit was refused": [
+        ("a", "deliver", 0), ("a.1", "commit invoke", 1), ("a.1", "commit fail", 1), ("b", "consume", None),
+        ("b", "deliver", 5),
+    ],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("what", RIGHT)
+def test_a_right_log_is_not_reported(what: str) -> None:
+    assert read(*RIGHT[what]).verdict is not Verdict.VIOLATED
+
+
+WRONG: dict[str, list[Step]] = {
+    "although it had committed 3": [
+        ("a", "deliver", 0), ("a", "commit", 1), ("a", "commit", 3), ("b", "consume", None), ("b", "deliver", 2),
+    ],
+    "although it had committed 2": [  # a lower one that was refused does not count
+        ("a", "deliver", 0), ("a.1", "commit invoke", 1), ("a.1", "commit fail", 1), ("a", "commit", 2),
+        ("b", "consume", None), ("b", "deliver", 1),
+    ],
+    "left out 1": [("a", "consume", None), ("a", "deliver", 0), ("a", "deliver", 2)],
+    "went back from position 1": [("a", "deliver", 0), ("a", "deliver", 1), ("a", "deliver", 0)],
+    "left out 3": [("a", "deliver", 2), ("a", "commit", 3), ("b", "consume", None), ("b", "deliver", 4)],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("why", WRONG)
+def test_what_no_commit_explains_is_reported(why: str) -> None:
+    assert why in read(*WRONG[why]).explanation
+
+
+@pytest.mark.parametrize("setting", ["cleanup.policy", "retention.ms", "x-max-age"])
+def test_a_topic_that_drops_messages_leaves_positions_out(setting: str) -> None:
+    steps: list[Step] = [("a", "deliver", 0), ("a", "deliver", 2)]
+    assert read(*steps).verdict is Verdict.VIOLATED
+    assert read(*steps, **{setting: "any"}).verdict is Verdict.INCONCLUSIVE
+    assert read(*steps, ("a", "deliver", 1), **{setting: "any"}).verdict is Verdict.VIOLATED
+
+
+def test_a_member_that_may_have_lost_its_partition_may_go_back() -> None:
+    """Where assignments are not recorded, and the group has another member."""
+
+    def go_back(part: int | None, *before: tuple[str, int | None]) -> Verdict:
+        events = [
+            Event(i=n, ev="consume", q="q", conn=conn, ctag="g", part=assigned)
+            for n, (conn, assigned) in enumerate(before)
+        ]
+        events += [
+            Event(i=9 + n, ev="deliver", q="q", m=f"m{pos}", pos=pos, part=part, conn="a", ctag="g")
+            for n, pos in enumerate((0, 1, 0))
+        ]
+        return LogReader().check(list(complete(events))).verdict
+
+    assert go_back(0) is Verdict.VIOLATED
+    assert go_back(0, ("a", None), ("b", None)) is not Verdict.VIOLATED
+    assert go_back(0, ("a", None), ("a", 0), ("b", None)) is Verdict.VIOLATED
+    assert go_back(None, ("a", None), ("b", None)) is Verdict.VIOLATED
+
+
+def test_p4_after_a_seek_nothing_is_known_to_be_first() -> None:
+    events = [
+        Event(i=n, ev="publish", q="q", m=f"m{n}", pub="p", pseq=n, part=0, pos=n, conn="p")
+        for n in range(2)
+    ]
+    for ev, pos in (("deliver", 1), ("seek", 0), ("deliver", 0)):
+        m = f"m{pos}" if ev == "deliver" else ""
+        events.append(Event(i=len(events), ev=ev, q="q", m=m, part=0, pos=pos, ctag="g", conn="a"))
+    first = events[:2] + [e for e in events[2:] if e.ev != "seek"]
+    assert FirstDeliveryOrder().check(list(complete(first))).verdict is Verdict.VIOLATED
+    assert FirstDeliveryOrder().check(list(complete(events))).verdict is not Verdict.VIOLATED
+
+
+@pytest.mark.parametrize("why", WRONG)
+def test_what_is_shown_is_a_violation_by_itself(why: str) -> None:
+    witness = read(*WRONG[why]).witness
+    assert LogReader().check(witness).verdict is Verdict.VIOLATED
