@@ -61,7 +61,9 @@ def test_the_recordings_rule_out_strict_qpid_by_lateness_and_nothing_else(
     assert {p for p, s in found.items() if s.verdict is Verdict.VIOLATED} == {"strict-qpid"}
     out = found["strict-qpid"]
     assert [(f.property, f.n_violations) for f in out.broken] == [("P6", late)]
-    assert [e.ev for e in out.broken[0].witness][2:] == ["deliver", "deliver"]
+    shown = [e.ev for e in out.broken[0].witness]
+    assert shown[2:4] == ["deliver", "deliver"]
+    assert set(shown[4:]) <= {"ch_close", "conn_close"}  # by whose answers the others were there
 
 
 @pytest.mark.parametrize(
