@@ -1,6 +1,7 @@
 """Mutants of order: each operator makes what its example says, and the exhaustive programs tell right from wrong."""
 
 import ast
+import importlib
 import json
 import re
 import resource
@@ -24,7 +25,7 @@ from seriatim_workshop.mutation.coverage import (
     probed,
     properties_of,
 )
-from seriatim_workshop.mutation.equivalent import EQUIVALENT, ORDER_EQUIVALENT
+from seriatim_workshop.mutation.equivalent import EQUIVALENT, NO_EQUALITY, ORDER_EQUIVALENT
 from seriatim_workshop.mutation.exhaustive import (
     BoundedCheck,
     CheckResult,
@@ -217,6 +218,14 @@ def test_each_mutation_of_order_is_another_module_that_compiles() -> None:
 def test_what_is_said_to_be_an_equivalent_order_is_a_mutation_still() -> None:
     gone = set(ORDER_EQUIVALENT) - {m.name for file in FILES for m in order_mutations(file)}
     assert not gone, f"the reference has changed: read again, or take out, {gone}"
+
+
+def test_a_class_without_equality_has_none() -> None:
+    for file, cls in (("broker", "Wire"), ("log", "Channel")):
+        reference = getattr(importlib.import_module(f"seriatim.{file}"), cls)
+        assert reference.__eq__ is object.__eq__
+    named = {name for name, why in ORDER_EQUIVALENT.items() if why == NO_EQUALITY}
+    assert {name.partition(".")[0] for name in named} == {"broker", "log"}
 
 
 def test_the_page_counts_what_is_listed_as_equivalent() -> None:

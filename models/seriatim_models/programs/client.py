@@ -752,6 +752,147 @@ def consume_and_cancel(scene: ClientScene) -> None:
     scene.spawn(consume_and_cancel, "A")
 
 
+@scenario("QS-2 RPC-1", traces=13)
+def crash_while_closing(scene: ClientScene) -> None:
+    """A connection with a message in hand is closed, and crashes at the same time.
+
+    Bounds: One channel, one message that nobody acknowledges, one closing; no second connection.
+    """
+    (ch,) = scene.client(messages=1)
+    scene.at(ch, lambda x: scene.server.get(x, "q", False))
+    scene.spawn(ch.connection.close, "closer")
+    scene.spawn(lambda: scene.crash(ch.connection), "crash")
+
+
+@scenario("QS-2 RPC-1", traces=6)
+def get_while_crashing(scene: ClientScene) -> None:
+    """A message is got by a connection that crashes.
+
+    Bounds: One message, one get, one crash.
+    """
+    (ch,) = scene.client(messages=1)
+    scene.spawn(lambda: ch.basic_get("q"), "A")
+    scene.spawn(lambda: scene.crash(ch.connection), "crash")
+
+
+@scenario("EX-1 QS-2 RPC-1", traces=2)
+def crash_seen_by_another(scene: ClientScene) -> None:
+    """A connection that has a message and an exclusive queue crashes; who gets the message then declares the queue.
+
+    Bounds: One message, one exclusive queue, one who looks once. It is one step: who has seen a part has all.
+    """
+    (ch,) = scene.client(messages=1, read=False)
+    scene.at(ch, lambda x: scene.server.get(x, "q", False))
+    scene.at(ch, lambda x: scene.server.declare_queue(x, "x", True))
+    (other,) = scene.client("d")
+
+    def looks() -> None:
+        if other.basic_get("q", auto_ack=True) is not None:
+            other.queue_declare("x")
+
+    scene.spawn(looks, "A")
+    scene.spawn(lambda: scene.crash(ch.connection), "crash")
+
+
+@scenario("EX-1 QS-2", traces=1)
+def crash_hands_over(scene: ClientScene) -> None:
+    """A connection with two channels, four messages, two consumers and two exclusive queues crashes.
+
+    Bounds: Everything is there before the crash; another connection has a consumer, which gets what is requeued.
+    """
+    first, second = scene.client(messages=4, channels=2, read=False)
+    server = scene.server
+
+    def declare(name: str, exclusive: bool = False) -> Act:
+        return lambda x: server.declare_queue(x, name, exclusive)
+
+    def consume(name: str) -> Act:
+        return lambda x: server.consume(x, name, f"t{name}")
+
+    for channel in (first, second):
+        for name in ("q", "r"):
+            scene.at(channel, declare(name))
+            scene.at(channel, consume(name))
+    for name in ("x1", "x2"):
+        scene.at(first, declare(name, True))
+    (other,) = scene.client("d", read=False)
+    scene.consuming(other, "q", acking)
+
+    def crashed() -> None:
+        scene.crash(first.connection)
+        for name in ("q", "r"):
+            other.basic_publish("", name, scene.message(f"{name}5"))
+        for name in ("x1", "x2"):
+            scene.at(other, declare(name))
+
+    scene.spawn(crashed, "crash")
+
+
+@scenario("QS-2", traces=24)
+def get_beside_consumer(scene: ClientScene) -> None:
+    """Others get from a queue whose consumer may have everything, while a message is published and one is requeued.
+
+    Bounds: One message in the hands of a connection that crashes, one published, two gets, each at once. To come in
+    and to be pushed are one step: no get finds anything.
+    """
+    (holder,) = scene.client(messages=1, read=False)
+    scene.at(holder, lambda x: scene.server.get(x, "q", False))
+    (ch,) = scene.client("d", read=False)
+    first, second = scene.client("e", channels=2, read=False)
+    scene.consuming(ch, "q", idle)
+    scene.spawn(lambda: scene.crash(holder.connection), "crash")
+    scene.spawn(lambda: ch.basic_publish("", "q", scene.message("m2")), "A")
+    for name, getter in (("B", first), ("C", second)):
+        scene.spawn(partial(scene.at, getter, lambda x: scene.server.get(x, "q", False)), name)
+
+
+@scenario("QS-1", traces=1)
+def tag_used_again(scene: ClientScene) -> None:
+    """A consumer is cancelled with a message in hand, and another of its tag and limit consumes.
+
+    Bounds: A limit of one message each, two messages, on one thread. What the first has does not count for the second.
+    """
+    (ch,) = scene.client(messages=2, read=False)
+    server = scene.server
+
+    def again() -> None:
+        scene.at(ch, lambda x: server.qos(x, 1, False))
+        scene.at(ch, lambda x: server.consume(x, "q", "t"))
+        scene.at(ch, lambda x: server.cancel(x, "t"))
+        scene.at(ch, lambda x: server.consume(x, "q", "t"))
+
+    scene.spawn(again, "A")
+
+
+@scenario("QS-2 RPC-1", traces=98)
+def open_while_crashing(scene: ClientScene) -> None:
+    """A channel is opened and consumes while its connection crashes.
+
+    Bounds: One message, one consumer that keeps it, one crash: the message is in its queue at the end.
+    """
+    (ch,) = scene.client(messages=1)
+
+    def opens() -> None:
+        ch.connection.open_channel().basic_consume("q", idle, tag="t")
+
+    scene.spawn(opens, "A")
+    scene.spawn(lambda: scene.crash(ch.connection), "crash")
+
+
+@scenario("QS-2", traces=6)
+def publish_while_crashing(scene: ClientScene) -> None:
+    """Two messages are published from two threads to a consumer whose connection crashes.
+
+    Bounds: One consumer; the two publish once each. Nobody reads from either connection.
+    """
+    (ch,) = scene.client(messages=0, read=False)
+    first, second = scene.client("d", channels=2, read=False)
+    scene.consuming(ch, "q", idle)
+    scene.spawn(lambda: first.basic_publish("", "q", scene.message("m1")), "A")
+    scene.spawn(lambda: second.basic_publish("", "q", scene.message("m2")), "B")
+    scene.spawn(lambda: scene.crash(ch.connection), "crash")
+
+
 @scenario("CH-1 CH-2 CH-4 QS-2 RPC-1", traces=1913)
 def close_while_delivering(scene: ClientScene) -> None:
     """A channel is closed while the reader takes deliveries for it and its first callback is at work.

@@ -568,3 +568,109 @@ def log_replay(scene: LogScene) -> None:
 
     scene.world.spawn(consumer, name="c")
     scene.world.spawn(operator, name="operator")
+
+
+@scenario("LC-1 LC-2 LC-6", traces=1)
+def log_attempts_kept(scene: LogScene) -> None:
+    """A message has failed once; two commits are refused, and the topic is opened again.
+
+    Bounds: Sequential; two attempts, one message that is handled and two that fail, a stop at each failure.
+    """
+
+    def consume(c: reference.Channel) -> None:
+        def fails(message: bytes) -> None:
+            if message == b"bad":
+                c.disconnect()
+            fails_on_bad(message)
+
+        c.connect()
+        c.consume(fails)
+
+    def life() -> None:
+        scene.backlog(b"good", b"bad", b"bad")
+        c = scene.channel()
+        consume(c)
+        for refused in (scene.lib.Position(9, 0), scene.lib.Position(0, 0)):
+            with suppress(scene.lib.Misuse, scene.lib.PastTheEnd):
+                c.commit(refused)
+        for times in (2, 1):
+            scene.restart()
+            c = scene.channel()
+            for _ in range(times):
+                consume(c)
+
+    scene.world.spawn(life, name="life")
+
+
+@scenario("LC-7 LC-8", traces=6)
+def log_closed(scene: LogScene) -> None:
+    """A topic is closed while a message is published; then its segment is lost, and it is opened again.
+
+    Bounds: One message, one closing, all of the segment. What was there when it was closed is missed: `Damaged`.
+    """
+    done = scene.world.semaphore(0, name="done")
+
+    def publisher() -> None:
+        with suppress(scene.lib.Misuse):
+            scene.topic.publish(b"m1")
+        done.release()
+
+    def closer() -> None:
+        scene.topic.close()
+        done.release()
+
+    def loser() -> None:
+        done.acquire()
+        done.acquire()
+        scene.storage.truncate("00000000.log", 0)
+        with suppress(scene.lib.Damaged):
+            scene.open()
+
+    for fn in (publisher, closer, loser):
+        scene.world.spawn(fn, name=fn.__name__)
+
+
+@scenario("LC-8", traces=180)
+def log_crash_while_opened(scene: LogScene) -> None:
+    """The machine stops at any write, and again while the topic is opened: what was cut off stands beside the segment.
+
+    Bounds: Sequential; one message, every byte and every other change of the disk, one stop each time.
+    """
+
+    def life() -> None:
+        scene.storage.budget = scene.storage.spent + scene.world.choose(CRASHES)
+        with suppress(Crash):
+            scene.backlog(b"m1")
+        scene.storage = MemoryDisk(scene.storage.survivors(), scene.world.choose(3))
+        was = scene.storage.survivors()
+        with suppress(Crash):
+            scene.open()
+        scene.restart()
+        for name in set(was) - {"topic.json"}:
+            cut = was[name][scene.storage.size(name) :]
+            kept = scene.storage.read(f"{name}.torn", 0, len(cut))
+            assert kept == cut, f"{cut!r} of {name} is gone"
+
+    scene.world.spawn(life, name="life")
+
+
+@scenario("LC-8", traces=14)
+def log_damaged(scene: LogScene) -> None:
+    """One byte of the last message is wrong when the topic is opened: it says so and changes nothing.
+
+    Bounds: Sequential; two messages, each byte of the second.
+    """
+
+    def life() -> None:
+        scene.backlog(b"m1", b"m2")
+        data = scene.storage.files["00000000.log"]
+        data[len(data) // 2 + scene.world.choose(len(data) // 2)] ^= 0xFF
+        was = scene.storage.survivors()
+        try:
+            scene.open()
+        except scene.lib.Damaged:
+            assert scene.storage.survivors() == was, "damage was changed"
+        else:
+            raise AssertionError("damage was not seen")
+
+    scene.world.spawn(life, name="life")

@@ -57,6 +57,29 @@ LOOP_TAKES = (
 )
 FIXED = "what is iterated over is a copy already, or never changes"
 
+NO_EQUALITY = "their class defines no equality, so == is identity"
+NEVER_COMPARED = "objects of this class are never compared, and in no set"
+REFUSED_BOTH_WAYS = (
+    "both refuse, and nothing was changed before either; "
+    "which of the two errors comes first is not promised"
+)
+DAMAGED_BOTH_WAYS = "both raise `Damaged` for the same record; only the words differ"
+LAST_EITHER_WAY = (
+    "to end a connection sends nothing else on its wire, and nobody else does before or after: "
+    "the frame is the last either way"
+)
+NOTHING_LEFT = (
+    "of a connection that has ended no channel and no exclusive queue is left to be ended again"
+)
+CLOSED_FIRST = (
+    "who opens a channel asks under the lock whether the connection is closed, and by then it is"
+)
+TAIL_STAYS = (
+    "the tail of a closed topic stays: who appends asks under the lock whether it is closed"
+)
+READER_ONLY = "only the reader touches the table of consumers"
+LOCAL_NAMES = "local names that do not depend on each other"
+
 ORDER_EQUIVALENT: dict[str, str] = {
     "fair.FairConsumer.deliver: swapped: if slot not in self.slots: | weight = slot.weight(delivery)": BOTH_REFUSE,
     "fair.FairConsumer.deliver: moved-past-several: if slot not in self.slots: to if weight <= 0:": BOTH_REFUSE,
@@ -106,5 +129,106 @@ ORDER_EQUIVALENT: dict[str, str] = {
     "log.Topic._append: lock-given-up: self._writing before raise Misuse('the topic is closed')": (
         "a closed topic stays closed, and nothing else is read behind the gap"
     ),
+    "broker._Link: compared-by-value: _Link": NEVER_COMPARED,
+    "broker.ServerQueue: compared-by-value: ServerQueue": NEVER_COMPARED,
+    "broker.Server.disconnect: equal-for-identical: c.wire is wire": NO_EQUALITY,
+    "log.Topic.strike: equal-for-identical: c is not channel": NO_EQUALITY,
+    "broker.Server.disconnect: iterated-over-a-copy: [c for c in self._channels.values() if c.wire is w": FIXED,
+    "broker.Server.close_channel: iterated-over-a-copy: channel.consumers.values()": FIXED,
+    "broker.Server.publish: iterated-over-a-copy: self._queues.values()": FIXED,
+    "broker.Server.settle: iterated-over-a-copy: tags": FIXED,
+    "broker.Server._push_all: iterated-over-a-copy: self._queues.values()": FIXED,
+    "broker.Server.disconnect: lock-split: before wire.send(Frame('gone', error=reason))": LAST_EITHER_WAY,
+    "broker.Server.disconnect: behind-the-lock: wire.send(Frame('gone', error=reason))": LAST_EITHER_WAY,
+    "broker.Server.disconnect: swapped: wire.send(Frame('gone', error=reason)) | self._push_all()": LAST_EITHER_WAY,
+    (
+        "broker.Server.disconnect: moved-past-several: "
+        "wire.send(Frame('gone', error=reason)) to if wire.gone:"
+    ): "the reader ends with the first such frame, so a second is not read",
+    (
+        "broker.Server.disconnect: moved-past-several: "
+        "for channel in [c for c in self._channels.values() to if wire.gone:"
+    ): NOTHING_LEFT,
+    (
+        "broker.Server.disconnect: moved-past-several: "
+        "for queue in [q for q in self._queues.values() if  to if wire.gone:"
+    ): NOTHING_LEFT,
+    "broker.Server.disconnect: lock-split: before self.host.record('srv_gone', conn=wire.name)": (
+        "in the gap a request is served as before the end; an open is ignored as after it, and has no answer"
+    ),
+    (
+        "broker.Server.consume: swapped: "
+        "queue = self._reachable(channel, name) | if tag in channel.consumers:"
+    ): REFUSED_BOTH_WAYS,
+    "broker.Server.consume: read-too-early: tag in channel.consumers": REFUSED_BOTH_WAYS,
+    "broker.Server.consume: swapped: queue.consumers.append(consumer) | channel.consumers[tag] = consumer": ONE_LOCK,
+    (
+        "broker.Server.settle: swapped: "
+        "if tag not in channel.unacked and (not (multiple a | tags = settled_by(list(channel.unacked), tag, mult"
+    ): LOCAL,
+    (
+        "broker.Server.settle: moved-past-several: "
+        "if tag not in channel.unacked and (not (multiple a to asked = {'dtag': tag, 'multiple': multiple, 'reque"
+    ): LOCAL,
+    (
+        "broker.Server._hand_out: moved-past-several: "
+        "tag = consumer.tag if consumer is not None else '' to channel.tag += 1"
+    ): ONE_LOCK,
+    (
+        "broker.Server._push_all: swapped: "
+        "queue.consumers.remove(consumer) | queue.consumers.append(consumer)"
+    ): "`remove` takes the first of the two, which leaves the same list",
+    "client.Connection.close: lock-split: before number = self._closers": ONLY_TOLD,
+    (
+        "client.Channel.on_frame: acts-before-it-checks: self.shut_down(frame.error)"
+    ): "what is neither a delivery nor a reply is a close, which has an error",
+    "client.Channel.on_frame: branches-swapped: frame.error is not None": "a reply that the server sends has no error",
+    "client.Channel._on_delivery: before-the-lock: callback = self._consumers.get(delivery.consumer_t": READER_ONLY,
+    "client.Channel._on_delivery: read-before-the-lock: self._consumers.get(delivery.consumer_tag)": READER_ONLY,
+    "client.Channel._ensure_open: lock-given-up: self._lock before raise self.closed": (
+        "a closed channel stays closed, for the same reason, and nothing else is read behind the gap"
+    ),
+    "log.read_record: swapped: if len(payload) < length: | if zlib.crc32(payload) != crc:": DAMAGED_BOTH_WAYS,
+    (
+        "log.read_record: moved-past-several: "
+        "if zlib.crc32(head[:8]) != check: to if len(payload) < length:"
+    ): DAMAGED_BOTH_WAYS,
+    (
+        "log.read_record: moved-past-several: "
+        "if zlib.crc32(head[:8]) != check: to if zlib.crc32(payload) != crc:"
+    ): DAMAGED_BOTH_WAYS,
+    (
+        "log.read_record: check-left-out: len(payload) < length is false"
+    ): "a payload that is cut off has another checksum (but for one in 2 ** 32)",
+    "log.read_record: read-too-early: zlib.crc32(head[:8])": LOCAL,
+    "log.Topic.close: lock-split: before end = self.tail.get()": TAIL_STAYS,
+    "log.Topic.close: lock-split: before save_state(self.storage, 'topic.json', segment_siz": TAIL_STAYS,
+    "log.Topic.close: moved-past-several: self._closed = True to save_state(self.storage, 'topic.json', segment_siz": (
+        "under one lock that everybody who looks takes; what holds if the disk fails here is not promised"
+    ),
+    (
+        "log.Channel.disconnect: moved-past-several: self._asked.notify() to self._stopping = True"
+    ): "signals under one lock: whoever wakes waits for it",
+    (
+        "log.Channel.disconnect: notified-one-or-all: self._news.notify()"
+    ): "a channel has one consumer, so at most one waits",
+    "log.Channel._back_off: check-left-out: not self._asked.wait(self.pause * 2 ** (self.attem is true": (
+        "only `disconnect` notifies `_asked`, so whoever is woken is stopping"
+    ),
+    (
+        "log.Channel.parked: moved-past-several: "
+        "offset += HEADER.size + len(payload) to found.pop(place, None)"
+    ): LOCAL_NAMES,
+    (
+        "log.Channel.parked: moved-past-several: "
+        "offset += HEADER.size + len(payload) to place = Position(*entry['place'])"
+    ): LOCAL_NAMES,
+    (
+        "log.Channel.commit: swapped: self._position.set(position) | self.attempts = 0"
+    ): "only the thread that commits touches `attempts`",
+    "log.Channel.commit: swapped: self._check(position) | if position < self.position:": REFUSED_BOTH_WAYS,
+    "log.Channel.commit: read-too-early: position < self.position": REFUSED_BOTH_WAYS,
+    "client.Connection._end: lock-split: before channels = self._channels.get()": CLOSED_FIRST,
+    "client.Connection._end: behind-the-lock: channels = self._channels.get()": CLOSED_FIRST,
 }
 """The same of the mutants of order (`seriatim_workshop.mutation.order`)."""

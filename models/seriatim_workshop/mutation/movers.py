@@ -20,7 +20,7 @@ from dataclasses import dataclass, field, replace
 from functools import cache
 
 from seriatim_models.programs.mutant_modules import SYSTEMS, source, system_of
-from seriatim_workshop.mutation.rewriting import PURE, calls, is_lock, leaves_loop, walk
+from seriatim_workshop.mutation.rewriting import PURE, calls, defines, is_lock, leaves_loop, walk
 
 GUARDED: Mapping[str, frozenset[str]] = {
     "broker.Server._lock": frozenset(
@@ -189,13 +189,22 @@ def _changed_by(function: ast.FunctionDef) -> Iterator[str]:
         if isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store | ast.Del):
             yield node.attr
         elif isinstance(node, ast.Subscript) and isinstance(node.ctx, ast.Store | ast.Del):
-            yield from _attributes(node.value)
-        elif (
-            isinstance(node, ast.Call)
-            and isinstance(node.func, ast.Attribute)
-            and node.func.attr in CHANGING
-        ):
-            yield from _attributes(node.func.value)
+            yield from _container(node.value, function)
+        elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
+            yield from _container(node.func.value, function) if node.func.attr in CHANGING else ()
+
+
+def _container(node: ast.expr, function: ast.FunctionDef) -> Iterator[str]:
+    """The attributes that may be, or hold, the container that an expression in a function is."""
+    if isinstance(node, ast.Attribute):
+        yield node.attr
+    elif isinstance(node, ast.Name):  # whatever it may have been given, or iterates over
+        gives = ast.Assign | ast.AnnAssign | ast.NamedExpr | ast.For | ast.comprehension
+        given = (part for part in ast.walk(function) if isinstance(part, gives))
+        for part in (g for g in given if node.id in defines(g)):
+            yield from _attributes(part)
+    else:
+        yield from _attributes(node)
 
 
 def _attributes(node: ast.AST) -> Iterator[str]:

@@ -31,6 +31,8 @@ VISIBLE: Mapping[tuple[str, str], Callable[[Args], tuple[object, object] | None]
     ("work_end", ""): lambda a: (a["k"], (a["w"], a.get("raised"))),
     ("cli_rest", ""): lambda a: ("", a["queued"]),
     ("srv_rest", ""): lambda a: ("", (a["queues"], a["unacked"])),
+    # that a connection has ended at the broker: once
+    ("srv_gone", ""): lambda a: (a["conn"], ""),
     # what a log's consumers handle and park, and where everybody is at the end
     ("handle", "ok"): lambda a: (a["channel"], a["body"]),
     ("handle", "fail"): lambda a: (a["channel"], a["body"]),
