@@ -88,7 +88,8 @@ def delayed(events: Sequence[Event], choose: random.Random) -> list[Event]:
 
 
 def with_unknown_outcomes(events: Sequence[Event], choose: random.Random) -> list[Event]:
-    """Some answers never came."""
+    """Some answers never came; of a poll only if nobody settles by its tag, which it would not know."""
+    settled = {(e.conn, e.ch, e.dtag) for e in events if e.ev in ("ack", "nack", "reject")}
     asked = {
         "publish",
         "get",
@@ -103,7 +104,14 @@ def with_unknown_outcomes(events: Sequence[Event], choose: random.Random) -> lis
     }
 
     def lost(e: Event) -> bool:
-        return e.ph == "ok" and e.op is not None and e.ev in asked and choose.random() < 0.2
+        known = e.ev == "get" and e.dtag is not None and (e.conn, e.ch, e.dtag) in settled
+        return (
+            e.ph == "ok"
+            and e.op is not None
+            and e.ev in asked
+            and not known
+            and choose.random() < 0.2
+        )
 
     return [
         set_(e, ph="info", m=e.m if e.ev == "publish" else "", dtag=e.dtag if e.ev != "get" else None, redelivered=None)
