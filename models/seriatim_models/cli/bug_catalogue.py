@@ -7,6 +7,7 @@ from pathlib import Path
 import rich_click as click
 from rich.progress import track
 
+from seriatim_models.cli.console import put
 from seriatim_models.cli.options import HELP, lines
 from seriatim_models.cli.report_builder import mutant_run, program_run
 from seriatim_models.report.model import MutantRun
@@ -38,8 +39,8 @@ def bugs(out: str) -> None:
     ]
     for case, run in cases:
         page = mutant_page(run, PROPERTIES[run.expected].sentence, "index.html", case)
-        (folder / f"{run.mutant}.html").write_text(page, encoding="utf-8")
-    (folder / "index.html").write_text(bug_catalogue_page(cases, NOT_SHOWN), encoding="utf-8")
+        put(str(folder / f"{run.mutant}.html"), page.encode())
+    put(str(folder / "index.html"), bug_catalogue_page(cases, NOT_SHOWN).encode())
     click.echo(f"{len(cases)} bugs: {folder / 'index.html'}")
 
 

@@ -23,6 +23,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from rich.segment import Segment
 
 from seriatim_models.cli.usage_errors import UsageError
+from seriatim_models.history.whole_file import write_whole
 from seriatim_models.report import Report
 from seriatim_models.report.visible import visible
 
@@ -111,7 +112,7 @@ def put(target: str, content: bytes) -> None:
     path = Path(target)
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_bytes(content)
+        write_whole(path, content)
     except OSError as error:
         raise UsageError(f"cannot write {target}: {error.strerror}") from error
 

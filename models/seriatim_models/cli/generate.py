@@ -73,6 +73,7 @@ def generate(
 ) -> int:
     """Make a large synthetic history with known violations in it."""
     try:
+        from seriatim_models.history import HistoryError
         from seriatim_models.pipeline import PipelineError
         from seriatim_models.pipeline.synthetic.generate import generate as make
     except ImportError as missing:
@@ -90,7 +91,7 @@ def generate(
             hot=hot,
             run=name,
         )
-    except (OSError, PipelineError) as error:
+    except (OSError, HistoryError, PipelineError) as error:
         raise UsageError(str(error)) from error
     console = Outputs().console
     console.print(f"{folder}: {made.events:,} events in {len(made.files)} files, seed {seed}")

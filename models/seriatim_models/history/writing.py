@@ -17,18 +17,23 @@ import zstandard
 from seriatim_models.history.event import Event
 from seriatim_models.history.faults import HistoryError
 from seriatim_models.history.header import Header, header_object
+from seriatim_models.history.whole_file import whole_file
 
 
 def write_history(path: str | Path, events: Iterable[Event], header: Header | None = None) -> int:
-    """Write `events` in the order given; returns how many. Raises `HistoryError` if the file cannot be written."""
+    """Write `events` in the order given; returns how many. Raises `HistoryError` if the file cannot be written.
+
+    It is whole or not there, see `whole_file`.
+    """
     path = Path(path)
     header = header or Header()
     try:
         if path.suffix == ".parquet":
             from seriatim_models.history import table
 
-            return table.write_events(path, events, header)
-        with path.open("wb") as file:
+            with whole_file(path) as draft:
+                return table.write_events(draft, events, header)
+        with whole_file(path) as draft, draft.open("wb") as file:
             if path.suffix == ".gz":
                 with gzip.GzipFile(filename="", fileobj=file, mode="wb", mtime=0) as packed:
                     return _write(packed, events, header)

@@ -29,6 +29,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from seriatim_models.history import Event, Rejected, table
+from seriatim_models.history.whole_file import write_whole
 from seriatim_models.pipeline.audit.findings import RunStatistics
 from seriatim_models.pipeline.audit.runs import FileCount
 from seriatim_models.pipeline.errors import PipelineError
@@ -153,9 +154,7 @@ class Partition(msgspec.Struct, frozen=True):
 
 def write_manifest(folder: Path, manifest: Manifest) -> None:
     """Put the manifest in place at once: a reader sees the old one or the new one."""
-    fresh = folder / "manifest.json.new"
-    fresh.write_bytes(msgspec.json.format(msgspec.json.encode(manifest)))
-    fresh.replace(folder / "manifest.json")
+    write_whole(folder / "manifest.json", msgspec.json.format(msgspec.json.encode(manifest)))
 
 
 def read_manifest(folder: Path) -> Manifest:

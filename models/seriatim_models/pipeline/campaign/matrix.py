@@ -17,6 +17,7 @@ from pathlib import Path
 import msgspec
 from pyspark.sql import SparkSession
 
+from seriatim_models.history.whole_file import write_whole
 from seriatim_models.matrix.work import (
     PAIRS_PER_ITEM,
     Done,
@@ -156,9 +157,7 @@ class MatrixCampaign:
         path = self.folder / f"matrix-{self.waves.system}.json"
         due = msgspec.json.encode(self.header)
         if not path.exists():
-            new = path.with_suffix(".new")
-            new.write_bytes(due)
-            new.replace(path)
+            write_whole(path, due)
             return
         try:
             found = msgspec.json.decode(path.read_bytes(), type=JournalHeader)

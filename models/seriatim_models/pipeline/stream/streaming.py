@@ -36,6 +36,7 @@ from pyspark.sql.types import BinaryType, LongType, StringType, StructField, Str
 
 from seriatim_models.history import Event, HistoryError, Rejected
 from seriatim_models.history.reading import SUFFIXES, Reader, stem
+from seriatim_models.history.whole_file import write_whole
 from seriatim_models.pipeline.audit import findings as found
 from seriatim_models.pipeline.audit import tables
 from seriatim_models.pipeline.audit.ingest import locked
@@ -403,9 +404,7 @@ class Stream:
                 if run_.error:
                     raise PipelineError(run_.error)
                 state.runs[run_.summary.run] = run_.summary
-        fresh = self.out / "stream.json.new"
-        fresh.write_bytes(msgspec.json.encode(state))
-        fresh.replace(self.out / "stream.json")
+        write_whole(self.out / "stream.json", msgspec.json.encode(state))
         self.state = state
         self._advanced_at = time.monotonic()
         self._publish()

@@ -24,6 +24,7 @@ import pyarrow.parquet as pq
 
 from seriatim_models.history import Event, table, write_history
 from seriatim_models.history.header import Header, header_object
+from seriatim_models.history.whole_file import whole_file, write_whole
 from seriatim_models.pipeline.errors import PipelineError
 from seriatim_models.pipeline.synthetic.injected import KINDS, ViolationKind, expected, scene
 
@@ -262,9 +263,8 @@ def generate(
         expected=expected(chosen, each),
         seed=seed,
     )
-    (folder / "planted.json").write_bytes(
-        msgspec.json.format(msgspec.json.encode(generated)) + b"\n"
-    )
+    written = msgspec.json.format(msgspec.json.encode(generated)) + b"\n"
+    write_whole(folder / "planted.json", written)
     return generated
 
 
@@ -286,9 +286,10 @@ def _write_parts(
         rows = sum(map(len, held))
         if format == "parquet":
             whole = pa.Table.from_batches(held).replace_schema_metadata(schema.metadata)
-            pq.write_table(
-                whole, folder / name, compression="zstd", compression_level=1, row_group_size=GROUP
-            )
+            with whole_file(folder / name) as draft:
+                pq.write_table(
+                    whole, draft, compression="zstd", compression_level=1, row_group_size=GROUP
+                )
         else:
             write_history(folder / name, (e for batch in held for e in table.events(batch)), header)
         out[name] = rows

@@ -1,0 +1,108 @@
+"""What a command writes is whole or not there: a full disk, an error and a signal leave the file of before."""
+
+from __future__ import annotations
+
+import os
+import resource
+import signal
+import subprocess
+import time
+from pathlib import Path
+
+import pytest
+
+from seriatim_models.cli.console import put
+from seriatim_models.history import Event, HistoryError, write_history
+from seriatim_models.history.whole_file import whole_file, write_whole
+
+from .test_ends import COMMAND, DATA
+
+RECORDING = str(DATA / "rabbit-classic-lockstep.jsonl.gz")
+WRITES = {
+    "json": ["audit", RECORDING, "--json", "OLD"],
+    "html": ["audit", RECORDING, "--html", "OLD"],
+    "junit": ["audit", RECORDING, "--junit", "OLD"],
+    "svg": ["show", "published-immediate", "--svg", "OLD"],
+    "generate": ["generate", "FOLDER", "--events", "20000", "--format", "parquet"],
+    "generate as lines": ["generate", "FOLDER", "--events", "20000", "--format", "jsonl"],
+}
+ROOM = 512  # bytes that a file may have where the disk is "full"
+
+
+@pytest.mark.parametrize("what", WRITES)
+def test_a_full_disk_leaves_the_old_file(what: str, tmp_path: Path) -> None:
+    """The limit on the length of a file stands for the disk: writing beyond it is an error of the system."""
+    old, folder = tmp_path / "x", tmp_path / "made"
+    old.write_bytes(b"what was there before")
+    folder.mkdir()
+    places = {"OLD": str(old), "FOLDER": str(folder)}
+    ended = subprocess.run(
+        [*COMMAND, *(places.get(a, a) for a in WRITES[what])],
+        capture_output=True,
+        text=True,
+        preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (ROOM, ROOM)),
+    )
+    assert ended.returncode == 2, ended.stderr
+    assert "Traceback" not in ended.stderr
+    assert ended.stderr.splitlines()[-1].startswith("seriatim: ")
+    assert old.read_bytes() == b"what was there before"
+    assert {p.name for p in tmp_path.rglob("*")} == {"x", "made"}
+
+
+def test_a_signal_leaves_no_half_a_file(tmp_path: Path) -> None:
+    process = subprocess.Popen(
+        [*COMMAND, "generate", str(tmp_path), "--events", "400000", "--format", "jsonl"],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    while process.poll() is None and not list(tmp_path.iterdir()):
+        time.sleep(0.02)
+    process.send_signal(signal.SIGTERM)
+    _, errors = process.communicate(timeout=60)
+    assert process.returncode == 143, errors
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_an_error_while_events_are_written_leaves_the_old_recording(tmp_path: Path) -> None:
+    def broken() -> object:
+        yield Event(i=1, ev="note")
+        raise HistoryError("the source ended")
+
+    for suffix in ("jsonl", "jsonl.gz", "jsonl.zst", "parquet"):
+        path = tmp_path / f"a.{suffix}"
+        write_history(path, [Event(i=1, ev="note")])
+        before = path.read_bytes()
+        with pytest.raises(HistoryError, match="the source ended"):
+            write_history(path, broken())  # type: ignore[arg-type]  # a generator
+        assert path.read_bytes() == before
+    assert len(list(tmp_path.iterdir())) == 4
+
+
+def test_links_modes_and_devices_stay_what_they_are(tmp_path: Path) -> None:
+    real, link = tmp_path / "real", tmp_path / "link"
+    real.write_bytes(b"old")
+    real.chmod(0o640)
+    link.symlink_to(real)
+    put(str(link), b"new")
+    assert link.is_symlink()
+    assert (real.read_bytes(), real.stat().st_mode & 0o777) == (b"new", 0o640)
+    write_whole(Path(os.devnull), b"x")
+    assert Path(os.devnull).is_char_device()
+    fresh = tmp_path / "fresh"
+    mask = os.umask(0o027)
+    try:
+        write_whole(fresh, b"x")
+    finally:
+        os.umask(mask)
+    assert fresh.stat().st_mode & 0o777 == 0o640
+
+    def interrupted() -> None:
+        with whole_file(real) as draft:
+            draft.write_bytes(b"half")
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        interrupted()
+    assert real.read_bytes() == b"new"
+    assert {p.name for p in tmp_path.iterdir()} == {"real", "link", "fresh"}
