@@ -249,6 +249,26 @@ def test_groups_and_priorities_of_messages_are_driven(swaps: bool) -> None:
     assert swaps is bool(shown)
 
 
+class Refusing:
+    """Takes messages, and refuses to hand out any."""
+
+    can = ("publish", "get", "open")
+
+    def open(self, ch: int) -> None: ...
+
+    def publish(self, m: str) -> None: ...
+
+    def get(self) -> None:
+        raise Refused("not now")
+
+
+def test_a_get_that_is_refused_does_not_show_the_queue_empty() -> None:
+    # Broker-J closes the connection of whom it refuses an exclusive consumer, and with it whoever would look.
+    run = drive(Local(Refusing), [PUBLISH])
+    assert not any("depth" in e.args for e in run.events)
+    assert violated(run) == set()
+
+
 class Leaky:
     """A queue that loses one message in three hundred."""
 

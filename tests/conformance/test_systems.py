@@ -15,12 +15,29 @@ from .conftest import ROOT
 FEW = SearchBounds(seconds=20.0, scripts=20)
 
 
-@pytest.mark.parametrize("id", ["queue.Queue", "asyncio.Queue", "litequeue", "persist-queue"])
+@pytest.mark.parametrize(
+    "id",
+    [
+        "queue.Queue",
+        "asyncio.Queue",
+        "litequeue",
+        "persist-queue",
+        "diskcache",
+        "queuelib-fifo",
+        "huey-sqlite",
+    ],
+)
 def test_queues_in_process_violate_nothing_that_they_promise(id: str) -> None:
     row = run.run_system(SYSTEMS[id], FEW)
     assert not row.not_run, "the extra `peers` brings it, and `make test` installs that"
     assert row.violates == []
     assert "fifo-adt" in row.keeps
+
+
+def test_a_stack_is_no_queue() -> None:
+    row = run.run_system(SYSTEMS["queuelib-lifo"], FEW)
+    assert {"P4", "P20"} <= set(row.violates) <= SYSTEMS["queuelib-lifo"].known
+    assert "fifo-adt" not in row.keeps
 
 
 def test_kombu_in_memory_loses_what_a_closed_channel_held() -> None:

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from seriatim_models.explorer.linearize import CallInterval, linearization
 from seriatim_models.history import Event
+from seriatim_models.history.complete import complete
 from seriatim_models.properties.base import Finding, Verdict
 from seriatim_models.properties.blackbox.linear import QueueLinearizable
 
@@ -211,3 +212,23 @@ def test_p20_a_poll_that_nobody_answered_may_have_taken_a_value(answer: str) -> 
         if ph:
             events.append(Event(i=len(events), t=t, ev="get", ph=ph, q="q", proc="w", autoack=True))
     assert P20.check(events).verdict is not Verdict.VIOLATED
+
+
+def test_what_was_pushed_to_a_consumer_that_ended_may_never_be_seen() -> None:
+    # Broker-J: pushed and settled by that, as auto-ack is; the channel closed before the message was read.
+    def events(ended: bool) -> list[Event]:
+        made = [
+            Event(i=0, t=0, ev="consume", ph="ok", q="q", ctag="c", conn="a", ch=1, autoack=True),
+            Event(i=1, t=1, ev="publish", ph="invoke", op=1, q="q", m="m0"),
+            Event(i=2, t=2, ev="publish", ph="ok", op=1, q="q", m="m0"),
+            Event(i=5, t=5, ev="get", ph="invoke", op=2, q="q", conn="b", ch=1),
+            Event(i=6, t=6, ev="get", ph="ok", op=2, q="q", conn="b", ch=1),
+            Event(i=7, t=7, ev="get", ph="invoke", op=3, q="q", conn="b", ch=1),
+            Event(i=8, t=8, ev="get", ph="ok", op=3, q="q", m="m0", conn="b", ch=1, autoack=True),
+        ]
+        if ended:
+            made[3:3] = [Event(i=3, t=3, ev="ch_close", ph="ok", conn="a", ch=1)]
+        return list(complete(made))
+
+    assert QueueLinearizable().check(events(False)).verdict is Verdict.VIOLATED
+    assert QueueLinearizable().check(events(True)).verdict is Verdict.INCONCLUSIVE

@@ -316,8 +316,8 @@ class _Driver:
         self.got(step)
         return step
 
-    def got(self, step: ScriptStep) -> str:
-        """Get and record; returns the message, empty if there was none."""
+    def got(self, step: ScriptStep) -> str | None:
+        """Get and record; returns the message, empty if there was none, None if the get was refused."""
         autoack = step.autoack and "autoack" in self.system.can
         autoack = autoack or not SETTLING & self.system.can
         self.at_rest()
@@ -336,7 +336,7 @@ class _Driver:
             self._given(step.ch, answer.m, autoack)
         if answer.m and not autoack and answer.dtag is not None:
             self.channels[step.ch].outstanding[answer.dtag] = (answer.m, "")
-        return answer.m
+        return answer.m if answer.ok else None
 
     def _ack(self, step: ScriptStep) -> ScriptStep | None:
         return self._settle(step)
@@ -482,13 +482,16 @@ class _Driver:
         return False
 
     def _get_all(self, q: str, limit: int) -> bool:
-        """Get until nothing is left; False if it hands out more than was published, which the history shows.
+        """Get until nothing is left; False if it refuses, or hands out more than was published (the history shows it).
 
         Where something must be left it is asked again, to tell what is lost from what was only not found.
         """
         missed = 0
         for _ in range(limit):
-            if not self.got(ScriptStep(op="get", ch=DRAIN, q=q)):
+            found = self.got(ScriptStep(op="get", ch=DRAIN, q=q))
+            if found is None:
+                return False
+            if not found:
                 missed += 1
                 self.settled()
                 if missed > GETS_AGAIN or not any(self.home.get(m) == q for m in self.ready):
@@ -500,9 +503,11 @@ class _Driver:
         return False
 
     def _consume_all(self, q: str, limit: int) -> bool:
-        """Consume until nothing more is pushed, at most `limit` times."""
+        """Consume until nothing more is pushed, at most `limit` times; False if that is refused."""
         tag = f"drain-{q}"
         self._consume(ScriptStep(op="consume", ch=DRAIN, q=q, ctag=tag))
+        if DRAIN not in self.channels or tag not in self.channels[DRAIN].consumers:
+            return False
         for _ in range(limit):
             self.settled()
             if not self.channels[DRAIN].outstanding:

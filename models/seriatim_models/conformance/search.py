@@ -1,6 +1,6 @@
 """Search for scripts in which an implementation violates a property, and shorten each.
 
-Short scripts and load take turns, with about as much time each. Of a script that violates a property steps are left out
+Short scripts and load take turns. Of a script that violates a property steps are left out
 as long as the violation stays. Then the search goes on for properties not yet violated, until the time or the number of
 scripts is over.
 
@@ -33,7 +33,7 @@ SHORT_SCRIPTS, SHORT_STEPS = 300, 40
 """How many scripts may be run before there is load if bounds give a number of scripts, and how long short ones are."""
 HURRIED = 4
 """Of how many short scripts one is sent without waiting between the commands, where there may be load."""
-SHORT_SHARE = 0.5
+SHORT_SHARE = 0.3
 """What part of the time short scripts take beside the load."""
 LOAD_STEPS = 250
 """Steps of the first script of the load. Each is twice as long as the one before it, as the time allows."""

@@ -3,7 +3,7 @@
 Each mistake is driven as ``seriatim conform --python seriatim_workshop.planted.mistakes:NAME`` drives it, with default
 settings, once for each seed; the search ends with the first property that is violated, when its script is short.
 The right queue is driven for the whole time and must violate nothing.
-``--table`` writes the page, ``--readme`` the number in README.md. Exit code 1 if the right queue was reported or fewer
+``--table`` writes the page. Exit code 1 if the right queue was reported or fewer
 than `GOAL` of the mistakes were caught, 2 for an unknown name.
 """
 

@@ -15,7 +15,7 @@ import tempfile
 import time
 import uuid
 from collections.abc import Callable, Coroutine
-from typing import Any, TypeVar
+from typing import Any, ClassVar, TypeVar
 
 T = TypeVar("T")
 # Any: what other people's libraries hand out, most of them without types
@@ -174,6 +174,274 @@ class LiteQueue:
     def end(self) -> None:
         for each in self._queues.values():
             each.close()
+
+
+class DiskCacheQueue:
+    """`diskcache.Cache.push` and `pull`, which `diskcache.Deque` is made of too. What is pulled is gone."""
+
+    name = "diskcache push and pull"
+    can = ("publish", "get", "autoack", "queues")
+
+    def __init__(self) -> None:
+        self._folder = tempfile.TemporaryDirectory(prefix="seriatim-diskcache-")
+        self._cache: Handle = importlib.import_module("diskcache").Cache(self._folder.name)
+
+    def publish(self, q: str, m: str) -> None:
+        self._cache.push(m, prefix=q)
+
+    def get(self, q: str) -> tuple[str, None, None] | None:
+        _, found = self._cache.pull(prefix=q)
+        return None if found is None else (found, None, None)
+
+    def end(self) -> None:
+        self._cache.close()
+        self._folder.cleanup()
+
+
+class QueuelibFifo:
+    """`queuelib.FifoDiskQueue`. What is popped is gone."""
+
+    name = "queuelib FifoDiskQueue"
+    made = "FifoDiskQueue"
+    can = ("publish", "get", "autoack", "queues")
+
+    def __init__(self) -> None:
+        self._make: Handle = getattr(importlib.import_module("queuelib"), self.made)
+        self._folder = tempfile.TemporaryDirectory(prefix="seriatim-queuelib-")
+        self._queues: dict[str, Handle] = {}
+
+    def _queue(self, q: str) -> Handle:
+        if q not in self._queues:
+            self._queues[q] = self._make(os.path.join(self._folder.name, q))
+        return self._queues[q]
+
+    def publish(self, q: str, m: str) -> None:
+        self._queue(q).push(m.encode())
+
+    def get(self, q: str) -> tuple[str, None, None] | None:
+        found = self._queue(q).pop()
+        return None if found is None else (found.decode(), None, None)
+
+    def end(self) -> None:
+        for each in self._queues.values():
+            each.close()
+        self._folder.cleanup()
+
+
+class QueuelibLifo(QueuelibFifo):
+    """`queuelib.LifoDiskQueue`, a stack."""
+
+    name = "queuelib LifoDiskQueue"
+    made = "LifoDiskQueue"
+
+
+class HueySqlite:
+    """The task queue of `huey.SqliteHuey`. A task that is dequeued is gone; its worker runs it once."""
+
+    name = "huey SqliteStorage"
+    can = ("publish", "get", "autoack", "queues", "message-priority")
+
+    def __init__(self) -> None:
+        self._make: Handle = importlib.import_module("huey.storage").SqliteStorage
+        self._folder = tempfile.TemporaryDirectory(prefix="seriatim-huey-")
+        self._queues: dict[str, Handle] = {}
+
+    def _queue(self, q: str) -> Handle:
+        if q not in self._queues:
+            self._queues[q] = self._make(q, filename=os.path.join(self._folder.name, f"{q}.db"))
+        return self._queues[q]
+
+    def publish(self, q: str, m: str, prio: int | None = None) -> None:
+        self._queue(q).enqueue(m.encode(), priority=prio)
+
+    def get(self, q: str) -> tuple[str, None, None] | None:
+        found = self._queue(q).dequeue()
+        return None if found is None else (bytes(found).decode(), None, None)
+
+    def end(self) -> None:
+        for each in self._queues.values():
+            each.close()
+        self._folder.cleanup()
+
+
+class DramatiqStub:
+    """`dramatiq.brokers.stub.StubBroker`. Its `requeue` is documented to do nothing."""
+
+    name = "dramatiq StubBroker"
+    can = ("publish", "get", "ack", "queues")
+    EMPTY = 1
+    """Milliseconds after which a queue counts as empty."""
+
+    def __init__(self) -> None:
+        self._dramatiq: Handle = importlib.import_module("dramatiq")
+        stub = importlib.import_module("dramatiq.brokers.stub")
+        self._broker: Handle = stub.StubBroker(middleware=[])
+        self._consumers: dict[tuple[int, str], Handle] = {}
+        self._tags = TagTable()
+
+    def publish(self, q: str, m: str) -> None:
+        self._broker.declare_queue(q)
+        message = self._dramatiq.Message(
+            queue_name=q, actor_name="actor", args=(m,), kwargs={}, options={}
+        )
+        self._broker.enqueue(message)
+
+    def get(self, ch: int, q: str) -> Got | None:
+        self._broker.declare_queue(q)
+        if (ch, q) not in self._consumers:
+            self._consumers[ch, q] = self._broker.consume(q, prefetch=10_000, timeout=self.EMPTY)
+        consumer = self._consumers[ch, q]
+        found = next(consumer)
+        return (
+            None if found is None else (found.args[0], self._tags.give(ch, (consumer, found)), None)
+        )
+
+    def ack(self, ch: int, dtag: int) -> None:
+        consumer, message = self._tags.take(ch, dtag)
+        consumer.ack(message)
+
+
+class MotoSqs:
+    """SQS as moto answers for it, in this process: a standard queue. A visibility timeout of 0 is our nack."""
+
+    name = "moto SQS"
+    can: tuple[str, ...] = ("publish", "get", "ack", "nack", "open", "close", "queues")
+    attributes: ClassVar[dict[str, str]] = {}
+    suffix = ""
+
+    def __init__(self) -> None:
+        credentials = dict.fromkeys(("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"), "nobody")
+        os.environ.update(
+            credentials
+        )  # moto's client signs with them, and nothing leaves the process
+        self._mock: Handle = importlib.import_module("moto").mock_aws()
+        self._mock.start()
+        self._sqs: Handle = importlib.import_module("boto3").client("sqs", region_name="eu-west-1")
+        self._urls: dict[str, str] = {}
+        self._tags = TagTable()
+
+    def _url(self, q: str) -> str:
+        if q not in self._urls:
+            made = self._sqs.create_queue(QueueName=q + self.suffix, Attributes=self.attributes)
+            self._urls[q] = made["QueueUrl"]
+        return self._urls[q]
+
+    def open(self, ch: int) -> None: ...
+
+    def publish(self, q: str, m: str, key: str = "") -> None:
+        self._sqs.send_message(QueueUrl=self._url(q), MessageBody=m)
+
+    def get(self, ch: int, q: str) -> Got | None:
+        asked = {"QueueUrl": self._url(q), "MaxNumberOfMessages": 1, "WaitTimeSeconds": 0}
+        found = self._sqs.receive_message(**asked).get("Messages")
+        if not found:
+            return None
+        handle = (q, found[0]["ReceiptHandle"])
+        return found[0]["Body"], self._tags.give(ch, handle), None
+
+    def ack(self, ch: int, dtag: int) -> None:
+        q, receipt = self._tags.take(ch, dtag)
+        self._sqs.delete_message(QueueUrl=self._url(q), ReceiptHandle=receipt)
+
+    def nack(self, ch: int, dtag: int) -> None:
+        self._visible(*self._tags.take(ch, dtag))
+
+    def close(self, ch: int) -> None:
+        """A receiver that died: its leases run out."""
+        for q, receipt in self._tags.close(ch):
+            self._visible(q, receipt)
+
+    def _visible(self, q: str, receipt: str) -> None:
+        self._sqs.change_message_visibility(
+            QueueUrl=self._url(q), ReceiptHandle=receipt, VisibilityTimeout=0
+        )
+
+    def end(self) -> None:
+        self._mock.stop()
+
+
+class MotoSqsFifo(MotoSqs):
+    """The same, a FIFO queue. Without a group of its own a message is of the group that all such are of."""
+
+    name = "moto SQS FIFO"
+    can = (*MotoSqs.can, "groups")
+    attributes: ClassVar[dict[str, str]] = {
+        "FifoQueue": "true",
+        "ContentBasedDeduplication": "true",
+    }
+    suffix = ".fifo"
+
+    def publish(self, q: str, m: str, key: str = "") -> None:
+        group = key or "none"
+        self._sqs.send_message(QueueUrl=self._url(q), MessageBody=m, MessageGroupId=group)
+
+
+class PostgresSkipLocked:
+    """A table of PostgreSQL: what is got is locked by a transaction, of a connection of its own, until it ends."""
+
+    name = "PostgreSQL, FOR UPDATE SKIP LOCKED"
+    can = ("publish", "get", "ack", "nack", "reject", "drop", "open", "close", "queues")
+    GET = "SELECT id, m FROM jobs WHERE q = %s ORDER BY id LIMIT 1 FOR UPDATE SKIP LOCKED"
+
+    def __init__(self) -> None:
+        self._connect: Handle = importlib.import_module("psycopg").connect
+        self._idle: list[Handle] = []
+        self._tags = TagTable()
+        self._publisher = self._connection()
+        self.version = self._publisher.info.parameter_status("server_version")
+        with self._publisher.transaction():
+            self._publisher.execute("DROP TABLE IF EXISTS jobs")
+            self._publisher.execute("CREATE TABLE jobs (id bigserial PRIMARY KEY, q text, m text)")
+
+    def _connection(self) -> Handle:
+        if self._idle:
+            return self._idle.pop()
+        host, port = target()
+        return self._connect(host=host, port=port, user="seriatim", dbname="postgres")
+
+    def open(self, ch: int) -> None: ...
+
+    def publish(self, q: str, m: str) -> None:
+        with self._publisher.transaction():
+            self._publisher.execute("INSERT INTO jobs (q, m) VALUES (%s, %s)", (q, m))
+
+    def get(self, ch: int, q: str) -> Got | None:
+        connection = self._connection()
+        found = connection.execute(self.GET, (q,)).fetchone()
+        if found is None:
+            self._ended(connection, done=False)
+            return None
+        number, m = found
+        return m, self._tags.give(ch, (connection, number)), None
+
+    def _ended(self, connection: Handle, *, done: bool) -> None:
+        connection.commit() if done else connection.rollback()
+        self._idle.append(connection)
+
+    def ack(self, ch: int, dtag: int) -> None:
+        connection, number = self._tags.take(ch, dtag)
+        connection.execute("DELETE FROM jobs WHERE id = %s", (number,))
+        self._ended(connection, done=True)
+
+    def nack(self, ch: int, dtag: int, requeue: bool = True) -> None:
+        if not requeue:
+            self.ack(ch, dtag)
+            return
+        connection, _ = self._tags.take(ch, dtag)
+        self._ended(connection, done=False)
+
+    reject = nack
+
+    def close(self, ch: int) -> None:
+        """A worker that died: its transactions are rolled back."""
+        for connection, _ in self._tags.close(ch):
+            self._ended(connection, done=False)
+
+    def end(self) -> None:
+        for ch in range(1, 1_001):
+            self.close(ch)
+        for connection in (*self._idle, self._publisher):
+            connection.close()
 
 
 class KombuMemory:

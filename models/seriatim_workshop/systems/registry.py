@@ -28,6 +28,8 @@ class Listed:
     """Of its queues."""
     without: frozenset[str] = frozenset()
     """Features left out, because what they break would hide all else."""
+    argued: str = ""
+    """Why what it violates is, or is not, against its documentation."""
     known: frozenset[str] = frozenset()
     """Properties that it is known to violate; any other is news."""
 
@@ -49,7 +51,8 @@ SYSTEMS: dict[str, Listed] = {
             "requeued at the head or at the tail, by the delivery limit; https://www.rabbitmq.com/docs/quorum-queues",
             start=servers.rabbitmq,
             arguments={"x-queue-type": "quorum"},
-            known=frozenset({"P5", "P10"}),
+            known=frozenset({"P5", "P6", "P10"}),
+            argued="P5 and P6 as documented, of requeued messages; P10 not: exclusive consumers are not alone",
         ),
         Listed(
             "brokerj",
@@ -59,6 +62,7 @@ SYSTEMS: dict[str, Listed] = {
             start=servers.brokerj,
             without=frozenset({"drop"}),
             known=frozenset({"P1"}),
+            argued="not documented anywhere: tag 0 or multiple with requeue loses a message (F-93)",
         ),
         Listed(
             "brokerj-drop",
@@ -66,7 +70,8 @@ SYSTEMS: dict[str, Listed] = {
             "org.apache.qpid:qpid-broker-core",
             "a message rejected without requeue is discarded or dead-lettered; AMQP 0-9-1, basic.reject",
             start=servers.brokerj,
-            known=frozenset({"P1"}),
+            known=frozenset({"P1", "P5"}),
+            argued="as above; and what is rejected without requeue comes again",
         ),
         Listed(
             "beanstalkd",
@@ -92,6 +97,7 @@ SYSTEMS: dict[str, Listed] = {
             factory=f"{ADAPTERS}:JetStream",
             start=servers.nats,
             known=frozenset({"P5"}),
+            argued="documented: a nak names no place",
         ),
         Listed(
             "queue.Queue",
@@ -127,7 +133,69 @@ SYSTEMS: dict[str, Listed] = {
             "kombu",
             "AMQP's methods over lists in memory; kombu.transport.virtual",
             f"{ADAPTERS}:KombuMemory",
-            known=frozenset({"P1", "P5", "P7", "answers"}),
+            known=frozenset({"P1", "P5", "P7", "P14", "answers"}),
+            argued="a transport for tests; nothing says that closing may lose or limits be passed",
+        ),
+        Listed(
+            "diskcache",
+            "diskcache, push and pull",
+            "diskcache",
+            "pull takes from the front what push put at the back; https://grantjenks.com/docs/diskcache/tutorial.html",
+            f"{ADAPTERS}:DiskCacheQueue",
+        ),
+        Listed(
+            "queuelib-fifo",
+            "queuelib, FifoDiskQueue",
+            "queuelib",
+            "first in, first out, on disk; https://github.com/scrapy/queuelib#readme",
+            f"{ADAPTERS}:QueuelibFifo",
+        ),
+        Listed(
+            "queuelib-lifo",
+            "queuelib, LifoDiskQueue",
+            "queuelib",
+            "last in, first out: a stack, which no profile of a queue describes; https://github.com/scrapy/queuelib#readme",
+            f"{ADAPTERS}:QueuelibLifo",
+            known=frozenset({"P4", "P5", "P20"}),
+            argued="as documented: a stack",
+        ),
+        Listed(
+            "huey-sqlite",
+            "huey, SqliteStorage",
+            "huey",
+            "tasks by priority, then first in, first out; https://huey.readthedocs.io/en/latest/guide.html",
+            f"{ADAPTERS}:HueySqlite",
+        ),
+        Listed(
+            "dramatiq-stub",
+            "dramatiq, StubBroker",
+            "dramatiq",
+            "a broker in memory for unit tests; requeue, by default, does nothing; https://dramatiq.io/reference.html",
+            f"{ADAPTERS}:DramatiqStub",
+        ),
+        Listed(
+            "moto-sqs",
+            "moto, SQS standard queue",
+            "moto",
+            "at least once, best-effort order; https://docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide/standard-queues.html",
+            f"{ADAPTERS}:MotoSqs",
+        ),
+        Listed(
+            "moto-sqs-fifo",
+            "moto, SQS FIFO queue",
+            "moto",
+            "in order within a group, of which one message at a time is processed; https://docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide/FIFO-queues-understanding-logic.html",
+            f"{ADAPTERS}:MotoSqsFifo",
+            known=frozenset({"P1"}),
+            argued="not documented: SQS keeps a message until it is deleted, and this mock no longer hands it out",
+        ),
+        Listed(
+            "postgresql",
+            "PostgreSQL, FOR UPDATE SKIP LOCKED",
+            "psycopg",
+            "rows that are locked are skipped; an inconsistent view, so no order is promised; https://www.postgresql.org/docs/current/sql-select.html",
+            f"{ADAPTERS}:PostgresSkipLocked",
+            start=servers.postgresql,
         ),
     )
 }

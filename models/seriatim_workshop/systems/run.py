@@ -28,7 +28,7 @@ from seriatim_models.conformance.system import System
 from seriatim_models.properties.base import Verdict
 from seriatim_workshop.systems.adapters import TARGET
 from seriatim_workshop.systems.registry import SYSTEMS, Listed
-from seriatim_workshop.systems.servers import NotHere
+from seriatim_workshop.systems.servers import STARTING, NotHere
 
 SEED = 1
 WHITE = frozenset({"P16", "P17", "P18", "P19"})
@@ -80,9 +80,16 @@ def run_system(listed: Listed, bounds: SearchBounds) -> SystemRow:
 
 
 def open_listed(listed: Listed, at: str) -> System:
-    """Raises `Fault`."""
+    """The system, connected. A broker that listens may not be ready yet. Raises `Fault`."""
     if not listed.factory:
-        return AmqpBroker(at, listed.arguments)
+        until = time.monotonic() + STARTING
+        while True:
+            try:
+                return AmqpBroker(at, listed.arguments)
+            except Fault:
+                if time.monotonic() > until:
+                    raise
+                time.sleep(0.5)
     os.environ[TARGET] = at
     return PythonChild(listed.factory)
 
@@ -125,7 +132,8 @@ def table(rows: Sequence[SystemRow]) -> str:
         "Made by `make conform`; each row by the command beside it.",
         "A profile is *kept* if no script violated it: consistent with what was observed, which is no proof.",
         "What a system does not offer (consumers, flags, channels) could not be tested and does not count against it.",
-        "All is driven one command after another; what only load shows is seen in recordings (`seriatim record`).",
+        "Systems in a process are driven one command after another, brokers of AMQP also with commands that meet;",
+        "what only load shows is seen in recordings (`seriatim record`) and by `seriatim conform` without `--scripts`.",
         "",
         "| system | version | violates | profiles it is consistent with | not tested | seen with |",
         "|---|---|---|---|---|---|",
@@ -149,6 +157,9 @@ def table(rows: Sequence[SystemRow]) -> str:
         for shortest in row.shortest:
             lines += [f"{shortest.property}, in {shortest.again} further runs:", "", "```"]
             lines += [*shortest.steps, "```", "", f"{shortest.why}.", ""]
+    lines += ["## Each verdict beside the documentation", ""]
+    lines += [_argued(row) for row in rows]
+    lines += [""]
     ran = [row for row in rows if not row.not_run]
     lines += ["## What was run", ""]
     lines += [
@@ -156,6 +167,15 @@ def table(rows: Sequence[SystemRow]) -> str:
     ]
     lines += ["", f"Profiles: {', '.join(black_box_profiles())}.", ""]
     return "\n".join(lines)
+
+
+def _argued(row: SystemRow) -> str:
+    """What a system promises, what was seen of it, and whether that is against the promise."""
+    if row.not_run:
+        return f"- {row.title}: {row.promise}. Not run: {row.not_run}."
+    seen = f"violates {', '.join(row.violates)}" if row.violates else "nothing seen against it"
+    argued = SYSTEMS[row.id].argued if row.violates and row.id in SYSTEMS else ""
+    return f"- {row.title}: {row.promise}. Seen: {seen}{': ' if argued else ''}{argued}."
 
 
 def chosen(names: Sequence[str]) -> list[Listed]:

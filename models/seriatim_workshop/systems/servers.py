@@ -127,6 +127,28 @@ def nats() -> Iterator[str]:
 
 
 @contextmanager
+def postgresql() -> Iterator[str]:
+    """PostgreSQL with a cluster of its own: host and port. It does not run as root."""
+    found = sorted(Path("/usr/lib/postgresql").glob("*/bin/initdb"))
+    if not found:
+        needed("postgresql", "initdb")
+    programs = found[-1].parent
+    port = free_port()
+    with folder("postgresql") as home:
+        as_nobody = []
+        if os.geteuid() == 0:
+            shutil.chown(home, "postgres")
+            as_nobody = ["setpriv", "--reuid=postgres", "--regid=postgres", "--clear-groups"]
+        data = str(home / "data")
+        initdb = [str(programs / "initdb"), "-D", data, "-U", "seriatim", "-A", "trust", "-N"]
+        install([*as_nobody, *initdb])
+        options = ["-c", "listen_addresses=127.0.0.1", "-c", f"unix_socket_directories={home}"]
+        server = [str(programs / "postgres"), "-D", data, "-p", str(port), "-F", *options]
+        with running([*as_nobody, *server], home, port):
+            yield f"127.0.0.1:{port}"
+
+
+@contextmanager
 def nothing() -> Iterator[str]:
     """What lives in the process that tests it needs no server."""
     yield ""

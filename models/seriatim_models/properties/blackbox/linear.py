@@ -123,6 +123,8 @@ class Queues(msgspec.Struct):
     queues: dict[str, Inside] = {}
     held: dict[Holder, dict[str, int]] = {}
     """Of each holder, how many it holds and has not settled, by queue."""
+    consuming: dict[Holder, dict[str, None]] = {}
+    """Of each holder, the queues that it consumes: what was pushed to it may never be seen, if it ends."""
     lost: bool = False
     """Lines were lost: what was in any queue is not known."""
     why: str = ""
@@ -182,9 +184,14 @@ class _LinearityPass:
                 self.s.lost = True
                 for inside in self.s.queues.values():
                     self.leave(inside)
+            elif ev == "consume":
+                self.s.consuming.setdefault(holder(event), {})[event.q] = None
             elif ev in ENDS:
                 for by in holders(event, self.s.held):
                     for q in self.s.held.pop(by):
+                        self.leave(self._at(q))
+                for by in holders(event, self.s.consuming):
+                    for q in self.s.consuming.pop(by):
                         self.leave(self._at(q))
             elif event.q:  # recover, expire, purge, delete: messages go or come back by themselves
                 self.leave(self._at(event.q))
@@ -467,7 +474,12 @@ class QueueLinearizable(SequentialProperty[Queues]):
     kind = "safety"
     case = "values that are put and taken for good, in a queue where nothing comes back"
     scope = "queue"
-    reads = ACQUIRES | SETTLES | ENDS | {"publish", "recover", "expire", "purge", "delete", GAP}
+    reads = (
+        ACQUIRES
+        | SETTLES
+        | ENDS
+        | {"publish", "consume", "recover", "expire", "purge", "delete", GAP}
+    )
     summary_type = AggregationState[Queues]
     keeps = "what is inside the queue, and operations under way"
     time = "O(n log n)"
