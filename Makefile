@@ -2,7 +2,7 @@
 # Everything is installed into .venv, from the pinned versions in .lock/constraints.txt, by the rule for $(STAMP) below.
 
 .DEFAULT_GOAL := help
-.PHONY: help run test demo-fair soak prove prove-induction spec mutants mutants-order reach lint format setup lock clean bench profile bench-explorer bench-spark test-slow test-kill test-cluster test-million test-planted crosscheck conform planted right-systems matrix data-races
+.PHONY: help run test demo-fair soak prove prove-induction spec mutants mutants-order reach lint format setup lock clean bench profile bench-explorer bench-spark test-slow test-kill test-cluster test-million test-planted crosscheck conform planted right-systems matrix data-races fuzz
 
 VENV  := .venv
 BIN   := $(VENV)/bin
@@ -49,6 +49,7 @@ seriatim: how a message queue's threads must behave, as code you can run, break 
                 installed if you are root on Debian. SYSTEM=rabbitmq takes those whose name begins so
   make planted  one right queue with single mistakes, driven with three seeds: what conform finds of them,
                 written to spec/PLANTED.md (an hour; ARGS="--seeds 1" takes a third of it)
+  make fuzz     mutated recordings for SECONDS (120): nothing but declared ends; ARGS="--seed N" repeats
   make right-systems  N (10000) drawn histories of systems that are right: no property may report one
   make prove    z3 on the systems of spec/induction, for any number of threads, entries and consumers,
                 and CrossHair on every pure function that has a contract
@@ -107,6 +108,9 @@ demo-fair: $(STAMP)
 
 soak: $(STAMP)
 	@$(BIN)/python -m seriatim_workshop.soak $(SECONDS) $(ARGS)
+
+fuzz: $(STAMP)
+	$(BIN)/python -m seriatim_workshop.fuzz --seconds $(SECONDS) $(ARGS)
 
 right-systems: $(STAMP)
 	$(BIN)/python -m seriatim_workshop.right --n $(N) --first $(FIRST) $(ARGS)
