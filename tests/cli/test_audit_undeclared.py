@@ -119,6 +119,20 @@ def test_delivery_tags_show_what_kind_of_system_it_is(tmp_path: Path) -> None:
     tagged = Workers()
     tagged.put("m0")
     for n, by in enumerate("ab"):
-        tagged.add("deliver", m="m0", conn=by, ch=1, dtag=1 + n, redelivered=bool(n))
+        tagged.add("deliver", m="m0", conn=by, ch=1, dtag=1 + n)
     tagged.add("ack", ms=["m0"], conn="a", ch=1, dtag=1)
     assert tagged.verdicts(tmp_path)[1]["P2"] == "violated"
+
+
+def test_a_marked_second_delivery_is_open_until_the_first_holder_is_answered(
+    tmp_path: Path,
+) -> None:
+    marked = Workers()
+    marked.put("m0")
+    for n, by in enumerate("ab"):
+        marked.add("deliver", m="m0", conn=by, ch=1, dtag=1 + n, redelivered=bool(n))
+    marked.add("ack", ms=["m0"], conn="a", ch=1, dtag=1)
+    assert marked.verdicts(tmp_path)[1]["P2"] != "violated"
+    for ph in ("invoke", "ok"):
+        marked.add("ch_close", ph, conn="a", ch=1)
+    assert marked.verdicts(tmp_path)[1]["P2"] == "violated"
