@@ -52,7 +52,7 @@ SYSTEMS: dict[str, Listed] = {
             start=servers.rabbitmq,
             arguments={"x-queue-type": "quorum"},
             known=frozenset({"P5", "P6", "P10"}),
-            argued="P5 and P6 as documented, of requeued messages; P10 was seen only on the way and has no short script yet, so is open",
+            argued="P5 and P6 of requeued messages, as documented; P10 has no script of its own yet, so is open",
         ),
         Listed(
             "brokerj",
