@@ -1,4 +1,4 @@
-"""How a command ends when its output takes no more, or when it is told to stop: by exit code, without a traceback."""
+"""How a command ends when its output takes no more, or when it is asked to stop: by exit code, without a traceback."""
 
 from __future__ import annotations
 

@@ -63,7 +63,7 @@ def test_a_consumer_says_whose_behaviour_it_is(capsys: pytest.CaptureFixture[str
     wrong = ["vectors", "consume", "--exec", faulty("requeues-to-the-tail"), *folder]
     assert run(wrong) == 1
     output = capsys.readouterr().out
-    assert "rabbitmq-quorum" in output  # which does the same with what is given back,
+    assert "rabbitmq-quorum" in output  # which does the same with what is requeued,
     assert "17-close: request" in output  # but not with what a channel held
     assert run([*wrong, "--by", "reference"]) == 1
     assert "16-requeue: request" in capsys.readouterr().out

@@ -33,7 +33,7 @@ class _Counted:
 
 
 class Client:
-    """Remembers what it is told."""
+    """Remembers its calls."""
 
     def __init__(self) -> None:
         self.sent: list[str] = []

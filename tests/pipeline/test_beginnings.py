@@ -1,4 +1,4 @@
-"""Recordings whose beginning is missing convict of nothing that it could explain, and audit and lint agree on that."""
+"""Recordings whose beginning is missing violate nothing that it could explain, and audit and lint agree on that."""
 
 from __future__ import annotations
 

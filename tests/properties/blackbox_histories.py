@@ -55,7 +55,7 @@ class Recording:
         return self.add("deliver", m=m, **(base | fields))
 
     def settle(self, ev: str, *ms: str, by: str = "a", **fields: Any) -> None:
-        """An ack, nack or reject by consumer `by`; nack and reject requeue unless told otherwise."""
+        """An ack, nack or reject by consumer `by`; nack and reject requeue unless the call says otherwise."""
         if ev != "ack":
             fields = {"requeue": True} | fields
         self.add(ev, "invoke", ms=list(ms), q="q", conn=by, ch=1, gen=1, **fields)

@@ -80,7 +80,7 @@ def overtaken(
     consumer: ConsumerHistory,
     skips: Callable[[EntryHistory], bool] = lambda e: False,
 ) -> tuple[list[EntryHistory], int]:
-    """Entries before `taken` that were `consumer`'s to take through the whole attempt, and how many cannot be told."""
+    """Entries before `taken` that were `consumer`'s to take through the whole attempt, and how many are undecidable."""
     passed: list[EntryHistory] = []
     unknown = 0
     for entry in h.entries.values():

@@ -145,7 +145,7 @@ def given(m: str, dtag: int, ctag: str = "t", **fields: Any) -> dict[str, Any]:
 ORDER = ("P4", "P5", "P6", "P20")
 
 
-def convicts(
+def violated(
     events: Sequence[Event], *ids: str, levels: Sequence[str] = ("api", "broker")
 ) -> list[str]:
     """Which of the properties are violated, seen by clients or inside the broker, in both forms."""
@@ -161,14 +161,14 @@ def convicts(
 
 def test_an_order_that_is_wrong_is_found() -> None:
     events = completed(*OPENED, *sent("a"), *sent("b"), given("b", 1), given("a", 2))
-    assert convicts(events, *ORDER) == ["P4", "P5", "P20"]
+    assert violated(events, *ORDER) == ["P4", "P5", "P20"]
 
 
 def test_a_priority_that_only_the_publish_names_orders_its_delivery() -> None:
     events = completed(
         *OPENED, *sent("a", prio=1), *sent("b", prio=9), given("b", 1), given("a", 2)
     )
-    assert convicts(events, *ORDER) == []
+    assert violated(events, *ORDER) == []
 
 
 def test_a_priority_that_another_recorder_saw_leaves_the_order_open() -> None:
@@ -178,14 +178,14 @@ def test_a_priority_that_another_recorder_saw_leaves_the_order_open() -> None:
         Event(i=20, t=200, ev="deliver", lvl="api", m="b", pseq=1, rec="r", **CHANNEL, **given_),
         Event(i=21, t=210, ev="deliver", lvl="api", m="a", pseq=0, rec="r", **CHANNEL, **given_),
     ]
-    assert convicts(events, *ORDER) == []
+    assert violated(events, *ORDER) == []
 
 
 def test_messages_of_two_keys_have_no_order_and_those_of_one_have() -> None:
     two = completed(*OPENED, *sent("a", key="g"), *sent("b", key="h"), given("b", 1), given("a", 2))
-    assert convicts(two, *ORDER) == []
+    assert violated(two, *ORDER) == []
     one = completed(*OPENED, *sent("a", key="g"), *sent("b", key="g"), given("b", 1), given("a", 2))
-    assert convicts(one, *ORDER) == ["P4", "P5"]
+    assert violated(one, *ORDER) == ["P4", "P5"]
 
 
 def test_a_close_that_has_begun_forgets_no_queue() -> None:
@@ -198,7 +198,7 @@ def test_a_close_that_has_begun_forgets_no_queue() -> None:
         ev("ch_close", "invoke", **CHANNEL), given("b", 1, "u"), given("a", 2, "t"),
     )  # fmt: skip
     assert [e.q for e in events[-2:]] == ["r", "q"]
-    assert convicts(events, *ORDER) == []
+    assert violated(events, *ORDER) == []
 
 
 def test_a_consumer_that_wants_not_its_own_connections_messages_breaks_no_order() -> None:
@@ -210,7 +210,7 @@ def test_a_consumer_that_wants_not_its_own_connections_messages_breaks_no_order(
     events = completed(
         *OPENED, *nolocal, *sent("a", **mine), *sent("b"), given("b", 1, "n"), given("a", 2, "t")
     )
-    assert convicts(events, *ORDER) == []
+    assert violated(events, *ORDER) == []
 
 
 DLQ = (
@@ -228,14 +228,14 @@ def test_a_dead_letter_queue_has_the_order_of_deaths(exchange: bool) -> None:
         ev("reject", **CHANNEL, dtag=1, requeue=False),
         given("b", 3, "d"), given("a", 4, "d"),
     )  # fmt: skip
-    assert convicts(events, *ORDER) == []
+    assert violated(events, *ORDER) == []
 
 
 def test_what_died_unseen_has_the_order_of_deaths_too() -> None:
     events = completed(
         *OPENED, *DLQ, *sent("a"), *sent("b"), given("b", 1, "d"), given("a", 2, "d")
     )
-    assert convicts(events, *ORDER) == []
+    assert violated(events, *ORDER) == []
 
 
 def test_what_died_may_come_back_to_its_queue_as_new() -> None:
@@ -245,8 +245,8 @@ def test_what_died_may_come_back_to_its_queue_as_new() -> None:
         given("a", 2),
     )
     declared = ev("declare", q="q", args={"x-dead-letter-exchange": "retry"})
-    assert convicts(completed(declared, *OPENED, *sent("a"), *dies), "P1", "P2", "P3") == []
-    assert convicts(completed(*OPENED, *sent("a"), *dies), "P1", "P2", "P3") == ["P1", "P3"]
+    assert violated(completed(declared, *OPENED, *sent("a"), *dies), "P1", "P2", "P3") == []
+    assert violated(completed(*OPENED, *sent("a"), *dies), "P1", "P2", "P3") == ["P1", "P3"]
 
 
 def test_one_message_in_two_queues_is_settled_in_one() -> None:
@@ -270,4 +270,4 @@ def test_a_message_that_is_sent_again_may_have_either_place() -> None:
         *sent("a"),
     )
     events = completed(*OPENED, *twice, given("b", 1), given("a", 2))
-    assert convicts(events, *ORDER, levels=["api", "wire"]) == []
+    assert violated(events, *ORDER, levels=["api", "wire"]) == []

@@ -135,7 +135,7 @@ def test_a_consumer_that_used_up_its_credit_in_a_pull_wants_nothing_until_it_is_
 
 
 def test_a_consumer_that_is_about_to_register_need_not_be_preferred() -> None:
-    """Its record is older than its membership of All; WK-4 went by the record, and convicted the reference."""
+    """Its record is older than its membership of All; WK-4 went by the record, and reported the reference."""
 
     def scenario(scene: PullScene) -> None:
         low = scene.subscribe("low")
@@ -181,7 +181,7 @@ def two_of_one_name(mutant: str, group: str = "g") -> list[Event]:
 
 
 def test_the_next_consumer_of_a_name_is_another_one() -> None:
-    """The queue is told of no group, and the history of one."""
+    """The queue knows no group, and the history one."""
     wrong = [
         msgspec.structs.replace(e, args={**e.args, "group": "g"}) if "group" in e.args else e
         for e in two_of_one_name("close-keeps-messages", group="")

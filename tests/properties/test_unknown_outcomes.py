@@ -1,4 +1,4 @@
-"""Unknown outcomes and time: what convicted a right system, as the smallest history, and its counterpart."""
+"""Unknown outcomes and time: what was reported of a right system, as the smallest history, and its counterpart."""
 
 from __future__ import annotations
 

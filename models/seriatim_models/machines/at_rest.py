@@ -33,7 +33,7 @@ class BrokenPromise(AssertionError):
 
 @dataclass(frozen=True)
 class Walker(Generic[H]):
-    """What is walked: a system, its table, and how its state is told."""
+    """What is walked: a system, its table, and how its state is described."""
 
     build: Callable[[World], H]
     """Set the system up on a world, with its threads, and return its harness."""

@@ -854,7 +854,7 @@ def push_two(scene: PushScene) -> None:
 def push_returned(scene: PushScene) -> None:
     """A client gives a message back, and the job that looks for another consumer is under way already.
 
-    Bounds: Two consumers, of which the first has no credit left; one message given back. No message arrives meanwhile.
+    Bounds: Two consumers, of which the first has no credit left; one message released. No message arrives meanwhile.
     """
     a = scene.subscribe("A", credit=1)
     held = scene.enqueue("m1")

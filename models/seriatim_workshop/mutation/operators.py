@@ -1,6 +1,6 @@
 """Wrong references by rule: each way in which one small thing in a reference's syntax tree can be changed.
 
-What is not changed: annotations, contracts, docstrings, `__slots__`, `__repr__`, `label`, and what is only told
+What is not changed: annotations, contracts, docstrings, `__slots__`, `__repr__`, `label`, and what is only recorded
 (`record`, names, what is raised): a change there changes no behaviour of a program that is right.
 """
 

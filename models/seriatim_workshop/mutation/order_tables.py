@@ -3,7 +3,7 @@
 `python -m seriatim_workshop.mutation.order_tables spec/MUTATION.md` makes them from `order_outcomes.jsonl` beside this
 file, which `order_run --record` writes, and from the list of the equivalent ones.
 
-Caught is what a property convicts, or the outcome oracle (clients see what no schedule of the right reference shows
+Caught is what a property reports, or the outcome oracle (clients see what no schedule of the right reference shows
 them), or what ends otherwise than the right reference ever does: a deadlock, a livelock, a data race, an exception.
 The score is of those that were tried and are not equivalent; out of time and capped are not caught.
 """

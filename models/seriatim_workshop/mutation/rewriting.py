@@ -112,7 +112,7 @@ def called(call: ast.Call) -> str:
 
 
 def writes(*nodes: ast.AST) -> bool:
-    """Whether something may be changed that other threads see, or that they are told."""
+    """Whether something may be changed that other threads see, or that reaches them."""
     stores = (ast.Attribute, ast.Subscript)
     return any(
         isinstance(n, stores) and isinstance(n.ctx, ast.Store | ast.Del) for n in walk(nodes)

@@ -211,7 +211,7 @@ class PlantedQueue:
         return taken
 
     def _put_back(self, held: OutstandingMessage) -> None:
-        """A message is where it was, and whoever gets it is told that it may have been seen."""
+        """A message is where it was, and the mark says to whoever gets it that it may have been seen."""
         message = held.message
         message.redelivered = True
         insort(self._queue(message.q), message)

@@ -28,7 +28,7 @@ MINUTE = 60.0
 GOAL = 0.95
 RIGHT = "right"
 UNSEEN = (
-    "Not to be told for certain: a race between a push and a close. A queue that calls back from a thread of its own,\n"
+    "Not certain either way: a race between a push and a close. A queue that calls back from a thread of its own,\n"
     "with no lock in hand, is right, and its last push may come after a close: the load waits before.\n"
     "What is rare may be missed in 30 s of a busy machine: more `--seconds` are more load."
 )

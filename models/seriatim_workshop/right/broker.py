@@ -125,12 +125,12 @@ class DrawnRecorder:
 
     def add(self, ev: str, ph: str = "", **fields: Any) -> None:
         """Record an event now; fields that are None are left out."""
-        told = {k: v for k, v in fields.items() if v is not None}
+        content = {k: v for k, v in fields.items() if v is not None}
         if not self.meaning.ops:
-            told.pop("op", None)
+            content.pop("op", None)
         if not self.meaning.own_recorders or self.meaning.lvl == "broker":
-            told.pop("rec", None)
-        self._rows.append((self.loop.now, len(self._rows), {"ev": ev, "ph": ph, **told}))
+            content.pop("rec", None)
+        self._rows.append((self.loop.now, len(self._rows), {"ev": ev, "ph": ph, **content}))
 
     def events(self) -> list[Event]:
         """The events in the order of their stamps, numbered."""
@@ -305,10 +305,10 @@ class DrawnBroker:
         consumer: DrawnConsumer | None,
         autoack: bool,
     ) -> dict[str, Any]:
-        """Hand a message out; returns what the client is told."""
+        """Hand a message out; returns what the client receives."""
         queue.ready.remove(message)
         channel.tag = self.tag_after(channel.tag)
-        told: dict[str, Any] = {  # Any: fields of an event
+        content: dict[str, Any] = {  # Any: fields of an event
             "m": message.m,
             "q": queue.name,
             "dtag": channel.tag,
@@ -316,14 +316,14 @@ class DrawnBroker:
             "key": message.key,
         }
         if self.meaning.headers:
-            told |= {"pub": message.pub, "pseq": message.pseq}
+            content |= {"pub": message.pub, "pseq": message.pseq}
         if self.meaning.levels > 1:
-            told["prio"] = message.prio
+            content["prio"] = message.prio
         if not self.meaning.flags:
-            told.pop("redelivered")
+            content.pop("redelivered")
         message.given += 1
         if autoack:
-            told["autoack"] = True
+            content["autoack"] = True
         else:
             held = DrawnHolding(message, queue, consumer, self.loop.now)
             channel.held[channel.tag] = held
@@ -341,10 +341,10 @@ class DrawnBroker:
                     self.loop.now + self.meaning.leases, lambda: self._expire(channel, tag, held)
                 )
         if consumer:
-            told["ctag"] = consumer.ctag
-            channel.link.push(channel, told)
-        self.exact("deliver" if consumer else "get", **channel.fields, **told)
-        return told
+            content["ctag"] = consumer.ctag
+            channel.link.push(channel, content)
+        self.exact("deliver" if consumer else "get", **channel.fields, **content)
+        return content
 
     def tag_after(self, tag: int) -> int:
         """The delivery tag that follows another one of its channel."""
@@ -402,10 +402,10 @@ class DrawnBroker:
     ) -> bool:
         """An ack, nack or reject takes effect; False if it names nothing that is held."""
         tags = self.settled_by(channel, dtag, multiple)
-        told: dict[str, Any] = {"multiple": multiple} if ev != "reject" else {}  # Any: as above
+        content: dict[str, Any] = {"multiple": multiple} if ev != "reject" else {}  # Any: as above
         if ev != "ack":
-            told["requeue"] = requeue
-        self.exact(ev, ph="" if tags else "fail", dtag=dtag, **told, **channel.fields)
+            content["requeue"] = requeue
+        self.exact(ev, ph="" if tags else "fail", dtag=dtag, **content, **channel.fields)
         for tag in tags if ev != "ack" else reversed(tags):
             if ev != "ack" and requeue:
                 self.back(channel, tag)

@@ -58,10 +58,10 @@ class DrawnConnection:
         self.down = max(self.down, loop.now + self.random.randrange(2 * MS))
         loop.at(self.down, lambda: None if self.broken or self.killed or self.over else call())
 
-    def push(self, channel: DrawnChannel, told: Fields) -> None:
+    def push(self, channel: DrawnChannel, content: Fields) -> None:
         """A delivery is on its way."""
         mine = self.world.ends[id(channel)]
-        self.answer(lambda: mine.arrived(told))
+        self.answer(lambda: mine.arrived(content))
 
     def end_at_broker(self) -> None:
         """The broker notices the end, or does it."""
@@ -110,12 +110,12 @@ class DrawnCall:
         link.pending.append(self)
         link.world.record(link, ev, "invoke", **fields)
 
-    def reply(self, told: Fields, ph: str = "ok") -> None:
+    def reply(self, content: Fields, ph: str = "ok") -> None:
         """The reply is there."""
         self.done = True
         if self in self.link.pending:
             self.link.pending.remove(self)
-        self.link.world.record(self.link, self.ev, ph, **(self.fields | told))
+        self.link.world.record(self.link, self.ev, ph, **(self.fields | content))
 
     def unknown(self) -> None:
         """Nobody will ever know."""
@@ -197,11 +197,11 @@ class ClientChannel:
             if self.broker_end.gone and ev != "ch_close":
                 self.link.answer(call.unknown)
                 return
-            told = do() or {}
+            content = do() or {}
 
             def back() -> None:
-                call.reply(told)
-                then(told)
+                call.reply(content)
+                then(content)
 
             self.link.answer(back)
 
@@ -220,32 +220,32 @@ class ClientChannel:
 
     # what it is sent
 
-    def arrived(self, told: Fields) -> None:
+    def arrived(self, content: Fields) -> None:
         """A delivery has come; its callback runs later, after those before it."""
         world = self.world
         if self.over and not world.meaning.runs_on:
             return
         if world.meaning.lvl == "wire":
-            self.callback(told)
+            self.callback(content)
             return
         self.last = max(self.last, world.loop.now + self.random.randrange(world.meaning.late))
-        world.loop.at(self.last, lambda: self.callback(told))
+        world.loop.at(self.last, lambda: self.callback(content))
 
-    def callback(self, told: Fields) -> None:
+    def callback(self, content: Fields) -> None:
         """A delivery is seen."""
         if self.link.killed or ((self.over or self.link.over) and not self.world.meaning.runs_on):
             return
         self.seen += 1
-        self.world.record(self.link, "deliver", **self.fields, **told)
-        if not told.get("autoack"):
-            self.keep(told)
+        self.world.record(self.link, "deliver", **self.fields, **content)
+        if not content.get("autoack"):
+            self.keep(content)
 
-    def keep(self, told: Fields) -> None:
+    def keep(self, content: Fields) -> None:
         """Remember what is to be settled, and settle it some time."""
-        if not told.get("m"):
+        if not content.get("m"):
             return
-        dtag = told["dtag"]
-        self.held[dtag] = told["m"]
+        dtag = content["dtag"]
+        self.held[dtag] = content["m"]
         pause = self.random.choice([0, MS, 4 * MS, 15 * MS, 40 * MS])
         loop = self.world.loop
         loop.at(loop.now + self.random.randrange(pause + 1), lambda: self.settle(dtag))
@@ -266,11 +266,11 @@ class ClientChannel:
         tags = [t for t in self.held if t == dtag or (multiple and (zero or t <= dtag))]
         for t in tags:
             del self.held[t]
-        told: Fields = {"dtag": 0 if zero else dtag}
-        told |= {"multiple": multiple} if ev != "reject" else {}
-        told |= {} if ev == "ack" else {"requeue": requeue}
-        tag = told["dtag"]
-        self.tell(ev, lambda: broker.settle(self.broker_end, ev, tag, multiple, requeue), **told)
+        content: Fields = {"dtag": 0 if zero else dtag}
+        content |= {"multiple": multiple} if ev != "reject" else {}
+        content |= {} if ev == "ack" else {"requeue": requeue}
+        tag = content["dtag"]
+        self.tell(ev, lambda: broker.settle(self.broker_end, ev, tag, multiple, requeue), **content)
 
     def consume(self, q: str) -> None:
         """Ask for messages, perhaps under a limit."""
@@ -292,7 +292,7 @@ class ClientChannel:
             broker.consume(self.broker_end, consumer)
             return {}
 
-        self.call("consume", do, lambda told: None, **fields)
+        self.call("consume", do, lambda content: None, **fields)
 
     def qos(self, prefetch: int) -> None:
         """Set a limit; of the channel it holds for what is handed out from then on."""
@@ -307,7 +307,7 @@ class ClientChannel:
                     self.world.broker.kick(consumer.q)
             return {}
 
-        self.call("qos", do, lambda told: None, prefetch=prefetch, scope=scope)
+        self.call("qos", do, lambda content: None, prefetch=prefetch, scope=scope)
 
     def get(self, q: str) -> None:
         """Poll for a message."""
@@ -317,7 +317,7 @@ class ClientChannel:
         self.call(
             "get",
             lambda: broker.get(q, self.broker_end, autoack),
-            lambda told: None if told.get("autoack") else self.keep(told),
+            lambda content: None if content.get("autoack") else self.keep(content),
             **said,
         )
 
@@ -326,14 +326,14 @@ class ClientChannel:
         q = self.consumers.pop(ctag)
         broker = self.world.broker
         do = lambda: broker.cancel(self.broker_end, ctag)  # noqa: E731  # one line
-        self.call("cancel", do, lambda told: None, ctag=ctag, q=q)
+        self.call("cancel", do, lambda content: None, ctag=ctag, q=q)
 
     def recover(self) -> None:
         """Ask for all that is held to be requeued."""
         self.held.clear()
         broker = self.world.broker
         self.call(
-            "recover", lambda: broker.recover(self.broker_end), lambda told: None, requeue=True
+            "recover", lambda: broker.recover(self.broker_end), lambda content: None, requeue=True
         )
 
     def close(self) -> None:
@@ -349,19 +349,19 @@ class ClientChannel:
 
             link.send(do)
             return
-        self.call("ch_close", lambda: broker.close(self.broker_end), lambda told: self.ended())
+        self.call("ch_close", lambda: broker.close(self.broker_end), lambda content: self.ended())
 
     def thrown_out(self) -> None:
         """The broker closes the channel; the client learns it later."""
         self.world.broker.close(self.broker_end)
 
-        def told() -> None:
+        def answered() -> None:
             if self.free:
                 ph = "ok" if self.world.meaning.phases else ""
                 self.world.record(self.link, "ch_close", ph, err="406", **self.fields)
                 self.ended()
 
-        self.link.answer(told)
+        self.link.answer(answered)
 
     def publish(self, m: str, q: str, prio: int, key: str | None, pub: str) -> None:
         """Send a message, perhaps a second time if the outcome of the first stays unknown."""

@@ -198,11 +198,11 @@ class GivesHeld(Mishap, DrawnBroker):
         autoack: bool,
     ) -> dict[str, Any]:
         """Hand a message out, and perhaps leave it where it is."""
-        told = super().acquire(queue, message, channel, consumer, autoack)
+        content = super().acquire(queue, message, channel, consumer, autoack)
         if not autoack and message.key is None and self.now(3):
             queue.put(message)
             self.kick(queue)
-        return told
+        return content
 
 
 class NotAlone(Mishap, DrawnBroker):
@@ -294,9 +294,9 @@ class IgnoresPriority(Mishap, DrawnBroker):
 
     def publish(self, q: str, message: DrawnMessage, **fields: Any) -> None:
         """A message is enqueued, perhaps as if its priority were the lowest."""
-        told = message.prio
+        content = message.prio
         super().publish(q, message, **fields)
-        if told and self.now():
+        if content and self.now():
             queue = self.queues[q]
             queue.ready.sort(key=lambda x: (x.prio, x.place))
 

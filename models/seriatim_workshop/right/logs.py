@@ -209,19 +209,19 @@ class DrawnMember:
             rest = world.readable(partition, self, self.positions[number])
             self.busy[number] = 0
             for record in rest[: self.random.choice([1, 1, 2, 4])]:
-                told = {"m": record.m, "part": number, "pos": record.pos, **record.fields}
-                world.exact("deliver", **self.fields, **told)
+                content = {"m": record.m, "part": number, "pos": record.pos, **record.fields}
+                world.exact("deliver", **self.fields, **content)
                 self.last = max(self.last, world.loop.now) + self.random.randrange(
                     world.meaning.late
                 )
                 self.busy[number] = self.last + 1
-                world.loop.at(self.last, lambda told=told: process(told))  # type: ignore[misc]
+                world.loop.at(self.last, lambda content=content: process(content))  # type: ignore[misc]
 
-        def process(told: dict[str, Any]) -> None:
+        def process(content: dict[str, Any]) -> None:
             if self.killed or self.fetching.get(number) != mine:
                 return
-            self.record("deliver", **told)
-            self.positions[number] = self.done[number] = told["pos"] + 1
+            self.record("deliver", **content)
+            self.positions[number] = self.done[number] = content["pos"] + 1
 
         self.send(at_broker)
 
@@ -373,11 +373,11 @@ class DrawnLog:
 
         def at_broker() -> None:
             pos = None if lost else self.append(number, m, fields)
-            told = {"pos": pos} if ph == "ok" else {}
+            content = {"pos": pos} if ph == "ok" else {}
 
             def answered() -> None:
                 if self.meaning.lvl != "broker":
-                    self.recorder.add("publish", ph, rec=name, **said, **told)
+                    self.recorder.add("publish", ph, rec=name, **said, **content)
                 self._publish(name, n + 1)
 
             self.loop.at(self.soon(), answered)

@@ -130,15 +130,15 @@ class DrawnWorker:
             if row is None and meaning.waits and world.loop.now < meaning.until:
                 world.loop.at(world.loop.now + MS // 2, at_broker)
                 return
-            told: dict[str, Any] = {}
+            content: dict[str, Any] = {}
             if row:
-                told = {"m": row.m, "key": row.key, **row.fields}
-                world.exact("get", **self.fields, **told, autoack=auto)
+                content = {"m": row.m, "key": row.key, **row.fields}
+                world.exact("get", **self.fields, **content, autoack=auto)
             ph = "info" if self.random.random() < meaning.unknown else "ok"
             given = row.given if row else 0
 
             def answered() -> None:
-                self.record("get", ph, op=op, autoack=auto, **(told if ph == "ok" else {}))
+                self.record("get", ph, op=op, autoack=auto, **(content if ph == "ok" else {}))
                 if ph == "info" or row is None or meaning.kind == "fifo":
                     if ph == "info" and meaning.kind == "lock":
                         self.end()  # its transaction with it
@@ -175,18 +175,18 @@ class DrawnWorker:
             self.later()  # it forgets it
             return
         ev = "ack" if what < 0.6 else "nack"
-        told: dict[str, Any] = {"ms": [row.m]} | ({} if ev == "ack" else {"requeue": True})
+        content: dict[str, Any] = {"ms": [row.m]} | ({} if ev == "ack" else {"requeue": True})
         op = world.number()
-        self.record(ev, "invoke", op=op, **told)
+        self.record(ev, "invoke", op=op, **content)
 
         def at_broker() -> None:
             done = world.settle(self, row, given, ev)
-            world.exact(ev, "" if done else "fail", **self.fields, **told)
+            world.exact(ev, "" if done else "fail", **self.fields, **content)
             unknown = self.random.random() < meaning.unknown
             ph = "info" if unknown else "ok" if done else "fail"
 
             def answered() -> None:
-                self.record(ev, ph, op=op, **told)
+                self.record(ev, ph, op=op, **content)
                 self.later()
 
             world.loop.at(world.soon(), answered)

@@ -39,7 +39,7 @@ def header(path: str) -> Header | None:
         found = table.read_header(Path(path))
     except HistoryError:
         return None
-    if found.params.get("committed") is not None:  # which every commit has to be told
+    if found.params.get("committed") is not None:  # which every commit needs
         return None
     return found if found.params.get("complete") is True else None
 
