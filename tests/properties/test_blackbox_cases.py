@@ -103,6 +103,15 @@ def test_p1_reports_a_delivery_after_ack_unless_the_channel_ended() -> None:
     assert check("P1", r).verdict is Verdict.OK
 
 
+def test_p1_doubts_a_session_that_called_and_had_no_answer_where_others_had() -> None:
+    for answered, verdict in ((True, Verdict.OK), (False, Verdict.VIOLATED)):
+        r = consumed("m0")  # by a, whose consume has no answer
+        if answered:
+            r.alive("b")
+        r.deliver("m0", "b")
+        assert check("P1", r).verdict is verdict
+
+
 # P2, one holder
 
 
@@ -366,6 +375,21 @@ def test_p6_needs_credit_from_after_the_requeue() -> None:
     r.deliver("m1", prefetch=5, scope="consumer")
     r.deliver("m0", prefetch=5, scope="consumer", redelivered=True)
     assert RequeueLateness(within=0).check(r.events).verdict is Verdict.OK
+
+
+def test_p6_does_not_know_when_credit_of_a_lease_that_ran_out_came_back() -> None:
+    strict = RequeueLateness(within=0)
+    for expires, verdict in ((True, Verdict.OK), (False, Verdict.VIOLATED)):
+        r = Recording()
+        limit: dict[str, Any] = {"prefetch": 2, "scope": "consumer"}
+        r.deliver("m0", **limit)
+        r.deliver("m1", **limit)
+        if expires:
+            r.add("expire", q="q", m="m1", requeue=False)
+        r.settle("nack", "m0")
+        r.deliver("m2", **limit)  # perhaps with the credit of m1, before the nack was seen
+        r.deliver("m0", redelivered=True, **limit)
+        assert strict.check(r.events).verdict is verdict
 
 
 def test_p6_is_untestable_when_it_came_back_elsewhere_at_an_unknown_instant() -> None:

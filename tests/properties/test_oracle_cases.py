@@ -90,6 +90,21 @@ def test_p10_reports_a_delivery_past_the_single_active_consumer() -> None:
             )
 
 
+def test_p10_an_answer_after_its_cancel_began_makes_nobody_the_active_consumer() -> None:
+    for cancelled in (True, False):
+        r = Recording()
+        who = {"q": "q", "conn": "a", "ch": 1, "gen": 1, "ctag": "tag-a"}
+        r.add("declare", "ok", q="q", args={"x-single-active-consumer": True})
+        r.add("consume", "invoke", op=1, **who)
+        if cancelled:
+            r.add("cancel", "invoke", op=2, **who)
+        r.add("consume", "ok", op=1, **who)
+        r.deliver("m0")
+        r.deliver("m1", "b", lo=len(r.events))
+        r.alive("a", "b")
+        assert (check("P10", r).verdict is VIOLATED) is not cancelled
+
+
 # P11, consumer priorities
 
 

@@ -14,7 +14,7 @@ from .blackbox_histories import BY_ID, Recording, check
 A: dict[str, Any] = {"conn": "a", "ch": 1, "gen": 1}
 
 
-def convicting(r: Recording) -> set[str]:
+def violated(r: Recording) -> set[str]:
     """The properties that report the history, completed as an audit does it."""
     events = list(complete(r.events))
     return {p.id for p in BLACKBOX if p.check(events).verdict is Verdict.VIOLATED}
@@ -37,7 +37,7 @@ def test_a_settlement_that_failed_or_is_unknown_settles_nothing() -> None:
         r.add("ack", outcome, op=1, dtag=1, q="q", **A)
         r.deliver("m0", "b", dtag=1, redelivered=True)
         r.alive("a", "b")
-        assert convicting(r) & {"P1"} == ids, outcome
+        assert violated(r) & {"P1"} == ids, outcome
 
 
 def test_a_tag_is_settled_again_after_it_was_refused() -> None:
@@ -71,7 +71,7 @@ def test_a_message_that_is_published_again_after_info_may_come_twice() -> None:
         r.deliver("m0", by, dtag=1)
         r.settle("ack", "m0", by=by, dtag=1)
     r.alive("a", "b")
-    assert convicting(r) & {"P1", "P2", "P3", "P20"} == set()
+    assert violated(r) & {"P1", "P2", "P3", "P20"} == set()
 
 
 def test_a_command_for_all_settles_what_is_not_seen_yet() -> None:
@@ -89,7 +89,23 @@ def test_a_command_for_all_settles_what_is_not_seen_yet() -> None:
         r.deliver("m0", dtag=1)
         r.deliver("m1", dtag=2)
         r.alive("a", "b")
-        assert convicting(r) & {"P1", "P2", "P3", "P7"} == set(), ev
+        assert violated(r) & {"P1", "P2", "P3", "P7"} == set(), ev
+
+
+def test_a_refusal_of_all_may_send_what_is_not_seen_yet_to_die_and_come_back() -> None:
+    for dead, ids in ((True, set()), (False, {"P1"})):
+        r = Recording()
+        args = {"x-dead-letter-exchange": "anywhere"} if dead else {}
+        r.add("declare", "ok", q="q", args=args)
+        r.publish("m0")
+        r.add("consume", "invoke", q="q", ctag="tag-a", **A)
+        r.add("nack", "invoke", dtag=0, multiple=True, requeue=False, **A)
+        r.deliver("m0", dtag=1)  # on its way when the nack was sent, which refused it
+        r.settle("ack", "m0", dtag=1)
+        r.alive("a")
+        r.deliver("m0", "b", dtag=1)
+        r.alive("a", "b")
+        assert violated(r) & {"P1"} == ids, dead
 
 
 def test_a_poll_returns_before_callbacks_that_wait() -> None:
@@ -97,7 +113,7 @@ def test_a_poll_returns_before_callbacks_that_wait() -> None:
         r = Recording(lvl)
         r.add("get", "ok", m="m1", q="q", pub="p", pseq=1, dtag=2, redelivered=False, **A)
         r.deliver("m0", dtag=1)
-        assert convicting(r) & {"P4", "P8"} == ids, lvl
+        assert violated(r) & {"P4", "P8"} == ids, lvl
 
 
 def test_a_callback_may_run_after_its_holder_was_dropped() -> None:
@@ -107,7 +123,7 @@ def test_a_callback_may_run_after_its_holder_was_dropped() -> None:
     r.deliver("m0", "a")
     r.end("conn_drop", "a", "info")
     r.alive("b")
-    assert convicting(r) & {"P2", "P3"} == set()
+    assert violated(r) & {"P2", "P3"} == set()
 
 
 def test_a_confirm_may_come_after_the_delivery() -> None:

@@ -286,8 +286,10 @@ class Conservation(LifecycleProperty):
         """Whether a message was certainly handed out after it was settled for good."""
         before = suspect.before
         key = LifecycleKey(before.event.q, before.event.m)
-        returned = (before.event.lvl not in EXACT and key in summary.expired) or any(
-            not s.final for s in summary.swept(before, settled.pos)
+        returned = (
+            (before.event.lvl not in EXACT and key in summary.expired)
+            or any(not s.final for s in summary.swept(before, settled.pos))
+            or summary.swept_away(before, settled.pos)
         )
         # Its own channel cannot have lost it without a word; so either way it was given what it had.
         voided = command(settled.event) in summary.voided

@@ -62,6 +62,8 @@ class Seats(msgspec.Struct):
     last: Event | None = None
     left: list[ConsumerKey] = []
     """Consumers that ended: a callback of theirs may still run."""
+    unanswered: list[ConsumerKey] = []
+    """Consumers whose end began before their consume was answered: that answer is of nobody who is there."""
 
 
 class Sole(msgspec.Struct):
@@ -134,14 +136,20 @@ class SoleConsumer(SequentialProperty[Sole]):
                 self._deliver(state, seats, event)
 
     def _leave(self, seats: Seats, name: ConsumerKey) -> None:
-        if seats.consumers.pop(name, None) is not None:
+        asked = seats.consumers.pop(name, None)
+        if asked is not None:
             seats.left.append(name)
+            if asked.ok is None:
+                seats.unanswered.append(name)
         if seats.last and consumer(seats.last) == name:
             seats.last = None
 
     def _consume(self, state: Sole, seats: Seats, event: Event) -> None:
         tally = state.tally
         name = consumer(event)
+        if event.ph != "invoke" and name in seats.unanswered:
+            seats.unanswered.remove(name)
+            return
         if name in seats.left:
             seats.left.remove(name)
         if event.ph == "fail":

@@ -203,9 +203,7 @@ class RedeliveredFlag(LifecycleProperty):
         """Whether a message may have gone to another queue and come back between two acquisitions, as a new one."""
         loose = summary.unplaced.get(suspect.before.event.m, ())
         refused = [s for s in (suspect.settled, *loose) if s is not None]
-        swept = suspect.before.event.q in summary.dead and any(
-            s.final for s in summary.swept(suspect.before, suspect.after.pos)
-        )
+        swept = summary.swept_away(suspect.before, suspect.after.pos)
         return swept or any(summary.may_die(s) for s in refused if s.kind == SETTLED)
 
     def _may_have_been_given(

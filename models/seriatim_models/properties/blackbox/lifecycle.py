@@ -203,6 +203,10 @@ class Lifecycles(msgspec.Struct):
             return False
         return event.dead is True or event.q in self.dead or bool(self.dead and not event.q)
 
+    def swept_away(self, taken: Step, before: int) -> bool:
+        """Whether a command for all that its channel held may have sent a delivery elsewhere, and so back."""
+        return taken.event.q in self.dead and any(s.final for s in self.swept(taken, before))
+
     def unseen(self, by: Holder, after: int, first: Step) -> bool:
         """Whether a consumer may have had a message between a position and a delivery, and ended, unseen."""
         known = [takers[by] for takers in self.takers.values() if by in takers]

@@ -100,7 +100,7 @@ class Limit(msgspec.Struct, array_like=True):
     """Commands that gave credit, in order; those before `used` are spent."""
     used: int = 0
     unknown: bool = False
-    """Lines were lost, so that the count is."""
+    """Lines were lost or a lease ran out, so that the count is."""
 
 
 class Late(msgspec.Struct):
@@ -149,6 +149,8 @@ class _LatenessPass:
                 self._lost()
             elif event.ev == "recover":
                 self._sweep(holder(event))
+            elif event.ev == "expire":
+                self._expired(LifecycleKey(event.q, event.m))
             elif event.ev in ENDS or event.ev == "cancel":
                 self._end(event)
 
@@ -165,6 +167,13 @@ class _LatenessPass:
         for key, limit in self.s.limits.items():
             if key.by == by:
                 limit.unknown = True
+
+    def _expired(self, key: LifecycleKey) -> None:
+        """A lease ran out, at an instant that is not known: so is when its holder's credit came back."""
+        for held in self.s.held.values():
+            lease = held.pop(key, None)
+            if lease is not None:
+                self.s.limits[lease.limit].unknown = True
 
     def leave_all_open(self) -> None:
         for group in self.s.back.values():
@@ -345,7 +354,7 @@ class RequeueLateness(SequentialProperty[Late]):
     Definite if everybody else who consumed from the queue or polled it is known to have been there (`doubts`).
     Open: what came back to another channel, at an instant that is not definite; what never came back;
     and what may have been in flight, unseen, to a consumer that ended; deliveries whose credit
-    is unknown because lines were lost.
+    is unknown because lines were lost or a lease ran out.
 
     Costs O(n + n·k), with k the messages that one channel requeued and that are still on their way.
     """
@@ -362,7 +371,7 @@ class RequeueLateness(SequentialProperty[Late]):
         "a requeue under a prefetch, and the next deliveries of its channel with `pub` and `pseq`"
     )
     scope = "queue"
-    reads = ACQUIRES | SETTLES | ENDS | ANSWERED | {"publish", GAP}
+    reads = ACQUIRES | SETTLES | ENDS | ANSWERED | {"publish", "expire", GAP}
     summary_type = AggregationState[Late]
     keeps = "what is held or on its way back, and who overtook it"
     time = "O(n + n·k), k messages of one channel on their way back"

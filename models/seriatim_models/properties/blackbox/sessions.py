@@ -81,6 +81,8 @@ class Sessions(msgspec.Struct):
     """Where they were answered, in the order of the calls."""
     lives: dict[Holder, tuple[PlacedEvent, PlacedEvent]] = {}
     """Of channels and connections: the latest call that was answered, and its answer; see `settle`."""
+    callers: set[Holder] = set()
+    """Channels and connections that began a call, if the recording has answers at all; see `settle`."""
 
     def add(self, pos: int, event: Event) -> None:
         """Take in an event of `ANSWERED`, or an end."""
@@ -112,6 +114,7 @@ class Sessions(msgspec.Struct):
     def settle(self) -> None:
         """Work out the signs of life, when all calls and answers are known."""
         self.lives = {}
+        self.callers = {key.by for key in self.calls} if self.answers else set()
         for key, answers in self.answers.items():
             calls = self.calls.get(key, [])
             # An answer whose call was not seen would shift all others: then the latest calls are not believed.
@@ -142,10 +145,12 @@ class Sessions(msgspec.Struct):
 
     def answers_count(self, by: Holder, lvl: str) -> bool:
         """Whether it needs an answer to know that a session was there: not inside the broker, nor for a worker that has
-        none, nor where the recording has no answer of the session at all: then its ends are believed to be recorded,
-        unless a message comes back marked as redelivered (`Lifecycles.may_be_gone`).
+        none, nor where the recording has no call of the session, or no answer to anybody: then its ends are believed to
+        be recorded, unless a message comes back marked as redelivered (`Lifecycles.may_be_gone`).
         """
-        return lvl not in EXACT and (by.ch is not None or bool(by.conn)) and self.last_sign(by) >= 0
+        named = by.ch is not None or bool(by.conn)
+        called = by in self.callers or connection(by) in self.callers
+        return lvl not in EXACT and named and called
 
     def last_sign(self, by: Holder) -> int:
         """The latest position at which a holder's session was certainly there; -1 if none is known."""
