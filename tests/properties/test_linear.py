@@ -6,6 +6,7 @@ import random
 from collections import Counter, deque
 from typing import Any
 
+import msgspec
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -232,3 +233,27 @@ def test_what_was_pushed_to_a_consumer_that_ended_may_never_be_seen() -> None:
 
     assert QueueLinearizable().check(events(False)).verdict is Verdict.VIOLATED
     assert QueueLinearizable().check(events(True)).verdict is Verdict.INCONCLUSIVE
+
+
+def test_what_a_consumer_is_about_to_be_given_is_not_inside_for_a_dequeue() -> None:
+    # RabbitMQ: both were pushed when the consume was carried out, before the get; they were read later.
+    def events(consumed: bool) -> list[Event]:
+        made = [
+            Event(i=n, t=n, ev="publish", ph=ph, op=m, q="q", m=f"m{m}")
+            for n, (m, ph) in enumerate((m, ph) for m in (0, 1) for ph in ("invoke", "ok"))
+        ]
+        if consumed:
+            consume = Event(i=4, t=4, ev="consume", ph="invoke", op=9, q="q", ctag="c")
+            made.append(msgspec.structs.replace(consume, conn="a", ch=2, autoack=True))
+        made += [
+            Event(i=5, t=5, ev="get", ph="invoke", op=10, q="q", conn="a", ch=3),
+            Event(i=6, t=6, ev="get", ph="ok", op=10, q="q", conn="a", ch=3),
+            Event(i=7, t=7, ev="consume", ph="ok", op=9, q="q", ctag="c", conn="a", ch=2),
+        ]
+        for m in (0, 1):
+            given = Event(i=8 + m, t=8 + m, ev="deliver", q="q", m=f"m{m}", ctag="c", dtag=m + 1)
+            made.append(msgspec.structs.replace(given, conn="a", ch=2, autoack=True))
+        return list(complete(made if consumed else made[:6]))
+
+    assert QueueLinearizable().check(events(True)).verdict is not Verdict.VIOLATED
+    assert QueueLinearizable().check(events(False)).verdict is Verdict.VIOLATED

@@ -106,6 +106,8 @@ class Inside(msgspec.Struct):
     published: bool = False
     pushed: bool = False
     """Somebody is given messages without asking: what is on its way to him is not seen."""
+    consumed: bool = False
+    """Somebody consumes: what is inside may be on its way to him."""
     out: bool = False
     """Messages came back here, so this is no plain queue any more."""
     early: list[Event] = []
@@ -186,6 +188,8 @@ class _LinearityPass:
                     self.leave(inside)
             elif ev == "consume":
                 self.s.consuming.setdefault(holder(event), {})[event.q] = None
+                if event.q:
+                    self._at(event.q).consumed = True
             elif ev in ENDS:
                 for by in holders(event, self.s.held):
                     for q in self.s.held.pop(by):
@@ -300,7 +304,7 @@ class _LinearityPass:
         s = self.s
         dequeue = [event] if begun is None else [begun, event]
         if event.ev == "deliver":
-            inside.pushed = True
+            inside.pushed = inside.consumed = True
         if not event.autoack:
             held = s.held.setdefault(holder(event), {})
             held[event.q] = held.get(event.q, 0) + 1
@@ -364,8 +368,11 @@ class _LinearityPass:
         inside.left = [x for x in inside.left if x.hi >= horizon]
 
     def _judge(self, inside: Inside, empty: Empty) -> None:
-        inside.tested += 1
         cover = self._cover(inside, empty)
+        if not cover and inside.consumed and inside.values:
+            inside.untestable += 1
+            return
+        inside.tested += 1
         if cover:
             self.s.blame(inside, *_full(empty, cover))
 
@@ -377,7 +384,7 @@ class _LinearityPass:
             key=lambda v: v.hi,
             default=None,
         )
-        if first is not None:
+        if first is not None and not inside.consumed:
             spans.append((first.hi, NEVER, first.enqueue))
         reached, cover = empty.lo, list[Event]()
         # The spans are open intervals: where one ends the queue may be empty, unless another reaches over that.
@@ -408,7 +415,7 @@ class _LinearityPass:
                 continue
             spare = sorted(map(when, inside.pending.values()))
             dues = [v for v in inside.values.values() if v.over]
-            if inside.pushed:
+            if inside.consumed:
                 dues = []  # it may be on its way to a consumer
             for value in sorted(dues, key=lambda v: (v.due, v.enqueue[0].i)):
                 if spare and spare[0] <= value.due:
