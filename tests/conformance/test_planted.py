@@ -290,8 +290,8 @@ def test_what_is_rare_shows_under_load() -> None:
     (witness,) = outcome.witnesses
     assert witness.property in ("P1", "P20", "P5")
     assert sum(step.op == "publish" for step in witness.run.steps) >= 300
-    assert witness.again >= 1
-    assert witness.runs == 3
+    assert 1 <= witness.runs <= 3  # as many further runs as there was time for
+    assert witness.again == witness.runs  # what it does depends on nothing else
 
 
 class TwoExclusive:

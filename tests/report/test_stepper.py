@@ -38,6 +38,7 @@ from seriatim_models.report.stepper import (
     story,
 )
 from seriatim_models.report.templating import script_data
+from seriatim_models.report.visible import visible
 
 HOSTILE = "</script><script>alert(1)</script><!--<img src=x onerror=alert(2)>\u2028&amp;\"'"
 
@@ -252,7 +253,7 @@ def test_no_name_becomes_markup() -> None:
     assert "\u2028" not in script_data(story(hostile()))
     steps = embedded(source)["steps"]
     assert isinstance(steps, list)
-    assert steps[0]["result"] == HOSTILE
+    assert steps[0]["result"] == visible(HOSTILE)
 
 
 def test_the_script_never_makes_markup_of_text() -> None:

@@ -124,6 +124,8 @@ class _ViolationSearch:
         self.witnesses: dict[str, Witness] = {}
         self.last_seconds = 0.0
         """How long the last script took."""
+        self.kept_seconds = 0.0
+        """How long the script of the last witness took."""
         self.outcome = SearchOutcome(name=system.name, profile=profile.id, seed=chance)
 
     def execute(
@@ -225,6 +227,7 @@ class _ViolationSearch:
         """Make this run the witness of a property."""
         kept = Witness(property=property, finding=violations[property], run=run)
         self.witnesses[property] = kept
+        self.kept_seconds = self.last_seconds
         return kept
 
     def shortened(self, witness: Witness) -> None:
@@ -242,7 +245,8 @@ class _ViolationSearch:
             witness = self.witnesses[witness.property]
             if witness.runs < CONFIRM:
                 # A few runs more, even if the time is over: how often it repeats is part of the finding.
-                more = time.monotonic() + self.last_seconds * (CONFIRM + 1)
+                each = max(self.last_seconds, self.kept_seconds)
+                more = time.monotonic() + each * (CONFIRM + 1)
                 # What gives no answer in this process cannot be stopped again and again.
                 if witness.property == ANSWERS:
                     more = min(more, self._latest)
@@ -253,9 +257,16 @@ class _ViolationSearch:
     def repeated(self, witness: Witness) -> None:
         """Run the script of a witness again, to see how often the property is violated."""
         while witness.runs < CONFIRM:
-            _, violations = self.execute(witness.run.steps, witness.property)
+            run, violations = self.execute(witness.run.steps, witness.property)
+            came = witness.property in violations
+            if (
+                not came
+                and len(run.steps) < len(witness.run.steps)
+                and time.monotonic() > self.until
+            ):
+                raise _OutOfTime  # the clock cut it short, so it says nothing
             witness.runs += 1
-            witness.again += witness.property in violations
+            witness.again += came
 
     def halved(self, witness: Witness) -> Witness:
         """Leave out halves, quarters, single steps as long as the violation stays."""
