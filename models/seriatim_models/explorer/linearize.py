@@ -18,7 +18,7 @@ part of a trace), and each history is searched for such an order (Wing & Gong 19
 from __future__ import annotations
 
 import copy
-import pickle
+import pickle  # dumps only: the key of a state in memory, never read back
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any

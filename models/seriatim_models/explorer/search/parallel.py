@@ -20,7 +20,7 @@ Processes are forked, so that the program, which may be any closure, need not be
 from __future__ import annotations
 
 import multiprocessing
-import pickle
+import pickle  # its error only: what may not go to another process
 import signal
 from collections import deque
 from collections.abc import Iterator
