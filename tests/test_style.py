@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import ast
 import re
-from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
-from .test_house import ROOT, modules
+from .test_house import ROOT, modules, tree_of
 
 LINES_MOST = 60
 """A longer function needs its reason in a comment above it that begins with ``# Long:``."""
@@ -45,25 +45,41 @@ class Class:
         )
 
 
-TREES = {path: ast.parse(path.read_text(encoding="utf-8")) for _, path in modules()}
-CLASSES: dict[str, list[Class]] = defaultdict(list)
-for _path, _tree in TREES.items():
-    for _node in ast.walk(_tree):
-        if isinstance(_node, ast.ClassDef):
-            CLASSES[_node.name].append(Class(_path, _node))
+@cache
+def trees() -> dict[Path, ast.Module]:
+    """The syntax tree of every file."""
+    return {path: tree_of(path) for _, path in modules()}
+
+
+@cache
+def classes() -> dict[str, list[Class]]:
+    """Every class, by its name."""
+    found: dict[str, list[Class]] = {}
+    for path, tree in trees().items():
+        for node in ast.walk(tree):
+            if isinstance(node, ast.ClassDef):
+                found.setdefault(node.name, []).append(Class(path, node))
+    return found
+
+
+@cache
+def protocols() -> list[Class]:
+    """The classes that are protocols."""
+    return [c for named in classes().values() for c in named if "Protocol" in c.bases]
+
+
 OURS = {"Protocol", "Generic", "Struct", "NamedTuple", "Exception", "ValueError", "Enum", "StrEnum"}
-PROTOCOLS = [c for named in CLASSES.values() for c in named if "Protocol" in c.bases]
 
 
 def inherits_docstring(owner: Class, method: str) -> bool:
     """Whether a base documents the method, or a protocol that the class satisfies; bases from elsewhere do."""
-    if any(p.documents(method) for p in PROTOCOLS):
+    if any(p.documents(method) for p in protocols()):
         return True
     for base in owner.bases:
-        if base not in CLASSES:
+        if base not in classes():
             if base not in OURS:
                 return True
-        elif any(c.documents(method) or inherits_docstring(c, method) for c in CLASSES[base]):
+        elif any(c.documents(method) or inherits_docstring(c, method) for c in classes()[base]):
             return True
     return False
 
@@ -107,7 +123,7 @@ def undocumented(path: Path, body: list[ast.stmt], owner: Class | None = None) -
 
 
 def test_every_public_name_says_what_it_is() -> None:
-    silent = [name for path, tree in TREES.items() for name in undocumented(path, tree.body)]
+    silent = [name for path, tree in trees().items() for name in undocumented(path, tree.body)]
     assert not silent, (
         "\n".join(silent)
         + "\nbegin each with a docstring whose first line says what it returns or does; "
@@ -124,7 +140,7 @@ def reasoned(lines: list[str], first: int, at: int) -> bool:
 
 def test_no_function_is_long_without_its_reason() -> None:
     long = []
-    for path, tree in TREES.items():
+    for path, tree in trees().items():
         lines = path.read_text(encoding="utf-8").splitlines()
         for node in ast.walk(tree):
             if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):

@@ -6,12 +6,27 @@ import gzip
 import random
 import warnings
 from collections.abc import Iterator
+from functools import cache
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from seriatim_models.history import Event, iter_history
+
 DATA = Path(__file__).parent.parent / "data"
+
+
+@cache
+def _first(name: str, count: int) -> tuple[Event, ...]:
+    read = islice(iter_history(DATA / f"{name}.jsonl.gz"), count)
+    return tuple(e for e in read if isinstance(e, Event))
+
+
+def first_events(name: str, count: int) -> list[Event]:
+    """The first events of a recording: no more of the file is read."""
+    return list(_first(name, count))
 
 
 def spoiled(name: str, rate: float, seed: int = 0) -> bytes:

@@ -17,12 +17,14 @@ from seriatim_models.pipeline import PipelineError, audit_paths
 from seriatim_models.pipeline.audit import tables
 from seriatim_models.pipeline.audit.runs import plan
 
-from .conftest import DATA
+from .conftest import DATA, first_events
 from .test_spark import pytestmark as pytestmark
 from .test_spark import same
 
-HISTORY = read_history(DATA / "rabbit-classic-lockstep.jsonl.gz")
-EVENTS = [msgspec.structs.replace(e, run="", rec="", clk="") for e in HISTORY.events[:3000]]
+EVENTS = [
+    msgspec.structs.replace(e, run="", rec="", clk="")
+    for e in first_events("rabbit-classic-lockstep", 3000)
+]
 
 
 def write(path: Path, events: list[Event], **header: Any) -> Path:

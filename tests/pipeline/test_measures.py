@@ -8,13 +8,13 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from seriatim_models.history import Event, read_history, table
+from seriatim_models.history import Event, table
 from seriatim_models.history.complete import complete
 from seriatim_models.pipeline.audit.metrics import Measures, bound, bucket
 
-from .conftest import DATA
+from .conftest import first_events
 
-EVENTS = list(complete(read_history(DATA / "rabbit-classic-competing.jsonl.gz").events))[:3000]
+EVENTS = list(complete(first_events("rabbit-classic-competing", 3000)))
 
 
 def rows(m: Measures) -> list[dict[str, object]]:

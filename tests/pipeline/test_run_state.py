@@ -7,7 +7,7 @@ from tempfile import TemporaryDirectory
 
 import pytest
 
-from seriatim_models.history import Event, read_history, write_history
+from seriatim_models.history import Event, write_history
 from seriatim_models.history.header import Header
 from seriatim_models.pipeline import audit_paths
 from seriatim_models.pipeline.audit import tables
@@ -15,9 +15,9 @@ from seriatim_models.pipeline.stream.run_state import ArrivedFile, RunState
 from seriatim_models.properties.base import Verdict
 from seriatim_models.properties.blackbox import BLACKBOX
 
-from .conftest import DATA
+from .conftest import first_events
 
-EVENTS = read_history(DATA / "rabbit-classic-lockstep.jsonl.gz").events[:4000]
+EVENTS = first_events("rabbit-classic-lockstep", 4000)
 SECOND = 10**9
 
 

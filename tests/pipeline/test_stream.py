@@ -9,14 +9,14 @@ from typing import Any
 
 import pytest
 
-from seriatim_models.history import read_history, write_history
+from seriatim_models.history import write_history
 from seriatim_models.history.header import Header
 from seriatim_models.pipeline import PipelineError, audit_paths
 from seriatim_models.pipeline.audit import tables
 from seriatim_models.properties.base import Verdict
 from seriatim_models.properties.blackbox import BLACKBOX
 
-from .conftest import DATA
+from .conftest import first_events
 from .test_spark import pytestmark as pytestmark
 
 
@@ -34,7 +34,7 @@ def test_equal_to_a_batch_audit_and_idempotent(spark: Any, tmp_path: Path) -> No
 
     folder = tmp_path / "in" / "with space %20"
     folder.mkdir(parents=True)
-    events = read_history(DATA / "rabbit-classic-lockstep.jsonl.gz").events[:3000]
+    events = first_events("rabbit-classic-lockstep", 3000)
     for n in (1, 0, 2):  # the second part appears first
         path = folder / f"part{n}.jsonl.zst"
         write_history(path, events[1000 * n : 1000 * n + 1000], Header(run="r"))
@@ -231,7 +231,7 @@ def test_a_damaged_state_ends_the_stream_in_one_sentence_and_loses_nothing(
     from seriatim_models.pipeline.stream.streaming import Stream
 
     (tmp_path / "in").mkdir()
-    events = read_history(DATA / "rabbit-classic-lockstep.jsonl.gz").events[:300]
+    events = first_events("rabbit-classic-lockstep", 300)
     write_history(tmp_path / "in" / "a.jsonl", events[:200], Header(run="r"))
     Stream(spark, tmp_path / "in", tmp_path / "out", BLACKBOX).run(once=True)
     (state,) = (tmp_path / "out").glob("batch-*/*.state")

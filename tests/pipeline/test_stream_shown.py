@@ -20,10 +20,10 @@ from rich.console import Console
 
 from seriatim_models.cli import stream_ui
 from seriatim_models.cli.stream_ui import LineView, PanelView
-from seriatim_models.history import read_history, write_history
+from seriatim_models.history import write_history
 from seriatim_models.history.header import Header
 
-from .conftest import DATA
+from .conftest import first_events
 
 pytest.importorskip("pyspark")
 
@@ -119,7 +119,7 @@ def test_the_panel_is_for_terminals(monkeypatch: pytest.MonkeyPatch, quiet: bool
 def begin(tmp_path: Path, *more: str, **how: Any) -> subprocess.Popen[bytes]:
     """The command in a process group of its own, on a folder with one recording."""
     (tmp_path / "in").mkdir()
-    events = read_history(DATA / "rabbit-classic-lockstep.jsonl.gz").events[:EVENTS]
+    events = first_events("rabbit-classic-lockstep", EVENTS)
     write_history(tmp_path / "in" / "a.jsonl.zst", events, Header(run="a"))
     command = [sys.executable, "-m", "seriatim_models.cli.submit", "stream"]
     command += [str(tmp_path / "in"), "--out", str(tmp_path / "out"), *more]

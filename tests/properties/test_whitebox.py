@@ -20,13 +20,10 @@ PLACES = (0, 1, 7, 19, 40, 41, 90, 10_000)
 """Where histories are cut: before everything, in the set-up, amid the race, behind the end."""
 
 
-HISTORIES = histories()
-
-
 @pytest.mark.parametrize("p", WHITEBOX, ids=lambda p: p.id)
 def test_cut_anywhere_and_combined_is_the_whole(p: AnyProperty) -> None:
     verdicts = set()
-    for events in HISTORIES:
+    for events in histories():
         whole = p.finish(p.map(events))
         verdicts.add(whole.verdict)
         pieces = [p.map(events[a:b]) for a, b in pairwise(sorted({*PLACES, len(events)}))]
@@ -42,7 +39,7 @@ def test_cut_anywhere_and_combined_is_the_whole(p: AnyProperty) -> None:
 
 
 def test_judging_together_is_judging_one_by_one() -> None:
-    for events in HISTORIES[:5]:
+    for events in histories()[:5]:
         assert judge(events, WHITEBOX) == audit(events, WHITEBOX)
 
 
