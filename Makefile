@@ -10,6 +10,9 @@ LOCK  := .lock/constraints.txt
 STAMP := $(VENV)/.installed
 ARGS  ?=
 
+# Tests and tools start the project hundreds of times: without Python's caches each start would compile it anew.
+unexport PYTHONDONTWRITEBYTECODE
+
 # How long `make soak` takes, and how many mutants `make mutants` tries (all, if not said).
 SECONDS ?= 120
 SAMPLE  ?=
