@@ -103,7 +103,7 @@ run: $(STAMP)
 test: $(STAMP)
 	@command -v chromium chromium-browser google-chrome >/dev/null || \
 	  echo "No chromium on this machine: pages are not tested in a browser (Debian: apt install chromium)" >&2
-	@$(BIN)/python -m pytest --numprocesses $(WORKERS) --dist loadgroup $(ARGS)
+	@$(BIN)/python -m pytest --numprocesses $(WORKERS) $(ARGS)
 
 demo-fair: $(STAMP)
 	@mkdir -p build/demo
@@ -173,7 +173,7 @@ bench-spark: $(STAMP)
 	@$(BIN)/python -m seriatim_workshop.bench pipeline $(ARGS)
 
 test-slow: $(STAMP)
-	@$(BIN)/python -m pytest --numprocesses $(WORKERS) --dist loadgroup -m 'slow and not scale' $(ARGS)
+	@$(BIN)/python -m pytest --numprocesses $(WORKERS) -m 'slow and not scale' $(ARGS)
 
 test-kill: $(STAMP)
 	@KILLS=$(KILLS) $(BIN)/python -m pytest tests/pipeline/test_kill.py -m slow -s $(ARGS)
