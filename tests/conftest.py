@@ -13,7 +13,7 @@ SHARED = {
     "browser": re.compile(r"tests/report/test_\w+_in_a_browser\.py"),
     "stories": re.compile(r"tests/lessons/"),
 }
-"""Fixtures that are costly, and the addresses of the tests that share one: these begin first, and run in one process."""
+"""Fixtures that are costly, and the addresses of the tests that share one: they run in one process, and first."""
 
 LONG = (
     "tests/programs/test_mutants.py",

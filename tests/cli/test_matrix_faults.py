@@ -236,8 +236,15 @@ linux = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="reads /
 
 @linux
 @pytest.mark.timeout(300)
-@pytest.mark.parametrize("jobs", ["1", "2"])
-@pytest.mark.parametrize("sent", [signal.SIGINT, signal.SIGKILL])
+@pytest.mark.parametrize(
+    ("sent", "jobs"),
+    [
+        (signal.SIGINT, "2"),
+        pytest.param(signal.SIGKILL, "2", marks=pytest.mark.slow),
+        pytest.param(signal.SIGINT, "1", marks=pytest.mark.slow),
+        pytest.param(signal.SIGKILL, "1", marks=pytest.mark.slow),
+    ],
+)
 def test_stopped_it_goes_on_where_it_was(run: Any, sent: signal.Signals, jobs: str) -> None:
     journal = Path("journal")
     process = begun(*PUSH, "--jobs", jobs, "--journal", "journal")

@@ -44,6 +44,12 @@ LONG = {
 """Seconds or minutes: `make run` and the tests of programs and mutants do what they do."""
 
 
+TEN_SECONDS = {
+    "seriatim audit tests/data",
+    "seriatim audit tests/data --property spec/own/refunds.py:RefundAfterPayment",
+}
+"""Audits of the recordings; the one with `--junit` and `--json` is always made."""
+
 ELSEWHERE = re.compile(r"amqp://|run\.jsonl|\bnode |\bDIR\b|^seriatim (stream|campaign|generate)$")
 """Needs a broker, what was recorded of one, or Node; or is only mentioned. Its options are looked at here."""
 
@@ -71,7 +77,12 @@ def test_there_are_commands() -> None:
 
 
 @pytest.mark.parametrize(
-    "command", [c for c in SERIATIM if c not in LONG and not ELSEWHERE.search(c)]
+    "command",
+    [
+        pytest.param(c, marks=[pytest.mark.slow] * (c in TEN_SECONDS))
+        for c in SERIATIM
+        if c not in LONG and not ELSEWHERE.search(c)
+    ],
 )
 def test_a_command_does_what_is_said(checkout: Path, run: Any, command: str) -> None:
     arguments = shlex.split(command)[1:]

@@ -285,6 +285,7 @@ class Leaky:
         return (self.messages.pop(0), None, None) if self.messages else None
 
 
+@pytest.mark.slow  # twenty seconds, as many as it is given
 def test_what_is_rare_shows_under_load() -> None:
     outcome = search(Local(Leaky), PROFILES["any"], SearchBounds(seconds=20.0, first=True), seed=1)
     (witness,) = outcome.witnesses

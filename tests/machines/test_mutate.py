@@ -68,6 +68,7 @@ def test_a_test_that_runs_out_of_time_is_not_caught(tmp_path: Path) -> None:
     assert "Timeout" in done.stdout.splitlines()[-1]
 
 
+@pytest.mark.slow  # every check of one reference
 @pytest.mark.timeout(400)
 def test_the_reference_in_other_words_survives() -> None:
     """Nothing that judges it hangs on its text: the known mutants, whose text this has not, are left out."""

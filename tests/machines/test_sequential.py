@@ -35,7 +35,18 @@ def test_reference_agrees_with_the_model(kind: str) -> None:
     run_state_machine_as_test(machine(kind, reference), settings=QUICK)
 
 
-@pytest.mark.parametrize(("kind", "mutant"), [(k, m) for k, ms in CAUGHT.items() for m in ms])
+SLOWLY_CAUGHT = {"nobody-else-is-told", "expired-is-taken", "lowest-first"}
+"""Ten seconds and more each, most of them for shrinking what was drawn."""
+
+
+@pytest.mark.parametrize(
+    ("kind", "mutant"),
+    [
+        pytest.param(k, m, marks=[pytest.mark.slow] * (m in SLOWLY_CAUGHT))
+        for k, ms in CAUGHT.items()
+        for m in ms
+    ],
+)
 def test_wrong_queue_is_caught(kind: str, mutant: str) -> None:
     wrong = load("queue", MUTANTS[mutant])
     with pytest.raises(Exception):  # noqa: B017, PT011  # a Disagreement, or whatever the wrong queue raises itself

@@ -197,7 +197,14 @@ def test_a_wrong_program_has_a_counterexample_that_replays() -> None:
     assert again.verdict == "violated"
 
 
-@pytest.mark.parametrize("mutant", ["tail-unlinked", "unlink-acquired", "looks-then-joins"])
+@pytest.mark.parametrize(
+    "mutant",
+    [
+        "tail-unlinked",
+        "unlink-acquired",
+        pytest.param("looks-then-joins", marks=pytest.mark.slow),
+    ],
+)
 def test_the_matrix_judges_mutants(mutant: str) -> None:
     lib = load("queue", MUTANTS[mutant])
     found = [first_problem(s, lib, depth=1, max_executions=30) for s in ("push", "pull")]

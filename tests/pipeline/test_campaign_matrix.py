@@ -206,6 +206,7 @@ def results_in(folder: Path) -> int:
 class TestOnSpark:
     pytestmark = spark_marks
 
+    @pytest.mark.slow
     @pytest.mark.timeout(900)  # three commands, two of which start Spark
     def test_killed_it_goes_on_and_has_the_table_of_one_process(self, tmp_path: Path) -> None:
         folder, one, all_of_it = tmp_path / "c", tmp_path / "one.json", tmp_path / "all.json"

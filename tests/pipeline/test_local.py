@@ -54,8 +54,17 @@ def test_short_chunks_change_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     assert audit_paths([DATA]).findings == findings
 
 
-@pytest.mark.parametrize("rate", [0.001, 0.05, 0.5])
-@pytest.mark.parametrize("name", ["rabbit-classic-lockstep", "rabbit-classic-competing"])
+@pytest.mark.parametrize(
+    ("name", "rate"),
+    [
+        ("rabbit-classic-lockstep", 0.001),
+        ("rabbit-classic-competing", 0.05),
+        pytest.param("rabbit-classic-lockstep", 0.05, marks=pytest.mark.slow),
+        pytest.param("rabbit-classic-lockstep", 0.5, marks=pytest.mark.slow),
+        pytest.param("rabbit-classic-competing", 0.001, marks=pytest.mark.slow),
+        pytest.param("rabbit-classic-competing", 0.5, marks=pytest.mark.slow),
+    ],
+)
 def test_lost_lines_are_no_violation(tmp_path: Path, name: str, rate: float) -> None:
     """What may be in the lost lines is allowed for, so a compliant history has no violation."""
     path = tmp_path / "h.jsonl"

@@ -126,7 +126,7 @@ def begin(tmp_path: Path, *more: str, **how: Any) -> subprocess.Popen[bytes]:
     return subprocess.Popen(command, start_new_session=True, **how)
 
 
-@pytest.mark.slow  # a JVM of its own; Ctrl-C, below, takes the same way
+@pytest.mark.slow  # a JVM of its own
 @pytest.mark.spark
 def test_sigterm_lets_the_batch_end_and_shows_the_verdicts(tmp_path: Path) -> None:
     process = begin(tmp_path, "--json", "-", stdout=subprocess.PIPE, stderr=subprocess.PIPE)
@@ -148,6 +148,7 @@ def test_sigterm_lets_the_batch_end_and_shows_the_verdicts(tmp_path: Path) -> No
     assert document["audits"][0]["events"] == EVENTS
 
 
+@pytest.mark.slow  # a JVM of its own
 @pytest.mark.spark
 def test_ctrl_c_on_a_terminal_ends_the_panel_and_shows_the_verdicts(tmp_path: Path) -> None:
     ours, theirs = pty.openpty()

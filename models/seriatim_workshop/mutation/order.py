@@ -14,6 +14,7 @@ import copy
 import dataclasses
 from collections import Counter
 from collections.abc import Callable, Iterator
+from functools import cache
 from itertools import pairwise
 
 from seriatim_workshop.mutation.movers import LockMovers
@@ -559,9 +560,10 @@ OPERATORS = [*BLOCK_OPERATORS, *EXPRESSION_OPERATORS, "compared-by-value"]
 # ---- all mutations of a file
 
 
-def order_mutations(file: str) -> Iterator[Mutation]:
+@cache
+def order_mutations(file: str) -> tuple[Mutation, ...]:
     """Every mutation of the order of `seriatim.<file>`."""
-    return mutations_of(file, parsed(file))
+    return tuple(mutations_of(file, parsed(file)))
 
 
 def commuting_mutations(file: str) -> Iterator[Mutation]:
