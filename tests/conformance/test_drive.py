@@ -91,8 +91,8 @@ def test_the_shortest_script_of_a_requeue_to_the_tail_cannot_be_shorter() -> Non
     (witness,) = [
         w for w in searched(faulty("requeues-to-the-tail")).witnesses if w.property == "P5"
     ]
-    # Two messages, and one of them taken and requeued, by closing at the end.
-    assert [step.op for step in witness.run.steps] == ["publish", "publish", "get"]
+    # Two messages, and one of them taken (before the second or after it) and requeued, by closing at the end.
+    assert sorted(step.op for step in witness.run.steps) == ["get", "publish", "publish"]
     assert witness.again == 3
 
 

@@ -85,13 +85,13 @@ if TYPE_CHECKING:
 )
 @number_option(
     "--scripts",
-    "Generate no more scripts than that [dim](by default 300 short ones, and then long ones until the time is over; "
+    "Generate no more scripts than that [dim](by default as many as the time allows, long ones among them; "
     "shortening one takes further runs)[/].",
     COUNT,
 )
 @number_option(
     "--steps",
-    "The most commands of one script [dim](30 of a short one by default)[/].",
+    "The most commands of one script [dim](40 of a short one by default)[/].",
     click.IntRange(1, 500),
 )
 @number_option("--seed", "Seed of the scripts [dim](new each time by default)[/].")

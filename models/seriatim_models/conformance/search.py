@@ -1,6 +1,8 @@
 """Search for scripts in which an implementation violates a property, and shorten each.
 
-Short scripts and load take turns. Of a script that violates a property steps are left out
+Short scripts and load take turns. Every other short script is the next of `shapes.small_scripts`, until these are over;
+the others are drawn, each the one of a few that brings most pairs of commands that no short script had.
+Of a script that violates a property steps are left out
 as long as the violation stays. Then the search goes on for properties not yet violated, until the time or the number of
 scripts is over.
 
@@ -22,6 +24,7 @@ from seriatim_models.conformance.judging import ANSWERS, FindingTally, black_box
 from seriatim_models.conformance.profile_consistency import forms
 from seriatim_models.conformance.profiles import Profile
 from seriatim_models.conformance.script import STEPS_MAX, ScriptStep
+from seriatim_models.conformance.shapes import PairCoverage, small_scripts
 from seriatim_models.conformance.system import System
 from seriatim_models.conformance.workloads import drawn_script
 from seriatim_models.properties.base import Finding, Verdict
@@ -31,6 +34,10 @@ CONFIRM = 3
 """How often a shortest script is run again, to see how often the violation repeats."""
 SHORT_SCRIPTS, SHORT_STEPS = 300, 40
 """How many scripts may be run before there is load if bounds give a number of scripts, and how long short ones are."""
+SMALL_SHARE = 0.3
+"""For what part of the time small scripts of every shape come before there is load."""
+CANDIDATES = 4
+"""Of how many scripts drawn the one is run that brings most that is new."""
 HURRIED = 4
 """Of how many short scripts one is sent without waiting between the commands, where there may be load."""
 SHORT_SHARE = 0.3
@@ -127,6 +134,10 @@ class _ViolationSearch:
         self.kept_seconds = 0.0
         """How long the script of the last witness took."""
         self.outcome = SearchOutcome(name=system.name, profile=profile.id, seed=chance)
+        self.small = small_scripts(system.can)[::-1]
+        """Small scripts of every shape that are still to be run, the next one last."""
+        self.covered = PairCoverage()
+        """Pairs of commands that short scripts had."""
 
     def execute(
         self, steps: Sequence[ScriptStep], only: str = ""
@@ -184,14 +195,14 @@ class _ViolationSearch:
             if self._load_is_next(loading):
                 loads += 1
                 hurried = loads % 2 == 0
-                self._attempt(f"load/{loads}", length, hurried)
+                self._attempt(self._load(f"load/{loads}", length, hurried))
                 took = time.monotonic() - begun
                 loading += took
                 if hurried and 2 * took < LOAD_SHARE * (self.until - time.monotonic()):
                     length = min(2 * length, self.bounds.steps or STEPS_MAX)
             else:
                 shorts += 1
-                self._attempt(f"short/{shorts}", 0, shorts % HURRIED == 0)
+                self._attempt(self._short(shorts))
             if self.bounds.first and self.witnesses:
                 return
 
@@ -202,16 +213,37 @@ class _ViolationSearch:
         if self.bounds.scripts is not None:
             return self.outcome.scripts >= SHORT_SCRIPTS
         spent = time.monotonic() - self.begun
+        if self.small and spent < SMALL_SHARE * self.bounds.seconds:
+            return False
         return self.outcome.scripts > 2 * HURRIED and loading < (1 - SHORT_SHARE) * spent
 
-    def _attempt(self, name: str, length: int, hurried: bool) -> None:
-        """Run one script, of so many steps or a short one, and make it short if it violates something new."""
-        drawn = random.Random(f"{self.seed}/{name}")
-        steps = length or drawn.randint(1, self.bounds.steps or SHORT_STEPS)
+    def _load(self, name: str, length: int, hurried: bool) -> list[ScriptStep]:
+        """A long script."""
+        return drawn_script(
+            self.system.can, random.Random(f"{self.seed}/{name}"), length, hurried=hurried
+        )
+
+    def _short(self, n: int) -> list[ScriptStep]:
+        """The short script of that number: by turns the next small one, and one that is drawn."""
+        if self.small and n % 2:
+            return self.small.pop()
+        drawn = random.Random(f"{self.seed}/short/{n}")
         # With a number of scripts the search is exact: one command after another, where the implementation allows it.
-        hurried = hurried and (self.bounds.scripts is None or bool(length) or not self.system.exact)
-        script = drawn_script(self.system.can, drawn, steps, hurried=hurried)
+        hurried = n % HURRIED == 0 and (self.bounds.scripts is None or not self.system.exact)
+        longest = self.bounds.steps or SHORT_STEPS
+        return max(
+            (
+                drawn_script(self.system.can, drawn, drawn.randint(1, longest), hurried=hurried)
+                for _ in range(CANDIDATES)
+            ),
+            key=self.covered.brings,
+        )
+
+    def _attempt(self, script: Sequence[ScriptStep]) -> None:
+        """Run a script, and make it short if it violates something new."""
         run, violations = self.execute(script)
+        if len(run.steps) <= SHORT_STEPS:
+            self.covered.add(run.steps)
         new = next((p for p in violations if p not in self.witnesses), None)
         if new is not None:
             self._more_time()

@@ -1,0 +1,126 @@
+"""Small scripts of every shape: each command in each of its forms, where a channel holds a few messages.
+
+Scripts drawn at random meet a form of a command that is drawn seldom, in a state that is drawn seldom, hardly ever in
+the time of a search: a nack of tag 0 with requeue came up in none of 200. Here each form stands once after each
+of a few beginnings, the shortest scripts first, so that a mistake of one command is met in the first seconds.
+(Bounded-exhaustive testing by small scopes: Jackson and Damon, Elements of style, ISSTA 1996.)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from itertools import pairwise
+
+import msgspec
+
+from seriatim_models.conformance.script import SETTLING, ScriptStep
+
+Q = "q"
+
+
+def small_scripts(can: frozenset[str]) -> list[list[ScriptStep]]:
+    """Every beginning followed by every form of every command that the implementation can do, the shortest first."""
+    scripts = [
+        [*beginning, *command, *following]
+        for n in (1, 2, 3)
+        for beginning in _beginnings(can, n)
+        for command in _commands(can, n, consumes=beginning[-1].op != "get")
+        for following in _followings(can)
+    ]
+    return sorted(scripts, key=len)  # of equal length as they were made
+
+
+def _beginnings(can: frozenset[str], n: int) -> Iterator[list[ScriptStep]]:
+    """So many messages, and who holds them: what was got, what was pushed, with more waiting or none."""
+    published = [ScriptStep(op="publish", q=Q)] * n
+    if "get" in can:
+        yield [*published, *[ScriptStep(op="get", q=Q)] * n]
+    if "consume" not in can:
+        return
+    yield [_consumer(1), *published]
+    if "qos" not in can:
+        return
+    if n > 1:
+        yield [ScriptStep(op="qos", prefetch=n - 1), _consumer(1), *published]
+    if n > 2:
+        limits = [ScriptStep(op="qos", ch=ch, prefetch=1) for ch in (1, 2)]
+        yield [*limits, _consumer(1), _consumer(2), *published]
+
+
+def _consumer(ch: int, *, autoack: bool = False, alone: bool = False) -> ScriptStep:
+    return ScriptStep(op="consume", ch=ch, q=Q, ctag=f"c{ch}", autoack=autoack, exclusive=alone)
+
+
+def _commands(can: frozenset[str], n: int, *, consumes: bool) -> Iterator[list[ScriptStep]]:
+    """No command, and each in each form that makes a difference where `n` messages are held on the first channel."""
+    yield []
+    for op in sorted(SETTLING & can):
+        multiple = "multiple" in can and op != "reject"
+        forms = [ScriptStep(op=op)]
+        if n > 1:
+            forms.append(ScriptStep(op=op, which=n - 1))
+            forms += [ScriptStep(op=op, which=n - 1, multiple=True)] * multiple
+        forms += [ScriptStep(op=op, multiple=True, every=True)] * multiple
+        for form in forms:
+            yield [form]
+            if op != "ack" and "drop" in can:
+                yield [msgspec.structs.replace(form, requeue=False)]
+    if "consume" in can:
+        yield [_consumer(3)]
+        yield from ([_consumer(3, autoack=True)] for _ in {"autoack"} & can)
+        yield from ([_consumer(3, alone=True)] for _ in {"exclusive"} & can)
+        yield from ([msgspec.structs.replace(_consumer(3), cprio=1)] for _ in {"priority"} & can)
+    if consumes:
+        yield from ([ScriptStep(op="cancel", ctag="c1")] for _ in {"cancel"} & can)
+        yield from ([ScriptStep(op="qos", prefetch=2)] for _ in {"qos"} & can)
+    yield from ([ScriptStep(op=op)] for op in ("recover", "close") if op in can)
+
+
+def _followings(can: frozenset[str]) -> Iterator[list[ScriptStep]]:
+    """What comes after it: nothing; or a message more, and another channel that takes one."""
+    more = ScriptStep(op="publish", q=Q)
+    yield []
+    yield [more, *[ScriptStep(op="get", ch=2, q=Q)] * ("get" in can)]
+    if "message-priority" in can:
+        yield [msgspec.structs.replace(more, prio=prio) for prio in (0, 2, 1)]
+    if "groups" in can:
+        yield [msgspec.structs.replace(more, key=key) for key in ("k0", "k1", "k0")]
+
+
+class PairCoverage:
+    """Which pairs of commands came one after the other, on the same channel or on two, in which forms."""
+
+    def __init__(self) -> None:
+        self._seen: set[tuple[str, str, bool]] = set()
+
+    def brings(self, steps: Iterable[ScriptStep]) -> float:
+        """How many pairs of the steps are new, for each step: a longer script is not better by its length alone."""
+        steps = list(steps)
+        return len(_pairs(steps) - self._seen) / (len(steps) + 1)
+
+    def add(self, steps: Iterable[ScriptStep]) -> None:
+        """Count the pairs of a script that was run as seen."""
+        self._seen |= _pairs(steps)
+
+
+def _pairs(steps: Iterable[ScriptStep]) -> set[tuple[str, str, bool]]:
+    return {
+        (_form(first), _form(second), first.ch == second.ch) for first, second in pairwise(steps)
+    }
+
+
+def _form(step: ScriptStep) -> str:
+    """A command with its refinements, without the names in it."""
+    flags = {
+        "every": step.every,
+        "multiple": step.multiple and not step.every,
+        "drop": not step.requeue,
+        "autoack": step.autoack,
+        "exclusive": step.exclusive,
+        "priority": step.cprio is not None or step.prio is not None,
+        "group": bool(step.key),
+        "channel": step.scope == "channel",
+        "unlimited": step.op == "qos" and not step.prefetch,
+        "hurried": not step.wait,
+    }
+    return " ".join([step.op, *(name for name, has in flags.items() if has)])
