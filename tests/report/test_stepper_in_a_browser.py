@@ -508,19 +508,21 @@ def test_many_recordings_of_one_name_and_names_of_ten_thousand_characters(
     long = msgspec.structs.replace(
         history(), title="r" * 10_000, threads=["q" * 10_000, "ann", "web"]
     )
-    stories = [history() for _ in range(25)]
     audits = [
         AuditRun(
-            paths=["p" * 10_000], engine="local", profile="any", events=5, quarantined=0,
-            findings=[Finding.of("P2", 1, [("e" * 10_000, [])], subject="day")],
+            paths=[path], engine="local", profile="any", events=5, quarantined=0,
+            findings=[Finding.of("P2", 1, [(error, [])], subject="day")],
             seconds=0.1, command="seriatim audit", stories={"day": story},
         )
-        for story in (long, *stories)
+        for path, error, story in (
+            ("p" * 10_000, "e" * 10_000, long),
+            *(("p", "e", history()) for _ in range(25)),
+        )
     ]  # fmt: skip
     (pages / "many.html").write_text(html(Report(command="seriatim", started="now", audits=audits)))
     seen = Visit(tab, pages / "many.html")
     wide = seen.page.evaluate("document.documentElement.scrollWidth")
     assert wide < 2000, "it was 87,547 pixels"
     assert seen.page.locator(".timeline input:checked").count() == len(audits)
-    assert seen.page.locator(f'[title="{"e" * 10_000}"]').count() == len(audits)
+    assert seen.page.locator(f'[title="{"e" * 10_000}"]').count() == 1
     seen.done()
