@@ -230,6 +230,14 @@ def children_of(group: int) -> list[int]:
     return found
 
 
+def left_of(group: int) -> list[int]:
+    """The processes of a group that live on for 20 seconds."""
+    until = time.monotonic() + 20
+    while (living := children_of(group)) and time.monotonic() < until:
+        time.sleep(0.05)
+    return living
+
+
 PUSH = ("push", "--depth", "1", "--universe", "holding")
 linux = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="reads /proc")
 
@@ -256,10 +264,7 @@ def test_stopped_it_goes_on_where_it_was(run: Any, sent: signal.Signals, jobs: s
     else:
         process.send_signal(sent)
     out, err = process.communicate(timeout=60)
-    until = time.monotonic() + 20
-    while children_of(process.pid) and time.monotonic() < until:
-        time.sleep(0.05)
-    assert children_of(process.pid) == []
+    assert left_of(process.pid) == []
     if sent == signal.SIGINT:
         assert process.returncode == 130
         assert "Interrupted: the same command goes on." in out
@@ -283,7 +288,7 @@ def test_ctrl_c_while_states_are_found_ends_it(jobs: str) -> None:
     assert process.returncode == 130
     assert err.strip().splitlines()[-1] == "seriatim: interrupted"
     assert "Traceback" not in err
-    assert children_of(process.pid) == []
+    assert left_of(process.pid) == []
 
 
 def test_an_item_is_done_program_by_program(run: Any) -> None:

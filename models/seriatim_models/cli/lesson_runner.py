@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import importlib.util
 import io
 import shlex
 import sys
@@ -26,6 +25,7 @@ from seriatim_models.explorer import Counterexample, Result, World, explore
 from seriatim_models.explorer.search.point_of_no_return import point_of_no_return
 from seriatim_models.report.lessons import Lesson, LessonStep
 from seriatim_models.report.stepper import Story, story
+from seriatim_models.source_files import unloaded_module
 
 CHECKOUT = Path(__file__).resolve().parents[3] / "spec" / "lessons"
 INSTALLED = Path(sys.prefix) / "share" / "seriatim" / "lessons"
@@ -167,9 +167,8 @@ def _where(error: Exception, file: Path) -> str:
 
 
 def _module(path: Path, name: str) -> ModuleType:
-    spec = importlib.util.spec_from_file_location(f"seriatim_lesson_{name}", path)
-    if spec is None or spec.loader is None:
+    if path.suffix != ".py":
         raise UsageError(f"{path}: an answer is a Python file, whose name ends in .py")
-    made = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(made)
+    made, loader = unloaded_module(path, f"seriatim_lesson_{name}")
+    loader.exec_module(made)
     return made

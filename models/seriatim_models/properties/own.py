@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import difflib
 import importlib
-import importlib.util
 import sys
 import traceback
 from importlib.metadata import entry_points
@@ -21,6 +20,7 @@ from types import ModuleType
 from typing import Any
 
 from seriatim_models.properties.base import AnyProperty, Property
+from seriatim_models.source_files import unloaded_module
 
 GROUP = "seriatim.properties"
 
@@ -83,11 +83,7 @@ def _module(where: str) -> ModuleType:
         if not path.is_file():
             raise PropertyError(f"{where}: there is no such file")
         name = f"seriatim_own_{path.stem}"
-        spec = importlib.util.spec_from_file_location(name, path)
-        assert spec is not None
-        loader = spec.loader
-        assert loader is not None
-        made = importlib.util.module_from_spec(spec)
+        made, loader = unloaded_module(path, name)
         sys.modules[name] = made
         _run(where, lambda: loader.exec_module(made))
         return made
