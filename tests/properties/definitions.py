@@ -269,6 +269,11 @@ class Im3(entries.Im3):
         tested = 0
         submits = [e for e in h.events if e.ev == "job" and e.args["at"] == "submit"]
         begins = [e for e in h.events if e.ev == "job" and e.args["at"] == "begin"]
+        for other in submits:
+            before = [e for e in h.events if e.ev == "job" and e.i < other.i]
+            if len(h.queues) == 1 and before and before[-1] in submits:
+                why = "a second delivery is asked for while one is pending"
+                bad.append((why, [before[-1], other]))
         for entry, since, op in self._deliverable(h):
             assert op.last is not None
             tested += 1

@@ -96,6 +96,8 @@ class ChannelAtRest(TypedDict):
 
     place: Pair
     connected: bool
+    asked: bool
+    listed: int
     held: int
     parked: list[Pair]
 
@@ -154,6 +156,9 @@ now = Arg[int]("now", "the time from now on, in the unit of `not_before` and `ex
 entries = Arg[list[tuple[str, Pair, str, str]]](
     "entries", "what is linked and not deleted, in order: message, place, state, owner or empty"
 )  # fmt: skip
+waiting_below = Arg[dict[str, int]](
+    "waiting", "set of work: how many wait in it, of the scheduler, a connection or a session"
+)
 depth_counted = Arg[int]("depth", "the queue's own counter of its messages")
 groups = Arg[dict[str, str]]("groups", "group: the consumer that owns it")
 group_counts = Arg[dict[str, int]](
@@ -200,6 +205,11 @@ runnables = Arg[int]("runnables", "how many runnables wait for a thread or run")
 tail = Arg[Pair]("tail", "where the next record is written")
 segment_size = Arg[int]("segment_size", "bytes of a segment")
 channel = Arg[str]("channel", "the channel of the topic")
+file_before = Arg[str]("before", "the file's bytes before, each as a character")
+file_after = Arg[str]("after", "those after")
+set_aside = Arg[str]("aside", "what stands in the file beside it")
+spoilt = Arg[bool]("spoilt", "whether a byte was changed that was written")
+refused = Arg[bool]("refused", "whether it was refused as damaged")
 max_attempts = Arg[int]("max_attempts", "how often a message is tried before it is parked")
 body = Arg[str]("body", "the message")
 unread = Arg[bool]("unread", "whether it found something to read")
@@ -345,6 +355,7 @@ QUEUE = (
               _INVOKE, ("m", sub)),
     EventKind("send", "It was written.", _RETURN, ("m", sub)),
     EventKind("conn_notify", "A connection is notified that one of its consumers has work.", (), ("conn",)),
+    EventKind("handover_rest", "What waits in the hand-over at the end of a run.", (), (waiting_below,)),
     EventKind("conn_run", "A thread runs a connection.", (), ("conn", run_at)),
     EventKind("snapshot", "The state of a queue when nothing moves any more: the properties \"at quiescence\" read it.",
               (), ("q", entries, depth_counted, groups, lists, consumers), (group_counts,)),
@@ -405,6 +416,8 @@ LOG = (
     EventKind("publish", "It was refused: larger than a segment.", ("fail",)),
     EventKind("publish", "Nobody knows: the topic was closed or the disk failed.", ("info",), may=(why,)),
     EventKind("append", "A record is in the topic, which ends behind it.", (), (place, body)),
+    EventKind("recovery", "A topic was opened on a file as a crash or damage left it, or refused to be.",
+              (), (file_before, file_after, set_aside, spoilt, refused)),
     EventKind("channel", "A channel was opened at a place.", (), (channel, place, max_attempts), (attempts,)),
     EventKind("connect", "A consumer connected.", (), (channel,)),
     EventKind("disconnected", "It disconnected.", (), (channel,)),
@@ -415,8 +428,7 @@ LOG = (
     EventKind("back_off", "The channel pauses after a failure.", (), (channel,), (attempts,)),
     EventKind("park", "A message that always fails was written to the parking file.",
               (), (channel, place), form=Choice(channel)),
-    EventKind("struck", "A parked message was replayed and struck off.",
-              (), (channel, place), unrecorded="by no program: tests replay parked messages"),
+    EventKind("struck", "A parked message was replayed and struck off.", (), (channel, place)),
     EventKind("commit", "The channel's position was stored.", (), (channel, place)),
     EventKind("waiting", "A design that counts what waits changed its counter.",
               (), (channel, count_waiting), unrecorded="by mutants only: the reference counts nothing"),

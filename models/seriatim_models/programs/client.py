@@ -395,6 +395,35 @@ def rpc_two_callers(scene: ClientScene) -> None:
     scene.spawn(lambda: ch.basic_qos(2), "B")
 
 
+@scenario("RPC-1", traces=1800)
+def rpc_three_callers(scene: ClientScene) -> None:
+    """Three threads call on one channel: of two that wait for their turn one waits again.
+
+    Bounds: Three callers, one call each. A fourth waits as the third does.
+    """
+    (ch,) = scene.client()
+    for n in (1, 2, 3):
+        scene.spawn(partial(ch.basic_qos, n), f"A{n}")
+
+
+@scenario("RPC-1", traces=58)
+def closed_for_one_reason(scene: ClientScene) -> None:
+    """A channel is shut down twice at the same time, for two reasons, while a thread calls on it twice.
+
+    Bounds: One caller, who is given the same reason each time.
+    """
+    (ch,) = scene.client()
+
+    def call_twice() -> None:
+        for n in (1, 2):
+            with suppress(scene.lib.Closed):
+                ch.basic_qos(n)
+
+    scene.spawn(call_twice, "A")
+    for code in (320, 541):
+        scene.spawn(partial(ch.shut_down, scene.lib.Closed(code, "the end")), f"end {code}")
+
+
 @scenario("RPC-1", traces=4)
 def rpc_late(scene: ClientScene) -> None:
     """A caller's patience ends, and the reply comes when the next call is made.
@@ -862,6 +891,64 @@ def tag_used_again(scene: ClientScene) -> None:
         scene.at(ch, lambda x: server.consume(x, "q", "t"))
 
     scene.spawn(again, "A")
+
+
+@scenario("QS-1", traces=1)
+def consumers_in_turn(scene: ClientScene) -> None:
+    """Messages are pushed to the consumers of two channels in turn, while one of them has as many as it may.
+
+    Bounds: Sequential; two consumers, the first with a limit of one message, five messages, one acknowledgement. The
+    limit is lowered behind the first consumer, which keeps its own.
+    """
+    first, second = scene.client(channels=2, messages=0, read=False)
+    server = scene.server
+
+    def publish(*ids: str) -> None:
+        for id in ids:
+            scene.at(second, lambda x, id=id: server.publish(x, "", "q", scene.message(id)))  # type: ignore[misc]
+
+    def run() -> None:
+        scene.at(first, lambda x: server.qos(x, 2, False))
+        scene.at(first, lambda x: server.consume(x, "q", "t"))
+        scene.at(first, lambda x: server.qos(x, 1, False))
+        scene.at(second, lambda x: server.consume(x, "q", "u"))
+        publish("m1", "m2", "m3", "m4", "m5")
+        first.basic_ack(1)
+        publish("m6", "m7")
+
+    scene.spawn(run, "A")
+
+
+@scenario("EX-1", traces=1)
+def refused_and_not_there(scene: ClientScene) -> None:
+    """A consumer is refused, because another is there exclusively, and gets nothing of what is published then.
+
+    Bounds: Sequential; two connections, one consumer each, two messages, of which the first is published before.
+    """
+    (owner,) = scene.client(messages=1, read=False)
+    other, publisher = scene.client("d", channels=2, read=False)
+    server = scene.server
+
+    def run() -> None:
+        scene.at(owner, lambda x: server.consume(x, "q", "t", exclusive=True))
+        scene.at(other, lambda x: server.consume(x, "q", "u"))
+        for id in ("m2", "m3"):
+            publisher.basic_publish("", "q", scene.message(id))
+
+    scene.spawn(run, "A")
+
+
+@scenario("QS-2", traces=1)
+def refused_and_handed_over(scene: ClientScene) -> None:
+    """A channel that has a message is closed for a mistake, and a consumer of another connection gets the message.
+
+    Bounds: Sequential but for the reader; one message in hand, one unknown tag.
+    """
+    (ch,) = scene.client(messages=1)
+    scene.at(ch, lambda x: scene.server.get(x, "q", False))
+    (other,) = scene.client("d", read=False)
+    scene.consuming(other, "q", idle)
+    scene.spawn(lambda: ch.basic_ack(9), "A")
 
 
 @scenario("QS-2 RPC-1", traces=98)

@@ -270,6 +270,17 @@ def fair_stop_twice(scene: FairScene) -> None:
         scene.world.spawn(scene.consumer.stop, name=f"stop {n}")
 
 
+@scenario("FQ-4", traces=1, quanta=(2,))
+def fair_stop_in_handler(scene: FairScene) -> None:
+    """A handler asks the loop to end, with more waiting in its slot, for which the slot could pay.
+
+    Bounds: One slot, two deliveries there, one stop. What waits is the broker's.
+    """
+    scene.fill((0, 1), (0, 1))
+    scene.consumer.handler = lambda delivery: scene.consumer.stop()
+    scene.loop()
+
+
 @scenario("FQ-3 FQ-4", traces=1, quanta=(1,))
 def fair_foreign(scene: FairScene) -> None:
     """A delivery comes for a slot of another consumer, and one for a slot of this one.

@@ -327,6 +327,33 @@ def group_given_up(scene: PullScene) -> None:
     scene.spawn(clean_and_take, name="B")
 
 
+@scenario("ES-5 MG-1", traces=10)
+def group_left_twice(scene: PullScene) -> None:
+    """The holder of a group is done with one of its messages while another thread releases the other for it.
+
+    Bounds: One group of two, one consumer, one dequeue, one release; nobody else is after them.
+    """
+    a = scene.taker("A")
+    scene.enqueue("g1", "g2", group="g")
+    first, second = scene.take(a), scene.take(a)
+    scene.spawn(lambda: scene.queue.dequeue(first, a), name="A")
+    scene.spawn(lambda: scene.queue.release(second, a), name="client")
+
+
+@scenario("ES-5 SP-3", traces=60)
+def groups_left_and_joined(scene: PullScene) -> None:
+    """Two consumers leave and join two groups at the same time.
+
+    Bounds: Two groups, of which one has two messages; one dequeue and one attempt.
+    """
+    a, b = scene.taker("A"), scene.taker("B")
+    scene.enqueue("g1", group="g")
+    held = scene.take(a)
+    scene.enqueue("h1", group="h")
+    scene.spawn(lambda: scene.queue.dequeue(held, a), name="A")
+    scene.spawn(lambda: scene.attempt(b), name="B")
+
+
 @scenario("SO-4 ES-6 SP-1 SP-3", traces=16)
 def browse_taken(scene: PullScene) -> None:
     """A browser is about to be shown a message that another consumer takes, and a publisher moves it on to the next.
@@ -354,6 +381,28 @@ def browse_dequeued(scene: PullScene) -> None:
     held = scene.take(a)
     scene.spawn(lambda: scene.queue.dequeue(held, a), name="A")
     scene.spawn(lambda: scene.queue.deliver_single_message(browser), name="browser")
+
+
+@scenario("ES-5 QL-2", traces=5)
+def depth_read(scene: PullScene) -> None:
+    """A queue's depth is read while a message arrives and is taken and dequeued.
+
+    Bounds: One message, one attempt, one look.
+    """
+    a = scene.taker("A")
+
+    def take() -> None:
+        entry = scene.attempt(a)
+        if entry is not None:
+            scene.queue.dequeue(entry, a)
+
+    def look() -> None:
+        depth = scene.queue.depth.get()
+        scene.host.record("size", list=scene.queue.name, value=depth)
+
+    scene.spawn(take, name="A")
+    scene.spawn(look, name="operator")
+    scene.publish("m1")
 
 
 # ---- wake-ups
@@ -441,6 +490,100 @@ def release_short_of_credit(scene: PullScene) -> None:
     b = scene.subscribe("B", credit=0)
     scene.serve(b, grant=2)
     scene.spawn(lambda: scene.queue.release(held, a), name="A")
+
+
+@scenario("WK-1 WK-5", traces=20, levels=2)
+def priority_wakes(scene: PullScene) -> None:
+    """A message of high priority arrives for a consumer that waits beyond its place.
+
+    Bounds: Two levels, one message that was taken, one arriving, one consumer. One that is still on its way is in
+    `priority-arrival`.
+    """
+    a = scene.subscribe("A")
+    scene.enqueue("low", priority=0)
+    scene.drain(a)
+    scene.serve(a)
+    scene.publish("high", priority=9)
+
+
+@scenario("WK-1 QL-1", traces=123)
+def woken_past_the_unable(scene: PullScene) -> None:
+    """A message of a group arrives for three consumers that wait; its owner is the last of them.
+
+    Bounds: Three consumers, of which the first does not select it and the second may not have it; one message. None of
+    them comes or goes.
+    """
+    owner = scene.subscribe("C")
+    scene.enqueue("g1", group="g")
+    scene.drain(owner)
+    scene.serve(scene.subscribe("A", keys=frozenset({"other"})))
+    scene.serve(scene.subscribe("B"))
+    scene.queue.set_notify_work_desired(owner, False)
+    scene.queue.set_notify_work_desired(owner, True)
+    scene.serve(owner)
+    scene.publish("g2", group="g")
+
+
+@scenario("ES-6 WK-4 WK-9", traces=1)
+def credit_kept(scene: PullScene) -> None:
+    """A consumer with credit for one message pulls, and a consumer of higher priority is to have the message.
+
+    Bounds: Sequential; two priorities, one message. The lower one pays nothing; then the higher one takes it.
+    """
+    high, low = scene.subscribe("high", priority=1), scene.subscribe("low", credit=1)
+    scene.enqueue("m1")
+
+    def pull() -> None:
+        scene.queue.deliver_single_message(low)
+        scene.queue.deliver_single_message(high)
+        scene.enqueue("m2")
+        scene.queue.close(high)
+        scene.drain(low)
+
+    scene.spawn(pull, name="low")
+
+
+@scenario("ES-6 WK-9 QL-1", traces=1)
+def grant_refused(scene: PullScene) -> None:
+    """A grant of less than one message is refused, and the credit stays as it was.
+
+    Bounds: Sequential; one consumer with credit for two messages, one of which is there.
+    """
+    a = scene.subscribe("A", credit=2)
+
+    def grant() -> None:
+        with suppress(scene.lib.QueueMisuse):
+            scene.queue.grant(a, -2)
+        scene.enqueue("m1")
+        scene.drain(a)
+
+    scene.spawn(grant, name="A")
+
+
+@scenario("ES-5 ES-6 WK-9", traces=89)
+def credit_in_vain(scene: PullScene) -> None:
+    """A consumer pays for a message that another one takes, while it is granted more.
+
+    Bounds: Two consumers, one message, one attempt each, credit for one and one more.
+    """
+    a, b = scene.taker("A", credit=1), scene.taker("B")
+    scene.enqueue("m1")
+    scene.spawn(lambda: scene.attempt(a), name="A")
+    scene.spawn(lambda: scene.attempt(b), name="B")
+    scene.spawn(lambda: scene.queue.grant(a, 1), name="grant")
+
+
+@scenario("QL-1 QL-2", traces=16)
+def interested_at_once(scene: PullScene) -> None:
+    """Two consumers of different priorities resume at the same time; nobody of theirs was there before.
+
+    Bounds: Two consumers, one resumption each, no messages.
+    """
+    for n, name in enumerate(("A", "B")):
+        c = scene.subscribe(name, priority=n, credit=0)
+        assert c.credit is not None
+        c.credit.add(1)
+        scene.spawn(partial(scene.queue.set_notify_work_desired, c, True), name=name)
 
 
 @scenario("WK-1 WK-8 QL-1", traces=1)
@@ -797,6 +940,17 @@ def immediate(scene: PushScene) -> None:
     scene.spawn(lambda: scene.queue.grant(c, 1), name="A")
 
 
+@push_scenario("ES-5 IM-1", traces=9)
+def immediate_ready(scene: PushScene) -> None:
+    """An immediate message arrives for two consumers, of which the second is ready.
+
+    Bounds: Sequential; two consumers, one message, one publisher.
+    """
+    scene.subscribe("A", credit=0)
+    scene.subscribe("B")
+    scene.publish("m1", immediate=True)
+
+
 @push_scenario("ES-1 ES-2 ES-3 ES-5 IM-1 IM-2", traces=9, executor=False)
 def immediate_race(scene: PushScene) -> None:
     """The last act of enqueuing an immediate message, against a delivery by another thread.
@@ -926,6 +1080,23 @@ def push_turns(scene: PushScene) -> None:
     scene.spawn(lambda: scene.queue.set_notify_work_desired(b, False), name="B")
 
 
+@push_scenario("SO-7", traces=1, executor=False)
+def push_turns_kept(scene: PushScene) -> None:
+    """A job that delivers nothing runs between two messages: the turn is that of the next consumer all the same.
+
+    Bounds: Sequential; three consumers without limits, four messages, one run of the job.
+    """
+    for name in ("A", "B", "C"):
+        scene.subscribe(name)
+
+    def publish() -> None:
+        scene.enqueue("m1")
+        scene.queue._job()
+        scene.enqueue("m2", "m3", "m4")
+
+    scene.spawn(publish, name="P")
+
+
 @push_scenario("ES-2 ES-5 IM-3", traces=164)
 def exclusive_close(scene: PushScene) -> None:
     """An exclusive consumer closes while a message is pushed to it.
@@ -1032,6 +1203,64 @@ def handover(scene: HandoverScene) -> None:
             q.enqueue(scene.message(f"m-{q.name}"))
 
     scene.spawn(publish, name="P")
+
+
+@handover_scenario("ES-5 WK-1 WK-5 WK-6 QL-1", traces=1)
+def handover_one(scene: HandoverScene) -> None:
+    """A message arrives for the only consumer of a connection, whose IO thread sleeps.
+
+    Bounds: One queue, one consumer, one message, one IO thread. A thread that is at work is in `handover-meanwhile`.
+    """
+    q, _ = scene.queues
+    scene.target.consumers = [q.subscribe("A", scene.target)]
+    scene.io_threads("io")
+    scene.spawn(lambda: q.enqueue(scene.message("m1")), name="P")
+
+
+@handover_scenario("WK-1 WK-5 WK-6", traces=109)
+def handover_meanwhile(scene: HandoverScene) -> None:
+    """A session is notified of a target that has nothing for it, while an IO thread is at work on another.
+
+    Bounds: Two sessions, one target each, one message, which is there; the second target is notified, no message
+    arrives. Messages that arrive are in `handover-two-sessions`.
+    """
+    q, _ = scene.queues
+    other = scene.new_session(scene.connection, "other session")
+    idle = scene.new_target(other, "idle target")
+    scene.target.consumers = [q.subscribe("A", scene.target)]
+    q.enqueue(scene.message("m1"))
+    scene.io_threads("io")
+    scene.spawn(lambda: other.notify_work(idle), name="notify")
+
+
+@handover_scenario("WK-1 WK-5 WK-6", traces=10)
+def handover_two_threads(scene: HandoverScene) -> None:
+    """Two connections with a message each are ready, and two IO threads take them.
+
+    Bounds: One consumer on each, all is there; no arrivals.
+    """
+    q1, q2 = scene.queues
+    other = scene.new_target(
+        scene.new_session(scene.new_connection("other conn"), "other session"), "other target"
+    )
+    scene.target.consumers = [q1.subscribe("A", scene.target)]
+    other.consumers = [q2.subscribe("B", other)]
+    q1.enqueue(scene.message("m1"))
+    q2.enqueue(scene.message("m2"))
+    scene.io_threads("io1", "io2")
+
+
+@handover_scenario("WK-6", traces=432)
+def handover_notified_twice(scene: HandoverScene) -> None:
+    """Two threads notify one connection of two targets, neither of which has a message, and two IO threads serve it.
+
+    Bounds: Two sessions with one target each, which has no consumer; one notification each.
+    """
+    other = scene.new_session(scene.connection, "other session")
+    scene.io_threads("io1", "io2")
+    for n, session in enumerate((scene.session, other)):
+        target = scene.new_target(session, f"target {n}")
+        scene.spawn(partial(session.notify_work, target), name=f"N{n}")
 
 
 @handover_scenario("WK-10", traces=1)

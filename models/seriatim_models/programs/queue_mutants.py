@@ -1396,6 +1396,15 @@ mutant(
 BY_HAND = "calls in orders that no program had, tried by hand"
 
 mutant(
+    id="granted-below-one",
+    killed_by="WK-9",
+    program="grant-refused",
+    steps=55,
+    origin=BY_HAND,
+    title="a grant may be negative, and takes credit away from a consumer that goes on wanting messages",
+    edit=("        if messages < 1:\n", "        if messages == 0:\n"),
+)
+mutant(
     id="granted-after-close",
     killed_by="WK-1",
     program="close-then-grant",

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from types import ModuleType
-from typing import TypedDict, Unpack
+from typing import Any, TypedDict, Unpack
 
 import seriatim.queue as reference
 from seriatim import handover
@@ -246,6 +246,7 @@ class HandoverScene(QueueScene):
     def __init__(self, world: World, lib: ModuleType) -> None:
         super().__init__(world, lib)
         self.scheduler: handover.Scheduler = lib.Scheduler(self.host)
+        self.sets: dict[str, handover.WorkSet[Any]] = {"scheduler": self.scheduler._ready}
         self.connection = self.new_connection("conn")
         self.session = self.new_session(self.connection, "session")
         self.target = self.new_target(self.session, "target")
@@ -254,17 +255,24 @@ class HandoverScene(QueueScene):
     def new_connection(self, name: str) -> handover.Connection:
         """Return a connection that the same IO threads serve."""
         connection: handover.Connection = self.lib.Connection(self.scheduler, name)
+        self.sets[name] = connection._sessions
         return connection
 
     def new_session(self, connection: handover.Connection, name: str) -> handover.Session:
         """Return a session of the connection."""
         session: handover.Session = self.lib.Session(connection, name)
+        self.sets[name] = session._targets
         return session
 
     def new_target(self, session: handover.Session, name: str) -> handover.ConsumerTarget:
         """Return a target of the session; it has no consumer yet."""
         target: handover.ConsumerTarget = self.lib.ConsumerTarget(session, name)
         return target
+
+    def _end(self) -> None:
+        super()._end()
+        waiting = {name: len(waits._waiting.get()) for name, waits in self.sets.items()}
+        self.host.record("handover_rest", waiting=waiting)
 
     def io_threads(self, *names: str) -> None:
         """Spawn threads that serve the connections."""

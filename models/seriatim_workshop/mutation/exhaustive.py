@@ -2,8 +2,9 @@
 
 A mutant is a set of modules of its own beside the right ones (`run_modules`), so nothing of this process is replaced.
 Only checks that come to the block that the mutant changes are run (`coverage`), the cheapest first, each at first for
-a few schedules and then for more, until one catches it or the processor's seconds for it are spent. A check that has
-more schedules than were run is *capped*, and says nothing about a mutant that it did not catch.
+a few schedules and then for more, until a property or the outcome oracle catches it or the processor's seconds for it
+are spent. A check that has more schedules than were run is *capped*, and says nothing about a mutant that it did not
+catch.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from functools import partial
+from functools import cache, partial
 from types import ModuleType
 
 from seriatim_models.explorer import ExplorerError
@@ -35,7 +36,15 @@ from seriatim_workshop.mutation.coverage import (
 from seriatim_workshop.mutation.outcomes import OutcomeSet
 from seriatim_workshop.mutation.processor_time import processor_seconds
 from seriatim_workshop.mutation.run import CAPPED, OUT_OF_TIME
-from seriatim_workshop.mutation.searching import ALL, SOME, Kill, SecondsSpent, kill_of, search
+from seriatim_workshop.mutation.searching import (
+    ALL,
+    SOME,
+    Kill,
+    SecondsSpent,
+    consequence,
+    kill_of,
+    search,
+)
 
 FEW = 10
 """How many executions of a check are run at first."""
@@ -44,6 +53,7 @@ PAIR_EXECUTIONS = 100
 SECONDS = 30.0
 """Of the processor, for one mutant."""
 CANNOT_BE_EXPLORED = "cannot be explored"
+DATA_RACE = "data race"
 PATIENCE = 5.0
 """Seconds of the processor, beside ten times those that it takes over the right reference, after which a check with a
 mutant counts as an endless loop that no step of a schedule ends."""
@@ -119,7 +129,7 @@ def checks_of(
         for p in PROGRAMS.values()
         if p.reference == system and (not block or block in known.programs[p.id].blocks)
     ]
-    programs.sort(key=lambda pair: pair[1].executions)
+    programs.sort(key=lambda pair: pair[1].seconds)
     edges = [e for e in known.edges if not block or block in e.blocks]
     pairs = [p for p in known.pairs if not block or block in p.blocks]
     pairs.sort(key=lambda p: (len(p.pair.path), p.seconds * p.executions))
@@ -128,12 +138,12 @@ def checks_of(
     small = [(p, profile) for p, profile in longer if profile.executions <= min(SOME, most)]
     for program, profile in programs:
         yield _program(program, profile, few, last=profile.executions <= few)
+    yield from (_edge(e) for e in edges if len(e.path) < 2)
+    yield from (_pair(p, few) for p in pairs if not p.pair.path)
     for program, profile in small:
         yield _program(program, profile, most)
-    yield from (_pair(p, few) for p in pairs if not p.pair.path)
     for program, profile in programs:
         yield from _races(program, profile, few)
-    yield from (_edge(e) for e in edges if len(e.path) < 2)
     yield from (_pair(p, few) for p in pairs if len(p.pair.path) == 1)
     for program, profile in longer[len(small) :]:
         yield _program(program, profile, most if profile.exhausted else min(SOME, most))
@@ -170,7 +180,11 @@ def _program(
             if attributes:
                 raise
             found = of(True, outcomes, until)  # two threads share what is no cell: a data race
-        return CheckResult(kill_of(program, found), not found.exhausted)
+        kill = kill_of(program, found)
+        if kill is not None and not kill.named and kill.by != DATA_RACE:
+            what = consequence(program, lib, profile.properties, profile.outcomes, steps, until)
+            kill = what or kill
+        return CheckResult(kill, not found.exhausted)
 
     seconds = executions * profile.seconds / max(profile.executions, 1)
     return BoundedCheck(program.id, seconds, run, last and not attributes)
@@ -217,7 +231,11 @@ def judge_by(
     seconds: float = SECONDS,
     patience: float = PATIENCE,
 ) -> Judgement:
-    """Run checks over a mutant until one catches it, or until the seconds of the processor are spent."""
+    """Run checks over a mutant until one catches it by name, or until the seconds of the processor are spent.
+
+    An end or an exception is a catch, too; but what is wrong is said by a property or by what clients see, so the
+    other checks are still run.
+    """
     found, begun = Judgement(), time.process_time()
     for check in checks:
         if time.process_time() - begun > seconds:
@@ -232,8 +250,10 @@ def judge_by(
             where = f"in {limit.exceeded_in} after {allowed:.0f} s without an end"
             found.endless.append(f"{check.name}: {where}")
         elif answer.kill is not None:
-            found.kill = answer.kill
-            return found
+            if found.kill is None or answer.kill.named:
+                found.kill = answer.kill
+            if answer.kill.named:
+                return found
         if answer.capped and check.last:
             found.capped.append(check.name)
     return found
@@ -286,4 +306,10 @@ def judged(file: str, text: str, block: str, most: int, seconds: float) -> Judge
         lib = modules_with(file, text)
     except Exception as error:
         return Judgement(Kill("does not load", type(error).__name__))
-    return judge_by(checks_of(system, block, most=most), lib, seconds)
+    return judge_by(checks_of(system, block, loaded(system), most), lib, seconds)
+
+
+@cache
+def loaded(system: str) -> SystemCoverage:
+    """Return the coverage of a system, read once in a process and in none of a mutant's seconds."""
+    return coverage_of(system)

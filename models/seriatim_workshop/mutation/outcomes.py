@@ -73,6 +73,8 @@ class OutcomeSet:
         self.known = None if known is None else frozenset(known)
         """The outcomes of the right reference over every schedule; None if they are not known."""
         self.found: set[str] = set()
+        self.unknown = ""
+        """What was wrong with the first outcome that is not known."""
 
     def observe(self, world: World) -> str | None:
         """Take in an execution at its end; returns what is wrong with its outcome."""
@@ -81,4 +83,11 @@ class OutcomeSet:
         self.found.add(this)
         if self.known is None or this in self.known:
             return None
-        return f"outcome: over the right reference no schedule has {outcome}"
+        wrong = f"outcome: over the right reference no schedule has {outcome}"
+        self.unknown = self.unknown or wrong
+        return wrong
+
+    def failed(self, raised: str) -> str | None:
+        """Take in what the application's calls raised that they never do; returns what is wrong with it."""
+        self.unknown = self.unknown or raised
+        return f"outcome: {raised}" if raised else None

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import re
 import time
+from collections.abc import Sequence
 from contextlib import nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import inf
 from types import ModuleType
+from typing import Any
 
-from seriatim_models.explorer import Dpor, World
+from seriatim_models.explorer import Dpor, ExplorerError, World
 from seriatim_models.explorer.model.attributes import AttributeObserver
 from seriatim_models.explorer.model.guard import guarded
 from seriatim_models.explorer.model.program import Limits, Setting
@@ -24,6 +26,10 @@ SOME, ALL = 600, 3000
 """How many executions are run at most, of a program that has more than `ALL`, and of any."""
 
 
+AFTER_A_FAILURE = 100
+"""How many executions are run at most to see what follows when a thread fails."""
+
+
 class SecondsSpent(Exception):
     """A search is not over, and the processor's seconds for it are."""
 
@@ -36,6 +42,11 @@ class Kill:
     """A property's id, ``outcome``, an end of the explorer (``deadlock``, ``livelock``, ...) or ``raises Error``."""
     where: str
     """The program, or the cell of the matrix."""
+
+    @property
+    def named(self) -> bool:
+        """Whether a property or the outcome oracle caught it, and not only an end or an exception."""
+        return self.by == "outcome" or re.fullmatch(r"[A-Z]+-\d+", self.by) is not None
 
     def __str__(self) -> str:
         return f"{self.by} in {self.where}"
@@ -78,6 +89,54 @@ def search(
     with guarded(), observed:
         Dpor(real_time=program.real_time).search(runner)
     return runner
+
+
+OWN_THREADS = re.compile(r"(reader|pool|worker|io|job)")
+"""How the threads are called that are not the application's; what they are left by, no client sees."""
+
+
+def raised(world: World) -> str:
+    """Return which of the application's threads an exception left, and which; '' if none."""
+    execution: Any = world._ex
+    failures = [f for f in execution.failures if not OWN_THREADS.match(f.thread)]
+    return "; ".join(f"{f.thread} raised {type(f.error).__name__}" for f in failures)
+
+
+class _Named(Exception):
+    """A property or the outcome oracle has spoken."""
+
+
+def consequence(
+    program: Program,
+    lib: ModuleType,
+    ids: Sequence[str],
+    known: Sequence[str] | None,
+    max_steps: int,
+    until: float = inf,
+) -> Kill | None:
+    """Return what a property or the outcome oracle says of executions in which threads fail; None if nothing.
+
+    An exception ends its thread, as in a process, and the others go on: what is left undone at the end is judged.
+    One that leaves a call is what its caller sees, where over the right reference none does.
+    """
+    judge, outcomes = Judge(ids), OutcomeSet(known)
+
+    def build(world: World, lib: ModuleType) -> None:
+        if judge.violated or outcomes.unknown:
+            raise _Named
+        world.at_end(lambda: outcomes.failed(raised(world)))
+        program.build(world, lib)
+
+    try:
+        going_on = replace(program, build=build)
+        search(
+            going_on, lib, judge, AFTER_A_FAILURE, max_steps, True, outcomes=outcomes, until=until
+        )
+    except (ExplorerError, SecondsSpent, _Named):
+        pass
+    if judge.violated:
+        return Kill(min(judge.violated), program.id)
+    return Kill("outcome", program.id) if outcomes.unknown else None
 
 
 def named(violations: list[Violation]) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from bisect import bisect_left, bisect_right, insort
 from collections import Counter
 from collections.abc import Iterable, Iterator
+from itertools import pairwise
 from operator import itemgetter
 
 import msgspec
@@ -400,7 +401,8 @@ class Im3(OnReplay):
         "In a push queue, a message that a call made available (enqueue, release, end of a delay) and that is still "
         "available when the call returns, an asynchronous delivery attempt is pending or has begun since; "
         "the same holds for what a call made deliverable: by credit or interest of a consumer that selects it, "
-        "or by setting its group free. Immediate messages count from their first release on."
+        "or by setting its group free. Immediate messages count from their first release on. "
+        "At most one attempt is pending."
     )
     source = SOURCE
     kind = "safety"
@@ -410,6 +412,9 @@ class Im3(OnReplay):
         jobs = [e for e in h.events if e.ev == "job"]
         submits = [e.i for e in jobs if catalogue.job_at(e) == "submit"]
         begins = [e.i for e in jobs if catalogue.job_at(e) == "begin"]
+        for one, other in pairwise(jobs if len(h.queues) == 1 else []):  # which queue's is not said
+            if catalogue.job_at(one) == catalogue.job_at(other) == "submit":
+                bad.append(("a second delivery is asked for while one is pending", [one, other]))
         tested = 0
         for entry, since, op in self._deliverable(h):
             assert op.last is not None

@@ -42,7 +42,8 @@ class Ql1(OnReplay):
     id = "QL-1"
     sentence = (
         "At quiescence an open consumer is in All once and, of a pull queue, in exactly one of NonAcquiring, "
-        "NotInterested, Interested, Notified, and a closed one in none; only the article's moves happen."
+        "NotInterested, Interested, Notified, and a closed one in none; at no time is one in two of these; "
+        "only the article's moves happen."
     )
     source = SOURCE
     kind = "safety"
@@ -57,6 +58,7 @@ class Ql1(OnReplay):
                 move = (catalogue.old_list(e), catalogue.new_list(e))
                 if move not in (ACQUIRING_MOVES if consumer.acquires else BROWSER_MOVES):
                     bad.append((f"{consumer.name} moved from {move[0]} to {move[1]}", [e]))
+        self._in_two(h, bad)
         for q, shot in h.snapshots.items():
             lists = {name: members for name, (members, _) in catalogue.lists(shot).items()}
             everybody = lists.pop(f"{q}.All", [])
@@ -73,6 +75,25 @@ class Ql1(OnReplay):
                     why = f"{name} is {everybody.count(name)} times in All and in {where}"
                     bad.append((why, [*moves[-1:], shot]))
         return tested
+
+    def _in_two(self, h: Replay, bad: Violations) -> None:
+        """Look for a consumer that joins one of a queue's lists before it has left another."""
+        lists = {name: q for q, shot in h.snapshots.items() for name in catalogue.lists(shot)}
+        there: dict[tuple[str, str], Event] = {}
+        for e in h.named("link", "mark"):
+            name = catalogue.list_name(e)
+            q = lists.get(name, "")
+            if not q or name == f"{q}.All":
+                continue
+            who = catalogue.node(e).partition("@")[0]
+            before = there.get((q, who))
+            if e.ev == "mark":
+                if before is not None and catalogue.node(before) == catalogue.node(e):
+                    del there[q, who]
+            elif before is not None:
+                bad.append((f"{who} is in {catalogue.list_name(before)} still", [before, e]))
+            else:
+                there[q, who] = e
 
 
 class Ql2(OnReplay):

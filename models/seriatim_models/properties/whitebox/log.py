@@ -149,7 +149,10 @@ class Lc3(OfChannels):
     """A case is a call of publish."""
 
     id = "LC-3"
-    sentence = "The publisher never waits for a consumer, and a disconnected channel costs no growing memory."
+    sentence = (
+        "The publisher never waits for a consumer, and a disconnected channel costs no growing memory: "
+        "publishers signal to a connected channel once, and to no other."
+    )
     kind = "liveness"
     reads = frozenset({"publish", "log_rest"})
 
@@ -170,6 +173,9 @@ class Lc3(OfChannels):
         for name, state, _ in standing(rest):
             if not state["connected"] and state["held"]:
                 bad.append((f"{name} is disconnected and keeps {state['held']} in memory", [rest]))
+            if state.get("listed", state["connected"]) != state["connected"]:
+                why = f"publishers signal to {name} {state['listed']} times; connected: {state['connected']}"
+                bad.append((why, [rest]))
         return tested
 
 
@@ -179,7 +185,8 @@ class Lc4(OfChannels):
     id = "LC-4"
     sentence = (
         "No lost wake-up: at rest no consumer sleeps, or has stopped short of sleeping, while an unread message is "
-        "there, backlog at connect included, unless its handler is at work or it pauses after a failure."
+        "there, backlog at connect included, unless its handler is at work or it pauses after a failure; "
+        "nor when it was asked to end."
     )
     kind = "liveness"
     reads = frozenset(
@@ -212,6 +219,9 @@ class Lc4(OfChannels):
                 what = "sleeps" if last.ev == "sleep" else "does nothing"
                 why = f"{name} {what} at {stood[-1]} and {len(unread)} are unread"
                 bad.append((why, [last, unread[0]]))
+            asked = name in catalogue.channels(rest) and catalogue.channels(rest)[name].get("asked")
+            if asked and last.ev == "sleep":
+                bad.append((f"{name} was asked to end and sleeps", [last, rest]))
         return tested
 
 
@@ -352,11 +362,14 @@ class Lc7(OfChannels):
 
 
 class Lc8(OfChannels):
-    """A case is a publish that returned."""
+    """A case is a publish that returned, or a file that was opened again."""
 
     id = "LC-8"
-    sentence = "What was published stays: nothing is written over it, and after a crash the topic reaches past it."
-    reads = frozenset({"topic", "publish", "append"})
+    sentence = (
+        "What was published stays: nothing is written over it, and after a crash the topic reaches past it; "
+        "opening it again sets aside what was half written, and refuses, unchanged, what is damaged."
+    )
+    reads = frozenset({"topic", "publish", "append", "recovery"})
 
     def cases(self, events: list[Event], bad: Violations) -> int:
         tested = 0
@@ -368,12 +381,30 @@ class Lc8(OfChannels):
                     tested += 1
                     promised = e
                 continue
+            if e.ev == "recovery":
+                tested += 1
+                bad += self._recovered(e)
+                continue
             end = place(e) if e.ev == "append" else (catalogue.tail(e)[0], catalogue.tail(e)[1])
             if promised is not None and end <= place(promised):
                 what = "written" if e.ev == "append" else "opened again with its end"
                 why = f"{place(promised)} was published, and the topic is {what} at {end}"
                 bad.append((why, [promised, e]))
         return tested
+
+    def _recovered(self, e: Event) -> Violations:
+        before, after = catalogue.file_before(e), catalogue.file_after(e)
+        if catalogue.refused(e) or catalogue.spoilt(e):
+            why = "was not seen" if not catalogue.refused(e) else "was changed"
+            wrong = after != before or not catalogue.refused(e)
+        else:
+            why = f"to {after!r}, and {catalogue.set_aside(e)!r} is set aside"
+            wrong = before != after + catalogue.set_aside(e)
+        return (
+            [(f"damage {why}" if catalogue.spoilt(e) else f"{before!r}: {why}", [e])]
+            if wrong
+            else []
+        )
 
 
 LOG = (Lc1(), Lc2(), Lc3(), Lc4(), Lc5(), Lc6(), Lc7(), Lc8())

@@ -294,11 +294,12 @@ class Wk6(OnReplay):
     id = "WK-6"
     sentence = (
         "The hand-over consumer, target, session, connection, scheduler, IO thread schedules a connection "
-        "at least once after every notification and never runs one connection on two threads."
+        "at least once after every notification, leaves nobody waiting when nothing moves any more, "
+        "and never runs one connection on two threads."
     )
     source = SOURCE + ", the twelve steps"
     kind = "safety"
-    case_events = CaseEvents(frozenset({"conn_notify", "conn_run"}))
+    case_events = CaseEvents(frozenset({"conn_notify", "conn_run", "handover_rest"}))
 
     def cases(self, h: Replay, bad: Violations) -> int:
         tested = 0
@@ -314,6 +315,10 @@ class Wk6(OnReplay):
             else:
                 running.pop(e.conn, None)
                 last_end[e.conn] = e.i
+        for e in h.named("handover_rest"):
+            for name, n in catalogue.waiting_below(e).items():
+                if n:
+                    bad.append((f"{n} wait in {name}, and nothing moves", [e]))
         if h.snapshots:
             for e in h.events:
                 if e.ev == "conn_notify":

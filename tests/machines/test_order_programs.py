@@ -1,0 +1,286 @@
+"""Mistakes of order that were planted by hand: each program that was added for one catches it, by the name given."""
+
+from __future__ import annotations
+
+import pytest
+
+from seriatim_models.programs import PROGRAMS
+from seriatim_models.programs.check import Judge
+from seriatim_models.programs.mutant_modules import load, source
+from seriatim_workshop.mutation.exhaustive import modules_with
+from seriatim_workshop.mutation.outcomes import OutcomeSet
+from seriatim_workshop.mutation.searching import Kill, consequence, kill_of, search
+
+PLANTED: list[tuple[str, str, str, str, str]] = [
+    ("log-replay-fails", "LC-6", "log",
+     """        handler(parked.message)
+        self._note_parked(parked.place, None, b"")""",
+     """        self._note_parked(parked.place, None, b"")
+        handler(parked.message)"""),
+    ("log-replay-again", "outcome", "log",
+     """        if parked.place not in [p.place for p in self.parked()]:
+            raise Misuse(f"channel {self.name} has nothing parked from {tuple(parked.place)}")
+        handler(parked.message)""",
+     """        handler(parked.message)
+        if parked.place not in [p.place for p in self.parked()]:
+            raise Misuse(f"channel {self.name} has nothing parked from {tuple(parked.place)}")"""),
+    ("log-parked-and-stopped", "LC-6", "log",
+     """        self.attempts = 0
+        self._save()""",
+     """        self._save()
+        self.attempts = 0"""),
+    ("log-stopped-in-pause", "outcome", "log",
+     """                self._save()
+                self._back_off()""",
+     """                self._back_off()
+                self._save()"""),
+    ("log-commit-refused", "outcome", "log",
+     """        self._check(position)
+        if position < self.position:
+            raise Misuse(f"channel {self.name} stands at {tuple(self.position)} already")
+        self._position.set(position)""",
+     """        if position < self.position:
+            raise Misuse(f"channel {self.name} stands at {tuple(self.position)} already")
+        self._position.set(position)
+        self._check(position)"""),
+    ("log-disk-fails", "outcome", "log",
+     """    storage.truncate(name, end)
+    storage.append(name, record)
+    storage.sync(name)""",
+     """    storage.append(name, record)
+    storage.sync(name)
+    storage.truncate(name, end + len(record))"""),
+    ("log-disk-fails", "outcome", "log",
+     """            self.storage.truncate(segment_name(place.segment), place.offset)
+            place = Position(place.segment + 1, 0)""",
+     """            place = Position(place.segment + 1, 0)
+            self.storage.truncate(segment_name(place.segment), place.offset)"""),
+    ("log-replay-disk-fails", "LC-6", "log",
+     """            append_record(self.storage, self._parking, self._parked_to, record)
+            self._parked_to += len(record)""",
+     """            self._parked_to += len(record)
+            append_record(self.storage, self._parking, self._parked_to - len(record), record)"""),
+    ("log-handler-exits", "outcome", "log",
+     """        try:
+            while (delivery := self._next()) is not None:
+                self._handle(handler, delivery)
+        finally:
+            self.topic.strike(self)
+            self._state.set(AWAY)""",
+     """        while (delivery := self._next()) is not None:
+            self._handle(handler, delivery)
+        self.topic.strike(self)
+        self._state.set(AWAY)"""),
+    ("log-take-over", "LC-3", "log",
+     """            self.topic.strike(self)
+            self._state.set(AWAY)""",
+     """            self._state.set(AWAY)
+            self.topic.strike(self)"""),
+    ("log-stop-and-news", "outcome", "log",
+     """            while not self._stopping and not self._unread():
+                self._sleep()
+            if self._stopping:
+                return None""",
+     """            if self._stopping:
+                return None
+            while not self._stopping and not self._unread():
+                self._sleep()"""),
+    ("log-leave-and-join", "LC-3", "log",
+     """        while True:
+            there = self._connected.get()
+            rest = tuple(c for c in there if c is not channel)
+            if self._connected.compare_and_set(there, rest):
+                return""",
+     """        there = self._connected.get()
+        rest = tuple(c for c in there if c is not channel)
+        self._connected.compare_and_set(there, rest)"""),
+    ("log-parked-while-parking", "outcome", "log",
+     """        with self._parks:
+            end = self._parked_to""",
+     """        end = self.storage.size(self._parking)"""),
+    ("log-reconnect", "LC-4", "log",
+     """            self._stopping = True
+            self._news.notify()
+            self._asked.notify()""",
+     """            self._news.notify()
+            self._asked.notify()
+        with self._lock:
+            self._stopping = True"""),
+    ("log-damaged", "LC-8", "log",
+     """            if not _torn(tail):
+                raise
+            storage.replace(f"{name}.torn", tail)
+            storage.truncate(name, offset)  # not synced: the next append does both once more""",
+     """            storage.truncate(name, offset)
+            if not _torn(tail):
+                raise
+            storage.replace(f"{name}.torn", tail)"""),
+    ("log-crash-while-opened", "LC-8", "log",
+     """            storage.replace(f"{name}.torn", tail)
+            storage.truncate(name, offset)  # not synced: the next append does both once more""",
+     """            storage.truncate(name, offset)
+            storage.replace(f"{name}.torn", tail)"""),
+    ("fair-stop-in-handler", "outcome", "fair",
+     """        while not self._stopping.get():""",
+     """        if self._stopping.get():
+            return
+        while True:"""),
+    ("rpc-three-callers", "RPC-1", "client",
+     """        while self._active is not None:""",
+     """        if self._active is not None:"""),
+    ("closed-for-one-reason", "outcome", "client",
+     """        with self._lock:
+            if self.closed is not None:
+                return""",
+     """        if self.closed is not None:
+            return
+        with self._lock:"""),
+    ("consumers-in-turn", "outcome", "broker",
+     """                queue.consumers.remove(consumer)
+                queue.consumers.append(consumer)
+                channel = consumer.channel""",
+     """                channel = consumer.channel"""),
+    ("consumers-in-turn", "outcome", "broker",
+     """            channel.consumer_prefetch = prefetch""",
+     """            channel.consumer_prefetch = prefetch
+            for consumer in channel.consumers.values():
+                consumer.prefetch = prefetch"""),
+    ("refused-and-not-there", "outcome", "broker",
+     """        if taken or (exclusive and queue.consumers):
+            raise Closed(403, f"ACCESS_REFUSED - {name!r} in exclusive use")
+        consumer = ServerConsumer(
+            tag, queue, channel, auto_ack, exclusive, no_local, channel.consumer_prefetch
+        )
+        queue.consumers.append(consumer)""",
+     """        consumer = ServerConsumer(
+            tag, queue, channel, auto_ack, exclusive, no_local, channel.consumer_prefetch
+        )
+        queue.consumers.append(consumer)
+        if taken or (exclusive and len(queue.consumers) > 1):
+            raise Closed(403, f"ACCESS_REFUSED - {name!r} in exclusive use")"""),
+    ("refused-and-handed-over", "outcome", "broker",
+     """            else:
+                if call:
+                    wire.send(Frame("reply", number, call, value))""",
+     """                return
+            if call:
+                wire.send(Frame("reply", number, call, value))"""),
+    ("group-left-twice", "outcome", "queue",
+     """        while group:
+            groups = self.groups.get()
+            count = groups[group][1] - 1""",
+     """        count = self.groups.get()[group][1] - 1 if group else 0
+        while group:
+            groups = self.groups.get()"""),
+    ("groups-left-and-joined", "outcome", "queue",
+     """            if self.groups.compare_and_set(groups, {**groups, group: (owner, count + 1)}):
+                break""",
+     """            self.groups.set({**groups, group: (owner, count + 1)})
+            break"""),
+    ("priority-wakes", "WK-1", "queue",
+     """            if self.entries.overtaking:
+                self._rewind_all(entry)
+            self._arrived(entry)""",
+     """            self._arrived(entry)
+            if self.entries.overtaking:
+                self._rewind_all(entry)"""),
+    ("woken-past-the-unable", "WK-1", "queue",
+     """            if consumer.has_interest(entry) and self._notify(consumer):""",
+     """            if consumer.has_interest(entry):
+                self._notify(consumer)"""),
+    ("credit-kept", "ES-6", "queue",
+     """            or not self._may_take(consumer, pointer.entry)
+            or not consumer.take_credit()""",
+     """            or not consumer.take_credit()
+            or not self._may_take(consumer, pointer.entry)"""),
+    ("credit-in-vain", "ES-6", "queue",
+     """            if self.credit.compare_and_set(left, left - 1):
+                return True""",
+     """            self.credit.set(left - 1)
+            return True"""),
+    ("interested-at-once", "QL-1", "queue",
+     """            self.by_priority.compare_and_set(
+                pairs, tuple(sorted((*pairs, pair), key=lambda p: -p[0]))
+            )""",
+     """            self.by_priority.set(tuple(sorted((*pairs, pair), key=lambda p: -p[0])))"""),
+    ("push-turns-kept", "SO-7", "queue",
+     """            entry = self.attempt(consumer, path, only) if consumer.wants_work.get() else None
+            if entry is not None:
+                self._last_delivered.set(consumer.in_all)""",
+     """            self._last_delivered.set(consumer.in_all)
+            entry = self.attempt(consumer, path, only) if consumer.wants_work.get() else None
+            if entry is not None:"""),
+    ("pause", "QL-1", "queue",
+     """            if consumer.in_list is not None:
+                self._list(origin, consumer.priority).delete(consumer.in_list)
+            consumer.listed = to
+            consumer.in_list = None
+            if to != REMOVED:
+                members = self._list(to, consumer.priority)
+                consumer.in_list = ListEntry(self.host, members.name, consumer)
+                members.add(consumer.in_list)""",
+     """            before = consumer.in_list
+            consumer.listed = to
+            consumer.in_list = None
+            if to != REMOVED:
+                members = self._list(to, consumer.priority)
+                consumer.in_list = ListEntry(self.host, members.name, consumer)
+                members.add(consumer.in_list)
+            if before is not None:
+                self._list(origin, consumer.priority).delete(before)"""),
+    ("push", "IM-3", "queue",
+     """        if self._job_pending.compare_and_set(False, True):""",
+     """        if not self._job_pending.get():
+            self._job_pending.set(True)"""),
+    ("immediate-ready", "outcome", "queue",
+     """        if not message.not_before:
+            if self.entries.overtaking:
+                self._rewind_all(entry)
+            self._arrived(entry)
+        if message.immediate:
+            self.undelivered(entry)""",
+     """        if message.immediate:
+            self.undelivered(entry)
+        if not message.not_before:
+            if self.entries.overtaking:
+                self._rewind_all(entry)
+            self._arrived(entry)"""),
+    ("depth-read", "QL-2", "queue",
+     """        self.depth.add(1)
+        entry = self.entries.add(message, DELAYED if message.not_before else AVAILABLE)""",
+     """        entry = self.entries.add(message, DELAYED if message.not_before else AVAILABLE)
+        self.depth.add(1)"""),
+    ("handover-one", "WK-1", "handover",
+     """        self._ready.add(connection)
+        self._permits.release()""",
+     """        self._permits.release()
+        self._ready.add(connection)"""),
+    ("handover-meanwhile", "WK-6", "handover",
+     """            if self._waiting.compare_and_set(waiting, waiting[1:]):
+                return waiting[0]""",
+     """            self._waiting.set(waiting[1:])
+            return waiting[0]"""),
+    ("handover-notified-twice", "WK-6", "handover",
+     """        if self._scheduled.compare_and_set(False, True):""",
+     """        if not self._scheduled.get():
+            self._scheduled.set(True)"""),
+]  # fmt: skip
+"""Program, what catches the mistake in it, module, text that stands once in it, and what stands there instead."""
+
+
+@pytest.mark.parametrize(("id", "by", "file", "old", "new"), PLANTED)
+def test_a_mistake_of_order_is_caught_by_name(
+    id: str, by: str, file: str, old: str, new: str
+) -> None:
+    program = PROGRAMS[id]
+    known = OutcomeSet()
+    right = search(program, load(program.reference), Judge(()), 3000, outcomes=known)
+    assert right.exhausted
+    assert source(file).count(old) == 1
+    lib = modules_with(file, source(file).replace(old, new))
+    ids, outcomes = program.properties, sorted(known.found)
+    found = search(program, lib, Judge(ids), 3000, outcomes=OutcomeSet(outcomes))
+    kill = kill_of(program, found)
+    if kill is not None and not kill.named:
+        kill = consequence(program, lib, ids, outcomes, 2000)
+    assert kill == Kill(by, id)
