@@ -11,7 +11,17 @@ import msgspec
 import pytest
 from rich.console import Console
 
-from seriatim_workshop.bench import exploring, growing, histories, oracle, profile, show
+from seriatim_models.matrix.cells import PairProgram
+from seriatim_models.matrix.plan import plan_universe
+from seriatim_workshop.bench import (
+    exploring,
+    growing,
+    histories,
+    matrix_time,
+    oracle,
+    profile,
+    show,
+)
 from seriatim_workshop.bench.explorers import (
     HERE,
     SPIN,
@@ -190,3 +200,16 @@ def test_a_point_of_growth_is_measured_in_a_process_of_its_own(name: str, size: 
     point = msgspec.json.decode(said, type=growing.Point)
     assert point.seconds > 0
     assert point.memory > 0
+
+
+def test_what_a_matrix_costs_is_divided_once() -> None:
+    usual = {
+        name: vars(PairProgram)[name] for names in matrix_time.PARTS.values() for name in names
+    }
+    programs = plan_universe("two", "push", 0).programs
+    found = matrix_time.measure("push", programs, 100)
+    assert (found.programs, found.executions > len(programs)) == (len(programs), True)
+    assert all(share > 0 for share in found.shares.values())
+    assert sum(found.shares.values()) < 1, "no time is counted twice"
+    assert str(found).startswith(f"{len(programs)} programs, {found.executions} executions, ")
+    assert usual == {name: vars(PairProgram)[name] for name in usual}, "what was there is back"

@@ -25,7 +25,7 @@ from seriatim_models.programs import MUTANTS
 from seriatim_models.programs.base import Mutants
 from seriatim_models.programs.mutant_modules import load
 from seriatim_models.properties import Finding
-from seriatim_models.properties.base import AnyProperty
+from seriatim_models.properties.base import AnyProperty, Violations
 
 LIB = load("queue")
 
@@ -98,18 +98,45 @@ def test_what_is_recorded_twice_is_judged_once() -> None:
 
         id = "X1"
         case_events = None
+        reads = frozenset[str]()
 
         def check(self, events: object) -> Finding:
             nonlocal judged
             judged += 1
             return Finding.of("X1", 1)
 
-    class Counted(QueueSystem):
-        properties = (cast(AnyProperty, Counting()),)
-
-    of = Counted("pull", *(getattr(PULL_SYSTEM, f) for f in ("table", "harness", "universes")))
-    executions = run(of, TWO_SUBSCRIBE).executions
+    executions = run(judged_by(Counting()), TWO_SUBSCRIBE).executions
     assert 1 < judged < executions
+
+
+def judged_by(prop: object) -> QueueSystem:
+    """Return the pull queue, judged by one property."""
+
+    class Judged(QueueSystem):
+        properties = (cast(AnyProperty, prop),)
+
+    return Judged("pull", *(getattr(PULL_SYSTEM, f) for f in ("table", "harness", "universes")))
+
+
+@pytest.mark.parametrize("wrong", [1, 2, 31, 32, 33])
+def test_a_violation_is_seen_wherever_it_stands_among_those_judged_together(wrong: int) -> None:
+    class Once:
+        """A property that one history violates: the one that it is asked about as number `wrong`."""
+
+        id = "X2"
+        case_events = None
+        reads = frozenset[str]()
+        asked = 0
+
+        def check(self, events: object) -> Finding:
+            self.asked += 1
+            found: Violations = [(f"history {self.asked}", [])] if self.asked == wrong else []
+            return Finding.of("X2", 1, found)
+
+    result = run(replace(judged_by(once := Once()), unrecorded=()), TWO_SUBSCRIBE)
+    assert result.problem == f"X2: history {wrong}"
+    assert once.asked == wrong, "the first violation ends the judging"
+    assert result.executions >= wrong
 
 
 def test_a_capped_program_is_not_exhausted() -> None:

@@ -1,5 +1,7 @@
 """A property that is not asked, because a history has none of its case events, would have had nothing to say."""
 
+import sys
+
 import pytest
 
 from seriatim_models.explorer import Random, World, explore
@@ -54,5 +56,6 @@ def test_nor_in_a_wrong_reference(mutant: Mutant) -> None:
 def test_the_comparison_can_fail(monkeypatch: pytest.MonkeyPatch) -> None:
     wrong: AnyProperty = next(p for p in DECLARED if p.id == "QL-3")
     never = wrong.case_events._replace(names=frozenset({"no such event"}))  # type: ignore[union-attr]
-    monkeypatch.setattr(type(wrong), "case_events", never)
+    unasked: AnyProperty = type("Unasked", (type(wrong),), {"case_events": never})()
+    monkeypatch.setattr(sys.modules[__name__], "DECLARED", [unasked])
     assert "QL-3" in differing(PROGRAMS["consumer-list"])

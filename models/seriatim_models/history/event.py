@@ -24,6 +24,7 @@ Rules of the envelope, held by whoever records:
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import lru_cache
 from typing import Annotated, Any
 
 import msgspec
@@ -117,18 +118,22 @@ class Event(
 _ENVELOPE = frozenset(Event.__struct_fields__) - {"i", "ev", "t", "proc", "args", "x"}
 
 
+@lru_cache(1000)
+def _divided(names: tuple[str, ...]) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Return which of these fields belong to the envelope, and which to `args`."""
+    return tuple(n for n in names if n in _ENVELOPE), tuple(n for n in names if n not in _ENVELOPE)
+
+
 def event(i: int, t: int, proc: str, ev: str, fields: Mapping[str, object], lvl: str = "") -> Event:
     """The event that a `Host` was given by `record`: envelope fields go to the envelope, the rest to `args`.
 
     With `lvl` it is of that level, whatever `fields` say. Every event of every execution is made here, so in one pass.
     """
-    known: dict[str, object] = {}
-    args: dict[str, object] = {}
-    for name, value in fields.items():
-        if name in _ENVELOPE:
-            known[name] = value
-        else:
-            args[name] = value
+    envelope, own = _divided(tuple(fields))
+    args = {name: fields[name] for name in own}
+    if not envelope and lvl:
+        return Event(i=i, t=t, proc=proc, ev=ev, args=args, lvl=lvl)
+    known = {name: fields[name] for name in envelope}
     if lvl:
         known["lvl"] = lvl
     if isinstance(known.get("op"), str):

@@ -27,6 +27,7 @@ import msgspec
 from seriatim_models.explorer import Dpor, ExplorerError, Misuse, Result, World, explore
 from seriatim_models.explorer.model.guard import guarded
 from seriatim_models.explorer.model.program import Limits, Setting
+from seriatim_models.explorer.model.world import Record
 from seriatim_models.explorer.search.runner import Runner
 from seriatim_models.history.event import Event, event
 from seriatim_models.machines.calls import CallStanding
@@ -46,6 +47,9 @@ from seriatim_models.properties.whitebox.judging import judge
 Mode = Literal["settle", "serve"]
 MAX_STEPS = 2000
 """Steps of one execution; the longest of these programs needs fewer than 400."""
+JUDGED_TOGETHER = 32
+"""So many executions of a program are judged one after the other, when they are over: between others judging takes
+half as long again."""
 
 
 @dataclass(frozen=True)
@@ -151,8 +155,10 @@ class PairProgram:
         self._recorded = 0
         self._set_up: list[Event] = []
         """The events of the set-up, which are the same in every execution."""
-        self._clear: set[bytes] = set()
-        """What executions recorded, of which no property was violated."""
+        self._known: set[bytes] = set()
+        """What executions recorded, as digests."""
+        self._unjudged: list[Sequence[Record]] = []
+        """What executions recorded that no property was asked about yet."""
         self._orders: list[Mapping[str, Any]] | None = None
         self._judged: dict[bytes, str | None] = {}
         """Outcome -> what is wrong with it."""
@@ -192,16 +198,33 @@ class PairProgram:
         return None
 
     def observe(self, world: World) -> str | None:
-        """Judge an execution after its end, and keep its outcome; returns what is wrong."""
+        """Judge an execution after its end, and keep its outcome; returns what is wrong with it.
+
+        Without `each`, properties are asked about several executions together: then it may be one before it that is
+        wrong, and after the last `judge_the_rest` says what is wrong with those that are left.
+        """
         recorded = self._recorded_text(world)
-        if recorded not in self._clear:
-            for finding in judge(self._history(world), self.system.properties):
+        if recorded not in self._known:
+            self._known.add(recorded)
+            self._unjudged.append(world.records)
+            if self.each or len(self._unjudged) == JUDGED_TOGETHER:
+                wrong = self.judge_the_rest()
+                if wrong is not None:
+                    self._known.discard(recorded)
+                    return wrong
+        outcome = seen_by_clients(self.scene, zip(self.pair.calls, self.results, strict=True))
+        wrong = self._against_orders(msgspec.msgpack.encode(outcome), outcome)
+        return wrong and (self.judge_the_rest() or wrong)
+
+    def judge_the_rest(self) -> str | None:
+        """Ask the properties about what was not judged yet; returns the first violation."""
+        unjudged, self._unjudged = self._unjudged, []
+        for records in unjudged:
+            for finding in judge(self._history(records), self.system.properties):
                 if finding.verdict is Verdict.VIOLATED:
                     self.violated[finding.property] = finding
                     return text(finding)
-            self._clear.add(recorded)
-        outcome = seen_by_clients(self.scene, zip(self.pair.calls, self.results, strict=True))
-        return self._against_orders(msgspec.msgpack.encode(outcome), outcome)
+        return None
 
     def _recorded_text(self, world: World) -> bytes:
         """Return a digest of all that properties read of an execution: its events in their order, without the steps.
@@ -211,8 +234,8 @@ class PairProgram:
         records = [(r.thread, r.ev, r.args) for r in world.records[self._recorded :]]
         return blake2b(msgspec.msgpack.encode(records), digest_size=16).digest()
 
-    def _history(self, world: World) -> list[Event]:
-        known, records = self._set_up, world.records
+    def _history(self, records: Sequence[Record]) -> list[Event]:
+        known = self._set_up
         for i in range(len(known), len(records)):
             if i == self._recorded:
                 break
@@ -321,7 +344,8 @@ def run_pair(
         return PairResult(runner.executions, False, f"cannot be explored: {error}")
     except Exception as error:  # out of the reference, while the state is set up
         return PairResult(runner.executions, False, f"error: {type(error).__name__}: {error}")
-    problem = str(runner.found[0][1][0]) if runner.found else ""
+    found = str(runner.found[0][1][0]) if runner.found else ""
+    problem = program.judge_the_rest() or found
     return PairResult(runner.executions, runner.exhausted, problem, tuple(sorted(program.excused)))
 
 

@@ -8,6 +8,7 @@ wave, with a larger one: so the many programs that need three executions are not
 from __future__ import annotations
 
 import errno
+import gc
 import multiprocessing
 import os
 import signal
@@ -230,9 +231,13 @@ def run_waves(
 
 def perform_here(todo: Iterable[PairBatch]) -> Iterator[list[Done]]:
     """Do items in this process, and yield each program's result as it comes."""
-    for item in todo:
-        for program in item.programs:
-            yield do(msgspec.structs.replace(item, programs=(program,)))
+    gc.freeze()  # else what is imported is looked through again every few executions
+    try:
+        for item in todo:
+            for program in item.programs:
+                yield do(msgspec.structs.replace(item, programs=(program,)))
+    finally:
+        gc.unfreeze()
 
 
 def perform_in_processes(todo: Iterable[PairBatch], jobs: int) -> Iterator[list[Done]]:
@@ -282,6 +287,7 @@ def processes(jobs: int) -> Iterator[ProcessPoolExecutor]:
 def _begin(parent: int) -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     end_with(parent)
+    gc.freeze()  # as in `perform_here`
 
 
 def performer(jobs: int) -> Perform:

@@ -124,6 +124,8 @@ class Es7(OnReplay):
             for op in h.of("close")
             if op.last is not None and op.consumer in h.consumers
         }
+        if not ends:
+            return 0
         offers: dict[tuple[str, frozenset[str] | None], float] = {}
         tested = 0
         for name, op in ends.items():
@@ -273,9 +275,7 @@ class Wk10(OnReplay):
         """By target: the latest turn of each of its consumers."""
         joined: dict[str, dict[str, int]] = {}
         """By target: since which turn each of its consumers has been one."""
-        for e in h.events:
-            if e.ev != "turn":
-                continue
+        for e in h.named("turn"):
             target, name, among = catalogue.target(e), catalogue.sub(e), catalogue.among(e)
             turns, since = latest.setdefault(target, {}), joined.get(target, {})
             joined[target] = since = {other: since.get(other, e.i) for other in among}
@@ -400,11 +400,13 @@ class So7(OnReplay):
     case_events = PUSH_QUEUE
 
     def cases(self, h: Replay, bad: Violations) -> int:
+        if len(h.named("deliver")) < 2 or len(h.consumers) < 2:
+            return 0
         tested = 0
         linked = {
             consumer_of(catalogue.node(e)): e.i
-            for e in h.events
-            if e.ev == "link" and catalogue.list_name(e).endswith(".All")
+            for e in h.named("link")
+            if catalogue.list_name(e).endswith(".All")
         }
         credits = {name: Credit(consumer) for name, consumer in h.consumers.items()}
         sweeps = [Pushes(h, q) for q in h.queues if h.kind(q) == "push"]

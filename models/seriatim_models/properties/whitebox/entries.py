@@ -409,7 +409,7 @@ class Im3(OnReplay):
     case_events = PUSH_QUEUE
 
     def cases(self, h: Replay, bad: Violations) -> int:
-        jobs = [e for e in h.events if e.ev == "job"]
+        jobs = h.named("job")
         submits = [e.i for e in jobs if catalogue.job_at(e) == "submit"]
         begins = [e.i for e in jobs if catalogue.job_at(e) == "begin"]
         for one, other in pairwise(jobs if len(h.queues) == 1 else []):  # which queue's is not said

@@ -106,16 +106,11 @@ class Ql2(OnReplay):
 
     def cases(self, h: Replay, bad: Violations) -> int:
         tested = 0
-        for e in h.events:
-            if e.ev == "size":
-                tested += 1
-                if catalogue.list_size(e) < 0:
-                    bad.append(
-                        (
-                            f"the size of {catalogue.list_name(e)} reads {catalogue.list_size(e)}",
-                            [e],
-                        )
-                    )
+        for e in h.named("size"):
+            tested += 1
+            if catalogue.list_size(e) < 0:
+                why = f"the size of {catalogue.list_name(e)} reads {catalogue.list_size(e)}"
+                bad.append((why, [e]))
         for shot in h.snapshots.values():
             for name, (members, size) in catalogue.lists(shot).items():
                 tested += 1
@@ -149,8 +144,8 @@ class Ql3(OnReplay):
                 marked.setdefault(name, {})[catalogue.node(e)] = e
                 members.get(name, {}).pop(catalogue.node(e), None)
             elif e.ev == "walk":
-                stack = walks.setdefault(e.proc, [])
-                if catalogue.walk_at(e) == "begin":
+                stack, at = walks.setdefault(e.proc, []), catalogue.walk_at(e)
+                if at == "begin":
                     stack.append((e, set()))
                     continue
                 # A walk that was given up half-way never says "end": close what began inside this one.
@@ -159,7 +154,7 @@ class Ql3(OnReplay):
                 if not stack:
                     continue
                 begin, seen = stack[-1]
-                if catalogue.walk_at(e) == "node":
+                if at == "node":
                     tested += 1
                     node = catalogue.node(e)
                     seen.add(node)
@@ -205,22 +200,23 @@ class Ql4(OnReplay):
             name = catalogue.list_name(e)
             if name in begun and begun[name].proc != e.proc:
                 del begun[name]
-            if e.ev == "walk" and catalogue.walk_at(e) == "begin":
+            at = catalogue.walk_at(e) if e.ev == "walk" else ""
+            if at == "begin":
                 begun[name] = e
-            elif e.ev == "walk" and catalogue.walk_at(e) == "end" and name in begun:
+            elif at == "end" and name in begun:
                 tested += 1
                 for node, mark in dead.get(name, {}).items():
                     at_tail = name in last and catalogue.node(last[name]) == node
                     if mark.i < begun[name].i and not at_tail:
                         bad.append((f"{node} was marked, and a walk left it linked", [mark, e]))
             if e.ev == "link":
-                last[catalogue.list_name(e)] = e
+                last[name] = e
             elif e.ev == "mark":
                 marks[catalogue.node(e)] = e
                 if catalogue.node(e) not in unlinked:
                     dead.setdefault(name, {})[catalogue.node(e)] = e
             elif e.ev == "unlink":
-                node, tail = catalogue.node(e), last.get(catalogue.list_name(e))
+                node, tail = catalogue.node(e), last.get(name)
                 unlinked.add(node)
                 dead.get(name, {}).pop(node, None)
                 tested += 1

@@ -100,8 +100,8 @@ class So2(OnReplay):
         for entry in h.entries.values():
             if len(entry.links) > 1:
                 bad.append((f"{entry.m} was linked twice", entry.links[:2]))
-        for e in h.events:
-            if e.ev == "unlink" and catalogue.node(e) in h.entries:
+        for e in h.named("unlink"):
+            if catalogue.node(e) in h.entries:
                 entry = h.entries[catalogue.node(e)]
                 state = entry.state.at(e.i)
                 if state is not None and state[0] not in ENDED:

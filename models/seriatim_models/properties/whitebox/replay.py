@@ -9,7 +9,7 @@ An interval is always taken as short as the history allows, so that what is requ
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from functools import cached_property
 from math import inf
 
@@ -106,9 +106,18 @@ class Replay(QueueState):
         """An index after which the thread that moved the pointer certainly read what it moved on."""
         return self._before[pointer_move.i]
 
-    def of(self, *evs: str) -> list[CallSpan]:
+    def of(self, *evs: str) -> Sequence[CallSpan]:
         """The calls of these names, in the order of their invocations."""
+        if len(evs) == 1:
+            return self._calls_by_name.get(evs[0], [])
         return [call for call in self.calls if call.ev in evs]
+
+    @cached_property
+    def _calls_by_name(self) -> dict[str, list[CallSpan]]:
+        found: dict[str, list[CallSpan]] = {}
+        for call in self.calls:
+            found.setdefault(call.ev, []).append(call)
+        return found
 
     # ---- questions that several properties ask
 
@@ -172,9 +181,18 @@ class Replay(QueueState):
             if entry.group and entry.q == q and (entry.state.at(i) or ("",))[0] == "ACQUIRED"
         }
 
-    def named(self, *evs: str) -> list[Event]:
+    def named(self, *evs: str) -> Sequence[Event]:
         """The events of these names, in their order."""
+        if len(evs) == 1:
+            return self._by_name.get(evs[0], [])
         return [e for e in self.events if e.ev in evs]
+
+    @cached_property
+    def _by_name(self) -> dict[str, list[Event]]:
+        found: dict[str, list[Event]] = {}
+        for e in self.events:
+            found.setdefault(e.ev, []).append(e)
+        return found
 
     def event(self, i: int) -> Event:
         """The event with this index."""

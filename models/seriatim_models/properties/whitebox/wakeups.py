@@ -305,9 +305,7 @@ class Wk6(OnReplay):
         tested = 0
         running: dict[str, Event] = {}
         last_end: dict[str, int] = {}
-        for e in h.events:
-            if e.ev != "conn_run":
-                continue
+        for e in h.named("conn_run"):
             if catalogue.run_at(e) == "begin":
                 if e.conn in running:
                     bad.append((f"{e.conn} runs on two threads", [running[e.conn], e]))
@@ -320,11 +318,10 @@ class Wk6(OnReplay):
                 if n:
                     bad.append((f"{n} wait in {name}, and nothing moves", [e]))
         if h.snapshots:
-            for e in h.events:
-                if e.ev == "conn_notify":
-                    tested += 1
-                    if last_end.get(e.conn, -1) < e.i:
-                        bad.append((f"{e.conn} was notified at {e.i} and not run after that", [e]))
+            for e in h.named("conn_notify"):
+                tested += 1
+                if last_end.get(e.conn, -1) < e.i:
+                    bad.append((f"{e.conn} was notified at {e.i} and not run after that", [e]))
         return tested
 
 
