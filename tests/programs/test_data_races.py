@@ -1,6 +1,7 @@
 """No two threads of any program use a plain attribute with nothing to order them.
 
-A slice: the first executions of each program, and some generated ones. `seriatim check --attributes` runs everything.
+A slice: the first executions of each program, of some of the matrix, and some generated ones.
+`seriatim check --attributes` runs all programs.
 """
 
 from __future__ import annotations
@@ -18,6 +19,9 @@ from seriatim_models.machines.log.generated_programs import LogPlan
 from seriatim_models.machines.plans import ProgramPlan
 from seriatim_models.machines.profiles import checking
 from seriatim_models.machines.queue.generated_programs import plans
+from seriatim_models.matrix.cells import explained
+from seriatim_models.matrix.mutants import programs_of
+from seriatim_models.matrix.systems import SYSTEMS
 from seriatim_models.programs import PROGRAMS, Mutant, Program
 from seriatim_models.programs.check import observed_classes, runnable
 from seriatim_models.programs.mutant_modules import load, reference_classes
@@ -66,6 +70,37 @@ def test_generated_programs_have_no_data_race(system: str) -> None:
         assert races_of_plan(plan) == "", plan.text()
 
     look()
+
+
+def races_of_matrix(system: str, every: int, mutant: Mutant | None = None) -> list[str]:
+    """Return the first violation in ten executions of every so many programs of the matrix, each; without ''."""
+    of = SYSTEMS[system]
+    lib = load(of.reference, mutant)
+    observed = reference_classes(lib)
+    found = []
+    for data in programs_of(system, 1 if system in ("log", "fair", "pool") else 0)[::every]:
+        result, _ = explained(
+            of, lib, data.pair(of), attributes=observed, max_executions=10, shrink=0
+        )
+        if result.counterexample is not None:
+            found.append(f"{data.key}: {result.counterexample.what}")
+    return found
+
+
+@pytest.mark.parametrize(
+    ("system", "every"),
+    [
+        ("push", 8),
+        ("pull", 8),
+        ("handover", 16),
+        ("log", 8),
+        ("fair", 4),
+        ("pool", 16),
+        ("client", 8),
+    ],
+)
+def test_programs_of_the_matrix_have_no_data_race(system: str, every: int) -> None:
+    assert races_of_matrix(system, every) == []
 
 
 def put_back(system: str, program: str, *edits: tuple[str, str]) -> Mutant:
@@ -123,6 +158,11 @@ def test_what_was_found_is_found_again(mutant: Mutant, label: str) -> None:
     program = PROGRAMS[mutant.program]
     assert races(program, mutant, 1000).startswith(f"data race: {label}: ")
     assert races(program, None, 1000) == ""
+
+
+def test_f_87_is_found_again_by_the_matrix() -> None:
+    found = races_of_matrix("pool", 16, TASKS)
+    assert any(": data race: Executor._tasks (the contents): " in text for text in found)
 
 
 def test_f_89_is_found_again_by_a_generated_program() -> None:

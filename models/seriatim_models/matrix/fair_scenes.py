@@ -58,10 +58,14 @@ class FairMatrixScene(TableScene[FairHarness]):
 
     def make(self, invocation: Invocation) -> str:
         """Make a call and return what its caller sees. Raises `Unsettled` for a round before which the loop sleeps."""
-        call = self.table[invocation.call]
-        if call.name == "serve_round" and not call.enabled(self.harness):
+        if invocation.call == "serve_round" and not self._awake():
             raise Unsettled("the loop sleeps, for nothing waits")
         return super().make(invocation)
+
+    def _awake(self) -> bool:
+        """Return whether the loop would not sleep: by its tokens, since others may be putting something into a slot."""
+        consumer = self.harness.consumer
+        return bool(consumer._held or _permits(consumer.tokens)) or consumer._stopping.get()
 
     def settle(self) -> None:
         """Serve until nothing waits, or until the loop has ended if it was asked to."""
