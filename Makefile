@@ -2,7 +2,7 @@
 # Everything is installed into .venv, from the pinned versions in .lock/constraints.txt, by the rule for $(STAMP) below.
 
 .DEFAULT_GOAL := help
-.PHONY: help run test demo-fair soak prove prove-induction spec mutants mutants-order reach lint format setup lock clean bench profile bench-explorer bench-spark test-slow test-kill test-cluster test-million test-planted crosscheck conform planted right-systems matrix data-races fuzz
+.PHONY: help run test demo-fair soak prove prove-induction spec mutants mutants-order reach lint format setup lock clean bench profile bench-explorer bench-spark test-slow test-kill test-cluster test-million test-planted crosscheck conform planted right-systems matrix matrix-campaign data-races fuzz
 
 VENV  := .venv
 BIN   := $(VENV)/bin
@@ -33,6 +33,9 @@ KILLS  ?= 20
 DEPTH  ?= 4
 EVENTS ?= 5000000
 
+# Where `matrix-campaign` keeps its checkpoint log.
+CAMPAIGN ?= build/matrix-campaign
+
 # The interpreter that makes .venv. Say `make test PYTHON=python3.13` for another one.
 PYTHON ?= $(shell for p in python3 python3.14 python3.13 python3.12 python3.11; do \
   $$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $$p && break; done)
@@ -59,6 +62,8 @@ seriatim: how a message queue's threads must behave, as code you can run, break 
   make prove-induction  the first half alone
   make matrix   every API call beside every other, from every state that DEPTH (4) calls lead to; stopped,
                 it goes on where it was
+  make matrix-campaign  the same on Spark, in isolated workers, results in CAMPAIGN (build/matrix-campaign):
+                for DEPTH=5, or ARGS="--threads 3"; killed, it goes on where it was
   make data-races  every program with a look at plain attributes that two threads touch
   make mutants  wrong references by the hundred: how many are caught (slow; SAMPLE=60 takes that many)
   make mutants-order  mistakes of order by the hundred, judged by every schedule of the programs (slow)
@@ -134,6 +139,9 @@ prove: prove-induction
 
 prove-induction: $(STAMP)
 	@$(BIN)/python -m seriatim_workshop.formal.induction
+
+matrix-campaign: $(STAMP)
+	@$(BIN)/seriatim matrix --depth $(DEPTH) --campaign $(CAMPAIGN) $(ARGS)
 
 data-races: $(STAMP)
 	@$(BIN)/seriatim check --attributes $(ARGS)
