@@ -81,3 +81,60 @@ def test_a_full_window_bounds_the_next_delivery_by_the_settlement_that_made_room
 def test_inside_the_broker_the_instant_is_exact() -> None:
     *_, e = recording(OPEN, CONSUME, deliver("m1", 1), lvl="model")
     assert e.t_lo == e.t
+
+
+def test_without_openings_a_command_after_the_end_opens_a_channel() -> None:
+    sent = ("publish", "", {"m": "x", "q": "q"})
+    for end in (("ch_close", "ok", {}), ("conn_drop", "info", {}), ("conn_open", "", {"ch": None})):
+        events = recording(sent, end, ("deliver", "", {"m": "y", "dtag": 7}), sent)
+        assert [events[n].gen for n in (0, 2, 3)] == [1, 1, 2], end[0]
+        events = recording(OPEN, sent, end, sent)
+        assert events[-1].gen == 1, "its openings are recorded, and there was none"
+
+
+def test_a_delivery_is_the_first_only_if_nobody_else_may_have_had_the_message() -> None:
+    sent = ("publish", "", {"m": "x", "q": "q", "ch": 9})
+    other = {"q": "q", "ctag": "u", "ch": 2}
+    for before, first in (
+        ([], 1),
+        ([("consume", "", other)], None),
+        ([("consume", "", {**other, "autoack": True})], 1),
+        ([("get", "", {"q": "q", "ch": 2})], None),
+        ([("consume", "", other), ("ch_close", "ok", {"ch": 2})], 1),
+        ([("consume", "", other), ("ch_close", "invoke", {"ch": 2})], None),
+        ([("get", "invoke", {"q": "q", "conn": "", "ch": None, "proc": "w"})], None),
+        ([("deliver", "", {"m": "x", "q": "q", "ch": 3}), ("ch_close", "ok", {"ch": 3})], None),
+    ):
+        *_, got = recording(
+            *before, CONSUME, sent, (*deliver("x", 1)[:1], "", *deliver("x", 1)[2:])
+        )
+        assert got.attempt == first, before
+
+
+def test_what_one_recorder_saw_bounds_what_another_one_did() -> None:
+    rows: list[tuple[str, str, dict[str, Any]]] = [
+        ("publish", "p", {"m": "x", "q": "q"}),
+        ("get", "c", {"q": "q", "m": "x", "ph": "ok"}),
+    ]
+    events = complete(
+        Event(i=0, t=n, ev=ev, rec=rec, conn=rec, ch=1, **fields)
+        for n, (ev, rec, fields) in enumerate(rows)
+    )
+    assert [(e.pub, e.t_lo) for e in events][1] == ("p/1/1", 0)
+
+
+def test_a_limit_bounds_nothing_that_need_not_be_settled() -> None:
+    for autoack in (False, True):
+        limit = ("qos", "invoke", {"prefetch": 1, "scope": "channel"})
+        begun = ("consume", "invoke", {"q": "q", "ctag": "t", "autoack": autoack})
+        ack = ("ack", "", {"dtag": 1})
+        *_, got = recording(OPEN, limit, begun, deliver("x", 1), ack, deliver("y", 2))
+        assert got.t_lo == (20 if autoack else 40)
+
+
+def test_what_an_exchange_routed_may_have_died_in_another_queue() -> None:
+    for args in ({}, {"x-dead-letter-exchange": "x"}):
+        declared = ("declare", "ok", {"q": "q", "args": args})
+        sent = ("publish", "", {"m": "x", "q": ""})
+        *_, got = recording(declared, sent, ("deliver", "", {"m": "x", "q": "dead", "dtag": 1}))
+        assert bool(got.dead) is bool(args)

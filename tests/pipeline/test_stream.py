@@ -247,3 +247,29 @@ def test_a_damaged_state_ends_the_stream_in_one_sentence_and_loses_nothing(
     again = Stream(spark, tmp_path / "in", tmp_path / "out", BLACKBOX)
     again.run(once=True)
     assert again.report().statistics["events"] == 300
+
+
+def test_parts_without_a_header_are_those_of_their_recording(spark: Any, tmp_path: Path) -> None:
+    """Also if they come before what they continue; one whose beginning never comes is a run of its own."""
+    import msgspec
+
+    from seriatim_models.pipeline.stream.streaming import Stream
+
+    folder = tmp_path / "in"
+    folder.mkdir()
+    recorded = first_events("rabbit-classic-lockstep", 300)
+    events = [msgspec.structs.replace(e, run="", rec="") for e in recorded]
+    write_history(folder / "z.jsonl", events[:100], Header(run="r", lvl="wire", rec="x"))
+    for n, name in ((1, "b"), (2, "a")):
+        rows = [msgspec.json.encode(e) for e in events[100 * n : 100 * n + 100]]
+        (folder / f"{name}.jsonl").write_bytes(b"\n".join(rows) + b"\n")
+    other = tmp_path / "in" / "other"
+    other.mkdir()
+    (other / "lone.jsonl").write_text(NOTE.format(7))
+    for n, path in enumerate((folder / "a.jsonl", folder / "b.jsonl", folder / "z.jsonl")):
+        os.utime(path, (100 + n, 100 + n))
+    stream = Stream(spark, folder, tmp_path / "out", BLACKBOX)
+    stream.run(once=True, files=1)
+    audit_paths([folder], engine="spark", out=tmp_path / "batch")
+    equal(tmp_path / "out", tmp_path / "batch")
+    assert [r.run for r in stream.report().runs] == ["lone", "r"]

@@ -179,3 +179,51 @@ def test_a_prefetch_lowered_in_flight_holds_for_what_is_acquired_later() -> None
     r.publish("m2")
     r.deliver("m2", dtag=3)
     assert BY_ID["P7"].check(complete(r.events)).verdict is Verdict.VIOLATED
+
+
+def test_what_was_purged_is_not_passed_over() -> None:
+    for ev in ("purge", "delete", "declare"):
+        r = Recording(lvl="broker")
+        for m in ("m0", "m1"):
+            if m == "m1":
+                r.add(ev, "", q="q")
+            r.add("publish", "", m=m, q="q", pub="p", pseq=int(m[1]))
+        r.add("deliver", "", m="m1", q="q", pub="p", pseq=1, redelivered=False, **A)
+        assert violated(r) == ({"P5"} if ev == "declare" else set()), ev
+
+
+def test_a_message_routed_to_several_queues_dies_as_several() -> None:
+    for q in ("", "q"):
+        r = Recording(lvl="broker")
+        r.add("declare", "", q="q", args={"x-dead-letter-exchange": "x"})
+        r.add("publish", "", m="m0", q=q)
+        for by in ("a", "b"):
+            who = {"conn": by, "ch": 1, "gen": 1}
+            r.add("deliver", "", m="m0", q="dead", dtag=1, redelivered=False, **who)
+            r.add("nack", "", dtag=1, q="dead", ms=["m0"], requeue=True, **who)
+        assert violated(r) == (set() if q == "" else {"P3"}), q
+
+
+def test_where_others_end_a_channel_without_an_answer_may_have_ended() -> None:
+    for ended in (False, True):
+        r = Recording()
+        r.publish("m0")
+        if ended:
+            r.end("ch_close", "z")
+        r.deliver("m0", "a")
+        r.settle("ack", "m0", by="a")
+        r.deliver("m0", "b")
+        assert violated(r) & {"P1"} == (set() if ended else {"P1"})
+
+
+def test_the_broker_closing_is_no_answer_to_a_client_that_closes() -> None:
+    for err in ("", "406"):
+        r = Recording()
+        r.publish("m0")
+        r.deliver("m0", "a", redelivered=False)
+        r.settle("ack", "m0", by="a")
+        r.end("ch_close", "a")
+        r.add("ch_close", "ok", err=err, **A)
+        r.deliver("m0", "b", redelivered=True)
+        r.alive("b")
+        assert violated(r) & {"P1"} == (set() if err else {"P1"})

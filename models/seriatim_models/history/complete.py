@@ -1,7 +1,8 @@
 """What a recording implies but does not say, worked out in one pass in recording order.
 
 Recorders write down what they see; properties want every event to stand on its own, so that a history can be cut
-anywhere. `Completion` fills in, and only where the recorder left the field empty:
+anywhere. `Completion` fills in, from the events of all recorders of a run in the order of time, and only where the
+recorder left the field empty:
 
 | field | on | from |
 |---|---|---|
@@ -9,7 +10,7 @@ anywhere. `Completion` fills in, and only where the recorder left the field empt
 | q, autoack | deliver, cancel, consume ok | the `consume` of the consumer tag |
 | nolocal | deliver | the `consume` of the consumer tag |
 | prefetch, scope | deliver | the `consume`, or else the `qos` that holds for the consumer |
-| attempt | deliver, get | 1 if no flag is recorded and nobody can have had the message since its publish |
+| attempt | deliver, get | 1 if no flag is recorded and nobody else can have had the message and given it back |
 | ms, q | ack, nack, reject | the outstanding delivery tags, `multiple` covering all up to `dtag` |
 | pub, pseq, q | publish, deliver | the publishing channel and its count; confirm and delivery have the publish's |
 | prio, key | deliver | the publish; `key` if that names a queue, since an exchange routes by it |
@@ -18,6 +19,8 @@ anywhere. `Completion` fills in, and only where the recorder left the field empt
 | t_lo | deliver, get | the latest of the lower bounds below |
 | conn, ch, gen | expire, inside the broker | the channel that held the message |
 
+Where the opening of a connection's channels is not recorded, a command on one that has ended opens it again.
+
 A delivery was acquired by the broker at some time in [t_lo, t]. Not before its consumer was asked for; not before the
 message was published; not before the command that requeued it, if that is known to have taken effect (`t_hi`): else
 its session may have ended before, and the message have gone back then; and, with a prefetch of p, the n-th delivery
@@ -25,7 +28,8 @@ not before the (n-p)-th settlement was sent, because until then p messages were 
 An `ack` is sent before the broker sees it, so the time of sending bounds from below.
 Recorders inside the broker (`lvl` broker or model) see the acquisition itself: there t_lo is t.
 
-After a `gap` nothing is known about credit, so that bound is dropped for consumers begun before it.
+After a `gap` nothing is known about credit, so that bound is dropped for consumers begun before it. Of a queue that was
+not declared since then nobody knows where what dies in it goes, nor how a message came to it whose publish is lost.
 """
 
 from __future__ import annotations
@@ -163,13 +167,15 @@ class _Message(msgspec.Struct):
 
 
 class _Messages(msgspec.Struct):
-    """The messages of one recorder that are not settled for good, by message and queue.
+    """The messages of a run that are not settled for good, by message and queue.
 
     A message that was published to no queue by name (to an exchange) stands under the empty name, for all of them.
     """
 
     _known: dict[str, dict[str, _Message]] = {}
     _dead: dict[str, None] = {}
+    _early: dict[str, None] = {}
+    """Messages that were handed out before their publish was recorded."""
 
     def publish(self, event: Event, pub: str, pseq: int | None, doubts: int) -> None:
         """Take in the beginning of a publish. Sent twice, it may be there since the first time, at either place."""
@@ -177,12 +183,22 @@ class _Messages(msgspec.Struct):
         key = event.key if event.q else None
         message = _Message(event.q, pub, pseq, event.t, event.prio, key, doubts)
         before = queues.get(event.q)
+        message.taken = event.m in self._early
         if before is not None:
             message.taken = True
             message.since = before.since
             if (before.pub, before.pseq) != (pub, pseq):
                 message.pub, message.pseq = "", None
         queues[event.q] = message
+
+    def handed_out(self, m: str, q: str) -> _Message | None:
+        """What is known of a message that somebody is given."""
+        known = self.find(m, q)
+        if known is None:
+            self._early[m] = None
+            if len(self._early) > EARLY_KEPT:
+                del self._early[next(iter(self._early))]
+        return known
 
     def find(self, m: str, q: str) -> _Message | None:
         """What is known of a message in a queue; without a queue if there is one only that can be meant."""
@@ -232,17 +248,69 @@ _UNSEEN = frozenset(
 reader of a log goes elsewhere, so that what it is given first is not what was sent first."""
 
 
+def began(event: Event) -> bool:
+    """Whether the event is the beginning of its operation (or the whole of it)."""
+    return event.ph in ("", "invoke") or (event.ph == "ok" and event.op is None)
+
+
 def _operation(event: Event) -> tuple[object, ...]:
     """What joins the phases of an operation: its number, or who performs it."""
-    return (event.conn, event.proc) if event.op is None else (event.op,)
+    who = (event.rec, event.conn)
+    return (*who, event.proc) if event.op is None else (*who, event.op)
 
 
+class _Takers(msgspec.Struct):
+    """Who may be given messages of a queue and give them back unseen: by queue, and for all queues under ``.
+
+    A client may end without a word. So whoever consumes from a queue, or polls it, is one until the broker confirmed
+    his end. Not so where handing out settles (auto-ack): what is lost there does not come back.
+    """
+
+    _sessions: dict[str, dict[tuple[str, int | None], None]] = {}
+    _polls: dict[str, dict[tuple[object, ...], None]] = {}
+    """Polls of workers without a session that were not answered."""
+
+    def take(self, event: Event) -> None:
+        """Take in an event that begins or ends one."""
+        ev = event.ev
+        if ev in ("consume", "get"):
+            if not event.conn and event.ch is None:
+                self._poll(event)
+            elif began(event) and not event.autoack:
+                self._sessions.setdefault(event.q, {})[event.conn, event.ch] = None
+        elif event.ph == "ok" and ev in ("ch_open", "ch_close", "conn_close"):
+            for takers in self._sessions.values():
+                for by in [b for b in takers if b[0] == event.conn]:
+                    if ev == "conn_close" or by[1] == event.ch:
+                        del takers[by]
+
+    def _poll(self, event: Event) -> None:
+        if event.ev == "consume":
+            return  # a worker holds what it is given until it settles it
+        polls = self._polls.setdefault(event.q, {})
+        if event.ph == "invoke" and not event.autoack:
+            polls[_operation(event)] = None
+        elif event.ph in ("ok", "fail"):
+            polls.pop(_operation(event), None)
+
+    def others(self, event: Event, q: str) -> bool:
+        """Whether anybody but who is given a message in this event is one for its queue `q`."""
+        me = event.conn, event.ch
+        return any(
+            any(by != me for by in self._sessions.get(name, ())) or bool(self._polls.get(name))
+            for name in {q, ""}
+        )
+
+
+OPEN_ONLY = frozenset({"publish", "get", "consume", "qos", "declare", "delete", "purge", "recover"})
+"""Commands that a client sends on a channel that is open for all it knows."""
+EARLY_KEPT = 65_536  # messages; a publish is recorded soon after it was made, if at all
 DEAD_KEPT = 65_536  # messages; what died shows up in its next queue soon, and memory must not grow
 ENDED_KEPT = 1024  # channels; a callback of one that ended comes soon
 
 
 class Completion(msgspec.Struct):
-    """Fills in one recorder's events, given in recording order. Memory grows with what is open, not with the length."""
+    """Fills in a run's events, given in their order. Memory grows with what is open, not with the length."""
 
     _gens: dict[tuple[str, int], int] = {}
     _channels: dict[tuple[str, int], _Channel] = {}
@@ -253,30 +321,41 @@ class Completion(msgspec.Struct):
     """Gets under way where there are no channels, and when they began."""
     _doubts: int = 0
     """Counts whatever lets a message be taken unseen: lost lines, ends of clients, unknown outcomes."""
+    _opens: set[str] = set()
+    """Connections whose channels are recorded when they are opened."""
+    _takers: _Takers = msgspec.field(default_factory=_Takers)
     _dead_lettering: set[str] = set()
     """Queues that were declared with a place for what dies in them."""
+    _declared: set[str] = set()
+    _lost: bool = False
+    """Lines were lost, perhaps declarations and publishes."""
 
     def __call__(self, event: Event) -> Event:  # noqa: C901, PLR0912  # what each kind of event changes
         """The event with what the ones before it imply."""
         if event.ev == GAP:
+            self._lost = True
             for channel in self._channels.values():
                 self._forget(channel)
             return event
         if event.ev in _UNSEEN or event.ph == "info":
             self._doubts += 1
-        if event.ev == "declare" and any(a in event.args for a in DEAD_LETTERING):
-            self._dead_lettering.add(event.q)
+        self._takers.take(event)
+        if event.ev == "declare":
+            self._declare(event)
         if event.ev == "expire" and event.lvl in EXACT and event.ch is None:
             return self._expire(event)
         if event.ev == "expire":
             for known in self._channels.values():
                 self._forget(known)  # it gave credit
         if event.ch is None:
-            if event.ev in ("conn_close", "conn_drop"):
+            if event.ev in ("conn_open", "conn_close", "conn_drop"):
+                # Where one is opened, another one of its name has ended.
                 self._end_connection(event.conn)
             return self._without_channel(event)
         key = (event.conn, event.ch)
         if event.ev == "ch_open" and event.ph in ("", "ok"):
+            self._opens.add(event.conn)
+        if self._opened(event, key):
             self._gens[key] = event.gen if event.gen is not None else self._gens.get(key, 0) + 1
             before = self._channels.get(key)
             self._channels[key] = channel = _Channel()
@@ -299,6 +378,33 @@ class Completion(msgspec.Struct):
         elif event.ev == "ch_close":
             self._end(key)
         return msgspec.structs.replace(event, **new) if new else event
+
+    def _declare(self, event: Event) -> None:
+        self._declared.add(event.q)
+        if any(a in event.args for a in DEAD_LETTERING):
+            self._dead_lettering.add(event.q)
+
+    def _leads_on(self, q: str) -> bool:
+        """Whether what dies in a queue may go elsewhere; its declaration may be among lost lines."""
+        return q in self._dead_lettering or (self._lost and q not in self._declared)
+
+    def _moved(self, m: str, q: str) -> bool:
+        """Whether a message may have come to a queue by another way than its publish."""
+        known = self._messages.find(m, q)
+        unknown = self._lost and q not in self._declared and known is None
+        # What an exchange routed may have been in another queue, and have died there.
+        routed = known is not None and not known.q and bool(self._dead_lettering)
+        return unknown or routed or self._messages.moved(m, q)
+
+    def _opened(self, event: Event, key: tuple[str, int]) -> bool:
+        """Whether an event opens a channel. If its connection's are not recorded, a command after its end does."""
+        if event.ev == "ch_open":
+            return event.ph in ("", "ok")
+        if event.conn in self._opens or key not in self._ended or event.gen is not None:
+            return False
+        return (event.ev in OPEN_ONLY and event.ph in ("", "invoke")) or (
+            event.ev == "ch_close" and event.ph == "invoke"
+        )
 
     def _implied(self, event: Event, gen: int, channel: _Channel) -> dict[str, object]:
         new: dict[str, object] = {"gen": gen}
@@ -352,7 +458,7 @@ class Completion(msgspec.Struct):
                 self._asked.pop(_operation(event), None)
             case "expire" if not event.requeue:
                 self._messages.die(event.m, event.q)
-                new["dead"] = event.q in self._dead_lettering or None
+                new["dead"] = self._leads_on(event.q) or None
             case "ack" | "nack" | "reject" if event.ph in ("", "invoke"):
                 new |= self._settled(event, [(m, event.q) for m in event.ms or ()])
         new = {k: v for k, v in new.items() if v is not None and getattr(event, k) in (None, "")}
@@ -362,21 +468,22 @@ class Completion(msgspec.Struct):
         """What is known of a message that is handed out where there are no channels."""
         new: dict[str, object] = {}
         asked = self._asked.pop(_operation(event), None)
-        known = self._messages.find(event.m, event.q)
+        known = self._messages.handed_out(event.m, event.q)
         if known:
             new |= {"pub": known.pub, "pseq": known.pseq, "prio": known.prio, "key": known.key}
-            new |= self._first(event, known)
+            new |= self._first(event, known, event.q)
         bounds = [b for b in (asked, known.since if known else None) if b is not None]
         new["t_lo"] = event.t if event.lvl in EXACT else max(bounds, default=None)
-        if self._messages.moved(event.m, event.q):
+        if self._moved(event.m, event.q):
             new["dead"] = True
         if event.autoack:
             self._messages.settle(event.m, event.q)
         return new
 
-    def _first(self, event: Event, known: _Message) -> dict[str, object]:
+    def _first(self, event: Event, known: _Message, q: str) -> dict[str, object]:
         """Whether a delivery is certainly the first of its message, where it carries no flag that says so."""
         first = not known.taken and known.doubts == self._doubts and event.ph in ("", "ok")
+        first = first and not self._takers.others(event, q)
         known.taken = True
         return {"attempt": 1} if first and event.redelivered is None else {}
 
@@ -477,16 +584,19 @@ class Completion(msgspec.Struct):
                 if prefetch is not None
                 else None,
             }
+        autoack = event.autoack if event.autoack is not None else new.get("autoack")
+        if autoack:
+            limiter = None  # what need not be settled is not limited
         if limiter is not None:
             bounds.append(channel.limiters[limiter].deliver())
         if event.ev == "get":
             bounds.append(channel.get_since)
-        known = self._messages.find(event.m, q)
+        known = self._messages.handed_out(event.m, q)
         if known:
             new |= {"pub": known.pub, "pseq": known.pseq, "prio": known.prio, "key": known.key}
-            new |= self._first(event, known)
+            new |= self._first(event, known, q)
             bounds.append(known.since)
-        if self._messages.moved(event.m, q):
+        if self._moved(event.m, q):
             new["dead"] = True
         if event.lvl in EXACT:
             bounds = [event.t]
@@ -496,7 +606,6 @@ class Completion(msgspec.Struct):
         if event.ev == "deliver" or event.lvl not in ("", "api"):
             channel.seen = max(channel.seen, event.dtag or 0)
         channel.used = True
-        autoack = event.autoack if event.autoack is not None else new.get("autoack")
         if autoack:
             self._messages.settle(event.m, q)
         elif event.dtag is not None and event.dtag > channel.through:
@@ -541,12 +650,12 @@ class Completion(msgspec.Struct):
             elif event.t_hi is not None:
                 self._messages.release(m, q, event.t)
         dies = event.ev != "ack" and event.requeue is False
-        dies = dies and any(q in self._dead_lettering for _, q in messages)
+        dies = dies and any(self._leads_on(q) for _, q in messages)
         return {"dead": True} if dies else {}
 
 
 def complete(events: Iterable[Event]) -> Iterator[Event]:
-    """The events of one recorder, in recording order, each with what those before it imply."""
+    """The events of a run, in their order, each with what those before it imply."""
     completion = Completion()
     for event in events:
         yield completion(event)

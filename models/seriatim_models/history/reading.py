@@ -17,7 +17,8 @@ What happens to lines that are not as they should be:
 - `i` must rise within one (run, rec). An index that was read before is a duplicate: the first one stands.
   An index below one already read, but new, comes too late: the checks are made for recording order, in which a reader
   that streams cannot insert it. Both are rejected; sort such a file by `i` first.
-- Two files may hold parts of the same (run, rec); the same rule then holds across them.
+- Two files may hold parts of the same (run, rec); the same rule then holds across them. A file without a header may
+  be a later part as well: see `parts`.
 
 Raises `HistoryError` when nothing can be made of the file: missing, empty, cut off while compressed, of another
 schema,
@@ -74,8 +75,10 @@ class Reader:
         *,
         run: str = "",
         seen: dict[tuple[str, str], Indices] | None = None,
+        continues: Header | None = None,
     ) -> None:
-        """Reads the header. `run` is for a file that names none; `seen` is shared by the files of one run.
+        """Reads the header. `run` is for a file that names none; `seen` is shared by the files of one run; `continues`
+        is the header of the recording that this file is a later part of (`parts`).
 
         Raises `HistoryError`.
         """
@@ -98,6 +101,11 @@ class Reader:
         else:
             self._rows = lines(self.path)
             header = self._first_lines()
+        self.names_run = bool(header.run)
+        """Whether the file itself says of which run it is."""
+        if continues is not None:
+            mine = {k: v for k, v in msgspec.structs.asdict(header).items() if v}
+            header = msgspec.structs.replace(continues, **mine)
         self.header = (
             header if header.run else msgspec.structs.replace(header, run=run or stem(self.path))
         )

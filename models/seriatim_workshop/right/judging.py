@@ -6,13 +6,12 @@ with a file that shows it and the command that shows it again.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
-from heapq import merge
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
 from seriatim_models.conformance.profiles import PROFILES
-from seriatim_models.history.complete import Completion
+from seriatim_models.history.complete import complete
 from seriatim_models.history.event import Event
 from seriatim_models.history.writing import write_history
 from seriatim_models.properties.base import AnyProperty, Finding, Verdict
@@ -55,16 +54,8 @@ def _promised(*profiles: str) -> list[AnyProperty]:
 
 
 def completed(events: Sequence[Event]) -> list[Event]:
-    """The events of all recorders, each completed by itself, in the order of time."""
-    recorders: dict[str, list[Event]] = {}
-    for event in events:
-        recorders.setdefault(event.rec, []).append(event)
-
-    def of(held: list[Event]) -> Iterator[Event]:
-        completion = Completion()
-        return (completion(e) for e in held)
-
-    return list(merge(*map(of, recorders.values()), key=lambda e: (e.t or 0, e.i)))
+    """The events of all recorders in the order of time, completed."""
+    return list(complete(sorted(events, key=lambda e: (e.t or 0, e.i))))
 
 
 def reported(meaning: AnyMeaning, events: Sequence[Event]) -> list[Finding]:

@@ -32,6 +32,7 @@ from seriatim_models.pipeline.audit import chunks, columns
 from seriatim_models.pipeline.audit import findings as found
 from seriatim_models.pipeline.audit.runs import (
     Carry,
+    Completions,
     FileCount,
     Plan,
     RunItem,
@@ -92,6 +93,7 @@ class RecorderState(msgspec.Struct):
     carry: Carry
     counts: dict[str, int]
     """Events so far, by the run that they name."""
+    completions: Completions = msgspec.field(default_factory=Completions)
 
 
 _REMEDY = "delete it, and the next audit into this folder reads its recordings anew"
@@ -183,7 +185,8 @@ def _decode(work: DecodeTask) -> Decoded:
     writer = _Writer(work, before.counts)
     try:
         if len(work.recorders) == 1:
-            items: Iterator[RunItem] = (item for _, item in recorder(carry, work.recorders[0]))
+            parts = recorder(carry, work.recorders[0])
+            items: Iterator[RunItem] = (before.completions(item) for _, item in parts)
         else:
             items = read(RunPlan(work.run, work.recorders))
         for item in items:
@@ -194,7 +197,7 @@ def _decode(work: DecodeTask) -> Decoded:
     writer.close()
     if len(work.recorders) == 1:
         writer.made.carry = f"{work.into}/{work.number:06d}.carry"
-        write_state(folder / writer.made.carry, "recorder", RecorderState(carry, writer.counts))
+        write_state(folder / writer.made.carry, "recorder", before)
     return writer.made
 
 

@@ -1,6 +1,8 @@
 """From files to runs: what belongs together, in which order, and the one stream of events that every engine judges.
 
-- A run is what one header (or event) calls so. A file that names none is a run of its own, named after the file.
+- A run is what one header (or event) calls so. A file that names none is a run of its own, named after the file;
+  but one that begins in the middle is a part of the recording of its folder that ends right before it
+  (`history.parts`), and is read with the header of that.
 - Files of one run and one recorder are parts, read one after another by their first index.
 - Several recorders of one run are merged by time; so they must share a clock. Two clock domains in one run are
   refused, because nothing orders their events.
@@ -35,6 +37,7 @@ from seriatim_models.history.complete import Completion
 from seriatim_models.history.event import GAP
 from seriatim_models.history.header import Header
 from seriatim_models.history.indices import Indices
+from seriatim_models.history.parts import continued
 from seriatim_models.history.reading import SUFFIXES, Reader, stem
 
 
@@ -43,6 +46,8 @@ class Source(msgspec.Struct, frozen=True):
 
     path: str
     named: bool
+    continues: Header | None = None
+    """The header of the recording that it is a later part of, if it has none itself."""
 
 
 class RunPlan(msgspec.Struct, frozen=True):
@@ -82,10 +87,12 @@ class FileCount(msgspec.Struct, frozen=True):
 
 
 class Placed(msgspec.Struct, frozen=True):
-    """An event of a run, completed, in the run's order."""
+    """An event of a run, in the run's order."""
 
     run: str
     event: Event
+    complete: bool = False
+    """Its recorder filled in what others imply, or `Completions` did."""
 
 
 RunItem = Placed | Rejected | FileCount
@@ -127,15 +134,25 @@ def plan(paths: Iterable[str | Path]) -> Plan:
     refused = []
     sources = find(paths)
     names = _own_names(sources)
+    nameless: dict[Path, Header] = {}
+    others: dict[Path, Header] = {}
     for source in sources:
         try:
-            header = Reader(source.path, run=names[source.path]).header
+            reader = Reader(source.path, run=names[source.path])
         except HistoryError as error:
             if source.named:
                 raise
             refused.append(whole(source.path, error))
             continue
-        headers.append((source, header, header.run))
+        headers.append((source, reader.header, reader.header.run))
+        of = others if reader.names_run else nameless
+        of[Path(source.path).absolute()] = reader.header
+    later = continued(nameless, others)
+    for n, (source, _, _) in enumerate(headers):
+        _, begun = later.get(Path(source.path).absolute(), (None, None))
+        if begun is not None:
+            source = msgspec.structs.replace(source, continues=begun)
+            headers[n] = source, begun, begun.run
     runs: dict[str, dict[str, list[Source]]] = defaultdict(lambda: defaultdict(list))
     clocks: dict[str, tuple[str, str]] = {}
     for source, header, run in headers:
@@ -195,7 +212,8 @@ class Carry(msgspec.Struct):
     run: str
     seen: dict[tuple[str, str], Indices] = {}
     """By run and recorder; may be that of several recorders."""
-    completions: dict[tuple[str, str], Completion] = {}
+    begun: dict[tuple[str, str], None] = {}
+    """Of which run and recorder some event was read."""
     last: dict[str, Event] = {}
     """By run: its latest event, for the place of a gap."""
     clocks: dict[tuple[str, str], str] = {}
@@ -206,23 +224,34 @@ class Carry(msgspec.Struct):
     """Of the part read last, as it was when its reading began."""
 
 
+class Completions(msgspec.Struct):
+    """Fills in each run's events from those before them, of all its recorders: give it the items in their order."""
+
+    of: dict[str, Completion] = {}
+
+    def __call__(self, item: RunItem) -> RunItem:
+        """The item; an event with what those before it imply."""
+        if not isinstance(item, Placed) or item.complete:
+            return item
+        completion = self.of.setdefault(item.run, Completion())
+        return Placed(item.run, completion(item.event), True)
+
+
 def read(run: RunPlan) -> Iterator[RunItem]:
     """The run's events in order, its rejected lines, and at the end of each file its counts.
 
     Raises `HistoryError` for a file that the caller named.
     """
     seen: dict[tuple[str, str], Indices] = {}
+    completions = Completions()
     streams = [recorder(Carry(run.run, seen), parts) for parts in run.recorders]
-    if len(streams) == 1:
-        for _, item in streams[0]:
-            yield item
-    else:
-        for _, item in heapq.merge(*streams, key=lambda timed: timed[0]):
-            yield item
+    for _, item in heapq.merge(*streams, key=lambda timed: timed[0]):
+        yield completions(item)
 
 
 def recorder(carry: Carry, parts: Iterable[Source]) -> Iterator[tuple[int, RunItem]]:
-    """The items of some parts of one recorder, each with its place in time, going on from `carry`.
+    """The items of some parts of one recorder, each with its place in time, going on from `carry`. Events are as they
+    were recorded: see `Completions`.
 
     Raises `HistoryError` for a file that the caller named.
     """
@@ -230,7 +259,7 @@ def recorder(carry: Carry, parts: Iterable[Source]) -> Iterator[tuple[int, RunIt
         stamp = carry.stamp = fingerprint(part.path)
         reader = None
         try:
-            reader = Reader(part.path, run=carry.run, seen=carry.seen)
+            reader = Reader(part.path, run=carry.run, seen=carry.seen, continues=part.continues)
             yield from _part(carry, reader)
             if fingerprint(part.path) != stamp:
                 raise HistoryError(f"{part.path}: {CHANGED}")
@@ -270,15 +299,15 @@ def _part(carry: Carry, reader: Reader) -> Iterator[tuple[int, RunItem]]:
             item = msgspec.structs.replace(item, t=None, t_lo=None, t_hi=None)
         if item.t is not None:
             carry.at = max(carry.at, item.t)
-        if key not in carry.completions:
-            carry.completions[key] = Completion()
+        if key not in carry.begun:
+            carry.begun[key] = None
             if not carry.last and item.i > 1 and not (complete or whole_run):
                 gap = Event(i=item.i, ev=GAP, run=item.run, rec=item.rec, t=item.t)
-                yield carry.at, Placed(item.run, carry.completions[key](gap))
+                yield carry.at, Placed(item.run, gap)
             if carry.lost and item.run not in carry.last and item.run != run:
                 yield carry.at, Placed(item.run, Event(i=item.i, ev=GAP, run=item.run, t=item.t))
         carry.last[item.run] = item
-        yield carry.at, Placed(item.run, item if complete else carry.completions[key](item))
+        yield carry.at, Placed(item.run, item, complete)
 
 
 def lose(carry: Carry) -> Iterator[tuple[int, RunItem]]:
@@ -316,6 +345,4 @@ def _gaps(carry: Carry) -> list[Placed]:
                 ),
             )
         )
-    for completion in carry.completions.values():
-        completion(gaps[0].event)
     return gaps

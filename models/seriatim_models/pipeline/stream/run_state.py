@@ -29,6 +29,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from seriatim_models.history import Event, Rejected, table
+from seriatim_models.history.header import Header
 from seriatim_models.history.indices import Indices
 from seriatim_models.pipeline.audit import chunks
 from seriatim_models.pipeline.audit import findings as found
@@ -37,6 +38,7 @@ from seriatim_models.pipeline.audit.run_fold import RunFold
 from seriatim_models.pipeline.audit.runs import (
     CHANGED,
     Carry,
+    Completions,
     FileCount,
     Fingerprint,
     Placed,
@@ -62,6 +64,8 @@ class ArrivedFile(msgspec.Struct, frozen=True):
     recorder: str
     first: int
     changed: int
+    continues: Header | None = None
+    """See `Source.continues`."""
 
 
 class RunSummary(msgspec.Struct):
@@ -153,6 +157,7 @@ class SavedRun(msgspec.Struct):
     waiting: dict[str, str]
     folds: dict[str, _SavedFold]
     passed: int
+    completions: Completions
 
 
 _REMEDY = "delete the stream's output folder, and a new stream reads the recordings anew"
@@ -177,6 +182,7 @@ class RunState:
         self._folds: dict[str, RunFold] = {}  # by the run that events name
         self._metrics: dict[str, Measures] = {}
         self._passed = -1
+        self._completions = Completions()
         self._rejected: list[Rejected] = []
 
     def take(
@@ -217,7 +223,7 @@ class RunState:
             if not (final or part.first <= last + 1 or part.changed <= watermark):
                 return
             known.parts.pop(0)
-            source = Source(part.path, named=False)
+            source = Source(part.path, named=False, continues=part.continues)
             items = list(recorder(known.carry, [source]))
             reported = any(
                 isinstance(i, Rejected) and not i.line and i.reason == CHANGED for _, i in items
@@ -231,7 +237,7 @@ class RunState:
 
     def _last(self, known: _RecorderState) -> list[Indices]:
         """The indices read from this recorder."""
-        return [i for key, i in self._seen.items() if key in known.carry.completions]
+        return [i for key, i in self._seen.items() if key in known.carry.begun]
 
     def _release(self, final: bool) -> None:
         """Judge the events before which no recorder can have another."""
@@ -246,7 +252,8 @@ class RunState:
                 known.items = known.items[len(ready) :]
             streams.append(ready)
         batches: dict[str, list[Event]] = {}
-        for at, item in heapq.merge(*streams, key=lambda timed: timed[0]):
+        for at, raw in heapq.merge(*streams, key=lambda timed: timed[0]):
+            item = self._completions(raw)
             if isinstance(item, Rejected):
                 self._rejected.append(item)
                 self.summary.late += "; the index must rise" in item.reason
@@ -320,6 +327,7 @@ class RunState:
                 for run, fold in self._folds.items()
             },
             self._passed,
+            self._completions,
         )
         write_state(folder / self.summary.state, "run", saved)
 
@@ -337,6 +345,7 @@ class RunState:
         state.summary, state._seen = saved.summary, saved.seen
         state._wrote, state._waiting = saved.wrote, saved.waiting
         state._passed = saved.passed
+        state._completions = saved.completions
         for name_, recorder_ in saved.recorders.items():
             recorder_.carry.seen = state._seen
             state._recorders[name_] = known = _RecorderState(recorder_.carry)

@@ -35,6 +35,8 @@ from pyspark.sql.functions import unix_micros
 from pyspark.sql.types import BinaryType, LongType, StringType, StructField, StructType
 
 from seriatim_models.history import Event, HistoryError, Rejected
+from seriatim_models.history.header import Header
+from seriatim_models.history.parts import PartEdges, begins_in_the_middle, continued, edges
 from seriatim_models.history.reading import SUFFIXES, Reader, stem
 from seriatim_models.history.whole_file import write_whole
 from seriatim_models.pipeline.audit import findings as found
@@ -55,7 +57,7 @@ from seriatim_models.pipeline.session import frame
 from seriatim_models.pipeline.stream.run_state import ArrivedFile, RunState, RunSummary
 from seriatim_models.properties.base import AnyProperty
 
-SCHEMA = "seriatim-stream/4"
+SCHEMA = "seriatim-stream/5"
 LATENESS = 10.0  # seconds
 IDLE = 30.0  # seconds
 LOOK = 20
@@ -96,6 +98,8 @@ class StreamState(msgspec.Struct):
     """Files that are not any more what they were when they were read."""
     clocks: dict[str, tuple[str, str]] = {}
     """Of each run: its clock, and the first file that named it."""
+    orphans: dict[str, int] = {}
+    """Files without a header that begin in the middle, and when they were last changed: what they continue may come."""
     schema: str = SCHEMA
 
 
@@ -211,6 +215,7 @@ class Stream:
             str, Fingerprint
         ] = {}  # files that Spark did not bring, at the last look,
         self._looked_after = -1  # which was after this batch
+        self._edges_read: dict[Path, tuple[Fingerprint, PartEdges]] = {}
         self.out.mkdir(parents=True, exist_ok=True)
         self.state = self._read()
 
@@ -304,12 +309,13 @@ class Stream:
         """Read what waits, without waiting any longer."""
         with self._busy:
             self._advanced_at = time.monotonic()
-            if any(t.waiting for t in self.state.runs.values()):
+            if self.state.orphans or any(t.waiting for t in self.state.runs.values()):
                 self._advance(self.state.batch, [], final=True)
 
     def _known(self) -> set[str]:
         """Files that were opened."""
-        return {p for t in self.state.runs.values() for p in (*t.stamps, *t.held)}
+        opened = {p for t in self.state.runs.values() for p in (*t.stamps, *t.held)}
+        return opened | self.state.orphans.keys()
 
     def _take_missed(self, patient: bool = True) -> bool:
         """Take files that changed after they were read, and those that Spark missed; whether there were any of these.
@@ -363,6 +369,7 @@ class Stream:
             unread=dict(before.unread),
             changed=list(before.changed),
             clocks=dict(before.clocks),
+            orphans={},
             batch=number,
         )
         changed: dict[str, dict[str, Fingerprint]] = defaultdict(dict)
@@ -374,9 +381,7 @@ class Stream:
             elif all(path != new for new, _ in files):
                 files = [*files, (path, now[1])]
         state.newest = max([state.newest, *(at for _, at in files)])
-        arrived: dict[str, list[ArrivedFile]] = defaultdict(list)
-        for path, at in files:
-            self._arrive(state, path, at, arrived)
+        arrived = self._arrivals(state, [*files, *before.orphans.items()], final)
         # Runs that wait may go on because files of others arrived.
         touched = {*arrived, *changed, *(r for r, t in state.runs.items() if t.waiting)}
         into = f"batch-{number:08d}-{uuid.uuid4().hex[:8]}"
@@ -419,16 +424,41 @@ class Stream:
             new = _events(self.state) - _events(before)
             self.on_progress(self._progress(new, seconds, lag))
 
+    def _arrivals(
+        self, state: StreamState, files: Sequence[tuple[str, int]], final: bool
+    ) -> dict[str, list[ArrivedFile]]:
+        """By run: the files that belong to it. Those that may continue one that has not come are put into the state."""
+        arrived: dict[str, list[ArrivedFile]] = defaultdict(list)
+        for path, at in files:
+            waits = not final and at > state.newest - self.lateness
+            self._arrive(state, path, at, arrived, waits)
+        for path in list(state.orphans):  # what they continue may have come after them
+            self._arrive(state, path, state.orphans.pop(path), arrived, waits=True)
+        return arrived
+
     def _arrive(
-        self, state: StreamState, path: str, changed: int, arrived: dict[str, list[ArrivedFile]]
+        self,
+        state: StreamState,
+        path: str,
+        changed: int,
+        arrived: dict[str, list[ArrivedFile]],
+        waits: bool,
     ) -> None:
+        """Say of which run a file is; with `waits` one that begins in the middle may wait for what it continues."""
         name = stem(Path(path))
         own = name if state.names.setdefault(name, path) == path else path
         stamp = fingerprint(path)
         if state.unread.pop(path, None) is not None:
             state.refused = [r for r in state.refused if r.source != path]
         try:
-            header = Reader(path, run=own).header
+            reader = Reader(path, run=own)
+            header, begun = reader.header, None
+            if not reader.names_run and begins_in_the_middle(Path(path)):
+                begun = self._continued(state, path, header, arrived)
+                if begun is None and waits:
+                    state.orphans[path] = changed
+                    return
+                header = begun or header
             first = next((e.i for e in Reader(path, run=own) if isinstance(e, Event)), 0)
             if header.clk:
                 clk, other = state.clocks.setdefault(header.run, (header.clk, path))
@@ -438,7 +468,34 @@ class Stream:
             state.refused.append(whole(path, error))
             state.unread[path] = stamp
             return
-        arrived[header.run].append(ArrivedFile(path, header.rec, first, changed))
+        arrived[header.run].append(ArrivedFile(path, header.rec, first, changed, begun))
+
+    def _continued(
+        self,
+        state: StreamState,
+        path: str,
+        header: Header,
+        arrived: dict[str, list[ArrivedFile]],
+    ) -> Header | None:
+        """The header of the recording that a file is a later part of, among those of its folder that were opened."""
+        nameless = {Path(path): header}
+        others: dict[Path, Header] = {}
+        opened = {p for t in state.runs.values() for p in (*t.stamps, *t.held)}
+        for mate in opened | {f.path for files in arrived.values() for f in files}:
+            if Path(mate).parent == Path(path).parent and Path(mate).exists():
+                own = stem(Path(mate)) if state.names.get(stem(Path(mate))) == mate else mate
+                reader = Reader(mate, run=own)
+                (others if reader.names_run else nameless)[Path(mate)] = reader.header
+        found = continued(nameless, others, self._edges)
+        return found[Path(path)][1] if Path(path) in found else None
+
+    def _edges(self, path: Path) -> PartEdges:
+        """The edges of a file, which is read once for them."""
+        stamp = fingerprint(str(path))
+        known = self._edges_read.get(path)
+        if known is None or known[0] != stamp:
+            known = self._edges_read[path] = stamp, edges(path)
+        return known[1]
 
     def report(self) -> found.AuditReport:
         """The results so far, as those of an audit; rejected lines are in `left_out`."""
@@ -493,7 +550,7 @@ class Stream:
             events=report.statistics["events"],
             rejected=report.statistics["rejected"],
             late=sum(t.late for t in self.state.runs.values()),
-            waiting=sum(t.waiting for t in self.state.runs.values()),
+            waiting=sum(t.waiting for t in self.state.runs.values()) + len(self.state.orphans),
             refused=len(self.state.refused),
             changed=len(self.state.changed),
             violated=[f"{f.subject} {f.property}" for f in report.findings if f.n_violations],

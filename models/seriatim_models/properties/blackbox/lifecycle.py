@@ -24,6 +24,7 @@ from typing import NamedTuple
 import msgspec
 
 from seriatim_models.history.complete import EXACT, SETTLES
+from seriatim_models.history.complete import began as began
 from seriatim_models.history.event import GAP, Event
 from seriatim_models.properties.base import Property, Scope
 from seriatim_models.properties.blackbox.naming import ENDS as ENDS
@@ -45,11 +46,6 @@ def first(event: Event) -> bool | None:
     if event.redelivered is not None:
         return not event.redelivered
     return None if event.attempt is None else event.attempt <= 1
-
-
-def began(event: Event) -> bool:
-    """Whether the event is the beginning of its operation (or the whole of it)."""
-    return event.ph in ("", "invoke") or (event.ph == "ok" and event.op is None)
 
 
 class LifecycleKey(NamedTuple):
@@ -135,6 +131,8 @@ class Lifecycles(msgspec.Struct):
     """Lifecycles that had a lease that ran out, whenever that was."""
     dead: list[str] = []
     """Queues from which messages may go elsewhere, and so come back."""
+    declared: list[str] = []
+    """Queues whose declaration was recorded."""
     takers: dict[str, dict[Holder, int]] = {}
     """Of each queue, who consumed or polled, and since when."""
     tested: int = 0
@@ -201,11 +199,15 @@ class Lifecycles(msgspec.Struct):
         event = settled.event
         if event.ev == "ack" or event.ev in ACQUIRES or event.dead is False:
             return False
-        return event.dead is True or event.q in self.dead or bool(self.dead and not event.q)
+        return event.dead is True or self.leads_on(event.q) or bool(self.dead and not event.q)
+
+    def leads_on(self, q: str) -> bool:
+        """Whether messages of a queue may go elsewhere. Its declaration may be among lost lines."""
+        return q in self.dead or (bool(self.gaps) and q not in self.declared)
 
     def swept_away(self, taken: Step, before: int) -> bool:
         """Whether a command for all that its channel held may have sent a delivery elsewhere, and so back."""
-        return taken.event.q in self.dead and any(s.final for s in self.swept(taken, before))
+        return self.leads_on(taken.event.q) and any(s.final for s in self.swept(taken, before))
 
     def unseen(self, by: Holder, after: int, first: Step) -> bool:
         """Whether a consumer may have had a message between a position and a delivery, and ended, unseen."""
@@ -215,11 +217,17 @@ class Lifecycles(msgspec.Struct):
         return not self.sessions.lasts(by, first.pos, first.event.lvl)
 
     def copied(self, event: Event) -> bool:
-        """Whether a message's name may stand for several copies in its queue."""
+        """Whether a message's name may stand for several copies in its queue. Of one whose publish is not seen, in a
+        recording with lost lines, nobody knows.
+        """
+        born = [b for q in {event.q, ""} if (b := self.births.get(LifecycleKey(q, event.m)))]
+        if self.gaps and not any(b.begun for b in born):
+            return True
         if self.dead:  # a copy in any queue may have come here
-            return sum(b.copies for key, b in self.births.items() if key.m == event.m) > 1
-        births = (self.births.get(LifecycleKey(q, event.m)) for q in {event.q, ""})
-        return sum(b.copies for b in births if b is not None) > 1
+            births = [b for key, b in self.births.items() if key.m == event.m]
+            routed = self.births.get(LifecycleKey("", event.m))
+            return routed is not None or sum(b.copies for b in births) > 1
+        return sum(b.copies for b in born) > 1
 
     def took_effect(self, settled: Step) -> bool:
         """Whether a settlement has certainly taken effect: it neither failed nor may have died with its session."""
@@ -382,6 +390,7 @@ class LifecycleProperty(Property[Lifecycles]):
             left.sweeps.setdefault(by, []).extend(moved_sweeps)
         left.voided |= right.voided
         left.expired += [k for k in right.expired if k not in left.expired]
+        left.declared += [q for q in right.declared if q not in left.declared]
         left.dead += [q for q in right.dead if q not in left.dead]
         for q, takers in right.takers.items():
             known = left.takers.setdefault(q, {})
@@ -453,8 +462,10 @@ def _general(out: Lifecycles, event: Event) -> None:
     out.sessions.add(out.n, event)
     if ev == "recover" and event.ph != "fail":
         out.sweeps.setdefault(holder(event), []).append(Sweep(out.n, 0, False))
-    elif ev == "declare" and any(a.startswith("x-dead-letter") for a in event.args):
-        if event.q not in out.dead:
+    elif ev == "declare":
+        if event.q not in out.declared:
+            out.declared.append(event.q)
+        if any(a.startswith("x-dead-letter") for a in event.args) and event.q not in out.dead:
             out.dead.append(event.q)
     elif ev == "consume" and event.ph != "fail":
         out.takers.setdefault(event.q, {}).setdefault(holder(event), out.n)

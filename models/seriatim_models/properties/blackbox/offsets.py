@@ -177,7 +177,15 @@ class Logs(msgspec.Struct):
     """Who was ever seen to read a topic for a group."""
     vanishing: list[str] = []
     """Topics from which messages go before all have read them."""
+    declared: dict[str, None] = {}
+    lost: bool = False
+    """Lines were lost, and maybe the declaration of a topic among them."""
     tally: CaseCounts = msgspec.field(default_factory=CaseCounts)
+
+
+def _vanishes(state: Logs, q: str) -> bool:
+    """Whether messages of a topic may go before all have read them."""
+    return q in state.vanishing or (state.lost and q not in state.declared)
 
 
 POSITIONS_KEPT = (
@@ -265,6 +273,7 @@ class LogReader(SequentialProperty[Logs]):
                 topic.attempts, topic.declared = attempts, event
         match event.ev:
             case "declare":
+                state.declared[event.q] = None
                 if any(a in event.args for a in VANISHING):
                     state.vanishing.append(event.q)
             case "consume" | "cancel":
@@ -294,6 +303,7 @@ class LogReader(SequentialProperty[Logs]):
 
     def _end(self, state: Logs, event: Event) -> None:
         """Lines were lost, or sessions end: whatever their holders read next begins after that."""
+        state.lost = state.lost or event.ev == GAP
         if event.ev != GAP:
             state.ended[end_of(event)] = BegunAt(state.n, event)
         for topic in state.topics.values():
@@ -357,7 +367,7 @@ class LogReader(SequentialProperty[Logs]):
                 f"{_meaning(committed)} at event {committed.i}"
             )
             tally.report_violation(why, _each_once([*grounds, event]))
-        elif event.q in state.vanishing and not (last and last.pos is not None and pos <= last.pos):
+        elif _vanishes(state, event.q) and not (last and last.pos is not None and pos <= last.pos):
             tally.untestable += 1
         elif (
             last is not None

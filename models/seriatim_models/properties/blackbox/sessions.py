@@ -87,7 +87,8 @@ class Sessions(msgspec.Struct):
     def add(self, pos: int, event: Event) -> None:
         """Take in an event of `ANSWERED`, or an end."""
         self.add_end(pos, event)
-        if event.ev in ANSWERED and event.ph in ("invoke", "ok"):
+        # With an error it is the broker that closes: no answer, even if the client had asked to close.
+        if event.ev in ANSWERED and event.ph in ("invoke", "ok") and not event.err:
             of_connection = event.ch is None or event.ev == "conn_close"
             by = connection(holder(event)) if of_connection else holder(event)
             key = CallKey(by, event.ev, str(event.op) if event.op is not None else event.ctag)
@@ -145,12 +146,13 @@ class Sessions(msgspec.Struct):
 
     def answers_count(self, by: Holder, lvl: str) -> bool:
         """Whether it needs an answer to know that a session was there: not inside the broker, nor for a worker that has
-        none, nor where the recording has no call of the session, or no answer to anybody: then its ends are believed to
-        be recorded, unless a message comes back marked as redelivered (`Lifecycles.may_be_gone`).
+        none. Nor where the recording has no call of the session, or no answer to anybody; then its end is believed to
+        be recorded, unless a message comes back marked as redelivered (`Lifecycles.may_be_gone`), or the recording has
+        ends of others: so a channel without any may be that of a client that was killed.
         """
         named = by.ch is not None or bool(by.conn)
         called = by in self.callers or connection(by) in self.callers
-        return lvl not in EXACT and named and called
+        return lvl not in EXACT and named and (called or (by.ch is not None and bool(self.ends)))
 
     def last_sign(self, by: Holder) -> int:
         """The latest position at which a holder's session was certainly there; -1 if none is known."""

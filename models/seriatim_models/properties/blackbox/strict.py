@@ -61,6 +61,7 @@ from seriatim_models.properties.blackbox.naming import (
     holder,
 )
 
+EMPTIES = frozenset({"purge", "delete"})
 NEVER = float("inf")
 ALWAYS = float("-inf")
 Time = (
@@ -358,10 +359,26 @@ class _OrderPass:
             self._void(event)
         elif event.ev == "expire":
             self._expired(event)
-        elif event.ev in ENDS and (event.lvl in EXACT or event.t_hi is not None):
-            for by in holders(event, state.held):
-                for key in state.held.pop(by):
-                    self._release(key, event, by)
+        elif event.ev in EMPTIES and event.ph != "fail":
+            self._emptied(event.q)
+        elif event.ev in ENDS:
+            self._end(event)
+
+    def _end(self, event: Event) -> None:
+        """A channel or connection ends: what it held is back, if the instant is known."""
+        if event.lvl not in EXACT and event.t_hi is None:
+            return
+        held = self.state.held
+        for by in holders(event, held):
+            for key in held.pop(by):
+                self._release(key, event, by)
+
+    def _emptied(self, q: str) -> None:
+        """A queue was purged or deleted: what may have been in it, and not with a consumer, may be gone."""
+        known = self.state.known
+        for key in [k for k in known if k.q in (q, "")]:
+            if not known[key].taken or known[key].back is not None:
+                del known[key]
 
     def _publish(self, event: Event) -> None:
         if event.ph == "fail":
@@ -547,7 +564,7 @@ class StrictOrder(SequentialProperty[Strict]):
     kind = "safety"
     case = "a delivery whose `t_lo` is known (a prefetch that is used up, a get), beside another available message"
     scope = "queue"
-    reads = ACQUIRES | SETTLES | ENDS | {"publish", "expire", "recover"}
+    reads = ACQUIRES | SETTLES | ENDS | EMPTIES | {"publish", "expire", "recover"}
     summary_type = AggregationState[Strict]
     keeps = "what is published or held and not settled; the latest 2,048 acquisitions of each queue"
     time = "O(n log n)"

@@ -154,7 +154,7 @@ class Columns:
                 for append, value in zip(put, sent, strict=True):
                     append(value)
             else:
-                if ev in (GAP, "return", "expire", "recover"):
+                if ev in (GAP, "return", "expire", "recover", "purge", "delete"):
                     self.irregular = self.irregular or f"a {ev}"
                 elif e.t_hi is not None:
                     self.irregular = self.irregular or "an upper bound"
