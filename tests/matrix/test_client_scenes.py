@@ -12,8 +12,11 @@ from seriatim_models.machines.single_threaded_host import SingleThreadedHost, Wo
 from seriatim_models.matrix.cells import PairResult, run_pair
 from seriatim_models.matrix.client_scenes import (
     CLIENT_SYSTEM,
+    LATE,
+    NEVER_SENT,
     NOT_ANSWERED,
     POOL_SYSTEM,
+    TOO_LATE,
     UNTIL_THE_CHANNELS_END,
     ClientUniverse,
     PoolUniverse,
@@ -254,6 +257,10 @@ def test_every_single_call_on_the_client_is_right(universe: ClientUniverse) -> N
         ("serve exclusive: ; consume c.1 q t exclusive | consume d.1 q u -", ()),
         ("serve calls: ; publish c.1 q | close c.1", (NOT_ANSWERED.why,)),
         ("serve refused: ; ack c.1 1 False | ack c.1 1 False", (NOT_ANSWERED.why,)),
+        (
+            "serve impatient: ; get c.1 q False 1 | qos c.1 1 True",
+            tuple(sorted((NEVER_SENT.why, TOO_LATE.why))),
+        ),
     ],
 )
 def test_pairs_of_the_client_are_right(key: str, excused: tuple[str, ...]) -> None:
@@ -271,6 +278,21 @@ def test_letting_pass_hides_nothing_of_what_is_open() -> None:
         assert compared(outcome) != compared({**outcome, "q": ["m1"]})
 
 
+def test_a_call_with_a_limit_is_compared_unless_it_was_late() -> None:
+    impatient = Invocation.read("get c.1 q False 1")
+    patient = Invocation.read("get c.1 q False None")
+    late = {"returned": {str(impatient): LATE, str(patient): "m1 1"}}
+    answered = {"returned": {str(impatient): "m2 2", str(patient): "m1 1"}}
+    assert NEVER_SENT.compared(late) == {"returned": {str(patient): "m1 1"}}
+    assert NEVER_SENT.compared(answered) == answered
+    universe = universe_of(CLIENT_SYSTEM, "impatient")
+    for exception in (TOO_LATE, NEVER_SENT):
+        assert not list(exception.instead(universe, (patient, patient)))
+    [(there, _)] = TOO_LATE.instead(universe, (impatient, patient))
+    scene, _ = recorded_scene(CLIENT_SYSTEM, there, LIB)
+    assert [scene.make(impatient), scene.make(patient)] == [LATE, "m2 2"], "it was made there"
+
+
 def test_pairs_of_the_client_race_beside_its_threads_only() -> None:
     modes = {p.mode for u in ("calls", "misuse") for p in plan_universe(u, "client", 1).programs}
     assert modes == {"serve"}
@@ -281,6 +303,11 @@ def test_pairs_of_the_client_race_beside_its_threads_only() -> None:
     [
         ("no-turn", "serve calls: ; get c.1 q False None | qos c.1 1 True", "RPC-1"),
         ("exclusive-came-first", "serve exclusive: ; consume c.1 q t exclusive | consume d.1 q u -", "EX-1"),
+        ("published-late-reply", "serve impatient: ; get c.1 q False 1 | qos c.1 1 True", "RPC-1"),
+        (
+            "published-timeout-clears-anothers-call",
+            "serve impatient: ; get c.1 q False None | get c.1 q False 1", "RPC-1",
+        ),
         ("close-keeps-deliveries", "serve ends: ; close c.1 | shutdown", "QS-2"),
     ],
 )  # fmt: skip

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from types import ModuleType
 from typing import Any, TypeVar, cast
 
@@ -82,6 +82,8 @@ class ClientUniverse(Universe):
     capacity: int | None = None
     settle: bool = False
     twice: bool = True
+    late: bool = False
+    """Whether every reply to a call with a time limit comes too late; for the oracle only."""
 
 
 class ClientMatrixScene(ServedScene[ClientHarness]):
@@ -118,6 +120,8 @@ class ClientMatrixScene(ServedScene[ClientHarness]):
         A message that is published is named after the call, so that its name does not tell who came first.
         """
         result = super().make(invocation)
+        if self.universe.late and limited(invocation) and not result.startswith("refused"):
+            result = LATE
         if self.own.alone():
             for reader in self._readers:
                 self.own.run(reader)
@@ -143,7 +147,7 @@ class ClientMatrixScene(ServedScene[ClientHarness]):
         code = getattr(error, "code", None)
         if code is not None:
             return f"refused {code}"
-        return "late" if type(error).__name__ == "CallTimeout" else "refused"
+        return LATE if type(error).__name__ == "CallTimeout" else "refused"
 
     def state(self) -> str:
         """Return the server's queues, what is on the wires, the channels, and what the pools have to do."""
@@ -157,7 +161,33 @@ class ClientMatrixScene(ServedScene[ClientHarness]):
 UNANSWERED = ("ack", "nack", "reject", "publish")
 """Calls that do not wait for what the server thinks of them."""
 
+LATE = "late"
+"""What the caller sees of a call whose time limit is over."""
 Instead = Iterator[tuple[Universe, tuple[Invocation, ...]]]
+
+
+def limited(call: Invocation) -> bool:
+    """Return whether a call has a time limit."""
+    return call.call == "get" and call.arguments[-1] != "None"
+
+
+def _answered_late(universe: Universe, calls: tuple[Invocation, ...]) -> Instead:
+    """Yield the calls, if one has a time limit, in a universe in which its reply comes too late."""
+    if any(map(limited, calls)):
+        yield replace(cast(ClientUniverse, universe), late=True), calls
+
+
+def _not_sent(universe: Universe, calls: tuple[Invocation, ...]) -> Instead:
+    """Yield the calls without one that has a time limit."""
+    for n, call in enumerate(calls):
+        if limited(call):
+            yield universe, (*calls[:n], *calls[n + 1 :])
+
+
+def _but_for_the_late(outcome: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return an outcome without the calls whose time limit was over."""
+    returned = {call: result for call, result in outcome["returned"].items() if result != LATE}
+    return {**outcome, "returned": returned}
 
 
 def _ignored(universe: Universe, calls: tuple[Invocation, ...]) -> Instead:
@@ -186,6 +216,15 @@ NOT_ANSWERED = ExpectedDifference(
     "its caller: all else is as if it had not been made",
     _ignored,
     _but_for_nothing,
+)
+TOO_LATE = ExpectedDifference(
+    "a call may end at its time limit, and its reply comes later: at the server it was made",
+    _answered_late,
+)
+NEVER_SENT = ExpectedDifference(
+    "a call may end at its time limit while it waits for its turn: it was never sent",
+    _not_sent,
+    _but_for_the_late,
 )
 UNTIL_THE_CHANNELS_END = ExpectedDifference(
     "until a channel is closed its deliveries run one by one, and those that are left then are dropped; the server "
@@ -220,7 +259,7 @@ class ClientSystem:
     @property
     def expected(self) -> Sequence[ExpectedDifference]:
         """What the outcome oracle lets pass."""
-        return (NOT_ANSWERED, UNTIL_THE_CHANNELS_END)
+        return (TOO_LATE, NEVER_SENT, NOT_ANSWERED, UNTIL_THE_CHANNELS_END)
 
     def signature(self, universe: Universe, calls: Sequence[Invocation]) -> str:
         """Return the calls and their universe: no two universes here differ in names only."""
@@ -244,6 +283,10 @@ CONSUME = "consume c.1 q t -"
 
 CLIENT_UNIVERSES = (
     _client("calls", "each waits for its turn and its reply", GET, "qos c.1 1 True", "close c.1", "publish c.1 q"),
+    _client(
+        "impatient", "a reply that comes when nobody waits for it", "get c.1 q False 1", GET, "qos c.1 1 True",
+        "close c.1", messages=2, twice=False,
+    ),
     _client("consuming", "deliveries behind the reply", CONSUME, "cancel c.1 t", "publish c.2 q", "close c.1"),
     _client(
         "acknowledging", "settled by one, or with all before it", GET_THERE, "ack c.1 1 False", "ack c.1 0 True",
