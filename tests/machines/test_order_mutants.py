@@ -221,11 +221,11 @@ def test_what_is_said_to_be_an_equivalent_order_is_a_mutation_still() -> None:
 
 
 def test_a_class_without_equality_has_none() -> None:
-    for file, cls in (("broker", "Wire"), ("log", "Channel")):
+    for file, cls in (("broker", "Wire"), ("log", "Channel"), ("queue", "Consumer")):
         reference = getattr(importlib.import_module(f"seriatim.{file}"), cls)
         assert reference.__eq__ is object.__eq__
     named = {name for name, why in ORDER_EQUIVALENT.items() if why == NO_EQUALITY}
-    assert {name.partition(".")[0] for name in named} == {"broker", "log"}
+    assert {name.partition(".")[0] for name in named} == {"broker", "log", "queue"}
 
 
 def test_the_page_counts_what_is_listed_as_equivalent() -> None:
@@ -310,6 +310,16 @@ def mutant_of(name: str) -> Mutation:
         (
             "handover.Connection._schedule: compare-and-set-split: self._scheduled.compare_and_set(False, True)",
             "handover",
+            "WK-6",
+        ),
+        (
+            "handover.ConsumerTarget.process: only-the-first: for _ in range(len(self.consumers)):",
+            "handover-second",
+            "WK-1",
+        ),
+        (
+            "handover.WorkSet.take: check-left-out: self._waiting.compare_and_set(waiting, waiting[1:] is true",
+            "handover-two-threads",
             "WK-6",
         ),
     ],

@@ -1263,6 +1263,18 @@ def handover_notified_twice(scene: HandoverScene) -> None:
         scene.spawn(partial(session.notify_work, target), name=f"N{n}")
 
 
+@handover_scenario("ES-5 WK-1 WK-5 WK-6 QL-1", traces=1)
+def handover_second(scene: HandoverScene) -> None:
+    """A target's first consumer has nothing, the second has a message.
+
+    Bounds: Sequential; two queues, one message on the second, one IO thread.
+    """
+    q1, q2 = scene.queues
+    scene.target.consumers = [q1.subscribe("A", scene.target), q2.subscribe("B", scene.target)]
+    q2.enqueue(scene.message("m1"))
+    scene.io_threads("io")
+
+
 @handover_scenario("WK-10", traces=1)
 def handover_turns(scene: HandoverScene) -> None:
     """A target takes from two queues in turn.

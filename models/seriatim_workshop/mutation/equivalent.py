@@ -80,6 +80,12 @@ TAIL_STAYS = (
 READER_ONLY = "only the reader touches the table of consumers"
 LOCAL_NAMES = "local names that do not depend on each other"
 
+SLOT = "the slot is looked at under the lock of the channel, which is held until the caller waits for the reply"
+SIGNAL = "signals under one lock: whoever wakes waits for it"
+NO_LOCK = "a cell asks for no lock, and the thread that holds this one waits for nobody"
+RECORDED_BETWEEN = "only the IO thread touches the list, and what stands between is only recorded"
+CONSTANT = "what is read, or one of the two that are, never changes"
+
 ORDER_EQUIVALENT: dict[str, str] = {
     "fair.FairConsumer.deliver: swapped: if slot not in self.slots: | weight = slot.weight(delivery)": BOTH_REFUSE,
     "fair.FairConsumer.deliver: moved-past-several: if slot not in self.slots: to if weight <= 0:": BOTH_REFUSE,
@@ -230,5 +236,81 @@ ORDER_EQUIVALENT: dict[str, str] = {
     "log.Channel.commit: read-too-early: position < self.position": REFUSED_BOTH_WAYS,
     "client.Connection._end: lock-split: before channels = self._channels.get()": CLOSED_FIRST,
     "client.Connection._end: behind-the-lock: channels = self._channels.get()": CLOSED_FIRST,
+    "client.Channel.close: read-too-early: Closed(200, 'the channel was closed by the applica": LOCAL,
+    (
+        "client.Channel._converse: moved-past-several: self.server.request(self.connection.wire, "
+        "self.num to self._active = call"
+    ): SLOT,
+    "client.Channel._converse: waits-before-it-checks: self._wait(call) (2)": SLOT,
+    ("client.Channel._converse: lock-given-up: self._lock before return call.reply.value"): (
+        "the reply of a call is put in once, and nothing else is read behind the gap"
+    ),
+    "client.Channel._finish: swapped: self.connection.work.pool.limit(self.key) | self._changed.notify_all()": SIGNAL,
+    "client.Channel._finish: moved-past-several: self._changed.notify_all() to self._active = None": SIGNAL,
+    "client.Channel._finish: moved-past-several: self._changed.notify_all() to self._active.reply = reply": SIGNAL,
+    (
+        "client.Channel._finish: moved-past-several: self.connection.work.pool.limit(self.key) to if "
+        "self._active is None:"
+    ): (
+        "a channel whose slot is free is not among those without a limit: who takes the slot lifts "
+        "it, under the same lock"
+    ),
+    (
+        "client.Channel.shut_down: into-the-lock: self.connection.work.pool.unregister_key(self.key)"
+    ): (
+        "`_finish` takes the lock of the pool under that of the channel, too, and nobody takes them "
+        "in the other order"
+    ),
+    ("client.Connection.close: while-made-if: while not self._gone:"): (
+        "only `_on_gone` notifies, when it has set the flag, which stays set"
+    ),
+    "log.Topic.publish: into-the-lock: if len(data) > self.segment_size:": "the size of a segment never changes",
+    ("log.Topic.start_of_next: while-made-if: while position.segment < tail.segment:"): (
+        "of the segments before the last none is empty: one begins with a message, and if that "
+        "fails, or a crash comes, it is the last"
+    ),
+    "log.Channel.connect: into-the-lock: if not self._state.compare_and_set(AWAY, CONNECTED": NO_LOCK,
+    "log.Channel.connect: into-the-lock: self.topic.enlist(self)": NO_LOCK,
+    ("log.Channel.disconnect: lock-split: before self._news.notify()"): (
+        "the flag is set before the gap: who sleeps then is woken behind it, and who does not sees "
+        "the flag"
+    ),
+    ("log.Channel.disconnect: lock-split: before self._asked.notify()"): (
+        "the flag is set before the gap: who sleeps then is woken behind it, and who does not sees "
+        "the flag"
+    ),
+    ("log.Channel.parked: read-too-early: found.values()"): (
+        "a view of a dictionary shows what is in it when it is listed"
+    ),
+    "queue.Queue.enqueue: read-too-early: not message.not_before": CONSTANT,
+    (
+        "queue.Queue._wanted: conditions-swapped: consumer.has_interest(node) | not "
+        "consumer.acquires or self._group_allows(node.m"
+    ): CONSTANT,
+    (
+        "queue.Queue._wanted: conditions-swapped: not consumer.acquires | "
+        "self._group_allows(node.message.group, consumer)"
+    ): CONSTANT,
+    "queue.Queue._group_allows: equal-for-identical: self.groups.get().get(group, (consumer, 0))[0] is ": NO_EQUALITY,
+    "queue.Queue._announce_group: conditions-swapped: entry.message.group == group | entry.available()": CONSTANT,
+    "queue.Queue.subscribe: into-the-lock: consumer = Consumer(self, name, target, acquires, ": LOCAL,
+    "queue.Queue.close: read-too-early: consumer.exclusive": CONSTANT,
+    "queue.PushQueue._job: read-too-early: self.all.consumers()": "a generator does nothing before it is iterated over",
+    (
+        "handover.ConsumerTarget.process: swapped: "
+        "self.consumers.append(consumer) | names = [each.name for each in self.consumers]"
+    ): RECORDED_BETWEEN,
+    (
+        "handover.ConsumerTarget.process: moved-past-several: "
+        "self.consumers.append(consumer) to queue = consumer.queue"
+    ): RECORDED_BETWEEN,
+    (
+        "handover.ConsumerTarget.process: moved-past-several: "
+        "self.consumers.append(consumer) to assert isinstance(queue, PullQueue)"
+    ): RECORDED_BETWEEN,
+    (
+        "handover.ConsumerTarget.process: swapped: "
+        "assert isinstance(queue, PullQueue) | if queue.deliver_single_message(consumer) is not N"
+    ): "a consumer at a target is of a pull queue, so the assertion holds",
 }
 """The same of the mutants of order (`seriatim_workshop.mutation.order`)."""
