@@ -320,9 +320,12 @@ class MotoSqs:
         self._urls: dict[str, str] = {}
         self._tags = TagTable()
 
+    def _name(self, q: str) -> str:
+        return q + self.suffix
+
     def _url(self, q: str) -> str:
         if q not in self._urls:
-            made = self._sqs.create_queue(QueueName=q + self.suffix, Attributes=self.attributes)
+            made = self._sqs.create_queue(QueueName=self._name(q), Attributes=self.attributes)
             self._urls[q] = made["QueueUrl"]
         return self._urls[q]
 

@@ -9,6 +9,12 @@ from dataclasses import dataclass, field
 from seriatim_workshop.systems import servers
 
 ADAPTERS = "seriatim_workshop.systems.adapters"
+SERVED = "seriatim_workshop.systems.served"
+GROUP_LOCKED = (
+    "as documented: while a message of a group is in flight, no other of the group is handed out, "
+    "so a get finds nothing (P14, P20)"
+)
+"""Of SQS's FIFO queues."""
 
 
 @dataclass(frozen=True)
@@ -186,8 +192,46 @@ SYSTEMS: dict[str, Listed] = {
             "moto",
             "in order within a group, of which one message at a time is processed; https://docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide/FIFO-queues-understanding-logic.html",
             f"{ADAPTERS}:MotoSqsFifo",
-            known=frozenset({"P1"}),
-            argued="not documented: SQS keeps a message until it is deleted, and this mock no longer hands it out",
+            known=frozenset({"P14", "P20"}),
+            argued=GROUP_LOCKED,
+        ),
+        Listed(
+            "elasticmq",
+            "ElasticMQ, standard queue",
+            "org.elasticmq:elasticmq-rest-sqs",
+            "SQS's interface: at least once, best-effort order; https://github.com/softwaremill/elasticmq#readme",
+            f"{SERVED}:ElasticMq",
+            start=servers.elasticmq,
+            known=frozenset({"P5", "P20"}),
+            argued="best-effort order: a visibility timeout that ends puts a message at its new time, behind others",
+        ),
+        Listed(
+            "elasticmq-fifo",
+            "ElasticMQ, FIFO queue",
+            "org.elasticmq:elasticmq-rest-sqs",
+            "SQS's interface: in order within a group, of which one message at a time is processed; https://github.com/softwaremill/elasticmq#readme",
+            f"{SERVED}:ElasticMqFifo",
+            start=servers.elasticmq,
+            known=frozenset({"P14", "P20"}),
+            argued=GROUP_LOCKED,
+        ),
+        Listed(
+            "nsq",
+            "NSQ, one nsqd, one channel",
+            "nsqd",
+            "at least once, un-ordered; https://nsq.io/overview/features_and_guarantees.html",
+            f"{SERVED}:Nsq",
+            start=servers.nsq,
+            known=frozenset({"P5", "P6"}),
+            argued="as documented: messages are un-ordered, and one that is requeued goes behind the others",
+        ),
+        Listed(
+            "artemis-stomp",
+            "Apache ActiveMQ Artemis, anycast queue, STOMP 1.2",
+            "org.apache.activemq:artemis-server",
+            "a queue in order, what is not acknowledged is delivered again; https://activemq.apache.org/components/artemis/documentation/latest/stomp.html",
+            f"{SERVED}:ArtemisStomp",
+            start=servers.artemis,
         ),
         Listed(
             "postgresql",

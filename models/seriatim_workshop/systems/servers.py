@@ -61,24 +61,71 @@ def rabbitmq() -> Iterator[str]:
 @contextmanager
 def brokerj() -> Iterator[str]:
     """Apache Qpid Broker-J from Maven Central: the URL of a broker in a process of its own."""
-    needed("default-jdk-headless", "javac")
-    needed("maven", "mvn")
-    jars = CACHE / "brokerj"
+    classes = jars("brokerj", "qpid-broker-core")
     here = resources.files(__package__)
-    if not list(jars.glob("qpid-broker-core-*.jar")):
-        with resources.as_file(here / "brokerj.xml") as pom:
-            goal = ["dependency:copy-dependencies", f"-DoutputDirectory={jars.absolute()}"]
-            install(["mvn", "-q", "-B", "-f", str(pom), *goal])
     with (
         folder("brokerj") as home,
         resources.as_file(here / "brokerj.java") as source,
         resources.as_file(here / "brokerj.json") as configuration,
     ):
         port = free_port()
-        classes = f"{jars.absolute()}/*"
-        command = ["java", "-Xmx512m", "-cp", classes, str(source), str(configuration)]
+        command = [*java(classes), str(source), str(configuration)]
         with running([*command, str(port), str(home)], home, port):
             yield f"amqp://guest:guest@127.0.0.1:{port}/"
+
+
+@contextmanager
+def artemis() -> Iterator[str]:
+    """Apache ActiveMQ Artemis from Maven Central: host, the port of STOMP, and that of its counts."""
+    classes = jars("artemis", "artemis-server")
+    with (
+        folder("artemis") as home,
+        resources.as_file(resources.files(__package__) / "artemis.java") as source,
+    ):
+        port, http = free_port(), free_port()
+        command = [*java(classes), str(source), str(port), str(http), str(home)]
+        with running(command, home, http):
+            yield f"127.0.0.1:{port}:{http}"
+
+
+@contextmanager
+def elasticmq() -> Iterator[str]:
+    """ElasticMQ from Maven Central: host and port."""
+    classes = jars("elasticmq", "elasticmq-rest-sqs")
+    with (
+        folder("elasticmq") as home,
+        resources.as_file(resources.files(__package__) / "elasticmq.java") as source,
+    ):
+        port = free_port()
+        with running([*java(classes), str(source), str(port)], home, port):
+            yield f"127.0.0.1:{port}"
+
+
+NSQ = "v1.3.0"
+
+
+@contextmanager
+def nsq() -> Iterator[str]:
+    """nsqd, built from its Go module: host, the port of its protocol, and that of HTTP.
+
+    Its own program cannot be built from outside its module, which replaces one that it requires.
+    """
+    built = (CACHE / "go" / "nsqd").absolute()
+    if not built.exists():
+        needed("golang-go", "go")
+        with folder("nsqd-source") as source:
+            text = (resources.files(__package__) / "nsqd.go").read_text(encoding="utf-8")
+            (source / "main.go").write_text(text, encoding="utf-8")
+            for step in (
+                ["mod", "init", "nsqd"],
+                ["get", f"github.com/nsqio/nsq@{NSQ}"],
+                ["get", f"github.com/nsqio/nsq/nsqd@{NSQ}"],
+                ["build", "-o", str(built), "."],
+            ):
+                install(["go", "-C", str(source), *step])
+    port, http = free_port(), free_port()
+    with folder("nsq") as home, running([str(built), str(port), str(http), str(home)], home, port):
+        yield f"127.0.0.1:{port}:{http}"
 
 
 @contextmanager
@@ -173,6 +220,23 @@ def needed(package: str, program: str | Path) -> None:
         install(apt, quiet)
     if not shutil.which(str(program)):
         raise NotHere(f"{package} is installed and has no {program}")
+
+
+def jars(name: str, chief: str) -> Path:
+    """The folder with the classes of ``NAME.xml`` and all that they need; from Maven Central without `chief`."""
+    needed("default-jdk-headless", "javac")
+    needed("maven", "mvn")
+    found = (CACHE / name).absolute()
+    if not list(found.glob(f"{chief}*.jar")):
+        with resources.as_file(resources.files(__package__) / f"{name}.xml") as pom:
+            goal = ["dependency:copy-dependencies", f"-DoutputDirectory={found}"]
+            install(["mvn", "-q", "-B", "-f", str(pom), *goal])
+    return found
+
+
+def java(classes: Path) -> list[str]:
+    """The command that runs a class, or a source file, with the classes of a folder."""
+    return ["java", "-Xmx512m", "-cp", f"{classes}/*"]
 
 
 def install(command: list[str], environment: Mapping[str, str] | None = None) -> None:
