@@ -330,7 +330,8 @@ def test_p15_in_order_gap_free_and_past_its_commits() -> None:
 
 
 def test_p15_is_silent_after_a_seek_a_nack_and_over_unknown_positions() -> None:
-    assert log(("deliver", 3), ("commit", 3), ("seek", 0), ("deliver", 1)).verdict is INCONCLUSIVE
+    # A case: whether the seek names the last or the next position, 2 would leave one out.
+    assert log(("deliver", 3), ("commit", 3), ("seek", 0), ("deliver", 1)).verdict is OK
     assert log(("deliver", 1), ("nack", 1), ("deliver", 0)).verdict is OK
     assert counted(log(("deliver", 5), ("deliver", 8))) == (INCONCLUSIVE, 0, 2)
     # Markers of transactions take positions too: what was never published is no message, wherever that is recorded.

@@ -37,7 +37,7 @@ from seriatim_models.cli.options import (
 from seriatim_models.cli.report_builder import new_report
 from seriatim_models.cli.usage_errors import UsageError
 from seriatim_models.conformance.driving import drive
-from seriatim_models.conformance.judging import judged
+from seriatim_models.conformance.judging import default_profile, judged
 from seriatim_models.conformance.profiles import Profile
 from seriatim_models.conformance.protocol import Fault
 from seriatim_models.conformance.script import Script, ScriptError, read_script
@@ -63,6 +63,7 @@ if TYPE_CHECKING:
         A broker gets queues of its own, whose names begin with seriatim-conform, and loses them again.
         Without --profile every promise is held against the queue: the protocol has delivery tags and a
         requeue, so nothing is left open as seriatim audit does for systems without; each profile is compared.
+        A log, which has read instead of get and consume, is held to the profile kafka.
         spec/conform/README.md describes the protocol, with examples in two languages and a faulty one.
         """
     )
@@ -74,7 +75,8 @@ if TYPE_CHECKING:
 )
 @click.option("--replay", metavar="FILE", help="Run only this script, as --out keeps them.")
 @profile_option(
-    "Which properties it promises [dim](any by default; with --replay, the script's)[/].", None
+    "Which properties it promises [dim](any by default, kafka for a log; with --replay, the script's)[/].",
+    None,
 )
 @property_option
 @number_option(
@@ -129,7 +131,7 @@ def conform(
 
     targets = Outputs(json, html, junit)
     script = _script(replay) if replay is not None else None
-    chosen = with_own(find_profile(profile or (script.profile if script else "") or "any"), own)
+    named = _named(profile, script)
     if arguments and url is None:
         raise UsageError("--queue-argument is for --amqp")
     implementation = Implementation(command, factory, url, arguments, patience)
@@ -142,6 +144,7 @@ def conform(
             return print_self_test(targets.console, system)
         bounds = searching.SearchBounds(seconds=seconds, scripts=scripts, steps=steps)
         sound = script is not None or self_tested(targets.console, system)
+        chosen = with_own(find_profile(named or default_profile(system)), own)
         begun = time.monotonic()
         report = new_report("hypothesis", seed=seed)
         report.sentences.update({p.id: p.sentence for p in chosen.properties})
@@ -164,6 +167,14 @@ def conform(
     print_outcome(targets.console, outcome, saved, implementation.words)
     targets.write(report)
     return report.exit_code if sound else max(report.exit_code, 1)
+
+
+def _named(profile: str | None, script: Script | None) -> str:
+    """The profile that is asked for, by option or script; empty if none is. A wrong name is a usage error."""
+    named = profile or (script.profile if script else "")
+    if named:
+        find_profile(named)
+    return named
 
 
 def _progress(

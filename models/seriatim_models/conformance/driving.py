@@ -77,6 +77,10 @@ class _Driver:
         self.returned: set[str] = set()
         """Messages that a command put back, while its channel stayed open."""
         self._sure = True  # whether nothing was asked since all was known to be at rest
+        self.logs: dict[tuple[str, int | None], int] = {}
+        """By topic and partition, the position after the last that was published."""
+        self._reads: dict[tuple[int, str, str, int | None], int] = {}
+        """By channel, group, topic and partition, the position after what was read last."""
 
     # ---- recording
 
@@ -105,6 +109,8 @@ class _Driver:
         if before or not exact:
             self.pushes([p for p in arrived if not exact or p.ch == request.ch])
             arrived = [p for p in arrived if exact and p.ch != request.ch]
+        if answer.pos is not None:
+            fields |= {"pos": answer.pos}
         if exact and not answer.ok:
             fields |= {"ph": "fail", "err": str(answer.code or answer.why)}
         if exact:
@@ -239,6 +245,7 @@ class _Driver:
         self.around("ch_close", Request(op="close", ch=step.ch), True, ch=step.ch)
         self._released(step.ch)
         self.channels.pop(step.ch, None)
+        self._reads = {key: pos for key, pos in self._reads.items() if key[0] != step.ch}
         return step
 
     def _publish(self, step: ScriptStep) -> ScriptStep:
@@ -250,13 +257,19 @@ class _Driver:
             fields["prio"] = step.prio
         if step.key and "groups" in self.system.can:
             fields["key"] = step.key
+        part = step.part if "partitions" in self.system.can else None
+        if part is not None:
+            fields["part"] = part
         # Any field of Request; msgspec does not check on construction
         request = Request(op="publish", **fields)  # type: ignore[arg-type]
         self.home[m] = step.q
         self.ready.add(m)  # before it is asked: it may be delivered before the answer
         fields |= {"pub": "publisher", "pseq": number}
-        if not self.around("publish", request, False, **fields).ok:
+        answer = self.around("publish", request, False, **fields)
+        if not answer.ok:
             self.ready.discard(m)
+        elif answer.pos is not None:
+            self.logs[step.q, part] = answer.pos + 1
         return msgspec.structs.replace(step, m=m)
 
     def _qos(self, step: ScriptStep) -> ScriptStep | None:
@@ -426,6 +439,63 @@ class _Driver:
             self._settled_for(step.ch, tags, back=True)
         return step
 
+    # ---- logs
+
+    def _read(self, step: ScriptStep) -> ScriptStep:
+        self.read(step)
+        return step
+
+    def read(self, step: ScriptStep) -> str | None:
+        """Read on and record it; returns the message, empty if there was none, None if the reading was refused."""
+        self._ensure(step.ch)
+        fields = {"ch": step.ch, "q": step.q, "ctag": step.ctag, **self._part(step)}
+        # Any field of Request; msgspec does not check on construction
+        answer = self.system.do(Request(op="read", **fields))  # type: ignore[arg-type]
+        if answer.m:
+            # Reading takes nothing away, and nothing is settled afterwards.
+            self.record("deliver", m=answer.m, pos=answer.pos, autoack=True, **fields)
+            self._given(step.ch, answer.m, True)
+            if answer.pos is not None:
+                self._reads[step.ch, step.ctag, step.q, step.part] = answer.pos + 1
+        return answer.m if answer.ok else None
+
+    def _part(self, step: ScriptStep) -> dict[str, object]:
+        return {"part": step.part} if "partitions" in self.system.can else {}
+
+    def _seek(self, step: ScriptStep) -> ScriptStep:
+        self._ensure(step.ch)
+        end = self.logs.get((step.q, step.part if self._part(step) else None), 0)
+        pos = (step.which or 0) % (end + 1) if step.pos is None else step.pos
+        self._moved("seek", step, pos)
+        self._reads.pop((step.ch, step.ctag, step.q, step.part), None)
+        return msgspec.structs.replace(step, pos=pos, which=None)
+
+    def _commit(self, step: ScriptStep) -> ScriptStep | None:
+        after = self._reads.get((step.ch, step.ctag, step.q, step.part))
+        if after is None:
+            return None
+        pos = max(0, after - (step.which or 0)) if step.pos is None else step.pos
+        self._moved("commit", step, pos)
+        return msgspec.structs.replace(step, pos=pos, which=None)
+
+    def _moved(self, op: str, step: ScriptStep, pos: int) -> None:
+        """Ask for a seek or a commit, and record it: the position is the next to read."""
+        fields = {"ch": step.ch, "q": step.q, "ctag": step.ctag, "pos": pos, **self._part(step)}
+        # Any field of Request; msgspec does not check on construction
+        request = Request(op=op, **fields)  # type: ignore[arg-type]
+        self.around(op, request, False, **fields, args={"committed": "next"})
+
+    def _read_all(self, q: str, limit: int) -> bool:
+        """Read every partition from its beginning, as a group that was never there; False if that is refused."""
+        for part in (0, 1) if "partitions" in self.system.can else (None,):
+            step = ScriptStep(op="read", ch=DRAIN, q=q, ctag="drain", part=part)
+            found = [self.read(step)]
+            while found[-1] and len(found) < limit:
+                found.append(self.read(step))
+            if found[-1] != "":
+                return False
+        return True
+
     def _ensure(self, ch: int) -> None:
         if ch not in self.channels:
             opened = self._open(ScriptStep(op="open", ch=ch))
@@ -455,6 +525,8 @@ class _Driver:
         for q in self._sent:
             self._ensure(DRAIN)
             take_out = self._get_all if "get" in self.system.can else self._consume_all
+            if "read" in self.system.can:
+                take_out = self._read_all
             if take_out(q, limit):
                 self.record("note", q=q, args={"depth": 0})
 

@@ -8,6 +8,7 @@ import msgspec
 
 from seriatim_models.conformance.driving import DrivenRun
 from seriatim_models.conformance.profiles import PROFILES, Profile
+from seriatim_models.conformance.system import System
 from seriatim_models.history.event import Event
 from seriatim_models.properties import WHITEBOX
 from seriatim_models.properties.base import AnyProperty, Finding, Verdict
@@ -26,6 +27,11 @@ def black_box_profiles() -> dict[str, Profile]:
         for id, profile in PROFILES.items()
         if not all(p.id in _WHITEBOX for p in profile.properties)
     }
+
+
+def default_profile(system: System) -> str:
+    """The profile that a system is held to where none is named: every promise, or those of a log."""
+    return "kafka" if "read" in system.can else "any"
 
 
 def judged(run: DrivenRun, properties: Iterable[AnyProperty]) -> list[Finding]:

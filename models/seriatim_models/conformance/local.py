@@ -84,6 +84,10 @@ class Local:
             raise Fault("died", f"{request.op} raised {one_line(error)}") from error
         if request.op == "get":
             return _got(value)
+        if request.op == "read":
+            return _read(value)
+        if request.op == "publish" and isinstance(value, int):
+            return Answer(pos=value)
         if request.op in ("dwrr", "dwrr-table"):
             return Answer(served=list(value))
         return Answer()
@@ -213,3 +217,13 @@ def _got(value: object) -> Answer:
     if not isinstance(m, str) or not m:
         raise Fault("garbage", f"get returned {value!r}, which names no message")
     return Answer(m=m, dtag=dtag, redelivered=redelivered)
+
+
+def _read(value: object) -> Answer:
+    """The answer for what `read` returned: nothing, or a tuple (m, pos)."""
+    match value:
+        case None:
+            return Answer()
+        case (str(m), int(pos)) if m:
+            return Answer(m=m, pos=pos)
+    raise Fault("garbage", f"read returned {value!r}, which is neither None nor (m, pos)")

@@ -27,6 +27,9 @@ OPERATIONS = (
     "open",
     "close",
     "recover",
+    "read",
+    "seek",
+    "commit",
     "dwrr",
     "dwrr-table",
 )
@@ -44,6 +47,7 @@ FEATURES = (
     "message-priority",
     "groups",
     "queues",
+    "partitions",
     "redelivered",
     "autoack",
     "mandatory",
@@ -52,9 +56,9 @@ FEATURES = (
 """
 What else: `multiple` settles all up to a tag; `drop` is nack or reject without requeue; `channel-qos` is a prefetch for
 the whole channel too, `whole-qos` that it always is; `priority` is one of consumers, `message-priority` the field
-`prio` of `publish`, `groups` its field `key`; `queues` are more than one, by name; `redelivered` means that
-the flag of deliveries can be relied on; `autoack` that deliveries can be settled by pushing; the rest are arguments of
-`consume` and `publish`.
+`prio` of `publish`, `groups` its field `key`; `queues` are more than one, by name, `partitions` two of a log, 0 and 1;
+`redelivered` means that the flag of deliveries can be relied on; `autoack` that deliveries can be settled by pushing;
+the rest are arguments of `consume` and `publish`.
 """
 
 LINE_MAX = 2**16  # bytes of one line of an implementation: a longer one is no answer
@@ -95,6 +99,10 @@ class Request(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Priority of a message: of those that are there one of the highest is next."""
     key: str = ""
     """Group of a message: those of one group keep their order."""
+    part: int | None = None
+    """Partition of a log."""
+    pos: int | None = None
+    """Position in a partition: that which a seek goes to, or the next to be read that is committed."""
     conn: str = ""
     prefetch: int | None = None
     prefetch_size: int | None = None
@@ -123,6 +131,8 @@ class Answer(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     m: str = ""
     dtag: int | None = None
     redelivered: bool | None = None
+    pos: int | None = None
+    """In a log, the position of what was published or read."""
     served: list[int] = []
     """For dwrr the slots in the order of service, for dwrr-table how many of each."""
 
@@ -203,8 +213,8 @@ def abilities(can: Iterable[str]) -> frozenset[str]:
     if unknown := sorted(declared - {*OPERATIONS, *FEATURES}):
         known = ", ".join((*OPERATIONS, *FEATURES))
         raise Fault("start", f"can: {', '.join(unknown)} is none of {known}")
-    if "publish" not in declared or not {"get", "consume"} & declared:
-        least = "publish and one of get and consume, or of a Python object put and get"
+    if "publish" not in declared or not {"get", "consume", "read"} & declared:
+        least = "publish and one of get, consume and read, or of a Python object put and get"
         raise Fault("start", f"can: needed at least are {least}")
     return declared
 

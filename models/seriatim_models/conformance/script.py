@@ -31,6 +31,9 @@ STEPS = (
     "nack",
     "reject",
     "recover",
+    "read",
+    "seek",
+    "commit",
 )
 SETTLING = frozenset({"ack", "nack", "reject"})
 
@@ -62,6 +65,12 @@ class ScriptStep(
     """Priority of a message."""
     key: str = ""
     """Group of a message."""
+    part: int | None = None
+    """Partition of a log."""
+    pos: int | None = None
+    """Position in a log. As generated, `which` stands for it: modulo the end for a seek, so much before what was read
+    last for a commit.
+    """
     every: bool = False
     """Settle all that the channel holds: tag 0 with multiple."""
     wait: bool = True
@@ -86,10 +95,10 @@ class ScriptStep(
             words.append("autoack")
         if self.exclusive:
             words.append("exclusive")
-        if self.cprio is not None:
-            words.append(f"priority={self.cprio}")
-        if self.prio is not None:
-            words.append(f"priority={self.prio}")
+        numbers = {"cprio": "priority", "prio": "priority", "part": "part", "pos": "pos"}
+        for name, word in numbers.items():
+            if (number := getattr(self, name)) is not None:
+                words.append(f"{word}={number}")
         if self.key:
             words.append(f"group={self.key}")
         if not self.wait:

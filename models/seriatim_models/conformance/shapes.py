@@ -20,7 +20,8 @@ Q = "q"
 
 def small_scripts(can: frozenset[str]) -> list[list[ScriptStep]]:
     """Every beginning followed by every form of every command that the implementation can do, the shortest first."""
-    scripts = [
+    scripts = list(_log_scripts(can)) if "read" in can else []
+    scripts += [
         [*beginning, *command, *following]
         for n in (1, 2, 3)
         for beginning in _beginnings(can, n)
@@ -85,6 +86,26 @@ def _followings(can: frozenset[str]) -> Iterator[list[ScriptStep]]:
         yield [msgspec.structs.replace(more, prio=prio) for prio in (0, 2, 1)]
     if "groups" in can:
         yield [msgspec.structs.replace(more, key=key) for key in ("k0", "k1", "k0")]
+
+
+def _log_scripts(can: frozenset[str]) -> Iterator[list[ScriptStep]]:
+    """A reader of a log that reads so far, commits or goes elsewhere, perhaps comes again, and reads on."""
+    part = 0 if "partitions" in can else None
+    read = ScriptStep(op="read", q=Q, ctag="g1", part=part)
+    moves: list[list[ScriptStep]] = [[]]
+    moves += [
+        [msgspec.structs.replace(read, op=op, which=which)]
+        for op in ("commit", "seek")
+        for which in (0, 1)
+        if op in can
+    ]
+    ends = [[], [ScriptStep(op="close")]] if "close" in can else [[]]
+    for n in (1, 2, 3):
+        published = [ScriptStep(op="publish", q=Q, part=part)] * n
+        for m in range(n + 1):
+            for move in moves:
+                for end in ends:
+                    yield [*published, *[read] * m, *move, *end, read, read]
 
 
 class PairCoverage:

@@ -64,7 +64,7 @@ class Mix:
         self.often["limit"] = drawn.choice(LIMITED)
         moves = [move for move in _MOVES if not move[1] or set(move[1]) & can]
         kept = [m for m in moves if not m[1] or drawn.random() >= LEFT_OUT]
-        if not any(make in (_get, _consume) for _, _, make in kept):
+        if not any(make in (_get, _consume, _read) for _, _, make in kept):
             kept = moves  # somebody must take something
         self.moves = [make for _, _, make in kept]
         self.weights = [weight * drawn.choice((1, 1, 3)) for weight, _, _ in kept]
@@ -80,6 +80,16 @@ class Mix:
     def queue(self) -> str:
         """One of the queues."""
         return self.drawn.choice(self.queues)
+
+    def part(self) -> int | None:
+        """One of the partitions, if there are some."""
+        return self.drawn.randrange(2) if "partitions" in self.can else None
+
+    def reading(self, op: str, which: int | None = None) -> ScriptStep:
+        """A step of one of the readers: a group, which a channel reads for."""
+        group = f"g{self.drawn.randint(1, min(2, self.consumers))}"
+        ch, q, part = self.channel(), self.queue(), self.part()
+        return ScriptStep(op=op, ch=ch, q=q, ctag=group, part=part, which=which)
 
     def consumer(self) -> str:
         """The tag of one of the consumers."""
@@ -114,6 +124,7 @@ def _publish(mix: Mix) -> list[ScriptStep]:
             q=mix.queue(),
             prio=mix.drawn.randrange(PRIORITIES) if mix.chance("prio") else None,
             key=f"k{mix.drawn.randrange(PRIORITIES)}" if mix.chance("key") else "",
+            part=mix.part(),
         )
         for _ in range(mix.drawn.randint(1, BURST))
     ]
@@ -183,6 +194,26 @@ def _close(mix: Mix) -> list[ScriptStep]:
     return [ScriptStep(op="close", ch=mix.channel())]
 
 
+def _read(mix: Mix) -> list[ScriptStep]:
+    return [mix.reading("read")] * mix.drawn.randint(1, BURST)
+
+
+def _seek(mix: Mix) -> list[ScriptStep]:
+    """A reader that goes elsewhere, and reads there."""
+    seek = mix.reading("seek", mix.drawn.randrange(2 * BURST))
+    return [seek, msgspec.structs.replace(seek, op="read", which=None)]
+
+
+def _commit(mix: Mix) -> list[ScriptStep]:
+    """A commit of what was read last, or of something before it; perhaps the reader ends and comes again."""
+    commit = mix.reading("commit", mix.drawn.choice((0, 0, 0, 1, 2)))
+    read = msgspec.structs.replace(commit, op="read", which=None)
+    steps = [*[read] * mix.drawn.randint(0, 2), commit]
+    if "close" in mix.can and mix.drawn.random() < 0.5:
+        steps += [ScriptStep(op="close", ch=commit.ch), read]
+    return steps
+
+
 def _recover(mix: Mix) -> list[ScriptStep]:
     return [ScriptStep(op="recover", ch=mix.channel())]
 
@@ -196,5 +227,8 @@ _MOVES: tuple[tuple[int, tuple[str, ...], Callable[[Mix], list[ScriptStep]]], ..
     (5, ("cancel",), _cancel),
     (5, ("close",), _close),
     (4, ("recover",), _recover),
+    (40, ("read",), _read),
+    (8, ("seek",), _seek),
+    (12, ("commit",), _commit),
 )
 """Moves: how often, what they need one of, and what makes them."""

@@ -234,16 +234,15 @@ MISTAKES: dict[str, Mistake] = {
 
 
 @cache
-def _module(name: str) -> ModuleType:
-    """The module of the queue with one mistake. Raises `LookupError` if its edit does not stand exactly once."""
-    mistake = MISTAKES[name]
-    text = SOURCE.read_text(encoding="utf-8")
+def edited(source: Path, name: str, mistake: Mistake) -> ModuleType:
+    """The module of a source with one mistake. Raises `LookupError` if its edit does not stand exactly once."""
+    text = source.read_text(encoding="utf-8")
     if text.count(mistake.old) != 1:
         raise LookupError(f"{name}: {mistake.old!r} stands {text.count(mistake.old)} times")
-    module = ModuleType(f"{__name__}.{name}")
+    module = ModuleType(f"{__name__}.{source.stem}.{name}")
     sys.modules[module.__name__] = module
     exec(
-        compile(text.replace(mistake.old, mistake.new), f"queue.py with {name}", "exec"),
+        compile(text.replace(mistake.old, mistake.new), f"{source.name} with {name}", "exec"),
         vars(module),
     )
     return module
@@ -258,7 +257,7 @@ def __getattr__(name: str) -> Callable[[], PlantedQueue]:
         raise AttributeError(name)
 
     def planted() -> PlantedQueue:
-        made: PlantedQueue = _module(name).PlantedQueue()
+        made: PlantedQueue = edited(SOURCE, name, MISTAKES[name]).PlantedQueue()
         return made
 
     return planted

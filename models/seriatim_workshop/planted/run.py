@@ -17,16 +17,23 @@ from pathlib import Path
 
 import msgspec
 
+from seriatim_models.conformance.judging import default_profile
 from seriatim_models.conformance.profiles import PROFILES
 from seriatim_models.conformance.python_child import PythonChild
 from seriatim_models.conformance.search import SearchBounds, SearchOutcome, search
-from seriatim_workshop.planted.mistakes import MISTAKES
+from seriatim_workshop.planted import log_mistakes, mistakes
 
+MISTAKES = {
+    **mistakes.MISTAKES,
+    **{f"log-{name}": mistake for name, mistake in log_mistakes.MISTAKES.items()},
+}
+"""Of the queue, and of the log, whose names begin with ``log-``."""
 FACTORIES = "seriatim_workshop.planted.mistakes"
+LOG_FACTORIES = "seriatim_workshop.planted.log_mistakes"
+RIGHTS = ("right", "log-right")
 SEEDS = (1, 2, 3)
 MINUTE = 60.0
 GOAL = 0.95
-RIGHT = "right"
 UNSEEN = (
     "Not certain either way: a race between a push and a close. A queue that calls back from a thread of its own,\n"
     "with no lock in hand, is right, and its last push may come after a close: the load waits before.\n"
@@ -56,9 +63,12 @@ class PlantedRun(msgspec.Struct, frozen=True, kw_only=True):
 
 def planted_run(name: str, seed: int) -> PlantedRun:
     """Drive the queue with one mistake, or the right one."""
-    bounds = SearchBounds(first=name != RIGHT)
+    bounds = SearchBounds(first=name not in RIGHTS)
+    of_log = name.startswith("log-")
+    where = f"{LOG_FACTORIES}:{name.removeprefix('log-')}" if of_log else f"{FACTORIES}:{name}"
     before = _processor()
-    outcome = search(PythonChild(f"{FACTORIES}:{name}"), PROFILES["any"], bounds, seed)
+    system = PythonChild(where)
+    outcome = search(system, PROFILES[default_profile(system)], bounds, seed)
     return _summary(name, seed, outcome, _processor() - before)
 
 
@@ -92,8 +102,10 @@ def table(runs: Sequence[PlantedRun]) -> str:
     lines = [
         "# Planted mistakes",
         "",
-        "Made by `make planted`: one right queue, `models/seriatim_workshop/planted/queue.py`, and mistakes in it.",
-        "Each is driven by `seriatim conform --python seriatim_workshop.planted.mistakes:NAME` with default settings.",
+        "Made by `make planted`: one right queue, `models/seriatim_workshop/planted/queue.py`, and mistakes in it;",
+        "and one right log, `models/seriatim_workshop/planted/log.py`, with mistakes whose names begin with `log-`.",
+        "Each is driven by `seriatim conform --python seriatim_workshop.planted.mistakes:NAME` with default settings",
+        "(of the log `seriatim_workshop.planted.log_mistakes:NAME`, without `log-`).",
         "Caught means that a property was violated within a minute. Commands are those of the script after shortening;",
         "where it did not come again, those of the history that shows it. Seconds are until the script was short,",
         "on the clock and of the processor. Columns give one entry a seed where they differ.",
@@ -105,7 +117,7 @@ def table(runs: Sequence[PlantedRun]) -> str:
         "|---|---|---|---|---|---|---|---|",
     ]
     for name, each in by_name.items():
-        if name == RIGHT:
+        if name in RIGHTS:
             continue
         by_seed = {run.seed: "yes" if run.caught() else "no" for run in each}
         caught = [by_seed.get(seed, "not run") for seed in seeds]
@@ -120,10 +132,12 @@ def table(runs: Sequence[PlantedRun]) -> str:
         lines.append(
             f"| {name} | {MISTAKES[name].kind}: {MISTAKES[name].title} | {' | '.join(cells)} |"
         )
-    lines += ["", UNSEEN, "", "The right queue:", ""]
+    lines += ["", UNSEEN, "", "The right queue, and the right log:", ""]
     lines += [
-        f"- seed {run.seed}: {run.property or 'nothing'} violated, in {run.scripts:,} scripts and {run.steps:,} steps"
-        for run in by_name.get(RIGHT, [])
+        f"- {name}, seed {run.seed}: {run.property or 'nothing'} violated, "
+        f"in {run.scripts:,} scripts and {run.steps:,} steps"
+        for name in RIGHTS
+        for run in by_name.get(name, [])
     ]
     return "\n".join([*lines, ""])
 
@@ -135,7 +149,7 @@ def _one(values: Sequence[str]) -> str:
 
 def recall(runs: Sequence[PlantedRun]) -> str:
     """How many mistakes were caught with each seed, of how many that were driven, in a sentence."""
-    planted = [run for run in runs if run.name != RIGHT]
+    planted = [run for run in runs if run.name not in RIGHTS]
     named = []
     for seed in sorted({run.seed for run in planted}):
         caught = [run.caught() for run in planted if run.seed == seed]
@@ -155,7 +169,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--out", type=Path, default=Path("build/planted"))
     parser.add_argument("--table", type=Path, help="write the page of all that were ever run there")
     asked = parser.parse_args(arguments)
-    known = [RIGHT, *MISTAKES]
+    known = [*RIGHTS, *MISTAKES]
     if unknown := [name for name in asked.names if name not in known]:
         print(f"no mistake {unknown[0]!r}; there are {', '.join(known)}", file=sys.stderr)
         return 2
@@ -170,8 +184,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if asked.table is not None:
         asked.table.write_text(table(runs), encoding="utf-8")
     print(recall(runs))
-    planted = [run for run in runs if run.name != RIGHT]
-    right = all(not run.property for run in runs if run.name == RIGHT)
+    planted = [run for run in runs if run.name not in RIGHTS]
+    right = all(not run.property for run in runs if run.name in RIGHTS)
     return 0 if right and sum(run.caught() for run in planted) >= GOAL * len(planted) else 1
 
 

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from seriatim_workshop.systems import servers
 
 ADAPTERS = "seriatim_workshop.systems.adapters"
+LOGS = "seriatim_workshop.systems.logs"
 SERVED = "seriatim_workshop.systems.served"
 GROUP_LOCKED = (
     "as documented: while a message of a group is in flight, no other of the group is handed out, "
@@ -194,6 +195,14 @@ SYSTEMS: dict[str, Listed] = {
             f"{ADAPTERS}:MotoSqsFifo",
             known=frozenset({"P14", "P20"}),
             argued=GROUP_LOCKED,
+        ),
+        Listed(
+            "kafka",
+            "Apache Kafka, one broker, partitions assigned by hand",
+            "org.apache.kafka:kafka_2.13",
+            "a partition is read in order, again from the committed offset; https://kafka.apache.org/documentation/#design",
+            f"{LOGS}:Kafka",
+            start=servers.kafka,
         ),
         Listed(
             "elasticmq",

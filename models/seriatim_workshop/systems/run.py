@@ -19,7 +19,7 @@ from pathlib import Path
 import msgspec
 
 from seriatim_models.conformance.amqp import AmqpBroker
-from seriatim_models.conformance.judging import black_box_profiles
+from seriatim_models.conformance.judging import black_box_profiles, default_profile
 from seriatim_models.conformance.profiles import PROFILES
 from seriatim_models.conformance.protocol import Fault
 from seriatim_models.conformance.python_child import PythonChild
@@ -72,7 +72,7 @@ def run_system(listed: Listed, bounds: SearchBounds) -> SystemRow:
             system = open_listed(listed, at)
             system.can = system.can - listed.without
             row.version = version_of(listed, system)
-            outcome = search(system, PROFILES["any"], bounds, SEED)
+            outcome = search(system, PROFILES[default_profile(system)], bounds, SEED)
     except (NotHere, Fault) as why:
         row.not_run = str(why)
         return row

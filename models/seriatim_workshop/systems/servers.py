@@ -101,6 +101,36 @@ def elasticmq() -> Iterator[str]:
             yield f"127.0.0.1:{port}"
 
 
+KAFKA = """
+process.roles=broker,controller
+node.id=1
+controller.quorum.voters=1@127.0.0.1:{controller}
+listeners=PLAINTEXT://127.0.0.1:{port},CONTROLLER://127.0.0.1:{controller}
+advertised.listeners=PLAINTEXT://127.0.0.1:{port}
+controller.listener.names=CONTROLLER
+inter.broker.listener.name=PLAINTEXT
+listener.security.protocol.map=CONTROLLER:PLAINTEXT,PLAINTEXT:PLAINTEXT
+log.dirs={home}/log
+offsets.topic.replication.factor=1
+offsets.topic.num.partitions=1
+"""
+
+
+@contextmanager
+def kafka() -> Iterator[str]:
+    """Apache Kafka from Maven Central, broker and controller in one process (KRaft): host and port."""
+    classes = jars("kafka", "kafka_2")
+    with folder("kafka") as home:
+        port, controller = free_port(), free_port()
+        settings = home / "server.properties"
+        settings.write_text(KAFKA.format(port=port, controller=controller, home=home), "utf-8")
+        cluster = "c2VyaWF0aW1fY29uZm9ybQ"  # an id is 16 bytes in base 64
+        format = ["kafka.tools.StorageTool", "format", "-t", cluster, "-c", str(settings)]
+        install([*java(classes), *format])
+        with running([*java(classes), "kafka.Kafka", str(settings)], home, port):
+            yield f"127.0.0.1:{port}"
+
+
 NSQ = "v1.3.0"
 
 

@@ -61,6 +61,8 @@ class ReaderState(msgspec.Struct, array_like=True):
     under_way: list[OpenCommit] = []
     asked: Event | None = None
     """The commit of the highest position that was asked for: the reader may go on from there."""
+    sought: dict[Holder, Event] = {}
+    """The latest seek of a member that has read nothing since, if it went where something is or comes next."""
     failed: bool = False
     """It gave something back since its latest delivery, so that going back is its own wish."""
     seeks: bool = False
@@ -153,6 +155,16 @@ def _next(commit: Event) -> int:
     return (commit.pos or 0) + (commit.args.get("committed") != "next")
 
 
+def _within(topic: PartitionState, pos: int) -> bool:
+    """Whether a seek there is certainly not beyond the end of the log, which a system may answer as it likes."""
+    return pos == 0 or bool(topic.positions and topic.positions[-1] >= pos - 1)
+
+
+def _done_before(seek: Event) -> int:
+    """The highest position that a seek may go behind: its own, unless it is declared as the next to read."""
+    return (seek.pos or 0) - (seek.args.get("committed") == "next")
+
+
 def _meaning(commit: Event) -> str:
     return {"last": " as done", "next": " as the next to read"}.get(
         str(commit.args.get("committed")), ""
@@ -172,7 +184,7 @@ class Logs(msgspec.Struct):
     begun: dict[tuple[str, int | None, ConsumerKey, Holder], BegunAt] = {}
     """Where a member began to read a partition, or (none) the whole topic."""
     ended: dict[Holder, BegunAt] = {}
-    """Where channels and connections ended: what is read on them next begins after that."""
+    """Where channels and connections ended, or channels began: what is read on them next begins after that."""
     members: dict[tuple[str, ConsumerKey], dict[Holder, None]] = {}
     """Who was ever seen to read a topic for a group."""
     vanishing: list[str] = []
@@ -206,14 +218,17 @@ class LogReader(SequentialProperty[Logs]):
     that it reads (Kafka). Where neither is declared only what both meanings forbid is a violation.
 
     The commit that takes effect last is in force. It binds who certainly began to read after it was known: seen by a
-    `consume`, a `seek` or the end of the session before. A session reads on from where it is.
+    `consume`, a `seek`, the beginning of its channel or the end of the session before. A session reads on from where
+    it is. The position of a seek means what that of a commit does.
 
-    Violations: a session that begins with a position that was committed before; a step back within a session, if
-    nothing was released; a position left out, of which a publish is known; a session
-    that begins behind the commit with such a position left out; more attempts than the `declare` or `consume` allows
-    (``args={"max_attempts": n}``). A position left out of which nothing is known is untestable: logs have holes
-    (markers of transactions), and so is one of a topic declared with compaction or retention. Where partitions
-    have several members and no `consume` or `cancel` names them, a member may have lost its own unseen.
+    Violations: another message than the one that was confirmed for a position; a session that begins with a position
+    that was committed before; what is read after a seek, if it is before the position that the seek named, or leaves
+    out one from there on; a step back within a session, if nothing was released; a position left out, of which a
+    publish is known; a session that begins behind the commit with such a position left out; more attempts than the
+    `declare` or `consume` allows (``args={"max_attempts": n}``). A position left out of which nothing is known is
+    untestable: logs have holes (markers of transactions), and so is one of a topic declared with compaction or
+    retention. Where partitions have several members and no `consume` or `cancel` names them, a member may have lost
+    its own unseen.
     """
 
     id = "P15"
@@ -231,7 +246,7 @@ class LogReader(SequentialProperty[Logs]):
     scope = "queue"
     reads = frozenset(
         {"publish", "deliver", "get", "commit", "seek", "nack", "reject", "declare", "consume"}
-        | {"ch_close", "conn_close", "conn_drop", "cancel", GAP}
+        | {"ch_open", "ch_close", "conn_close", "conn_drop", "cancel", GAP}
     )
     summary_type = AggregationState[Logs]
     keeps = (
@@ -261,6 +276,9 @@ class LogReader(SequentialProperty[Logs]):
             state.n += 1
             if event.ev == GAP or event.ev in ENDS:
                 self._end(state, event)
+            elif event.ev == "ch_open":
+                if event.ph in ("", "invoke"):
+                    state.ended[holder(event)] = BegunAt(state.n, event)
             elif event.q:
                 self._take(state, event)
 
@@ -300,6 +318,7 @@ class LogReader(SequentialProperty[Logs]):
             reader = topic.readers.get(name)
             if reader and q == event.q and event.part in (None, part):
                 reader.sessions.pop(by, None)
+                reader.sought.pop(by, None)
 
     def _end(self, state: Logs, event: Event) -> None:
         """Lines were lost, or sessions end: whatever their holders read next begins after that."""
@@ -310,29 +329,39 @@ class LogReader(SequentialProperty[Logs]):
             for reader in topic.readers.values():
                 if event.ev == GAP:
                     reader.sessions.clear()
+                    reader.sought.clear()
                     reader.committed = reader.asked = None
                     reader.under_way.clear()
                     reader.seeks = True
                     continue
                 for by in holders(event, reader.sessions):
                     del reader.sessions[by]
+                for by in holders(event, reader.sought):
+                    del reader.sought[by]
 
     def _read(self, state: Logs, topic: PartitionState, reader: ReaderState, event: Event) -> None:
         if event.ev == "commit":
             if event.pos is None:
                 return
-            if self.committed is not None and "committed" not in event.args:
-                args = {**event.args, "committed": self.committed}
-                event = msgspec.structs.replace(event, args=args)
-            reader.commit(event, state.n)
+            reader.commit(self._declared(event), state.n)
         elif event.ev == "seek":
             reader.anew |= dict.fromkeys((holder(event), *reader.sessions), BegunAt(state.n, event))
             reader.sessions.clear()
+            reader.sought.clear()
+            if event.ph in ("", "ok") and event.pos is not None and _within(topic, event.pos):
+                reader.sought[holder(event)] = self._declared(event)
             reader.committed, reader.asked, reader.seeks = None, None, True
         elif event.ev in ("nack", "reject"):
             reader.failed = True
         elif event.pos is not None and acquires(event):
             self._deliver(state, topic, reader, event)
+
+    def _declared(self, event: Event) -> Event:
+        """A commit or seek with the meaning of its position, where the profile says it and the event does not."""
+        if self.committed is None or "committed" in event.args:
+            return event
+        args = {**event.args, "committed": self.committed}
+        return msgspec.structs.replace(event, args=args)
 
     def _deliver(
         self, state: Logs, topic: PartitionState, reader: ReaderState, event: Event
@@ -340,6 +369,7 @@ class LogReader(SequentialProperty[Logs]):
         pos, tally = event.pos, state.tally
         assert pos is not None
         by, committed, asked = holder(event), reader.committed, reader.asked
+        sought = reader.sought.pop(by, None)
         last = reader.sessions.get(by)
         alone = by not in reader.shared
         reader.shared.pop(by, None)
@@ -348,6 +378,8 @@ class LogReader(SequentialProperty[Logs]):
         failed, reader.failed = reader.failed, False
         seeks, reader.seeks = reader.seeks, False
         who = event.ctag or by
+        if self._is_another(tally, topic.publishes.get(pos), event):
+            return
         # A commit binds whoever begins to read after it: whoever reads on does so from where it is.
         began = self._began(state, reader, event)
         bound = committed is not None and began is not None and began.n > reader.since
@@ -375,6 +407,9 @@ class LogReader(SequentialProperty[Logs]):
             and (pos == last.pos + 1 or (alone and self._kept(state, event)))
         ):
             self._after(tally, topic, last, last.pos, event, failed)
+        elif last is None and sought is not None and sought.pos is not None:
+            done = sought.pos if pos > sought.pos else sought.pos - 1
+            self._after(tally, topic, sought, min(done, _done_before(sought)), event, failed)
         elif (
             last is None
             and committed is not None
@@ -386,6 +421,16 @@ class LogReader(SequentialProperty[Logs]):
             self._after(tally, topic, asked, _next(asked) - 1, event, failed, grounds)
         else:
             tally.untestable += 1
+
+    def _is_another(self, tally: CaseCounts, there: Event | None, event: Event) -> bool:
+        """Whether another message was confirmed for the position of a delivery; then it is counted as a violation."""
+        if there is None or not event.m or there.m == event.m:
+            return False
+        tally.tested += 1
+        who = event.ctag or holder(event)
+        why = f"{who} was given {event.m} at position {event.pos} (event {event.i}), which is that of {there.m}"
+        tally.report_violation(why, [there, event])
+        return True
 
     def _began(self, state: Logs, reader: ReaderState, event: Event) -> BegunAt | None:
         """Where a member was last seen to begin to read a partition."""
@@ -423,6 +468,16 @@ class LogReader(SequentialProperty[Logs]):
         """Judge a delivery by what was `done` before it, the position of a delivery or of a commit (see `grounds`)."""
         assert event.pos is not None
         who = event.ctag or holder(event)
+        if before.ev == "seek" and event.pos <= done:
+            tally.tested += 1
+            why = (
+                f"{who} was moved to position {before.pos} at event {before.i}, and was given {event.pos}, "
+                f"which is before it, at event {event.i}"
+            )
+            behind = topic.positions[bisect_right(topic.positions, done - 1) :][:1]
+            shown = [topic.publishes[pos] for pos in behind if pos in topic.publishes]
+            tally.report_violation(why, [*shown, before, event])
+            return
         if event.pos <= done:
             again = event.pos == done and (event.attempt or 0) > (before.attempt or 0)
             tally.tested += 1
@@ -436,7 +491,7 @@ class LogReader(SequentialProperty[Logs]):
         if missed < event.pos:
             tally.tested += 1
             why = (
-                f"{who} went from position {done} (event {before.i}) to {event.pos} at event {event.i} and left "
+                f"{who} went from position {before.pos} (event {before.i}) to {event.pos} at event {event.i} and left "
                 f"out {missed}"
             )
             left_out = [topic.publishes[missed]] if missed in topic.publishes else []
