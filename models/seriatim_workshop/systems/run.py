@@ -55,6 +55,10 @@ class SystemRow(msgspec.Struct, kw_only=True):
     not_run: str = ""
     """Why, if it was not run."""
     keeps: list[str] = []
+    ruled_out: dict[str, list[str]] = {}
+    """Profiles that it violates, and by which properties."""
+    not_enough: dict[str, list[str]] = {}
+    """Other profiles, and the core promises of them that had no case."""
     violates: list[str] = []
     untested: list[str] = []
     shortest: list[Shortest] = []
@@ -109,6 +113,12 @@ def version_of(listed: Listed, system: System) -> str:
 def with_outcome(row: SystemRow, outcome: SearchOutcome) -> SystemRow:
     """The row with what a search found."""
     row.keeps = [name for name in outcome.tested if not outcome.profiles[name]]
+    row.ruled_out = {name: broken for name, broken in outcome.profiles.items() if broken}
+    row.not_enough = {
+        name: [p for p in outcome.untested[name] if p in PROFILES[name].core]
+        for name in outcome.profiles
+        if name not in row.keeps and name not in row.ruled_out
+    }
     row.violates = [f.property for f in outcome.findings if f.verdict is Verdict.VIOLATED]
     row.untested = [f.property for f in outcome.findings if f.verdict is Verdict.INCONCLUSIVE]
     row.shortest = [
@@ -157,7 +167,10 @@ def table(rows: Sequence[SystemRow]) -> str:
         for shortest in row.shortest:
             lines += [f"{shortest.property}, in {shortest.again} further runs:", "", "```"]
             lines += [*shortest.steps, "```", "", f"{shortest.why}.", ""]
-    lines += ["## Each verdict beside the documentation", ""]
+    lines += ["## Profile by profile", ""]
+    lines += ["*Any* is every property there is; no system promises all of them.", ""]
+    lines += [_compared(row) for row in rows if not row.not_run]
+    lines += ["", "## Each verdict beside the documentation", ""]
     lines += [_argued(row) for row in rows]
     lines += [""]
     ran = [row for row in rows if not row.not_run]
@@ -167,6 +180,16 @@ def table(rows: Sequence[SystemRow]) -> str:
     ]
     lines += ["", f"Profiles: {', '.join(black_box_profiles())}.", ""]
     return "\n".join(lines)
+
+
+def _compared(row: SystemRow) -> str:
+    """Of each profile whether a system is consistent with it, what rules it out, or of what no case was seen."""
+    ruled_out = ", ".join(f"{name} ({', '.join(by)})" for name, by in row.ruled_out.items())
+    missing = (f"{name} (no case of {', '.join(ps)})" for name, ps in row.not_enough.items())
+    return (
+        f"- {row.title}: consistent with {', '.join(row.keeps) or 'none'}; ruled out: {ruled_out or 'none'}; "
+        f"not enough seen: {', '.join(missing) or 'none'}."
+    )
 
 
 def _argued(row: SystemRow) -> str:
