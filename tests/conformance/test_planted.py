@@ -22,6 +22,7 @@ from seriatim_models.conformance.search import SearchBounds, search
 from seriatim_models.conformance.vectors import consume, read_vectors
 from seriatim_models.conformance.workloads import drawn_script
 from seriatim_models.properties.base import Verdict
+from seriatim_models.properties.standing import confirmed
 from seriatim_workshop.planted import mistakes
 from seriatim_workshop.planted.queue import Deliver, PlantedQueue
 from seriatim_workshop.planted.run import FACTORIES, PlantedRun, main, recall, table
@@ -348,3 +349,13 @@ def test_an_unknown_mistake_is_bad_usage(
 ) -> None:
     assert main(["no-such", "--out", str(tmp_path)]) == 2
     assert "no-such" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("op", ["close", "nack", "recover"])
+def test_what_was_put_back_and_lies_at_rest_is_shown_by_its_own_events(op: str) -> None:
+    """Whoever gave a message back must be seen to have had it, or the witness shows nothing by itself."""
+    quiet = {"close": "no-push-after-close", "nack": "no-push-after-nack"}.get(op, "never-pushes")
+    taken = [PUBLISH, GET, consumer(2, "c2")]
+    run = drive(Local(getattr(mistakes, quiet)), [*taken, ScriptStep(op=op)])
+    (p14,) = (p for p in PROFILES["any"].properties if p.id == "P14")
+    assert confirmed(p14, p14.check(run.events)).verdict is Verdict.VIOLATED

@@ -71,3 +71,21 @@ def test_pairs_that_were_seen_bring_nothing_more() -> None:
     covered.add(nack)
     assert covered.brings(nack) == 0
     assert covered.brings([nack[0], ScriptStep(op="nack", multiple=True)]) > 0
+
+
+def test_what_comes_back_is_announced_to_somebody_who_is_ready() -> None:
+    """A close, a nack or a recover that wakes nobody is found in the first scripts."""
+
+    class WakesNobody(PlantedQueue):
+        def close(self, ch: int) -> None:
+            self.quiet = True
+            super().close(ch)
+            self.quiet = False
+
+        def _wake(self) -> None:
+            if not getattr(self, "quiet", False):
+                super()._wake()
+
+    bounds = SearchBounds(seconds=60.0, scripts=250, first=True)
+    outcome = search(Local(WakesNobody), PROFILES["any"], bounds, seed=1)
+    assert {w.property for w in outcome.witnesses} == {"P14"}

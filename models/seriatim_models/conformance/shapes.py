@@ -39,6 +39,7 @@ def _beginnings(can: frozenset[str], n: int) -> Iterator[list[ScriptStep]]:
     if "consume" not in can:
         return
     yield [_consumer(1), *published]
+    yield [_consumer(1), *published, _consumer(2)]  # somebody is ready for what comes back
     if "qos" not in can:
         return
     if n > 1:

@@ -48,6 +48,8 @@ class AvailableMessage(msgspec.Struct, array_like=True):
 
     event: Event
     """By which it became available."""
+    given: Event | None = None
+    """By which whoever gave it back had got it; none if it was published."""
     passed: list[Event] = []
     why: str = ""
 
@@ -69,6 +71,7 @@ class HeldMessage(msgspec.Struct, array_like=True):
 
     by: Holder
     consumer: ConsumerKey | None
+    given: Event
 
 
 class RestingQueue(msgspec.Struct):
@@ -210,12 +213,12 @@ def _acquire(state: RestState, tally: CaseCounts, queue: RestingQueue, event: Ev
         tally.report_violation(
             f"{there.why}, although {event.m} was there: available since event {there.event.i}, "
             f"handed out at event {event.i}",
-            each_once([there.event, *there.passed, event]),
+            each_once([there.given, there.event, *there.passed, event]),
         )
     if event.autoack:
         return
     to = consumer(event) if event.ev == "deliver" else None
-    queue.held[event.m] = HeldMessage(holder(event), to)
+    queue.held[event.m] = HeldMessage(holder(event), to, event)
     if to is not None and (mine := queue.consumers.get(to)) is not None:
         mine.holds += 1
 
@@ -231,15 +234,17 @@ def _settle(state: RestState, event: Event) -> None:
         among = queue.held if event.ev == "recover" else event.ms or ()
         held = [m for m in dict.fromkeys(among) if m in queue.held and queue.held[m].by == by]
         for m in held:
-            _let_go(queue, m)
+            given = _let_go(queue, m)
             if back and not event.dead:
-                queue.available[m] = AvailableMessage(event)
+                queue.available[m] = AvailableMessage(event, given)
 
 
-def _let_go(queue: RestingQueue, m: str) -> None:
-    to = queue.held.pop(m).consumer
-    if to is not None and (mine := queue.consumers.get(to)) is not None:
+def _let_go(queue: RestingQueue, m: str) -> Event:
+    """Take a message from its holder; returns the event by which that had got it."""
+    held = queue.held.pop(m)
+    if held.consumer is not None and (mine := queue.consumers.get(held.consumer)) is not None:
         mine.holds -= 1
+    return held.given
 
 
 def _leave(state: RestState, event: Event) -> None:
@@ -254,8 +259,8 @@ def _end(state: RestState, event: Event) -> None:
     _leave(state, event)
     for queue in state.queues.values():
         for m in [m for m, held in queue.held.items() if ends(event, held.by)]:
-            _let_go(queue, m)
-            queue.available[m] = AvailableMessage(event)
+            given = _let_go(queue, m)
+            queue.available[m] = AvailableMessage(event, given)
     for by in [by for by in state.channels if ends(event, by)]:
         del state.channels[by]
 
