@@ -95,3 +95,9 @@ def test_the_seek_of_another_member_says_nothing_about_this_one() -> None:
 
 def test_another_message_at_a_confirmed_position_is_a_violation() -> None:
     assert "which is that of m2" in log(reading(5, "deliver", 2, m="m0"))[1]
+
+
+def test_a_member_that_may_have_lost_the_partition_since_its_seek_begins_anywhere() -> None:
+    went = reading(5, "seek", 0, args={"committed": "next"})
+    other = reading(6, "deliver", 0, conn="d")
+    assert log(went, other, reading(7, "deliver", 3))[0] is not Verdict.VIOLATED

@@ -369,7 +369,7 @@ class LogReader(SequentialProperty[Logs]):
         pos, tally = event.pos, state.tally
         assert pos is not None
         by, committed, asked = holder(event), reader.committed, reader.asked
-        sought = reader.sought.pop(by, None)
+        sought = reader.sought.pop(by, None) if self._kept(state, event) else None
         last = reader.sessions.get(by)
         alone = by not in reader.shared
         reader.shared.pop(by, None)
