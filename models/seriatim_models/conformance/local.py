@@ -6,10 +6,11 @@ The object has a method for each operation that it can do; `spec/conform/README.
 
 from __future__ import annotations
 
+import asyncio
 import importlib
 import inspect
 import time
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Callable, Iterable
 from typing import Any
 
@@ -141,34 +142,79 @@ class Local:
 
 
 class PutGetAdapter:
-    """A queue that has only `put` and `get`: what is got is settled by that."""
+    """A queue that has only `put` and `get`: what is got is settled by that. Both may be coroutines, as in asyncio.
+
+    A message may take a moment from `put` to `get` (multiprocessing documents that, for a thread of its own carries it
+    over): where something must be left, a get that can wait waits for it.
+    """
 
     can = ("publish", "get", "autoack")
+    WAITS = 0.5
+    """Seconds that a get waits where something must be left."""
 
     def __init__(self, queue: Implementation, factory: Factory) -> None:
         self.name = type(queue).__name__
         self._factory = factory
         self._queues: dict[str, Implementation] = {"": queue}
+        self._left: Counter[str] = Counter()
+        """By queue, how many more were put than got."""
+        self._loop: asyncio.AbstractEventLoop | None = None
 
     def publish(self, q: str, m: str) -> None:
-        self._queue(q).put(m)
+        self._done(self._queue(q).put(m))
+        self._left[q] += 1
 
     def get(self, q: str) -> tuple[str, int | None, bool | None] | None:
         queue = self._queue(q)
-        if hasattr(queue, "empty") and queue.empty():
+        left = self._left[q] > 0
+        if not left and hasattr(queue, "empty") and queue.empty():
             return None
         try:
-            found = queue.get(block=False)
+            if inspect.iscoroutinefunction(queue.get):
+                found = self._done(asyncio.wait_for(queue.get(), self.WAITS if left else 0.01))
+            elif left and _waits(queue.get):
+                found = queue.get(block=True, timeout=self.WAITS)
+            else:
+                found = queue.get(block=False)
         except Exception as error:
-            if type(error).__name__ in ("Empty", "QueueEmpty"):
+            if type(error).__name__ in ("Empty", "QueueEmpty", "TimeoutError"):
                 return None
             raise
-        return None if found is None else (found, None, None)
+        if found is None:
+            return None
+        self._left[q] -= 1
+        return found, None, None
+
+    def _done(self, value: Any) -> Any:
+        """The value, or what it comes to if it is to be awaited."""
+        if not inspect.isawaitable(value):
+            return value
+        if self._loop is None:
+            self._loop = asyncio.new_event_loop()
+        return self._loop.run_until_complete(value)
 
     def _queue(self, q: str) -> Implementation:
         if q not in self._queues:
             self._queues[q] = self._queues.pop("", None) or self._factory()
         return self._queues[q]
+
+    def end(self) -> None:
+        """Close the loop, and what has a `close` or an `end`."""
+        if self._loop is not None:
+            self._loop.close()
+        for queue in self._queues.values():
+            for name in ("close", "end"):
+                if callable(over := getattr(queue, name, None)):
+                    over()
+                    break
+
+
+def _waits(get: Callable[..., object]) -> bool:
+    """Whether a get has the parameters `block` and `timeout`, as those of the library have."""
+    try:
+        return {"block", "timeout"} <= inspect.signature(get).parameters.keys()
+    except (TypeError, ValueError):
+        return False
 
 
 def declared(implementation: Implementation) -> frozenset[str]:

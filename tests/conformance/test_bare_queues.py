@@ -1,0 +1,41 @@
+"""Objects that only have `put` and `get`, as the library's queues do."""
+
+from __future__ import annotations
+
+import asyncio
+import multiprocessing
+import queue
+from collections.abc import Callable
+
+import pytest
+
+from seriatim_models.conformance.driving import drive
+from seriatim_models.conformance.local import Local
+from seriatim_models.conformance.profiles import PROFILES
+from seriatim_models.conformance.script import ScriptStep
+from seriatim_models.conformance.search import SearchBounds, search
+from seriatim_models.conformance.selftest import self_test
+
+PUBLISH, GET = ScriptStep(op="publish", q="q"), ScriptStep(op="get", q="q")
+
+
+@pytest.mark.parametrize(
+    "made", [queue.Queue, queue.SimpleQueue, asyncio.Queue, multiprocessing.Queue]
+)
+def test_the_librarys_queues_keep_everything(made: Callable[[], object]) -> None:
+    system = Local(made)
+    assert [check.why for check in self_test(system) if check.why and not check.skipped] == []
+    outcome = search(system, PROFILES["any"], SearchBounds(seconds=60.0, scripts=12), seed=1)
+    assert [w.finding.explanation for w in outcome.witnesses] == []
+    assert "fifo-adt" in outcome.tested
+
+
+def test_a_bare_queue_that_loses_is_seen_all_the_same() -> None:
+    class Loses(queue.Queue[str]):
+        def put(self, item: str, block: bool = True, timeout: float | None = None) -> None:
+            if item != "m1":
+                super().put(item, block, timeout)
+
+    run = drive(Local(Loses), [PUBLISH, PUBLISH, GET])
+    (p1,) = (p for p in PROFILES["any"].properties if p.id == "P1")
+    assert "m1 was confirmed" in p1.check(run.events).explanation
