@@ -295,6 +295,7 @@ ORDER_EQUIVALENT: dict[str, str] = {
     "queue.Queue._announce_group: conditions-swapped: entry.message.group == group | entry.available()": CONSTANT,
     "queue.Queue.subscribe: into-the-lock: consumer = Consumer(self, name, target, acquires, ": LOCAL,
     "queue.Queue.close: read-too-early: consumer.exclusive": CONSTANT,
+    "log.Files.replace: read-too-early: file.fileno()": CONSTANT,
     "queue.PushQueue._job: read-too-early: self.all.consumers()": "a generator does nothing before it is iterated over",
     (
         "handover.ConsumerTarget.process: swapped: "
