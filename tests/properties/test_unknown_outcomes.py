@@ -227,3 +227,28 @@ def test_the_broker_closing_is_no_answer_to_a_client_that_closes() -> None:
         r.deliver("m0", "b", redelivered=True)
         r.alive("b")
         assert violated(r) & {"P1"} == (set() if err else {"P1"})
+
+
+def test_an_ack_of_all_may_end_what_was_not_seen_yet() -> None:
+    for dtag in (0, 1):
+        r = Recording()
+        r.add("consume", "invoke", q="q", ctag="t", **A)
+        r.publish("m0")
+        r.publish("m1")
+        r.deliver("m0", dtag=1)
+        r.add("ack", "", dtag=dtag, multiple=True, ms=["m0"], q="q", **A)
+        drained(r, "a")
+        assert violated(r) == (set() if dtag == 0 else {"P1"}), dtag
+
+
+def test_an_end_of_another_connection_of_the_name_is_not_this_ones() -> None:
+    for again in (False, True):
+        r = Recording(lvl="broker")
+        if again:
+            r.add("conn_drop", "", conn="a")
+        r.add("publish", "", m="m0", q="q")
+        r.add("deliver", "", m="m0", q="q", dtag=1, **A)
+        if not again:
+            r.add("conn_drop", "", conn="a")
+        r.add("note", "info", q="q", args={"depth": 0})
+        assert violated(r) == (set() if again else {"P1"}), again

@@ -392,8 +392,8 @@ class Completion(msgspec.Struct):
         """Whether a message may have come to a queue by another way than its publish."""
         known = self._messages.find(m, q)
         unknown = self._lost and q not in self._declared and known is None
-        # What an exchange routed may have been in another queue, and have died there.
-        routed = known is not None and not known.q and bool(self._dead_lettering)
+        # What an exchange routed, or what is a copy of one that was settled, may have died in another queue.
+        routed = (known is None or not known.q) and bool(self._dead_lettering)
         return unknown or routed or self._messages.moved(m, q)
 
     def _opened(self, event: Event, key: tuple[str, int]) -> bool:

@@ -349,10 +349,15 @@ class Conservation(LifecycleProperty):
             cancel = summary.sessions.cancels.get(ConsumerKey(uptake.by, uptake.ctag))
             if cancel is not None and cancel.done is not None and cancel.done < look.pos:
                 return True
-        return self._over(summary, uptake.by, look)
+        return self._over(summary, uptake.by, look, uptake.pos)
 
-    def _over(self, summary: Lifecycles, by: Holder, look: Depth) -> bool:
-        """Whether all that somebody held, seen or not, was back in its queue when that was looked into."""
+    def _over(self, summary: Lifecycles, by: Holder, look: Depth, since: int) -> bool:
+        """Whether all that somebody held, seen or not, was back in its queue when that was looked into; he was there at
+        position `since`, so that an earlier end of his connection was that of another one of its name.
+        """
+        end = summary.sessions.ends.get(connection(by))
+        if end is not None and end.pos < since and by not in summary.sessions.ends:
+            return False
         if look.event.lvl in EXACT:
             return summary.sessions.sign_before(by, look.pos)
         return summary.sessions.over(by, look.pos)
@@ -378,6 +383,8 @@ class Conservation(LifecycleProperty):
         if q not in drained or any(s.kind == SETTLED for steps in lifecycles for s in steps):
             return None  # one that was settled before may have been seen late
         acquired = [tail[0] for tail in tails if tail and tail[0].kind == ACQUIRED]
+        if not acquired and self._swept_unseen(summary, birth):
+            return None
         if not acquired:
             return f"{m} was confirmed for {q}, which was drained, but nobody ever got it", []
         last = max(acquired, key=lambda s: s.pos)
@@ -392,10 +399,16 @@ class Conservation(LifecycleProperty):
             for s in tail
             if s.kind == RELEASED and s.by == last.by and self._in_effect(summary, s, look)
         ]
-        if not (released or self._over(summary, last.by, look)):
+        if not (released or self._over(summary, last.by, look, last.pos)):
             return None
         why = f"{m} was requeued to {q} by {last.by}, {q} was drained, but nobody got it again"
         return why, [last, *(released[:1] or self._ended(summary, last))]
+
+    def _swept_unseen(self, summary: Lifecycles, birth: Birth) -> bool:
+        """Whether a command for all that its channel held may have ended a message that was on its way there."""
+        begun = birth.sent.pos if birth.sent else -1
+        sweeps = (s for of in summary.sweeps.values() for s in of)
+        return any(s.final and not s.through and s.pos > begun for s in sweeps)
 
     def _ended(self, summary: Lifecycles, last: Step) -> list[Step]:
         """The confirmed end of a holder, after which what it held was back in its queue."""
