@@ -59,7 +59,10 @@ SYSTEMS: dict[str, Listed] = {
             start=servers.rabbitmq,
             arguments={"x-queue-type": "quorum"},
             known=frozenset({"P5", "P6", "P10"}),
-            argued="P5 and P6 of requeued messages, as documented; P10 has no script of its own yet, so is open",
+            argued=(
+                "P5 and P6 of requeued messages, as documented; P10: an exclusive consumer is accepted beside others, and others "
+                "beside it, which its makers know (https://github.com/rabbitmq/rabbitmq-website/issues/1973)"
+            ),
         ),
         Listed(
             "brokerj",
