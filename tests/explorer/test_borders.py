@@ -11,6 +11,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Callable
+from queue import SimpleQueue
 from threading import Lock
 from time import monotonic, sleep
 from typing import Any
@@ -323,6 +324,7 @@ def with_condition() -> None:
         (lambda: os.system("true"), "os.system"),
         (lambda: subprocess.run(["true"]), "subprocess.Popen"),
         (lambda: Lock(), "threading.Lock"),
+        (lambda: SimpleQueue(), "queue.SimpleQueue"),
     ],
 )
 def test_a_real_lock_or_wait_is_refused_with_its_line(
@@ -336,6 +338,27 @@ def test_a_real_lock_or_wait_is_refused_with_its_line(
         with pytest.raises(OutsideModel, match=rf"{what}.*\(at test_borders.py:\d+ in "):
             front(program)
     assert type(LOCK) is type(Locked().lock) is type(threading.Lock())
+
+
+def test_classes_that_are_refused_are_classes_still() -> None:
+    """A program may ask what an object is, and name or derive a class, without making one."""
+    found: list[bool] = []
+
+    def look() -> None:
+        class Mine(threading.Event):
+            """Derived while `threading.Event` is guarded."""
+
+        found.append(isinstance(EVENT, threading.Event) and issubclass(Mine, threading.Event))
+        found.append(isinstance(SIMPLE, SimpleQueue) and SimpleQueue.__name__ == "SimpleQueue")
+        found.append((threading.Event | None) == (None | threading.Event))
+
+    def program(world: World) -> None:
+        x = world.cell(0)
+        world.spawn(lambda: (x.get(), look()))
+
+    assert explore(program).verdict == "ok"
+    assert found
+    assert all(found)
 
 
 def test_others_keep_their_real_locks() -> None:

@@ -125,8 +125,42 @@ def name_of(owner: Any, name: str) -> str:
     return where if name == "__init__" else f"{where}.{name}"
 
 
+class RefusedClass:
+    """Stands for a class that threads of a program may not make objects of; for all else it is the class."""
+
+    def __init__(self, what: str, instead: str, real: type) -> None:
+        self._what = what
+        self._instead = instead
+        self._real = real
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        if inside():
+            raise refusal(self._what, self._instead, sys._getframe(1))
+        return self._real(*args, **kwargs)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._real, name)
+
+    def __instancecheck__(self, thing: object) -> bool:
+        return isinstance(thing, self._real)
+
+    def __subclasscheck__(self, kind: type) -> bool:
+        return issubclass(kind, self._real)
+
+    def __mro_entries__(self, bases: tuple[object, ...]) -> tuple[type, ...]:
+        return (self._real,)
+
+    def __or__(self, other: Any) -> Any:
+        return self._real | other
+
+    def __ror__(self, other: Any) -> Any:
+        return other | self._real
+
+
 def refusing(what: str, instead: str, real: Any) -> Callable[..., Any]:
-    """A function that refuses to be called by a thread of a program, and calls `real` for all others."""
+    """What refuses to be called by a thread of a program, and calls `real` for all others."""
+    if isinstance(real, type):
+        return RefusedClass(what, instead, real)
 
     def refuse(*args: Any, **kwargs: Any) -> Any:
         if inside():

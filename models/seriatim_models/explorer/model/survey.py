@@ -56,9 +56,13 @@ STANDS_FOR: dict[type, tuple[str, str]] = {
 BY_OTHER_NAMES: dict[Any, tuple[str, str]] = {
     getattr(owner, name): (name_of(owner, name), instead)
     for owner, name, instead in INSTEAD
-    if isinstance(owner, ModuleType) and not isinstance(getattr(owner, name), type)
+    if isinstance(owner, ModuleType)
+    and (not isinstance(getattr(owner, name), type) or getattr(owner, name) in STANDS_FOR)
 }
-"""Functions that the guard replaces in their modules: their name, and what to use instead."""
+"""Functions, and classes written in C, that the guard replaces in their modules: their name, and what to use instead.
+
+`threading.Lock` is a function up to Python 3.12 and a class from 3.13 on.
+"""
 
 ITEMS = 50
 """Most items of a container that are looked at."""
@@ -71,6 +75,10 @@ class StandIn:
 
     def __init__(self, real: Any) -> None:
         self._real = real
+
+    @property  # type: ignore[misc]  # nobody writes it
+    def __class__(self) -> Any:
+        return type(self._real)
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._use(), name)
@@ -125,7 +133,9 @@ class Survey:
         mine: Any = None
         if type(value) in STANDS_FOR:
             mine = StandIn(value)
-        elif isinstance(value, BuiltinFunctionType | FunctionType) and value in BY_OTHER_NAMES:
+        elif (
+            isinstance(value, BuiltinFunctionType | FunctionType | type) and value in BY_OTHER_NAMES
+        ):
             mine = refusing(*BY_OTHER_NAMES[value], value)
         if mine is None:
             return
