@@ -354,7 +354,12 @@ def test_classes_that_are_refused_are_classes_still() -> None:
 
     def program(world: World) -> None:
         x = world.cell(0)
-        world.spawn(lambda: (x.get(), look()))
+
+        def run() -> None:
+            x.get()
+            look()
+
+        world.spawn(run)
 
     assert explore(program).verdict == "ok"
     assert found
