@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import msgspec
+
 from seriatim_models.history import Event
 from seriatim_models.history.event import GAP
 from seriatim_models.properties.base import Finding, Verdict
@@ -390,6 +392,46 @@ def test_p6_does_not_know_when_credit_of_a_lease_that_ran_out_came_back() -> Non
         r.deliver("m2", **limit)  # perhaps with the credit of m1, before the nack was seen
         r.deliver("m0", redelivered=True, **limit)
         assert strict.check(r.events).verdict is verdict
+
+
+def test_p6_knows_no_credit_on_a_queue_whose_unseen_leases_run_out() -> None:
+    """The callback comes after the lease: who held it, and whose credit came back, nobody can say."""
+    strict = RequeueLateness(within=0)
+    for q, reported in (("q", False), ("other", True)):
+        r = late(1)
+        r.events.insert(0, msgspec.structs.replace(r.events[0], ev="expire", m="m9", q=q, ph=""))
+        assert (strict.check(r.events).verdict is Verdict.VIOLATED) == reported, q
+
+
+def test_p6_takes_credit_from_what_counts_against_the_limit_alone() -> None:
+    """A poll and a consumer that acknowledges by itself need none, so they may have been served at any time."""
+    strict = RequeueLateness(within=0)
+    limit: dict[str, Any] = {"prefetch": 1, "scope": "channel"}
+    for ev, autoack, reported in (
+        ("deliver", None, True),
+        ("deliver", True, False),
+        ("get", None, False),
+    ):
+        r = Recording()
+        r.deliver("m0", **limit)
+        r.settle("nack", "m0")
+        r.deliver("m1", autoack=autoack, **limit)
+        r.events[-1] = msgspec.structs.replace(r.events[-1], ev=ev)
+        r.deliver("m0", redelivered=True, **limit)
+        assert (strict.check(r.events).verdict is Verdict.VIOLATED) == reported, (ev, autoack)
+
+
+def test_p6_is_about_the_tag_that_a_settlement_names() -> None:
+    """The first lease of m0 ran out, and its holder has m0 again under another tag."""
+    strict = RequeueLateness(within=0)
+    for tag, reported in ((1, False), (2, True)):
+        r = Recording()
+        limit: dict[str, Any] = {"prefetch": 1, "scope": "consumer"}
+        r.deliver("m0", dtag=2, **limit)
+        r.settle("nack", "m0", dtag=tag)
+        r.deliver("m1", dtag=3, **limit)
+        r.deliver("m0", dtag=4, redelivered=True, **limit)
+        assert (strict.check(r.events).verdict is Verdict.VIOLATED) == reported, tag
 
 
 def test_p6_is_untestable_when_it_came_back_elsewhere_at_an_unknown_instant() -> None:

@@ -90,6 +90,8 @@ class Holding(msgspec.Struct, array_like=True):
 
     limit: LimitKey
     event: Event
+    counts: bool
+    """Against the limit: what is polled does not, nor what needs no settlement."""
 
 
 class Limit(msgspec.Struct, array_like=True):
@@ -123,8 +125,17 @@ class Late(msgspec.Struct):
     doubts: Doubts = msgspec.field(default_factory=Doubts)
     takers: dict[str, dict[Holder, None]] = {}
     """Of each queue, who consumed or polled: any of them may have had a message, unseen, and lost it."""
+    unseen: dict[str, None] = {}
+    """Queues with a lease that ran out before its delivery was seen."""
     seen: dict[Holder, int] = {}
     """The highest tag of a channel up to which all was seen: the answer of a poll may overtake deliveries."""
+
+
+def _of_tag(settlement: Event, tag: int | None) -> bool:
+    """Whether a settlement is about a delivery's tag: that of a lease that ran out names the message, and not this."""
+    if not settlement.dtag or tag is None:
+        return True
+    return tag <= settlement.dtag if settlement.multiple else tag == settlement.dtag
 
 
 class _LatenessPass:
@@ -169,11 +180,19 @@ class _LatenessPass:
                 limit.unknown = True
 
     def _expired(self, key: LifecycleKey) -> None:
-        """A lease ran out, at an instant that is not known: so is when its holder's credit came back."""
-        for held in self.s.held.values():
-            lease = held.pop(key, None)
-            if lease is not None:
-                self.s.limits[lease.limit].unknown = True
+        """A lease ran out, at an instant that is not known: so is when its holder's credit came back.
+
+        Of a delivery that nobody has seen yet the holder is not known either: then it is any of the queue.
+        """
+        leases = [
+            lease for held in self.s.held.values() if (lease := held.pop(key, None)) is not None
+        ]
+        for lease in leases:
+            self.s.limits[lease.limit].unknown = True
+        if not leases:
+            self.s.unseen[key.q] = None
+            for name, limit in self.s.limits.items():
+                limit.unknown |= name.q == key.q
 
     def leave_all_open(self) -> None:
         for group in self.s.back.values():
@@ -202,10 +221,11 @@ class _LatenessPass:
         if event.multiple and (not event.dtag or s.seen.get(by, 0) < event.dtag):
             self._sweep(by)
         for key in named(event, holds):
-            held = holds.pop(key, None)
-            if held is None:
+            if key not in holds or not _of_tag(event, holds[key].event.dtag):
                 continue
-            s.limits[held.limit].credit.append(command)
+            held = holds.pop(key)
+            if held.counts:
+                s.limits[held.limit].credit.append(command)
             if event.ev == "ack" or event.requeue is False:
                 s.prio.pop(key, None)
                 continue
@@ -245,9 +265,12 @@ class _LatenessPass:
             # Something else could have been given instead, on the channel where it was certainly back.
             self.s.tested += not returned.unsure and holder(event) == returned.by
             self._judge(returned, event)
+        counts = event.ev == "deliver" and not event.autoack
+        limit = s.limits.setdefault(name, Limit(unknown=event.q in s.unseen))
         if not event.autoack:
-            s.held.setdefault(by, {})[key] = Holding(name, event)
-        limit = s.limits.setdefault(name, Limit())
+            s.held.setdefault(by, {})[key] = Holding(name, event, counts)
+        if not counts:
+            return
         limit.delivered += 1
         credit = 0
         if (
