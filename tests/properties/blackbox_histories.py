@@ -222,3 +222,17 @@ def build(choose: Choose, max_size: int = 24) -> list[Event]:
                 fields = {"ev": GAP}
         out.append(Event(i=i, t=t, lvl=lvl, **fields))
     return out
+
+
+def late(overtakers: int, prefetch: int = 2) -> Recording:
+    """m0 is nacked when the window is full, and comes back only after some later messages."""
+    r = Recording()
+    limit: dict[str, Any] = {"prefetch": prefetch, "scope": "consumer"}
+    for n in range(prefetch):
+        r.deliver(f"m{n}", **limit)
+    r.settle("nack", "m0")
+    for n in range(prefetch, prefetch + overtakers):
+        r.deliver(f"m{n}", **limit)
+        r.settle("ack", f"m{n}")
+    r.deliver("m0", redelivered=True, **limit)
+    return r

@@ -12,7 +12,7 @@ from seriatim_models.properties.base import Finding, Verdict
 from seriatim_models.properties.blackbox import BLACKBOX
 from seriatim_models.properties.blackbox.requeue import RequeueLateness
 
-from .blackbox_histories import BY_ID, Recording, check, counted, shown
+from .blackbox_histories import BY_ID, Recording, check, counted, late, shown
 
 # P1, conservation
 
@@ -343,20 +343,6 @@ def test_p5_judges_within_one_priority() -> None:
 
 
 # P6, requeue lateness
-
-
-def late(overtakers: int, prefetch: int = 2) -> Recording:
-    """m0 is nacked when the window is full, and comes back only after some later messages."""
-    r = Recording()
-    limit: dict[str, Any] = {"prefetch": prefetch, "scope": "consumer"}
-    for n in range(prefetch):
-        r.deliver(f"m{n}", **limit)
-    r.settle("nack", "m0")
-    for n in range(prefetch, prefetch + overtakers):
-        r.deliver(f"m{n}", **limit)
-        r.settle("ack", f"m{n}")
-    r.deliver("m0", redelivered=True, **limit)
-    return r
 
 
 def test_p6_strict_reports_one_overtaking_and_the_default_more_than_the_prefetch() -> None:

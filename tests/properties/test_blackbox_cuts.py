@@ -19,7 +19,7 @@ from seriatim_models.properties.blackbox.consumers import WITHIN, NoLostWakeup
 from seriatim_models.properties.blackbox.requeue import RequeueLateness
 from seriatim_workshop.bench.simulated_broker import FAULTS, SimulatedBroker
 
-from .blackbox_histories import Recording, Seeded, any_history, build
+from .blackbox_histories import Recording, Seeded, any_history, build, late
 
 PROPERTIES = [*BLACKBOX, RequeueLateness(within=0), NoLostWakeup(within=4)]
 
@@ -158,7 +158,7 @@ def ranked(room: bool) -> list[Event]:
 @pytest.fixture(scope="module")
 def many() -> list[list[Event]]:
     any_kind = [build(Seeded(seed), 60 if seed % 3 == 0 else 24) for seed in range(SEEDS)]
-    any_kind += [ranked(True), ranked(False)]
+    any_kind += [ranked(True), ranked(False), late(1).events, late(3).events]
     return any_kind + [
         list(complete(SimulatedBroker(seed, 40, fault=fault).run()))
         for fault in FAULTS

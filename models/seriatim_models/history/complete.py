@@ -160,6 +160,8 @@ class _Message(msgspec.Struct):
     doubts: int
     """How much had happened before its publish by which somebody may have had a message unseen."""
     taken: bool = False
+    copies: int = 1
+    """How often it was published and may be there."""
 
     def also_in(self, q: str) -> _Message:
         """The same message, in one of the queues that it was routed to."""
@@ -176,6 +178,8 @@ class _Messages(msgspec.Struct):
     _dead: dict[str, None] = {}
     _early: dict[str, None] = {}
     """Messages that were handed out before their publish was recorded."""
+    _acked: dict[str, None] = {}
+    """Messages whose acknowledgement was sent: it may never have come, and they be there still."""
 
     def publish(self, event: Event, pub: str, pseq: int | None, doubts: int) -> None:
         """Take in the beginning of a publish. Sent twice, it may be there since the first time, at either place."""
@@ -184,9 +188,12 @@ class _Messages(msgspec.Struct):
         message = _Message(event.q, pub, pseq, event.t, event.prio, key, doubts)
         before = queues.get(event.q)
         message.taken = event.m in self._early
+        if before is None and event.m in self._acked:
+            before = msgspec.structs.replace(message, since=None, pub="", pseq=None)
         if before is not None:
             message.taken = True
             message.since = before.since
+            message.copies = before.copies + 1
             if (before.pub, before.pseq) != (pub, pseq):
                 message.pub, message.pseq = "", None
         queues[event.q] = message
@@ -224,14 +231,26 @@ class _Messages(msgspec.Struct):
         known.since = since
 
     def settle(self, m: str, q: str) -> None:
-        """A message leaves a queue for good."""
+        """A message leaves a queue for good; of one that was published again, a copy."""
         queues = self._known.get(m)
         if queues is None:
+            return
+        known = self.find(m, q)
+        if known is not None and known.copies > 1:
+            known.copies -= 1
             return
         queues.pop(q, None)
         queues.pop("", None)
         if not queues or not q:
             del self._known[m]
+
+    def ack(self, m: str, q: str, certain: bool) -> None:
+        """A message is acknowledged; whoever sent that may have been gone before it came."""
+        self.settle(m, q)
+        if not certain:
+            self._acked[m] = None
+            if len(self._acked) > ACKED_KEPT:
+                del self._acked[next(iter(self._acked))]
 
     def die(self, m: str, q: str) -> None:
         """A message leaves a queue undone: where it is seen next, deaths decide its place."""
@@ -305,6 +324,7 @@ class _Takers(msgspec.Struct):
 OPEN_ONLY = frozenset({"publish", "get", "consume", "qos", "declare", "delete", "purge", "recover"})
 """Commands that a client sends on a channel that is open for all it knows."""
 EARLY_KEPT = 65_536  # messages; a publish is recorded soon after it was made, if at all
+ACKED_KEPT = 4096  # messages; who sends one again for want of an answer does so soon
 DEAD_KEPT = 65_536  # messages; what died shows up in its next queue soon, and memory must not grow
 ENDED_KEPT = 1024  # channels; a callback of one that ended comes soon
 
@@ -644,7 +664,7 @@ class Completion(msgspec.Struct):
         """Messages, each with its queue, are settled: what the event itself does not say of that."""
         for m, q in messages:
             if event.ev == "ack":
-                self._messages.settle(m, q)
+                self._messages.ack(m, q, event.lvl in EXACT)
             elif event.requeue is False:
                 self._messages.die(m, q)
             elif event.t_hi is not None:

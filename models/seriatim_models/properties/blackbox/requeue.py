@@ -98,9 +98,11 @@ class Limit(msgspec.Struct, array_like=True):
     """The credit of one consumer or channel on one queue, counted in commands."""
 
     delivered: int = 0
+    most: int = 0
+    """The highest prefetch so far: a delivery may have been made before it was lowered."""
     credit: list[int] = []
-    """Commands that gave credit, in order; those before `used` are spent."""
-    used: int = 0
+    """Commands that gave credit, in order, but for those that were `spent` long ago."""
+    spent: int = 0
     unknown: bool = False
     """Lines were lost or a lease ran out, so that the count is."""
 
@@ -272,18 +274,14 @@ class _LatenessPass:
         if not counts:
             return
         limit.delivered += 1
-        credit = 0
-        if (
-            event.prefetch
-            and not limit.unknown
-            and limit.delivered > event.prefetch
-            and limit.used < len(limit.credit)
-        ):
-            credit = limit.credit[limit.used]
-            limit.used += 1
-            if limit.used > 64:
-                del limit.credit[: limit.used]
-                limit.used = 0
+        limit.unknown |= event.scope == "channel" and not event.prefetch
+        limit.most = max(limit.most, event.prefetch or 0)
+        # As many credits had come back as deliveries were made beyond the prefetch, and they came in order.
+        last = limit.delivered - limit.most - 1 - limit.spent
+        credit = limit.credit[last] if 0 <= last < len(limit.credit) else 0
+        if last > 64:
+            del limit.credit[:last]
+            limit.spent += last
         if event.pseq is None or not event.prefetch or event.dead:
             return
         if limit.unknown:
