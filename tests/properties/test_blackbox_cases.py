@@ -407,6 +407,21 @@ def test_p6_takes_credit_from_what_counts_against_the_limit_alone() -> None:
         assert (strict.check(r.events).verdict is Verdict.VIOLATED) == reported, (ev, autoack)
 
 
+def test_p6_knows_no_credit_of_what_came_back_before_anything_was_seen() -> None:
+    """What a consumer was given may be back before its first callback runs."""
+    strict = RequeueLateness(within=0)
+    for ctag, reported in (("tag-a", False), ("another", True)):
+        r = Recording()
+        r.add("consume", "invoke", q="q", ctag=ctag, conn="a", ch=1, gen=1)
+        r.add("nack", "invoke", dtag=0, multiple=True, requeue=True, ms=[], conn="a", ch=1, gen=1)
+        limit: dict[str, Any] = {"prefetch": 1, "scope": "consumer", "ctag": "tag-a"}
+        r.deliver("m0", **limit)
+        r.settle("nack", "m0")
+        r.deliver("m1", **limit)
+        r.deliver("m0", redelivered=True, **limit)
+        assert (strict.check(r.events).verdict is Verdict.VIOLATED) == reported, ctag
+
+
 def test_p6_is_about_the_tag_that_a_settlement_names() -> None:
     """The first lease of m0 ran out, and its holder has m0 again under another tag."""
     strict = RequeueLateness(within=0)

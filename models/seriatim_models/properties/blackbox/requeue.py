@@ -150,6 +150,9 @@ class _LatenessPass:
             self.s.doubts.take(event)
             if event.ev in ("consume", "get") and event.ph != "fail":
                 self.s.takers.setdefault(event.q, {})[holder(event)] = None
+            if event.ev == "consume" and event.ph in ("", "invoke"):
+                self._limit(LimitKey(event.q, holder(event), event.ctag))
+                self._limit(LimitKey(event.q, holder(event), None))
             if acquires(event):
                 self._deliver(event)
             elif event.ev in SETTLES:
@@ -166,6 +169,10 @@ class _LatenessPass:
                 self._expired(LifecycleKey(event.q, event.m))
             elif event.ev in ENDS or event.ev == "cancel":
                 self._end(event)
+
+    def _limit(self, name: LimitKey) -> Limit:
+        """The credit under a limit, which is there from `consume` on: what comes back unseen concerns it, too."""
+        return self.s.limits.setdefault(name, Limit(unknown=name.q in self.s.unseen))
 
     def _lost(self) -> None:
         s = self.s
@@ -268,7 +275,7 @@ class _LatenessPass:
             self.s.tested += not returned.unsure and holder(event) == returned.by
             self._judge(returned, event)
         counts = event.ev == "deliver" and not event.autoack
-        limit = s.limits.setdefault(name, Limit(unknown=event.q in s.unseen))
+        limit = self._limit(name)
         if not event.autoack:
             s.held.setdefault(by, {})[key] = Holding(name, event, counts)
         if not counts:
