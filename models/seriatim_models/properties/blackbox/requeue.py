@@ -149,10 +149,7 @@ class _LatenessPass:
         for event in events:
             self.s.doubts.take(event)
             if event.ev in ("consume", "get") and event.ph != "fail":
-                self.s.takers.setdefault(event.q, {})[holder(event)] = None
-            if event.ev == "consume" and event.ph in ("", "invoke"):
-                self._limit(LimitKey(event.q, holder(event), event.ctag))
-                self._limit(LimitKey(event.q, holder(event), None))
+                self._asks(event)
             if acquires(event):
                 self._deliver(event)
             elif event.ev in SETTLES:
@@ -169,6 +166,14 @@ class _LatenessPass:
                 self._expired(LifecycleKey(event.q, event.m))
             elif event.ev in ENDS or event.ev == "cancel":
                 self._end(event)
+
+    def _asks(self, event: Event) -> None:
+        """Somebody consumes from a queue, or polls it."""
+        by = holder(event)
+        self.s.takers.setdefault(event.q, {})[by] = None
+        if event.ev == "consume" and event.ph in ("", "invoke"):
+            for ctag in (event.ctag, None):
+                self._limit(LimitKey(event.q, by, ctag))
 
     def _limit(self, name: LimitKey) -> Limit:
         """The credit under a limit, which is there from `consume` on: what comes back unseen concerns it, too."""
