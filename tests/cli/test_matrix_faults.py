@@ -30,6 +30,7 @@ def elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 def counted(run: Any, *arguments: str) -> dict[str, Any]:
     """The table of the only system, without the time that it took."""
     ran = run(*arguments, "--json", "-")
+    assert ran.out, ran.err
     [system] = msgspec.json.decode(ran.out)["systems"]
     return {k: v for k, v in system.items() if k != "seconds"}
 
