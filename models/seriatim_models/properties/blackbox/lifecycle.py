@@ -174,7 +174,7 @@ class Lifecycles(msgspec.Struct):
         """Whether `first` may have been acquired, and let go otherwise than by a command that names its message, before
         `second` was acquired.
         """
-        if _ordered(second, first) or _marked(second, first):
+        if _ordered(second, first):
             return False
         if self.gaps and self.gap_between(-1, second.pos):
             return True
@@ -190,9 +190,7 @@ class Lifecycles(msgspec.Struct):
         """The call and its answer by which it is known that `may_precede` is false, if it is known by that: whoever
         had `first` was still there at `second`.
         """
-        if _ordered(second, first) or _marked(second, first):
-            return []
-        if first.event.autoack or _same_channel(first, second):
+        if _ordered(second, first) or first.event.autoack or _same_channel(first, second):
             return []
         return self.sessions.proof(first.by, first.event.lvl)
 
@@ -243,11 +241,6 @@ class Lifecycles(msgspec.Struct):
 
 def _same_channel(first: Step, second: Step) -> bool:
     return first.by == second.by and first.by.ch is not None
-
-
-def _marked(earlier: Step, later: Step) -> bool:
-    """Whether their marks say which was first. A broker that marks nothing says nothing."""
-    return first(earlier.event) is True and first(later.event) is False
 
 
 def _ordered(first: Step, second: Step) -> bool:
