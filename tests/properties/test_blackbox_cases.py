@@ -97,13 +97,7 @@ def test_p1_reports_a_delivery_after_ack_unless_the_channel_ended() -> None:
     assert check("P1", r).verdict is Verdict.OK
     r.alive("a", "b")
     found = check("P1", r)
-    assert shown(found) == [
-        5,
-        6,
-        7,
-        8,
-        9,
-    ]  # and the answer by which a was there; the marks say who came first
+    assert shown(found) == [5, 6, 7, 8, 9, 10, 11]  # and the answers by which both were there
     assert "after a/1#1 had settled it for good at event 6" in found.explanation
     r = consumed("m0")
     r.end("conn_drop", "a")  # the ack may have died with the connection
