@@ -462,12 +462,12 @@ def test_the_keyboard_opens_a_cell_and_steps_through_its_program(visit: Any) -> 
     wrong.focus()
     seen.press("Enter")
     cell = seen.page.locator("details.cell[open]")
-    assert cell.count() == 1
+    playwright.expect(cell).to_have_count(1)  # the address changes first, and then the page
     assert f"#{cell.get_attribute('id')}" == wrong.get_attribute("href")
     assert seen.page.evaluate("document.activeElement.tagName") == "SUMMARY"
     seen.press("Tab", "Enter")  # its first interleaving
     stepper = cell.locator(".stepper").first
-    assert stepper.is_visible()
+    playwright.expect(stepper).to_be_visible()
     stepper.locator("[data-go=bad]").click()
     assert "The first bad step" in stepper.locator(".now[role=status]").inner_text()
 
