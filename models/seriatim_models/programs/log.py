@@ -592,19 +592,10 @@ def log_attempts_kept(scene: LogScene) -> None:
     Bounds: Sequential; two attempts, one message that is handled and two that fail, a stop at each failure.
     """
 
-    def consume(c: reference.Channel) -> None:
-        def fails(message: bytes) -> None:
-            if message == b"bad":
-                c.disconnect()
-            fails_on_bad(message)
-
-        c.connect()
-        c.consume(fails)
-
     def life() -> None:
         scene.backlog(b"good", b"bad", b"bad")
         c = scene.channel()
-        consume(c)
+        handle_until_bad(scene, c)
         for refused in (scene.lib.Position(9, 0), scene.lib.Position(0, 0)):
             with suppress(scene.lib.Misuse, scene.lib.PastTheEnd):
                 c.commit(refused)
@@ -612,7 +603,7 @@ def log_attempts_kept(scene: LogScene) -> None:
             scene.restart()
             c = scene.channel()
             for _ in range(times):
-                consume(c)
+                handle_until_bad(scene, c)
 
     scene.world.spawn(life, name="life")
 
