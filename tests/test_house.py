@@ -296,6 +296,7 @@ def test_spark_stays_under_the_pipeline() -> None:
 RUNS_WHAT_IT_IS_GIVEN = {
     "seriatim_models.cli.lesson_runner": "exec: a lesson is a program that the reader types or names",
     "seriatim_models.programs.mutant_modules": "exec: the reference's own source with one edit",
+    "seriatim_workshop.formal.concrete": "exec: formulas of spec/induction, translated into functions",
     "seriatim_workshop.planted.mistakes": "exec: the project's own source with one edit",
     "seriatim_models.explorer.linearize": "pickle.dumps: the key of a state in memory, never read back",
     "seriatim_models.explorer.search.parallel": "pickle.PicklingError: what may not go to another process",

@@ -1,7 +1,8 @@
-"""Entries, their states, and the pointers of consumers: for any number of entries, consumers and threads.
+"""Entries, their states, groups, and the pointers of consumers: for any number of entries, consumers and threads.
 
 This is `reference/seriatim/queue.py`, rules 1 to 5, one action for each operation on a shared cell that matters.
-It does not know groups, credit, browsers and time; a selector is the fixed relation `wants`.
+A selector is the fixed relation `wants`; that a time has come is a fact that becomes true at any moment.
+It does not know credit, wake-ups and how a list is linked: `consumers`, `wakeups` and `nodes` do.
 
 The order of an entry is its `place`, a number. A first-in-first-out queue gives the next one (`append`);
 in a queue with priorities an arrival may stand before others (`insert`), and its publisher owes everybody a rewind.
@@ -9,9 +10,11 @@ in a queue with priorities an arrival may stand before others (`insert`), and it
 
 from z3 import And, BoolSort, DeclareSort, EnumSort, If, Implies, IntSort, Not, Or, Xor
 
-from seriatim_workshop.formal.theory import SymbolicState, Term, TransitionSystem, at, every
+from seriatim_workshop.formal.theory import SymbolicState, Term, TransitionSystem, at, every, some
 
-Entry, Consumer, Thread, Mark = map(DeclareSort, ("Entry", "Consumer", "Thread", "Mark"))
+Entry, Consumer, Thread, Mark, Group = map(
+    DeclareSort, ("Entry", "Consumer", "Thread", "Mark", "Group")
+)
 Status, STATES = EnumSort(
     "Status", ("ABSENT", "DELAYED", "AVAILABLE", "RETURNED", "ACQUIRED", "DEQUEUED", "DELETED")
 )
@@ -19,7 +22,9 @@ ABSENT, DELAYED, AVAILABLE, RETURNED, ACQUIRED, DEQUEUED, DELETED = STATES
 Bool, Int = BoolSort(), IntSort()
 
 SYSTEM = TransitionSystem(
-    "entries", "entries, their states and the pointers past them", (Entry, Consumer, Thread, Mark)
+    "entries",
+    "entries, their states and the pointers past them",
+    (Entry, Consumer, Thread, Mark, Group),
 )
 
 # ---- what there is
@@ -27,12 +32,24 @@ SYSTEM = TransitionSystem(
 SYSTEM.declare("immediate", Entry, Bool, rigid=True)
 SYSTEM.declare("wants", Consumer, Entry, Bool, rigid=True)
 SYSTEM.declare("overtaking", Bool, rigid=True)  # a queue with priorities
+SYSTEM.declare("acquires", Consumer, Bool, rigid=True)  # no browser
+SYSTEM.declare("mortal", Entry, Bool, rigid=True)  # it expires some time
+SYSTEM.declare("grouped", Entry, Bool, rigid=True)  # it belongs to a group
+SYSTEM.declare("group", Entry, Group, rigid=True)  # and to which
+
+SYSTEM.declare("expired", Entry, Bool)
+SYSTEM.declare("due", Entry, Bool)  # its delay is over
 
 SYSTEM.declare("status", Entry, Status)
 SYSTEM.declare("owner", Entry, Consumer)  # whose ACQUIRED it is
 SYSTEM.declare("place", Entry, Int)
 SYSTEM.declare("top", Int)  # no entry stands behind this place
 SYSTEM.declare("holds", Consumer, Entry, Bool)  # what the client believes: its compare-and-set won
+SYSTEM.declare("actor", Consumer)  # for whom the last entry was acquired, released or dequeued
+
+SYSTEM.declare("owned", Group, Bool)
+SYSTEM.declare("group_owner", Group, Consumer)
+SYSTEM.declare("joined", Thread, Entry, Bool)  # it counts in its group, and is not acquired
 
 SYSTEM.declare("delivered", Entry, Bool)
 SYSTEM.declare("dropped", Entry, Bool)  # dequeued without ever having been delivered
@@ -45,8 +62,11 @@ SYSTEM.declare(
 )  # the thread made it DEQUEUED and must take it away
 SYSTEM.declare("disposer", Entry, Thread)
 
+SYSTEM.declare("known", Consumer, Bool)  # it has been registered, and may have left
 SYSTEM.declare("registered", Consumer, Bool)
 SYSTEM.declare("pointer", Consumer, Int)  # the place that it looks at next
+SYSTEM.declare("past", Consumer, Bool)  # a browser was shown what stands there
+SYSTEM.declare("shown", Consumer, Entry, Int)  # how often
 SYSTEM.declare("mark", Consumer, Mark)  # the identity of the pointer object
 SYSTEM.declare("used", Mark, Bool)
 
@@ -56,9 +76,11 @@ SYSTEM.declare("mark_seen", Thread, Mark)
 SYSTEM.declare("place_seen", Thread, Int)
 SYSTEM.declare("cursor", Thread, Int)  # how far it has got
 SYSTEM.declare("passed", Thread, Bool)  # it has seen what stands there, and it is not wanted
+SYSTEM.declare("found", Thread, Bool)  # it has seen what stands there, and it is wanted
 
-SYSTEM.declare("announcer", Entry, Thread)  # who made it available last
+SYSTEM.declare("announcer", Entry, Thread)  # who made it wanted last
 SYSTEM.declare("owes", Thread, Entry, Consumer, Bool)  # a rewind
+SYSTEM.declare("announcing", Thread, Entry, Bool)  # it may rewind anybody, also who came since
 
 
 def available(s: SymbolicState, e: Term) -> Term:
@@ -74,7 +96,9 @@ def linked(s: SymbolicState, e: Term) -> Term:
 
 
 def wanted(s: SymbolicState, c: Term, e: Term) -> Term:
-    return And(available(s, e), s.wants(c, e))
+    g = s.group(e)
+    mine = Or(Not(s.acquires(c)), Not(s.grouped(e)), Not(s.owned(g)), s.group_owner(g) == c)
+    return And(available(s, e), s.wants(c, e), Not(s.expired(e)), mine)
 
 
 @SYSTEM.initially
@@ -83,10 +107,16 @@ def start(s: SymbolicState) -> Term:
         s.top() == 0,
         every(Entry, lambda e: And(s.status(e) == ABSENT, s.counted(e) == 0, s.uncounted(e) == 0)),
         every(Entry, lambda e: Not(Or(s.delivered(e), s.dropped(e), s.given_up(e)))),
-        every(Consumer, Entry, lambda c, e: Not(s.holds(c, e))),
-        every(Consumer, lambda c: And(Not(s.registered(c)), s.pointer(c) == 0)),
+        every(Entry, lambda e: Not(Or(s.expired(e), s.due(e)))),
+        every(Consumer, Entry, lambda c, e: And(Not(s.holds(c, e)), s.shown(c, e) == 0)),
+        every(
+            Consumer,
+            lambda c: And(Not(Or(s.known(c), s.registered(c), s.past(c))), s.pointer(c) == 0),
+        ),
         every(Thread, lambda t: Not(s.looking(t))),
-        every(Thread, Entry, lambda t, e: Not(s.disposing(t, e))),
+        every(Thread, Entry, lambda t, e: Not(Or(s.disposing(t, e), s.joined(t, e)))),
+        every(Thread, Entry, lambda t, e: Not(s.announcing(t, e))),
+        every(Group, lambda g: Not(s.owned(g))),
         every(Thread, Entry, Consumer, lambda t, e, c: Not(s.owes(t, e, c))),
     )
 
@@ -102,10 +132,13 @@ def count(s: SymbolicState, e: Term) -> tuple[Term, SymbolicState]:
 
 
 def announced(s: SymbolicState, t: Term, e: Term) -> SymbolicState:
-    """`t` made `e` available, and owes every registered consumer a rewind (rule 4)."""
+    """`t` made `e` available, and owes every registered consumer but browsers a rewind (rule 4)."""
     return s.but(
         announcer=at(s.announcer, e, t),
-        owes=lambda u, f, c: Or(s.owes(u, f, c), And(u == t, f == e, s.registered(c))),
+        announcing=at(s.announcing, t, e, True),
+        owes=lambda u, f, c: Or(
+            s.owes(u, f, c), And(u == t, f == e, s.registered(c), s.acquires(c))
+        ),
     )
 
 
@@ -159,20 +192,126 @@ def hold(s: SymbolicState, e: Term, p: Term) -> tuple[Term, SymbolicState]:
 @SYSTEM.action(t=Thread, e=Entry)
 def unhold(s: SymbolicState, t: Term, e: Term) -> tuple[Term, SymbolicState]:
     """The hold ended: one compare-and-set, and whoever won it announces."""
-    return s.status(e) == DELAYED, announced(s, t, e).but(status=at(s.status, e, AVAILABLE))
+    guard = And(s.status(e) == DELAYED, s.due(e))
+    return guard, announced(s, t, e).but(status=at(s.status, e, AVAILABLE))
+
+
+# ---- time
+
+
+@SYSTEM.action(e=Entry)
+def come_due(s: SymbolicState, e: Term) -> tuple[Term, SymbolicState]:
+    """The clock reaches the end of its delay."""
+    return Not(s.due(e)), s.but(due=at(s.due, e, True))
+
+
+@SYSTEM.action(e=Entry)
+def grow_old(s: SymbolicState, e: Term) -> tuple[Term, SymbolicState]:
+    """The clock passes the time at which it expires."""
+    return And(s.mortal(e), Not(s.expired(e))), s.but(expired=at(s.expired, e, True))
+
+
+# ---- groups
+
+
+@SYSTEM.action(t=Thread, e=Entry, c=Consumer)
+def join(s: SymbolicState, t: Term, e: Term, c: Term) -> tuple[Term, SymbolicState]:
+    """Before it takes an entry of a group, the consumer owns the group."""
+    g = s.group(e)
+    guard = And(
+        linked(s, e),
+        s.grouped(e),
+        s.acquires(c),
+        Not(s.joined(t, e)),
+        Or(Not(s.owned(g)), s.group_owner(g) == c),
+    )
+    return guard, s.but(
+        owned=at(s.owned, g, True),
+        group_owner=at(s.group_owner, g, c),
+        joined=at(s.joined, t, e, True),
+    )
+
+
+def others_count(s: SymbolicState, t: Term, e: Term) -> Term:
+    """The group of `e` has something that counts besides what `t` is about to take away."""
+    g = s.group(e)
+    return Not(
+        And(
+            every(
+                Thread,
+                Entry,
+                lambda u, f: Or(Not(s.joined(u, f)), s.group(f) != g, And(u == t, f == e)),
+            ),
+            every(
+                Entry,
+                lambda f: Or(s.status(f) != ACQUIRED, Not(s.grouped(f)), s.group(f) != g),
+            ),
+        )
+    )
+
+
+@SYSTEM.action(t=Thread, e=Entry)
+def part(s: SymbolicState, t: Term, e: Term) -> tuple[Term, SymbolicState]:
+    """One entry of the group fewer; its owner has others."""
+    guard = And(s.joined(t, e), others_count(s, t, e))
+    return guard, s.but(joined=at(s.joined, t, e, False))
+
+
+@SYSTEM.action(t=Thread, e=Entry)
+def set_free(s: SymbolicState, t: Term, e: Term) -> tuple[Term, SymbolicState]:
+    """That was the last: the group is free, and all its entries that are available are owed rewinds."""
+    guard = And(s.joined(t, e), Not(others_count(s, t, e)))
+    g = s.group(e)
+
+    def member(f: Term) -> Term:
+        return And(s.grouped(f), s.group(f) == g)
+
+    return guard, s.but(
+        joined=at(s.joined, t, e, False),
+        owned=at(s.owned, g, False),
+        announcer=lambda f: If(And(member(f), available(s, f)), t, s.announcer(f)),
+        announcing=lambda u, f: Or(s.announcing(u, f), And(u == t, member(f))),
+        owes=lambda u, f, c: Or(
+            s.owes(u, f, c),
+            And(u == t, member(f), available(s, f), s.registered(c), s.acquires(c)),
+        ),
+    )
+
+
+@SYSTEM.action(t=Thread, e=Entry)
+def forgive(s: SymbolicState, t: Term, e: Term) -> tuple[Term, SymbolicState]:
+    """It sees that the entry is not available: whoever makes it so owes the rewinds anew."""
+    return Not(available(s, e)), s.but(
+        owes=lambda u, f, c: And(s.owes(u, f, c), Not(And(u == t, f == e)))
+    )
 
 
 # ---- an entry is acquired, released, dequeued
 
 
-@SYSTEM.action(e=Entry, c=Consumer)
-def acquire(s: SymbolicState, e: Term, c: Term) -> tuple[Term, SymbolicState]:
-    """A compare-and-set from AVAILABLE, or from RETURNED, to the consumer's own ACQUIRED."""
-    return available(s, e), s.but(
+@SYSTEM.action(t=Thread, e=Entry, c=Consumer)
+def acquire(s: SymbolicState, t: Term, e: Term, c: Term) -> tuple[Term, SymbolicState]:
+    """What a look found for the consumer: from AVAILABLE, or from RETURNED, to its own ACQUIRED."""
+    guard = And(
+        available(s, e),
+        s.acquires(c),
+        s.wants(c, e),
+        s.looking(t),
+        s.whose(t) == c,
+        s.cursor(t) == s.place(e),
+        s.found(t),
+        Implies(s.grouped(e), And(s.joined(t, e), s.group_owner(s.group(e)) == c)),
+    )
+    return guard, acquired(s, e, c).but(joined=at(s.joined, t, e, False))
+
+
+def acquired(s: SymbolicState, e: Term, c: Term) -> SymbolicState:
+    return s.but(
         status=at(s.status, e, ACQUIRED),
         owner=at(s.owner, e, c),
         holds=at(s.holds, c, e, True),
         delivered=at(s.delivered, e, True),
+        actor=at(s.actor, c),
     )
 
 
@@ -181,7 +320,7 @@ def release(s: SymbolicState, t: Term, e: Term, c: Term) -> tuple[Term, Symbolic
     """Its holder gives it back where it was: a compare-and-set from the consumer's own ACQUIRED."""
     guard = And(s.status(e) == ACQUIRED, s.owner(e) == c)
     after = announced(s, t, e).but(status=at(s.status, e, RETURNED), holds=at(s.holds, c, e, False))
-    return guard, after
+    return guard, after.but(actor=at(s.actor, c), joined=at(s.joined, t, e, s.grouped(e)))
 
 
 def dequeued(s: SymbolicState, t: Term, e: Term) -> SymbolicState:
@@ -197,7 +336,11 @@ def dequeued(s: SymbolicState, t: Term, e: Term) -> SymbolicState:
 def finish(s: SymbolicState, t: Term, e: Term, c: Term) -> tuple[Term, SymbolicState]:
     """Its holder is done with it."""
     guard = And(s.status(e) == ACQUIRED, s.owner(e) == c)
-    return guard, dequeued(s, t, e).but(holds=at(s.holds, c, e, False))
+    return guard, dequeued(s, t, e).but(
+        holds=at(s.holds, c, e, False),
+        actor=at(s.actor, c),
+        joined=at(s.joined, t, e, s.grouped(e)),
+    )
 
 
 @SYSTEM.action(t=Thread, e=Entry)
@@ -218,8 +361,8 @@ def leave_it(s: SymbolicState, e: Term) -> tuple[Term, SymbolicState]:
 
 @SYSTEM.action(t=Thread, e=Entry)
 def expire(s: SymbolicState, t: Term, e: Term) -> tuple[Term, SymbolicState]:
-    """Nobody gets it any more: a compare-and-set from AVAILABLE or RETURNED."""
-    return available(s, e), dequeued(s, t, e).but(
+    """Its time is over: a compare-and-set from AVAILABLE or RETURNED."""
+    return And(available(s, e), s.expired(e)), dequeued(s, t, e).but(
         dropped=at(s.dropped, e, Or(s.dropped(e), s.status(e) == AVAILABLE))
     )
 
@@ -245,10 +388,10 @@ def bury(s: SymbolicState, e: Term) -> tuple[Term, SymbolicState]:
 
 @SYSTEM.action(c=Consumer, k=Mark)
 def register(s: SymbolicState, c: Term, k: Term) -> tuple[Term, SymbolicState]:
-    """A consumer starts before the first entry."""
-    return And(Not(s.registered(c)), Not(s.used(k))), s.but(
+    """A consumer starts before the first entry. Who has left does not come back: it would be another."""
+    return And(Not(s.known(c)), Not(s.used(k))), s.but(
+        known=at(s.known, c, True),
         registered=at(s.registered, c, True),
-        pointer=at(s.pointer, c, 0),
         mark=at(s.mark, c, k),
         used=at(s.used, k, True),
     )
@@ -266,14 +409,29 @@ def unregister(s: SymbolicState, c: Term) -> tuple[Term, SymbolicState]:
 @SYSTEM.action(t=Thread, c=Consumer)
 def look(s: SymbolicState, t: Term, c: Term) -> tuple[Term, SymbolicState]:
     """Any thread reads a consumer's pointer. Before the first entry there is nothing to see."""
-    return s.registered(c), s.but(
+    return s.known(c), s.but(
         looking=at(s.looking, t, True),
         whose=at(s.whose, t, c),
         mark_seen=at(s.mark_seen, t, s.mark(c)),
         place_seen=at(s.place_seen, t, s.pointer(c)),
         cursor=at(s.cursor, t, s.pointer(c)),
-        passed=at(s.passed, t, s.pointer(c) == 0),
+        passed=at(s.passed, t, Or(s.pointer(c) == 0, s.past(c))),
+        found=at(s.found, t, False),
     )
+
+
+@SYSTEM.action(t=Thread, e=Entry)
+def find(s: SymbolicState, t: Term, e: Term) -> tuple[Term, SymbolicState]:
+    """It reads that the entry where it stands is available and for this consumer; of its group `join` decides."""
+    guard = And(
+        s.looking(t),
+        Not(s.passed(t)),
+        available(s, e),
+        s.place(e) == s.cursor(t),
+        s.wants(s.whose(t), e),
+        Not(s.expired(e)),
+    )
+    return guard, s.but(found=at(s.found, t, True))
 
 
 @SYSTEM.action(t=Thread, e=Entry)
@@ -302,7 +460,11 @@ def go_on(s: SymbolicState, t: Term, n: Term) -> tuple[Term, SymbolicState]:
         s.place(n) > s.cursor(t),
         nothing_between(s, s.cursor(t), s.place(n)),
     )
-    return guard, s.but(cursor=at(s.cursor, t, s.place(n)), passed=at(s.passed, t, False))
+    return guard, s.but(
+        cursor=at(s.cursor, t, s.place(n)),
+        passed=at(s.passed, t, False),
+        found=at(s.found, t, False),
+    )
 
 
 @SYSTEM.action(t=Thread, q=Int)
@@ -312,7 +474,7 @@ def fall_through(s: SymbolicState, t: Term, q: Term) -> tuple[Term, SymbolicStat
         s.looking(t), s.passed(t), s.overtaking(), q > s.cursor(t), free(s, q),
         nothing_between(s, s.cursor(t), q),
     )  # fmt: skip
-    return guard, s.but(cursor=at(s.cursor, t, q))
+    return guard, s.but(cursor=at(s.cursor, t, q), found=at(s.found, t, False))
 
 
 @SYSTEM.action(t=Thread, k=Mark)
@@ -320,7 +482,7 @@ def advance(s: SymbolicState, t: Term, k: Term) -> tuple[Term, SymbolicState]:
     """A compare-and-set of the pointer, from the very object that was read (rule 3)."""
     guard = And(
         s.looking(t),
-        s.registered(s.whose(t)),
+        s.cursor(t) > s.place_seen(t),
         s.mark(s.whose(t)) == s.mark_seen(t),
         Not(s.used(k)),
     )
@@ -328,23 +490,55 @@ def advance(s: SymbolicState, t: Term, k: Term) -> tuple[Term, SymbolicState]:
 
 
 def moved(s: SymbolicState, c: Term, p: Term, k: Term) -> SymbolicState:
-    """A new pointer object."""
-    return s.but(pointer=at(s.pointer, c, p), mark=at(s.mark, c, k), used=at(s.used, k, True))
+    """A new pointer object, at an entry that is to be examined."""
+    return s.but(
+        pointer=at(s.pointer, c, p),
+        past=at(s.past, c, False),
+        mark=at(s.mark, c, k),
+        used=at(s.used, k, True),
+    )
+
+
+@SYSTEM.action(t=Thread, e=Entry, c=Consumer, k=Mark)
+def show(s: SymbolicState, t: Term, e: Term, c: Term, k: Term) -> tuple[Term, SymbolicState]:
+    """What a look found is shown to a browser: a compare-and-set of its pointer, from the object that was read."""
+    guard = And(
+        s.looking(t),
+        s.whose(t) == c,
+        Not(s.acquires(c)),
+        linked(s, e),
+        s.place(e) == s.cursor(t),
+        s.cursor(t) == s.place_seen(t),
+        s.found(t),
+        s.mark(c) == s.mark_seen(t),
+        Not(s.used(k)),
+    )
+    return guard, moved(s, c, s.place(e), k).but(
+        past=at(s.past, c, True),
+        shown=at(s.shown, c, e, s.shown(c, e) + 1),
+        looking=at(s.looking, t, False),
+    )
 
 
 @SYSTEM.action(t=Thread, e=Entry, c=Consumer, k=Mark)
 def rewind(s: SymbolicState, t: Term, e: Term, c: Term, k: Term) -> tuple[Term, SymbolicState]:
     """A fresh pointer object, moved back if it had gone past the entry, and fresh also if not (rule 4)."""
     back = If(s.place(e) < s.pointer(c), s.place(e), s.pointer(c))
-    return And(s.owes(t, e, c), Not(s.used(k))), moved(s, c, back, k).but(
-        owes=at(s.owes, t, e, c, False)
-    )
+    guard = And(s.announcing(t, e), s.acquires(c), s.known(c), linked(s, e), Not(s.used(k)))
+    return guard, moved(s, c, back, k).but(owes=at(s.owes, t, e, c, False))
+
+
+@SYSTEM.action(t=Thread, e=Entry)
+def announce(s: SymbolicState, t: Term, e: Term) -> tuple[Term, SymbolicState]:
+    """It owes nobody a rewind for the entry, and goes on to look for somebody to take it (rule 5)."""
+    return every(Consumer, lambda c: Not(s.owes(t, e, c))), s
 
 
 @SYSTEM.action(t=Thread)
-def all_told(s: SymbolicState, t: Term) -> tuple[Term, SymbolicState]:
-    """It owes nobody anything, and goes on to look for somebody to take what is there (rule 5)."""
-    return every(Entry, Consumer, lambda e, c: Not(s.owes(t, e, c))), s
+def settle(s: SymbolicState, t: Term) -> tuple[Term, SymbolicState]:
+    """Its call returns: it owes nobody anything."""
+    guard = every(Entry, Consumer, lambda e, c: Not(s.owes(t, e, c)))
+    return guard, s.but(announcing=lambda u, e: And(s.announcing(u, e), u != t))
 
 
 # ---- what is always so
@@ -377,6 +571,7 @@ def outcome(s: SymbolicState, e: Term) -> Term:
         Implies(s.dropped(e), And(gone(s, e), Not(s.delivered(e)))),
         Implies(s.given_up(e), Not(young)),
         Implies(s.immediate(e), s.status(e) != DELAYED),
+        Implies(s.dropped(e), Or(s.immediate(e), s.expired(e))),
     )
 
 
@@ -406,18 +601,20 @@ def one_disposer(s: SymbolicState, t: Term, e: Term) -> Term:
 def marks(s: SymbolicState, c: Term, t: Term) -> Term:
     """A mark in use is used."""
     return And(
-        Implies(s.registered(c), s.used(s.mark(c))),
-        Implies(s.looking(t), s.used(s.mark_seen(t))),
+        Implies(s.registered(c), s.known(c)),
+        Implies(s.known(c), s.used(s.mark(c))),
+        Implies(s.looking(t), And(s.used(s.mark_seen(t)), s.known(s.whose(t)))),
     )
 
 
 @SYSTEM.invariant("SP-2", c=Consumer, t=Thread)
 def bounds(s: SymbolicState, c: Term, t: Term) -> Term:
     """Nothing points behind the top; a walk whose pointer is still the one it read has not gone back."""
-    fresh = And(s.looking(t), s.mark(s.whose(t)) == s.mark_seen(t), s.registered(s.whose(t)))
+    fresh = And(s.looking(t), s.mark(s.whose(t)) == s.mark_seen(t))
     return And(
         s.pointer(c) >= 0,
-        Implies(And(Not(s.overtaking()), s.registered(c)), s.pointer(c) <= s.top()),
+        Implies(Not(s.known(c)), s.pointer(c) == 0),
+        Implies(Not(s.overtaking()), s.pointer(c) <= s.top()),
         Implies(And(Not(s.overtaking()), s.looking(t)), s.cursor(t) <= s.top()),
         Implies(s.looking(t), s.place_seen(t) <= s.cursor(t)),
         Implies(fresh, s.pointer(s.whose(t)) == s.place_seen(t)),
@@ -426,15 +623,18 @@ def bounds(s: SymbolicState, c: Term, t: Term) -> Term:
 
 @SYSTEM.invariant("SP-2", t=Thread, e=Entry, c=Consumer)
 def debts(s: SymbolicState, t: Term, e: Term, c: Term) -> Term:
-    """A rewind is owed for an entry that is there, to a consumer that is there."""
-    return Implies(s.owes(t, e, c), And(linked(s, e), s.registered(c)))
+    """A rewind is owed for an entry that is there, to a consumer that is there and goes back, by who announces."""
+    return And(
+        Implies(s.owes(t, e, c), And(linked(s, e), s.registered(c), s.acquires(c))),
+        Implies(s.owes(t, e, c), s.announcing(t, e)),
+    )
 
 
 @SYSTEM.invariant("SP-2", c=Consumer, e=Entry)
 def covered(s: SymbolicState, c: Term, e: Term) -> Term:
     """Whatever is wanted behind a pointer, somebody is still bound to move that pointer back."""
     return Implies(
-        And(s.registered(c), wanted(s, c, e), s.place(e) < s.pointer(c)),
+        And(s.registered(c), s.acquires(c), wanted(s, c, e), s.place(e) < s.pointer(c)),
         s.owes(s.announcer(e), e, c),
     )
 
@@ -445,9 +645,54 @@ def decided(s: SymbolicState, t: Term, e: Term) -> Term:
     c = s.whose(t)
     behind = Or(s.place(e) < s.cursor(t), And(s.place(e) == s.cursor(t), s.passed(t)))
     return Implies(
-        And(s.looking(t), s.registered(c), s.mark(c) == s.mark_seen(t), wanted(s, c, e), behind),
+        And(
+            s.looking(t),
+            s.registered(c),
+            s.acquires(c),
+            s.mark(c) == s.mark_seen(t),
+            wanted(s, c, e),
+            behind,
+        ),
         s.owes(s.announcer(e), e, c),
     )
+
+
+@SYSTEM.invariant("MG-1", t=Thread, e=Entry)
+def group_members(s: SymbolicState, t: Term, e: Term) -> Term:
+    """What is acquired, or about to be, counts in its group: that is owned, and by whoever acquired it."""
+    g = s.group(e)
+    mine = And(s.owned(g), s.group_owner(g) == s.owner(e))
+    return And(
+        Implies(And(s.status(e) == ACQUIRED, s.grouped(e)), mine),
+        Implies(s.joined(t, e), And(s.owned(g), s.grouped(e), linked(s, e))),
+    )
+
+
+@SYSTEM.invariant("MG-2", g=Group)
+def groups_in_use(s: SymbolicState, g: Term) -> Term:
+    """A group that is owned has something that counts."""
+    counting = some(Thread, Entry, lambda t, e: And(s.joined(t, e), s.group(e) == g))
+    held = some(Entry, lambda e: And(s.status(e) == ACQUIRED, s.grouped(e), s.group(e) == g))
+    return Implies(s.owned(g), Or(counting, held))
+
+
+@SYSTEM.invariant("SO-4", c=Consumer, e=Entry)
+def what_was_shown(s: SymbolicState, c: Term, e: Term) -> Term:
+    """A browser's pointer is past what it was shown; nobody else's pointer says so."""
+    behind = Or(s.place(e) < s.pointer(c), And(s.place(e) == s.pointer(c), s.past(c)))
+    return And(
+        Or(s.shown(c, e) == 0, s.shown(c, e) == 1),
+        Implies(s.shown(c, e) == 1, And(linked(s, e), Not(s.acquires(c)), s.known(c), behind)),
+        Implies(s.past(c), And(Not(s.acquires(c)), s.known(c))),
+    )
+
+
+@SYSTEM.invariant("SO-4", t=Thread)
+def not_found_twice(s: SymbolicState, t: Term) -> Term:
+    """What a browser was shown is not found again from the same pointer object."""
+    fresh = And(s.looking(t), s.mark(s.whose(t)) == s.mark_seen(t), s.past(s.whose(t)))
+    there = s.cursor(t) == s.place_seen(t)
+    return Implies(And(fresh, there), And(s.passed(t), Not(s.found(t))))
 
 
 # ---- what follows
@@ -457,6 +702,27 @@ def decided(s: SymbolicState, t: Term, e: Term) -> Term:
 def at_most_one_acquirer(s: SymbolicState, c: Term, d: Term, e: Term) -> Term:
     """Two clients that both believe that they hold an entry are one."""
     return Implies(And(s.holds(c, e), s.holds(d, e)), c == d)
+
+
+@SYSTEM.safe("MG-1", e=Entry, f=Entry)
+def one_owner_of_a_group(s: SymbolicState, e: Term, f: Term) -> Term:
+    """Two entries of one group that are acquired have one owner."""
+    both = And(s.status(e) == ACQUIRED, s.status(f) == ACQUIRED, s.grouped(e), s.grouped(f))
+    return Implies(And(both, s.group(e) == s.group(f)), s.owner(e) == s.owner(f))
+
+
+@SYSTEM.safe("SO-4", c=Consumer, e=Entry)
+def shown_once(s: SymbolicState, c: Term, e: Term) -> Term:
+    """A browser is shown each entry at most once."""
+    return s.shown(c, e) <= 1
+
+
+@SYSTEM.safe("MG-2", g=Group)
+def no_group_is_kept(s: SymbolicState, g: Term) -> Term:
+    """When nobody is about to take or to leave one of its entries, a group is owned only for what is acquired."""
+    quiet = every(Thread, Entry, lambda t, e: Not(And(s.joined(t, e), s.group(e) == g)))
+    held = some(Entry, lambda e: And(s.status(e) == ACQUIRED, s.grouped(e), s.group(e) == g))
+    return Implies(And(quiet, s.owned(g)), held)
 
 
 @SYSTEM.safe("IM-1", e=Entry)
@@ -486,7 +752,8 @@ def conservation(s: SymbolicState, e: Term) -> Term:
 def nothing_behind(s: SymbolicState, c: Term, e: Term) -> Term:
     """When nobody owes a rewind, no available wanted entry lies behind a pointer."""
     settled = every(Thread, lambda t: Not(s.owes(t, e, c)))
-    return Implies(And(settled, s.registered(c), wanted(s, c, e)), s.place(e) >= s.pointer(c))
+    there = And(s.registered(c), s.acquires(c), wanted(s, c, e))
+    return Implies(And(settled, there), s.place(e) >= s.pointer(c))
 
 
 @SYSTEM.step("SO-2", e=Entry)
@@ -516,10 +783,29 @@ def never_again(s: SymbolicState, after: SymbolicState, e: Term) -> Term:
     return Implies(gone(s, e), And(gone(after, e), after.delivered(e) == s.delivered(e)))
 
 
-@SYSTEM.step("ES-4", e=Entry, c=Consumer)
-def only_its_holder(s: SymbolicState, after: SymbolicState, e: Term, c: Term) -> Term:
-    """An acquired entry changes hands only through its owner's own ACQUIRED: nobody else's belief is touched."""
-    return Implies(And(s.holds(c, e), after.holds(c, e)), after.status(e) == ACQUIRED)
+@SYSTEM.step("ES-4", e=Entry)
+def only_its_holder(s: SymbolicState, after: SymbolicState, e: Term) -> Term:
+    """An acquired entry stays so until a call for its owner changes that; nobody else's call touches it."""
+    left = And(s.status(e) == ACQUIRED, after.status(e) != ACQUIRED)
+    return Implies(left, after.actor() == s.owner(e))
+
+
+@SYSTEM.step("ES-2", e=Entry, c=Consumer)
+def nobody_takes_it_away(s: SymbolicState, after: SymbolicState, e: Term, c: Term) -> Term:
+    """Who holds an entry holds it until a call for that very consumer."""
+    return Implies(And(s.holds(c, e), Not(after.holds(c, e))), after.actor() == c)
+
+
+@SYSTEM.step("SO-4", c=Consumer)
+def browsers_go_on(s: SymbolicState, after: SymbolicState, c: Term) -> Term:
+    """The pointer of a browser never goes back."""
+    return Implies(Not(s.acquires(c)), after.pointer(c) >= s.pointer(c))
+
+
+@SYSTEM.step("TM-1", e=Entry)
+def not_before_its_time(s: SymbolicState, after: SymbolicState, e: Term) -> Term:
+    """A delayed entry becomes available when its time has come, and not before."""
+    return Implies(And(s.status(e) == DELAYED, after.status(e) != DELAYED), s.due(e))
 
 
 # ---- what is possible: without these the proofs would say nothing
@@ -555,10 +841,11 @@ def dropped_immediately(s: SymbolicState, e: Term) -> Term:
 # ---- broken variants
 
 
-@SYSTEM.broken("acquire", "who_holds", "ES-2", "a plain write after a look", e=Entry, c=Consumer)
-def acquire_by_set(s: SymbolicState, e: Term, c: Term) -> tuple[Term, SymbolicState]:
+@SYSTEM.broken("acquire", "who_holds", "ES-2", "a plain write after a look", t=Thread, e=Entry, c=Consumer)  # fmt: skip
+def acquire_by_set(s: SymbolicState, t: Term, e: Term, c: Term) -> tuple[Term, SymbolicState]:
     """It was seen available, and is then acquired by a plain write: what was read before need not hold any more."""
-    return And(linked(s, e), Not(gone(s, e))), acquire(s, e, c)[1]
+    seen = And(s.looking(t), s.whose(t) == c, s.cursor(t) == s.place(e), s.found(t))
+    return And(seen, s.acquires(c), linked(s, e), Not(gone(s, e))), acquire(s, t, e, c)[1]
 
 
 @SYSTEM.broken("give_up", "outcome", "IM-1", "F-1", t=Thread, e=Entry)
@@ -603,10 +890,12 @@ def finish_twice(s: SymbolicState, t: Term, e: Term, c: Term) -> tuple[Term, Sym
     return guard, finish(s, t, e, c)[1]
 
 
-@SYSTEM.broken("acquire", "never_again", "ES-3", "a late compare-and-set", e=Entry, c=Consumer)
-def acquire_the_dequeued(s: SymbolicState, e: Term, c: Term) -> tuple[Term, SymbolicState]:
+@SYSTEM.broken("acquire", "never_again", "ES-3", "a late compare-and-set", t=Thread, e=Entry, c=Consumer)  # fmt: skip
+def acquire_the_dequeued(s: SymbolicState, t: Term, e: Term, c: Term) -> tuple[Term, SymbolicState]:
     """An entry that is DEQUEUED, but not yet DELETED, is taken."""
-    return Or(available(s, e), s.status(e) == DEQUEUED), acquire(s, e, c)[1]
+    seen = And(s.looking(t), s.whose(t) == c, s.cursor(t) == s.place(e), s.found(t))
+    guard = And(seen, s.acquires(c), Or(available(s, e), s.status(e) == DEQUEUED))
+    return guard, acquire(s, t, e, c)[1]
 
 
 @SYSTEM.broken("rewind", "decided", "SP-2", "F-2", t=Thread, e=Entry, c=Consumer, k=Mark)
@@ -627,7 +916,8 @@ def insert_as_published(s: SymbolicState, t: Term, e: Term, p: Term) -> tuple[Te
     guard, after = insert(s, t, e, p)
     return guard, after.but(
         owes=lambda u, f, c: Or(
-            s.owes(u, f, c), And(u == t, f == e, s.registered(c), s.pointer(c) > p)
+            s.owes(u, f, c),
+            And(u == t, f == e, s.registered(c), s.acquires(c), s.pointer(c) > p),
         )
     )
 
@@ -637,7 +927,7 @@ def advance_by_value(s: SymbolicState, t: Term, k: Term) -> tuple[Term, Symbolic
     """Pointers are compared by the place at which they stand, so a rewind to that very place goes unseen."""
     guard = And(
         s.looking(t),
-        s.registered(s.whose(t)),
+        s.cursor(t) > s.place_seen(t),
         s.pointer(s.whose(t)) == s.place_seen(t),
         Not(s.used(k)),
     )
@@ -649,3 +939,41 @@ def finish_for_good(s: SymbolicState, t: Term, e: Term, c: Term) -> tuple[Term, 
     """Its holder deletes it at once, and is not DEQUEUED first."""
     guard, after = finish(s, t, e, c)
     return guard, after.but(status=at(s.status, e, DELETED))
+
+
+@SYSTEM.broken("set_free", "covered", "SP-2", "mutant group-given-up-in-silence", t=Thread, e=Entry)
+def set_free_in_silence(s: SymbolicState, t: Term, e: Term) -> tuple[Term, SymbolicState]:
+    """The group is free, and nobody whose pointer is past its entries is rewound."""
+    guard, after = set_free(s, t, e)
+    return guard, after.but(owes=s.owes, announcing=s.announcing)
+
+
+@SYSTEM.broken("join", "group_members", "MG-1", "mutant group-not-owned", t=Thread, e=Entry, c=Consumer)  # fmt: skip
+def join_the_owned(s: SymbolicState, t: Term, e: Term, c: Term) -> tuple[Term, SymbolicState]:
+    """A consumer takes a group that another one owns."""
+    guard = And(linked(s, e), s.grouped(e), s.acquires(c), Not(s.joined(t, e)))
+    return guard, join(s, t, e, c)[1]
+
+
+@SYSTEM.broken("part", "groups_in_use", "MG-2", "mutant group-leaked", t=Thread, e=Entry)
+def part_and_keep(s: SymbolicState, t: Term, e: Term) -> tuple[Term, SymbolicState]:
+    """The last entry of a group leaves it, and the group stays owned."""
+    return s.joined(t, e), s.but(joined=at(s.joined, t, e, False))
+
+
+@SYSTEM.broken(
+    "rewind", "what_was_shown", "SO-4", "mutant published-browser-rewind",
+    t=Thread, e=Entry, c=Consumer, k=Mark,
+)  # fmt: skip
+def rewind_browsers_too(
+    s: SymbolicState, t: Term, e: Term, c: Term, k: Term
+) -> tuple[Term, SymbolicState]:
+    """A browser is rewound like everybody, and is shown again what it was shown before."""
+    guard = And(s.announcing(t, e), s.known(c), linked(s, e), Not(s.used(k)))
+    return guard, rewind(s, t, e, c, k)[1]
+
+
+@SYSTEM.broken("unhold", "not_before_its_time", "TM-1", "no look at the clock", t=Thread, e=Entry)
+def unhold_early(s: SymbolicState, t: Term, e: Term) -> tuple[Term, SymbolicState]:
+    """Housekeeping makes a delayed entry available whatever the clock shows."""
+    return s.status(e) == DELAYED, unhold(s, t, e)[1]

@@ -12,29 +12,38 @@ List, LISTS = EnumSort(
     "List", ("REMOVED", "NON_ACQUIRING", "NOT_INTERESTED", "INTERESTED", "NOTIFIED")
 )
 REMOVED, NON_ACQUIRING, NOT_INTERESTED, INTERESTED, NOTIFIED = LISTS
+Place, (OUTSIDE, INSIDE, BETWEEN, DONE) = EnumSort(
+    "Place", ("OUTSIDE", "INSIDE", "BETWEEN", "DONE")
+)
 Bool = BoolSort()
 
 SYSTEM = TransitionSystem("lists", "the lists of the consumer manager", (Consumer, Thread))
 
 SYSTEM.declare("acquires", Consumer, Bool, rigid=True)
 SYSTEM.declare("in_all", Consumer, Bool)
+SYSTEM.declare("begun", Consumer, Bool)  # it has been put into its first list
+SYSTEM.declare("closed", Consumer, Bool)  # from here on it leads to no work
 SYSTEM.declare("listed", Consumer, List)  # the consumer's own field
 SYSTEM.declare("member", Consumer, List, Bool)  # what a walk over a list would find
+
 SYSTEM.declare("locked", Consumer, Bool)
+SYSTEM.declare("place", Thread, Place)  # where in the text of a move the thread is
+SYSTEM.declare("moves", Thread, Consumer)  # and whom it moves
 SYSTEM.declare("mover", Consumer, Thread)
-SYSTEM.declare("between", Consumer, Bool)  # out of the one list, not yet in the other
-SYSTEM.declare("leaving", Consumer, Bool)  # it closes, and comes to no list any more
 
 
 @SYSTEM.initially
 def start(s: SymbolicState) -> Term:
-    return every(
-        Consumer,
-        lambda c: And(
-            Not(Or(s.in_all(c), s.locked(c), s.between(c), s.leaving(c))),
-            s.listed(c) == REMOVED,
-            *(Not(s.member(c, kind)) for kind in LISTS),
+    return And(
+        every(
+            Consumer,
+            lambda c: And(
+                Not(Or(s.in_all(c), s.begun(c), s.locked(c), s.closed(c))),
+                s.listed(c) == REMOVED,
+                *(Not(s.member(c, kind)) for kind in LISTS),
+            ),
         ),
+        every(Thread, lambda t: s.place(t) == OUTSIDE),
     )
 
 
@@ -52,81 +61,112 @@ def article(old: Term, new: Term) -> Term:
 @SYSTEM.action(c=Consumer)
 def join_all(s: SymbolicState, c: Term) -> tuple[Term, SymbolicState]:
     """A new consumer comes into the list of all."""
-    return And(Not(s.in_all(c)), Not(s.leaving(c))), s.but(in_all=at(s.in_all, c, True))
+    guard = And(Not(s.in_all(c)), Not(s.begun(c)), Not(s.closed(c)))
+    return guard, s.but(in_all=at(s.in_all, c, True))
 
 
 @SYSTEM.action(t=Thread, c=Consumer)
 def lock(s: SymbolicState, t: Term, c: Term) -> tuple[Term, SymbolicState]:
-    """A thread takes the consumer's lock, to move it."""
-    return And(s.in_all(c), Not(s.locked(c))), s.but(
-        locked=at(s.locked, c, True), mover=at(s.mover, c, t)
+    """A thread takes the consumer's lock, to move it if it is where the move begins; it may have left since."""
+    return And(Not(s.locked(c)), s.place(t) == OUTSIDE), locked_by(s, t, c)
+
+
+def locked_by(s: SymbolicState, t: Term, c: Term) -> SymbolicState:
+    return s.but(
+        locked=at(s.locked, c, True),
+        mover=at(s.mover, c, t),
+        moves=at(s.moves, t, c),
+        place=at(s.place, t, INSIDE),
+    )
+
+
+def may_move(s: SymbolicState, c: Term, to: Term) -> Term:
+    """The article's move from where the consumer is; out of no list once, and out of all lists when it closes."""
+    return And(
+        article(s.listed(c), to),
+        Implies(s.listed(c) == REMOVED, And(s.in_all(c), Not(s.begun(c)))),
+        Implies(s.closed(c), Or(to == REMOVED, to == NOT_INTERESTED, to == NOTIFIED)),
+        Implies(to == REMOVED, s.closed(c)),
+        Implies(to == NON_ACQUIRING, Not(s.acquires(c))),
+        Implies(Or(to == INTERESTED, to == NOTIFIED), s.acquires(c)),
     )
 
 
 @SYSTEM.action(t=Thread, c=Consumer, to=List)
 def leave(s: SymbolicState, t: Term, c: Term, to: Term) -> tuple[Term, SymbolicState]:
-    """Under the lock, it leaves the list that it is in; from here on its field names the other."""
-    guard = And(
-        s.locked(c), s.mover(c) == t, Not(s.between(c)), article(s.listed(c), to),
-        Implies(s.leaving(c), to == REMOVED),
-        Implies(to == NON_ACQUIRING, Not(s.acquires(c))),
-        Implies(Or(to == INTERESTED, to == NOTIFIED), s.acquires(c)),
-    )  # fmt: skip
-    return guard, left(s, c, to).but(
+    """Where a thread has the lock, it takes the consumer out of its list; from here on its field names the other."""
+    guard = And(s.place(t) == INSIDE, s.moves(t) == c, may_move(s, c, to))
+    return guard, left(s, t, c, to).but(
         member=lambda d, kind: And(s.member(d, kind), Not(And(d == c, kind == s.listed(c))))
     )
 
 
-def left(s: SymbolicState, c: Term, to: Term) -> SymbolicState:
-    return s.but(listed=at(s.listed, c, to), between=at(s.between, c, True))
+def left(s: SymbolicState, t: Term, c: Term, to: Term) -> SymbolicState:
+    return s.but(
+        listed=at(s.listed, c, to), place=at(s.place, t, BETWEEN), begun=at(s.begun, c, True)
+    )
 
 
 @SYSTEM.action(t=Thread, c=Consumer)
 def enter(s: SymbolicState, t: Term, c: Term) -> tuple[Term, SymbolicState]:
-    """Still under the lock, it enters the other list, if there is one."""
-    guard = And(s.locked(c), s.mover(c) == t, s.between(c))
+    """Then it puts the consumer into the other list, if there is one."""
+    guard = And(s.place(t) == BETWEEN, s.moves(t) == c)
     return guard, s.but(
         member=lambda d, kind: Or(
             s.member(d, kind), And(d == c, kind == s.listed(c), kind != REMOVED)
         ),
-        between=at(s.between, c, False),
+        place=at(s.place, t, DONE),
     )
 
 
 @SYSTEM.action(t=Thread, c=Consumer)
 def unlock(s: SymbolicState, t: Term, c: Term) -> tuple[Term, SymbolicState]:
-    """The move is done."""
-    guard = And(s.locked(c), s.mover(c) == t, Not(s.between(c)))
-    return guard, s.but(locked=at(s.locked, c, False))
+    """The move is done, or there was none to do."""
+    guard = And(Or(s.place(t) == INSIDE, s.place(t) == DONE), s.moves(t) == c)
+    return guard, s.but(locked=at(s.locked, c, False), place=at(s.place, t, OUTSIDE))
 
 
 @SYSTEM.action(c=Consumer)
-def begin_to_leave(s: SymbolicState, c: Term) -> tuple[Term, SymbolicState]:
-    """The consumer closes: from now on it moves to no list but out of them."""
-    return And(s.in_all(c), s.listed(c) == NOT_INTERESTED, Not(s.between(c))), s.but(
-        leaving=at(s.leaving, c, True)
-    )
+def close(s: SymbolicState, c: Term) -> tuple[Term, SymbolicState]:
+    """Its flag says that it is closed: from now on it moves to no list but out of them."""
+    return And(s.in_all(c), s.begun(c), Not(s.closed(c))), s.but(closed=at(s.closed, c, True))
 
 
 @SYSTEM.action(c=Consumer)
 def leave_all(s: SymbolicState, c: Term) -> tuple[Term, SymbolicState]:
-    """When it is in no list, it is struck from the list of all."""
-    guard = And(s.leaving(c), s.in_all(c), s.listed(c) == REMOVED, Not(s.locked(c)))
+    """When it is in no list for good, it is deleted from the list of all."""
+    guard = And(s.closed(c), s.in_all(c), s.listed(c) == REMOVED)
     return guard, s.but(in_all=at(s.in_all, c, False))
+
+
+@SYSTEM.invariant("QL-1", t=Thread, c=Consumer)
+def one_has_the_lock(s: SymbolicState, t: Term, c: Term) -> Term:
+    """Who is inside a move has the lock of whom it moves, and no two threads move one consumer."""
+    return And(
+        Implies(And(s.place(t) != OUTSIDE, s.moves(t) == c), And(s.locked(c), s.mover(c) == t)),
+        Implies(s.locked(c), And(s.place(s.mover(c)) != OUTSIDE, s.moves(s.mover(c)) == c)),
+    )
+
+
+def between(s: SymbolicState, c: Term) -> Term:
+    """Somebody has taken it out of a list, and not yet put it into the other."""
+    return And(s.locked(c), s.place(s.mover(c)) == BETWEEN)
 
 
 @SYSTEM.invariant("QL-1", c=Consumer, kind=List)
 def member_of_what_it_says(s: SymbolicState, c: Term, kind: Term) -> Term:
     """Between lists it is in none; else it is in the one that its field names, and in no other."""
-    return s.member(c, kind) == And(Not(s.between(c)), s.listed(c) == kind, kind != REMOVED)
+    return s.member(c, kind) == And(Not(between(s, c)), s.listed(c) == kind, kind != REMOVED)
 
 
 @SYSTEM.invariant("QL-1", c=Consumer)
-def under_the_lock(s: SymbolicState, c: Term) -> Term:
-    """Only who is locked is between lists; who is in a list, or is about to be, is in the list of all."""
+def in_all_while_listed(s: SymbolicState, c: Term) -> Term:
+    """Who is in a list, or about to be, is in the list of all; who has begun stays in a list until it closes."""
     return And(
-        Implies(s.between(c), s.locked(c)),
-        Implies(Or(s.locked(c), s.listed(c) != REMOVED), s.in_all(c)),
+        Implies(s.listed(c) != REMOVED, s.in_all(c)),
+        Implies(And(s.begun(c), Not(s.closed(c))), And(s.listed(c) != REMOVED, s.in_all(c))),
+        Implies(Not(s.begun(c)), s.listed(c) == REMOVED),
+        Implies(s.closed(c), s.begun(c)),
     )
 
 
@@ -147,32 +187,47 @@ def at_most_one_list(s: SymbolicState, c: Term, one: Term, other: Term) -> Term:
 
 @SYSTEM.safe("QL-1", c=Consumer)
 def exactly_one_list(s: SymbolicState, c: Term) -> Term:
-    """While nobody moves it, a registered consumer is in the list of all and in exactly one other."""
-    at_rest = And(Not(s.locked(c)), s.listed(c) != REMOVED)
+    """While nobody moves it, a consumer that has begun is in the list of all and in one other, until it closes."""
+    at_rest = And(Not(s.locked(c)), s.begun(c), Not(s.closed(c)))
     return Implies(at_rest, And(s.in_all(c), Or([s.member(c, kind) for kind in LISTS])))
+
+
+@SYSTEM.safe("QL-1", c=Consumer, kind=List)
+def in_no_list_after_all(s: SymbolicState, c: Term, kind: Term) -> Term:
+    """Who is not in the list of all is in no other."""
+    return Implies(Not(s.in_all(c)), Not(s.member(c, kind)))
 
 
 @SYSTEM.witness(c=Consumer, d=Consumer)
 def two_on_the_move(s: SymbolicState, c: Term, d: Term) -> Term:
     """Two consumers are between lists at once, moved by different threads."""
-    return And(c != d, s.between(c), s.between(d), s.mover(c) != s.mover(d))
+    return And(c != d, between(s, c), between(s, d), s.mover(c) != s.mover(d))
 
 
-@SYSTEM.broken("leave", "member_of_what_it_says", "QL-1", "no lock", t=Thread, c=Consumer, to=List)  # fmt: skip
-def leave_unlocked(s: SymbolicState, t: Term, c: Term, to: Term) -> tuple[Term, SymbolicState]:
+@SYSTEM.witness(c=Consumer)
+def locked_after_it_left(s: SymbolicState, c: Term) -> Term:
+    """A thread that was about to notify a consumer has its lock, and the consumer is not even in the list of all."""
+    return And(s.locked(c), s.closed(c), Not(s.in_all(c)))
+
+
+@SYSTEM.broken("lock", "one_has_the_lock", "QL-1", "no lock", t=Thread, c=Consumer)
+def lock_without_a_lock(s: SymbolicState, t: Term, c: Term) -> tuple[Term, SymbolicState]:
     """A second thread moves a consumer that another is moving."""
-    return And(s.in_all(c), article(s.listed(c), to)), leave(s, t, c, to)[1].but(between=s.between)
+    return s.place(t) == OUTSIDE, lock(s, t, c)[1]
 
 
-@SYSTEM.broken("leave", "member_of_what_it_says", "QL-1", "not struck off", t=Thread, c=Consumer, to=List)  # fmt: skip
+@SYSTEM.broken(
+    "leave", "member_of_what_it_says", "QL-1", "mutant left-in-the-old-list",
+    t=Thread, c=Consumer, to=List,
+)  # fmt: skip
 def leave_without_a_mark(
     s: SymbolicState, t: Term, c: Term, to: Term
 ) -> tuple[Term, SymbolicState]:
     """The old list keeps it."""
-    return leave(s, t, c, to)[0], left(s, c, to)
+    return leave(s, t, c, to)[0], left(s, t, c, to)
 
 
-@SYSTEM.broken("leave_all", "under_the_lock", "QL-1", "closed before disinterest", c=Consumer)
+@SYSTEM.broken("leave_all", "in_all_while_listed", "QL-1", "mutant closed-before-disinterest", c=Consumer)  # fmt: skip
 def leave_all_first(s: SymbolicState, c: Term) -> tuple[Term, SymbolicState]:
-    """A closing consumer is struck from the list of all before it lost its interest."""
-    return s.in_all(c), leave_all(s, c)[1]
+    """A closing consumer is deleted from the list of all before it lost its interest."""
+    return And(s.closed(c), s.in_all(c)), leave_all(s, c)[1]

@@ -1,25 +1,27 @@
 """The formulas of a system, evaluated on a finite, concrete state: the same ones that the solver proves things about.
 
 Members are named by strings; a number is an int, a truth value a bool, a value of an enumeration its name.
-A formula is compiled once into closures, since it is evaluated at every step of every execution.
+An action is translated once into a Python function that looks its guard up in tables and changes only the places
+that the action names, since it is evaluated at every step of every execution.
 """
 
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from functools import cache
-from operator import ge, gt, le, lt, sub
+from typing import Any
 
 import z3
 
-from seriatim_workshop.formal.theory import Action, Term, TransitionSystem, load
+from seriatim_workshop.formal.theory import Action, Claim, Term, TransitionSystem
 
 Value = str | int | bool
-Bound = tuple[Value, ...]
-"""What quantified variables stand for, the innermost last."""
-Evaluate = Callable[["Concrete", "dict[str, Value]", Bound], Value]
+Arguments = tuple[Value, ...]
+Table = dict[Arguments, Value]
+Changes = list[tuple[str, Table]]
+"""The functions that a step changes, each with the values that it has afterwards where it may have changed."""
 
 NOBODY = "nobody"
 """The value of a function at arguments for which none was given."""
@@ -36,18 +38,15 @@ class Concrete:
     system: TransitionSystem
     members: dict[str, list[str]]
     """By sort. Members may be added at any time."""
-    tables: dict[str, dict[Bound, Value]] = field(default_factory=dict)
+    tables: dict[str, Table] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         for name in self.system.functions:
             self.tables.setdefault(name, {})
-
-    def of(self, sort: Term) -> list[Value]:
-        """The members of a sort, or the values of an enumeration."""
-        return [*self.members[sort.name()]] if sort.name() in self.members else [*_values(sort)]
+        self._defaults = defaults(self.system)
 
     def get(self, name: str, *arguments: Value) -> Value:
-        return self.tables[name].get(arguments, _default(self.system.functions[name].range()))
+        return self.tables[name].get(arguments, self._defaults[name])
 
     def put(self, name: str, *arguments_and_value: Value) -> None:
         """Say what a rigid function is."""
@@ -56,176 +55,326 @@ class Concrete:
 
     def allows(self, action: str, **parameters: Value) -> bool:
         """Whether its guard holds."""
-        return bool(_compiled(self.system.name, action).guard(self, parameters, ()))
+        step = compiled(self.system.actions[action], self.system)
+        return bool(step.guard(self.tables, self.members, **parameters))
 
-    def take(self, action: str, **parameters: Value) -> None:
-        """Take the step. Raises `NotThat` if its guard does not hold."""
-        step = _compiled(self.system.name, action)
-        if not step.guard(self, parameters, ()):
+    def take(self, action: str, **parameters: Value) -> Changes:
+        """Take the step and return what it may have changed. Raises `NotThat` if its guard does not hold."""
+        return self.perform(self.system.actions[action], parameters)
+
+    def perform(self, action: Action, parameters: dict[str, Value]) -> Changes:
+        """Take the step, of the system or of a broken variant. Raises `NotThat` if its guard does not hold."""
+        step = compiled(action, self.system)
+        if not step.guard(self.tables, self.members, **parameters):
             shown = ", ".join(f"{n} = {v}" for n, v in parameters.items())
-            failed = step.failed(self, parameters)
-            raise NotThat(f"{action}({shown}) is not possible here: {failed}")
-        changed = {}
-        for name, body in step.after.items():
-            function = self.system.functions[name]
-            domain = [self.of(function.domain(i)) for i in range(function.arity())]
-            changed[name] = {
-                at: body(self, {**parameters, **{f"#{i}": v for i, v in enumerate(at)}}, ())
-                for at in itertools.product(*domain)
-            }
-        self.tables.update(changed)
+            raise NotThat(
+                f"{action.name}({shown}) is not possible here: {self._why(step, parameters)}"
+            )
+        changes: Changes = step.after(self.tables, self.members, **parameters)
+        for name, changed in changes:
+            self.tables[name].update(changed)
+        return changes
+
+    def _why(self, step: Step, parameters: dict[str, Value]) -> str:
+        """The first condition of the guard that does not hold, with the members' names in it."""
+        for text, part in step.parts:
+            if not part(self.tables, self.members, **parameters):
+                for name, value in sorted(parameters.items(), key=lambda p: -len(p[0])):
+                    text = text.replace(f"<{name}>", str(value))
+                return f"not so is {text}"
+        return "its guard"
+
+    def holds(self, claim: Claim, before: Concrete | None = None) -> bool:
+        """Whether a claim is true of this state, for all values of its parameters (of `before` and this one)."""
+        tables = self.tables
+        if before is not None:
+            tables = {**tables, **{f"before {name}": t for name, t in before.tables.items()}}
+        return bool(evaluator(claim, self.system, before is not None)(tables, self.members))
+
+    def witnesses(self, claim: Claim) -> bool:
+        """Whether a claim is true of this state for some values of its parameters."""
+        return bool(evaluator(claim, self.system, False, "any")(self.tables, self.members))
 
     def broken(self) -> list[str]:
         """The invariants that do not hold in this state."""
-        return [
-            name
-            for name in self.system.invariants
-            if not _invariant(self.system.name, name)(self, {}, ())
-        ]
+        return [name for name, claim in self.system.invariants.items() if not self.holds(claim)]
+
+    def copy(self) -> Concrete:
+        """The same state, on its own."""
+        return Concrete(self.system, self.members, {n: dict(t) for n, t in self.tables.items()})
+
+
+Function = Callable[..., Any]
+"""Takes the tables, the members and an action's parameters; what it returns depends on what it was made of."""
 
 
 @dataclass(frozen=True)
 class Step:
-    """An action, compiled."""
+    """An action, translated."""
 
-    guard: Evaluate
-    parts: tuple[tuple[str, Evaluate], ...]
-    """The guard's conjuncts, with their text."""
-    after: dict[str, Evaluate]
-    """The functions that it changes; their arguments are called #0, #1, ..."""
-
-    def failed(self, state: Concrete, parameters: dict[str, Value]) -> str:
-        """The text of the first conjunct of the guard that does not hold."""
-        return next(
-            (name for name, part in self.parts if not part(state, parameters, ())), "its guard"
-        )
+    guard: Function
+    parts: tuple[tuple[str, Function], ...]
+    """The guard's conjuncts, with their text, in which a parameter is written <t>."""
+    after: Function
+    """Returns `Changes`."""
 
 
-@cache
-def _compiled(system: str, action: str) -> Step:
-    return _compile_action(load(system), load(system).actions[action])
+_COMPILED: dict[int, tuple[Action, Step]] = {}
 
 
-@cache
-def _invariant(system: str, name: str) -> Evaluate:
-    return compiled(load(system).invariants[name].closed(load(system).state()), {})
+def compiled(action: Action, system: TransitionSystem) -> Step:
+    """The action as functions. They are kept as long as the action."""
+    known = _COMPILED.get(id(action))
+    if known is None:
+        known = _COMPILED[id(action)] = (action, _translated(action, system))
+    return known[1]
 
 
-def _compile_action(system: TransitionSystem, action: Action) -> Step:
+def _translated(action: Action, system: TransitionSystem) -> Step:
     symbols = action.symbols()
-    names = dict(zip((s.decl().name() for s in symbols), action.parameters, strict=True))
-    before = system.state()
-    guard, after = action.build(before, *symbols)
+    names = {s.decl().name(): name for s, name in zip(symbols, action.parameters, strict=True)}
+    guard, after = action.build(system.state(), *symbols)
     conjuncts = guard.children() if z3.is_and(guard) else [guard]
-    changes = {}
+    write = _SourceWriter(names)
+    body = f"return {write(guard)}"
+    parts = []
+    for one in conjuncts:
+        part = _SourceWriter(names)
+        text = f"return {part(one)}"
+        parts.append((_text(one, system, names), part.function(text, [*action.parameters])))
+    updates = _SourceWriter(names)
+    changes = []
     for name, function in system.functions.items():
         changed = getattr(after, name)
-        if changed is function:
-            continue
-        places = [z3.Const(f"#{i}", function.domain(i)) for i in range(function.arity())]
-        body = changed(*places)
-        changes[name] = compiled(body, names) if z3.is_expr(body) else _constant(body)
+        if changed is not function:
+            changes.append(f"({name!r}, {_change(updates, function, changed)})")
     return Step(
-        compiled(guard, names),
-        tuple((_said(c, system, names), compiled(c, names)) for c in conjuncts),
-        changes,
+        write.function(body, [*action.parameters]),
+        tuple(parts),
+        updates.function(f"return [{', '.join(changes)}]", [*action.parameters]),
     )
 
 
-def _said(term: Term, system: TransitionSystem, names: dict[str, str]) -> str:
-    """A conjunct in one line, with the names that its author gave."""
+def _change(write: _SourceWriter, function: Term, changed: Function) -> str:
+    """The source of a dictionary of what changes in one table: of few places, if they are named; else of all."""
+    places = [z3.Const(f"#{i}", function.domain(i)) for i in range(function.arity())]
+    body = changed(*places)
+    if not z3.is_expr(body):
+        body = z3.BoolVal(body) if isinstance(body, bool) else z3.IntVal(body)
+    points = _points(body, function, places)
+    if points is not None:
+        pairs = [f"({', '.join(map(write, at))}{',' * bool(at)}): {write(v)}" for at, v in points]
+        return f"{{{', '.join(pairs)}}}"
+    names = [write.bind(f"#{i}") for i in range(len(places))]
+    loops = " ".join(
+        f"for {name} in {write.domain(place.sort())}"
+        for name, place in zip(names, places, strict=True)
+    )
+    return f"{{({', '.join(names)}{',' * bool(names)}): {write(body)} {loops}}}"
+
+
+def _points(body: Term, function: Term, places: list[Term]) -> list[tuple[list[Term], Term]] | None:
+    """The places that `at` names, the innermost change first; None if the change has another form."""
+    if z3.is_app_of(body, z3.Z3_OP_ITE):
+        condition, value, rest = body.children()
+        tests = condition.children() if z3.is_and(condition) else [condition]
+        if len(tests) == len(places) and all(
+            z3.is_eq(test) and test.arg(0).eq(place)
+            for test, place in zip(tests, places, strict=True)
+        ):
+            inner = _points(rest, function, places)
+            return None if inner is None else [*inner, ([t.arg(1) for t in tests], value)]
+        return None
+    if not places:
+        return [([], body)]
+    return [] if body.eq(function(*places)) else None
+
+
+def evaluator(
+    claim: Claim, system: TransitionSystem, two: bool, quantifier: str = "all"
+) -> Function:
+    """A claim as a function of the tables (of two states, if it is about a step) and the members."""
+    return _evaluator(id(claim), claim.name, quantifier, two, _ClaimOf(claim, system))
+
+
+@dataclass(frozen=True, eq=False)
+class _ClaimOf:
+    """A claim with its system, kept as long as what was made of it."""
+
+    claim: Claim
+    system: TransitionSystem
+
+    def __hash__(self) -> int:
+        return id(self.claim)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _ClaimOf) and other.claim is self.claim
+
+
+@cache
+def _evaluator(key: int, name: str, quantifier: str, two: bool, held: _ClaimOf) -> Function:
+    claim, system = held.claim, held.system
+    symbols = [z3.Const(f"{n}!", sort) for n, sort in claim.parameters.items()]
+    write = _SourceWriter({})
+    loops = " ".join(
+        f"for {write.bind(s.decl().name())} in {write.domain(s.sort())}" for s in symbols
+    )
+    if two:
+        after = system.state()
+        functions = {
+            n: z3.Function(
+                f"{system.name}.before {n}", *[f.domain(i) for i in range(f.arity())], f.range()
+            )
+            for n, f in system.functions.items()
+        }
+        body = write(claim.body(type(after)(functions), after, *symbols))
+    else:
+        body = write(claim.body(system.state(), *symbols))
+    return write.function(f"return {quantifier}({body} {loops or 'for _ in (0,)'})", [])
+
+
+class _SourceWriter:
+    """Writes terms as Python source, and notes which tables and sorts it names."""
+
+    def __init__(self, names: dict[str, str]) -> None:
+        self._names = dict(names)
+        self._tables: dict[str, str] = {}
+        self._sorts: dict[str, str] = {}
+        self._bound: list[str] = []
+        self._fresh = itertools.count()
+
+    def function(self, body: str, parameters: list[str]) -> Function:
+        """The function with this body, whose parameters are the tables, the members and these."""
+        lines = [f"def made(T, M, {', '.join(parameters)}):"]
+        lines += [f"    {local} = T[{name!r}]" for name, local in self._tables.items()]
+        lines += [f"    {local} = M[{name!r}]" for name, local in self._sorts.items()]
+        space: dict[str, Any] = {}
+        exec("\n".join([*lines, f"    {body}"]), space)  # made of z3 terms alone
+        made: Function = space["made"]
+        return made
+
+    def table(self, name: str) -> str:
+        """The local variable that is the table."""
+        return self._tables.setdefault(name, f"t_{name.replace(' ', '_')}")
+
+    def bind(self, constant: str) -> str:
+        """A local variable for a constant."""
+        self._names[constant] = local = f"v{next(self._fresh)}"
+        return local
+
+    def domain(self, sort: Term) -> str:
+        """What a variable of the sort goes over."""
+        if isinstance(sort, z3.DatatypeSortRef):
+            return repr(tuple(values(sort)))
+        if sort == z3.BoolSort():
+            return "(False, True)"
+        name = str(sort.name())
+        return self._sorts.setdefault(name, f"m_{name}")
+
+    def __call__(self, term: Term) -> str:
+        if z3.is_quantifier(term):
+            return self._quantified(term)
+        if z3.is_var(term):
+            return self._bound[-1 - int(z3.get_var_index(term))]
+        if z3.is_int_value(term):
+            return str(term.as_long())
+        kind = term.decl().kind()
+        if kind in (z3.Z3_OP_TRUE, z3.Z3_OP_FALSE):
+            return str(kind == z3.Z3_OP_TRUE)
+        if kind == z3.Z3_OP_DT_CONSTRUCTOR:
+            return repr(str(term.decl().name()))
+        parts = [self(child) for child in term.children()]
+        if kind == z3.Z3_OP_UNINTERPRETED:
+            name = term.decl().name()
+            if "." not in name:
+                return str(self._names.get(name, name))
+            table = self.table(name.split(".", 1)[1])
+            key = f"({', '.join(parts)}{',' * bool(parts)})"
+            return f"{table}.get({key}, {default(term.sort())!r})"
+        return _operation(kind, parts, term)
+
+    def _quantified(self, term: Term) -> str:
+        bound = [f"v{next(self._fresh)}" for _ in range(term.num_vars())]
+        loops = " ".join(
+            f"for {name} in {self.domain(term.var_sort(i))}" for i, name in enumerate(bound)
+        )
+        self._bound += bound
+        body = self(term.body())
+        del self._bound[-len(bound) :]
+        return f"{'all' if term.is_forall() else 'any'}({body} {loops})"
+
+
+def _operation(kind: int, parts: list[str], term: Term) -> str:
+    """The source of one operation."""
+    if kind in (z3.Z3_OP_AND, z3.Z3_OP_OR):
+        return f"({(' and ' if kind == z3.Z3_OP_AND else ' or ').join(parts)})"
+    if kind == z3.Z3_OP_ADD:
+        return f"({' + '.join(parts)})"
+    if kind == z3.Z3_OP_NOT:
+        return f"(not {parts[0]})"
+    if kind == z3.Z3_OP_ITE:
+        return f"({parts[1]} if {parts[0]} else {parts[2]})"
+    if kind == z3.Z3_OP_IMPLIES:
+        return f"(not {parts[0]} or {parts[1]})"
+    symbols = {
+        z3.Z3_OP_EQ: "==",
+        z3.Z3_OP_IFF: "==",
+        z3.Z3_OP_DISTINCT: "!=",
+        z3.Z3_OP_XOR: "!=",
+        z3.Z3_OP_LE: "<=",
+        z3.Z3_OP_LT: "<",
+        z3.Z3_OP_GE: ">=",
+        z3.Z3_OP_GT: ">",
+        z3.Z3_OP_SUB: "-",
+    }
+    if kind not in symbols or len(parts) != 2:
+        raise NotImplementedError(f"no way to evaluate {term.decl()}")
+    return f"({parts[0]} {symbols[kind]} {parts[1]})"
+
+
+def _text(term: Term, system: TransitionSystem, names: dict[str, str]) -> str:
+    """A condition in one line, with the names that its author gave."""
     text = " ".join(str(term).split()).replace(f"{system.name}.", "")
     for symbol, name in names.items():
-        text = text.replace(symbol, name)
+        text = text.replace(symbol, f"<{name}>")
     return text
 
 
-def compiled(term: Term, names: dict[str, str]) -> Evaluate:
-    """A closure that gives the term's value. `names` says how the parameters among its constants are called."""
-    if z3.is_quantifier(term):
-        return _quantified(term, names)
-    if z3.is_var(term):
-        place = -1 - z3.get_var_index(term)
-        return lambda state, given, bound: bound[place]
-    if z3.is_int_value(term):
-        return _constant(term.as_long())
-    kind, parts = term.decl().kind(), [compiled(child, names) for child in term.children()]
-    if kind == z3.Z3_OP_TRUE or kind == z3.Z3_OP_FALSE:
-        return _constant(kind == z3.Z3_OP_TRUE)
-    if kind == z3.Z3_OP_DT_CONSTRUCTOR:
-        return _constant(term.decl().name())
-    if kind == z3.Z3_OP_UNINTERPRETED:
-        name = term.decl().name()
-        if "." not in name:
-            name = names.get(name, name)
-            return lambda state, given, bound: given[name]
-        name = name.split(".", 1)[1]
-        return lambda state, given, bound: state.get(
-            name, *[part(state, given, bound) for part in parts]
-        )
-    return _operation(kind, parts, term)
-
-
-def _quantified(term: Term, names: dict[str, str]) -> Evaluate:
-    body = compiled(term.body(), names)
-    sorts = [term.var_sort(i) for i in range(term.num_vars())]
-    collect = all if term.is_forall() else any
-    return lambda state, given, bound: collect(
-        body(state, given, (*bound, *chosen))
-        for chosen in itertools.product(*(state.of(sort) for sort in sorts))
-    )
-
-
-def _operation(kind: int, parts: list[Evaluate], term: Term) -> Evaluate:
-    if kind == z3.Z3_OP_AND:
-        return lambda state, given, bound: all(p(state, given, bound) for p in parts)
-    if kind == z3.Z3_OP_OR:
-        return lambda state, given, bound: any(p(state, given, bound) for p in parts)
-    if kind == z3.Z3_OP_NOT:
-        (inner,) = parts
-        return lambda state, given, bound: not inner(state, given, bound)
-    if kind == z3.Z3_OP_ITE:
-        when, then, other = parts
-        return lambda state, given, bound: (
-            then(state, given, bound) if when(state, given, bound) else other(state, given, bound)
-        )
-    if kind == z3.Z3_OP_ADD:
-        return lambda state, given, bound: sum(int(p(state, given, bound)) for p in parts)
-    first, second = parts
-    if kind == z3.Z3_OP_IMPLIES:
-        return lambda state, given, bound: (
-            not first(state, given, bound) or bool(second(state, given, bound))
-        )
-    if kind in (z3.Z3_OP_EQ, z3.Z3_OP_IFF):
-        return lambda state, given, bound: first(state, given, bound) == second(state, given, bound)
-    if kind in (z3.Z3_OP_DISTINCT, z3.Z3_OP_XOR):
-        return lambda state, given, bound: first(state, given, bound) != second(state, given, bound)
-    numeric = {
-        z3.Z3_OP_LE: le,
-        z3.Z3_OP_LT: lt,
-        z3.Z3_OP_GE: ge,
-        z3.Z3_OP_GT: gt,
-        z3.Z3_OP_SUB: sub,
-    }
-    if kind not in numeric:
-        raise NotImplementedError(f"no way to evaluate {term.decl()}")
-    operate = numeric[kind]
-    return lambda state, given, bound: operate(
-        int(first(state, given, bound)), int(second(state, given, bound))
-    )
-
-
-def _constant(value: Value) -> Evaluate:
-    return lambda state, given, bound: value
-
-
-def _values(sort: Term) -> list[str]:
+def values(sort: Term) -> list[str]:
+    """The names of an enumeration's values."""
     return [sort.constructor(i).name() for i in range(sort.num_constructors())]
 
 
-def _default(sort: Term) -> Value:
+_DEFAULTS: dict[int, tuple[TransitionSystem, dict[str, Value]]] = {}
+
+
+def defaults(system: TransitionSystem) -> dict[str, Value]:
+    """The value of each function where none was given."""
+    known = _DEFAULTS.get(id(system))
+    if known is None or len(known[1]) != len(system.functions):
+        found = {each: default(f.range()) for each, f in system.functions.items()}
+        known = _DEFAULTS[id(system)] = (system, found)
+    return known[1]
+
+
+@cache
+def default(sort: Term) -> Value:
+    """The value of a function of this sort where none was given."""
     if sort == z3.BoolSort():
         return False
     if sort == z3.IntSort():
         return 0
-    return _values(sort)[0] if isinstance(sort, z3.DatatypeSortRef) else NOBODY
+    return values(sort)[0] if isinstance(sort, z3.DatatypeSortRef) else NOBODY
+
+
+def choices(state: Concrete, sorts: Iterable[Term], numbers: range) -> Iterable[Arguments]:
+    """Every choice of members, values and numbers for these sorts."""
+    domains: list[list[Value]] = []
+    for sort in sorts:
+        if sort == z3.IntSort():
+            domains.append([*numbers])
+        elif isinstance(sort, z3.DatatypeSortRef):
+            domains.append([*values(sort)])
+        else:
+            domains.append([*state.members[sort.name()]])
+    return itertools.product(*domains)

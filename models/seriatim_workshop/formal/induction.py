@@ -126,11 +126,16 @@ def consecution(system: TransitionSystem, action: Action) -> Decided:
 
 def preserves(system: TransitionSystem, action: Action, claim: Claim) -> Decided:
     """Whether the action never breaks the claim."""
+    facts = step_facts(system, action, claim)
+    return refute(system, impossible(*facts), facts, action)
+
+
+def step_facts(system: TransitionSystem, action: Action, claim: Claim) -> list[Term]:
+    """The invariants hold, the action is taken, and the claim does not hold then."""
     state = system.state()
     guard, after = action.build(state, *action.symbols())
     states = (state, after) if claim.name in system.steps else (after,)
-    facts = [*invariants(system), guard, claim.broken(*states)]
-    return refute(system, impossible(*facts), facts, action)
+    return [*invariants(system), guard, claim.broken(*states)]
 
 
 def refute(
@@ -171,7 +176,11 @@ def begins(system: TransitionSystem) -> Decided:
 def refuted(system: TransitionSystem, variant: theory.BrokenVariant) -> Decided:
     """Whether the variant violates the claim that it must break."""
     claim = {**system.invariants, **system.steps}[variant.breaks]
-    return preserves(system, variant.action, claim)
+    facts = step_facts(system, variant.action, claim)
+    small = cti.smallest(system, facts, variant.action)  # first: most are found among few members
+    if small is not None:
+        return "refuted", small
+    return impossible(*facts), "no small state shows it"
 
 
 # ---- all of them

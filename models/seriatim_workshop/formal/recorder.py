@@ -13,31 +13,41 @@ from typing import Any, Generic, ParamSpec, Self, TypeVar, cast
 
 from seriatim.host import Watch
 from seriatim_models.explorer import World
-from seriatim_models.explorer.model.world import ControlledCell, ControlledLock
+from seriatim_models.explorer.model.world import ControlledCell, ControlledLock, ControlledSemaphore
 
 T = TypeVar("T")
 R = TypeVar("R")
 P = ParamSpec("P")
 
 
-@dataclass(frozen=True)
+WRITES = frozenset({"set", "cas", "add", "acquire", "release"})
+
+
+@dataclass(frozen=True, slots=True)
 class HostOperation:
     """One operation, or something that was put on record."""
 
     step: int
     thread: str
     what: str
-    """get, set, cas, add, acquire, release; or record"""
+    """get, set, cas, add, acquire, release, now; new, when a cell is made; or record"""
     cell: str
-    """The name of the cell, of the lock, or of the record."""
+    """The name of the cell, of the lock or semaphore, or of the record."""
     owner: Any
     """What the cell belongs to: an entry, a consumer, a list entry; None if the reference names no owner.
     Any: it is the reference's own object, or a mutant's."""
     old: Any
-    """The value expected by a compare-and-set; nothing else has one. Any: whatever cells hold."""
+    """The value expected by a compare-and-set, or replaced by a set. Any: whatever cells hold."""
     new: Any
     """The value read, written or added; of a record its fields."""
     ok: bool = True
+    source: Any = None
+    """The recorded cell, lock or semaphore itself."""
+
+    @property
+    def writes(self) -> bool:
+        """Whether it changed a shared object: a cell, a lock or a semaphore."""
+        return self.ok and self.what in WRITES
 
     def __str__(self) -> str:
         operation = f"{self.cell}.{self.what}" if self.what != "record" else f"record {self.cell}"
@@ -74,7 +84,7 @@ class RecordedCell(Generic[T]):
 
     def get_and_set(self, value: T) -> T:
         old = self._inner.get_and_set(value)
-        self._note("set", value)
+        self._note("set", value, old)
         return old
 
     def get_and_add(self: RecordedCell[int], amount: int) -> int:
@@ -87,7 +97,7 @@ class RecordedCell(Generic[T]):
         self._note("add", amount)
 
     def _note(self, what: str, new: object, old: object = None, ok: bool = True) -> None:
-        self._recorder.note(what, self._name, self._owner, old, new, ok)
+        self._recorder.note(what, self._name, self._owner, old, new, ok, self)
 
 
 class RecordedLock:
@@ -98,16 +108,16 @@ class RecordedLock:
 
     def acquire(self) -> None:
         self._inner.acquire()
-        self._recorder.note("acquire", self._name)
+        self._recorder.note("acquire", self._name, source=self)
 
     def try_acquire(self) -> bool:
         ok = self._inner.try_acquire()
-        self._recorder.note("acquire", self._name, ok=ok)
+        self._recorder.note("acquire", self._name, ok=ok, source=self)
         return ok
 
     def release(self) -> None:
         self._inner.release()
-        self._recorder.note("release", self._name)
+        self._recorder.note("release", self._name, source=self)
 
     def __enter__(self) -> Self:
         self.acquire()
@@ -120,7 +130,27 @@ class RecordedLock:
         trace: TracebackType | None,
     ) -> None:
         self._inner.__exit__(kind, error, trace)
-        self._recorder.note("release", self._name)
+        self._recorder.note("release", self._name, source=self)
+
+
+class RecordedSemaphore:
+    """A semaphore that writes down who gives and takes permits."""
+
+    def __init__(self, recorder: Recorder, inner: ControlledSemaphore, name: str) -> None:
+        self._recorder, self._inner, self._name = recorder, inner, name
+
+    def acquire(self) -> None:
+        self._inner.acquire()
+        self._recorder.note("acquire", self._name, source=self)
+
+    def try_acquire(self, timeout: float | None = None) -> bool:
+        ok = self._inner.try_acquire(timeout)
+        self._recorder.note("acquire", self._name, ok=ok, source=self)
+        return ok
+
+    def release(self, n: int = 1) -> None:
+        self._inner.release(n)
+        self._recorder.note("release", self._name, new=n, source=self)
 
 
 @dataclass
@@ -144,10 +174,20 @@ class Recorder:
         owner: object = None,
         watch: Watch[T] | None = None,
     ) -> RecordedCell[T]:
-        return RecordedCell(self, self.world.cell(value, name, watch=watch), name, owner)
+        cell = RecordedCell(self, self.world.cell(value, name, watch=watch), name, owner)
+        self.note("new", name, owner, new=value, source=cell)
+        return cell
 
     def lock(self, name: str = "") -> RecordedLock:
         return RecordedLock(self, self.world.lock(name), name)
+
+    def semaphore(self, permits: int, name: str = "") -> RecordedSemaphore:
+        return RecordedSemaphore(self, self.world.semaphore(permits, name), name)
+
+    def now(self) -> int:
+        time = self.world.now()
+        self.note("now", "clock", new=time)
+        return time
 
     def record(self, ev: str, /, **args: object) -> None:
         self.world.record(ev, **args)
@@ -164,10 +204,13 @@ class Recorder:
         old: object = None,
         new: object = None,
         ok: bool = True,
+        source: object = None,
     ) -> None:
         """Tell the listener of an operation; see `HostOperation` for the parameters."""
         thread = self.world.thread or "set-up"
-        self.listener(HostOperation(self.world.steps, thread, what, cell, owner, old, new, ok))
+        self.listener(
+            HostOperation(self.world.steps, thread, what, cell, owner, old, new, ok, source)
+        )
 
     def __getattr__(self, name: str) -> Any:  # Any: whatever the world has of that name
         return getattr(self.world, name)

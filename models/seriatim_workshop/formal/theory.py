@@ -21,7 +21,7 @@ import z3
 from seriatim_workshop.formal import SPEC
 
 FOLDER = SPEC / "induction"
-SYSTEMS = ("entries", "lists", "wakeups")
+SYSTEMS = ("nodes", "entries", "lists", "consumers", "wakeups")
 """The systems of `spec/induction`, in the order in which they build on each other."""
 
 Term = Any
@@ -125,6 +125,8 @@ class BrokenVariant:
     property: str
     finding: str
     """Its source: an F-number of FINDINGS.md, or the kind of mistake."""
+    only_induction: str = ""
+    """Why it breaks the induction only, and no promise that can be reached; '' if it does harm."""
 
 
 @dataclass
@@ -175,14 +177,20 @@ class TransitionSystem:
         return register
 
     def broken(
-        self, replaces: str, breaks: str, property: str, finding: str, **parameters: Term
+        self,
+        replaces: str,
+        breaks: str,
+        property: str,
+        finding: str,
+        only_induction: str = "",
+        **parameters: Term,
     ) -> Callable[[Formula], Formula]:
         """Declare a broken variant of the action `replaces`, which must violate the claim `breaks`."""
 
         def register(build: Formula) -> Formula:
             made = _action(build, parameters)
             self.broken_variants[made.name] = BrokenVariant(
-                made, replaces, breaks, property, finding
+                made, replaces, breaks, property, finding, only_induction
             )
             return build
 

@@ -1,11 +1,13 @@
-"""Hold executions of the reference against the specifications of `spec/induction`, step by step.
+"""Hold executions of the reference against all systems of `spec/induction` at once, step by step.
 
-python -m seriatim_workshop.formal.traces                  # every schedule of the programs; mutants must be rejected
-python -m seriatim_workshop.formal.traces release-behind   # some of them
-python -m seriatim_workshop.formal.traces --show           # and where each mutant leaves the specification
-python -m seriatim_workshop.formal.traces --fields         # which field of the specification is which of the reference
+python -m seriatim_workshop.formal.traces                  # the first executions of every program of the queue
+python -m seriatim_workshop.formal.traces --all            # every schedule of every program (some minutes)
+python -m seriatim_workshop.formal.traces release-behind   # programs with this in their names
+python -m seriatim_workshop.formal.traces --mutants        # every mutant of the queue: which system rejects it
+python -m seriatim_workshop.formal.traces --write spec/FOLLOWED.md     # the two tables, of all schedules
+python -m seriatim_workshop.formal.traces --fields         # which field of a system is which of the reference
 
-Exit code 1: an execution of the reference is no behaviour of the specification, or a mutant's all are.
+Exit code 1: an execution of the reference is no behaviour of the systems, or a mutant's all are that had to leave them.
 """
 
 from __future__ import annotations
@@ -13,219 +15,169 @@ from __future__ import annotations
 import argparse
 import sys
 import time
-from dataclasses import dataclass
+from pathlib import Path
 from types import ModuleType
 from typing import cast
 
 from rich.console import Console
 from rich.table import Table
 
-import seriatim.queue as reference
 from seriatim_models.explorer import Dpor, World, explore
-from seriatim_models.explorer.trace.counterexample import Counterexample
 from seriatim_models.programs import MUTANTS, PROGRAMS
 from seriatim_models.programs.base import Mutant
 from seriatim_models.programs.check import subject
 from seriatim_models.programs.mutant_modules import load
-from seriatim_workshop.formal.concrete import NotThat
-from seriatim_workshop.formal.followers import Entries, Follower, Lists
-from seriatim_workshop.formal.recorder import HostOperation, Recorder
+from seriatim_workshop.formal.follow_entries import Entries
+from seriatim_workshop.formal.follow_lists import Consumers, Lists, Nodes
+from seriatim_workshop.formal.followed import Followed, share, write
+from seriatim_workshop.formal.recorder import Recorder
+from seriatim_workshop.formal.simulation import Simulation
 
-FOLLOWERS: dict[str, type[Entries] | type[Lists]] = {"entries": Entries, "lists": Lists}
-
-
-@dataclass(frozen=True)
-class Case:
-    """A program, or a mutant in its program, and the system that it is held against."""
-
-    system: str
-    program: str
-    mutant: str = ""
-
-    @property
-    def name(self) -> str:
-        return f"{self.system}: {self.program}{'+' * bool(self.mutant)}{self.mutant}"
+SLICE = 40
+"""So many executions of each program are followed, unless all are asked for: the first of the search."""
 
 
-def _cases(system: str, programs: str, mutants: str) -> list[Case]:
-    right = [Case(system, p) for p in programs.split()]
-    return right + [Case(system, MUTANTS[m].program, m) for m in mutants.split()]
+def programs() -> list[str]:
+    """Every program over the queue and its hand-over."""
+    return [name for name, program in PROGRAMS.items() if program.reference == "queue"]
 
 
-CASES = [
-    *_cases(
-        "entries",
-        "two-takers release-behind release-again release-at-once release-not-mine priority-arrival held "
-        "enqueue-rest release-rest close immediate immediate-race immediate-returned",
-        "published-immediate published-immediate-repair published-rewind published-priority-arrival "
-        "published-pointer-by-value",
-    ),
-    *_cases(
-        "lists",
-        "enqueue-rest release-rest pause close subscribe browser-woken",
-        "left-in-the-old-list closed-before-disinterest",
-    ),
-]
-"""Programs with groups, browsers and expiring messages are left out: the systems do not know them."""
+def mutants() -> list[str]:
+    """Every mutant of the queue and its hand-over."""
+    return [name for name, mutant in MUTANTS.items() if mutant.reference == "queue"]
 
 
-@dataclass(frozen=True)
-class Outcome:
-    """What came of a case."""
+def follow(
+    program_id: str,
+    mutant_id: str = "",
+    executions: int | None = None,
+    lib: ModuleType | None = None,
+) -> Followed:
+    """Follow the schedules of a program as they happen; the first execution that is no behaviour ends it.
 
-    case: Case
-    executions: int
-    steps: int
-    """Steps of the specification, over all executions."""
-    rejected: str
-    """Where and why the first one was; '' if none was."""
-    counterexample: Counterexample | None
-    exhausted: bool
-    seconds: float
-
-    @property
-    def wrong(self) -> str:
-        """Why the result is not the expected one; empty if it is."""
-        if self.case.mutant:
-            return "" if self.rejected else "no execution of this mutant was rejected"
-        if self.rejected or self.counterexample is not None:
-            return self.rejected or str(self.counterexample)
-        return "" if self.exhausted and self.steps else "not every schedule was looked at"
-
-
-class Watch:
-    """Follows one execution until it leaves the specification."""
-
-    def __init__(self, follower: Follower, rejections: list[str]) -> None:
-        self.follower = follower
-        self.rejected = ""
-        self._rejections = rejections
-
-    def __call__(self, event: HostOperation) -> None:
-        if self.rejected:
-            return
-        try:
-            self.follower(event)
-        except NotThat as why:
-            self.rejected = f"step {event.step}, {event}: {why}"
-            self._rejections.append(self.rejected)  # here too, for a program that raises has no end
-
-
-def follow(case: Case) -> Outcome:
-    """Every schedule of the program, each held against the system as it happens; the first that leaves it ends this."""
-    program = PROGRAMS[case.program]
-    mutant: Mutant | None = MUTANTS[case.mutant] if case.mutant else None
-    lib: ModuleType = load(program.reference, mutant)
-    counted = [0]
-    rejections: list[str] = []
-    began = time.perf_counter()
+    `executions` is how many at most; None is every one. `lib` is the module under test, if it is no registered mutant.
+    """
+    program = PROGRAMS[program_id]
+    mutant: Mutant | None = MUTANTS[mutant_id] if mutant_id else None
+    module = lib or load(program.reference, mutant)
+    found = Followed(program_id, mutant_id)
+    rejections: list[tuple[str, str]] = []
+    began = time.process_time()
 
     def run(world: World) -> None:
-        watch = Watch(FOLLOWERS[case.system](lib), rejections)
-        program.build(cast(World, Recorder(world, watch)), lib)
+        simulation = Simulation(module)
+
+        def rejects() -> str | None:
+            if simulation.rejected:
+                rejections.append((simulation.where, simulation.rejected))
+            return f"{simulation.where}: {simulation.rejected}" if simulation.rejected else None
+
+        simulation.on_rejection = rejects
+        program.build(cast(World, Recorder(world, simulation)), module)
 
         def conform() -> str | None:
-            counted[0] += watch.follower.steps
-            broken = watch.follower.state.broken()
-            if broken and not watch.rejected:
-                rejections.append(f"at its end {', '.join(broken)} does not hold")
-            return f"{case.system}: {rejections[-1]}" if watch.rejected or broken else None
+            simulation.end()
+            found.steps += simulation.steps
+            found.counts.update(simulation.counts)
+            found.actions |= simulation.actions
+            return rejects()
 
         world.at_end(conform)
 
-    name = subject(program, mutant)
-    found = explore(run, Dpor(), name=name, shrink=200)
-    return Outcome(
-        case,
-        found.executions,
-        counted[0],
-        rejections[-1] if rejections else "",  # of the shrunk one, which is the one that is shown
-        found.counterexample,
-        found.exhausted,
-        time.perf_counter() - began,
+    result = explore(
+        run, Dpor(), name=subject(program, mutant), shrink=0, max_executions=executions
     )
+    found.executions, found.exhausted = result.executions, result.exhausted
+    found.counterexample = result.counterexample
+    if rejections:
+        found.system, found.rejected = rejections[0]
+    found.seconds = time.process_time() - began
+    return found
 
 
 def fields() -> Table:
     """Which is which, as the followers compare it."""
     rows = Table(title="Specification and reference", title_justify="left", box=None)
     for name in ("system", "field of the specification", "field of the reference"):
-        rows.add_column(name)
-    for system, make in FOLLOWERS.items():
-        for field in make(reference).fields():
-            rows.add_row(system, field.name, field.means)
-    rows.add_row("entries", "counted - uncounted, summed over all entries", "Queue.depth")
-    rows.add_row("entries", "counted, uncounted, disposing", "Queue.depth.add, by thread")
-    rows.add_row(
-        "entries",
-        "looking, cursor, passed",
-        "what the thread has read since its Consumer.pointer.get",
-    )
-    rows.add_row("entries", "owes, announcer", "nothing: what the thread has still to do")
-    rows.add_row("entries", "holds, delivered, dropped, given_up", "nothing: what happened")
-    return rows
-
-
-def table(outcomes: list[Outcome]) -> Table:
-    """One row a case."""
-    rows = Table(title="Executions against the specification", title_justify="left", box=None)
-    for name in ("case", "must", "is"):
         rows.add_column(name, overflow="fold")
-    for name in ("executions", "steps", "seconds"):
-        rows.add_column(name, justify="right")
-    for o in outcomes:
-        outcome = "rejected" if o.rejected else "accepted"
-        rows.add_row(
-            o.case.name,
-            "be rejected" if o.case.mutant else "be accepted",
-            f"[red]{outcome}[/]" if o.wrong else outcome,
-            f"{o.executions:,}",
-            f"{o.steps:,}",
-            f"{o.seconds:.1f}",
-        )
+    for follower in (Nodes, Entries, Lists, Consumers):
+        for name, (means, _) in follower.fields.items():
+            rows.add_row(follower.system, name, means)
+    rows.add_row("entries", "counted - uncounted, summed over all entries", "Queue.depth")
+    rows.add_row("entries", "joined and ACQUIRED, counted for a group", "the count in Queue.groups")
+    rows.add_row("nodes", "counted - uncounted, summed over a list", "ConsumerList.size")
     return rows
 
 
 def main(args: list[str] | None = None) -> int:
-    """Follow the cases that are asked for and print what came of them; the exit code is 1 if any is not as it must."""
+    """Follow what is asked for and print what came of it; the exit code is 1 if anything is not as it must be."""
     parser = argparse.ArgumentParser(
         prog="python -m seriatim_workshop.formal.traces",
-        description="Hold every execution of small programs against the specifications of spec/induction.",
+        description="Hold executions of the programs of the queue against the systems of spec/induction.",
     )
-    parser.add_argument("names", nargs="*", metavar="WORD", help="part of a case's name")
-    parser.add_argument("--show", action="store_true", help="print where mutants are rejected")
+    parser.add_argument(
+        "names", nargs="*", metavar="WORD", help="part of a program's or mutant's name"
+    )
+    parser.add_argument("--all", action="store_true", help="every schedule, not a slice")
+    parser.add_argument("--mutants", action="store_true", help="the mutants, not the programs")
+    parser.add_argument(
+        "--write", metavar="PAGE", type=Path, help="write both tables, of all schedules"
+    )
     parser.add_argument("--fields", action="store_true", help="print which field is which")
     asked = parser.parse_args(args)
     console = Console()
     if asked.fields:
         console.print(fields())
         return 0
-    cases = [c for c in CASES if all(word in c.name for word in asked.names)]
-    if not cases:
-        print(
-            f"no case has {' '.join(asked.names)} in its name; one is {CASES[0].name}",
-            file=sys.stderr,
-        )
+    pairs = [("", p) for p in programs()] if not asked.mutants or asked.write else []
+    if asked.mutants or asked.write:
+        pairs += [(m, MUTANTS[m].program) for m in mutants()]
+    pairs = [p for p in pairs if all(word in f"{p[1]} {p[0]}" for word in asked.names)]
+    if not pairs:
+        print(f"nothing has {' '.join(asked.names)} in its name", file=sys.stderr)
         return 2
     outcomes = []
-    for n, case in enumerate(cases, 1):
-        outcome = follow(case)
+    limit = None if asked.all or asked.write or asked.mutants else SLICE
+    for n, (mutant, program) in enumerate(pairs, 1):
+        outcome = follow(program, mutant, limit)
         outcomes.append(outcome)
-        mark = "!" if outcome.wrong else " "
-        result = outcome.rejected or f"{outcome.executions} executions accepted"
-        console.print(f"{mark} {n:2}/{len(cases)} {case.name}: {result}", highlight=False)
-    console.print(table(outcomes))
-    for o in outcomes:
-        if o.counterexample is not None and (asked.show or o.wrong):
-            print(f"\n{o.counterexample}")
-    wrong = [o for o in outcomes if o.wrong]
-    for o in wrong:
-        console.print(f"{o.case.name}: {o.wrong}", style="red", highlight=False)
-    console.print(
-        f"{sum(o.executions for o in outcomes):,} executions, {sum(o.steps for o in outcomes):,} steps "
-        f"of the specification, {len(wrong)} cases not as they must be"
-    )
-    return int(bool(wrong))
+        console.print(line(outcome, n, len(pairs)), highlight=False, markup=False, soft_wrap=True)
+    if asked.write:
+        write(asked.write, outcomes)
+    print(summary(outcomes))
+    return int(any(o.wrong for o in outcomes))
+
+
+def line(outcome: Followed, n: int, of: int) -> str:
+    """One outcome in one line of 80 columns; a rejection that must not be has a second one."""
+    mark = "!" if outcome.wrong else " "
+    head = f"{mark} {n:3}/{of} {outcome.name[:50]:50}"
+    if outcome.mutant and not outcome.wrong:
+        return f"{head} {outcome.system or 'accepted':9}"
+    tail = f"{outcome.executions:5,} {share([outcome]):4.0%}{' ' if outcome.exhausted else '+'}"
+    return f"{head} {tail}" + (f"\n      {outcome.wrong}" if outcome.wrong else "")
+
+
+def summary(outcomes: list[Followed]) -> str:
+    """Executions, steps, steps a second, and the share of shared writes that are steps."""
+    steps, seconds = sum(o.steps for o in outcomes), sum(o.seconds for o in outcomes)
+    rejected = sum(bool(o.rejected) for o in outcomes if o.mutant)
+    right = [o for o in outcomes if not o.mutant]
+    of = sum(bool(o.mutant) for o in outcomes)
+    lines = [
+        f"{sum(o.executions for o in outcomes):,} executions, {steps:,} steps, "
+        f"{steps / max(seconds, 0.001):,.0f} a second"
+    ]
+    if right:
+        whole = sum(o.exhausted for o in right)
+        lines.append(
+            f"{len(right)} programs, {whole} of them in every schedule; "
+            f"{share(right):.1%} of shared writes are steps"
+        )
+    if of:
+        lines.append(f"{rejected} of {of} mutants rejected")
+    lines.append(f"{sum(bool(o.wrong) for o in outcomes)} not as they must be")
+    return "\n".join(lines)
 
 
 if __name__ == "__main__":

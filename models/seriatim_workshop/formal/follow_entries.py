@@ -1,0 +1,435 @@
+"""Which step of `spec/induction/entries.py` each operation on an entry, a pointer, a group or the depth is."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from seriatim_workshop.formal.concrete import NotThat
+from seriatim_workshop.formal.follower import Follower, Participants, linking, queue_of, value
+from seriatim_workshop.formal.recorder import HostOperation
+
+RANK = 1000
+"""Places of one sub-queue; the head of each is a multiple. A follower refuses to count further."""
+
+RETURNS = ("enqueue", "release", "dequeue", "check_status", "close", "attempt")
+"""The calls at whose end their thread owes nobody a rewind."""
+
+Node = Any
+"""A node, an entry, a consumer or a pointer of the module under test, which may be a mutant."""
+
+
+class Entries(Follower):
+    """Holds the entries of one queue, and the pointers of its consumers, against `entries`."""
+
+    system = "entries"
+    fields = {  # noqa: RUF012  # see `Follower.fields`
+        "status": ("QueueEntry.state", "_status"),
+        "owner": ("the consumer that the ACQUIRED in QueueEntry.state names", "_owner"),
+        "place": ("QueueEntry.place()", "_place"),
+        "pointer": ("the place of Consumer.pointer", "_pointer_place"),
+        "past": ("Consumer.pointer.passed", "_pointer_past"),
+        "mark": ("Consumer.pointer, the identity of the object", "_pointer_mark"),
+        "group_owner": ("the owner in Queue.groups", "_group_owner"),
+        "owned": ("whether Queue.groups has the group", "_group_owned"),
+    }
+
+    def __init__(self, context: Participants, queue: str) -> None:
+        super().__init__(context)
+        self.queue = queue
+        self._entries: dict[str, Node] = {}
+        self._consumers: dict[str, Node] = {}
+        self._marks: dict[int, tuple[Node, str]] = {}
+        self._depth: Node = None
+        self._groups: Node = None
+        self._anonymous: dict[str, int] = {}
+        """By thread: how often it has raised the depth outside of `enqueue` without having linked yet."""
+        self._about: dict[str, str] = {}
+        """By thread: the entry that it announces at present."""
+        self._freeing: dict[str, set[str]] = {}
+        """By thread: the groups that it has set free in its present call."""
+
+    # ---- what a field is in the reference
+
+    def _status(self, m: str) -> str | None:
+        if m not in self._entries:
+            return None
+        state = value(self._entries[m].state)
+        return "RETURNED" if state is self.lib.RETURNED else str(state.name)
+
+    def _owner(self, m: str) -> str | None:
+        state = value(self._entries[m].state)
+        return next(
+            (name for name, c in self._consumers.items() if c.acquired is state),
+            None,
+        )
+
+    def _place(self, m: str) -> int | None:
+        return place(self._entries[m]) if m in self._entries else None
+
+    def _pointer_place(self, c: str) -> int:
+        return place(value(self._consumers[c].pointer).entry)
+
+    def _pointer_past(self, c: str) -> bool:
+        return bool(value(self._consumers[c].pointer).passed)
+
+    def _pointer_mark(self, c: str) -> str:
+        return self._mark(value(self._consumers[c].pointer))
+
+    def _group_owner(self, g: str) -> str | None:
+        owned = value(self._groups).get(g)
+        return None if owned is None else self.context.consumer(owned[0])
+
+    def _group_owned(self, g: str) -> bool:
+        return g in value(self._groups)
+
+    def _mark(self, pointer: Node) -> str:
+        known = self._marks.get(id(pointer))
+        if known is None:
+            known = self._marks[id(pointer)] = (pointer, f"k{len(self._marks)}")
+            self.member("Mark", known[1])
+        return known[1]
+
+    # ---- from the reference's operations to the specification's steps
+
+    def step(self, event: HostOperation) -> str:
+        t = event.thread
+        self.member("Thread", t)
+        if event.what == "record":
+            return self._record(event)
+        if event.what == "now":
+            return self._now(t, event.new)
+        owner = event.owner
+        kind = event.cell.rpartition(".")[2]
+        if kind == "depth" and event.cell == f"{self.queue}.depth":
+            return self._count(event)
+        if kind == "groups" and event.cell == f"{self.queue}.groups":
+            return self._group(event)
+        if isinstance(owner, self.lib.Consumer):
+            mine = owner.queue.name == self.queue
+            return self._pointer(event) if kind == "pointer" and mine else ""
+        if isinstance(owner, self.lib.Node) and queue_of(owner.list_name) == self.queue:
+            if kind == "state":
+                return self._entry(event)
+            if kind == "next":
+                return self._next(event)
+            if kind == "marked" and owner.list_name.endswith(".All"):
+                return self._leaves(event)
+        return ""
+
+    def _record(self, event: HostOperation) -> str:
+        t, fields = event.thread, event.new
+        if event.cell == "queue" and fields["q"] == self.queue:
+            self.state.put("overtaking", fields["levels"] > 1)
+        begins = event.cell == "walk" and fields["at"] == "begin"
+        if (begins or event.cell == "notify") and t in self._about:
+            self.take("announce", t=t, e=self._about[t])
+        if event.cell in RETURNS and fields.get("ph") == "ok":
+            self._about.pop(t, None)
+            self._freeing.pop(t, None)
+            self.take("settle", t=t)
+        return ""
+
+    def _now(self, t: str, now: int) -> str:
+        for m, entry in self._entries.items():
+            if entry.message.expires and now > entry.message.expires:
+                self.takes("grow_old", e=m)
+            if entry.message.not_before <= now:
+                self.takes("come_due", e=m)
+        self._pass_by(t)
+        return ""
+
+    def _count(self, event: HostOperation) -> str:
+        if event.what == "new":
+            self._depth = event.source
+        if not event.writes:
+            return ""
+        if event.what != "add" or event.new not in (1, -1):
+            raise NotThat("the depth is raised by one, or lowered by one")
+        change = self._count_up if event.new > 0 else self._uncount
+        taken = change(event.thread)
+        counts = sum(int(v) for _, v in self.function("counted"))
+        counts -= sum(int(v) for _, v in self.function("uncounted"))
+        if counts + sum(self._anonymous.values()) != value(self._depth):
+            raise NotThat(
+                f"{counts} entries count in the specification, and {value(self._depth)} in Queue.depth"
+            )
+        return taken
+
+    def _count_up(self, t: str) -> str:
+        call = self.context.call(t, "enqueue")
+        m = None if call is None else str(call["m"])
+        if m is None or m in self._entries:
+            self._anonymous[t] = self._anonymous.get(t, 0) + 1
+            return "count"
+        self._new_entry(m)
+        return self.take("count", e=m)
+
+    def _uncount(self, t: str) -> str:
+        mine = [m for m in self._entries if self.state.get("disposing", t, m)]
+        if not mine:
+            raise NotThat(f"{t} made no entry DEQUEUED that still counts")
+        return self.take("uncount", t=t, e=mine[0])
+
+    def _new_entry(self, m: str) -> None:
+        self.member("Entry", m)
+
+    # ---- links and reads of links
+
+    def _next(self, event: HostOperation) -> str:
+        node, t = event.new, event.thread
+        if linking(event):
+            if isinstance(node, self.lib.QueueEntry):
+                return self._link(t, node)
+            if isinstance(node, self.lib.ListEntry) and node.list_name == f"{self.queue}.All":
+                return self._register(node.consumer)
+        elif event.what == "get" and self.state.get("looking", t):
+            if isinstance(node, self.lib.QueueEntry):
+                self._go_on(t, node)
+            elif node is None and not isinstance(event.owner, self.lib.ListEntry):
+                self._fall_through(t, event.owner)
+        return ""
+
+    def _link(self, t: str, node: Node) -> str:
+        m, message = node.message.id, node.message
+        self._new_entry(m)
+        self._entries[m] = node
+        for name, c in self._consumers.items():
+            self.state.put("wants", name, m, wants(c, node))
+        self.state.put("immediate", m, message.immediate)
+        self.state.put("mortal", m, message.expires != 0)
+        if message.group:
+            self.member("Group", message.group)
+            self.state.put("grouped", m, True)
+            self.state.put("group", m, message.group)
+            for thread, freed in self._freeing.items():
+                if message.group in freed:
+                    self.state.put("announcing", thread, m, True)
+        if self.state.get("counted", m) == 0:
+            if not self._anonymous.get(t):
+                raise NotThat(f"{m} is linked, and has not been added to the depth")
+            self._anonymous[t] -= 1
+            self.take("count", e=m)
+        if self._status(m) == "DELAYED":
+            return self.take("hold", e=m, p=place(node))
+        overtaking = self.state.get("overtaking")
+        if overtaking:
+            self._about[t] = m
+        return self.take("insert" if overtaking else "append", t=t, e=m, p=place(node))
+
+    def _register(self, consumer: Node) -> str:
+        name = self.context.consumer(consumer)
+        self.member("Consumer", name)
+        for m, e in self._entries.items():
+            self.state.put("wants", name, m, wants(consumer, e))
+        self.state.put("acquires", name, consumer.acquires)
+        self._consumers[name] = consumer
+        return self.take("register", c=name, k=self._mark(value(consumer.pointer)))
+
+    def _leaves(self, event: HostOperation) -> str:
+        name = self.context.consumer(event.owner.consumer)
+        if event.what != "set" or name not in self._consumers:
+            return ""
+        return self.take("unregister", c=name)
+
+    def _standing_at(self, t: str) -> str | None:
+        cursor = self.state.get("cursor", t)
+        if not self.state.get("looking", t):
+            return None
+        return next((m for m in self._entries if self.state.get("place", m) == cursor), None)
+
+    def _pass_by(self, t: str) -> None:
+        """Something that a look depends on was read: what stands there may be useless now."""
+        here = self._standing_at(t)
+        if here is not None and not self.state.get("passed", t):
+            self.takes("pass_by", t=t, e=here)
+
+    def _past_dequeued(self, t: str) -> None:
+        """Pass a dequeued entry, which is possible at any time: it was seen before, or was unlinked."""
+        here = self._standing_at(t)
+        dequeued = here is not None and self.state.get("status", here) in ("DEQUEUED", "DELETED")
+        if here is not None and dequeued and not self.state.get("passed", t):
+            self.take("pass_by", t=t, e=here)
+
+    def _go_on(self, t: str, node: Node) -> None:
+        self._past_dequeued(t)
+        self.takes("go_on", t=t, n=node.message.id)
+
+    def _fall_through(self, t: str, node: Node) -> None:
+        """The end of a sub-queue was read: what comes next is the head of the one below."""
+        self._past_dequeued(t)
+        self.takes("fall_through", t=t, q=(node.rank + 1) * RANK)
+
+    # ---- states
+
+    def _entry(self, event: HostOperation) -> str:
+        m, t = event.owner.message.id, event.thread
+        if event.what == "get":
+            self._read(t, m)
+        if event.what in ("get", "new"):
+            return ""
+        if m not in self._entries:
+            raise NotThat(f"{m} is not linked yet")
+        if event.what != "cas":
+            raise NotThat(f"no step writes the state of {m} without a compare-and-set")
+        if not event.ok:
+            self._failed(event, m)
+            return ""
+        self.touched("status", m)
+        if event.new.name == "ACQUIRED":
+            self.touched("owner", m)
+        return self._changes(event, m, event.old.name, event.new.name)
+
+    def _changes(self, event: HostOperation, m: str, old: str, new: str) -> str:
+        t, caller = event.thread, self.context.caller
+        if new == "ACQUIRED":
+            return self.take("acquire", t=t, e=m, c=caller(t, "attempt"))
+        if old == "ACQUIRED" and new == "AVAILABLE":
+            self._about[t] = m
+            return self.take("release", t=t, e=m, c=self._settles(t, "release", m))
+        if old == "ACQUIRED":
+            return self.take("finish", t=t, e=m, c=self._settles(t, "dequeue", m))
+        if old == "DELAYED":
+            self._about[t] = m
+            return self.take("unhold", t=t, e=m)
+        if new == "DELETED":
+            return self.take("bury", e=m)
+        gives_up = self.context.call(t, "enqueue", "check_status") == self.context.call(
+            t, "enqueue"
+        )
+        return self.take("give_up" if gives_up else "expire", t=t, e=m)
+
+    def _settles(self, t: str, kind: str, m: str) -> str:
+        """For which consumer the thread releases or dequeues this entry, by the call that it is in."""
+        call = self.context.call(t, kind)
+        if call is None or call["m"] != m:
+            raise NotThat(f"{t} has not called {kind} for {m}")
+        return self.context.caller(t, kind)
+
+    def _read(self, t: str, m: str) -> None:
+        """The state of an entry was read: it may be found, or passed, or no rewind be owed for it any more."""
+        here = self.state.get("looking", t) and self._standing_at(t) == m
+        if here and not self.takes("find", t=t, e=m) and not self.state.get("passed", t):
+            self.takes("pass_by", t=t, e=m)
+        if self._freeing.get(t):
+            if any(self.state.get("owes", t, m, c) for c in self._consumers):
+                self.takes("forgive", t=t, e=m)
+            if self.state.get("announcing", t, m):
+                self._about[t] = m
+
+    def _failed(self, event: HostOperation, m: str) -> None:
+        call = self.context.call(event.thread, "enqueue", "check_status")
+        mine = call is not None and call.get("m") == m
+        if mine and event.old is self.lib.AVAILABLE and event.new is self.lib.DEQUEUED:
+            self.takes("leave_it", e=m)
+
+    # ---- groups
+
+    def _group(self, event: HostOperation) -> str:
+        t = event.thread
+        if event.what == "new":
+            self._groups = event.source
+        elif event.what == "get":
+            self._pass_by(t)
+        if not event.writes:
+            return ""
+        if event.what != "cas":
+            raise NotThat("no step writes the groups without a compare-and-set")
+        changed = [g for g in {**event.old, **event.new} if event.old.get(g) != event.new.get(g)]
+        if len(changed) != 1:
+            raise NotThat(f"one group changes at a time, not {len(changed)}")
+        g = changed[0]
+        taken = self._group_changes(t, g, _held(event.new, g) - _held(event.old, g))
+        self.touched("owned", g)
+        if self.state.get("owned", g):
+            self.touched("group_owner", g)
+        counting = self._counting(g)
+        if counting != _held(event.new, g):
+            raise NotThat(
+                f"{counting} entries count in {g} in the specification, and {_held(event.new, g)} in Queue.groups"
+            )
+        return taken
+
+    def _group_changes(self, t: str, g: str, by: int) -> str:
+        if by == 1:
+            here = self._standing_at(t)
+            if here is None:
+                raise NotThat(f"{t} joins {g} for no entry that it has found")
+            return self.take("join", t=t, e=here, c=self.context.caller(t, "attempt"))
+        mine = [
+            m
+            for m in self._entries
+            if self.state.get("joined", t, m) and self.state.get("group", m) == g
+        ]
+        if by != -1 or not mine:
+            raise NotThat(f"{t} has nothing in {g} that it could take away")
+        if self.takes("part", t=t, e=mine[0]):
+            return "part"
+        self._freeing.setdefault(t, set()).add(g)
+        return self.take("set_free", t=t, e=mine[0])
+
+    def _counting(self, g: str) -> int:
+        """How many entries count in a group: those that are acquired, and those about to be, or just left."""
+        acquired = sum(
+            self.state.get("status", m) == "ACQUIRED"
+            for m in self._entries
+            if self.state.get("group", m) == g
+        )
+        joined = sum(
+            bool(v) for (_, m), v in self.function("joined") if self.state.get("group", m) == g
+        )
+        return acquired + joined
+
+    # ---- pointers
+
+    def _pointer(self, event: HostOperation) -> str:
+        name = self.context.consumer(event.owner)
+        if name not in self._consumers or event.what == "new":
+            return ""
+        t = event.thread
+        if event.what == "get":
+            self.take("look", t=t, c=name)
+        if not event.writes:
+            return ""
+        for each in ("pointer", "past", "mark"):
+            self.touched(each, name)
+        if event.what != "cas":
+            raise NotThat(f"no step writes the pointer of {name} without a compare-and-set")
+        mark = self._mark(event.new)
+        if event.new.passed:
+            here = self._standing_at(t)
+            if here is None:
+                raise NotThat(f"{t} has found nothing that {name} could be shown")
+            return self.take("show", t=t, e=here, c=name, k=mark)
+        if event.new.cause == "rewind":
+            return self.take("rewind", t=t, e=self._rewound(t, name, event), c=name, k=mark)
+        return self.take("advance", t=t, k=mark)
+
+    def _rewound(self, t: str, c: str, event: HostOperation) -> str:
+        """For which entry a thread rewinds a consumer: one that it announces, and rather one that it owes it."""
+        announced = [m for m in self._entries if self.state.get("announcing", t, m)]
+        if event.new.entry is not event.old.entry:
+            announced = [m for m in announced if self._entries[m] is event.new.entry]
+        else:
+            announced = [m for m in announced if place(self._entries[m]) >= place(event.old.entry)]
+        owed = [m for m in announced if self.state.get("owes", t, m, c)]
+        if not announced:
+            raise NotThat(f"{t} rewinds {c}, but owes it nothing")
+        chosen = min(owed or announced, key=lambda m: place(self._entries[m]))
+        self._about[t] = chosen
+        return chosen
+
+
+def _held(groups: Any, g: str) -> int:
+    return int(groups[g][1]) if g in groups else 0
+
+
+def wants(consumer: Node, entry: Node) -> bool:
+    """Whether a consumer's selector matches an entry, read from what was asked for and not by its own code."""
+    return consumer.keys is None or entry.message.key in consumer.keys
+
+
+def place(node: Node) -> int:
+    """The place as one number: rank before order. Raises `ValueError` for a number that leaves no room."""
+    if node.id >= RANK:
+        raise ValueError(f"a follower counts {RANK} entries of one priority, no more")
+    return int(node.rank * RANK + node.id)

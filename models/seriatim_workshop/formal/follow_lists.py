@@ -1,0 +1,451 @@
+"""Which step of `nodes`, `lists` and `consumers` each operation on a list, a lock, a flag or credit is."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from typing import Any
+
+from seriatim_workshop.formal.concrete import NotThat
+from seriatim_workshop.formal.follower import Follower, Participants, linking, queue_of, value
+from seriatim_workshop.formal.recorder import HostOperation
+
+Node = Any
+"""A node, a list or a consumer of the module under test, which may be a mutant."""
+
+
+class Nodes(Follower):
+    """Holds every list of an execution against `nodes`."""
+
+    system = "nodes"
+    fields = {  # noqa: RUF012  # see `Follower.fields`
+        "number": ("Node.id", "_number"),
+        "last": ("whether Node.next is None", "_last"),
+        "next": ("Node.next", "_next_of"),
+        "marked": ("ListEntry.marked, or whether QueueEntry.state is DEQUEUED or later", "_marked"),
+        "tail": ("NodeList._tail", "_tail_of"),
+    }
+
+    def __init__(self, context: Participants) -> None:
+        super().__init__(context)
+        self._nodes: dict[str, Node] = {}
+        self._names: dict[int, str] = {}
+        self._tails: dict[str, Any] = {}
+        self._promised: dict[tuple[str, str], list[str]] = defaultdict(list)
+        """By thread and list: nodes that have been counted and not been linked."""
+        self._to_uncount: dict[tuple[str, str], list[str]] = defaultdict(list)
+        """By thread and list: nodes that it has marked and not taken away from the size."""
+        self._sizes: dict[str, int] = defaultdict(int)
+
+    # ---- what a field is in the reference
+
+    def _number(self, n: str) -> int | None:
+        return int(self._nodes[n].id) if n in self._nodes else None
+
+    def _last(self, n: str) -> bool | None:
+        return value(self._nodes[n].next) is None if n in self._nodes else None
+
+    def _next_of(self, n: str) -> str | None:
+        node = value(self._nodes[n].next)
+        return None if node is None else self._names.get(id(node), "a node that is not linked")
+
+    def _marked(self, n: str) -> bool:
+        node = self._nodes[n]
+        if isinstance(node, self.lib.QueueEntry):
+            return value(node.state).name in ("DEQUEUED", "DELETED")
+        return bool(value(node.marked))
+
+    def _tail_of(self, k: str) -> str | None:
+        return self._names.get(id(value(self._tails[k])))
+
+    # ---- steps
+
+    def step(self, event: HostOperation) -> str:
+        kind = event.cell.rpartition(".")[2]
+        if kind == "next":
+            return self._next(event)
+        if kind == "tail":
+            return self._tail(event)
+        if kind == "size" and isinstance(event.owner, self.lib.ConsumerList):
+            return self._size(event)
+        gone = kind == "state" and event.writes and event.new.name == "DEQUEUED"
+        if gone or (kind == "marked" and event.writes):
+            name = self._names.get(id(event.owner))
+            if name is None:
+                raise NotThat(f"{event.owner} is deleted, and is in no list")
+            key = (event.thread, str(self.state.get("of", name)))
+            self._to_uncount[key].append(name)
+            return self.take("mark", n=name)
+        return ""
+
+    def _new(self, k: str) -> str:
+        name = f"{k}#{len(self.members('Node'))}"
+        self.member("Node", name)
+        self.member("List", k)
+        self.state.put("of", name, k)
+        self.state.put("last", name, True)
+        return name
+
+    def _head(self, node: Node) -> str:
+        """The name of a node that is in no list: the head of its own."""
+        name = self._names.get(id(node))
+        if name is None:
+            k = self.context.name(node, node.list_name)  # two lists may be called the same
+            name = self._names[id(node)] = self._new(k)
+            self._nodes[name] = node
+            for rigid in ("is_head", "linked"):
+                self.state.put(rigid, name, True)
+            self.state.put("tail", k, name)
+        return name
+
+    def _next(self, event: HostOperation) -> str:
+        node, t = event.owner, event.thread
+        self.member("Thread", t)
+        if event.what == "new":
+            if type(node) is self.lib.Node:
+                self._head(node)
+            return ""
+        name = self._names.get(id(node))
+        if event.what == "get":
+            if event.new is not None and name is not None:
+                self.take("follow", t=t, x=name)
+            return ""
+        if not event.writes:
+            return ""
+        if name is None:
+            raise NotThat(f"something is linked behind {node}, which is in no list")
+        self.touched("next", name)
+        self.touched("last", name)
+        if event.what != "cas":
+            raise NotThat(f"no step writes what comes behind {node} without a compare-and-set")
+        if not linking(event):
+            return self.take("unlink", t=t, x=name)
+        return self._link(t, event.new, name)
+
+    def _link(self, t: str, node: Node, behind: str) -> str:
+        k = str(self.state.get("of", behind))
+        promised = self._promised[t, k]
+        name = promised.pop(0) if promised else self._new(k)
+        self._names[id(node)] = name
+        self._nodes[name] = node
+        return self.take("link", n=name, x=behind)
+
+    def _tail(self, event: HostOperation) -> str:
+        if event.what == "new":
+            k = str(self.state.get("of", self._head(event.new)))
+            self._tails[k] = event.source
+            return ""
+        if not event.writes:
+            return ""
+        if event.what != "cas":
+            raise NotThat("no step writes a tail without a compare-and-set")
+        x = self._names[id(event.old)]
+        self.touched("tail", self.state.get("of", x))
+        return self.take("swing", x=x)
+
+    def _size(self, event: HostOperation) -> str:
+        k, t = str(self.state.get("of", self._head(event.owner.head))), event.thread
+        if event.what == "new":
+            self.state.put("sized", k, True)
+        if event.what in ("get", "new"):
+            return ""
+        if event.what != "add" or event.new not in (1, -1):
+            raise NotThat(f"the size of {k} is raised by one, or lowered by one")
+        self._sizes[k] += event.new
+        if self._sizes[k] != value(event.source):
+            raise NotThat(
+                f"{self._sizes[k]} count in {k} in the specification, and {value(event.source)} in its size"
+            )
+        if event.new > 0:
+            name = self._new(k)
+            self._promised[t, k].append(name)
+            return self.take("count", n=name)
+        mine = self._to_uncount[t, k]
+        if not mine:
+            raise NotThat(f"{t} lowers the size of {k}, and has deleted nothing from it")
+        return self.take("uncount", n=mine.pop(0))
+
+
+NAMES = {
+    "Removed": "REMOVED",
+    "NonAcquiring": "NON_ACQUIRING",
+    "NotInterested": "NOT_INTERESTED",
+    "Interested": "INTERESTED",
+    "Notified": "NOTIFIED",
+}
+"""What the reference calls a list -> what the specification does."""
+
+
+def kind_of_list(name: str) -> str:
+    """What the specification calls a list of this name: ``q.Interested.0`` is INTERESTED, ``q.All`` is ALL."""
+    parts = name.split(".")
+    return NAMES.get(parts[1], "ALL") if len(parts) > 1 else ""
+
+
+class Lists(Follower):
+    """Holds the lists of the consumer managers of an execution against `lists`."""
+
+    system = "lists"
+    fields = {  # noqa: RUF012  # see `Follower.fields`
+        "listed": ("Consumer.listed, once its move is done", "_listed"),
+        "member": (
+            "the list of the node that Consumer.in_list names, if it is not marked",
+            "_member",
+        ),
+        "in_all": ("whether Consumer.in_all is linked and not marked", "_in_all"),
+    }
+
+    def __init__(self, context: Participants) -> None:
+        super().__init__(context)
+        self._consumers: dict[str, Node] = {}
+        self._linked: set[int] = set()
+        self._moving: dict[str, tuple[str, str]] = {}
+        """By thread: the consumer that it moves, and where to."""
+
+    def _listed(self, c: str) -> str | None:
+        consumer = self._consumers[c]
+        if self.state.get("locked", c):
+            return None  # its field changes a little before or after its membership does
+        return NAMES[consumer.listed]
+
+    def _member(self, c: str, kind: str) -> bool | None:
+        if self.state.get("locked", c):
+            return None
+        node = self._consumers[c].in_list
+        inside = node is not None and not value(node.marked) and id(node) in self._linked
+        return inside and kind_of_list(node.list_name) == kind
+
+    def _in_all(self, c: str) -> bool:
+        return not value(self._consumers[c].in_all.marked)
+
+    def step(self, event: HostOperation) -> str:
+        t = event.thread
+        self.member("Thread", t)
+        kind = event.cell.rpartition(".")[2]
+        if event.what in ("acquire", "release"):
+            return self._lock(event)
+        if event.what == "record":
+            if event.cell == "qcm_move":
+                self._move(t, **event.new)
+        elif kind == "Interested":
+            return self._new_priority(event)
+        elif kind == "wants_work":
+            c = self.context.consumer(event.owner)
+            if event.what == "set" and event.old is not None and c in self._consumers:
+                return self.take("close", c=c)
+        elif kind == "marked" and event.writes:
+            return self._marked(event)
+        elif linking(event) and isinstance(event.new, self.lib.ListEntry):
+            return self._linked_in(t, event.new)
+        return ""
+
+    def _lock(self, event: HostOperation) -> str:
+        known = self.context.lock(event.source)
+        if known is None or known[0] != "moving" or not event.ok:
+            return ""
+        c = self.context.consumer(known[1])
+        if c not in self._consumers:
+            raise NotThat(f"{c} is moved, and is not in the list of all")
+        if event.what == "acquire":
+            return self.take("lock", t=event.thread, c=c)
+        for kind in NAMES.values():
+            self.touched("member", c, kind)
+        self.touched("listed", c)
+        return self.take("unlock", t=event.thread, c=c)
+
+    def _new_priority(self, event: HostOperation) -> str:
+        """The lists of the Interested, by priority, are one more: no consumer is in it yet."""
+        if not event.writes:
+            return ""
+        old, new = event.old, event.new
+        more = [pair for pair in new if pair not in old]
+        if len(more) != 1 or [p for p in new if p not in more] != [*old]:
+            raise NotThat("one list of the Interested comes at a time, and none goes")
+        if [p[0] for p in new] != sorted((p[0] for p in new), reverse=True):
+            raise NotThat("the lists of the Interested are not in the order of priority")
+        return "stutter: a list for one more priority"
+
+    def _move(self, t: str, sub: str, old: str, new: str, at: str) -> None:
+        """To or from no list there is nothing to see but the record."""
+        if at == "leave":
+            c = self.state.get("moves", t)
+            if not isinstance(c, str) or self._consumers[c].name != sub:
+                raise NotThat(f"{t} moves {sub}, and has not its lock")
+            self._moving[t] = (c, NAMES[new])
+            if old == "Removed":
+                self.take("leave", t=t, c=c, to=NAMES[new])
+        elif new == "Removed":
+            self.take("enter", t=t, c=self._moving[t][0])
+
+    def _marked(self, event: HostOperation) -> str:
+        node, t = event.owner, event.thread
+        c = self.context.consumer(node.consumer)
+        if c not in self._consumers or not kind_of_list(node.list_name):
+            return ""
+        if kind_of_list(node.list_name) == "ALL":
+            return self.take("leave_all", c=c)
+        if self._moving.get(t, ("", ""))[0] != c:
+            raise NotThat(f"{t} takes {c} out of a list, and does not move it")
+        return self.take("leave", t=t, c=c, to=self._moving[t][1])
+
+    def _linked_in(self, t: str, node: Node) -> str:
+        kind = kind_of_list(node.list_name)
+        if not kind or node.consumer.queue.kind != "pull":
+            return ""
+        c = self.context.consumer(node.consumer)
+        self._linked.add(id(node))
+        if kind == "ALL":
+            self.member("Consumer", c)
+            self.state.put("acquires", c, node.consumer.acquires)
+            self._consumers[c] = node.consumer
+            return self.take("join_all", c=c)
+        if c not in self._consumers:
+            raise NotThat(f"{c} comes into {node.list_name}, and is not in the list of all")
+        if kind != self.state.get("listed", c):
+            raise NotThat(
+                f"{c} comes into {node.list_name}, and moves to {self.state.get('listed', c)}"
+            )
+        return self.take("enter", t=t, c=c)
+
+
+class Consumers(Follower):
+    """Holds the consumers of one queue, what they want and pay, against `consumers`."""
+
+    system = "consumers"
+    fields = {  # noqa: RUF012  # see `Follower.fields`
+        "wish": ("Consumer.wants_work", "_wish"),
+        "credit": ("Consumer.credit", "_credit"),
+        "alone": ("whether Queue.exclusive is None", "_alone"),
+        "the_only": ("Queue.exclusive", "_the_only"),
+    }
+
+    def __init__(self, context: Participants, queue: str) -> None:
+        super().__init__(context)
+        self.queue = queue
+        self._consumers: dict[str, Node] = {}
+        self._exclusive: Any = None
+        self._granting: dict[str, tuple[str, int]] = {}
+        """By thread: the consumer that is granted credit, and how much."""
+
+    def _wish(self, c: str) -> str:
+        return {True: "WORK", False: "NOTHING", None: "CLOSED"}[
+            value(self._consumers[c].wants_work)
+        ]
+
+    def _credit(self, c: str) -> int | None:
+        cell = self._consumers[c].credit
+        return None if cell is None else int(value(cell))
+
+    def _alone(self) -> bool:
+        return value(self._exclusive) is not None
+
+    def _the_only(self) -> str | None:
+        only = value(self._exclusive)
+        return None if only is None else self.context.consumer(only)
+
+    def step(self, event: HostOperation) -> str:
+        t, what = event.thread, event.what
+        self.member("Thread", t)
+        if what in ("acquire", "release"):
+            return self._lock(event)
+        if what == "record":
+            if event.cell == "grant":
+                self._granting[t] = (event.new["sub"], event.new["messages"])
+            return ""
+        owner, kind = event.owner, event.cell.rpartition(".")[2]
+        if kind == "exclusive" and event.cell == f"{self.queue}.exclusive":
+            return self._only(event)
+        if isinstance(owner, self.lib.Consumer) and owner.queue.name == self.queue:
+            return self._of_consumer(event, kind)
+        if isinstance(owner, self.lib.QueueEntry) and queue_of(owner.list_name) == self.queue:
+            if kind == "state" and event.writes and event.new.name == "ACQUIRED":
+                return self._obtain(t, self.context.caller(t, "attempt"))
+        elif isinstance(owner, self.lib.Node) and queue_of(owner.list_name) == self.queue:
+            return self._all(event, kind)
+        return ""
+
+    def _lock(self, event: HostOperation) -> str:
+        t, begins = event.thread, event.what == "acquire"
+        if event.cell == f"{self.queue}.admission":
+            return self.take("begin_to_admit" if begins else "end_admission", t=t)
+        known = self.context.lock(event.source)
+        if known is None or known[0] != "send_lock" or known[1].queue.name != self.queue:
+            return ""
+        c = self._of(known[1])
+        return self.take("begin_to_send" if begins else "end_sending", t=t, c=c)
+
+    def _of(self, consumer: Node) -> str:
+        name = self.context.consumer(consumer)
+        if self.member("Consumer", name):
+            self._consumers[name] = consumer
+            self.member("Name", consumer.name)
+            self.state.put("name", name, consumer.name)
+            self.state.put("exclusive", name, consumer.exclusive)
+            allowance = consumer.allowance
+            self.state.put("limited", name, allowance is not None)
+            for each in ("allowance", "credit", "granted"):
+                self.state.put(each, name, allowance or 0)
+            wants = allowance is None or allowance > 0
+            self.state.put("wish", name, "WORK" if wants else "NOTHING")
+        return name
+
+    def _only(self, event: HostOperation) -> str:
+        if event.what == "new":
+            self._exclusive = event.source
+        if not event.writes:
+            return ""
+        if event.new is not None:
+            return self.take("be_the_only_one", t=event.thread, c=self._of(event.new))
+        only = str(self.state.get("the_only"))
+        return self.take("be_no_longer_the_only_one", c=only)
+
+    def _all(self, event: HostOperation, kind: str) -> str:
+        if linking(event) and event.new.list_name == f"{self.queue}.All":
+            return self.take("join", t=event.thread, c=self._of(event.new.consumer))
+        if kind == "marked" and event.writes and event.owner.list_name == f"{self.queue}.All":
+            return self.take("leave", c=self._of(event.owner.consumer))
+        return ""
+
+    def _of_consumer(self, event: HostOperation, kind: str) -> str:
+        c = self._of(event.owner)
+        if not event.writes:
+            return ""
+        if kind == "wants_work":
+            return self._wishes(event, c)
+        if kind == "credit":
+            return self._pays(event, c)
+        if kind == "pointer" and event.new.passed:
+            return self._obtain(event.thread, c)
+        return ""
+
+    def _wishes(self, event: HostOperation, c: str) -> str:
+        self.touched("wish", c)
+        if event.what == "set":
+            if event.new is not None:
+                raise NotThat(f"no step writes what {c} wants without a compare-and-set")
+            return self.take("close", t=event.thread, c=c)
+        return self.take("want" if event.new else "want_nothing", c=c)
+
+    def _pays(self, event: HostOperation, c: str) -> str:
+        t = event.thread
+        self.touched("credit", c)
+        if event.what == "cas":
+            if event.new != event.old - 1 or self.context.caller(t, "attempt") != c:
+                raise NotThat(f"{t} takes {event.old - event.new} of the credit of {c}")
+            return self.take("pay", t=t, c=c)
+        if event.what != "add":
+            raise NotThat(f"no step writes the credit of {c}")
+        granted = self._granting.pop(t, None)
+        if granted is not None:
+            if granted != (event.owner.name, event.new):
+                raise NotThat(f"{t} grants {granted[0]} {granted[1]}, and adds {event.new} to {c}")
+            return self.take("grant", c=c, n=event.new)
+        if self.context.call(t, "attempt") is None and not self.state.get("paid", t):
+            return self.take("grant", c=c, n=event.new)  # the program stands for a client's grant
+        if event.new != 1:
+            raise NotThat(f"{t} restores {event.new} to {c}")
+        return self.take("restore", t=t, c=c)
+
+    def _obtain(self, t: str, c: str) -> str:
+        if c not in self._consumers:
+            raise NotThat(f"{c} takes something, and has not joined")
+        return self.take("obtain", t=t, c=c)

@@ -1,0 +1,133 @@
+"""`spec/FOLLOWED.md`: which systems follow which program, what lies outside, and where each mutant is rejected."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from seriatim_models.explorer.trace.counterexample import Counterexample
+from seriatim_models.programs import MUTANTS
+
+ACCEPTED: dict[str, str] = {}
+"""Mutants of which no execution leaves a system -> why: what they break lies outside of all systems."""
+
+
+@dataclass
+class Followed:
+    """What came of a program, or of a mutant in its program."""
+
+    program: str
+    mutant: str = ""
+    executions: int = 0
+    steps: int = 0
+    """Steps of the systems, over all executions."""
+    counts: Counter[tuple[str, str, str]] = field(default_factory=Counter)
+    """Of shared writes, see `Simulation.counts`."""
+    actions: set[tuple[str, str]] = field(default_factory=set)
+    rejected: str = ""
+    """Where and why the first execution was that is no behaviour; '' if none was."""
+    system: str = ""
+    """Which system rejected it."""
+    counterexample: Counterexample | None = None
+    exhausted: bool = False
+    seconds: float = 0.0
+    """Of the processor."""
+
+    @property
+    def name(self) -> str:
+        """The program, and the mutant in it."""
+        return f"{self.program}{'+' * bool(self.mutant)}{self.mutant}"
+
+    @property
+    def wrong(self) -> str:
+        """Why the result is not the expected one; empty if it is."""
+        if self.mutant:
+            expected = self.mutant not in ACCEPTED
+            if bool(self.rejected) == expected:
+                return ""
+            return "no execution was rejected" if expected else f"rejected: {self.rejected}"
+        if self.rejected or self.counterexample is not None:
+            return self.rejected or str(self.counterexample)
+        return "" if self.steps else "nothing was followed"
+
+    def writes(self, what: str) -> int:
+        """How many shared writes were steps, stutters or outside."""
+        return sum(n for (was, _, _), n in self.counts.items() if was == what)
+
+    @property
+    def systems(self) -> str:
+        """The systems that took a step."""
+        return " ".join(sorted({system for system, _ in self.actions}))
+
+    @property
+    def outside(self) -> str:
+        """The kinds of objects whose writes no system speaks of."""
+        return " ".join(sorted({kind for what, _, kind in self.counts if what == "outside"}))
+
+
+def share(outcomes: Iterable[Followed]) -> float:
+    """Of all shared writes, the share that is a step of a system."""
+    counts: Counter[str] = Counter()
+    for outcome in outcomes:
+        for what in ("step", "stutter", "outside"):
+            counts[what] += outcome.writes(what)
+    return counts["step"] / max(1, sum(counts.values()))
+
+
+def write(page: Path, outcomes: list[Followed]) -> None:
+    """Write both tables. Each number is of every schedule of the program."""
+    right = [o for o in outcomes if not o.mutant]
+    wrong = [o for o in outcomes if o.mutant]
+    page.write_text("\n".join([*HEAD, *_programs(right), "", *_mutants(wrong), ""]), "utf-8")
+
+
+HEAD = [
+    "# What is followed",
+    "",
+    "Generated: `python -m seriatim_workshop.formal.traces --all --write spec/FOLLOWED.md`. "
+    "Every schedule of each program is held against all systems of `spec/induction` at once. "
+    "A shared write is a successful write of a cell, or an operation on a lock or semaphore. "
+    "It is a *step* if a system takes an action for it; a *stutter* if a system knows it by name and checks that it "
+    "changes nothing; *outside* if it is one of those that `formal/simulation.py` lists. Anything else is rejected.",
+    "",
+]
+
+
+def _programs(outcomes: list[Followed]) -> list[str]:
+    rows = [
+        "## Programs",
+        "",
+        "| program | executions | steps | shared writes that are steps | systems | outside |",
+        "|---|---:|---:|---:|---|---|",
+    ]
+    total = [0, 0]
+    for o in outcomes:
+        writes = sum(o.counts.values())
+        total[0] += o.writes("step")
+        total[1] += writes
+        rows.append(
+            f"| {o.name} | {o.executions:,} | {o.steps:,} | {o.writes('step') / max(1, writes):.0%} "
+            f"| {o.systems} | {o.outside} |"
+        )
+    whole = f"{sum(o.executions for o in outcomes):,} | {sum(o.steps for o in outcomes):,}"
+    return [*rows, f"| all | {whole} | {total[0] / max(1, total[1]):.1%} | | |"]
+
+
+def _mutants(outcomes: list[Followed]) -> list[str]:
+    rejected = sum(bool(o.rejected) for o in outcomes)
+    rows = [
+        "## Mutants of the queue",
+        "",
+        f"{rejected} of {len(outcomes)} leave a system in some schedule of their own program.",
+        "",
+        "| mutant | breaks | rejected by | where |",
+        "|---|---|---|---|",
+    ]
+    for o in outcomes:
+        where = o.rejected or ACCEPTED.get(o.mutant, "")
+        where = where.replace("|", "\\|")
+        breaks = MUTANTS[o.mutant].killed_by
+        rows.append(f"| {o.mutant} | {breaks} | {o.system if o.rejected else 'none'} | {where} |")
+    return rows

@@ -1,0 +1,125 @@
+"""One execution of the reference, followed in all systems at once: each shared write is explained, or it is rejected.
+
+A write is a *step*, if at least one system takes an action for it; a *stutter*, if a system knows it by name and checks
+that it changes nothing that is mapped; or *outside*, if it belongs to what no system speaks of, by `OUTSIDE`.
+Anything else is unknown, and rejected. A lock and a semaphore are shared objects like a cell.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+from types import ModuleType
+
+from seriatim_workshop.formal.concrete import NotThat
+from seriatim_workshop.formal.follow_entries import Entries
+from seriatim_workshop.formal.follow_lists import Consumers, Lists, Nodes
+from seriatim_workshop.formal.follower import Follower, Participants
+from seriatim_workshop.formal.recorder import HostOperation
+
+OUTSIDE = {
+    "last_delivered": "who was served last, from whom a push goes on (SO-7)",
+    "job_pending": "whether a delivery job is under way (the model `immediate.pml`)",
+    "targets": "the hand-over: targets of a session that have work (`handover.pml`)",
+    "sessions": "the hand-over: sessions of a connection that have work (`handover.pml`)",
+    "ready": "the hand-over: connections that have work (`handover.pml`)",
+    "scheduled": "the hand-over: whether a connection is given to an IO thread (`handover.pml`)",
+    "permits": "the hand-over: permits of the IO threads (`handover.pml`)",
+    "jobs": "permits of the executor, which is no part of the reference",
+    "wake": "permits of a client's thread, which is no part of the reference",
+}
+"""The last part of a shared object's name -> what it is. No system speaks of these writes."""
+
+
+class Simulation:
+    """Follows one execution until it leaves a system. The operations are to be given to it one after the other."""
+
+    def __init__(self, lib: ModuleType) -> None:
+        self.context = Participants(lib)
+        self.followers: list[Follower] = [Nodes(self.context)]
+        self.rejected = ""
+        """Where and why it left the specification; '' while it has not."""
+        self.where = ""
+        """The system that rejected it."""
+        self.counts: Counter[tuple[str, str, str]] = Counter()
+        """Of writes: what it was (step, stutter, outside), of which system, and of which kind of cell."""
+        self.on_rejection: Callable[[], object] = lambda: None
+        """Called once, when it is rejected: a program that then raises has no end."""
+        self._queues: set[str] = set()
+
+    def __call__(self, event: HostOperation) -> None:
+        """Follow one operation, if none was rejected before."""
+        if self.rejected:
+            return
+        self.where = ""
+        try:
+            self.follow(event)
+        except NotThat as why:
+            self.rejected = f"step {event.step}, {event}: {why}"
+        except (AttributeError, KeyError, TypeError) as error:
+            self.rejected = (
+                f"step {event.step}, {event}: what it is mapped to is not there ({error!r})"
+            )
+        if self.rejected:
+            self.on_rejection()
+
+    def follow(self, event: HostOperation) -> None:
+        """Raises `NotThat` where the execution leaves a system."""
+        self.context.see(event)
+        if event.what == "new" and event.cell.endswith(".depth"):
+            self._queue(event.cell.removesuffix(".depth"))
+        explained = {}
+        for follower in self.followers:
+            self.where = follower.system
+            found = follower(event)
+            if found:
+                explained[follower.system] = found
+        self.where = ""
+        if event.writes:
+            self._count(event, explained)
+
+    def _queue(self, name: str) -> None:
+        if name not in self._queues:
+            self._queues.add(name)
+            if not any(isinstance(f, Lists) for f in self.followers):
+                self.followers.append(Lists(self.context))
+            self.followers += [Entries(self.context, name), Consumers(self.context, name)]
+
+    def _count(self, event: HostOperation, explained: dict[str, str]) -> None:
+        kind = event.cell.rpartition(".")[2]
+        if explained:
+            stutters = all(found.startswith("stutter") for found in explained.values())
+            what = "stutter" if stutters else "step"
+            self.counts[what, " ".join(sorted(explained)), kind] += 1
+        elif kind in OUTSIDE:
+            self.counts["outside", "", kind] += 1
+        else:
+            raise NotThat("no system has a step for this write")
+
+    def end(self) -> None:
+        """Compare every field once more, and look at every invariant."""
+        if self.rejected:
+            return
+        for follower in self.followers:
+            self.where = follower.system
+            try:
+                follower.compare_all()
+                broken = follower.state.broken()
+                if broken:
+                    raise NotThat(f"{', '.join(broken)} of {follower.system} does not hold")
+            except NotThat as why:
+                self.rejected = f"at its end: {why}"
+                return
+            except (AttributeError, KeyError, TypeError) as error:
+                self.rejected = f"at its end: what it is mapped to is not there ({error!r})"
+                return
+
+    @property
+    def steps(self) -> int:
+        """Steps of all systems that were taken."""
+        return sum(follower.steps for follower in self.followers)
+
+    @property
+    def actions(self) -> set[tuple[str, str]]:
+        """Systems and actions that were taken."""
+        return {(f.system, action) for f in self.followers for action in f.actions}

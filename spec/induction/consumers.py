@@ -1,0 +1,347 @@
+"""A consumer's life: it joins, says what it wants, pays for what it takes, and closes, once (rule 9).
+
+This is what `reference/seriatim/queue.py` keeps besides entries and lists: the flag `wants_work`, credit, the only one
+of an exclusive queue, and the two locks, of admission and of sending. Any number of consumers and threads.
+"""
+
+from z3 import And, BoolSort, DeclareSort, EnumSort, If, Implies, IntSort, Not, Or
+
+from seriatim_workshop.formal.theory import SymbolicState, Term, TransitionSystem, at, every
+
+Consumer, Thread, Name = map(DeclareSort, ("Consumer", "Thread", "Name"))
+Wish, (WORK, NOTHING, CLOSED) = EnumSort("Wish", ("WORK", "NOTHING", "CLOSED"))
+Bool, Int = BoolSort(), IntSort()
+
+SYSTEM = TransitionSystem(
+    "consumers", "consumers that join, pay and close", (Consumer, Thread, Name)
+)
+
+SYSTEM.declare("name", Consumer, Name, rigid=True)
+SYSTEM.declare("exclusive", Consumer, Bool, rigid=True)  # it wants to be the only one
+SYSTEM.declare("limited", Consumer, Bool, rigid=True)  # it has credit, and needs it
+SYSTEM.declare("allowance", Consumer, Int, rigid=True)  # with which it begins
+
+SYSTEM.declare("present", Consumer, Bool)  # it is in the list of all
+SYSTEM.declare("came", Consumer, Bool)  # it was so once
+SYSTEM.declare("alone", Bool)  # the queue's field names an exclusive consumer
+SYSTEM.declare("the_only", Consumer)  # and this one
+SYSTEM.declare("wish", Consumer, Wish)
+SYSTEM.declare("closings", Consumer, Int)  # how often its close was decided
+
+SYSTEM.declare("credit", Consumer, Int)
+SYSTEM.declare("granted", Consumer, Int)  # all that it ever was allowed
+SYSTEM.declare("spent", Consumer, Int)  # what it acquired, or was shown
+SYSTEM.declare("in_flight", Consumer, Int)  # paid, and not decided yet
+SYSTEM.declare("paid", Thread, Bool)  # by this thread
+SYSTEM.declare("payer", Thread, Consumer)
+
+SYSTEM.declare("admitting", Bool)  # the lock of admission is taken
+SYSTEM.declare("admits", Thread, Bool)  # by this thread
+SYSTEM.declare("sending", Consumer, Bool)  # the consumer's send lock is taken
+SYSTEM.declare("sends", Thread, Consumer, Bool)  # by this thread
+
+
+@SYSTEM.initially
+def start(s: SymbolicState) -> Term:
+
+    def fresh(c: Term) -> Term:
+        return And(
+            Not(Or(s.present(c), s.came(c), s.sending(c))),
+            s.wish(c) != CLOSED,
+            s.closings(c) == 0,
+            s.credit(c) == s.allowance(c),
+            s.granted(c) == s.allowance(c),
+            s.allowance(c) >= 0,
+            s.spent(c) == 0,
+            s.in_flight(c) == 0,
+        )
+
+    return And(
+        every(Consumer, fresh),
+        Not(s.alone()),
+        Not(s.admitting()),
+        every(Thread, lambda t: Not(Or(s.paid(t), s.admits(t)))),
+        every(Thread, Consumer, lambda t, c: Not(s.sends(t, c))),
+    )
+
+
+# ---- admission
+
+
+@SYSTEM.action(t=Thread)
+def begin_to_admit(s: SymbolicState, t: Term) -> tuple[Term, SymbolicState]:
+    """Who joins takes the lock of admission."""
+    return Not(s.admitting()), s.but(admitting=at(s.admitting, True), admits=at(s.admits, t, True))
+
+
+def admissible(s: SymbolicState, c: Term) -> Term:
+    """Nobody is there who forbids it, nor whom it forbids."""
+    return every(
+        Consumer,
+        lambda d: Implies(
+            s.present(d), Not(Or(s.exclusive(c), s.exclusive(d), s.name(d) == s.name(c)))
+        ),
+    )
+
+
+@SYSTEM.action(t=Thread, c=Consumer)
+def be_the_only_one(s: SymbolicState, t: Term, c: Term) -> tuple[Term, SymbolicState]:
+    """An exclusive consumer that is admissible is put into the queue's field before it joins."""
+    guard = And(s.admits(t), s.exclusive(c), Not(s.came(c)), admissible(s, c))
+    return guard, s.but(alone=at(s.alone, True), the_only=at(s.the_only, c))
+
+
+@SYSTEM.action(t=Thread, c=Consumer)
+def join(s: SymbolicState, t: Term, c: Term) -> tuple[Term, SymbolicState]:
+    """It is linked into the list of all, by who has the lock."""
+    named = Implies(s.exclusive(c), And(s.alone(), s.the_only() == c))
+    guard = And(s.admits(t), Not(s.came(c)), admissible(s, c), named)
+    return guard, s.but(present=at(s.present, c, True), came=at(s.came, c, True))
+
+
+@SYSTEM.action(t=Thread)
+def end_admission(s: SymbolicState, t: Term) -> tuple[Term, SymbolicState]:
+    """The lock is released."""
+    return s.admits(t), s.but(admitting=at(s.admitting, False), admits=at(s.admits, t, False))
+
+
+# ---- the send lock, what it wants, and the end
+
+
+@SYSTEM.action(t=Thread, c=Consumer)
+def begin_to_send(s: SymbolicState, t: Term, c: Term) -> tuple[Term, SymbolicState]:
+    """A thread takes the consumer's send lock: to deliver to it, or to close it."""
+    return Not(s.sending(c)), s.but(sending=at(s.sending, c, True), sends=at(s.sends, t, c, True))
+
+
+@SYSTEM.action(t=Thread, c=Consumer)
+def end_sending(s: SymbolicState, t: Term, c: Term) -> tuple[Term, SymbolicState]:
+    """The lock is released."""
+    return s.sends(t, c), s.but(sending=at(s.sending, c, False), sends=at(s.sends, t, c, False))
+
+
+@SYSTEM.action(c=Consumer)
+def want(s: SymbolicState, c: Term) -> tuple[Term, SymbolicState]:
+    """A compare-and-set of the flag from "nothing" to "work"."""
+    return s.wish(c) == NOTHING, s.but(wish=at(s.wish, c, WORK))
+
+
+@SYSTEM.action(c=Consumer)
+def want_nothing(s: SymbolicState, c: Term) -> tuple[Term, SymbolicState]:
+    """A compare-and-set of the flag from "work" to "nothing"."""
+    return s.wish(c) == WORK, s.but(wish=at(s.wish, c, NOTHING))
+
+
+@SYSTEM.action(t=Thread, c=Consumer)
+def close(s: SymbolicState, t: Term, c: Term) -> tuple[Term, SymbolicState]:
+    """Under the send lock the flag is exchanged for "closed"; what was there before says who closes (rule 9)."""
+    first = s.wish(c) != CLOSED
+    guard = And(s.sends(t, c), s.came(c))
+    return guard, s.but(
+        wish=at(s.wish, c, CLOSED),
+        closings=at(s.closings, c, s.closings(c) + If(first, 1, 0)),
+    )
+
+
+@SYSTEM.action(c=Consumer)
+def be_no_longer_the_only_one(s: SymbolicState, c: Term) -> tuple[Term, SymbolicState]:
+    """An exclusive consumer that has closed is taken out of the queue's field while it is still in the list."""
+    guard = And(s.alone(), s.the_only() == c, s.present(c), s.wish(c) == CLOSED)
+    return guard, s.but(alone=at(s.alone, False))
+
+
+@SYSTEM.action(c=Consumer)
+def leave(s: SymbolicState, c: Term) -> tuple[Term, SymbolicState]:
+    """It is deleted from the list of all: from here on others are admitted."""
+    guard = And(s.present(c), s.wish(c) == CLOSED, Not(And(s.alone(), s.the_only() == c)))
+    return guard, s.but(present=at(s.present, c, False))
+
+
+# ---- credit
+
+
+@SYSTEM.action(t=Thread, c=Consumer)
+def pay(s: SymbolicState, t: Term, c: Term) -> tuple[Term, SymbolicState]:
+    """A compare-and-set from what is left, which is more than nothing, to one less."""
+    guard = And(s.limited(c), s.credit(c) > 0, Not(s.paid(t)))
+    return guard, paid_by(s, t, c)
+
+
+def paid_by(s: SymbolicState, t: Term, c: Term) -> SymbolicState:
+    return s.but(
+        credit=at(s.credit, c, s.credit(c) - 1),
+        in_flight=at(s.in_flight, c, s.in_flight(c) + 1),
+        paid=at(s.paid, t, True),
+        payer=at(s.payer, t, c),
+    )
+
+
+@SYSTEM.action(t=Thread, c=Consumer)
+def obtain(s: SymbolicState, t: Term, c: Term) -> tuple[Term, SymbolicState]:
+    """What was paid for is acquired for the consumer, or shown to it; who needs no credit has paid nothing."""
+    guard = And(s.came(c), Implies(s.limited(c), And(s.paid(t), s.payer(t) == c)))
+    less = If(s.limited(c), 1, 0)
+    return guard, s.but(
+        spent=at(s.spent, c, s.spent(c) + less),
+        in_flight=at(s.in_flight, c, s.in_flight(c) - less),
+        paid=at(s.paid, t, And(s.paid(t), Not(s.limited(c)))),
+    )
+
+
+@SYSTEM.action(t=Thread, c=Consumer)
+def restore(s: SymbolicState, t: Term, c: Term) -> tuple[Term, SymbolicState]:
+    """What an attempt paid that acquired nothing is given back (ES-6)."""
+    guard = And(s.paid(t), s.payer(t) == c)
+    return guard, s.but(
+        credit=at(s.credit, c, s.credit(c) + 1),
+        in_flight=at(s.in_flight, c, s.in_flight(c) - 1),
+        paid=at(s.paid, t, False),
+    )
+
+
+@SYSTEM.action(c=Consumer, n=Int)
+def grant(s: SymbolicState, c: Term, n: Term) -> tuple[Term, SymbolicState]:
+    """Its client allows more."""
+    guard = And(s.limited(c), n >= 1, s.wish(c) != CLOSED)
+    return guard, s.but(
+        credit=at(s.credit, c, s.credit(c) + n), granted=at(s.granted, c, s.granted(c) + n)
+    )
+
+
+# ---- what is always so
+
+
+@SYSTEM.invariant("ES-6", c=Consumer)
+def accounts(s: SymbolicState, c: Term) -> Term:
+    """What was granted is there, in flight, or spent; credit is never negative."""
+    return And(s.credit(c) + s.in_flight(c) + s.spent(c) == s.granted(c), s.credit(c) >= 0)
+
+
+@SYSTEM.invariant("QL-6", t=Thread, u=Thread)
+def one_admits(s: SymbolicState, t: Term, u: Term) -> Term:
+    """One thread at a time has the lock of admission."""
+    return And(Implies(s.admits(t), s.admitting()), Implies(And(s.admits(t), s.admits(u)), t == u))
+
+
+@SYSTEM.invariant("ES-7", t=Thread, u=Thread, c=Consumer)
+def one_sends(s: SymbolicState, t: Term, u: Term, c: Term) -> Term:
+    """One thread at a time has a consumer's send lock."""
+    return And(
+        Implies(s.sends(t, c), s.sending(c)),
+        Implies(And(s.sends(t, c), s.sends(u, c)), t == u),
+    )
+
+
+@SYSTEM.invariant("QL-6", c=Consumer, d=Consumer)
+def the_only_one(s: SymbolicState, c: Term, d: Term) -> Term:
+    """Two that are there have two names, and neither of them wants to be the only one."""
+    both = And(s.present(c), s.present(d), c != d)
+    return And(
+        Implies(both, Not(Or(s.exclusive(c), s.exclusive(d), s.name(c) == s.name(d)))),
+        Implies(s.present(c), s.came(c)),
+    )
+
+
+@SYSTEM.invariant("QL-1", c=Consumer)
+def closed_once(s: SymbolicState, c: Term) -> Term:
+    """The close of a consumer is decided once, and then it is closed; who has left is closed."""
+    return And(
+        s.closings(c) == If(s.wish(c) == CLOSED, 1, 0),
+        Implies(And(s.came(c), Not(s.present(c))), s.wish(c) == CLOSED),
+        Implies(s.wish(c) == CLOSED, s.came(c)),
+    )
+
+
+# ---- what follows
+
+
+@SYSTEM.safe("ES-6", c=Consumer)
+def no_more_than_granted(s: SymbolicState, c: Term) -> Term:
+    """With nothing in flight, what is left is what was granted less what was spent."""
+    return And(
+        Implies(s.in_flight(c) == 0, s.credit(c) == s.granted(c) - s.spent(c)), s.credit(c) >= 0
+    )
+
+
+@SYSTEM.safe("QL-6", c=Consumer, d=Consumer)
+def nobody_beside_the_only_one(s: SymbolicState, c: Term, d: Term) -> Term:
+    """Nobody is there beside a consumer that wants to be the only one, and no two have one name."""
+    both = And(s.present(c), s.present(d), c != d)
+    return Implies(both, Not(Or(s.exclusive(c), s.name(c) == s.name(d))))
+
+
+@SYSTEM.safe("QL-1", c=Consumer)
+def close_is_decided_once(s: SymbolicState, c: Term) -> Term:
+    """Of all calls that close a consumer at most one goes on."""
+    return s.closings(c) <= 1
+
+
+@SYSTEM.step("QL-1", c=Consumer)
+def closed_for_good(s: SymbolicState, after: SymbolicState, c: Term) -> Term:
+    """Closed is final, and nothing is granted from then on."""
+    closed = s.wish(c) == CLOSED
+    return Implies(closed, And(after.wish(c) == CLOSED, after.granted(c) == s.granted(c)))
+
+
+@SYSTEM.step("ES-7", t=Thread, c=Consumer)
+def not_closed_while_it_sends(s: SymbolicState, after: SymbolicState, t: Term, c: Term) -> Term:
+    """While a thread has the send lock, no other closes the consumer."""
+    closes = And(s.wish(c) != CLOSED, after.wish(c) == CLOSED)
+    return Implies(closes, And(s.sending(c), Implies(s.sends(t, c), after.sends(t, c))))
+
+
+# ---- what is possible
+
+
+@SYSTEM.witness(c=Consumer, d=Consumer)
+def one_after_the_other(s: SymbolicState, c: Term, d: Term) -> Term:
+    """Of two exclusive consumers one has left, and the other is there."""
+    return And(s.exclusive(c), s.exclusive(d), s.came(c), Not(s.present(c)), s.present(d))
+
+
+@SYSTEM.witness(t=Thread, c=Consumer)
+def the_last_credit_in_flight(s: SymbolicState, t: Term, c: Term) -> Term:
+    """All that a consumer was granted is paid, and what for is not decided."""
+    return And(s.paid(t), s.payer(t) == c, s.credit(c) == 0, s.wish(c) == NOTHING)
+
+
+# ---- broken variants
+
+
+@SYSTEM.broken("pay", "accounts", "ES-6", "mutant credit-taken-twice", t=Thread, c=Consumer)
+def pay_blindly(s: SymbolicState, t: Term, c: Term) -> tuple[Term, SymbolicState]:
+    """Credit that was seen a while ago is taken away whatever is left by now."""
+    return And(s.limited(c), Not(s.paid(t))), paid_by(s, t, c)
+
+
+@SYSTEM.broken("restore", "accounts", "ES-6", "mutant credit-not-restored", t=Thread, c=Consumer)
+def restore_nothing(s: SymbolicState, t: Term, c: Term) -> tuple[Term, SymbolicState]:
+    """What was paid in vain is forgotten."""
+    return restore(s, t, c)[0], restore(s, t, c)[1].but(credit=s.credit)
+
+
+@SYSTEM.broken("join", "the_only_one", "QL-6", "mutant looks-then-joins", t=Thread, c=Consumer)
+def join_without_the_lock(s: SymbolicState, t: Term, c: Term) -> tuple[Term, SymbolicState]:
+    """Who has looked and then joins without the lock does not see who joins meanwhile."""
+    return Not(s.came(c)), join(s, t, c)[1]
+
+
+@SYSTEM.broken("close", "closed_once", "QL-1", "mutant closed-twice", t=Thread, c=Consumer)
+def close_again(s: SymbolicState, t: Term, c: Term) -> tuple[Term, SymbolicState]:
+    """Each call that closes goes on, whatever the flag was."""
+    return close(s, t, c)[0], close(s, t, c)[1].but(closings=at(s.closings, c, s.closings(c) + 1))
+
+
+@SYSTEM.broken(
+    "close", "not_closed_while_it_sends", "ES-7", "mutant closed-without-the-lock",
+    t=Thread, c=Consumer,
+)  # fmt: skip
+def close_beside_a_delivery(s: SymbolicState, t: Term, c: Term) -> tuple[Term, SymbolicState]:
+    """The flag is exchanged without the send lock."""
+    return s.came(c), close(s, t, c)[1]
+
+
+@SYSTEM.broken("want", "closed_for_good", "QL-1", "mutant granted-after-close", c=Consumer)
+def want_after_the_end(s: SymbolicState, c: Term) -> tuple[Term, SymbolicState]:
+    """A plain write says that it wants work, and it is closed."""
+    return s.came(c), want(s, c)[1]
