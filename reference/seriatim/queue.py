@@ -3,8 +3,8 @@
 Two published designs of one broker are written down here: the queue that *pushes* (article "Strict Ordering":
 a publisher tries to deliver what it has just enqueued) and the queue that is *pulled* from (article "Consumer-Queue
 Interactions": the queue wakes a consumer, which then takes messages until there are none).
-They share the list, the entries and the pointers; `PushQueue` and `PullQueue` differ only in what they do
-when an entry becomes available. `seriatim.handover` leads from the thread that enqueues to the thread that sends.
+They share the list, the entries and the pointers; `PushQueue` and `PullQueue` differ only in what they do when an entry
+becomes available. `seriatim.handover` leads from the thread that enqueues to the thread that sends.
 
 How to think of it
 ------------------
@@ -38,68 +38,27 @@ then the consumer has a check ahead of it (rules 6 and 7). `spec/PROPERTIES.md` 
 
 What this file does not know
 ----------------------------
-It does not know threads, clocks or logs: it asks its `Host`. It does not know persistence, transactions, bytes,
-back-pressure other than credit, or the network. Only the thread that runs a consumer's connection may `grant`, resume
-(`set_notify_work_desired(True)`), pull (`deliver_single_message`) and `close`, as in the articles; everything else may
-be called from any thread.
+Threads, clocks and logs: it asks its `Host`. Persistence, transactions, bytes, back-pressure other than credit, and the
+network. Only the thread that runs a consumer's connection may `grant`, resume (`set_notify_work_desired(True)`), pull
+(`deliver_single_message`) and `close`, as in the articles; everything else may be called from any thread.
 Memory is reclaimed by the garbage collector: a node that is still referenced is never used again.
 Its contracts are `deal`'s, without ``deal.pure``: that replaces ``sys.stdout`` while a function runs, for all threads.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Generic, Protocol, TypeVar
 
 import deal
 
+from seriatim.groups import Groups
 from seriatim.host import Cell, Host, operation
+from seriatim.message import Message as Message
+from seriatim.message import sub_queue
 
-# --------------------------------------------------------------------------------------------------
-# Messages, and pure functions on them
-# --------------------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True)
-class Message:
-    """What a publisher hands in. Times are the host's nanoseconds."""
-
-    id: str
-    priority: int = 4
-    """0 to 9; 4 is the default of AMQP and JMS."""
-    key: str = ""
-    """What selectors look at."""
-    group: str = ""
-    """Messages of one group are acquired by at most one consumer at a time; '' is no group."""
-    immediate: bool = False
-    """Deliver at once or not at all."""
-    not_before: int = 0
-    """Delayed, that is invisible, before this time."""
-    expires: int = 0
-    """No consumer gets it after this time; 0 is never."""
-
-    def __post_init__(self) -> None:
-        if self.immediate and self.not_before:
-            raise ValueError(f"message {self.id}: immediate and delayed exclude each other")
-
-
-@deal.pre(lambda priority, levels: levels >= 1, message="SO-5: a queue has at least one level")
-@deal.ensure(
-    lambda priority, levels, result: 0 <= result < levels, message="SO-5: the level exists"
-)
-def sub_queue(priority: int, levels: int) -> int:
-    """The level, 0 lowest, that a message priority belongs to when there are `levels` of them.
-
-    AMQP 0-10's rule, which JMS accepts: with fewer than ten levels the middle ones keep their own
-    and the extremes share. Everything up to 5 - ceil(levels / 2) is lowest.
-    """
-    return max(0, min(levels - 1, priority - (5 - (levels + 1) // 2)))
-
-
-# --------------------------------------------------------------------------------------------------
-# A list: append at the tail, mark to delete, unlink while iterating (Michael & Scott, PODC 1996)
-# --------------------------------------------------------------------------------------------------
+# ==== A list: append at the tail, mark to delete, unlink while iterating (Michael & Scott, PODC 1996)
 
 
 class Node:
@@ -167,9 +126,7 @@ class NodeList(Generic[N]):
             node = self.next(node)
 
 
-# --------------------------------------------------------------------------------------------------
-# Entries and their states
-# --------------------------------------------------------------------------------------------------
+# ==== Entries and their states
 
 
 @dataclass(frozen=True, eq=False)
@@ -289,16 +246,13 @@ QueueEntryList = OrderedQueueEntryList | PriorityQueueEntryList
 """Both have a `head`, which stands before every entry."""
 
 
-# --------------------------------------------------------------------------------------------------
-# Consumers and their pointers
-# --------------------------------------------------------------------------------------------------
+# ==== Consumers and their pointers
 
 
 class Pointer:
     """A consumer's progress: `entry` is the next to examine or, when `passed`, the last that it was given.
 
-    Compared by identity. A fresh pointer at the same place is another pointer, and that is how a rewind defeats an
-    advance that was decided before it (rules 3 and 4). `cause` says why it was made.
+    Compared by identity, so a fresh pointer at the same place is another one (rules 3 and 4). `cause` says why it is.
     """
 
     __slots__ = ("cause", "entry", "passed")
@@ -320,11 +274,9 @@ class Target(Protocol):
 
     def notify_work(self, consumer: Consumer) -> None:
         """The consumer was woken: its thread has to take messages."""
-        ...
 
     def send(self, consumer: Consumer, entry: QueueEntry) -> None:
         """The entry was acquired for the consumer, or shown to it if it is a browser."""
-        ...
 
 
 @dataclass(eq=False, repr=False)
@@ -436,9 +388,7 @@ class QueueMisuse(Exception):
     """The caller asked for what the queue cannot do, and nothing was changed."""
 
 
-# --------------------------------------------------------------------------------------------------
-# The queue, but for how it delivers
-# --------------------------------------------------------------------------------------------------
+# ==== The queue, but for how it delivers
 
 
 class Queue:
@@ -461,8 +411,7 @@ class Queue:
         self.all = ConsumerList(host, f"{name}.All")
         self._admission = host.lock(f"{name}.admission")
         self.exclusive: Cell[Consumer | None] = host.cell(None, f"{name}.exclusive")
-        self.groups: Cell[Mapping[str, tuple[Consumer, int]]] = host.cell({}, f"{name}.groups")
-        """Group -> (the consumer that owns it, how many of its messages that has acquired)."""
+        self.groups = Groups[Consumer](host, name)
         host.record("queue", q=name, levels=levels, kind=self.kind)
 
     # ---- publishing
@@ -486,10 +435,9 @@ class Queue:
     def undelivered(self, entry: QueueEntry) -> None:
         """Discard an immediate message unless it was delivered by now.
 
-        One compare-and-set decides, because a delivery on another thread may be taking it at this moment;
-        the article "Strict Ordering" has a check and then a dequeue here, and doubts it.
-        It starts from the AVAILABLE in which the entry was made: one that was delivered and released
-        is RETURNED, and an ordinary message from then on.
+        One compare-and-set decides, because a delivery on another thread may be taking it at this moment; the article
+        "Strict Ordering" has a check and then a dequeue here, and doubts it. It starts from the AVAILABLE in which
+        the entry was made: one that was delivered and released is RETURNED, and an ordinary message from then on.
         """
         if entry.change(AVAILABLE, DEQUEUED):
             self._dispose(entry)
@@ -501,7 +449,7 @@ class Queue:
         """Make an entry that `consumer` acquired available again, in its place; False if it has not acquired it."""
         ok = entry.change(consumer.acquired, RETURNED)
         if ok:
-            if self._leave_group(entry, consumer):
+            if self.groups.leave(entry.message.group, consumer):
                 self._announce_group(entry.message.group)
             else:
                 self._announce(entry)
@@ -513,7 +461,7 @@ class Queue:
         ok = entry.change(consumer.acquired, DEQUEUED)
         if ok:
             self._dispose(entry)
-            if self._leave_group(entry, consumer):
+            if self.groups.leave(entry.message.group, consumer):
                 self._announce_group(entry.message.group)
         return ok
 
@@ -558,7 +506,7 @@ class Queue:
             and node.available()
             and not self._expired(node)
             and consumer.has_interest(node)
-            and (not consumer.acquires or self._group_allows(node.message.group, consumer))
+            and (not consumer.acquires or self.groups.allow(node.message.group, consumer))
         )
 
     def _rewind_all(self, entry: QueueEntry) -> None:
@@ -577,6 +525,12 @@ class Queue:
         """An entry that had been passed over is available (rule 5)."""
         self._rewind_all(entry)
         self._returned(entry)
+
+    def _announce_group(self, group: str) -> None:
+        """What other consumers had to pass over is available to them again."""
+        for entry in self.entries:
+            if entry.message.group == group and entry.available():
+                self._announce(entry)
 
     def _arrived(self, entry: QueueEntry) -> None:
         """A new entry is available: deliver it, or see to it that a consumer will check."""
@@ -622,10 +576,10 @@ class Queue:
         entry = pointer.entry
         assert isinstance(entry, QueueEntry)
         if consumer.acquires:
-            if not self._join_group(entry, consumer):
+            if not self.groups.join(entry.message.group, consumer):
                 return None
             if not entry.change_available(consumer.acquired):
-                if self._leave_group(entry, consumer):
+                if self.groups.leave(entry.message.group, consumer):
                     self._announce_group(entry.message.group)
                 return None
         elif not consumer.pointer.compare_and_set(pointer, Pointer(entry, "browse", passed=True)):
@@ -634,42 +588,6 @@ class Queue:
 
     def _may_take(self, consumer: Consumer, entry: Node) -> bool:
         return True
-
-    # ---- groups: owned by one consumer while it has acquired any of their messages
-
-    def _group_allows(self, group: str, consumer: Consumer) -> bool:
-        return not group or self.groups.get().get(group, (consumer, 0))[0] is consumer
-
-    def _join_group(self, entry: QueueEntry, consumer: Consumer) -> bool:
-        """Own the group before touching the entry: of two consumers that want two of its messages one gets none."""
-        group = entry.message.group
-        while group:
-            groups = self.groups.get()
-            owner, count = groups.get(group, (consumer, 0))
-            if owner is not consumer:
-                return False
-            if self.groups.compare_and_set(groups, {**groups, group: (owner, count + 1)}):
-                break
-        return True
-
-    def _leave_group(self, entry: QueueEntry, consumer: Consumer) -> bool:
-        """One message of the group fewer; True if that set the group free."""
-        group = entry.message.group
-        while group:
-            groups = self.groups.get()
-            count = groups[group][1] - 1
-            rest = {g: owned for g, owned in groups.items() if g != group}
-            if count:
-                rest[group] = (consumer, count)
-            if self.groups.compare_and_set(groups, rest):
-                return not count
-        return False
-
-    def _announce_group(self, group: str) -> None:
-        """What other consumers had to pass over is available to them again."""
-        for entry in self.entries:
-            if entry.message.group == group and entry.available():
-                self._announce(entry)
 
     # ---- consumers come and go
 
@@ -748,9 +666,7 @@ class Queue:
         """Let a consumer that is closed be served no more."""
 
 
-# --------------------------------------------------------------------------------------------------
-# Push: article "Strict Ordering"
-# --------------------------------------------------------------------------------------------------
+# ==== Push: article "Strict Ordering"
 
 
 class PushQueue(Queue):
@@ -828,9 +744,7 @@ class PushQueue(Queue):
         self.deliver_async()
 
 
-# --------------------------------------------------------------------------------------------------
-# Pull: article "Consumer-Queue Interactions"
-# --------------------------------------------------------------------------------------------------
+# ==== Pull: article "Consumer-Queue Interactions"
 
 REMOVED, NON_ACQUIRING, NOT_INTERESTED = "Removed", "NonAcquiring", "NotInterested"
 INTERESTED, NOTIFIED = "Interested", "Notified"
@@ -839,8 +753,7 @@ INTERESTED, NOTIFIED = "Interested", "Notified"
 class QueueConsumerManager:
     """Which consumer is in which list.
 
-    A move is done under the consumer's own lock, so it is in one list at a time;
-    between two lists it is in none, which is why `Queue.all` exists.
+    A move is done under the consumer's own lock. Between two lists it is in none, which is why `Queue.all` exists.
     """
 
     def __init__(self, host: Host, name: str) -> None:

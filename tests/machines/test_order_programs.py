@@ -165,17 +165,17 @@ PLANTED: list[tuple[str, str, str, str, str]] = [
      """                return
             if call:
                 wire.send(Frame("reply", number, call, value))"""),
-    ("group-left-twice", "outcome", "queue",
+    ("group-left-twice", "outcome", "groups",
      """        while group:
-            groups = self.groups.get()
-            count = groups[group][1] - 1""",
-     """        count = self.groups.get()[group][1] - 1 if group else 0
+            owners = self.owners.get()
+            count = owners[group][1] - 1""",
+     """        count = self.owners.get()[group][1] - 1 if group else 0
         while group:
-            groups = self.groups.get()"""),
-    ("groups-left-and-joined", "outcome", "queue",
-     """            if self.groups.compare_and_set(groups, {**groups, group: (owner, count + 1)}):
+            owners = self.owners.get()"""),
+    ("groups-left-and-joined", "outcome", "groups",
+     """            if self.owners.compare_and_set(owners, {**owners, group: (owner, count + 1)}):
                 break""",
-     """            self.groups.set({**groups, group: (owner, count + 1)})
+     """            self.owners.set({**owners, group: (owner, count + 1)})
             break"""),
     ("priority-wakes", "WK-1", "queue",
      """            if self.entries.overtaking:

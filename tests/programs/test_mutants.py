@@ -4,7 +4,9 @@ import pytest
 
 from seriatim_models.explorer import Replay
 from seriatim_models.programs import MUTANTS, PROGRAMS, Mutant, check_program, replay
+from seriatim_models.programs.base import Mutants, Programs
 from seriatim_models.programs.mutant_modules import StaleMutant, load, texts
+from seriatim_models.programs.scene import PullScene
 
 LATE = {"suspended-with-its-target", "published-put-in-the-channels-lock"}
 """Thousands of schedules are run before the one that shows it: five seconds and more."""
@@ -60,6 +62,25 @@ def test_rejects_a_mutant_whose_text_stands_in_two_modules() -> None:
     doubtful = Mutant("two", "", "", "client", (("from __future__", ""),), "CH-1", "consume", 0)
     with pytest.raises(StaleMutant, match="stands 3 times"):
         texts("client", doubtful)
+
+
+def test_rejects_a_second_program_or_mutant_of_one_name() -> None:
+    mutants = Mutants("queue")
+    fields = {"killed_by": "ES-1", "program": "p", "steps": 1, "origin": "", "title": ""}
+    mutants.add(id="twice", edit=("a", "b"), **fields)
+    with pytest.raises(ValueError, match="two mutants are called twice"):
+        mutants.add(id="twice", edit=("a", "c"), **fields)
+    scenario = Programs("queue").scenarios(PullScene)
+
+    def once(scene: PullScene) -> None:
+        """A title.
+
+        Bounds: None.
+        """
+
+    scenario("ES-1", traces=1)(once)
+    with pytest.raises(ValueError, match="two programs are called once"):
+        scenario("ES-1", traces=1)(once)
 
 
 def test_other_modules_of_the_system_use_the_mutant() -> None:

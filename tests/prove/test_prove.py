@@ -25,8 +25,8 @@ def written(tmp_path: Path) -> Path:
 
 def test_pure_functions_of_the_reference_are_found() -> None:
     found = {f.target: f for f in functions()}
-    assert {"seriatim.queue.sub_queue", "seriatim.queue.legal"} <= set(found)
-    assert found["seriatim.queue.sub_queue"].promises
+    assert {"seriatim.message.sub_queue", "seriatim.queue.legal"} <= set(found)
+    assert found["seriatim.message.sub_queue"].promises
 
 
 def test_a_false_contract_is_refuted_and_a_true_one_is_not(written: Path) -> None:

@@ -98,6 +98,8 @@ class Scenarios(Generic[P, S]):
     ) -> Callable[[Callable[[S], None]], Callable[[S], None]]:
         """Register the decorated function as a program that tests the properties named, with blanks between.
 
+        Raises `ValueError` if there is a program of that name.
+
         What follows `real_time` is handed on to the scene.
         """
 
@@ -107,6 +109,8 @@ class Scenarios(Generic[P, S]):
                 scenario(self.scene(world, lib, *args, **setup))
 
             id = scenario.__name__.removesuffix("_").replace("_", "-")
+            if id in self.programs:
+                raise ValueError(f"two programs are called {id}")
             title, bounds = (" ".join(p.split()) for p in (scenario.__doc__ or "").split("\n\n"))
             self.programs[id] = Program(
                 id=id,
@@ -151,7 +155,9 @@ class Mutants(dict[str, Mutant]):
         edits: tuple[tuple[str, str], ...] = (),
         also: tuple[str, ...] = (),
     ) -> None:
-        """Register a mutant made by one `edit`, or by several `edits`."""
+        """Register a mutant made by one `edit`, or by several `edits`; raises `ValueError` if its id is taken."""
+        if id in self:
+            raise ValueError(f"two mutants are called {id}")
         changes = edits if edit is None else (edit, *edits)
         self[id] = Mutant(
             id=id,

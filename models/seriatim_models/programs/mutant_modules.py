@@ -20,7 +20,7 @@ from seriatim_models.explorer.model.attributes import observable
 from seriatim_models.programs.base import Mutant
 
 SYSTEMS = {
-    "queue": ("queue", "handover"),
+    "queue": ("message", "groups", "queue", "handover"),
     "client": ("workpool", "broker", "client"),
     "log": ("log",),
     "fair": ("fair",),

@@ -314,12 +314,12 @@ mutant(
     title="what a group's end sets free is announced while the group still has its owner",
     edit=(
         """            self._dispose(entry)
-            if self._leave_group(entry, consumer):
+            if self.groups.leave(entry.message.group, consumer):
                 self._announce_group(entry.message.group)
 """,
         """            self._dispose(entry)
             self._announce_group(entry.message.group)
-            self._leave_group(entry, consumer)
+            self.groups.leave(entry.message.group, consumer)
 """,
     ),
 )
@@ -380,10 +380,10 @@ mutant(
     edit=(
         """        ok = entry.change(consumer.acquired, RETURNED)
         if ok:
-            if self._leave_group(entry, consumer):
+            if self.groups.leave(entry.message.group, consumer):
 """,
         """        ok = entry.change(consumer.acquired, RETURNED)
-        left = self._leave_group(entry, consumer)
+        left = self.groups.leave(entry.message.group, consumer)
         if ok:
             if left:
 """,
@@ -1154,12 +1154,12 @@ mutant(
     origin="QPID-3861 in kind",
     title="what is released is announced, but not the rest of the group that this sets free",
     edit=(
-        """            if self._leave_group(entry, consumer):
+        """            if self.groups.leave(entry.message.group, consumer):
                 self._announce_group(entry.message.group)
             else:
                 self._announce(entry)
 """,
-        """            self._leave_group(entry, consumer)
+        """            self.groups.leave(entry.message.group, consumer)
             self._announce(entry)
 """,
     ),
@@ -1173,29 +1173,12 @@ mutant(
     origin="QPID-5450 in kind",
     title="a consumer that owned a group, and then got no message of it, does not say that it is free again",
     edit=(
-        """                if self._leave_group(entry, consumer):
+        """                if self.groups.leave(entry.message.group, consumer):
                     self._announce_group(entry.message.group)
                 return None
 """,
-        """                self._leave_group(entry, consumer)
+        """                self.groups.leave(entry.message.group, consumer)
                 return None
-""",
-    ),
-)
-
-mutant(
-    id="group-leaked",
-    killed_by="SP-2",
-    program="group-given-up",
-    steps=70,
-    origin="QPID-5450 in kind",
-    title="a consumer that owned a group, and then got no message of it, owns it for ever",
-    edit=(
-        """                if self._leave_group(entry, consumer):
-                    self._announce_group(entry.message.group)
-                return None
-""",
-        """                return None
 """,
     ),
 )
@@ -1209,7 +1192,7 @@ mutant(
     title="a consumer that is done with the last message of a group goes on owning the group",
     edit=(
         """            self._dispose(entry)
-            if self._leave_group(entry, consumer):
+            if self.groups.leave(entry.message.group, consumer):
                 self._announce_group(entry.message.group)
 """,
         """            self._dispose(entry)
@@ -1554,7 +1537,7 @@ mutant(
     origin="QPID-5450 in kind",
     title="a consumer that owns a group and does not get its message does not give the group up",
     edit=(
-        """                if self._leave_group(entry, consumer):
+        """                if self.groups.leave(entry.message.group, consumer):
                     self._announce_group(entry.message.group)
                 return None
 """,

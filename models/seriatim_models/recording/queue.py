@@ -256,8 +256,8 @@ def snapshot(queue: Queue) -> dict[str, Any]:
         "q": queue.name,
         "entries": [[e.message.id, list(e.place()), s.name, s.holder] for e, s in entries],
         "depth": queue.depth.get(),
-        "groups": {g: owner.name for g, (owner, _) in queue.groups.get().items()},
-        "group_counts": {g: count for g, (_, count) in queue.groups.get().items()},
+        "groups": {g: owner.name for g, (owner, _) in queue.groups.owners.get().items()},
+        "group_counts": {g: count for g, (_, count) in queue.groups.owners.get().items()},
         "lists": {queue.all.name: _names_and_size(queue.all)},
         "consumers": {
             c.name: {

@@ -32,10 +32,10 @@ EQUIVALENT: dict[str, str] = {
     "fair.FairConsumer._handle: return None -> dropped": AT_THE_END,
     "log.Channel._attempt: return None -> dropped": AT_THE_END,
     "queue.Consumer.take_credit: return False -> dropped": NOT_LOOKED_AT,
-    "queue.Queue._group_allows: without `not group`: not group or self.groups.get().get(group, (consumer, 0))[0] ": (
+    "groups.Groups.allow: without `not group`: not group or self.owners.get().get(group, (consumer, 0))[0] ": (
         "nobody owns the group ''; asking first saves a look at a shared cell, and with it schedules to explore"
     ),
-    "queue.Queue._group_allows: 0 -> 1": "the count of a group that nobody owns is not looked at",
+    "groups.Groups.allow: 0 -> 1": "the count of a group that nobody owns is not looked at",
     "queue.QueueConsumerManager._move: dropped: consumer.in_list = None": (
         "only a consumer that was removed and is moved once more would notice, and none is"
     ),
@@ -285,13 +285,13 @@ ORDER_EQUIVALENT: dict[str, str] = {
     "queue.Queue.enqueue: read-too-early: not message.not_before": CONSTANT,
     (
         "queue.Queue._wanted: conditions-swapped: consumer.has_interest(node) | not "
-        "consumer.acquires or self._group_allows(node.m"
+        "consumer.acquires or self.groups.allow(node.me"
     ): CONSTANT,
     (
         "queue.Queue._wanted: conditions-swapped: not consumer.acquires | "
-        "self._group_allows(node.message.group, consumer)"
+        "self.groups.allow(node.message.group, consumer)"
     ): CONSTANT,
-    "queue.Queue._group_allows: equal-for-identical: self.groups.get().get(group, (consumer, 0))[0] is ": NO_EQUALITY,
+    "groups.Groups.allow: equal-for-identical: self.owners.get().get(group, (consumer, 0))[0] is ": NO_EQUALITY,
     "queue.Queue._announce_group: conditions-swapped: entry.message.group == group | entry.available()": CONSTANT,
     "queue.Queue.subscribe: into-the-lock: consumer = Consumer(self, name, target, acquires, ": LOCAL,
     "queue.Queue.close: read-too-early: consumer.exclusive": CONSTANT,

@@ -8,7 +8,8 @@ from __future__ import annotations
 import deal
 
 from seriatim.broker import settled_by
-from seriatim.queue import State, legal, sub_queue
+from seriatim.message import sub_queue
+from seriatim.queue import State, legal
 from seriatim_models.properties.whitebox.entries import LEGAL
 from seriatim_models.properties.whitebox.order import amqp_0_10_level
 
