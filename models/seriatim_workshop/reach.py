@@ -19,14 +19,14 @@ from hypothesis import given
 from hypothesis.stateful import run_state_machine_as_test
 
 from seriatim_models.explorer import Pos, Strategy, World, explore
-from seriatim_models.machines import concurrent
-from seriatim_models.machines.profiles import searching
-from seriatim_models.machines.queue.generated_programs import QueuePlan, plans
-from seriatim_models.machines.queue.regression_seeds import REGRESSION_SEEDS
-from seriatim_models.machines.queue.sequential import KINDS, machine
 from seriatim_models.programs import PROGRAMS
 from seriatim_models.programs.base import Build
 from seriatim_models.programs.mutant_modules import SYSTEMS, run_modules, source
+from seriatim_workshop.machines import concurrent
+from seriatim_workshop.machines.profiles import searching
+from seriatim_workshop.machines.queue.generated_programs import QueuePlan, plans
+from seriatim_workshop.machines.queue.regression_seeds import REGRESSION_SEEDS
+from seriatim_workshop.machines.queue.sequential import KINDS, machine
 
 SITES = (
     "compare_and_set",

@@ -16,10 +16,10 @@ from hypothesis import given, seed, settings
 from hypothesis.stateful import run_state_machine_as_test
 
 import seriatim.queue as reference
-from seriatim_models.machines import concurrent, threads
-from seriatim_models.machines.profiles import checking
-from seriatim_models.machines.queue import sequential
-from seriatim_models.machines.queue.generated_programs import QueuePlan, plans
+from seriatim_workshop.machines import concurrent, threads
+from seriatim_workshop.machines.profiles import checking
+from seriatim_workshop.machines.queue import sequential
+from seriatim_workshop.machines.queue.generated_programs import QueuePlan, plans
 
 ROUND = 30
 """Examples of one round."""

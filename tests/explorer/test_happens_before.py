@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 from seriatim_models.explorer import World, explore
 from seriatim_models.explorer.model.attributes import ObservedExecution
-from seriatim_models.machines.profiles import checking
+from seriatim_workshop.machines.profiles import checking
 
 
 class Op(NamedTuple):

@@ -8,16 +8,16 @@ from hypothesis.stateful import run_state_machine_as_test
 from seriatim_models.machines.calls import ApiCall, Caller, CallStanding
 from seriatim_models.machines.client.calls import CLIENT, POOL
 from seriatim_models.machines.fair.calls import FAIR
-from seriatim_models.machines.fair.sequential import FairMachine
 from seriatim_models.machines.log.calls import LOG
-from seriatim_models.machines.log.sequential import LogMachine
-from seriatim_models.machines.profiles import checking, searching
 from seriatim_models.machines.queue.calls import HANDOVER, PULL, PUSH, PullHarness
-from seriatim_models.machines.sequential import CallMachine
 from seriatim_models.machines.single_threaded_host import SingleThreadedHost
 from seriatim_models.programs import MUTANTS
 from seriatim_models.programs.mutant_modules import load
 from seriatim_models.programs.scene import Inbox
+from seriatim_workshop.machines.fair.sequential import FairMachine
+from seriatim_workshop.machines.log.sequential import LogMachine
+from seriatim_workshop.machines.profiles import checking, searching
+from seriatim_workshop.machines.sequential import CallMachine
 
 TABLES = {
     "pull": PULL,

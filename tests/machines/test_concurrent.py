@@ -3,17 +3,13 @@
 import pytest
 from hypothesis import given
 
-from seriatim_models.machines import concurrent
-from seriatim_models.machines.profiles import checking, searching
-from seriatim_models.machines.queue.generated_programs import (
-    PlannedConsumer,
-    PlannedMessage,
-    QueuePlan,
-    plans,
-)
-from seriatim_models.machines.queue.regression_seeds import REGRESSION_SEEDS
+from seriatim_models.machines.queue.calls import PlannedMessage
 from seriatim_models.programs import MUTANTS
 from seriatim_models.programs.mutant_modules import load
+from seriatim_workshop.machines import concurrent
+from seriatim_workshop.machines.profiles import checking, searching
+from seriatim_workshop.machines.queue.generated_programs import PlannedConsumer, QueuePlan, plans
+from seriatim_workshop.machines.queue.regression_seeds import REGRESSION_SEEDS
 
 QUICK = checking(20)
 FINDING = searching(80)

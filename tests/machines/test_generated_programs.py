@@ -6,14 +6,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from seriatim_models.machines import concurrent, threads
-from seriatim_models.machines.client.generated_programs import PLANS as CLIENT
-from seriatim_models.machines.fair.generated_programs import PLANS as FAIR
-from seriatim_models.machines.log.generated_programs import PLANS as LOG
-from seriatim_models.machines.plans import ProgramPlan
-from seriatim_models.machines.profiles import checking, searching
 from seriatim_models.programs import MUTANTS
 from seriatim_models.programs.mutant_modules import load
+from seriatim_workshop.machines import concurrent, threads
+from seriatim_workshop.machines.client.generated_programs import PLANS as CLIENT
+from seriatim_workshop.machines.fair.generated_programs import PLANS as FAIR
+from seriatim_workshop.machines.log.generated_programs import PLANS as LOG
+from seriatim_workshop.machines.plans import ProgramPlan
+from seriatim_workshop.machines.profiles import checking, searching
 
 PLANS: dict[str, st.SearchStrategy[ProgramPlan]] = {"client": CLIENT, "log": LOG, "fair": FAIR}
 CAUGHT = {

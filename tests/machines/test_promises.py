@@ -11,7 +11,6 @@ from typing import Any
 
 import pytest
 
-from seriatim_models.machines.at_rest import BrokenPromise, Walker, walk
 from seriatim_models.machines.calls import ApiCall, CallStanding
 from seriatim_models.machines.client.calls import (
     CLIENT,
@@ -23,11 +22,12 @@ from seriatim_models.machines.client.calls import (
 from seriatim_models.machines.client.state import pool_state_text
 from seriatim_models.machines.client.state import state_text as client_state
 from seriatim_models.machines.fair.calls import FAIR, FairHarness
-from seriatim_models.machines.fair.state import state_text as fair_state
 from seriatim_models.machines.log.calls import LOG, LogHarness
 from seriatim_models.machines.log.state import state_text as log_state
 from seriatim_models.programs import MUTANTS, Mutant
 from seriatim_models.programs.mutant_modules import load
+from seriatim_workshop.machines.at_rest import BrokenPromise, Walker, walk
+from seriatim_workshop.machines.fair.state import state_text as fair_state
 
 WALKS = {"client": 40, "pool": 15, "log": 30, "fair": 8}
 LENGTH = 12

@@ -4,10 +4,10 @@ import pytest
 from hypothesis.stateful import run_state_machine_as_test
 
 import seriatim.queue as reference
-from seriatim_models.machines.profiles import checking, searching
-from seriatim_models.machines.queue.sequential import KINDS, machine
 from seriatim_models.programs import MUTANTS
 from seriatim_models.programs.mutant_modules import load
+from seriatim_workshop.machines.profiles import checking, searching
+from seriatim_workshop.machines.queue.sequential import KINDS, machine
 
 QUICK = checking(60, stateful_step_count=30)
 # A mutant is only to be found, not to be shown at its smallest.

@@ -10,9 +10,9 @@ from hypothesis.stateful import run_state_machine_as_test
 
 import seriatim.queue as reference
 from seriatim_models.history.event import Event
-from seriatim_models.machines.profiles import checking
-from seriatim_models.machines.queue.generated_programs import QueuePlan, plans
-from seriatim_models.machines.queue.sequential import KINDS, machine
+from seriatim_workshop.machines.profiles import checking
+from seriatim_workshop.machines.queue.generated_programs import QueuePlan, plans
+from seriatim_workshop.machines.queue.sequential import KINDS, machine
 
 DRAWN = checking(300, stateful_step_count=50, phases=[Phase.generate])
 

@@ -7,7 +7,6 @@ import pytest
 
 from seriatim_models.explorer import Replay, explore
 from seriatim_models.matrix.cells import PairProgram, PairResult, difference, explained, run_pair
-from seriatim_models.matrix.mutants import edges_of, first_problem
 from seriatim_models.matrix.queue_scenes import (
     ANY_TURN,
     JUST_PULLING,
@@ -26,6 +25,7 @@ from seriatim_models.programs.base import Mutants
 from seriatim_models.programs.mutant_modules import load
 from seriatim_models.properties import Finding
 from seriatim_models.properties.base import AnyProperty, Violations
+from seriatim_workshop.matrix_mutants import edges_of, first_problem
 
 LIB = load("queue")
 

@@ -21,7 +21,6 @@ from seriatim_models.matrix.client_scenes import (
     ClientUniverse,
     PoolUniverse,
 )
-from seriatim_models.matrix.mutants import first_problem
 from seriatim_models.matrix.own_threads import HostOfWaiters, OwnThreads
 from seriatim_models.matrix.plan import plan_universe
 from seriatim_models.matrix.scene import Invocation, Unsettled
@@ -30,6 +29,7 @@ from seriatim_models.matrix.work import PairData, universe_of
 from seriatim_models.programs import MUTANTS
 from seriatim_models.programs.base import Mutants
 from seriatim_models.programs.mutant_modules import load
+from seriatim_workshop.matrix_mutants import first_problem
 
 LIB = load("client")
 

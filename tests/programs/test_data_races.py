@@ -11,20 +11,20 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from seriatim_models.explorer import Dpor, World, explore
-from seriatim_models.machines import concurrent
-from seriatim_models.machines.client.generated_programs import PLANS as CLIENT
-from seriatim_models.machines.fair.generated_programs import PLANS as FAIR
-from seriatim_models.machines.log.generated_programs import PLANS as LOG
-from seriatim_models.machines.log.generated_programs import LogPlan
-from seriatim_models.machines.plans import ProgramPlan
-from seriatim_models.machines.profiles import checking
-from seriatim_models.machines.queue.generated_programs import plans
 from seriatim_models.matrix.cells import explained
-from seriatim_models.matrix.mutants import programs_of
 from seriatim_models.matrix.systems import SYSTEMS
 from seriatim_models.programs import PROGRAMS, Mutant, Program
 from seriatim_models.programs.check import observed_classes, runnable
 from seriatim_models.programs.mutant_modules import load, reference_classes
+from seriatim_workshop.machines import concurrent
+from seriatim_workshop.machines.client.generated_programs import PLANS as CLIENT
+from seriatim_workshop.machines.fair.generated_programs import PLANS as FAIR
+from seriatim_workshop.machines.log.generated_programs import PLANS as LOG
+from seriatim_workshop.machines.log.generated_programs import LogPlan
+from seriatim_workshop.machines.plans import ProgramPlan
+from seriatim_workshop.machines.profiles import checking
+from seriatim_workshop.machines.queue.generated_programs import plans
+from seriatim_workshop.matrix_mutants import programs_of
 
 PLANS: dict[str, st.SearchStrategy[ProgramPlan]] = {
     "queue": plans(),

@@ -1,5 +1,7 @@
 """Every mutant is killed, by the property that must kill it, in as many steps as is written beside it."""
 
+from functools import partial
+
 import pytest
 
 from seriatim_models.explorer import Replay
@@ -65,11 +67,10 @@ def test_rejects_a_mutant_whose_text_stands_in_two_modules() -> None:
 
 
 def test_rejects_a_second_program_or_mutant_of_one_name() -> None:
-    mutants = Mutants("queue")
-    fields = {"killed_by": "ES-1", "program": "p", "steps": 1, "origin": "", "title": ""}
-    mutants.add(id="twice", edit=("a", "b"), **fields)
+    add = partial(Mutants("queue").add, killed_by="ES-1", program="p", steps=1, origin="", title="")
+    add(id="twice", edit=("a", "b"))
     with pytest.raises(ValueError, match="two mutants are called twice"):
-        mutants.add(id="twice", edit=("a", "c"), **fields)
+        add(id="twice", edit=("a", "c"))
     scenario = Programs("queue").scenarios(PullScene)
 
     def once(scene: PullScene) -> None:

@@ -17,17 +17,14 @@ from seriatim_models.explorer.model.guard import guarded
 from seriatim_models.explorer.model.program import Limits, Setting
 from seriatim_models.explorer.search.runner import Runner
 from seriatim_models.history import Event
-from seriatim_models.machines.concurrent import build
-from seriatim_models.machines.queue.generated_programs import (
-    PlannedConsumer,
-    PlannedMessage,
-    QueuePlan,
-)
+from seriatim_models.machines.queue.calls import PlannedMessage
 from seriatim_models.programs.check import history
 from seriatim_models.programs.mutant_modules import load
 from seriatim_models.properties import PROPERTIES
 from seriatim_models.properties.base import Finding
 from seriatim_models.properties.whitebox.replay import OnReplay, Replay
+from seriatim_workshop.machines.concurrent import build
+from seriatim_workshop.machines.queue.generated_programs import PlannedConsumer, QueuePlan
 
 from .definitions import LITERALLY, Literal
 from .whitebox_histories import queue_histories, spoilt

@@ -12,7 +12,6 @@ import seriatim.queue as reference
 from seriatim.host import Threads
 from seriatim_models.explorer import Dpor, Pct, World, explore
 from seriatim_models.history import Event
-from seriatim_models.machines.threads import ThreadStage
 from seriatim_models.programs import MUTANTS, PROGRAMS
 from seriatim_models.programs.base import Programs
 from seriatim_models.programs.check import check_program, history
@@ -21,6 +20,7 @@ from seriatim_models.programs.scene import PullScene, PushScene
 from seriatim_models.properties import PROPERTIES, Verdict
 from seriatim_models.properties.base import Finding, audit
 from seriatim_models.recording.queue import recorded, snapshot
+from seriatim_workshop.machines.threads import ThreadStage
 
 
 class Client:

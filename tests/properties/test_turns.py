@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import seriatim.queue as reference
-from seriatim_models.machines.threads import ThreadStage
 from seriatim_models.properties import PROPERTIES, Verdict
 from seriatim_models.recording.queue import recorded
+from seriatim_workshop.machines.threads import ThreadStage
 
 
 class Client:

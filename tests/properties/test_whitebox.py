@@ -7,12 +7,12 @@ import pytest
 
 import seriatim.queue as reference
 from seriatim_models.history import Event
-from seriatim_models.machines.queue.generated_programs import PlannedConsumer, QueuePlan
-from seriatim_models.machines.threads import ThreadStage
 from seriatim_models.properties import PROPERTIES, WHITEBOX, Verdict
 from seriatim_models.properties.base import AnyProperty, audit
 from seriatim_models.properties.whitebox.judging import judge
 from seriatim_models.recording.queue import snapshot
+from seriatim_workshop.machines.queue.generated_programs import PlannedConsumer, QueuePlan
+from seriatim_workshop.machines.threads import ThreadStage
 
 from .whitebox_histories import histories, numbered
 

@@ -5,16 +5,12 @@ from types import ModuleType
 import pytest
 from hypothesis import given
 
-from seriatim_models.machines import threads
-from seriatim_models.machines.profiles import searching
-from seriatim_models.machines.queue.generated_programs import (
-    PlannedConsumer,
-    PlannedMessage,
-    QueuePlan,
-    plans,
-)
+from seriatim_models.machines.queue.calls import PlannedMessage
 from seriatim_models.programs import MUTANTS
 from seriatim_models.programs.mutant_modules import load
+from seriatim_workshop.machines import threads
+from seriatim_workshop.machines.profiles import searching
+from seriatim_workshop.machines.queue.generated_programs import PlannedConsumer, QueuePlan, plans
 
 
 def first_mistake(lib: ModuleType, examples: int, rounds: int) -> str | None:

@@ -1,5 +1,4 @@
-"""Machines that make up queues and uses of queues by themselves, and what judges them.
+"""The API calls of each system with their preconditions, declared once, and the stages on which they are made.
 
-`model` says what a queue is, `sequential` compares the reference with it call by call,
-`plans` draws small concurrent programs, which `concurrent` gives to the explorer and `threads` to real threads.
+The matrix makes every call beside every other; `seriatim_workshop.machines` generates longer use of the same tables.
 """

@@ -15,8 +15,7 @@ from typing import Any
 import seriatim.queue as reference
 from seriatim import handover
 from seriatim_models.machines.calls import ApiCall, Caller, CallStanding
-from seriatim_models.machines.queue.calls import HANDOVER, HandoverHarness
-from seriatim_models.machines.queue.generated_programs import PlannedMessage
+from seriatim_models.machines.queue.calls import HANDOVER, HandoverHarness, PlannedMessage
 from seriatim_models.matrix.queue_scenes import (
     ANY_TURN,
     GROUPED,

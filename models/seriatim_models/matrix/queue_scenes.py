@@ -14,13 +14,14 @@ import seriatim.queue as reference
 from seriatim.host import Semaphore
 from seriatim_models.machines.calls import ApiCall, Caller, CallStanding
 from seriatim_models.machines.queue.calls import (
+    DUE,
     PULL,
     PUSH,
+    PlannedMessage,
     PullHarness,
     PushHarness,
     QueueHarness,
 )
-from seriatim_models.machines.queue.generated_programs import DUE, PlannedMessage
 from seriatim_models.machines.stages import ProgramStage, Stage
 from seriatim_models.matrix.scene import (
     ExpectedDifference,

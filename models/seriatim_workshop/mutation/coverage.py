@@ -21,7 +21,6 @@ from seriatim_models.explorer.model.guard import guarded
 from seriatim_models.explorer.model.program import Limits, Setting
 from seriatim_models.explorer.search.runner import Runner
 from seriatim_models.matrix.cells import MAX_STEPS, PairProgram
-from seriatim_models.matrix.mutants import edges_of, programs_of
 from seriatim_models.matrix.scene import Invocation, MatrixSystem, Offer, Universe
 from seriatim_models.matrix.states import SystemState, recorded_scene
 from seriatim_models.matrix.systems import SYSTEMS as MATRICES
@@ -29,6 +28,7 @@ from seriatim_models.matrix.work import PairData, universe_of
 from seriatim_models.programs import PROGRAMS
 from seriatim_models.programs.check import Judge
 from seriatim_models.programs.mutant_modules import SYSTEMS, load, run_modules, source
+from seriatim_workshop.matrix_mutants import edges_of, programs_of
 from seriatim_workshop.mutation.operators import ROOT, Path_
 from seriatim_workshop.mutation.outcomes import OutcomeSet
 from seriatim_workshop.mutation.searching import ALL, SOME, search

@@ -20,20 +20,20 @@ from hypothesis.stateful import run_state_machine_as_test
 
 from seriatim.host import Threads
 from seriatim_models.explorer import Pos
-from seriatim_models.machines import concurrent, threads
-from seriatim_models.machines.client import generated_programs as client
-from seriatim_models.machines.fair import generated_programs as fair
-from seriatim_models.machines.fair.sequential import FairMachine
-from seriatim_models.machines.log import generated_programs as log
-from seriatim_models.machines.log.sequential import LogMachine
-from seriatim_models.machines.plans import ProgramPlan
-from seriatim_models.machines.profiles import searching
-from seriatim_models.machines.queue.generated_programs import QueuePlan, plans
-from seriatim_models.machines.queue.regression_seeds import REGRESSION_SEEDS
-from seriatim_models.machines.queue.sequential import KINDS
-from seriatim_models.machines.sequential import CallMachine
 from seriatim_models.programs import PROGRAMS, check_program, mutant_modules
 from seriatim_models.properties import Verdict
+from seriatim_workshop.machines import concurrent, threads
+from seriatim_workshop.machines.client import generated_programs as client
+from seriatim_workshop.machines.fair import generated_programs as fair
+from seriatim_workshop.machines.fair.sequential import FairMachine
+from seriatim_workshop.machines.log import generated_programs as log
+from seriatim_workshop.machines.log.sequential import LogMachine
+from seriatim_workshop.machines.plans import ProgramPlan
+from seriatim_workshop.machines.profiles import searching
+from seriatim_workshop.machines.queue.generated_programs import QueuePlan, plans
+from seriatim_workshop.machines.queue.regression_seeds import REGRESSION_SEEDS
+from seriatim_workshop.machines.queue.sequential import KINDS
+from seriatim_workshop.machines.sequential import CallMachine
 
 SETTINGS = searching(150, stateful_step_count=35, derandomize=True)
 TESTS = Path(__file__).parents[3] / "tests"

@@ -1,1 +1,1 @@
-"""Generated programs over the client and its broker."""
+"""The calls of the client and its work pool, and their state as text."""

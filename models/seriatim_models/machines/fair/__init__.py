@@ -1,1 +1,1 @@
-"""The fair consumer: its calls, its model, generated programs."""
+"""The calls of the fair consumer."""

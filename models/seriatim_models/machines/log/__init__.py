@@ -1,1 +1,1 @@
-"""Generated programs over the log."""
+"""The calls of the log, and its state as text."""

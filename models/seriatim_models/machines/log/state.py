@@ -25,16 +25,3 @@ def _channel(channel: reference.Channel) -> str:
         f"{channel.name} at={tuple(channel.position)} attempts={channel.attempts} {does} "
         f"stopping={stopping} parking={channel._parked_to}"
     )
-
-
-def outcome_text(harness: LogHarness) -> str:
-    """Return what clients see at the end: what was written, and what each channel handled, parked and has before it."""
-    lines = []
-    for channel in channels(harness):
-        parked = [(p.message, p.error) for p in channel.parked()]
-        rest = [d.message for d in channel.read(1000)]
-        handled = harness.handled.get(channel.name, [])
-        lines.append(
-            f"{channel.name} {state(channel)} handled={handled} parked={parked} unread={rest}"
-        )
-    return "\n".join([f"closed={harness.topic._closed}", *lines])

@@ -1,1 +1,1 @@
-"""Generated programs over the queue, its sequential model, and its machines."""
+"""The calls of the queue and its hand-over."""

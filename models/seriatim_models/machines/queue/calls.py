@@ -13,6 +13,8 @@ from collections.abc import Callable, Iterable, Sequence
 from types import ModuleType
 from typing import Any
 
+import msgspec
+
 import seriatim.queue as reference
 from seriatim import handover
 from seriatim_models.machines.calls import Caller, CallStanding, call, calls_of
@@ -22,6 +24,18 @@ from seriatim_models.recording.queue import recorded, snapshot
 
 CONSUMERS = 4
 """How many consumers there are at most at a time."""
+DUE = 5
+"""When delayed messages become available, and when those that expire have expired."""
+
+
+class PlannedMessage(msgspec.Struct, frozen=True, omit_defaults=True):
+    """A message of a generated program; its fields are the arguments of `enqueue`."""
+
+    priority: int = 4
+    key: str = ""
+    group: str = ""
+    special: str = ""
+    """'', immediate, delayed or expiring."""
 
 
 def consumers(harness: QueueHarness) -> Sequence[reference.Consumer]:

@@ -14,14 +14,15 @@ from hypothesis import strategies as st
 from hypothesis.stateful import initialize, invariant, precondition, rule
 
 import seriatim.queue as reference
-from seriatim_models.machines.calls import ApiCall, CallStanding, strategy
-from seriatim_models.machines.judging import violations
+from seriatim_models.machines.calls import ApiCall, CallStanding
 from seriatim_models.machines.queue.calls import PULL, PUSH, PullHarness, PushHarness, QueueHarness
-from seriatim_models.machines.queue.model import Item, QueueModel
-from seriatim_models.machines.sequential import CallMachine, Disagreement, with_rules
 from seriatim_models.machines.single_threaded_host import SingleThreadedHost
 from seriatim_models.programs.mutant_modules import load
 from seriatim_models.recording.queue import snapshot
+from seriatim_workshop.machines.judging import violations
+from seriatim_workshop.machines.queue.model import Item, QueueModel
+from seriatim_workshop.machines.rules import strategy
+from seriatim_workshop.machines.sequential import CallMachine, Disagreement, with_rules
 
 LEVELS = (1, 2, 3, 10)
 OPTIONS = {name: strategy(PULL["subscribe"], name) for name in PULL["subscribe"].arguments}

@@ -1,6 +1,6 @@
 """Generated programs under sampled schedules: Hypothesis makes the program, the explorer its schedules.
 
-`python -m seriatim_models.machines.concurrent SYSTEM PLAN [TOKEN]` runs a plan again, or one schedule of it.
+`python -m seriatim_workshop.machines.concurrent SYSTEM PLAN [TOKEN]` runs a plan again, or one schedule of it.
 """
 
 from __future__ import annotations
@@ -9,15 +9,15 @@ import sys
 from types import ModuleType
 
 from seriatim_models.explorer import BadToken, Dpor, Pos, Replay, Result, World, explore
-from seriatim_models.machines.client.generated_programs import ClientPlan
-from seriatim_models.machines.fair.generated_programs import FairPlan
-from seriatim_models.machines.judging import violations
-from seriatim_models.machines.log.generated_programs import LogPlan
-from seriatim_models.machines.plans import ProgramPlan
-from seriatim_models.machines.queue.generated_programs import QueuePlan
 from seriatim_models.machines.stages import WorldStage
 from seriatim_models.programs.check import history
 from seriatim_models.programs.mutant_modules import load
+from seriatim_workshop.machines.client.generated_programs import ClientPlan
+from seriatim_workshop.machines.fair.generated_programs import FairPlan
+from seriatim_workshop.machines.judging import violations
+from seriatim_workshop.machines.log.generated_programs import LogPlan
+from seriatim_workshop.machines.plans import ProgramPlan
+from seriatim_workshop.machines.queue.generated_programs import QueuePlan
 
 NAME = "machine"
 """The name under which a plan's schedules stand in tokens: the token checks the program by what it does."""
@@ -83,7 +83,7 @@ def report(plan: ProgramPlan, result: Result, seed: int) -> str:
     assert case is not None
     return (
         f"{case.text()}\n\nprogram: {plan.text()}\nseed: {seed}\n"
-        f"replay: python -m seriatim_models.machines.concurrent {plan.system} '{plan.text()}' {case.token}"
+        f"replay: python -m seriatim_workshop.machines.concurrent {plan.system} '{plan.text()}' {case.token}"
     )
 
 

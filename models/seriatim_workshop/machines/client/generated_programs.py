@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 
 import seriatim.client as reference
 from seriatim_models.machines.client.calls import CLIENT, ClientHarness
-from seriatim_models.machines.plans import PlannedCalls, ProgramPlan, steps, thread
 from seriatim_models.machines.stages import ProgramStage
+from seriatim_workshop.machines.plans import PlannedCalls, ProgramPlan, steps, thread
 
 
 def keep(channel: reference.Channel, delivery: reference.Delivery) -> None:

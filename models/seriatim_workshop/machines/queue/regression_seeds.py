@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-from seriatim_models.machines.queue.generated_programs import (
-    PlannedConsumer,
-    PlannedMessage,
-    QueuePlan,
-)
+from seriatim_models.machines.queue.calls import PlannedMessage
+from seriatim_workshop.machines.queue.generated_programs import PlannedConsumer, QueuePlan
 
 REGRESSION_SEEDS: dict[str, QueuePlan] = {
     "a push consumer closes while a message arrives": QueuePlan(

@@ -14,8 +14,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from seriatim_models.machines.sequential import Disagreement
 from seriatim_models.properties.whitebox.order import amqp_0_10_level
+from seriatim_workshop.machines.sequential import Disagreement
 
 
 @dataclass

@@ -11,7 +11,8 @@ from typing import Any, TypeVar
 
 from hypothesis.stateful import RuleBasedStateMachine
 
-from seriatim_models.machines.calls import ApiCall, CallStanding, rules
+from seriatim_models.machines.calls import ApiCall, CallStanding
+from seriatim_workshop.machines.rules import rules
 
 M = TypeVar("M", bound="type[CallMachine]")
 

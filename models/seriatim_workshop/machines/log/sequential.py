@@ -10,8 +10,8 @@ from hypothesis.stateful import initialize, invariant, precondition, rule
 
 import seriatim.log as reference
 from seriatim_models.machines.log.calls import LOG, SEGMENT, LogHarness, channels
-from seriatim_models.machines.sequential import CallMachine, Disagreement, with_rules
 from seriatim_models.machines.single_threaded_host import SingleThreadedHost
+from seriatim_workshop.machines.sequential import CallMachine, Disagreement, with_rules
 
 HEADER = 12
 """Bytes of a record's header: less than that is never a record."""

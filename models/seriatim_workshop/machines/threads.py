@@ -18,10 +18,10 @@ import msgspec
 from seriatim.host import Condition, Lock, Semaphore, Threads
 from seriatim_models.explorer import World
 from seriatim_models.history.event import Event, event
-from seriatim_models.machines.judging import violations
-from seriatim_models.machines.plans import ProgramPlan
 from seriatim_models.programs.mutant_modules import load
 from seriatim_models.properties import Finding
+from seriatim_workshop.machines.judging import violations
+from seriatim_workshop.machines.plans import ProgramPlan
 
 SWITCH = 1e-6
 """Seconds after which the interpreter lets another thread run."""

@@ -10,9 +10,9 @@ from typing import ClassVar
 from hypothesis import strategies as st
 
 from seriatim_models.machines.log.calls import LOG, LogHarness
-from seriatim_models.machines.plans import PlannedCalls, ProgramPlan, steps, thread
 from seriatim_models.machines.stages import ProgramStage
 from seriatim_models.programs.disk import Crash
+from seriatim_workshop.machines.plans import PlannedCalls, ProgramPlan, steps, thread
 
 PRELOADED = (b"good", b"bad", b"")
 

@@ -8,8 +8,8 @@ from typing import ClassVar
 from hypothesis import strategies as st
 
 from seriatim_models.machines.fair.calls import FairHarness
-from seriatim_models.machines.plans import ProgramPlan
 from seriatim_models.machines.stages import ProgramStage
+from seriatim_workshop.machines.plans import ProgramPlan
 
 Deliveries = tuple[tuple[int, int], ...]
 """(number of the slot, weight) after (number of the slot, weight)."""

@@ -10,8 +10,8 @@ from hypothesis.stateful import initialize, invariant, precondition, rule
 
 import seriatim.fair as reference
 from seriatim_models.machines.fair.calls import FAIR, FairHarness
-from seriatim_models.machines.sequential import CallMachine, Disagreement, with_rules
 from seriatim_models.machines.single_threaded_host import SingleThreadedHost
+from seriatim_workshop.machines.sequential import CallMachine, Disagreement, with_rules
 
 PREFETCH = 4
 

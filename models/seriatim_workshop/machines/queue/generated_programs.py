@@ -17,29 +17,18 @@ import msgspec
 from hypothesis import strategies as st
 
 import seriatim.queue as reference
-from seriatim_models.machines.plans import ProgramPlan
 from seriatim_models.machines.queue.calls import (
+    DUE,
     PULL,
     PUSH,
     HandoverHarness,
+    PlannedMessage,
     PullHarness,
     PushHarness,
     QueueHarness,
 )
 from seriatim_models.machines.stages import ProgramStage
-
-DUE = 5
-"""When delayed messages become available, and when those that expire have expired."""
-
-
-class PlannedMessage(msgspec.Struct, frozen=True, omit_defaults=True):
-    """A message of a plan; its fields are the arguments of `enqueue`."""
-
-    priority: int = 4
-    key: str = ""
-    group: str = ""
-    special: str = ""
-    """'', immediate, delayed or expiring."""
+from seriatim_workshop.machines.plans import ProgramPlan
 
 
 class PlannedConsumer(msgspec.Struct, frozen=True, omit_defaults=True):

@@ -21,9 +21,3 @@ def state_text(harness: FairHarness) -> str:
     stopping, held = consumer._stopping.get(), consumer._held
     loop = f"tokens={tokens.value} held={held} stopping={stopping} ended={consumer._ended}"
     return "\n".join([*slots, loop])
-
-
-def outcome_text(harness: FairHarness) -> str:
-    """Return what clients see at the end: the settlements in order, and what waits in each slot."""
-    waits = [[weight for _, weight in slot.waiting] for slot in harness.slots]
-    return f"settled={harness.settled} waiting={waits}"

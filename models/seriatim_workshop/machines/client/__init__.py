@@ -1,0 +1,1 @@
+"""Generated programs over the client and its broker."""

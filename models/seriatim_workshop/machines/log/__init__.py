@@ -1,0 +1,1 @@
+"""Generated programs over the log, and its sequential model."""

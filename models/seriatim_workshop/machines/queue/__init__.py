@@ -1,0 +1,1 @@
+"""Generated programs over the queue, its sequential model, and its machines."""
