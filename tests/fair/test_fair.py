@@ -7,6 +7,7 @@ import pytest
 from seriatim.fair import FairConsumer, Overrun, Slot
 from seriatim.host import Threads
 from seriatim_models.programs import PROGRAMS, Mutant, check_program
+from seriatim_models.programs.base import edits_of
 from seriatim_models.programs.fair_mutants import OUTSIDE, REPAIRED
 from seriatim_models.programs.fair_simulation import PUSH, TABLES, compare, simulate
 
@@ -169,7 +170,7 @@ def test_the_published_repair_is_right_where_nothing_is_raised_or_dropped(
     id: str, property: str
 ) -> None:
     """Its blocking acquire waits for tokens that come late, and they come: no mutant, though it looks like one."""
-    repair = Mutant("repair", "", "", "fair", (*REPAIRED, OUTSIDE), property, id, 0)
+    repair = Mutant("repair", "", "", "fair", edits_of(f"{REPAIRED}@@{OUTSIDE}"), property, id, 0)
     result = check_program(PROGRAMS[id], repair)
     assert result.explored.verdict == "ok", result.explored.why
 

@@ -7,7 +7,7 @@ A *mutant* is the smallest change to a reference that makes it wrong, with the p
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import wraps
 from types import ModuleType
@@ -151,14 +151,20 @@ class Mutants(dict[str, Mutant]):
         steps: int,
         origin: str,
         title: str,
+        diff: str = "",
         edit: tuple[str, str] | None = None,
-        edits: tuple[tuple[str, str], ...] = (),
         also: tuple[str, ...] = (),
     ) -> None:
-        """Register a mutant made by one `edit`, or by several `edits`; raises `ValueError` if its id is taken."""
+        """Register a mutant, made by a `diff` of whole lines or by one `edit` within a line (old text, new text).
+
+        Each line of a diff begins with a blank (it stays), a minus or a plus; hunks are divided by a line ``@@``.
+        Raises `ValueError` if the id is taken.
+        """
         if id in self:
             raise ValueError(f"two mutants are called {id}")
-        changes = edits if edit is None else (edit, *edits)
+        changes = edits_of(diff) if diff else ()
+        if edit is not None:
+            changes += (edit,)
         self[id] = Mutant(
             id=id,
             origin=origin,
@@ -170,3 +176,13 @@ class Mutants(dict[str, Mutant]):
             steps=steps,
             also=also,
         )
+
+
+def edits_of(diff: str) -> tuple[tuple[str, str], ...]:
+    """Return what a diff of whole lines replaces: of each hunk the text that stands there, and the new text."""
+    hunks = (h.removesuffix("\n").split("\n") for h in diff.removeprefix("\n").split("@@\n"))
+    return tuple((_without("+", lines), _without("-", lines)) for lines in hunks)
+
+
+def _without(sign: str, lines: Sequence[str]) -> str:
+    return "".join(f"{line[1:]}\n" for line in lines if not line.startswith(sign))

@@ -28,14 +28,13 @@ mutant(
         "work is put first and its channel woken later, so a worker may run it in between and the channel is woken for "
         "nothing: harmless, but the specification's invariant is gone"
     ),
-    edit=(
-        """            if key in self._ready or key in self._in_progress:
-                return False  # DeliverReady""",
-        """            self._lock.release()
-            self._lock.acquire()
-            if key not in self._pool or key in self._ready or key in self._in_progress:
-                return False  # DeliverReady""",
-    ),
+    diff="""
+-            if key in self._ready or key in self._in_progress:
++            self._lock.release()
++            self._lock.acquire()
++            if key not in self._pool or key in self._ready or key in self._in_progress:
+                 return False  # DeliverReady, DeliverInProgress
+""",
 )
 
 mutant(
@@ -45,13 +44,11 @@ mutant(
     steps=16,
     origin=f"{JAVA}, WorkPoolRunnable.run; reached by handleRecoverOk and by an exception handler that throws",
     title="a callback that raises takes the rest of its block with it",
-    edit=(
-        """            self._run_one(key, work)
+    diff="""
+-            self._run_one(key, work)
++            if self._run_one(key, work) is not None:
++                break
 """,
-        """            if self._run_one(key, work) is not None:
-                break
-""",
-    ),
 )
 
 mutant(
@@ -71,12 +68,10 @@ mutant(
     steps=37,
     origin=f"{JAVA}, WorkPool's enqueueing callback",
     title="a put that is interrupted drops its item and returns as if nothing had happened",
-    edit=(
-        """                    raise NotPut("interrupted")
+    diff="""
+-                    raise NotPut("interrupted")
++                    return False
 """,
-        """                    return False
-""",
-    ),
 )
 
 mutant(
@@ -89,11 +84,10 @@ mutant(
         "who waits for room in a channel that is unregistered goes on waiting, at a queue that nobody "
         "will ever empty"
     ),
-    edit=(
-        """            self._room.notify_all()
-            self.host.record("pool_unregister\"""",
-        """            self.host.record("pool_unregister\"""",
-    ),
+    diff="""
+-            self._room.notify_all()
+             self.host.record("pool_unregister", k=key, dropped=[w.label for w in dropped])
+""",
 )
 
 mutant(
@@ -103,17 +97,14 @@ mutant(
     steps=24,
     origin=f"{JAVA}, WorkPoolRunnable.run",
     title="a rejection of the next runnable is swallowed; the channel stays ready for ever and nothing will run it",
-    edit=(
-        """        if self.pool.finish_work_block(key):
-            self._start_runnable()
+    diff="""
+         if self.pool.finish_work_block(key):
+-            self._start_runnable()
++            try:
++                self.executor.execute(self._run)
++            except Rejected:
++                pass
 """,
-        """        if self.pool.finish_work_block(key):
-            try:
-                self.executor.execute(self._run)
-            except Rejected:
-                pass
-""",
-    ),
 )
 
 # ---- what was published: calls
@@ -125,13 +116,11 @@ mutant(
     steps=35,
     origin=f"{JAVA}, AMQChannel.cleanRpcChannelState (java-client 290; the repair is off by default)",
     title="a caller whose patience ends frees the slot, so its late reply answers the next call",
-    edit=(
-        """            # rule 8: if it was sent it stays in the slot until its reply has come
+    diff="""
+-            # rule 8: if it was sent it stays in the slot until its reply has come
++            if self._active is call:
++                self._finish(Frame("reply"))
 """,
-        """            if self._active is call:
-                self._finish(Frame("reply"))
-""",
-    ),
 )
 
 mutant(
@@ -144,18 +133,16 @@ mutant(
         "between the end of a caller's patience and its clearing of the slot its reply comes and another call is sent: "
         "the slot that it clears is the other's"
     ),
-    edit=(
-        """        if not self._changed.wait(call.timeout):
+    diff="""
+-        if not self._changed.wait(call.timeout):
++        late = not self._changed.wait(call.timeout) and call.reply is None
++        if late:
++            self._lock.release()
++            self._lock.acquire()
++            if call.reply is not None:
++                self._active = None
++        if late:
 """,
-        """        late = not self._changed.wait(call.timeout) and call.reply is None
-        if late:
-            self._lock.release()
-            self._lock.acquire()
-            if call.reply is not None:
-                self._active = None
-        if late:
-""",
-    ),
 )
 
 mutant(
@@ -168,16 +155,12 @@ mutant(
         "who waits for its turn while the channel closes gets its turn, sends its request on a closed "
         "channel, and waits"
     ),
-    edit=(
-        """        while self._active is not None:
-            self._wait(call)
-        self._ensure_open()
+    diff="""
++        self._ensure_open()
+         while self._active is not None:
+             self._wait(call)
+-        self._ensure_open()
 """,
-        """        self._ensure_open()
-        while self._active is not None:
-            self._wait(call)
-""",
-    ),
 )
 
 mutant(
@@ -187,18 +170,14 @@ mutant(
     steps=56,
     origin=f"{JAVA}, AMQChannel.handleCompleteInboundCommand: nextOutstandingRpc, and later markRpcFinished",
     title="the slot is free before the limit is put back: the next call is out by then, and the limit is its limit",
-    edit=(
-        """        self._active = None
-        self.connection.work.pool.limit(self.key)
-        self._changed.notify_all()
+    diff="""
+         self._active = None
++        self._changed.notify_all()
++        self._lock.release()
++        self._lock.acquire()
+         self.connection.work.pool.limit(self.key)
+-        self._changed.notify_all()
 """,
-        """        self._active = None
-        self._changed.notify_all()
-        self._lock.release()
-        self._lock.acquire()
-        self.connection.work.pool.limit(self.key)
-""",
-    ),
 )
 
 mutant(
@@ -208,34 +187,23 @@ mutant(
     steps=23,
     origin=f"{JAVA}, WorkPool.unregisterKey, the repair of issues 69 and 70",
     title="a channel that closes with a call out is struck off, but the bounds come back with the next reply only",
-    edits=(
-        (
-            """        self._interrupted = False
+    diff="""
+         self._interrupted = False
++        self._lifted = False
 
-    def register_key""",
-            """        self._interrupted = False
-        self._lifted = False
+     def register_key(self, key: str) -> None:
+@@
+                 self._unlimited.add(key)
++                self._lifted = True
+@@
+             self._unlimited.discard(key)
++            self._lifted = bool(self._unlimited)
 
-    def register_key""",
-        ),
-        (
-            """                self._unlimited.add(key)
+     def interrupt(self) -> None:
+@@
+-            and not self._unlimited
++            and not self._lifted
 """,
-            """                self._unlimited.add(key)
-                self._lifted = True
-""",
-        ),
-        (
-            """            self._unlimited.discard(key)
-
-    def interrupt""",
-            """            self._unlimited.discard(key)
-            self._lifted = bool(self._unlimited)
-
-    def interrupt""",
-        ),
-        ("            and not self._unlimited\n", "            and not self._lifted\n"),
-    ),
 )
 
 mutant(
@@ -251,12 +219,10 @@ mutant(
         "a callback closes the connection and waits for the answer, the reader waits for room in the "
         "callback's channel"
     ),
-    edit=(
-        """        self._end(Closed(200, "closed by the application"), tell=True)
+    diff="""
+-        self._end(Closed(200, "closed by the application"), tell=True)
++        self.server.disconnect(self.wire, Closed(200, "closed by the application"))
 """,
-        """        self.server.disconnect(self.wire, Closed(200, "closed by the application"))
-""",
-    ),
 )
 
 mutant(
@@ -266,16 +232,13 @@ mutant(
     steps=26,
     origin=f"{JAVA}, ChannelN.asyncShutdown: the consumers' shutdown is put into the pool with the channel's lock held",
     title="the reader waits for room with the lock that the running callback needs in order to acknowledge",
-    edit=(
-        """            self._finish(Frame("close", error=error))
-        self.connection.work.pool.unregister_key(self.key)
+    diff="""
+             self._finish(Frame("close", error=error))
+-        self.connection.work.pool.unregister_key(self.key)
++            pool = self.connection.work.pool
++            last = Work(f"{self.key}:shutdown", partial(pool.unregister_key, self.key))
++            self.connection.work.add(self.key, last)
 """,
-        """            self._finish(Frame("close", error=error))
-            pool = self.connection.work.pool
-            last = Work(f"{self.key}:shutdown", partial(pool.unregister_key, self.key))
-            self.connection.work.add(self.key, last)
-""",
-    ),
 )
 
 mutant(
@@ -288,12 +251,11 @@ mutant(
         "an asynchronous call lifts no limit: the callback that waits for its future waits for the reader, which waits "
         "for room in the callback's channel"
     ),
-    edit=(
-        "        self.connection.work.pool.unlimit(self.key)\n",
-        """        if call.op != "declare":  # which is the asynchronous one here
-            self.connection.work.pool.unlimit(self.key)
+    diff="""
+-        self.connection.work.pool.unlimit(self.key)
++        if call.op != "declare":  # which is the asynchronous one here
++            self.connection.work.pool.unlimit(self.key)
 """,
-    ),
 )
 
 mutant(
@@ -303,20 +265,14 @@ mutant(
     steps=9,
     origin=f"{ARTICLE}: basicGet blocks if there is no message, and closing the channel interrupts it",
     title="a get is answered when there is a message: until then it has the channel's slot, for which a close waits",
-    edits=(
-        (
-            """        if not queue.ready:
-            return None
+    diff="""
+         if not queue.ready:
+-            return None
++            return NotImplemented
+@@
+-                if call:
++                if call and value is not NotImplemented:
 """,
-            """        if not queue.ready:
-            return NotImplemented
-""",
-        ),
-        (
-            "                if call:\n",
-            "                if call and value is not NotImplemented:\n",
-        ),
-    ),
 )
 
 mutant(
@@ -329,23 +285,17 @@ mutant(
         f"takes them the other way round"
     ),
     title="a call has its channel's lock and wants the connection's, and a close has that and wants the channels'",
-    edits=(
-        (
-            """            channels = self._channels.get()
-        for channel in channels.values():
-            channel.shut_down(error)
+    diff="""
+-            channels = self._channels.get()
+-        for channel in channels.values():
+-            channel.shut_down(error)
++            for channel in self._channels.get().values():
++                channel.shut_down(error)
+@@
+-        self.server.request(self.connection.wire, self.number, call.act, call.number)
++        with self.connection._lock:
++            self.server.request(self.connection.wire, self.number, call.act, call.number)
 """,
-            """            for channel in self._channels.get().values():
-                channel.shut_down(error)
-""",
-        ),
-        (
-            "        self.server.request(self.connection.wire, self.number, call.act, call.number)\n",
-            """        with self.connection._lock:
-            self.server.request(self.connection.wire, self.number, call.act, call.number)
-""",
-        ),
-    ),
 )
 
 # ---- what was published: the broker
@@ -367,10 +317,10 @@ mutant(
     steps=177,
     origin=f"{BROKER}, quorum queues without a delivery limit; rabbitmq-server 10499",
     title="what is put back goes to the tail",
-    edit=(
-        "insort(item.queue.ready, item, key=lambda i: i.position)",
-        "item.queue.ready.append(item)",
-    ),
+    diff="""
+-        insort(item.queue.ready, item, key=lambda i: i.position)
++        item.queue.ready.append(item)
+""",
 )
 
 # ---- repaired in the client's history
@@ -382,13 +332,11 @@ mutant(
     steps=9,
     origin="java-client before 09a1fdf91 (2014)",
     title="a put waits for room while it holds the pool's lock, so nobody can make any",
-    edit=(
-        """                if not self._room.wait(timeout):
+    diff="""
+-                if not self._room.wait(timeout):
++                self.host.semaphore(0, "room in the locked pool").acquire()
++                if self._full(key):
 """,
-        """                self.host.semaphore(0, "room in the locked pool").acquire()
-                if self._full(key):
-""",
-    ),
 )
 
 mutant(
@@ -398,11 +346,9 @@ mutant(
     steps=51,
     origin="java-client before 2330f7147",
     title="the reader waits for room while a callback waits for the reply behind",
-    edit=(
-        """        self.connection.work.pool.unlimit(self.key)
+    diff="""
+-        self.connection.work.pool.unlimit(self.key)
 """,
-        "",
-    ),
 )
 
 mutant(
@@ -422,11 +368,10 @@ mutant(
     steps=23,
     origin="java-client before 3291399a4 (issues 69, 70)",
     title="a channel that closed with a call out leaves the limits off for ever",
-    edit=(
-        """            self._unlimited.discard(key)
-            self._room""",
-        """            self._room""",
-    ),
+    diff="""
+-            self._unlimited.discard(key)
+             self._room.notify_all()
+""",
 )
 
 mutant(
@@ -446,11 +391,9 @@ mutant(
     steps=24,
     origin="java-client before 74066327c and 98cfd3be4 (issue 194)",
     title="the end of a connection does not end the calls that are out on it",
-    edit=(
-        """            self._finish(Frame("close", error=error))
+    diff="""
+-            self._finish(Frame("close", error=error))
 """,
-        "",
-    ),
 )
 
 # ---- once in the reference itself
@@ -462,11 +405,9 @@ mutant(
     steps=16,
     origin="the reference itself, until its connections could end without being asked to",
     title="the reader sees the server's last word and tells nobody",
-    edit=(
-        """        self._end(error)
+    diff="""
+-        self._end(error)
 """,
-        "",
-    ),
 )
 
 mutant(
@@ -482,19 +423,13 @@ mutant(
         "a task is taken by an executor that was shut down between the look and the taking, and never "
         "run nor rejected"
     ),
-    edit=(
-        """        with self._lock:
-            if not self._open:
-                raise Rejected("the executor is shut down")
-            self._tasks.append(task)
+    diff="""
+         with self._lock:
+             if not self._open:
+                 raise Rejected("the executor is shut down")
++        with self._lock:
+             self._tasks.append(task)
 """,
-        """        with self._lock:
-            if not self._open:
-                raise Rejected("the executor is shut down")
-        with self._lock:
-            self._tasks.append(task)
-""",
-    ),
 )
 
 mutant(
@@ -504,10 +439,10 @@ mutant(
     steps=8,
     origin="the reference itself; AMQP 0-9-1 and RabbitMQ refuse it (basic.ack, 406)",
     title="what stands before a tag that is not outstanding is settled, if anything does",
-    edit=(
-        "        if tag not in channel.unacked and not (multiple and tag == 0):\n",
-        "        if not settled_by(list(channel.unacked), tag, multiple) and not (multiple and tag == 0):\n",
-    ),
+    diff="""
+-        if tag not in channel.unacked and not (multiple and tag == 0):
++        if not settled_by(list(channel.unacked), tag, multiple) and not (multiple and tag == 0):
+""",
 )
 
 mutant(
@@ -527,16 +462,13 @@ mutant(
     steps=48,
     origin="the reference itself, which kept bindings beside the queues, by name",
     title="a queue gets what is routed to one of its name that was deleted",
-    edits=(
-        (
-            """        self._queues: dict[str, ServerQueue] = {}
+    diff="""
+         self._queues: dict[str, ServerQueue] = {}
++        self.remembered: dict[str, set[tuple[str, str]]] = {}
+@@
+-        queue = self._queues.setdefault(name, ServerQueue(name, owner, {("", name)}))
++        queue = self._queues.setdefault(name, ServerQueue(name, owner, self.remembered.setdefault(name, {("", name)})))
 """,
-            """        self._queues: dict[str, ServerQueue] = {}
-        self.remembered: dict[str, set[tuple[str, str]]] = {}
-""",
-        ),
-        ('{("", name)}', 'self.remembered.setdefault(name, {("", name)})'),
-    ),
 )
 
 # ---- others
@@ -548,21 +480,15 @@ mutant(
     steps=28,
     origin=MISTAKE,
     title="work for a channel that is in progress makes it ready",
-    edits=(
-        (
-            "            if key in self._ready or key in self._in_progress:\n"
-            "                return False  # DeliverReady",
-            "            if key in self._ready:\n                return False  # DeliverReady",
-        ),
-        (
-            """                raise Misuse(f"{key} is not in progress")
-            self._in_progress.remove(key)
+    diff="""
+-            if key in self._ready or key in self._in_progress:
++            if key in self._ready:
+                 return False  # DeliverReady, DeliverInProgress
+@@
+-                raise Misuse(f"{key} is not in progress")
++                return False
+             self._in_progress.remove(key)
 """,
-            """                return False
-            self._in_progress.remove(key)
-""",
-        ),
-    ),
 )
 
 mutant(
@@ -582,14 +508,11 @@ mutant(
     steps=15,
     origin=MISTAKE,
     title="a channel that becomes ready while another is in progress starts no runnable",
-    edit=(
-        """            self._ready.append(key)  # DeliverDormant
-            return True
+    diff="""
+             self._ready.append(key)  # DeliverDormant
+-            return True
++            return not self._in_progress
 """,
-        """            self._ready.append(key)  # DeliverDormant
-            return not self._in_progress
-""",
-    ),
 )
 
 mutant(
@@ -599,15 +522,13 @@ mutant(
     steps=16,
     origin=MISTAKE,
     title="a finished channel becomes dormant though work came meanwhile",
-    edit=(
-        """            if not self._pool.get(key):
-                return False  # EndWorkNoMoreToDo
-            self._ready.append(key)  # EndWorkMoreToDo: to the tail, so channels take turns
-            return True
+    diff="""
+-            if not self._pool.get(key):
+-                return False  # EndWorkNoMoreToDo
+-            self._ready.append(key)  # EndWorkMoreToDo: to the tail, so channels take turns
+-            return True
++            return False
 """,
-        """            return False
-""",
-    ),
 )
 
 mutant(
@@ -617,23 +538,16 @@ mutant(
     steps=26,
     origin=MISTAKE,
     title="the caller of basic_consume registers its callback after the reply, when the first delivery may be here",
-    edits=(
-        (
-            """            if self._active is not None and self._active.on_reply is not None:
-                self._active.on_reply()
+    diff="""
+-            if self._active is not None and self._active.on_reply is not None:
+-                self._active.on_reply()
+@@
+-            return self._converse(Call(self._calls, op, act, on_reply, timeout))
++            value = self._converse(Call(self._calls, op, act, on_reply, timeout))
++            if on_reply is not None:
++                on_reply()
++            return value
 """,
-            "",
-        ),
-        (
-            """            return self._converse(Call(self._calls, op, act, on_reply, timeout))
-""",
-            """            value = self._converse(Call(self._calls, op, act, on_reply, timeout))
-            if on_reply is not None:
-                on_reply()
-            return value
-""",
-        ),
-    ),
 )
 
 mutant(
@@ -643,14 +557,11 @@ mutant(
     steps=19,
     origin=MISTAKE,
     title="a reply wakes one of those who wait, which may be one that waits for its turn",
-    edit=(
-        """        self.connection.work.pool.limit(self.key)
-        self._changed.notify_all()
+    diff="""
+         self.connection.work.pool.limit(self.key)
+-        self._changed.notify_all()
++        self._changed.notify()
 """,
-        """        self.connection.work.pool.limit(self.key)
-        self._changed.notify()
-""",
-    ),
 )
 
 mutant(
@@ -660,10 +571,10 @@ mutant(
     steps=31,
     origin=MISTAKE,
     title="a call is sent while another is out",
-    edit=(
-        "        while self._active is not None:\n",
-        "        while False:\n",
-    ),
+    diff="""
+-        while self._active is not None:
++        while False:
+""",
 )
 
 mutant(
@@ -703,13 +614,10 @@ mutant(
     steps=15,
     origin=MISTAKE,
     title="one message is pushed for each request, however much room it made",
-    edit=(
-        """                channel.wire.send(Frame("deliver", channel.number, delivery=delivery))
+    diff="""
+                 channel.wire.send(Frame("deliver", channel.number, delivery=delivery))
++                return
 """,
-        """                channel.wire.send(Frame("deliver", channel.number, delivery=delivery))
-                return
-""",
-    ),
 )
 
 mutant(
@@ -729,10 +637,11 @@ mutant(
     steps=43,
     origin=MISTAKE,
     title="a channel that closes does not requeue what it holds",
-    edit=(
-        "            self._requeue(channel, tag)\n        self._channels",
-        "            pass\n        self._channels",
-    ),
+    diff="""
+-            self._requeue(channel, tag)
++            pass
+         self._channels.pop((channel.wire.name, channel.number), None)
+""",
 )
 
 mutant(
@@ -752,22 +661,19 @@ mutant(
     steps=43,
     origin=MISTAKE,
     title="what a callback raised at is published again, also if its push had settled it: a broken promise, meant well",
-    edits=(
-        ("partial(callback, self, delivery)", "partial(self._attempt, callback, delivery)"),
-        (
-            """    def _on_reply(self, frame: Frame) -> None:
+    diff="""
+-        work = Work(f"{self.key}:{delivery.delivery_tag}", partial(callback, self, delivery))
++        work = Work(f"{self.key}:{delivery.delivery_tag}", partial(self._attempt, callback, delivery))
+@@
++    def _attempt(self, callback: Callback, delivery: Delivery) -> None:
++        try:
++            callback(self, delivery)
++        except Exception:
++            self.basic_publish("", "q", delivery.message)
++            raise
++
+     def _on_reply(self, frame: Frame) -> None:
 """,
-            """    def _attempt(self, callback: Callback, delivery: Delivery) -> None:
-        try:
-            callback(self, delivery)
-        except Exception:
-            self.basic_publish("", "q", delivery.message)
-            raise
-
-    def _on_reply(self, frame: Frame) -> None:
-""",
-        ),
-    ),
 )
 
 mutant(
@@ -797,13 +703,11 @@ mutant(
     steps=43,
     origin=MISTAKE,
     title="an exclusive queue outlives its connection",
-    edit=(
-        """                del self._queues[queue.name]
-                self.host.record("srv_delete", q=queue.name)
+    diff="""
+-                del self._queues[queue.name]
+-                self.host.record("srv_delete", q=queue.name)
++                pass
 """,
-        """                pass
-""",
-    ),
 )
 
 mutant(
@@ -813,31 +717,22 @@ mutant(
     steps=12,
     origin=MISTAKE,
     title="a queue that is bound twice gets the message twice",
-    edit=(
-        """if {(exchange, key), (exchange, "*")} & queue.bindings:""",
-        """for _ in {(exchange, key), (exchange, "*")} & queue.bindings:""",
-    ),
+    diff="""
+-            if {(exchange, key), (exchange, "*")} & queue.bindings:
++            for _ in {(exchange, key), (exchange, "*")} & queue.bindings:
+""",
 )
 
-UNREGISTERED_IS_NOT_IN_PROGRESS = (
-    (
-        """            self._unlimited.discard(key)
-            self._room.notify_all()
-            self.host""",
-        """            self._in_progress.discard(key)
-            self._unlimited.discard(key)
-            self._room.notify_all()
-            self.host""",
-    ),
-    (
-        """            if key not in self._in_progress:
-                raise Misuse(f"{key} is not in progress")
-""",
-        """            if key not in self._in_progress:
-                return False
-""",
-    ),
-)
+UNREGISTERED_IS_NOT_IN_PROGRESS = """
++            self._in_progress.discard(key)
+             self._unlimited.discard(key)
+             self._room.notify_all()
+             self.host.record("pool_unregister", k=key, dropped=[w.label for w in dropped])
+@@
+             if key not in self._in_progress:
+-                raise Misuse(f"{key} is not in progress")
++                return False
+"""
 
 mutant(
     id="revived-by-a-delivery",
@@ -846,17 +741,13 @@ mutant(
     steps=59,
     origin="what `Unregistered` is for",
     title="a delivery that comes as its channel ends registers the channel anew, while its callback is still at work",
-    edits=(
-        (
-            """            if key not in self._pool:
-                raise Unregistered(f"{key} is not registered")
-            queue = self._pool[key]
-""",
-            """            queue = self._pool.setdefault(key, deque())
-""",
-        ),
-        *UNREGISTERED_IS_NOT_IN_PROGRESS,
-    ),
+    diff="""
+-            if key not in self._pool:
+-                raise Unregistered(f"{key} is not registered")
+-            queue = self._pool[key]
++            queue = self._pool.setdefault(key, deque())
+@@"""
+    + UNREGISTERED_IS_NOT_IN_PROGRESS,
 )
 
 mutant(
@@ -866,5 +757,5 @@ mutant(
     steps=28,
     origin="this reference, until its matrix let every call race with every other",
     title="a channel that is unregistered while it is in progress is dormant when it is registered anew",
-    edits=UNREGISTERED_IS_NOT_IN_PROGRESS,
+    diff=UNREGISTERED_IS_NOT_IN_PROGRESS,
 )

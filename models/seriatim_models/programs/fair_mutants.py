@@ -13,69 +13,60 @@ mutant = FAIR_MUTANTS.add
 ARTICLE = "article 'Fair Consuming with RabbitMQ'"
 REPOSITORY = "nithril/article-fair-consuming-with-rabbitmq"
 
-USE = """        if self._held:
-            self._held = 0
-        else:
-            self.tokens.acquire()  # rule 4: there is one
-"""
-ROUND = """        for slot in self.slots:
-            self._visit(slot)
-"""
-PUSH = """            slot.waiting.append((delivery, weight))
-            self.host.record("arrive", slot=slot.name, weight=weight)
-            self.tokens.release()
-"""
-REFUSE = """                raise Overrun(f"slot {slot.name}: a delivery beyond its prefetch {slot.prefetch}")
-"""
-FAILED = """            return error
+TOKENS_PER_ROUND = """
+-        if self._held:
+-            self._held = 0
+-        else:
+-            self.tokens.acquire()  # rule 4: there is one
 """
 NEVER_COUNTED = (
-    (
-        USE,
-        """        self.processed = 0  # declared, and never incremented
-""",
-    ),
-    (
-        ROUND,
-        ROUND
-        + """        if self.processed > 0:
-            for _ in range(self.processed - 1):
-                self.tokens.acquire()
-        else:
-            self.tokens.release()
-        self._held = 0
-""",
-    ),
+    TOKENS_PER_ROUND
+    + """+        self.processed = 0  # declared, and never incremented
+@@
+         for slot in self.slots:
+             self._visit(slot)
++        if self.processed > 0:
++            for _ in range(self.processed - 1):
++                self.tokens.acquire()
++        else:
++            self.tokens.release()
++        self._held = 0
+"""
 )
 REPAIRED = (
-    (
-        USE,
-        """        self.processed += 1
-""",
-    ),
-    (
-        ROUND,
-        """        self.processed = 0
-        try:
-            for slot in self.slots:
-                self._visit(slot)
-        finally:
-            if self.processed > 0:
-                for _ in range(self.processed - 1):
-                    self.tokens.acquire()
-            else:
-                self.tokens.release()
-            self._held = 0
-""",
-    ),
+    TOKENS_PER_ROUND
+    + """+        self.processed += 1
+@@
+-        for slot in self.slots:
+-            self._visit(slot)
++        self.processed = 0
++        try:
++            for slot in self.slots:
++                self._visit(slot)
++        finally:
++            if self.processed > 0:
++                for _ in range(self.processed - 1):
++                    self.tokens.acquire()
++            else:
++                self.tokens.release()
++            self._held = 0
+"""
 )
-OUTSIDE = (
-    PUSH,
-    """            slot.waiting.append((delivery, weight))
-            self.host.record("arrive", slot=slot.name, weight=weight)
-        self.tokens.release()
-""",
-)
+OUTSIDE = """
+             slot.waiting.append((delivery, weight))
+             self.host.record("arrive", slot=slot.name, weight=weight)
+-            self.tokens.release()
++        self.tokens.release()
+"""
+RAISES = """
+-            return error
++            raise
+"""
+DROPS = """
+-                raise Overrun(f"slot {slot.name}: a delivery beyond its prefetch {slot.prefetch}")
++                self.tokens.release()
++                return
+"""
 
 mutant(
     id="published-never-counted",
@@ -84,7 +75,7 @@ mutant(
     steps=60,
     origin=f"{ARTICLE}, the main loop",
     title="processedMessageCounter is never incremented, so every round gives its token back and permits only grow",
-    edits=NEVER_COUNTED,
+    diff=NEVER_COUNTED,
 )
 mutant(
     id="published-timed-never-counted",
@@ -93,7 +84,7 @@ mutant(
     steps=55,
     origin=f"{ARTICLE}, the main loop with its time limit of five seconds",
     title="every round gives its token back, so the loop is woken for nothing and its time limit never runs out again",
-    edits=NEVER_COUNTED,
+    diff=NEVER_COUNTED,
 )
 mutant(
     id="published-handler-exception",
@@ -102,11 +93,7 @@ mutant(
     steps=8,
     origin=f"{ARTICLE}, the main loop",
     title="an exception of the handler ends the loop, and nothing is served any more",
-    edit=(
-        FAILED,
-        """            raise
-""",
-    ),
+    diff=RAISES,
 )
 mutant(
     id="published-offer-dropped",
@@ -115,12 +102,7 @@ mutant(
     steps=43,
     origin=f"{ARTICLE}, handleDelivery",
     title="a delivery that does not fit is dropped, and its token released all the same",
-    edit=(
-        REFUSE,
-        """                self.tokens.release()
-                return
-""",
-    ),
+    diff=DROPS,
 )
 mutant(
     id="published-repair-exception",
@@ -129,15 +111,7 @@ mutant(
     steps=8,
     origin=f"{REPOSITORY}, 114266e",
     title="the repaired count stands in a finally clause, and the exception still ends the loop",
-    edits=(
-        *REPAIRED,
-        OUTSIDE,
-        (
-            FAILED,
-            """            raise
-""",
-        ),
-    ),
+    diff=f"{REPAIRED}@@{OUTSIDE}@@{RAISES}",
 )
 mutant(
     id="published-repair-offer-dropped",
@@ -146,15 +120,7 @@ mutant(
     steps=56,
     origin=f"{REPOSITORY}, 114266e",
     title="the count is repaired, the token of a dropped delivery is not",
-    edits=(
-        *REPAIRED,
-        (
-            REFUSE,
-            """                self.tokens.release()
-                return
-""",
-        ),
-    ),
+    diff=f"{REPAIRED}@@{DROPS}",
 )
 mutant(
     id="published-release-after-offer",
@@ -163,17 +129,14 @@ mutant(
     steps=47,
     origin=f"{ARTICLE}, handleDelivery",
     title="a delivery is taken before its token is there, the loop gives the rest up, and is woken for nothing",
-    edits=(
-        OUTSIDE,
-        (
-            USE,
-            """        if self._held:
-            self._held = 0
-        else:
-            self.tokens.try_acquire()
+    diff=OUTSIDE
+    + """@@
+         if self._held:
+             self._held = 0
+         else:
+-            self.tokens.acquire()  # rule 4: there is one
++            self.tokens.try_acquire()
 """,
-        ),
-    ),
 )
 mutant(
     id="published-looks-twice",
@@ -185,35 +148,22 @@ mutant(
         "a visit ends because nothing waits, and looks again whether to forget the deficit: what "
         "arrived between keeps it"
     ),
-    edits=(
-        (
-            """        quantum = slot.quantum
-""",
-            """        slot.deficit += slot.quantum
-        quantum = 0
-""",
-        ),
-        (
-            """                taken = self._take(slot, quantum)
-""",
-            """                if not slot.waiting:
-                    break
-                taken = self._take(slot, quantum)
-""",
-        ),
-        (
-            """            self.settle(delivery, self._handle(delivery) is None)
+    diff="""
+-        quantum = slot.quantum
++        slot.deficit += slot.quantum
++        quantum = 0
+@@
++                if not slot.waiting:
++                    break
+                 taken = self._take(slot, quantum)
+@@
+             self.settle(delivery, self._handle(delivery) is None)
++        with self._lock:
++            if not slot.waiting:
++                slot.deficit = 0
++            self.host.record("visit", slot=slot.name, deficit=slot.deficit, empty=not slot.waiting)
 
 """,
-            """            self.settle(delivery, self._handle(delivery) is None)
-        with self._lock:
-            if not slot.waiting:
-                slot.deficit = 0
-            self.host.record("visit", slot=slot.name, deficit=slot.deficit, empty=not slot.waiting)
-
-""",
-        ),
-    ),
 )
 mutant(
     id="token-first",
@@ -222,34 +172,23 @@ mutant(
     steps=39,
     origin="the two lines of handleDelivery turned round",
     title="the token is released before the delivery is there",
-    edits=(
-        (
-            """        with self._lock:
-            if len(slot.waiting) >= slot.prefetch""",
-            """        self.tokens.release()
-        with self._lock:
-            if len(slot.waiting) >= slot.prefetch""",
-        ),
-        (
-            """            self.tokens.release()
+    diff="""
++        self.tokens.release()
+         with self._lock:
+             if len(slot.waiting) >= slot.prefetch:
+@@
+-            self.tokens.release()
 
-    def stop""",
-            """
-    def stop""",
-        ),
-        (
-            """        while self.park():
-            self.round()
+     def stop(self) -> None:
+@@
+-        while self.park():
++        for _ in range(5):
++            if not self.park():
++                break
+             self.round()
++            if not any(s.waiting for s in self.slots):
++                self._held = 0
 """,
-            """        for _ in range(5):
-            if not self.park():
-                break
-            self.round()
-            if not any(s.waiting for s in self.slots):
-                self._held = 0
-""",
-        ),
-    ),
 )
 mutant(
     id="no-token",
@@ -258,15 +197,13 @@ mutant(
     steps=12,
     origin="a forgotten line",
     title="a delivery to a slot in which another waits brings no token",
-    edit=(
-        """            self.tokens.release()
+    diff="""
+-            self.tokens.release()
++            if len(slot.waiting) == 1:
++                self.tokens.release()
 
-    def stop""",
-        """            if len(slot.waiting) == 1:
-                self.tokens.release()
-
-    def stop""",
-    ),
+     def stop(self) -> None:
+""",
 )
 mutant(
     id="failure-keeps-token",
@@ -275,12 +212,10 @@ mutant(
     steps=70,
     origin="accounting after the handler instead of before",
     title="the token of a delivery whose handler raised is returned",
-    edit=(
-        FAILED,
-        """            self.tokens.release()
-"""
-        + FAILED,
-    ),
+    diff="""
++            self.tokens.release()
+             return error
+""",
 )
 mutant(
     id="token-used-when-settled",
@@ -289,19 +224,14 @@ mutant(
     steps=40,
     origin="accounting at the end of a delivery instead of its beginning",
     title="a token is used up when its delivery is settled, and so not at all if that fails",
-    edits=(
-        (USE, ""),
-        (
-            """            self.settle(delivery, self._handle(delivery) is None)
+    diff=TOKENS_PER_ROUND
+    + """@@
+             self.settle(delivery, self._handle(delivery) is None)
++            if self._held:
++                self._held = 0
++            else:
++                self.tokens.acquire()
 """,
-            """            self.settle(delivery, self._handle(delivery) is None)
-            if self._held:
-                self._held = 0
-            else:
-                self.tokens.acquire()
-""",
-        ),
-    ),
 )
 mutant(
     id="stop-token",
@@ -310,12 +240,11 @@ mutant(
     steps=7,
     origin="a wake-up that is not accounted for",
     title="stop releases a token and the loop, ending, takes none",
-    edit=(
-        """        if self._held == 0:
-            self._sleep()""",
-        """        if self._held == 0 and not self._stopping.get():
-            self._sleep()""",
-    ),
+    diff="""
+-        if self._held == 0:
++        if self._held == 0 and not self._stopping.get():
+             self._sleep()
+""",
 )
 mutant(
     id="idle-saves-up",
@@ -324,14 +253,11 @@ mutant(
     steps=22,
     origin="rule 3 left out",
     title="a slot keeps its deficit while it is idle",
-    edit=(
-        """            slot.deficit = 0
-            return None
+    diff="""
+-            slot.deficit = 0
++            slot.deficit += quantum
+             return None
 """,
-        """            slot.deficit += quantum
-            return None
-""",
-    ),
 )
 mutant(
     id="deficit-reset",
@@ -340,13 +266,10 @@ mutant(
     steps=120,
     origin="rule 3 applied to busy slots",
     title="every visit ends with deficit 0, so what weighs more than the quantum is never served",
-    edit=(
-        """        if weight > slot.deficit:
+    diff="""
+         if weight > slot.deficit:
++            slot.deficit = 0
 """,
-        """        if weight > slot.deficit:
-            slot.deficit = 0
-""",
-    ),
 )
 mutant(
     id="pays-more-than-it-costs",
@@ -365,14 +288,11 @@ mutant(
     steps=72,
     origin="plain round robin",
     title="each visit serves one delivery, whatever the quantum",
-    edit=(
-        """            self.settle(delivery, self._handle(delivery) is None)
+    diff="""
+             self.settle(delivery, self._handle(delivery) is None)
++            slot.deficit = 0
++            return
 """,
-        """            self.settle(delivery, self._handle(delivery) is None)
-            slot.deficit = 0
-            return
-""",
-    ),
 )
 mutant(
     id="until-empty",
@@ -381,12 +301,10 @@ mutant(
     steps=196,
     origin="a loop without the second half of its condition",
     title="a visit serves until the slot is empty, or nearly",
-    edit=(
-        """        if weight > slot.deficit:
+    diff="""
+-        if weight > slot.deficit:
++        if slot.deficit <= -3:
 """,
-        """        if slot.deficit <= -3:
-""",
-    ),
 )
 mutant(
     id="first-slot-first",
@@ -395,16 +313,12 @@ mutant(
     steps=129,
     origin="starting over after each success",
     title="a round begins again at the first slot as soon as one was served",
-    edit=(
-        """            self._visit(slot)
+    diff="""
+             self._visit(slot)
++            if slot.deficit == 0:
++                return
 
 """,
-        """            self._visit(slot)
-            if slot.deficit == 0:
-                return
-
-""",
-    ),
 )
 mutant(
     id="quantum-ignored",
@@ -413,12 +327,10 @@ mutant(
     steps=1,
     origin="equal pay",
     title="every visit pays the same",
-    edit=(
-        """        quantum = slot.quantum
+    diff="""
+-        quantum = slot.quantum
++        quantum = 3
 """,
-        """        quantum = 3
-""",
-    ),
 )
 mutant(
     id="stop-each-time",
@@ -427,14 +339,12 @@ mutant(
     steps=9,
     origin="the reference itself, until stop was called twice",
     title="each stop brings a token, and the loop ends once: a token is left for which nothing waits",
-    edit=(
-        """        if not self._stopping.get_and_set(True):
-            self.tokens.release()
+    diff="""
+-        if not self._stopping.get_and_set(True):
+-            self.tokens.release()
++        self._stopping.set(True)
++        self.tokens.release()
 """,
-        """        self._stopping.set(True)
-        self.tokens.release()
-""",
-    ),
 )
 mutant(
     id="runs-after-its-end",
@@ -443,12 +353,10 @@ mutant(
     steps=10,
     origin="the reference itself, until run was called after stop",
     title="a loop that has ended and is run again takes the token of a delivery, and ends again",
-    edit=(
-        """        if self._ended:
-            return False
+    diff="""
+-        if self._ended:
+-            return False
 """,
-        "",
-    ),
 )
 mutant(
     id="foreign-slot",
@@ -457,10 +365,8 @@ mutant(
     steps=43,
     origin="the reference itself, until a slot of another consumer was delivered to",
     title="a delivery to a slot that no loop visits brings a token, and the loop goes round for it for ever",
-    edit=(
-        """        if slot not in self.slots:
-            raise ValueError(f"slot {slot.name} is not one of this consumer's")
+    diff="""
+-        if slot not in self.slots:
+-            raise ValueError(f"slot {slot.name} is not one of this consumer's")
 """,
-        "",
-    ),
 )

@@ -14,62 +14,52 @@ mutant = LOG_MUTANTS.add
 ARTICLE = "article 'Building a Queue, part 4'"
 REPOSITORY = "karlseguin/sq, d704544"
 
-COUNTING = (
-    (
-        """        with self._lock:
-            self._news.notify()
+COUNTING = """
+         with self._lock:
++            self.waiting += 1
++            self.host.record("waiting", channel=self.name, n=self.waiting)
+             self._news.notify()
 
-    @operation
-    def _unread""",
-        """        with self._lock:
-            self.waiting += 1
-            self.host.record("waiting", channel=self.name, n=self.waiting)
-            self._news.notify()
-
-    @operation
-    def _unread""",
-    ),
-    (
-        """        self.host.record("channel",""",
-        """        self.waiting = 0
-        self.host.record("channel",""",
-    ),
-    (
-        """            while (delivery := self._next()) is not None:
-                self._handle(handler, delivery)
-        finally""",
-        """            dry = 0
-            while dry < 3:
-                with self._lock:
-                    while self.waiting == 0:
-                        self.host.record("sleep", channel=self.name)
-                        dry = 0
-                        self._news.wait()
-                processed = 0
-                while True:
-                    delivery = self.topic.read(self.position)
-                    self.host.record("look", channel=self.name, unread=delivery is not None)
-                    if delivery is None:
-                        dry += 1
-                        with self._lock:
-                            self.waiting -= processed
-                            self.host.record("waiting", channel=self.name, n=self.waiting)
-                        break
-                    self._handle(handler, delivery)
-                    processed += 1
-        finally""",
-    ),
-)
-
-DRAIN_THEN_COUNT = (
-    *COUNTING[:2],
-    (
-        COUNTING[2][0],
-        """            while (delivery := self.topic.read(self.position)) is not None:
-                self._handle(handler, delivery)
+     @operation
+     def _unread(self) -> bool:
+@@
++        self.waiting = 0
+         self.host.record("channel", channel=name, place=list(position), **tries)
+@@
+-            while (delivery := self._next()) is not None:
+-                self._handle(handler, delivery)
++            dry = 0
++            while dry < 3:
++                with self._lock:
++                    while self.waiting == 0:
++                        self.host.record("sleep", channel=self.name)
++                        dry = 0
++                        self._news.wait()
++                processed = 0
++                while True:
++                    delivery = self.topic.read(self.position)
++                    self.host.record("look", channel=self.name, unread=delivery is not None)
++                    if delivery is None:
++                        dry += 1
++                        with self._lock:
++                            self.waiting -= processed
++                            self.host.record("waiting", channel=self.name, n=self.waiting)
++                        break
++                    self._handle(handler, delivery)
++                    processed += 1
+         finally:
 """
-        + COUNTING[2][1],
-    ),
+
+DRAIN_THEN_COUNT = COUNTING.replace(
+    """
+-            while (delivery := self._next()) is not None:
+-                self._handle(handler, delivery)
+""",
+    """
+-            while (delivery := self._next()) is not None:
++            while (delivery := self.topic.read(self.position)) is not None:
+                 self._handle(handler, delivery)
+""",
 )
 
 mutant(
@@ -79,7 +69,7 @@ mutant(
     steps=3,
     origin=f"{ARTICLE}, Consume",
     title="the consumer waits for a notification though a backlog is there",
-    edits=COUNTING,
+    diff=COUNTING,
 )
 mutant(
     id="published-backlog-count",
@@ -88,7 +78,7 @@ mutant(
     steps=42,
     origin=f"{ARTICLE}, Consume",
     title="a backlog is processed but was never notified, so the count stays negative and the loop spins",
-    edits=COUNTING,
+    diff=COUNTING,
 )
 mutant(
     id="published-drain-then-count",
@@ -100,7 +90,7 @@ mutant(
         "the backlog is drained before the count is looked at, and so is what arrives meanwhile, which was counted: "
         "the count stays above what is unread, and the loop spins"
     ),
-    edits=DRAIN_THEN_COUNT,
+    diff=DRAIN_THEN_COUNT,
 )
 mutant(
     id="published-early-read",
@@ -109,7 +99,7 @@ mutant(
     steps=47,
     origin=f"{ARTICLE}, notify",
     title="a message can be read before it is notified, so one wake-up too many finds nothing and is never used up",
-    edits=COUNTING,
+    diff=COUNTING,
 )
 mutant(
     id="published-new-channel",
@@ -118,7 +108,7 @@ mutant(
     steps=42,
     origin=f"{REPOSITORY}, AddChannel",
     title="a channel made at the tail is notified of a message that lies before it",
-    edits=COUNTING,
+    diff=COUNTING,
 )
 mutant(
     id="published-retry",
@@ -127,11 +117,9 @@ mutant(
     steps=52,
     origin=f"{ARTICLE}, handle",
     title="a message whose handler failed is handed to it again at once",
-    edit=(
-        """                self._back_off()
+    diff="""
+-                self._back_off()
 """,
-        "",
-    ),
 )
 mutant(
     id="published-two-consumers",
@@ -140,13 +128,11 @@ mutant(
     steps=44,
     origin=f"{ARTICLE}, Consume",
     title="nothing keeps two threads from consuming the same channel",
-    edit=(
-        """        if not self._state.compare_and_set(AWAY, CONNECTED):
-            raise Misuse(f"channel {self.name} has a consumer")
+    diff="""
+-        if not self._state.compare_and_set(AWAY, CONNECTED):
+-            raise Misuse(f"channel {self.name} has a consumer")
++        self._state.set(CONNECTED)
 """,
-        """        self._state.set(CONNECTED)
-""",
-    ),
 )
 mutant(
     id="published-too-large",
@@ -155,13 +141,10 @@ mutant(
     steps=1,
     origin=f"{REPOSITORY}, Write",
     title="a message that is too large is refused with the writers' lock held",
-    edit=(
-        """        if len(data) > self.segment_size:
+    diff="""
+         if len(data) > self.segment_size:
++            self._writing.acquire()
 """,
-        """        if len(data) > self.segment_size:
-            self._writing.acquire()
-""",
-    ),
 )
 mutant(
     id="published-go-channel",
@@ -170,30 +153,19 @@ mutant(
     steps=28,
     origin=f"{ARTICLE}, what it advises against",
     title="what is published is kept in memory for each channel, connected or not",
-    edits=(
-        (
-            """        for channel in self._connected.get():
-            channel.notify()
+    diff="""
+-        for channel in self._connected.get():
++        for channel in self.all:
++            channel.buffer.append(message)
+             channel.notify()
+@@
+         self._closed = False
++        self.all: list[Channel] = []
+@@
++        self.buffer: list[bytes] = []
++        topic.all.append(self)
+         self.host.record("channel", channel=name, place=list(position), **tries)
 """,
-            """        for channel in self.all:
-            channel.buffer.append(message)
-            channel.notify()
-""",
-        ),
-        (
-            """        self._closed = False
-""",
-            """        self._closed = False
-        self.all: list[Channel] = []
-""",
-        ),
-        (
-            """        self.host.record("channel",""",
-            """        self.buffer: list[bytes] = []
-        topic.all.append(self)
-        self.host.record("channel",""",
-        ),
-    ),
 )
 mutant(
     id="published-never-rolls",
@@ -205,12 +177,10 @@ mutant(
         "a message counts as too large if it does not fit behind the last one, so no segment is ever "
         "followed by another"
     ),
-    edit=(
-        """        if len(data) > self.segment_size:
+    diff="""
+-        if len(data) > self.segment_size:
++        if self.tail.get().offset + len(data) > self.segment_size:
 """,
-        """        if self.tail.get().offset + len(data) > self.segment_size:
-""",
-    ),
 )
 mutant(
     id="published-mapped-slice",
@@ -222,26 +192,20 @@ mutant(
         "what is read is a slice of the segment's mapping, which is unmapped when the reader moves on "
         "to the next segment"
     ),
-    edits=(
-        (
-            """        self._closed = False
-        self._names""",
-            """        self._closed = False
-        self.mapped: dict[int, list[memoryview]] = {}
-        self._names""",
-        ),
-        (
-            """        message = read_record(self.storage, segment_name(place.segment), place.offset)
-        end =""",
-            """        record = read_record(self.storage, segment_name(place.segment), place.offset)
-        message = memoryview(bytearray(record))
-        self.mapped.setdefault(place.segment, []).append(message)
-        for segment in [s for s in self.mapped if s < place.segment]:
-            for slice_of_it in self.mapped.pop(segment):
-                slice_of_it[:] = bytes(len(slice_of_it))
-        end =""",
-        ),
-    ),
+    diff="""
+         self._closed = False
++        self.mapped: dict[int, list[memoryview]] = {}
+         self._names: set[str] = set()
+@@
+-        message = read_record(self.storage, segment_name(place.segment), place.offset)
++        record = read_record(self.storage, segment_name(place.segment), place.offset)
++        message = memoryview(bytearray(record))
++        self.mapped.setdefault(place.segment, []).append(message)
++        for segment in [s for s in self.mapped if s < place.segment]:
++            for slice_of_it in self.mapped.pop(segment):
++                slice_of_it[:] = bytes(len(slice_of_it))
+         end = place.offset + HEADER.size + len(message)
+""",
 )
 mutant(
     id="published-one-worker",
@@ -251,35 +215,22 @@ mutant(
     origin=f"{REPOSITORY}, Topic.worker: waits for the lock of F-25, or calls itself for a name that is taken",
     title="one worker opens channels and passes notifications on, from a buffer of 64 (here 1): while it cannot go on, "
     "publishers wait as soon as the buffer is full",
-    edits=(
-        (
-            """        self._closed = False
-        self._names""",
-            """        self._closed = False
-        self.buffer = host.semaphore(1, "buffer")
-        self._names""",
-        ),
-        (
-            """        for channel in self._connected.get():
-            channel.notify()
+    diff="""
+         self._closed = False
++        self.buffer = host.semaphore(1, "buffer")
+         self._names: set[str] = set()
+@@
++        self.buffer.acquire()
+         for channel in self._connected.get():
+             channel.notify()
++        self.buffer.release()
+@@
++        if name in self._names:
++            self.buffer.acquire()
+         with self._writing:
+-            if name in self._names:
+-                raise Misuse(f"channel {name} is open already")
 """,
-            """        self.buffer.acquire()
-        for channel in self._connected.get():
-            channel.notify()
-        self.buffer.release()
-""",
-        ),
-        (
-            """        with self._writing:
-            if name in self._names:
-                raise Misuse(f"channel {name} is open already")
-""",
-            """        if name in self._names:
-            self.buffer.acquire()
-        with self._writing:
-""",
-        ),
-    ),
 )
 mutant(
     id="published-empty-message",
@@ -291,15 +242,14 @@ mutant(
         "a length of zero is taken for the end: after a restart an empty message and all behind it "
         "are written over"
     ),
-    edit=(
-        """            offset += HEADER.size + len(read_record(storage, name, offset))
-        except""",
-        """            length = len(read_record(storage, name, offset))
-            if not length:
-                break
-            offset += HEADER.size + length
-        except""",
-    ),
+    diff="""
+-            offset += HEADER.size + len(read_record(storage, name, offset))
++            length = len(read_record(storage, name, offset))
++            if not length:
++                break
++            offset += HEADER.size + length
+         except Damaged:
+""",
     also=("LC-2",),
 )
 mutant(
@@ -313,30 +263,21 @@ mutant(
         "crash the next message lies "
         "before that position"
     ),
-    edits=(
-        (
-            """    storage.append(name, record)
-    storage.sync(name)
+    diff="""
+     storage.append(name, record)
++    if topic is not None:
++        topic.tail.set(Position(int(name[:8]), end + len(record)))
+     storage.sync(name)
+@@
+-def append_record(storage: Storage, name: str, end: int, record: bytes) -> None:
++def append_record(storage: Storage, name: str, end: int, record: bytes, topic: Any = None) -> None:
+@@
+-        append_record(self.storage, segment_name(place.segment), place.offset, data)
++        append_record(self.storage, segment_name(place.segment), place.offset, data, self)
+@@
+-        if position > tail or min(position) < 0 or position.offset > end:
++        if min(position) < 0:
 """,
-            """    storage.append(name, record)
-    if topic is not None:
-        topic.tail.set(Position(int(name[:8]), end + len(record)))
-    storage.sync(name)
-""",
-        ),
-        (
-            "def append_record(storage: Storage, name: str, end: int, record: bytes) -> None:",
-            "def append_record(storage: Storage, name: str, end: int, record: bytes, topic: Any = None) -> None:",
-        ),
-        (
-            "        append_record(self.storage, segment_name(place.segment), place.offset, data)\n",
-            "        append_record(self.storage, segment_name(place.segment), place.offset, data, self)\n",
-        ),
-        (
-            "        if position > tail or min(position) < 0 or position.offset > end:\n",
-            "        if min(position) < 0:\n",
-        ),
-    ),
 )
 mutant(
     id="same-name-twice",
@@ -345,12 +286,10 @@ mutant(
     steps=75,
     origin="the reference itself, which asked each channel object, not its topic, whether it had a consumer",
     title="two channels of one name are open, and each overwrites the other's position",
-    edit=(
-        """            if name in self._names:
-                raise Misuse(f"channel {name} is open already")
+    diff="""
+-            if name in self._names:
+-                raise Misuse(f"channel {name} is open already")
 """,
-        "",
-    ),
     also=("LC-2",),
 )
 mutant(
@@ -360,15 +299,12 @@ mutant(
     steps=60,
     origin="the reference itself, which let two write to the parking file at once, and left half a record there",
     title="one who parks and one who strikes off a parked message write at the same place",
-    edit=(
-        """        with self._parks:
-            append_record(self.storage, self._parking, self._parked_to, record)
+    diff="""
++        end = self._parked_to
+         with self._parks:
+-            append_record(self.storage, self._parking, self._parked_to, record)
++            append_record(self.storage, self._parking, end, record)
 """,
-        """        end = self._parked_to
-        with self._parks:
-            append_record(self.storage, self._parking, end, record)
-""",
-    ),
 )
 mutant(
     id="not-synced",
@@ -377,13 +313,10 @@ mutant(
     steps=75,
     origin="what a benchmark tempts one to",
     title="publish returns before the message would survive a crash",
-    edit=(
-        """    storage.append(name, record)
-    storage.sync(name)
+    diff="""
+     storage.append(name, record)
+-    storage.sync(name)
 """,
-        """    storage.append(name, record)
-""",
-    ),
 )
 mutant(
     id="handler-under-lock",
@@ -392,13 +325,12 @@ mutant(
     steps=14,
     origin="the lock that `handle` takes, one line too early",
     title="the handler runs under the lock that the publisher needs in order to signal",
-    edit=(
-        """            handler(delivery.message)
-        except""",
-        """            with self._lock:
-                handler(delivery.message)
-        except""",
-    ),
+    diff="""
+-            handler(delivery.message)
++            with self._lock:
++                handler(delivery.message)
+         except Exception as error:
+""",
 )
 mutant(
     id="look-without-lock",
@@ -407,24 +339,15 @@ mutant(
     steps=13,
     origin="the textbook mistake with condition variables",
     title="the consumer looks before it takes the lock, and sleeps on what it saw",
-    edits=(
-        (
-            """        with self._lock:
-            while not self._stopping and not self._unread():
+    diff="""
++        unread = self._unread()
+         with self._lock:
+-            while not self._stopping and not self._unread():
++            while not self._stopping and not unread:
+@@
+                 self._sleep()
++                unread = self._unread()
 """,
-            """        unread = self._unread()
-        with self._lock:
-            while not self._stopping and not unread:
-""",
-        ),
-        (
-            """                self._sleep()
-""",
-            """                self._sleep()
-                unread = self._unread()
-""",
-        ),
-    ),
 )
 mutant(
     id="signal-before-tail",
@@ -433,24 +356,14 @@ mutant(
     steps=13,
     origin="rule 3 turned round",
     title="the publisher signals first and moves the tail then",
-    edits=(
-        (
-            """        self.tail.set(Position(place.segment, place.offset + len(data)))
-        return place
+    diff="""
+-        self.tail.set(Position(place.segment, place.offset + len(data)))
+         return place
+@@
+             channel.notify()
++        self.tail.set(Position(place.segment, place.offset + len(data)))
+         return place
 """,
-            """        return place
-""",
-        ),
-        (
-            """            channel.notify()
-        return place
-""",
-            """            channel.notify()
-        self.tail.set(Position(place.segment, place.offset + len(data)))
-        return place
-""",
-        ),
-    ),
 )
 mutant(
     id="connect-after-look",
@@ -459,28 +372,19 @@ mutant(
     steps=34,
     origin="enlisting too late",
     title="the consumer enlists for signals only when it has found nothing",
-    edits=(
-        (
-            """        self._stopping = False
-        self.topic.enlist(self)
+    diff="""
+             self._stopping = False
+-        self.topic.enlist(self)
+@@
++            self._unread()
++            while self.topic.read(self.position) is not None:
++                self._handle(handler, self.topic.read(self.position))
++            with self._lock:
++                self.topic.enlist(self)
++                self.host.record("sleep", channel=self.name)
++                self._news.wait()
+             while (delivery := self._next()) is not None:
 """,
-            """        self._stopping = False
-""",
-        ),
-        (
-            """            while (delivery := self._next()) is not None:
-""",
-            """            self._unread()
-            while self.topic.read(self.position) is not None:
-                self._handle(handler, self.topic.read(self.position))
-            with self._lock:
-                self.topic.enlist(self)
-                self.host.record("sleep", channel=self.name)
-                self._news.wait()
-            while (delivery := self._next()) is not None:
-""",
-        ),
-    ),
 )
 mutant(
     id="commit-before-handler",
@@ -489,13 +393,10 @@ mutant(
     steps=86,
     origin="at most once",
     title="the position moves before the handler has run",
-    edit=(
-        """        error = self._attempt(handler, delivery)
+    diff="""
++        self.commit(delivery.following)
+         error = self._attempt(handler, delivery)
 """,
-        """        self.commit(delivery.following)
-        error = self._attempt(handler, delivery)
-""",
-    ),
 )
 mutant(
     id="position-not-saved",
@@ -504,13 +405,10 @@ mutant(
     steps=120,
     origin="at least once for ever",
     title="the position moves in memory only",
-    edit=(
-        """        self.attempts = 0
-        self._save()
+    diff="""
+         self.attempts = 0
+-        self._save()
 """,
-        """        self.attempts = 0
-""",
-    ),
 )
 mutant(
     id="poison-dropped",
@@ -519,11 +417,9 @@ mutant(
     steps=55,
     origin="what most consumers do",
     title="a message that failed too often is skipped without being parked",
-    edit=(
-        """            self._park(delivery, error)
+    diff="""
+-            self._park(delivery, error)
 """,
-        "",
-    ),
     also=("LC-6",),
 )
 mutant(
@@ -533,12 +429,10 @@ mutant(
     steps=47,
     origin=f"{ARTICLE}, handle",
     title="a message that fails is never parked; only the pause was added",
-    edit=(
-        """            if self.attempts < self.max_attempts:
+    diff="""
+-            if self.attempts < self.max_attempts:
++            if self.attempts <= self.max_attempts:
 """,
-        """            if self.attempts <= self.max_attempts:
-""",
-    ),
 )
 mutant(
     id="parked-too-soon",
@@ -547,12 +441,10 @@ mutant(
     steps=45,
     origin="off by one",
     title="a message that fails is parked one attempt before the last",
-    edit=(
-        """            if self.attempts < self.max_attempts:
+    diff="""
+-            if self.attempts < self.max_attempts:
++            if self.attempts + 1 < self.max_attempts:
 """,
-        """            if self.attempts + 1 < self.max_attempts:
-""",
-    ),
 )
 mutant(
     id="parks-under-its-lock",
@@ -561,13 +453,11 @@ mutant(
     steps=28,
     origin="a lock that is not re-entrant",
     title="one who parks a message takes the parking file's lock twice, and its channel stands still",
-    edit=(
-        """        self._note_parked(delivery.place, f"{type(error).__name__}: {error}", delivery.message)
+    diff="""
+-        self._note_parked(delivery.place, f"{type(error).__name__}: {error}", delivery.message)
++        with self._parks:
++            self._note_parked(delivery.place, f"{type(error).__name__}: {error}", delivery.message)
 """,
-        """        with self._parks:
-            self._note_parked(delivery.place, f"{type(error).__name__}: {error}", delivery.message)
-""",
-    ),
 )
 mutant(
     id="segment-skipped",
@@ -576,12 +466,10 @@ mutant(
     steps=15,
     origin="roll-over",
     title="the reader goes on to the next segment a record too early",
-    edit=(
-        """            if position.offset < self.storage.size(segment_name(position.segment)):
+    diff="""
+-            if position.offset < self.storage.size(segment_name(position.segment)):
++            if position.offset + HEADER.size + 2 < self.storage.size(segment_name(position.segment)):
 """,
-        """            if position.offset + HEADER.size + 2 < self.storage.size(segment_name(position.segment)):
-""",
-    ),
 )
 mutant(
     id="commits-back",
@@ -590,12 +478,10 @@ mutant(
     steps=9,
     origin="the reference itself, until a later message was committed before an earlier one",
     title="a position is moved back, and what lies before it is handled again",
-    edit=(
-        """        if position < self.position:
-            raise Misuse(f"channel {self.name} stands at {tuple(self.position)} already")
+    diff="""
+-        if position < self.position:
+-            raise Misuse(f"channel {self.name} stands at {tuple(self.position)} already")
 """,
-        "",
-    ),
 )
 mutant(
     id="recovered-before-claimed",
@@ -604,21 +490,13 @@ mutant(
     steps=31,
     origin="the reference itself, which looked for half a record before it asked whether the name was taken",
     title="who opens a channel whose name is taken cuts off what the other is writing to its parking file",
-    edits=(
-        (
-            """        # Before the parking file is touched: another channel of this name may be writing it.
-        topic.claim(name)
+    diff="""
+-        # Before the parking file is touched: another channel of this name may be writing it.
+-        topic.claim(name)
+@@
++        topic.claim(name)
+         if state is None:
+             self._save()
+         self._parks = self.host.lock(f"{name}.parks")
 """,
-            "",
-        ),
-        (
-            """        if state is None:
-            self._save()
-        self._parks""",
-            """        topic.claim(name)
-        if state is None:
-            self._save()
-        self._parks""",
-        ),
-    ),
 )

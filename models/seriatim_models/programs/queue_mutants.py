@@ -17,6 +17,14 @@ BROKER = "Apache Qpid Broker-J, main of August 2026"
 
 # ---- what was published
 
+REWINDS_IF_PAST = """
+-            back = min(entry, pointer.entry, key=Node.place)
+-            if consumer.pointer.compare_and_set(pointer, Pointer(back, "rewind")):
++            if entry.place() >= pointer.entry.place() or consumer.pointer.compare_and_set(
++                pointer, Pointer(entry, "rewind")
++            ):
+"""
+
 mutant(
     id="published-immediate",
     killed_by="IM-1",
@@ -24,19 +32,14 @@ mutant(
     steps=11,
     origin=f"{ORDERING}, potential issue",
     title="the immediate flag is checked, and then the entry is dequeued whatever its state is by now",
-    edit=(
-        """        if entry.change(AVAILABLE, DEQUEUED):
-            self._dispose(entry)
+    diff="""
+-        if entry.change(AVAILABLE, DEQUEUED):
++        if entry.available():
++            entry.state.set(DEQUEUED)
+             self._dispose(entry)
 
-    # ---- what a consumer does with an entry that it acquired
+     # ---- what a consumer does with an entry that it acquired
 """,
-        """        if entry.available():
-            entry.state.set(DEQUEUED)
-            self._dispose(entry)
-
-    # ---- what a consumer does with an entry that it acquired
-""",
-    ),
     also=("IM-2",),
 )
 
@@ -50,10 +53,10 @@ mutant(
         "one compare-and-set from AVAILABLE, as the article proposes; but a message that was released "
         "is AVAILABLE again"
     ),
-    edit=(
-        "entry.change(consumer.acquired, RETURNED)",
-        "entry.change(consumer.acquired, AVAILABLE)",
-    ),
+    diff="""
+-        ok = entry.change(consumer.acquired, RETURNED)
++        ok = entry.change(consumer.acquired, AVAILABLE)
+""",
 )
 
 mutant(
@@ -63,12 +66,7 @@ mutant(
     steps=49,
     origin=f"{ORDERING}, checkSubscriptionsNotAheadOfDelivery",
     title="a pointer is moved back only if it is past the entry, so an advance that was already decided still wins",
-    edit=(
-        """            back = min(entry, pointer.entry, key=Node.place)
-            if consumer""",
-        """            back = entry
-            if entry.place() >= pointer.entry.place() or consumer""",
-    ),
+    diff=REWINDS_IF_PAST,
 )
 
 mutant(
@@ -81,12 +79,7 @@ mutant(
         "consider _lastSeenEntry when determing if _releasedEntry should be retarded"
     ),
     title="an arrival of high priority leaves alone a pointer that is before it, though it is about to go past",
-    edit=(
-        """            back = min(entry, pointer.entry, key=Node.place)
-            if consumer""",
-        """            back = entry
-            if entry.place() >= pointer.entry.place() or consumer""",
-    ),
+    diff=REWINDS_IF_PAST,
 )
 
 mutant(
@@ -96,17 +89,15 @@ mutant(
     steps=51,
     origin=f"{ORDERING}, setLastSeenEntry(node, newNode)",
     title="pointers are compared by the entry they stand at, so a rewind to that very entry goes unseen",
-    edit=(
-        """    def __repr__(self) -> str:
-        return f"{'past'""",
-        """    def __eq__(self, other: object) -> bool:
-        return (self.entry, self.passed) == (other.entry, other.passed)
-
-    __hash__ = None
-
-    def __repr__(self) -> str:
-        return f"{'past'""",
-    ),
+    diff="""
++    def __eq__(self, other: object) -> bool:
++        return (self.entry, self.passed) == (other.entry, other.passed)
++
++    __hash__ = None
++
+     def __repr__(self) -> str:
+         return f"{'past' if self.passed else 'at'} {self.entry}"
+""",
 )
 
 mutant(
@@ -116,89 +107,71 @@ mutant(
     steps=88,
     origin=f"{ORDERING}, checkSubscriptionsNotAheadOfDelivery",
     title="an arrival of high priority moves back the pointers of all subscriptions, browsers too",
-    edit=(
-        "            if consumer.acquires:  # a browser never goes back: it sees each entry once (SO-4)\n",
-        "            if consumer is not None:\n",
-    ),
+    diff="""
+-            if consumer.acquires:  # a browser never goes back: it sees each entry once (SO-4)
++            if consumer is not None:
+""",
 )
 
-TWO_POINTERS = (
-    (
-        """class ListEntry(Node):
-""",
-        """class EarlierOfTwo:
-    def __init__(self, consumer):
-        self.consumer = consumer
-
-    def get(self):
-        last, released = self.consumer.last.get(), self.consumer.released.get()
-        return min(last, released and Pointer(released, "released") or last,
-                   key=lambda p: (*p.entry.place(), p.passed))
-
-
-class ListEntry(Node):
-""",
-    ),
-    (
-        """        self.pointer = host.cell(start, f"{name}.pointer", kind="pointer", owner=self)
-""",
-        """        self.last = host.cell(start, f"{name}.pointer", kind="pointer", owner=self)
-        self.released = host.cell(None, f"{name}.released")
-        self.pointer = EarlierOfTwo(self)
-""",
-    ),
-    (
-        """            pointer = consumer.pointer.get()
-            if not pointer.passed and self._wanted(consumer, pointer.entry):
-                return pointer
-            following = self.entries.next(pointer.entry)
-            if following is None:
-                return None
-            consumer.pointer.compare_and_set(pointer, Pointer(following, "advance"))
-""",
-        """            pointer = consumer.last.get()
-            released = consumer.released.get()
-            if released is not None and pointer.entry.place() >= released.place():
-                following = released
-            else:
-                following = self.entries.next(pointer.entry)
-            if following is None or self._wanted(consumer, following):
-                return following and Pointer(following, "found")
-            if consumer.last.compare_and_set(pointer, Pointer(following, "advance", True)):
-                consumer.released.compare_and_set(released, None)
-""",
-    ),
-    (
-        """            pointer = consumer.pointer.get()
-            back = min(entry, pointer.entry, key=Node.place)
-            if consumer.pointer.compare_and_set(pointer, Pointer(back, "rewind")):
-                return
-""",
-        """            released = consumer.released.get()
-            if released is not None and released.place() <= entry.place():
-                return
-            if consumer.released.compare_and_set(released, entry):
-                self._notify(consumer)
-                return
-""",
-    ),
-    (
-        "    _returned = _arrived\n",
-        "    def _returned(self, entry: QueueEntry) -> None:\n        pass\n",
-    ),
-    (
-        """        return self._take(consumer, pointer), True
-""",
-        """        entry = self._take(consumer, pointer)
-        if entry is not None:
-            released = consumer.released.get()
-            consumer.last.set(Pointer(entry, "seen", True))
-            if released is entry:
-                consumer.released.compare_and_set(released, None)
-        return entry, True
-""",
-    ),
-)
+TWO_POINTERS = """
++class EarlierOfTwo:
++    def __init__(self, consumer):
++        self.consumer = consumer
++
++    def get(self):
++        last, released = self.consumer.last.get(), self.consumer.released.get()
++        return min(last, released and Pointer(released, "released") or last,
++                   key=lambda p: (*p.entry.place(), p.passed))
++
++
+ class ListEntry(Node):
+@@
+-        self.pointer = host.cell(start, f"{name}.pointer", kind="pointer", owner=self)
++        self.last = host.cell(start, f"{name}.pointer", kind="pointer", owner=self)
++        self.released = host.cell(None, f"{name}.released")
++        self.pointer = EarlierOfTwo(self)
+@@
+-            pointer = consumer.pointer.get()
+-            if not pointer.passed and self._wanted(consumer, pointer.entry):
+-                return pointer
+-            following = self.entries.next(pointer.entry)
+-            if following is None:
+-                return None
+-            consumer.pointer.compare_and_set(pointer, Pointer(following, "advance"))
++            pointer = consumer.last.get()
++            released = consumer.released.get()
++            if released is not None and pointer.entry.place() >= released.place():
++                following = released
++            else:
++                following = self.entries.next(pointer.entry)
++            if following is None or self._wanted(consumer, following):
++                return following and Pointer(following, "found")
++            if consumer.last.compare_and_set(pointer, Pointer(following, "advance", True)):
++                consumer.released.compare_and_set(released, None)
+@@
+-            pointer = consumer.pointer.get()
+-            back = min(entry, pointer.entry, key=Node.place)
+-            if consumer.pointer.compare_and_set(pointer, Pointer(back, "rewind")):
++            released = consumer.released.get()
++            if released is not None and released.place() <= entry.place():
+                 return
++            if consumer.released.compare_and_set(released, entry):
++                self._notify(consumer)
++                return
+@@
+-    _returned = _arrived
++    def _returned(self, entry: QueueEntry) -> None:
++        pass
+@@
+-        return self._take(consumer, pointer), True
++        entry = self._take(consumer, pointer)
++        if entry is not None:
++            released = consumer.released.get()
++            consumer.last.set(Pointer(entry, "seen", True))
++            if released is entry:
++                consumer.released.compare_and_set(released, None)
++        return entry, True
+"""
 
 mutant(
     id="published-two-pointers",
@@ -210,7 +183,7 @@ mutant(
         "a rewind goes into a second pointer; clearing that one wipes out a rewind to the same entry "
         "that came meanwhile"
     ),
-    edits=TWO_POINTERS,
+    diff=TWO_POINTERS,
 )
 
 mutant(
@@ -220,7 +193,7 @@ mutant(
     steps=111,
     origin=f"{BROKER}, QueueContext and updateSubRequeueEntry",
     title="the same, and the consumer that wiped out the rewind goes to sleep",
-    edits=TWO_POINTERS,
+    diff=TWO_POINTERS,
 )
 
 mutant(
@@ -233,30 +206,18 @@ mutant(
         "the queue learns that interest was lost before the flag is cleared, so the one who is woken is "
         "held back by it"
     ),
-    edits=(
-        (
-            """            # The flag first: a consumer woken next must not be held back by an interest that is over.
-            if wants is not None:
-                consumer.set_wants(wants)
-""",
-            "",
-        ),
-        (
-            """            if desired:
-                self._notify(consumer)
-            elif consumer.acquires:
-                self._notify_other(consumer)
+    diff="""
+-            # The flag first: a consumer woken next must not be held back by an interest that is over.
+-            if wants is not None:
+-                consumer.set_wants(wants)
+@@
+             if desired:
+                 self._notify(consumer)
+             elif consumer.acquires:
+                 self._notify_other(consumer)
++        consumer.set_wants(desired)
 
 """,
-            """            if desired:
-                self._notify(consumer)
-            elif consumer.acquires:
-                self._notify_other(consumer)
-        consumer.set_wants(desired)
-
-""",
-        ),
-    ),
 )
 
 mutant(
@@ -266,14 +227,11 @@ mutant(
     steps=18,
     origin=f"{BROKER}, QueueConsumerNodeList",
     title="the size goes up after the entry is linked, so it can go down first",
-    edit=(
-        """        self.size.add(1)
-        self.append(entry)
+    diff="""
++        self.append(entry)
+         self.size.add(1)
+-        self.append(entry)
 """,
-        """        self.append(entry)
-        self.size.add(1)
-""",
-    ),
 )
 
 mutant(
@@ -283,23 +241,15 @@ mutant(
     steps=77,
     origin=f"{INTERACTIONS}, the Notified list; repaired by the broker in 81a5cd612f",
     title="a consumer stays in Notified until it finds nothing, and only then goes back to Interested",
-    edits=(
-        (
-            "        self.manager.set_notified(consumer, False)  # rule 6: be seen to wait, then check\n",
-            "",
-        ),
-        (
-            """            elif consumer.acquires:
-                self._notify_other(consumer)
-        return entry
+    diff="""
+-        self.manager.set_notified(consumer, False)  # rule 6: be seen to wait, then check
+@@
+-            elif consumer.acquires:
++            else:
++                self.manager.set_notified(consumer, False)
+                 self._notify_other(consumer)
+         return entry
 """,
-            """            else:
-                self.manager.set_notified(consumer, False)
-                self._notify_other(consumer)
-        return entry
-""",
-        ),
-    ),
 )
 
 
@@ -312,16 +262,13 @@ mutant(
     steps=47,
     origin="QPID-7514: [Java Broker] replace previous fix with the proper one (b112605382)",
     title="what a group's end sets free is announced while the group still has its owner",
-    edit=(
-        """            self._dispose(entry)
-            if self.groups.leave(entry.message.group, consumer):
-                self._announce_group(entry.message.group)
+    diff="""
+             self._dispose(entry)
+-            if self.groups.leave(entry.message.group, consumer):
+-                self._announce_group(entry.message.group)
++            self._announce_group(entry.message.group)
++            self.groups.leave(entry.message.group, consumer)
 """,
-        """            self._dispose(entry)
-            self._announce_group(entry.message.group)
-            self.groups.leave(entry.message.group, consumer)
-""",
-    ),
 )
 
 mutant(
@@ -334,7 +281,7 @@ mutant(
         "of two pointers the released one counts only if it is before the other, so a consumer's own last message "
         "is passed over"
     ),
-    edits=tuple((old, new.replace(">= released", "> released")) for old, new in TWO_POINTERS),
+    diff=TWO_POINTERS.replace(">= released", "> released"),
 )
 
 mutant(
@@ -357,15 +304,13 @@ mutant(
     steps=41,
     origin="QPID-3855: only increment activeConsumerCount during registration if the subscription is active",
     title="a new consumer counts as interested, whether it wants messages or not",
-    edit=(
-        """        self.manager.set_interest(consumer, wants, new=True)
-        if wants:
-            self._notify(consumer)
+    diff="""
+-        self.manager.set_interest(consumer, wants, new=True)
+-        if wants:
+-            self._notify(consumer)
++        self.manager._move(consumer, (REMOVED,), INTERESTED)
++        self._notify(consumer)
 """,
-        """        self.manager._move(consumer, (REMOVED,), INTERESTED)
-        self._notify(consumer)
-""",
-    ),
 )
 
 mutant(
@@ -377,17 +322,13 @@ mutant(
         "QPID-7417: [Java Broker] Ensure message instance listeners only fire on state change of the associated object"
     ),
     title="a release that is refused counts as one message of the group fewer, and sets the group free",
-    edit=(
-        """        ok = entry.change(consumer.acquired, RETURNED)
-        if ok:
-            if self.groups.leave(entry.message.group, consumer):
+    diff="""
+         ok = entry.change(consumer.acquired, RETURNED)
++        left = self.groups.leave(entry.message.group, consumer)
+         if ok:
+-            if self.groups.leave(entry.message.group, consumer):
++            if left:
 """,
-        """        ok = entry.change(consumer.acquired, RETURNED)
-        left = self.groups.leave(entry.message.group, consumer)
-        if ok:
-            if left:
-""",
-    ),
 )
 
 mutant(
@@ -399,16 +340,12 @@ mutant(
         "QPID-3165: ensure all subscriptions are checked before making the decision on whether to stop delivering"
     ),
     title="the job ends with the first consumer that it has nothing for",
-    edit=(
-        """            while self.deliver_to(consumer, "job"):
-                pass
+    diff="""
++            if not self.deliver_to(consumer, "job"):
++                return
+             while self.deliver_to(consumer, "job"):
+                 pass
 """,
-        """            if not self.deliver_to(consumer, "job"):
-                return
-            while self.deliver_to(consumer, "job"):
-                pass
-""",
-    ),
 )
 
 mutant(
@@ -418,14 +355,11 @@ mutant(
     steps=49,
     origin="QPID-8210: [Broker-J] Set queue consumer node before adding consumer into queue consumer manager",
     title="a new consumer is among the Interested before it is in All, where a release would find its pointer",
-    edit=(
-        """            self._join(consumer)
-        self._begin(consumer)
+    diff="""
++            self._begin(consumer)
+             self._join(consumer)
+-        self._begin(consumer)
 """,
-        """            self._begin(consumer)
-            self._join(consumer)
-""",
-    ),
 )
 
 mutant(
@@ -438,28 +372,18 @@ mutant(
         "a publisher holds the queue's monitor and takes a send lock; "
         "a consumer that closes takes them in the other order"
     ),
-    edits=(
-        (
-            """        self.depth = host.cell(0, f"{name}.depth")
+    diff="""
+         self.depth = host.cell(0, f"{name}.depth")
++        self.monitor = host.lock(f"{name}.monitor")
+@@
+-            self._arrived(entry)
++            with self.monitor:
++                self._arrived(entry)
+         if message.immediate:
+@@
+-        with consumer.send_lock:  # after any delivery to it that is under way
++        with consumer.send_lock, self.monitor:
 """,
-            """        self.depth = host.cell(0, f"{name}.depth")
-        self.monitor = host.lock(f"{name}.monitor")
-""",
-        ),
-        (
-            """            self._arrived(entry)
-        if message.immediate:
-""",
-            """            with self.monitor:
-                self._arrived(entry)
-        if message.immediate:
-""",
-        ),
-        (
-            "with consumer.send_lock:  # after any delivery to it that is under way",
-            "with consumer.send_lock, self.monitor:",
-        ),
-    ),
 )
 
 
@@ -472,18 +396,13 @@ mutant(
     steps=36,
     origin="Michael and Scott, PODC 1996: why the number is drawn from the tail that is linked to",
     title="a node draws its number once, from a tail that may not be its predecessor in the end",
-    edits=(
-        (
-            """        while True:
-            tail = self._tail.get()
+    diff="""
++        node.id = self._tail.get().id + 1
+         while True:
+             tail = self._tail.get()
+@@
+-            node.id = tail.id + 1
 """,
-            """        node.id = self._tail.get().id + 1
-        while True:
-            tail = self._tail.get()
-""",
-        ),
-        ("            node.id = tail.id + 1\n", ""),
-    ),
 )
 
 mutant(
@@ -493,16 +412,14 @@ mutant(
     steps=32,
     origin="Michael and Scott, PODC 1996: why the link is a compare-and-set",
     title="the new node is linked by a plain write",
-    edit=(
-        """            if tail.next.compare_and_set(None, node):
-                self._tail.compare_and_set(tail, node)
-                return
+    diff="""
+-            if tail.next.compare_and_set(None, node):
+-                self._tail.compare_and_set(tail, node)
+-                return
++            tail.next.set(node)
++            self._tail.compare_and_set(tail, node)
++            return
 """,
-        """            tail.next.set(node)
-            self._tail.compare_and_set(tail, node)
-            return
-""",
-    ),
 )
 
 mutant(
@@ -522,13 +439,10 @@ mutant(
     steps=42,
     origin="QPID-2900 in effect",
     title="a released entry wakes, but rewinds nobody",
-    edit=(
-        """        self._rewind_all(entry)
-        self._returned(entry)
+    diff="""
+-        self._rewind_all(entry)
+         self._returned(entry)
 """,
-        """        self._returned(entry)
-""",
-    ),
 )
 
 mutant(
@@ -558,18 +472,15 @@ mutant(
     steps=64,
     origin=ORDERING,
     title="the exclusive consumer is given the new entry without a look at what it has not had yet",
-    edit=(
-        """        pointer = self.next_available(consumer)
-        if (
+    diff="""
+-        pointer = self.next_available(consumer)
++        pointer = (
++            self.next_available(consumer)
++            if path != "shortcut"
++            else (Pointer(only, "shortcut") if self._wanted(consumer, only) else None)
++        )
+         if (
 """,
-        """        pointer = (
-            self.next_available(consumer)
-            if path != "shortcut"
-            else (Pointer(only, "shortcut") if self._wanted(consumer, only) else None)
-        )
-        if (
-""",
-    ),
 )
 
 mutant(
@@ -579,14 +490,13 @@ mutant(
     steps=44,
     origin="check-then-act",
     title="the state is compared, and then set",
-    edit=(
-        "        return self.state.compare_and_set(expected, new)\n",
-        """        if self.state.get() is not expected:
-            return False
-        self.state.set(new)
-        return True
+    diff="""
+-        return self.state.compare_and_set(expected, new)
++        if self.state.get() is not expected:
++            return False
++        self.state.set(new)
++        return True
 """,
-    ),
 )
 
 mutant(
@@ -596,12 +506,11 @@ mutant(
     steps=36,
     origin="check-then-act",
     title="an entry that was seen available is acquired without a compare-and-set",
-    edit=(
-        "            if not entry.change_available(consumer.acquired):\n",
-        """            entry.state.set(consumer.acquired)
-            if not entry.available() and entry.state.get() is not consumer.acquired:
+    diff="""
+-            if not entry.change_available(consumer.acquired):
++            entry.state.set(consumer.acquired)
++            if not entry.available() and entry.state.get() is not consumer.acquired:
 """,
-    ),
 )
 
 mutant(
@@ -611,12 +520,11 @@ mutant(
     steps=38,
     origin="check-then-act",
     title="the same, seen from an entry that was dequeued in between",
-    edit=(
-        "            if not entry.change_available(consumer.acquired):\n",
-        """            entry.state.set(consumer.acquired)
-            if not entry.available() and entry.state.get() is not consumer.acquired:
+    diff="""
+-            if not entry.change_available(consumer.acquired):
++            entry.state.set(consumer.acquired)
++            if not entry.available() and entry.state.get() is not consumer.acquired:
 """,
-    ),
 )
 
 mutant(
@@ -626,13 +534,11 @@ mutant(
     steps=18,
     origin="QPID-7154: [Java Broker] Ensure that acquisition is locked by the correct consumer (0-10)",
     title="whoever asks may release",
-    edit=(
-        """        ok = entry.change(consumer.acquired, RETURNED)
+    diff="""
+-        ok = entry.change(consumer.acquired, RETURNED)
++        held = entry.state.get()
++        ok = held.name == "ACQUIRED" and entry.change(held, RETURNED)
 """,
-        """        held = entry.state.get()
-        ok = held.name == "ACQUIRED" and entry.change(held, RETURNED)
-""",
-    ),
 )
 
 mutant(
@@ -662,10 +568,10 @@ mutant(
     steps=38,
     origin=ORDERING,
     title="the pointer is advanced by a plain write",
-    edit=(
-        'consumer.pointer.compare_and_set(pointer, Pointer(following, "advance"))',
-        'consumer.pointer.set(Pointer(following, "advance"))',
-    ),
+    diff="""
+-            consumer.pointer.compare_and_set(pointer, Pointer(following, "advance"))
++            consumer.pointer.set(Pointer(following, "advance"))
+""",
 )
 
 mutant(
@@ -675,13 +581,11 @@ mutant(
     steps=44,
     origin="off by one",
     title="the pointer advances past an entry that nobody looked at",
-    edit=(
-        "            following = self.entries.next(pointer.entry)\n            if following is None:\n",
-        """            following = self.entries.next(pointer.entry)
-            following = following and (self.entries.next(following) or following)
-            if following is None:
+    diff="""
+             following = self.entries.next(pointer.entry)
++            following = following and (self.entries.next(following) or following)
+             if following is None:
 """,
-    ),
 )
 
 mutant(
@@ -691,12 +595,10 @@ mutant(
     steps=51,
     origin=ORDERING,
     title="what could not be delivered on enqueue is left to nobody",
-    edit=(
-        """        if not entry.message.immediate and entry.available():
-            self.deliver_async()
+    diff="""
+-        if not entry.message.immediate and entry.available():
+-            self.deliver_async()
 """,
-        "",
-    ),
 )
 
 mutant(
@@ -706,22 +608,13 @@ mutant(
     steps=28,
     origin="QPID-3821 in kind",
     title="the job clears its flag after it has looked",
-    edits=(
-        (
-            """        self._job_pending.set(False)  # rule 6: clear the flag, then check
+    diff="""
+-        self._job_pending.set(False)  # rule 6: clear the flag, then check
+@@
+             while self.deliver_to(consumer, "job"):
+                 pass
++        self._job_pending.set(False)
 """,
-            "",
-        ),
-        (
-            """            while self.deliver_to(consumer, "job"):
-                pass
-""",
-            """            while self.deliver_to(consumer, "job"):
-                pass
-        self._job_pending.set(False)
-""",
-        ),
-    ),
 )
 
 mutant(
@@ -731,14 +624,11 @@ mutant(
     steps=76,
     origin=INTERACTIONS,
     title="a new message wakes everybody",
-    edit=(
-        """            if consumer.has_interest(entry) and self._notify(consumer):
-                return
+    diff="""
+             if consumer.has_interest(entry) and self._notify(consumer):
+-                return
++                continue
 """,
-        """            if consumer.has_interest(entry) and self._notify(consumer):
-                continue
-""",
-    ),
 )
 
 mutant(
@@ -748,11 +638,15 @@ mutant(
     steps=52,
     origin=INTERACTIONS,
     title="consumers that declared no interest are woken",
-    edits=(("            return self._move(consumer, (INTERESTED,), NOTIFIED)\n",
-     "            return self._move(consumer, (INTERESTED, NOT_INTERESTED), NOTIFIED)\n"),
-    ("        for consumer in self.manager.interested():\n            if not entry.available():\n",
-     "        for consumer in self.all.consumers():\n            if not entry.available():\n"),),
-)  # fmt: skip
+    diff="""
+-            return self._move(consumer, (INTERESTED,), NOTIFIED)
++            return self._move(consumer, (INTERESTED, NOT_INTERESTED), NOTIFIED)
+@@
+-        for consumer in self.manager.interested():
++        for consumer in self.all.consumers():
+             if not entry.available():
+""",
+)
 
 mutant(
     id="lowest-first",
@@ -761,10 +655,13 @@ mutant(
     steps=116,
     origin=INTERACTIONS,
     title="the lists of the Interested are in the wrong order, and nobody steps back for a higher one",
-    edits=(
-        ("key=lambda p: -p[0]", "key=lambda p: p[0]"),
-        ("            other.priority > consumer.priority\n", "            other.priority > 99\n"),
-    ),
+    diff="""
+-                pairs, tuple(sorted((*pairs, pair), key=lambda p: -p[0]))
++                pairs, tuple(sorted((*pairs, pair), key=lambda p: p[0]))
+@@
+-            other.priority > consumer.priority
++            other.priority > 99
+""",
 )
 
 mutant(
@@ -774,14 +671,11 @@ mutant(
     steps=43,
     origin=INTERACTIONS,
     title="a consumer that was notified and loses interest tells nobody",
-    edit=(
-        """                self._notify(consumer)
-            elif consumer.acquires:
-                self._notify_other(consumer)
+    diff="""
+                 self._notify(consumer)
+-            elif consumer.acquires:
+-                self._notify_other(consumer)
 """,
-        """                self._notify(consumer)
-""",
-    ),
 )
 
 mutant(
@@ -794,12 +688,10 @@ mutant(
         + ", steps 6 to 8; QPID-327 in kind: Possible race condition when completing a Job"
     ),
     title="a connection clears its flag and does not look again",
-    edit=(
-        """        if not self._sessions.empty():  # and one that came before is seen here
-            self._schedule()
+    diff="""
+-        if not self._sessions.empty():  # and one that came before is seen here
+-            self._schedule()
 """,
-        "",
-    ),
 )
 
 mutant(
@@ -809,10 +701,12 @@ mutant(
     steps=203,
     origin=INTERACTIONS + ", steps 6 to 8",
     title="a connection is scheduled whether or not it is already",
-    edit=(
-        "        if self._scheduled.compare_and_set(False, True):\n            self.scheduler.submit(self)\n",
-        "        self._scheduled.set(True)\n        self.scheduler.submit(self)\n",
-    ),
+    diff="""
+-        if self._scheduled.compare_and_set(False, True):
+-            self.scheduler.submit(self)
++        self._scheduled.set(True)
++        self.scheduler.submit(self)
+""",
 )
 
 mutant(
@@ -822,17 +716,13 @@ mutant(
     steps=101,
     origin=INTERACTIONS + ", step 9",
     title="a session whose target has no more work counts as one without work, and its other targets wait",
-    edit=(
-        """        if target is not None and target.process():
-            self._targets.add(target)
-        return not self._targets.empty()
+    diff="""
+         if target is not None and target.process():
+             self._targets.add(target)
+-        return not self._targets.empty()
++            return True
++        return False
 """,
-        """        if target is not None and target.process():
-            self._targets.add(target)
-            return True
-        return False
-""",
-    ),
 )
 
 mutant(
@@ -842,14 +732,12 @@ mutant(
     steps=68,
     origin=INTERACTIONS + ", steps 9 and 10",
     title="a target that was given a message is not served again until it is woken",
-    edit=(
-        """        if target is not None and target.process():
-            self._targets.add(target)
+    diff="""
+-        if target is not None and target.process():
+-            self._targets.add(target)
++        if target is not None:
++            target.process()
 """,
-        """        if target is not None:
-            target.process()
-""",
-    ),
 )
 
 mutant(
@@ -859,18 +747,15 @@ mutant(
     steps=139,
     origin=INTERACTIONS + ", step 8",
     title="a connection removes a session once it was served, and with it what its targets announced meanwhile",
-    edit=(
-        """        while (session := self._sessions.take()) is not None:
-            if session.process():
-                self._sessions.add(session)
+    diff="""
+-        while (session := self._sessions.take()) is not None:
+-            if session.process():
++        while not self._sessions.empty():
++            more = self._sessions._waiting.get()[0].process()
++            session = self._sessions.take()
++            if more:
+                 self._sessions.add(session)
 """,
-        """        while not self._sessions.empty():
-            more = self._sessions._waiting.get()[0].process()
-            session = self._sessions.take()
-            if more:
-                self._sessions.add(session)
-""",
-    ),
 )
 
 mutant(
@@ -880,12 +765,11 @@ mutant(
     steps=108,
     origin=INTERACTIONS,
     title="a move appends to the new list and forgets the old one",
-    edit=(
-        """            if consumer.in_list is not None:
-                self._list(origin""",
-        """            if consumer.in_list is not None and to == REMOVED:
-                self._list(origin""",
-    ),
+    diff="""
+-            if consumer.in_list is not None:
++            if consumer.in_list is not None and to == REMOVED:
+                 self._list(origin, consumer.priority).delete(consumer.in_list)
+""",
 )
 
 mutant(
@@ -898,10 +782,10 @@ mutant(
         "ignores a deleted node at the end of the list"
     ),
     title="a deleted node at the tail is handed out",
-    edit=(
-        "                return None  # rule 8: the last node stays\n",
-        "                break\n",
-    ),
+    diff="""
+-                return None  # rule 8: the last node stays
++                break
+""",
 )
 
 mutant(
@@ -911,12 +795,10 @@ mutant(
     steps=35,
     origin="what rule 8 forbids",
     title="the last node is unlinked like any other",
-    edit=(
-        """            if beyond is None:
-                return None  # rule 8: the last node stays
+    diff="""
+-            if beyond is None:
+-                return None  # rule 8: the last node stays
 """,
-        "",
-    ),
 )
 
 mutant(
@@ -926,10 +808,10 @@ mutant(
     steps=70,
     origin=INTERACTIONS,
     title="of equals the one is woken who has waited least",
-    edit=(
-        "            yield from members.consumers()\n",
-        "            yield from reversed(list(members.consumers()))\n",
-    ),
+    diff="""
+-            yield from members.consumers()
++            yield from reversed(list(members.consumers()))
+""",
 )
 
 mutant(
@@ -941,14 +823,11 @@ mutant(
         "QPID-5450: have the group manager try to acquire the message at the time it is accepted into the group"
     ),
     title="the group is looked at, but not owned, before the entry is acquired",
-    edit=(
-        """            if owner is not consumer:
-                return False
+    diff="""
+             if owner is not consumer:
+-                return False
++                break
 """,
-        """            if owner is not consumer:
-                break
-""",
-    ),
 )
 
 mutant(
@@ -958,10 +837,9 @@ mutant(
     steps=97,
     origin="entry is not looked at for its age",
     title="a consumer takes what has expired",
-    edit=(
-        "            and not self._expired(node)\n",
-        "",
-    ),
+    diff="""
+-            and not self._expired(node)
+""",
 )
 
 mutant(
@@ -973,15 +851,13 @@ mutant(
         "QPID-2900: Changed SimpleAMQQueue to avoid race condition in the updating atomic QueueContext._releasedEntry"
     ),
     title="the pointer is moved once the message is out, when the client may have given it back already",
-    edit=(
-        """        return self._take(consumer, pointer), True
+    diff="""
+-        return self._take(consumer, pointer), True
++        entry = self._take(consumer, pointer)
++        if entry is not None:
++            consumer.pointer.set(Pointer(entry, "seen", True))
++        return entry, True
 """,
-        """        entry = self._take(consumer, pointer)
-        if entry is not None:
-            consumer.pointer.set(Pointer(entry, "seen", True))
-        return entry, True
-""",
-    ),
 )
 
 mutant(
@@ -991,10 +867,10 @@ mutant(
     steps=51,
     origin="QPID-3622: Add Sorted Queue functionality, which repaired it in passing (384f6d6fe3)",
     title="the pointer is moved to the later of the two places",
-    edit=(
-        "back = min(entry, pointer.entry, key=Node.place)",
-        "back = max(entry, pointer.entry, key=Node.place)",
-    ),
+    diff="""
+-            back = min(entry, pointer.entry, key=Node.place)
++            back = max(entry, pointer.entry, key=Node.place)
+""",
 )
 
 mutant(
@@ -1007,15 +883,13 @@ mutant(
         "point of removal instead of relying on the list head advancing to do so"
     ),
     title="only deleted nodes right behind the head are unlinked",
-    edit=(
-        """            node.next.compare_and_set(following, beyond)
-            following = node.next.get()
+    diff="""
+-            node.next.compare_and_set(following, beyond)
+-            following = node.next.get()
++            if node is self.head:
++                node.next.compare_and_set(following, beyond)
++            following = beyond
 """,
-        """            if node is self.head:
-                node.next.compare_and_set(following, beyond)
-            following = beyond
-""",
-    ),
 )
 
 mutant(
@@ -1025,17 +899,14 @@ mutant(
     steps=130,
     origin="QPID-7971: Ensure that consumers are notified no-work during consumer target close",
     title="a closing consumer leaves the lists first and declares afterwards that it is not interested",
-    edits=(
-        (
-            """        self.set_notify_work_desired(consumer, False)
-        self.manager.remove(consumer)
+    diff="""
++        self.manager.remove(consumer)
+         self.set_notify_work_desired(consumer, False)
+-        self.manager.remove(consumer)
+@@
+-        origins = (NOT_INTERESTED,) if desired else (wanting, NOTIFIED)
++        origins = (NOT_INTERESTED,) if desired else (REMOVED, wanting, NOTIFIED)
 """,
-            """        self.manager.remove(consumer)
-        self.set_notify_work_desired(consumer, False)
-""",
-        ),
-        ("desired else (wanting, NOTIFIED)", "desired else (REMOVED, wanting, NOTIFIED)"),
-    ),
 )
 
 mutant(
@@ -1048,12 +919,10 @@ mutant(
         "credit"
     ),
     title="a consumer without credit goes on wanting work, and holds back those below it",
-    edit=(
-        """                if not consumer.has_credit():
-                    self.set_notify_work_desired(consumer, False)
+    diff="""
+-                if not consumer.has_credit():
+-                    self.set_notify_work_desired(consumer, False)
 """,
-        "",
-    ),
 )
 
 mutant(
@@ -1063,17 +932,14 @@ mutant(
     steps=185,
     origin="QPID-6794: Fix race condition that may cause selector wakeups to be missed",
     title="a connection looks for more work and clears its flag after that",
-    edit=(
-        """        self._scheduled.set(False)  # rule 6 once more: from here on a notification schedules,
-        if not self._sessions.empty():  # and one that came before is seen here
-            self._schedule()
+    diff="""
+-        self._scheduled.set(False)  # rule 6 once more: from here on a notification schedules,
+-        if not self._sessions.empty():  # and one that came before is seen here
++        more = not self._sessions.empty()
++        self._scheduled.set(False)
++        if more:
+             self._schedule()
 """,
-        """        more = not self._sessions.empty()
-        self._scheduled.set(False)
-        if more:
-            self._schedule()
-""",
-    ),
 )
 
 mutant(
@@ -1083,12 +949,10 @@ mutant(
     steps=24,
     origin=INTERACTIONS + ", Consumer becomes Interested",
     title="a new consumer is put among the Interested and does not look at what is there",
-    edit=(
-        """        if wants:
-            self._notify(consumer)
+    diff="""
+-        if wants:
+-            self._notify(consumer)
 """,
-        "",
-    ),
 )
 
 mutant(
@@ -1100,10 +964,10 @@ mutant(
         "QPID-355: Closing a consumer does not ensure messages delivery will stop for that subscription; QPID-2901"
     ),
     title="a publisher that waited for the send lock does not look whether the consumer has closed meanwhile",
-    edit=(
-        "if consumer.wants_work.get() else None",
-        "if consumer.wants_work.get() is not False else None",
-    ),
+    diff="""
+-            entry = self.attempt(consumer, path, only) if consumer.wants_work.get() else None
++            entry = self.attempt(consumer, path, only) if consumer.wants_work.get() is not False else None
+""",
 )
 
 mutant(
@@ -1113,11 +977,10 @@ mutant(
     steps=131,
     origin=INTERACTIONS + ", the Notified list",
     title="a consumer that was given a message is seen to rest, although it will look for more at once",
-    edit=(
-        """                self.manager.set_notified(consumer, True)
-                consumer.target.send""",
-        """                consumer.target.send""",
-    ),
+    diff="""
+-                self.manager.set_notified(consumer, True)
+                 consumer.target.send(consumer, entry)
+""",
 )
 
 mutant(
@@ -1127,10 +990,10 @@ mutant(
     steps=29,
     origin="QPID-6848 in kind",
     title="housekeeping passes over what has expired",
-    edit=(
-        "            elif self._expired(entry) and entry.change_available(DEQUEUED):\n",
-        "            elif False:\n",
-    ),
+    diff="""
+-            elif self._expired(entry) and entry.change_available(DEQUEUED):
++            elif False:
+""",
 )
 
 mutant(
@@ -1153,16 +1016,14 @@ mutant(
     steps=47,
     origin="QPID-3861 in kind",
     title="what is released is announced, but not the rest of the group that this sets free",
-    edit=(
-        """            if self.groups.leave(entry.message.group, consumer):
-                self._announce_group(entry.message.group)
-            else:
-                self._announce(entry)
+    diff="""
+-            if self.groups.leave(entry.message.group, consumer):
+-                self._announce_group(entry.message.group)
+-            else:
+-                self._announce(entry)
++            self.groups.leave(entry.message.group, consumer)
++            self._announce(entry)
 """,
-        """            self.groups.leave(entry.message.group, consumer)
-            self._announce(entry)
-""",
-    ),
 )
 
 mutant(
@@ -1172,15 +1033,12 @@ mutant(
     steps=72,
     origin="QPID-5450 in kind",
     title="a consumer that owned a group, and then got no message of it, does not say that it is free again",
-    edit=(
-        """                if self.groups.leave(entry.message.group, consumer):
-                    self._announce_group(entry.message.group)
-                return None
+    diff="""
+-                if self.groups.leave(entry.message.group, consumer):
+-                    self._announce_group(entry.message.group)
++                self.groups.leave(entry.message.group, consumer)
+                 return None
 """,
-        """                self.groups.leave(entry.message.group, consumer)
-                return None
-""",
-    ),
 )
 
 mutant(
@@ -1190,14 +1048,11 @@ mutant(
     steps=18,
     origin="QPID-5450 in kind",
     title="a consumer that is done with the last message of a group goes on owning the group",
-    edit=(
-        """            self._dispose(entry)
-            if self.groups.leave(entry.message.group, consumer):
-                self._announce_group(entry.message.group)
+    diff="""
+             self._dispose(entry)
+-            if self.groups.leave(entry.message.group, consumer):
+-                self._announce_group(entry.message.group)
 """,
-        """            self._dispose(entry)
-""",
-    ),
 )
 
 mutant(
@@ -1207,13 +1062,10 @@ mutant(
     steps=17,
     origin="QPID-1187 in kind",
     title="a consumer gets credit, and is not taken for one that wants messages again",
-    edit=(
-        """                consumer.credit.add(messages)
-            self.set_notify_work_desired(consumer, True)
+    diff="""
+                 consumer.credit.add(messages)
+-            self.set_notify_work_desired(consumer, True)
 """,
-        """                consumer.credit.add(messages)
-""",
-    ),
 )
 
 mutant(
@@ -1223,14 +1075,11 @@ mutant(
     steps=34,
     origin=INTERACTIONS,
     title="a consumer that wants no messages any more stays among the Interested",
-    edit=(
-        """        if self.manager.set_interest(consumer, desired):
-            if desired:
+    diff="""
+-        if self.manager.set_interest(consumer, desired):
++        if desired and self.manager.set_interest(consumer, desired):
+             if desired:
 """,
-        """        if desired and self.manager.set_interest(consumer, desired):
-            if desired:
-""",
-    ),
 )
 
 mutant(
@@ -1240,10 +1089,10 @@ mutant(
     steps=13,
     origin="what a browser must not be shown",
     title="a browser is shown the entry at which it stands, whatever became of that",
-    edit=(
-        "            and node.available()\n",
-        "            and (node.available() or not consumer.acquires)\n",
-    ),
+    diff="""
+-            and node.available()
++            and (node.available() or not consumer.acquires)
+""",
     also=("SO-4",),
 )
 
@@ -1254,12 +1103,10 @@ mutant(
     steps=33,
     origin=ORDERING,
     title="what was given back to a queue that pushes is left to the next who enqueues",
-    edit=(
-        """        self.deliver_async()  # not here and now: the caller may hold a send lock
+    diff="""
+-        self.deliver_async()  # not here and now: the caller may hold a send lock
++        pass
 """,
-        """        pass
-""",
-    ),
 )
 
 mutant(
@@ -1269,13 +1116,11 @@ mutant(
     steps=27,
     origin=ORDERING,
     title="a consumer of a queue that pushes gets credit, and nobody looks for messages for it",
-    edit=(
-        """        if consumer.set_wants(desired) and desired:
-            self.deliver_async()
+    diff="""
+-        if consumer.set_wants(desired) and desired:
+-            self.deliver_async()
++        consumer.set_wants(desired)
 """,
-        """        consumer.set_wants(desired)
-""",
-    ),
     also=("WK-1",),
 )
 
@@ -1286,14 +1131,12 @@ mutant(
     steps=31,
     origin=ORDERING + ", setLastSeenEntry",
     title="a browser's pointer is moved past what it is shown by a plain write",
-    edit=(
-        """        elif not consumer.pointer.compare_and_set(pointer, Pointer(entry, "browse", passed=True)):
-            return None
+    diff="""
+-        elif not consumer.pointer.compare_and_set(pointer, Pointer(entry, "browse", passed=True)):
+-            return None
++        else:
++            consumer.pointer.set(Pointer(entry, "browse", passed=True))
 """,
-        """        else:
-            consumer.pointer.set(Pointer(entry, "browse", passed=True))
-""",
-    ),
 )
 
 mutant(
@@ -1303,14 +1146,12 @@ mutant(
     steps=36,
     origin=ORDERING + ", setLastSeenEntry",
     title="a browser whose pointer was moved by somebody else is shown the message all the same, and perhaps once more",
-    edit=(
-        """        elif not consumer.pointer.compare_and_set(pointer, Pointer(entry, "browse", passed=True)):
-            return None
+    diff="""
+-        elif not consumer.pointer.compare_and_set(pointer, Pointer(entry, "browse", passed=True)):
+-            return None
++        else:
++            consumer.pointer.compare_and_set(pointer, Pointer(entry, "browse", passed=True))
 """,
-        """        else:
-            consumer.pointer.compare_and_set(pointer, Pointer(entry, "browse", passed=True))
-""",
-    ),
 )
 
 mutant(
@@ -1320,14 +1161,11 @@ mutant(
     steps=97,
     origin="89eb67804d in kind",
     title="a move between lists answers that it was made, whether it was or not",
-    edit=(
-        """            if origin not in origins:
-                return False
+    diff="""
+             if origin not in origins:
+-                return False
++                return True
 """,
-        """            if origin not in origins:
-                return True
-""",
-    ),
 )
 
 mutant(
@@ -1337,12 +1175,10 @@ mutant(
     steps=55,
     origin="QPID-3697 in kind",
     title="who sets a group free delivers what that frees here and now, under the send lock that it then needs itself",
-    edit=(
-        """        self.deliver_async()  # not here and now: the caller may hold a send lock
+    diff="""
+-        self.deliver_async()  # not here and now: the caller may hold a send lock
++        self._job()
 """,
-        """        self._job()
-""",
-    ),
     also=("ES-6",),
 )
 
@@ -1353,16 +1189,12 @@ mutant(
     steps=49,
     origin=INTERACTIONS + ", steps 10 and 11",
     title="a target whose next consumer is suspended is taken for one without work, and its other consumers wait",
-    edit=(
-        """            queue = consumer.queue
-            assert isinstance(queue, PullQueue)
+    diff="""
++            if not consumer.wants_work.get():
++                return False
+             queue = consumer.queue
+             assert isinstance(queue, PullQueue)
 """,
-        """            if not consumer.wants_work.get():
-                return False
-            queue = consumer.queue
-            assert isinstance(queue, PullQueue)
-""",
-    ),
     also=("WK-5",),
 )
 
@@ -1394,18 +1226,18 @@ mutant(
     steps=73,
     origin=BY_HAND,
     title="a closed consumer that is granted credit comes back into the lists, and is woken instead of another",
-    edits=(
-        ("        if consumer.wants_work.get() is not None:\n", "        if True:\n"),
-        ("(NOT_INTERESTED,) if desired else", "(REMOVED, NOT_INTERESTED) if desired else"),
-        (
-            """        changed = self.wants_work.compare_and_set(not desired, desired)
-        return changed or self.wants_work.get() is not None
+    diff="""
+-        if consumer.wants_work.get() is not None:
++        if True:
+@@
+-        origins = (NOT_INTERESTED,) if desired else (wanting, NOTIFIED)
++        origins = (REMOVED, NOT_INTERESTED) if desired else (wanting, NOTIFIED)
+@@
+-        changed = self.wants_work.compare_and_set(not desired, desired)
+-        return changed or self.wants_work.get() is not None
++        self.wants_work.set(desired)
++        return True
 """,
-            """        self.wants_work.set(desired)
-        return True
-""",
-        ),
-    ),
 )
 
 mutant(
@@ -1425,13 +1257,11 @@ mutant(
     steps=43,
     origin=BY_HAND,
     title="nobody asks whether the consumer is closed already, and each close takes it out of All",
-    edit=(
-        """            if consumer.wants_work.get_and_set(None) is None:
-                return
+    diff="""
+-            if consumer.wants_work.get_and_set(None) is None:
+-                return
++            consumer.wants_work.set(None)
 """,
-        """            consumer.wants_work.set(None)
-""",
-    ),
 )
 
 mutant(
@@ -1441,17 +1271,14 @@ mutant(
     steps=45,
     origin="check-then-act",
     title="whether the consumer is closed is looked up, and then written, without the lock",
-    edit=(
-        """        with consumer.send_lock:  # after any delivery to it that is under way
-            if consumer.wants_work.get_and_set(None) is None:
-                return
+    diff="""
++        if consumer.wants_work.get() is None:
++            return
+         with consumer.send_lock:  # after any delivery to it that is under way
+-            if consumer.wants_work.get_and_set(None) is None:
+-                return
++            consumer.wants_work.set(None)
 """,
-        """        if consumer.wants_work.get() is None:
-            return
-        with consumer.send_lock:  # after any delivery to it that is under way
-            consumer.wants_work.set(None)
-""",
-    ),
 )
 
 mutant(
@@ -1461,23 +1288,16 @@ mutant(
     steps=26,
     origin="the reference until November 2026",
     title="the flag is set before the move and not with it: of two threads one may win the flag, the other the list",
-    edits=(
-        (
-            """            # The flag first: a consumer woken next must not be held back by an interest that is over.
-            if wants is not None:
-                consumer.set_wants(wants)
+    diff="""
+-            # The flag first: a consumer woken next must not be held back by an interest that is over.
+-            if wants is not None:
+-                consumer.set_wants(wants)
+@@
++        if wants is not None:
++            consumer.set_wants(wants)
+         with consumer.moving:
+             origin = consumer.listed
 """,
-            "",
-        ),
-        (
-            """        with consumer.moving:
-            origin""",
-            """        if wants is not None:
-            consumer.set_wants(wants)
-        with consumer.moving:
-            origin""",
-        ),
-    ),
     also=("WK-9",),
 )
 
@@ -1488,12 +1308,10 @@ mutant(
     steps=44,
     origin=BY_HAND,
     title="a consumer that resumes without credit wants work that it cannot pay for, and holds back those below it",
-    edit=(
-        """        if desired and not consumer.has_credit():
-            return  # a grant will resume it
+    diff="""
+-        if desired and not consumer.has_credit():
+-            return  # a grant will resume it
 """,
-        "",
-    ),
     also=("WK-9",),
 )
 
@@ -1507,7 +1325,10 @@ mutant(
     edit=(" or other.name == name:", ":"),
 )
 
-LOOKS_THEN_JOINS = ("        with self._admission:\n", "        if self._admission:\n")
+LOOKS_THEN_JOINS = """
+-        with self._admission:
++        if self._admission:
+"""
 
 mutant(
     id="looks-then-joins",
@@ -1516,7 +1337,7 @@ mutant(
     steps=27,
     origin=BY_HAND,
     title="who subscribes looks whether it may join and then joins, as another may who would not bear it",
-    edit=LOOKS_THEN_JOINS,
+    diff=LOOKS_THEN_JOINS,
 )
 
 mutant(
@@ -1526,7 +1347,7 @@ mutant(
     steps=29,
     origin=BY_HAND,
     title="the same, and both want to be the only one",
-    edit=LOOKS_THEN_JOINS,
+    diff=LOOKS_THEN_JOINS,
 )
 
 mutant(
@@ -1536,14 +1357,11 @@ mutant(
     steps=70,
     origin="QPID-5450 in kind",
     title="a consumer that owns a group and does not get its message does not give the group up",
-    edit=(
-        """                if self.groups.leave(entry.message.group, consumer):
-                    self._announce_group(entry.message.group)
-                return None
+    diff="""
+-                if self.groups.leave(entry.message.group, consumer):
+-                    self._announce_group(entry.message.group)
+                 return None
 """,
-        """                return None
-""",
-    ),
 )
 
 mutant(
@@ -1553,18 +1371,16 @@ mutant(
     steps=59,
     origin=ORDERING + ", deliverToSubscription, deliverMessage inside the send lock",
     title="the entry is acquired under the send lock and sent after it, when the consumer may have closed",
-    edit=(
-        """            if entry is not None:
-                self._last_delivered.set(consumer.in_all)
-                consumer.target.send(consumer, entry)
-            return entry
+    diff="""
+-            if entry is not None:
+-                self._last_delivered.set(consumer.in_all)
+-                consumer.target.send(consumer, entry)
+-            return entry
++        if entry is not None:
++            self._last_delivered.set(consumer.in_all)
++            consumer.target.send(consumer, entry)
++        return entry
 """,
-        """        if entry is not None:
-            self._last_delivered.set(consumer.in_all)
-            consumer.target.send(consumer, entry)
-        return entry
-""",
-    ),
 )
 
 mutant(
@@ -1579,10 +1395,10 @@ mutant(
         "processing"
     ),
     title="a consumer closes without a wait for the delivery that is under way",
-    edit=(
-        "        with consumer.send_lock:  # after any delivery to it that is under way\n",
-        "        if True:\n",
-    ),
+    diff="""
+-        with consumer.send_lock:  # after any delivery to it that is under way
++        if True:
+""",
 )
 
 mutant(
@@ -1592,14 +1408,11 @@ mutant(
     steps=49,
     origin=INTERACTIONS + ", the NotInterested list",
     title="a consumer that has spent its credit is not moved to NotInterested",
-    edit=(
-        """                if not consumer.has_credit():
-                    self.set_notify_work_desired(consumer, False)
+    diff="""
+                 if not consumer.has_credit():
+-                    self.set_notify_work_desired(consumer, False)
++                    consumer.wants_work.set(False)
 """,
-        """                if not consumer.has_credit():
-                    consumer.wants_work.set(False)
-""",
-    ),
 )
 
 mutant(
@@ -1609,10 +1422,10 @@ mutant(
     steps=54,
     origin="off by one",
     title="a consumer pays with credit that it does not have",
-    edit=(
-        "        while (left := self.credit.get()) > 0:\n",
-        "        while (left := self.credit.get()) >= 0:\n",
-    ),
+    diff="""
+-        while (left := self.credit.get()) > 0:
++        while (left := self.credit.get()) >= 0:
+""",
 )
 
 mutant(
@@ -1622,10 +1435,10 @@ mutant(
     steps=57,
     origin=ORDERING + ", Enqueing, whose reason for the start is fairness",
     title="a push begins with the first consumer each time, which gets everything",
-    edit=(
-        "        last = self._last_delivered.get()\n",
-        "        last = self.all.head\n",
-    ),
+    diff="""
+-        last = self._last_delivered.get()
++        last = self.all.head
+""",
 )
 
 mutant(
@@ -1638,15 +1451,11 @@ mutant(
         + ", step 10; QPID-7514: Make processing of consumer targets strictly follow round robin"
     ),
     title="a target goes on to its next consumer only when the last one found nothing",
-    edit=(
-        """            if queue.deliver_single_message(consumer) is not None:
-                return True
+    diff="""
+             if queue.deliver_single_message(consumer) is not None:
++                self.consumers.insert(0, self.consumers.pop())
+                 return True
 """,
-        """            if queue.deliver_single_message(consumer) is not None:
-                self.consumers.insert(0, self.consumers.pop())
-                return True
-""",
-    ),
 )
 
 mutant(
@@ -1656,18 +1465,13 @@ mutant(
     steps=163,
     origin="this project: the reference was so",
     title="a target counts turns and takes the remainder, so one that leaves lets another lose its turn",
-    edits=(
-        (
-            "        self.consumers: list[Consumer] = []\n",
-            "        self.consumers: list[Consumer] = []\n        self._turn = 0\n",
-        ),
-        (
-            """            consumer = self.consumers.pop(0)
-            self.consumers.append(consumer)
+    diff="""
+         self.consumers: list[Consumer] = []
++        self._turn = 0
+@@
+-            consumer = self.consumers.pop(0)
+-            self.consumers.append(consumer)
++            consumer = self.consumers[self._turn % len(self.consumers)]
++            self._turn += 1
 """,
-            """            consumer = self.consumers[self._turn % len(self.consumers)]
-            self._turn += 1
-""",
-        ),
-    ),
 )
