@@ -114,7 +114,7 @@ class Property(Generic[S]):
     """As in `spec/PROPERTIES.md`, whose tables are made from these attributes."""
     sentence: ClassVar[str]
     source: ClassVar[str]
-    kind: ClassVar[str]
+    kind: ClassVar[str] = "safety"
     """safety, liveness or reachability."""
     keeps: ClassVar[str] = ""
     """What its summary holds, folded from `begin`."""

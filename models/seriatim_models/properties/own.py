@@ -24,7 +24,7 @@ from seriatim_models.source_files import unloaded_module
 
 GROUP = "seriatim.properties"
 
-NEEDED = ("id", "sentence", "source", "kind", "reads")
+NEEDED = ("id", "sentence", "source", "reads")
 """What every property declares."""
 
 

@@ -68,7 +68,6 @@ class SequentialModel(WholeHistory):
     A case is a call whose outcome is known and that is not a publish: the model could have answered otherwise.
     """
 
-    kind = "safety"
     scope = "queue"
     reads = frozenset({"publish", "get", "deliver", GAP})
     most: ClassVar[int] = 200_000

@@ -49,7 +49,6 @@ class CallbackOrder(ChannelProperty[Callbacks]):
         "#consumer-thread-pool and #concurrency"
     )
     rests_on = ""
-    kind = "safety"
     case = "callbacks (`cb_begin`, `cb_end`)"
     reads = frozenset({"conn_open", "ch_open", "cb_begin", "cb_end", GAP})
     summary_type = Tracks[Callbacks]
@@ -134,7 +133,6 @@ class CallReply(ChannelProperty[Calls]):
     )
     source = "The RabbitMQ Threading Model; AMQP 0-9-1 specification, 2.2.2 (synchronous methods)"
     rests_on = ""
-    kind = "safety"
     case = "calls and their replies (`rpc`)"
     reads = frozenset({"rpc", "ch_open", GAP})
     summary_type = Tracks[Calls]

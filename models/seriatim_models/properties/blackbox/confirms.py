@@ -55,7 +55,6 @@ class AnsweredOnce(ChannelProperty[Publishes]):
     sentence = "Every publish is answered at most once: confirmed or refused, and never both."
     source = "https://www.rabbitmq.com/docs/confirms#publisher-confirms"
     rests_on = ""
-    kind = "safety"
     case = "publisher confirms"
     reads = frozenset({"publish", "ch_open", GAP})
     summary_type = Tracks[Publishes]

@@ -115,7 +115,6 @@ class Conservation(LifecycleProperty):
         "the conservation of Qpid's queue counters"
     )
     rests_on = ""
-    kind = "safety"
     case = "a delivery in a history that records publishes, or a confirmed message whose queue is seen empty at the end"
     scope = "message"
     reads = LifecycleProperty.reads | {"note", "consume", "declare", "delete", "purge"}

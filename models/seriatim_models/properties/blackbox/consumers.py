@@ -94,7 +94,6 @@ class SoleConsumer(SequentialProperty[Sole]):
         "https://www.rabbitmq.com/docs/consumers#exclusivity and #single-active-consumer"
     )
     rests_on = ""
-    kind = "safety"
     case = "an exclusive consume beside another one, or deliveries of a queue with a single active consumer"
     scope = "queue"
     reads = ENDS | ANSWERED | {"deliver", GAP}
@@ -293,7 +292,6 @@ class ConsumerPriority(SequentialProperty[Ranks]):
     )
     source = "https://www.rabbitmq.com/docs/consumer-priority"
     rests_on = ""
-    kind = "safety"
     case = "consumers of different priority with a prefetch, and a delivery to the lower one"
     scope = "queue"
     reads = ENDS | SETTLES | {"declare", "qos", "consume", "cancel", "deliver", "recover", GAP}

@@ -55,7 +55,6 @@ class Prefetch(ChannelProperty[Outstanding]):
     sentence = "Deliveries outstanding never exceed the prefetch."
     source = "AMQP 0-9-1 specification, basic.qos; https://www.rabbitmq.com/docs/consumer-prefetch"
     rests_on = ""
-    kind = "safety"
     case = "a delivery to a consumer with a prefetch whose scope is known"
     reads = (
         frozenset({"deliver", "expire", "ch_open", "recover", "qos", "consume", "cancel", GAP})

@@ -43,7 +43,6 @@ class OneHolder(LifecycleProperty):
         "https://www.rabbitmq.com/docs/confirms#acknowledgement-modes; Qpid's entry state ACQUIRED"
     )
     rests_on = ""
-    kind = "safety"
     case = "a delivery that has to be settled"
     scope = "message"
 
@@ -126,7 +125,6 @@ class RedeliveredFlag(LifecycleProperty):
         "https://www.rabbitmq.com/docs/consumers#message-properties"
     )
     rests_on = ""
-    kind = "safety"
     case = "a delivery whose redelivered flag is recorded"
     scope = "message"
 

@@ -478,7 +478,6 @@ class QueueLinearizable(SequentialProperty[Queues]):
         "On Reducing Linearizability to State Reachability (2015); Lee, Mathur, arXiv 2410.04581 (PLDI 2025)"
     )
     rests_on = ""
-    kind = "safety"
     case = "values that are put and taken for good, in a queue where nothing comes back"
     scope = "queue"
     reads = (

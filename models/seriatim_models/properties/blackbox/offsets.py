@@ -241,7 +241,6 @@ class LogReader(SequentialProperty[Logs]):
         "https://kafka.apache.org/documentation/#intro_consumers (order within a partition)"
     )
     rests_on = ""
-    kind = "safety"
     case = "a reader that is given one position of a partition after another"
     scope = "queue"
     reads = frozenset(

@@ -92,7 +92,6 @@ class FirstDeliveryOrder(Property[DeliveryLines]):
     sentence = "First deliveries to one channel keep the order in which one publisher's channel sent the messages."
     source = "AMQP 0-9-1 specification, 4.7 content ordering; https://www.rabbitmq.com/docs/semantics#ordering"
     rests_on = ""
-    kind = "safety"
     case = "two first deliveries to one channel, of one publisher (`pub`, `pseq`), queue, partition, key and priority"
     scope = "queue"
     reads = ACQUIRES | {"publish"}

@@ -399,7 +399,6 @@ class RequeueLateness(SequentialProperty[Late]):
         "https://www.rabbitmq.com/docs/nack (requeued to its original position if possible)"
     )
     rests_on = "which command gave a delivery its credit shows only in all that its channel was given and settled"
-    kind = "safety"
     case = (
         "a requeue under a prefetch, and the next deliveries of its channel with `pub` and `pseq`"
     )

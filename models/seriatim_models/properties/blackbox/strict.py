@@ -561,7 +561,6 @@ class StrictOrder(SequentialProperty[Strict]):
         "AMQP 0-9-1 specification 4.7 for the place of a requeued message"
     )
     rests_on = ""
-    kind = "safety"
     case = "a delivery whose `t_lo` is known (a prefetch that is used up, a get), beside another available message"
     scope = "queue"
     reads = ACQUIRES | SETTLES | ENDS | EMPTIES | {"publish", "expire", "recover"}

@@ -55,7 +55,6 @@ class DeliveryTags(ChannelProperty[Tags]):
         "AMQP 0-9-1 specification, domain delivery-tag, basic.ack rules delivery-tag and multiple"
     )
     rests_on = ""
-    kind = "safety"
     case = "two deliveries on one channel, or a settlement, with their delivery tags"
     reads = ACQUIRES | SETTLES | {"ch_open", "recover", GAP}
     summary_type = Tracks[Tags]
@@ -167,7 +166,6 @@ class SilenceAfterEnd(ChannelProperty[Silence]):
     )
     source = "AMQP 0-9-1 specification, basic.cancel and channel.close-ok"
     rests_on = ""
-    kind = "safety"
     case = "a confirmed cancel of a consumer, or close of a channel"
     reads = frozenset({"deliver", "cancel", "ch_open", "ch_close", "consume", GAP})
     summary_type = Tracks[Silence]

@@ -42,7 +42,6 @@ class Client(ModelHistory):
     """A property over events of level ``model``; names are the client's, so other systems' events are not read."""
 
     source = SOURCE
-    kind = "safety"
 
 
 # ---- callbacks

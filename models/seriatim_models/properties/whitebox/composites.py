@@ -28,7 +28,6 @@ _PARTS: dict[str, AnyProperty] = {
 class Composite(Property[list[Any]]):
     """A property that holds if each of its parts does; the summary has one for each part."""
 
-    kind = "safety"
     case = "what a recorder inside a queue writes (events of level model)"
 
     def __init__(self, id: str, sentence: str, parts: tuple[str, ...]) -> None:

@@ -30,7 +30,6 @@ class Ql6(OnReplay):
     id = "QL-6"
     sentence = "While an exclusive consumer is in All, linked and not marked, no other consumer is."
     source = "Strict Ordering, the shortcut for an exclusive subscriber"
-    kind = "safety"
     case_events = CaseEvents(frozenset({"consumer"}), lambda e: bool(e.exclusive))
 
     def cases(self, h: Replay, bad: Violations) -> int:
@@ -75,7 +74,6 @@ class Mg2(OnReplay):
         "and by nobody if none is held."
     )
     source = "Consumer-Queue Interactions (blocked by message grouping)"
-    kind = "safety"
     case_events = CaseEvents(
         frozenset({"enqueue", "snapshot"}),
         lambda e: bool(catalogue.group.get(e, "") or catalogue.groups.get(e, {})),
@@ -116,7 +114,6 @@ class Es7(OnReplay):
     id = "ES-7"
     sentence = "After the call that closes a consumer has returned, nothing is acquired for it, shown or sent to it."
     source = "Strict Ordering, the send lock (it prevents the removal of a subscriber that is being served)"
-    kind = "safety"
 
     def cases(self, h: Replay, bad: Violations) -> int:
         ends = {
@@ -177,7 +174,6 @@ class Wk9(OnReplay):
         "there it is NotInterested if and only if it does not want messages."
     )
     source = "Consumer-Queue Interactions, setNotifyWorkDesired and the NotInterested list"
-    kind = "safety"
 
     def judge(self, h: Replay) -> Finding:
         """In a pull queue a consumer that was given something outside a pull is untestable.
@@ -266,7 +262,6 @@ class Wk10(OnReplay):
         "all the while has one."
     )
     source = "Consumer-Queue Interactions, steps 10 and 11"
-    kind = "safety"
     case_events = CaseEvents(frozenset({"turn"}))
 
     def cases(self, h: Replay, bad: Violations) -> int:
@@ -396,7 +391,6 @@ class So7(OnReplay):
         "gets one of any n messages that are delivered on enqueue, one after the other and with nothing else waiting."
     )
     source = "Strict Ordering, where the search for a subscription starts, for fairness"
-    kind = "safety"
     case_events = PUSH_QUEUE
 
     def cases(self, h: Replay, bad: Violations) -> int:

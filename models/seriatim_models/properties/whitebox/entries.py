@@ -119,7 +119,6 @@ class Es1(PerKey):
     id = "ES-1"
     sentence = "Only legal transitions, each by one compare-and-set from the expected state."
     source = SOURCE
-    kind = "safety"
     reads = frozenset({"entry_cas"})
 
     def key(self, e: Event) -> str | None:
@@ -142,7 +141,6 @@ class Es2(PerKey):
     id = "ES-2"
     sentence = "At most one acquirer holds an entry at any time."
     source = SOURCE
-    kind = "safety"
     reads = frozenset({"entry_cas"})
 
     def key(self, e: Event) -> str | None:
@@ -173,7 +171,6 @@ class Es3(OnReplay):
         "dequeued delivers it or shows it to a browser."
     )
     source = SOURCE
-    kind = "safety"
 
     def cases(self, h: Replay, bad: Violations) -> int:
         tested = 0
@@ -216,7 +213,6 @@ class Es4(OnReplay):
         "ends an acquisition."
     )
     source = SOURCE
-    kind = "safety"
 
     def cases(self, h: Replay, bad: Violations) -> int:
         tested = 0
@@ -255,7 +251,6 @@ class Es5(OnReplay):
         "none lost, none doubled; the queue's counters equal the list's contents."
     )
     source = SOURCE
-    kind = "safety"
 
     def cases(self, h: Replay, bad: Violations) -> int:
         tested = 0
@@ -296,7 +291,6 @@ class Es6(OnReplay):
         "was given less what it got, and at no time is it below zero."
     )
     source = SOURCE
-    kind = "safety"
 
     def cases(self, h: Replay, bad: Violations) -> int:
         tested = 0
@@ -332,7 +326,6 @@ class Im1(OnReplay):
         "never both, never neither."
     )
     source = SOURCE + ", potential issue"
-    kind = "safety"
     case_events = IMMEDIATE_MESSAGE
 
     def cases(self, h: Replay, bad: Violations) -> int:
@@ -371,7 +364,6 @@ class Im2(PerKey):
         "the published form, a check and then a dequeue, breaks IM-1 against a concurrent delivery."
     )
     source = SOURCE + ", potential issue"
-    kind = "safety"
     reads = frozenset({"enqueue", "entry_cas"})
     case_events = IMMEDIATE_MESSAGE
 
@@ -405,7 +397,6 @@ class Im3(OnReplay):
         "At most one attempt is pending."
     )
     source = SOURCE
-    kind = "safety"
     case_events = PUSH_QUEUE
 
     def cases(self, h: Replay, bad: Violations) -> int:
@@ -516,7 +507,6 @@ class Mg1(OnReplay):
         "two consumers of one name, one after the other, are two."
     )
     source = "Consumer-Queue Interactions (blocked by message grouping)"
-    kind = "safety"
     case_events = GROUPED_MESSAGE
 
     def cases(self, h: Replay, bad: Violations) -> int:
@@ -559,7 +549,6 @@ class Tm1(OnReplay):
         "a consumer began to look is not delivered or shown to it."
     )
     source = "Consumer-Queue Interactions (held or TTLed messages)"
-    kind = "safety"
     case_events = TIMED_MESSAGE
 
     def cases(self, h: Replay, bad: Violations) -> int:
@@ -602,7 +591,6 @@ class Tm2(OnReplay):
         "and nothing is available that had expired then."
     )
     source = "Consumer-Queue Interactions (held or TTLed messages)"
-    kind = "safety"
     case_events = TIMED_MESSAGE
 
     def cases(self, h: Replay, bad: Violations) -> int:

@@ -21,7 +21,6 @@ class OfSlots(ModelHistory):
     """A property of the slots; `reads` names its events."""
 
     source = SOURCE
-    kind = "safety"
 
     @staticmethod
     def known(events: Iterable[Event]) -> list[Event]:

@@ -46,7 +46,6 @@ class Ql1(OnReplay):
         "only the article's moves happen."
     )
     source = SOURCE
-    kind = "safety"
 
     def cases(self, h: Replay, bad: Violations) -> int:
         tested = 0
@@ -102,7 +101,6 @@ class Ql2(OnReplay):
     id = "QL-2"
     sentence = "Size counters equal contents at quiescence and never read negative."
     source = SOURCE
-    kind = "safety"
 
     def cases(self, h: Replay, bad: Violations) -> int:
         tested = 0
@@ -128,7 +126,6 @@ class Ql3(OnReplay):
         "and returns no node deleted before it began."
     )
     source = SOURCE
-    kind = "safety"
     case_events = CaseEvents(frozenset({"walk"}))
 
     def cases(self, h: Replay, bad: Violations) -> int:
@@ -185,7 +182,6 @@ class Ql4(OnReplay):
         "an iteration that nobody disturbs leaves nothing linked that was marked before it but the tail."
     )
     source = SOURCE
-    kind = "safety"
     case_events = CaseEvents(frozenset({"unlink", "walk"}))
 
     def judge(self, h: Replay) -> Finding:  # noqa: C901  # a branch per event
@@ -236,7 +232,6 @@ class Ql5(OnReplay):
         "a message, the one that has been Interested longest is notified of it."
     )
     source = SOURCE
-    kind = "safety"
     case_events = CaseEvents(frozenset({"notify"}))
 
     def cases(self, h: Replay, bad: Violations) -> int:

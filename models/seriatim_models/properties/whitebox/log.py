@@ -25,7 +25,6 @@ class OfChannels(ModelHistory):
     """A property that looks at each channel's events in turn."""
 
     source = SOURCE
-    kind = "safety"
 
     @staticmethod
     def by_channel(events: Iterable[Event]) -> Iterator[tuple[str, list[Event]]]:

@@ -46,7 +46,6 @@ class So1(OnReplay):
         "x precedes y within one priority; no two entries have one place."
     )
     source = SOURCE
-    kind = "safety"
 
     def judge(self, h: Replay) -> Finding:
         bad: Violations = []
@@ -93,7 +92,6 @@ class So2(OnReplay):
     id = "SO-2"
     sentence = "An entry keeps its place for life: acquire, release, requeue and consumer close never move it."
     source = SOURCE
-    kind = "safety"
 
     def cases(self, h: Replay, bad: Violations) -> int:
         came_back = [e for e in h.entries.values() if len(e.offered) > 1]
@@ -176,7 +174,6 @@ class So3(OnReplay):
         "no earlier matching entry was available to it through the whole acquire."
     )
     source = SOURCE
-    kind = "safety"
 
     def judge(self, h: Replay) -> Finding:
         return _order(self, h)
@@ -191,7 +188,6 @@ class So4(OnReplay):
         "what it is shown was available at some moment between the beginning of the attempt that shows it and its end."
     )
     source = SOURCE
-    kind = "safety"
     case_events = CaseEvents(frozenset({"consumer"}), lambda e: not catalogue.acquires.get(e, True))
 
     def cases(self, h: Replay, bad: Violations) -> int:
@@ -255,7 +251,6 @@ class So5(OnReplay):
         "the mapping of message priority to sub-queue is AMQP 0-10's and JMS-compliant."
     )
     source = SOURCE + "; AMQP 0-10, message priority"
-    kind = "safety"
     case_events = CaseEvents(
         frozenset({"queue", "link"}),
         lambda e: catalogue.levels.get(e, 1) > 1 or catalogue.place.get(e, [0, 0])[0] > 0,
@@ -291,7 +286,6 @@ class So6(OnReplay):
     id = "SO-6"
     sentence = "The exclusive-subscriber shortcut delivers exactly what the general path would."
     source = SOURCE
-    kind = "safety"
     case_events = CaseEvents(
         frozenset({"attempt"}), lambda e: catalogue.path.get(e, "") == "shortcut"
     )

@@ -31,7 +31,6 @@ class Sp1(PerKey):
         "(a released entry, a higher-priority arrival), each by compare-and-set."
     )
     source = SOURCE
-    kind = "safety"
     reads = frozenset({"ptr_cas", "consumer"})
 
     def key(self, e: Event) -> str | None:
@@ -70,7 +69,6 @@ class Sp2(OnReplay):
         "has acquired messages of, lies behind its pointer."
     )
     source = SOURCE
-    kind = "safety"
 
     def cases(self, h: Replay, bad: Violations) -> int:
         tested = 0
@@ -116,7 +114,6 @@ class Sp3(OnReplay):
     id = "SP-3"
     sentence = "Advancing never skips an AVAILABLE matching entry."
     source = SOURCE
-    kind = "safety"
 
     def cases(self, h: Replay, bad: Violations) -> int:
         tested = 0

@@ -46,7 +46,6 @@ class Wk1(OnReplay):
         "that it could take; by what clients asked for and were given, not by what the queue keeps of that."
     )
     source = SOURCE
-    kind = "safety"
 
     def judge(self, h: Replay) -> Finding:
         bad: Violations = []
@@ -96,7 +95,6 @@ class Wk2(OnReplay):
         "and at most one acquiring one."
     )
     source = SOURCE
-    kind = "safety"
     case_events = PULL_QUEUE
 
     def cases(self, h: Replay, bad: Violations) -> int:
@@ -151,7 +149,6 @@ class Wk3(OnReplay):
         "before the call that notifies began, that it wants no messages."
     )
     source = SOURCE
-    kind = "safety"
     case_events = CaseEvents(frozenset({"notify"}))
 
     def cases(self, h: Replay, bad: Violations) -> int:
@@ -199,7 +196,6 @@ class Wk4(OnReplay):
         "when it loses interest, the lower one is notified."
     )
     source = SOURCE
-    kind = "safety"
     case_events = CaseEvents(frozenset({"consumer"}), lambda e: bool(e.cprio))
 
     def cases(self, h: Replay, bad: Violations) -> int:
@@ -298,7 +294,6 @@ class Wk6(OnReplay):
         "and never runs one connection on two threads."
     )
     source = SOURCE + ", the twelve steps"
-    kind = "safety"
     case_events = CaseEvents(frozenset({"conn_notify", "conn_run", "handover_rest"}))
 
     def cases(self, h: Replay, bad: Violations) -> int:
@@ -333,7 +328,6 @@ class Wk7(OnReplay):
         "After a notified consumer fails to do the work expected of it, somebody else is notified."
     )
     source = SOURCE
-    kind = "safety"
     case_events = CaseEvents(frozenset({"qcm_move"}))
 
     def cases(self, h: Replay, bad: Violations) -> int:
@@ -421,7 +415,6 @@ class Wk8(OnReplay):
         "it stays in Notified until it has run dry or lost interest."
     )
     source = SOURCE + ", the Notified list"
-    kind = "safety"
     case_events = CaseEvents(frozenset({"pull"}))
 
     def cases(self, h: Replay, bad: Violations) -> int:
