@@ -11,7 +11,7 @@ Who folds from `begin()` therefore holds the state and one chunk.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Generic, TypeVar
+from typing import Generic, TypeVar, get_args
 
 import msgspec
 
@@ -32,8 +32,9 @@ class SequentialProperty(Property[AggregationState[S]]):
     """Base: a subclass gives the state at the beginning, what events do to it, and the finding it comes to."""
 
     def start(self) -> S:
-        """The state before the first event of the history."""
-        raise NotImplementedError
+        """The state before the first event of the history: one of the type that the summary holds."""
+        state: S = get_args(self.summary_type)[0]()
+        return state
 
     def feed(self, state: S, events: Iterable[Event]) -> None:
         """What events, in recording order, do to the state."""

@@ -59,9 +59,6 @@ class CallbackOrder(ChannelProperty[Callbacks]):
     def key(self, event: Event) -> TrackKey:
         return connection(holder(event))
 
-    def start(self) -> Callbacks:
-        return Callbacks()
-
     def step(self, state: Callbacks, event: Event, by: Holder, tally: CaseCounts) -> None:
         channel = holder(event)
         if event.ev == "conn_open":
@@ -137,9 +134,6 @@ class CallReply(ChannelProperty[Calls]):
     reads = frozenset({"rpc", "ch_open", GAP})
     summary_type = Tracks[Calls]
     case_events = CaseEvents(frozenset({"rpc"}))
-
-    def start(self) -> Calls:
-        return Calls()
 
     def start_after_gap(self) -> Calls:
         return Calls(partial=True)

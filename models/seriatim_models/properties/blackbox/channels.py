@@ -9,7 +9,7 @@ events from the left chunk's state.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Generic, NamedTuple, TypeVar
+from typing import Generic, NamedTuple, TypeVar, get_args
 
 import msgspec
 
@@ -118,8 +118,9 @@ class ChannelProperty(Property[Tracks[S]]):
         return holder(event)
 
     def start(self) -> S:
-        """The state of a channel of which nothing is known."""
-        raise NotImplementedError
+        """The state of a channel of which nothing is known: one of the type that the summary holds."""
+        state: S = get_args(self.summary_type)[0]()
+        return state
 
     def start_after_gap(self) -> S:
         """The state of a channel after lost lines."""

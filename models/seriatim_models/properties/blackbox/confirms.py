@@ -67,9 +67,6 @@ class AnsweredOnce(ChannelProperty[Publishes]):
     }
     silent_elsewhere = "publisher confirms are an extension that not every system has"
 
-    def start(self) -> Publishes:
-        return Publishes()
-
     def step(self, state: Publishes, event: Event, by: Holder, tally: CaseCounts) -> None:
         if event.ev == "ch_open":
             state.opened, state.whole = event, True

@@ -105,9 +105,6 @@ class SoleConsumer(SequentialProperty[Sole]):
         lambda e: bool(e.exclusive) or bool(e.args.get("x-single-active-consumer")),
     )
 
-    def start(self) -> Sole:
-        return Sole()
-
     def feed(self, state: Sole, events: Iterable[Event]) -> None:  # noqa: C901  # a branch an event name
         for event in events:
             state.doubts.take(event)
@@ -299,9 +296,6 @@ class ConsumerPriority(SequentialProperty[Ranks]):
     keeps = "consumers, what is held, what nobody was given"
     time = "O(n k), k consumers of a queue"
     case_events = CaseEvents(frozenset({"consume"}), lambda e: e.cprio is not None)
-
-    def start(self) -> Ranks:
-        return Ranks()
 
     def feed(self, state: Ranks, events: Iterable[Event]) -> None:  # noqa: C901, PLR0912  # a branch an event name
         for event in events:
@@ -553,9 +547,6 @@ class NoLostWakeup(SequentialProperty[Wakeups]):
         if isinstance(within, int | float) and within > 0:
             return cls(within=int(within * 1_000_000_000))
         raise ValueError(f"within: {within!r} is no number of seconds")
-
-    def start(self) -> Wakeups:
-        return Wakeups()
 
     def feed(self, state: Wakeups, events: Iterable[Event]) -> None:  # noqa: C901, PLR0912  # a branch an event name
         for event in events:

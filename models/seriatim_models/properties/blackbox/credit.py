@@ -62,9 +62,6 @@ class Prefetch(ChannelProperty[Outstanding]):
     )
     summary_type = Tracks[Outstanding]
 
-    def start(self) -> Outstanding:
-        return Outstanding()
-
     def start_after_gap(self) -> Outstanding:
         return Outstanding(partial=True)
 

@@ -490,9 +490,6 @@ class QueueLinearizable(SequentialProperty[Queues]):
     keeps = "what is inside the queue, and operations under way"
     time = "O(n log n)"
 
-    def start(self) -> Queues:
-        return Queues()
-
     def check_witness(self, witness: Sequence[Event]) -> Finding:
         """The finding on a witness alone: that the run records enqueues is taken from the run, not from an event."""
         state = Queues(queues={e.q: Inside(published=True) for e in witness})

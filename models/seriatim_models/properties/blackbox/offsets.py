@@ -267,9 +267,6 @@ class LogReader(SequentialProperty[Logs]):
             return cls(committed=None if committed is None else str(committed))
         raise ValueError(f"committed: {committed!r} is neither 'last' nor 'next'")
 
-    def start(self) -> Logs:
-        return Logs()
-
     def feed(self, state: Logs, events: Iterable[Event]) -> None:
         for event in events:
             state.n += 1

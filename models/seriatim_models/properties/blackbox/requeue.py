@@ -421,9 +421,6 @@ class RequeueLateness(SequentialProperty[Late]):
             return cls(within=within)
         raise ValueError(f"within: {within!r} is neither a number of deliveries nor 'prefetch'")
 
-    def start(self) -> Late:
-        return Late()
-
     def feed(self, state: Late, events: Iterable[Event]) -> None:
         _LatenessPass(state, self.within).run(events)
 

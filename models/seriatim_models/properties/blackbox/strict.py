@@ -580,9 +580,6 @@ class StrictOrder(SequentialProperty[Strict]):
     def from_options(cls, options: Mapping[str, ProfileValue]) -> StrictOrder:
         return cls(returned=options.get("returned") is not False)
 
-    def start(self) -> Strict:
-        return Strict()
-
     def feed(self, state: Strict, events: Iterable[Event]) -> None:
         _OrderPass(state, self.returned).run(events)
 

@@ -59,9 +59,6 @@ class DeliveryTags(ChannelProperty[Tags]):
     reads = ACQUIRES | SETTLES | {"ch_open", "recover", GAP}
     summary_type = Tracks[Tags]
 
-    def start(self) -> Tags:
-        return Tags()
-
     def step(self, state: Tags, event: Event, by: Holder, tally: CaseCounts) -> None:
         if event.dtag is None:
             return
@@ -169,9 +166,6 @@ class SilenceAfterEnd(ChannelProperty[Silence]):
     case = "a confirmed cancel of a consumer, or close of a channel"
     reads = frozenset({"deliver", "cancel", "ch_open", "ch_close", "consume", GAP})
     summary_type = Tracks[Silence]
-
-    def start(self) -> Silence:
-        return Silence()
 
     def step(self, state: Silence, event: Event, by: Holder, tally: CaseCounts) -> None:
         confirmed = event.ph == "ok" or (event.ph == "" and event.lvl in EXACT)
