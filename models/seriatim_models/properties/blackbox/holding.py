@@ -187,14 +187,12 @@ class RedeliveredFlag(LifecycleProperty):
                 untestable += 1
                 continue
             tested += 1
-            violations.append(
-                (
-                    f"{first.event.m} is marked redelivered at event {first.event.i} to {first.by}, but it "
-                    f"had not been handed out since it was sent at event {sent.event.i}, "
-                    "and no consumer was ending meanwhile",
-                    [sent.event, first.event],
-                )
+            why = (
+                f"{first.event.m} is marked redelivered at event {first.event.i} to {first.by}, but it "
+                f"had not been handed out since it was sent at event {sent.event.i}, "
+                "and no consumer was ending meanwhile"
             )
+            violations.append((why, [sent.event, first.event]))
         return Finding.of(self.id, tested, violations, n_untestable=untestable)
 
     def _may_have_died(self, summary: Lifecycles, suspect: Suspect) -> bool:

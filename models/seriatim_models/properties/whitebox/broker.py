@@ -45,24 +45,18 @@ class Qs1(Client):
                 tag = e.dtag or 0
                 right = self._freed(here, tag, bool(e.multiple))
                 if set(catalogue.tags(e)) != right:
-                    bad.append(
-                        (
-                            f"settling {tag}{' and all before' if e.multiple else ''} freed "
-                            f"{sorted(catalogue.tags(e))}, not {sorted(right)}",
-                            [e],
-                        )
+                    why = (
+                        f"settling {tag}{' and all before' if e.multiple else ''} freed "
+                        f"{sorted(catalogue.tags(e))}, not {sorted(right)}"
                     )
+                    bad.append((why, [e]))
             server.see(e)
             if e.ev == "srv_push" and not e.autoack and e.ctag:
                 for most, pushed, whose in server.limits((e.conn, e.ch, e.ctag)):
                     tested += most > 0
                     if 0 < most < len(pushed):
-                        bad.append(
-                            (
-                                f"{whose} has {len(pushed)} unacknowledged, its prefetch is {most}",
-                                pushed,
-                            )
-                        )
+                        why = f"{whose} has {len(pushed)} unacknowledged, its prefetch is {most}"
+                        bad.append((why, pushed))
             elif e.ev == "srv_rest":
                 for consumer, consume in server.with_room():
                     tested += consume.q in server.ready

@@ -232,12 +232,8 @@ class Es4(OnReplay):
                     tested += 1
                     acquirer = entry.acquirer(e.i - 1)
                     if catalogue.sub(e) != by.consumer or (acquirer or by.by) is not by.by:
-                        bad.append(
-                            (
-                                f"{by.ev}({entry.m}) by {by.consumer} ended what {catalogue.sub(e)} held",
-                                [by.first, e],
-                            )
-                        )
+                        why = f"{by.ev}({entry.m}) by {by.consumer} ended what {catalogue.sub(e)} held"
+                        bad.append((why, [by.first, e]))
         return tested
 
 
@@ -301,13 +297,11 @@ class Es6(OnReplay):
                     continue
                 tested += len(consumer.paid)
                 if state["credit"] != consumer.due:
-                    bad.append(
-                        (
-                            f"{name} was given {consumer.credit + consumer.granted}, got {len(consumer.delivers)} "
-                            f"messages, and has {state['credit']} left instead of {consumer.due:.0f}",
-                            [shot],
-                        )
+                    why = (
+                        f"{name} was given {consumer.credit + consumer.granted}, got {len(consumer.delivers)} "
+                        f"messages, and has {state['credit']} left instead of {consumer.due:.0f}"
                     )
+                    bad.append((why, [shot]))
         for consumer in h.subscriptions:
             left = consumer.credit or 0
             for e in consumer.paid:
@@ -344,12 +338,8 @@ class Im1(OnReplay):
                 if catalogue.ok(e) and catalogue.new_state(e) == "DEQUEUED" and h.call_at(e.i) is op
             ]
             if given and dropped:
-                bad.append(
-                    (
-                        f"{entry.m} was delivered to {catalogue.sub(given[0])} and dequeued as undelivered",
-                        sorted([given[0], dropped[0]], key=lambda e: e.i),
-                    )
-                )
+                why = f"{entry.m} was delivered to {catalogue.sub(given[0])} and dequeued as undelivered"
+                bad.append((why, sorted([given[0], dropped[0]], key=lambda e: e.i)))
             if not dropped and not [e for e in given if e.i < op.end]:
                 bad.append((f"{entry.m} was neither delivered nor dequeued", [op.first, op.last]))
         return tested
@@ -412,12 +402,8 @@ class Im3(OnReplay):
             tested += 1
             pending = bisect_left(submits, op.end) > bisect_left(begins, op.end)
             if not pending and bisect_left(begins, op.end) <= bisect_right(begins, since):
-                bad.append(
-                    (
-                        f"{op.ev} returned, {entry.m} is available, and no delivery will begin",
-                        [h.event(since), op.last],
-                    )
-                )
+                why = f"{op.ev} returned, {entry.m} is available, and no delivery will begin"
+                bad.append((why, [h.event(since), op.last]))
         return tested
 
     def _deliverable(self, h: Replay) -> Iterator[tuple[EntryHistory, int, CallSpan]]:
@@ -529,13 +515,11 @@ class Mg1(OnReplay):
                 if other is not consumer and None not in (consumer, other):
                     assert consumer is not None
                     assert other is not None
-                    bad.append(
-                        (
-                            f"{consumer.name} took {entry.m} while {other.name} held {m} "
-                            f"of the same group {entry.group}",
-                            [h.event(since), h.event(i)],
-                        )
+                    why = (
+                        f"{consumer.name} took {entry.m} while {other.name} held {m} "
+                        f"of the same group {entry.group}"
                     )
+                    bad.append((why, [h.event(since), h.event(i)]))
             messages[entry.m] = (i, consumer)
         return tested
 
@@ -564,21 +548,13 @@ class Tm1(OnReplay):
             if taken.expires and began is not None:
                 tested += 1
                 if began > taken.expires:
-                    bad.append(
-                        (
-                            f"{taken.m} had expired at {taken.expires}; {consumer.name} looked at {began}, and got it",
-                            [attempt.first, at],
-                        )
-                    )
+                    why = f"{taken.m} had expired at {taken.expires}; {consumer.name} looked at {began}, and got it"
+                    bad.append((why, [attempt.first, at]))
             if taken.not_before and now is not None:
                 tested += 1
                 if now < taken.not_before:
-                    bad.append(
-                        (
-                            f"{consumer.name} got {taken.m} at {now}, held until {taken.not_before}",
-                            [at],
-                        )
-                    )
+                    why = f"{consumer.name} got {taken.m} at {now}, held until {taken.not_before}"
+                    bad.append((why, [at]))
         return tested
 
 

@@ -157,12 +157,8 @@ class Ql3(OnReplay):
                     seen.add(node)
                     deleted = marked.get(name, {}).get(node)
                     if deleted is not None and deleted.i < begin.i:
-                        bad.append(
-                            (
-                                f"{node} was deleted at {deleted.i}, and returned",
-                                [deleted, begin, e],
-                            )
-                        )
+                        why = f"{node} was deleted at {deleted.i}, and returned"
+                        bad.append((why, [deleted, begin, e]))
                     continue
                 stack.pop()
                 for node, link in members.get(name, {}).items():
@@ -256,13 +252,11 @@ class Ql5(OnReplay):
                     tested += 1
                     waits = rival.listed.since(op.start)
                     if waits is not None and waits < since:
-                        bad.append(
-                            (
-                                f"{woken.name}, Interested since {since}, was notified before {rival.name}, "
-                                f"who waited since {waits}",
-                                [op.first, e],
-                            )
+                        why = (
+                            f"{woken.name}, Interested since {since}, was notified before {rival.name}, "
+                            f"who waited since {waits}"
                         )
+                        bad.append((why, [op.first, e]))
         return tested
 
     @staticmethod

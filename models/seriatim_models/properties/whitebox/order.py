@@ -155,13 +155,11 @@ def _order(prop: OnReplay, h: Replay, path: str = "", higher_only: bool = False)
             first = min(passed, key=lambda e: (e.place, e.number))
             since = first.state.since(attempt.start)
             assert since is not None
-            bad.append(
-                (
-                    f"{first.m} was available to {consumer.name} from {since} on, "
-                    f"yet {consumer.name}, which looked from {attempt.start}, took {taken.m} at {at.i}",
-                    [h.event(since), attempt.first, at],
-                )
+            why = (
+                f"{first.m} was available to {consumer.name} from {since} on, "
+                f"yet {consumer.name}, which looked from {attempt.start}, took {taken.m} at {at.i}"
             )
+            bad.append((why, [h.event(since), attempt.first, at]))
     return Finding.of(prop.id, tested, bad, n_untestable=untestable)
 
 
@@ -208,22 +206,14 @@ class So4(OnReplay):
                         (f"{consumer.name} was shown {now.m}, which it does not select", [now])
                     )
                 if before is not None and entry.place <= h.entries[before.m].place:
-                    bad.append(
-                        (
-                            f"{consumer.name} was shown {now.m} after {before.m}: not forward",
-                            [before, now],
-                        )
-                    )
+                    why = f"{consumer.name} was shown {now.m} after {before.m}: not forward"
+                    bad.append((why, [before, now]))
                 attempt = h.call_at(now.i)
                 if attempt is not None and attempt.ev == "attempt":
                     states = entry.state.during(attempt.start, now.i)
                     if states and ("AVAILABLE", "") not in states:
-                        bad.append(
-                            (
-                                f"{consumer.name} was shown {now.m}, which was {states[0][0]} and not available",
-                                [attempt.first, now],
-                            )
-                        )
+                        why = f"{consumer.name} was shown {now.m}, which was {states[0][0]} and not available"
+                        bad.append((why, [attempt.first, now]))
         bad += self._changes(h)
         return tested
 
@@ -264,12 +254,8 @@ class So5(OnReplay):
                 level = levels - 1 - entry.place[0]
                 due = amqp_0_10_level(entry.prio, levels)
                 if level != due:
-                    bad.append(
-                        (
-                            f"{entry.m} of priority {entry.prio} is on level {level} of {levels}, not {due}",
-                            entry.links[:1],
-                        )
-                    )
+                    why = f"{entry.m} of priority {entry.prio} is on level {level} of {levels}, not {due}"
+                    bad.append((why, entry.links[:1]))
         order = _order(
             self,
             h,

@@ -98,13 +98,11 @@ class Sp2(OnReplay):
                             e for e in consumer.pointer if ahead(catalogue.new_pointer(e), entry)
                         ]
                         since = h.event(entry.state.when[-1])
-                        bad.append(
-                            (
-                                f"{entry.m} is available and {consumer.name} wants it, but its pointer is past it, "
-                                f"at {list(pointer)}",
-                                sorted([since, *moved[-1:]], key=lambda e: e.i),
-                            )
+                        why = (
+                            f"{entry.m} is available and {consumer.name} wants it, but its pointer is past it, "
+                            f"at {list(pointer)}"
                         )
+                        bad.append((why, sorted([since, *moved[-1:]], key=lambda e: e.i)))
         return tested
 
 
@@ -133,12 +131,8 @@ class Sp3(OnReplay):
                     and entry.available_through(began, e.i)
                     and (not consumer.acquires or h.group_free(entry, consumer, began, e.i))
                 ):
-                    bad.append(
-                        (
-                            f"{consumer.name} was moved past {entry.m}, available since {since}",
-                            [h.event(since), e],
-                        )
-                    )
+                    why = f"{consumer.name} was moved past {entry.m}, available since {since}"
+                    bad.append((why, [h.event(since), e]))
         return tested
 
 

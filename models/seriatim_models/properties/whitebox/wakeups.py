@@ -178,12 +178,8 @@ class Wk3(OnReplay):
                 )
             elif consumer.wish.held(False, began, e.i):
                 unwilling = h.event(consumer.wish.since(began) or began)
-                bad.append(
-                    (
-                        f"{consumer.name} was notified, whose client wants no messages since {unwilling.i}",
-                        [unwilling, e],
-                    )
-                )
+                why = f"{consumer.name} was notified, whose client wants no messages since {unwilling.i}"
+                bad.append((why, [unwilling, e]))
         return tested
 
 
@@ -212,13 +208,11 @@ class Wk4(OnReplay):
                 if high.listed.held("Interested", op.start, e.i) and self._wants(
                     high, op.start, e.i
                 ):
-                    bad.append(
-                        (
-                            f"{low.name} (priority {low.cprio}) was notified of {entry.m} while {high.name} "
-                            f"(priority {high.cprio}) was Interested",
-                            [op.first, e],
-                        )
+                    why = (
+                        f"{low.name} (priority {low.cprio}) was notified of {entry.m} while {high.name} "
+                        f"(priority {high.cprio}) was Interested"
                     )
+                    bad.append((why, [op.first, e]))
         for attempt, at, entry, low in h.acquisitions():
             if h.kind(entry.q) != "pull":
                 continue
@@ -227,13 +221,11 @@ class Wk4(OnReplay):
                     continue
                 tested += 1
                 if high.until > at.i and self._wants(high, attempt.start, at.i):
-                    bad.append(
-                        (
-                            f"{low.name} (priority {low.cprio}) took {entry.m} although {high.name} "
-                            f"(priority {high.cprio}) wanted work all the while",
-                            [attempt.first, at],
-                        )
+                    why = (
+                        f"{low.name} (priority {low.cprio}) took {entry.m} although {high.name} "
+                        f"(priority {high.cprio}) wanted work all the while"
                     )
+                    bad.append((why, [attempt.first, at]))
         return tested
 
     @staticmethod
@@ -275,12 +267,8 @@ class Wk5(OnReplay):
                     continue
                 tested += 1
                 if not entry.delivers:
-                    bad.append(
-                        (
-                            f"{entry.m} was never delivered, though {takers} would take it",
-                            entry.links[:1],
-                        )
-                    )
+                    why = f"{entry.m} was never delivered, though {takers} would take it"
+                    bad.append((why, entry.links[:1]))
         return tested
 
 
@@ -368,13 +356,11 @@ class Wk7(OnReplay):
                         r.selects(entry) for r in rivals
                     ):
                         continue
-                    bad.append(
-                        (
-                            f"{consumer.name} was notified and took nothing; {entry.m} is there, "
-                            f"{other.name} waits for it, and was not woken",
-                            [op.first, *([op.last] if op.last else [])],
-                        )
+                    why = (
+                        f"{consumer.name} was notified and took nothing; {entry.m} is there, "
+                        f"{other.name} waits for it, and was not woken"
                     )
+                    bad.append((why, [op.first, *([op.last] if op.last else [])]))
         return tested
 
     @staticmethod
@@ -445,12 +431,8 @@ class Wk8(OnReplay):
                 woken = between(consumer.notified, found.i, until)
                 again = next((e for e in woken if h.decided(e) > found.i), None)
                 if again is not None:
-                    bad.append(
-                        (
-                            f"{consumer.name} had taken {found.m}, was about to look for more, and was woken",
-                            [found, again],
-                        )
-                    )
+                    why = f"{consumer.name} had taken {found.m}, was about to look for more, and was woken"
+                    bad.append((why, [found, again]))
         return tested
 
     @staticmethod

@@ -73,12 +73,8 @@ class Ch2(Client):
                 if before is not None and {catalogue.work(before), w} <= pushed.keys():
                     tested += 1
                     if self._later(pushed[catalogue.work(before)], pushed[w], done.get(w)):
-                        bad.append(
-                            (
-                                f"{catalogue.work(before)} ran before {w}, which came first",
-                                [before, e],
-                            )
-                        )
+                        why = f"{catalogue.work(before)} ran before {w}, which came first"
+                        bad.append((why, [before, e]))
                 last[k] = e
         return tested
 
@@ -139,12 +135,10 @@ class Ch3(Client):
                 }
                 threads = size.get(conn, len(here))
                 if len(here) > min(len(known), threads):
-                    bad.append(
-                        (
-                            f"{len(here)} callbacks run on {len(known)} channels and {threads} threads",
-                            here,
-                        )
+                    why = (
+                        f"{len(here)} callbacks run on {len(known)} channels and {threads} threads"
                     )
+                    bad.append((why, here))
             elif e.ev == "work_end":
                 running.pop(catalogue.work(e), None)
             elif e.ev == "cli_rest":
@@ -152,12 +146,8 @@ class Ch3(Client):
                 for key, items in todo.items():
                     free = size.get(connection(key), 0) - len(busy)
                     if items and key not in busy and busy and free > 0:
-                        bad.append(
-                            (
-                                f"{key} has work, {len(busy)} callbacks run, {free} threads are free, nothing moves",
-                                [next(iter(items.values()))],
-                            )
-                        )
+                        why = f"{key} has work, {len(busy)} callbacks run, {free} threads are free, nothing moves"
+                        bad.append((why, [next(iter(items.values()))]))
         return tested
 
 
@@ -273,13 +263,11 @@ class Ch5(Client):
                 tested += 1
                 conn = connection(catalogue.pool_key(e))
                 if catalogue.waiting_items(e) > capacity and not any(c[0] == conn for c in out):
-                    bad.append(
-                        (
-                            f"{catalogue.pool_key(e)} has {catalogue.waiting_items(e)} items waiting, "
-                            f"{capacity} are allowed, and no call is out",
-                            [e],
-                        )
+                    why = (
+                        f"{catalogue.pool_key(e)} has {catalogue.waiting_items(e)} items waiting, "
+                        f"{capacity} are allowed, and no call is out"
                     )
+                    bad.append((why, [e]))
         return tested
 
 
