@@ -11,9 +11,11 @@ from xdist.scheduler import LoadScopeScheduling
 SHARED = {
     "spark": re.compile(r"tests/pipeline/test_(bad_input|ingest|spark|stream)\.py|::TestOnSpark::"),
     "browser": re.compile(r"tests/report/test_\w+_in_a_browser\.py"),
+    "queue_histories": re.compile(r"tests/properties/test_(whitebox|definitions)\.py"),
     "stories": re.compile(r"tests/lessons/"),
+    "syntax_trees": re.compile(r"tests/test_(house|style)\.py"),
 }
-"""Fixtures that are costly, and the addresses of the tests that share one: they run in one process, and first."""
+"""What is costly to make, most of it a fixture, and the addresses of the tests that share it in one process, first."""
 
 LONG = (
     "tests/programs/test_mutants.py",

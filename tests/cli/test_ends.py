@@ -57,7 +57,10 @@ def catches(pid: int, number: int) -> bool:
 @pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="this system has no /proc")
 @pytest.mark.parametrize(
     ("number", "code", "said"),
-    [(signal.SIGINT, 130, "interrupted"), (signal.SIGTERM, 143, "terminated")],
+    [
+        (signal.SIGINT, 130, "interrupted"),
+        pytest.param(signal.SIGTERM, 143, "terminated", marks=pytest.mark.slow),
+    ],
 )
 @pytest.mark.parametrize(
     "arguments",

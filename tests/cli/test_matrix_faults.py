@@ -279,7 +279,7 @@ def test_stopped_it_goes_on_where_it_was(run: Any, sent: signal.Signals, jobs: s
 
 @linux
 @pytest.mark.timeout(300)
-@pytest.mark.parametrize("jobs", ["1", "2"])
+@pytest.mark.parametrize("jobs", [pytest.param("1", marks=pytest.mark.slow), "2"])
 def test_ctrl_c_while_states_are_found_ends_it(jobs: str) -> None:
     process = begun("push", "--depth", "9", "--jobs", jobs)
     time.sleep(4)

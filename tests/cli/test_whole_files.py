@@ -12,16 +12,15 @@ from pathlib import Path
 import pytest
 
 from seriatim_models.cli.console import put
-from seriatim_models.history import Event, HistoryError, write_history
+from seriatim_models.history import Event, HistoryError, read_history, write_history
 from seriatim_models.history.whole_file import whole_file, write_whole
 
 from .test_ends import COMMAND, DATA
 
-RECORDING = str(DATA / "rabbit-classic-lockstep.jsonl.gz")
 WRITES = {
-    "json": ["audit", RECORDING, "--json", "OLD"],
-    "html": ["audit", RECORDING, "--html", "OLD"],
-    "junit": ["audit", RECORDING, "--junit", "OLD"],
+    "json": ["audit", "SHORT", "--json", "OLD"],
+    "html": ["audit", "SHORT", "--html", "OLD"],
+    "junit": ["audit", "SHORT", "--junit", "OLD"],
     "svg": ["show", "published-immediate", "--svg", "OLD"],
     "generate": ["generate", "FOLDER", "--events", "20000", "--format", "parquet"],
     "generate as lines": ["generate", "FOLDER", "--events", "20000", "--format", "jsonl"],
@@ -32,10 +31,12 @@ ROOM = 512  # bytes that a file may have where the disk is "full"
 @pytest.mark.parametrize("what", WRITES)
 def test_a_full_disk_leaves_the_old_file(what: str, tmp_path: Path) -> None:
     """The limit on the length of a file stands for the disk: writing beyond it is an error of the system."""
-    old, folder = tmp_path / "x", tmp_path / "made"
+    old, folder, short = tmp_path / "x", tmp_path / "made", tmp_path / "short.jsonl"
     old.write_bytes(b"what was there before")
     folder.mkdir()
-    places = {"OLD": str(old), "FOLDER": str(folder)}
+    recorded = read_history(DATA / "rabbit-classic-lockstep.jsonl.gz")
+    write_history(short, recorded.events[:200], recorded.header)
+    places = {"OLD": str(old), "FOLDER": str(folder), "SHORT": str(short)}
     ended = subprocess.run(
         [*COMMAND, *(places.get(a, a) for a in WRITES[what])],
         capture_output=True,
@@ -46,7 +47,7 @@ def test_a_full_disk_leaves_the_old_file(what: str, tmp_path: Path) -> None:
     assert "Traceback" not in ended.stderr
     assert ended.stderr.splitlines()[-1].startswith("seriatim: ")
     assert old.read_bytes() == b"what was there before"
-    assert {p.name for p in tmp_path.rglob("*")} == {"x", "made"}
+    assert {p.name for p in tmp_path.rglob("*")} == {"x", "made", "short.jsonl"}
 
 
 def test_a_signal_leaves_no_half_a_file(tmp_path: Path) -> None:

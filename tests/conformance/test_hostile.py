@@ -183,6 +183,7 @@ for line in sys.stdin:
     assert {parts for parts in written if parts[0] == "deep"} == {("deep", "work", "kept")}
 
 
+@pytest.mark.slow
 def test_a_search_among_faults_ends_in_time(program: Program, tmp_path: Path) -> None:
     begun = time.monotonic()
     command = program(hello("time.sleep(1e6)"))

@@ -416,7 +416,7 @@ def spin_on(flag: list[int]) -> None:
         (lambda: spin_on([]), "in spin"),
     ],
 )
-@pytest.mark.parametrize("main", [True, False])
+@pytest.mark.parametrize("main", [True, pytest.param(False, marks=pytest.mark.slow)])
 def test_what_stands_still_is_ended_with_its_line(
     body: Callable[[], object], line: str, main: bool
 ) -> None:

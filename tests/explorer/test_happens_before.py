@@ -12,6 +12,7 @@ from collections.abc import Iterator, Sequence
 from itertools import chain, combinations
 from typing import Any, NamedTuple, cast
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -223,6 +224,7 @@ def test_each_execution_has_the_races_of_the_closure(program: list[list[Op]]) ->
         assert found == expected
 
 
+@pytest.mark.slow
 @checking(250)
 @given(threads(some))
 def test_all_traces_have_the_races_of_all_states(program: list[list[Op]]) -> None:

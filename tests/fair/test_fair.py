@@ -54,7 +54,12 @@ def test_one_delivery_ahead_is_enough_for_a_broker_that_answers_at_once(
 
 @pytest.mark.parametrize(
     ("ratio", "low", "high"),
-    [(0.5, 1.0, 1.05), (1.0, 1.0, 1.1), (1.1, 9.6, 10.1), (2, 9.7, 10.1)],
+    [
+        pytest.param(0.5, 1.0, 1.05, marks=pytest.mark.slow),
+        (1.0, 1.0, 1.1),
+        (1.1, 9.6, 10.1),
+        pytest.param(2, 9.7, 10.1, marks=pytest.mark.slow),
+    ],
 )
 def test_proportional_turns_flat_where_pushing_is_slower_than_serving(
     ratio: float, low: float, high: float

@@ -233,7 +233,9 @@ SEEN = {
 """By system: programs in which clients would see it if two statements did not commute."""
 
 
-@pytest.mark.parametrize("system", SEEN)
+@pytest.mark.parametrize(
+    "system", [pytest.param(s, marks=[pytest.mark.slow] * (s == "client")) for s in SEEN]
+)
 def test_what_is_left_out_is_seen_in_no_schedule(system: str) -> None:
     left_out = [m for file in SYSTEMS[system] for m in commuting_mutations(file)]
     assert left_out

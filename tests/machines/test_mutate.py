@@ -76,6 +76,7 @@ def test_the_reference_in_other_words_survives() -> None:
     assert judge("fair", ast.unparse(ast.parse(text))).outcome == "survived"
 
 
+@pytest.mark.slow
 def test_processes_that_a_test_starts_see_the_mutant() -> None:
     """Nothing else is killed at every change of real files."""
     (mutant,) = [

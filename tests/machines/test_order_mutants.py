@@ -206,6 +206,7 @@ def test_what_uses_a_name_before_it_is_defined_is_not_made() -> None:
     assert not [m for m in made if order_tables.operator_of(m) == "swapped"]
 
 
+@pytest.mark.slow
 def test_each_mutation_of_order_is_another_module_that_compiles() -> None:
     for file in FILES:
         every = list(order_mutations(file))
@@ -368,6 +369,7 @@ def test_what_fails_or_is_stuck_is_named(name: str, by: str) -> None:
     assert found.kill == Kill(by, program)
 
 
+@pytest.mark.slow
 def test_two_threads_in_one_connection_are_a_data_race_and_no_mistake_of_the_explorer() -> None:
     """Both move the targets' plain list of consumers, so what a thread does next depends on what no cell shows."""
     mutant = mutant_of(
@@ -398,6 +400,7 @@ def test_an_outcome_that_no_schedule_of_the_right_reference_has_is_a_kill() -> N
     assert judged("queue", wrong, known).kill == Kill("outcome", "two-takers")
 
 
+@pytest.mark.slow
 def test_random_schedules_show_no_outcome_that_all_schedules_have_not() -> None:
     """What concerns one consumer is in an order that equivalent schedules agree on."""
     for id in ("release-own", "push-two", "settle", "log-crash", "fair-stop", "consume-and-close"):
@@ -477,6 +480,7 @@ def test_a_problem_of_the_matrix_has_a_name(what: str, name: str) -> None:
     assert problem_name(what) == name
 
 
+@pytest.mark.slow
 def test_every_block_of_a_mutant_has_a_probe() -> None:
     for file in FILES:
         if file == "host":

@@ -160,10 +160,11 @@ def test_a_capped_program_is_not_exhausted() -> None:
             "settle holding: enqueue m2, subscribe B; close A | job",
             PASSED_WHILE_HELD.why,
         ),
-        (
+        pytest.param(
             PUSH_SYSTEM,
             "settle holding: release A m1, enqueue m2, subscribe B; close A | job",
             PASSED_WHILE_HELD.why,
+            marks=pytest.mark.slow,
         ),
         (
             PUSH_SYSTEM,

@@ -120,34 +120,57 @@ class EngineAnswer(NamedTuple):
 
 
 @pytest.fixture(scope="module")
-def answers(spark: Any, tmp_path_factory: pytest.TempPathFactory) -> dict[str, EngineAnswer]:
-    """Of the local engine, of Spark's, and of the stream."""
+def top(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder whose folder `in` has much that is wrong."""
+    folder = tmp_path_factory.mktemp("bad")
+    make(folder / "in")
+    return folder
+
+
+@pytest.fixture(scope="module")
+def local(top: Path) -> EngineAnswer:
+    """Of the local engine."""
+    return EngineAnswer(audit_paths([top / "in"]), top)
+
+
+@pytest.fixture(scope="module")
+def on_spark(spark: Any, top: Path) -> EngineAnswer:
+    """Of Spark's."""
+    return EngineAnswer(audit_paths([top / "in"], engine="spark", out=top / "batch"), top)
+
+
+@pytest.fixture(scope="module")
+def streamed(spark: Any, top: Path) -> EngineAnswer:
+    """Of the stream."""
     from seriatim_models.pipeline.stream.streaming import Stream
 
-    top = tmp_path_factory.mktemp("bad")
-    make(top / "in")
-    local = audit_paths([top / "in"])
-    on_spark = audit_paths([top / "in"], engine="spark", out=top / "batch")
     stream = Stream(spark, top / "in", top / "stream", BLACKBOX)
     stream.run(once=True)
-    streamed = stream.report()
-    streamed.quarantine = stream.left_out(1000)
-    return {
-        "local": EngineAnswer(local, top),
-        "spark": EngineAnswer(on_spark, top),
-        "stream": EngineAnswer(streamed, top),
-    }
+    report = stream.report()
+    report.quarantine = stream.left_out(1000)
+    return EngineAnswer(report, top)
 
 
-@pytest.fixture(params=["local", "spark", "stream"])
-def answer(request: pytest.FixtureRequest, answers: dict[str, EngineAnswer]) -> EngineAnswer:
-    return answers[request.param]
+@pytest.fixture(
+    params=[
+        "local",
+        pytest.param("on_spark", marks=pytest.mark.slow),
+        pytest.param("streamed", marks=pytest.mark.slow),
+    ]
+)
+def answer(request: pytest.FixtureRequest) -> EngineAnswer:
+    """Of each of them: Spark's two take half a minute to begin with, so they are for the slow tests."""
+    found: EngineAnswer = request.getfixturevalue(request.param)
+    return found
 
 
-def test_engines_and_stream_agree(answers: dict[str, EngineAnswer]) -> None:
-    same(answers["spark"].report, answers["local"].report)
-    assert answers["stream"].report.statistics == answers["local"].report.statistics
-    equal(answers["stream"].folder / "stream", answers["local"].folder / "batch")
+@pytest.mark.slow
+def test_engines_and_stream_agree(
+    local: EngineAnswer, on_spark: EngineAnswer, streamed: EngineAnswer
+) -> None:
+    same(on_spark.report, local.report)
+    assert streamed.report.statistics == local.report.statistics
+    equal(streamed.folder / "stream", on_spark.folder / "batch")
 
 
 def test_lines(answer: EngineAnswer) -> None:
@@ -202,12 +225,12 @@ def test_empty(answer: EngineAnswer) -> None:
     assert (rest.line, rest.reason) == (0, "line 1: the file is empty")
 
 
-def test_named(spark: Any, answers: dict[str, EngineAnswer]) -> None:
+def test_named(spark: Any, top: Path) -> None:
     """a file that the caller named himself and that cannot be read: an error of one sentence."""
     for name in ("future.jsonl", "empty.jsonl", "cut.parquet", "cut.jsonl.gz"):
         for engine in ("local", "spark"):
             with pytest.raises(HistoryError, match=name) as raised:
-                audit_paths([answers["local"].folder / "in" / name], engine=engine)
+                audit_paths([top / "in" / name], engine=engine)
             assert "\n" not in str(raised.value)
 
 
@@ -286,7 +309,7 @@ def growing(tmp_path: Path) -> Iterator[Callable[[], int]]:
     stop()
 
 
-@pytest.mark.parametrize("engine", ["local", "spark"])
+@pytest.mark.parametrize("engine", ["local", pytest.param("spark", marks=pytest.mark.slow)])
 def test_changes(spark: Any, engine: str, tmp_path: Path, growing: Callable[[], int]) -> None:
     """a file that changes while it is read: what was read stands, and the next audit reads it anew."""
     out = tmp_path / "out" if engine == "spark" else None

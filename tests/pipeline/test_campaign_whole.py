@@ -226,7 +226,7 @@ def _hang() -> None:
 
 
 @forks
-@pytest.mark.parametrize("executions", [1, 100])
+@pytest.mark.parametrize("executions", [pytest.param(1, marks=pytest.mark.slow), 100])
 @pytest.mark.parametrize(
     ("snap", "verdict", "why"),
     [

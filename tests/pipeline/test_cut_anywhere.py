@@ -66,6 +66,7 @@ def cut_into_files(folder: Path, run: str, events: list[Event], cuts: list[int])
 class TestOnSpark:
     pytestmark = spark_marks
 
+    @pytest.mark.slow
     def test_equal_on_made_histories_cut_anywhere(
         self, spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:

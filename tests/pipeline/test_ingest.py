@@ -104,6 +104,7 @@ def test_rejects_a_second_ingest_at_the_same_time(
         ingest()
 
 
+@pytest.mark.slow
 def test_equal_on_every_form_of_input_at_once(spark: Any, tmp_path: Path) -> None:
     """Both schemas, every packing, duplicates, bad lines, half-written files, a foreign clock."""
     folder = tmp_path / "in"

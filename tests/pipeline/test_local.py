@@ -48,6 +48,7 @@ def test_the_recordings_are_two_runs_and_violate_nothing() -> None:
     assert report.runs[1].by_event["deliver"] == 4520
 
 
+@pytest.mark.slow
 def test_short_chunks_change_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     findings = whole().findings
     monkeypatch.setattr(engine, "BATCH", 777)

@@ -49,6 +49,7 @@ def test_equal_on_the_recordings_in_one_slice_and_in_many(
     assert rows == local.statistics["events"]
 
 
+@pytest.mark.slow
 def test_equal_on_a_folder_in_which_much_is_wrong(spark: Any, folder: Path, tmp_path: Path) -> None:
     from seriatim_models.pipeline.audit import chunks, ingest
     from seriatim_models.pipeline.audit.runs import plan

@@ -62,7 +62,9 @@ def test_program_has_no_data_race(program: Program) -> None:
     assert races(program) == ""
 
 
-@pytest.mark.parametrize("system", PLANS)
+@pytest.mark.parametrize(
+    "system", [pytest.param(s, marks=[pytest.mark.slow] * (s == "queue")) for s in PLANS]
+)
 def test_generated_programs_have_no_data_race(system: str) -> None:
     @checking(20)
     @given(plan=PLANS[system])

@@ -6,8 +6,8 @@ from seriatim_models.explorer import Pct
 from seriatim_models.programs import PROGRAMS, Program, check_program
 from seriatim_models.properties import Verdict
 
-QUICK = [p for p in PROGRAMS.values() if p.traces <= 1000]
-SLOW = [p for p in PROGRAMS.values() if p.traces > 1000]
+QUICK = [p for p in PROGRAMS.values() if p.traces <= 500]
+SLOW = [p for p in PROGRAMS.values() if p.traces > 500]
 
 
 @pytest.mark.parametrize("program", QUICK, ids=lambda p: p.id)

@@ -55,6 +55,7 @@ def at_random(choose: random.Random) -> list[Event]:
     return spoilt(choose, choose.choice(queue_histories()))
 
 
+@pytest.mark.slow
 @settings(max_examples=200, deadline=None)
 @given(seed=st.integers(0, 2**32))
 def test_a_sweep_finds_what_its_definition_does(seed: int) -> None:
@@ -184,6 +185,7 @@ def test_a_definition_does_not_inherit_the_judgement_it_is_compared_with() -> No
         assert "judge" in own or ("cases" in own and type(definition).judge is OnReplay.judge), id
 
 
+@pytest.mark.slow
 def test_judging_by_the_definitions_costs_more(
     recordings: list[tuple[list[Event], list[Event]]],
 ) -> None:

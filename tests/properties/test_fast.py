@@ -55,7 +55,7 @@ def test_the_columnar_evaluator_agrees_on_many_histories_and_clears_often() -> N
     assert set(cleared.values()) == {3}
 
 
-@pytest.mark.parametrize("name", ["lockstep", "competing"])
+@pytest.mark.parametrize("name", ["lockstep", pytest.param("competing", marks=pytest.mark.slow)])
 def test_the_columnar_evaluator_agrees_on_the_recordings(name: str, tmp_path: Path) -> None:
     recorded = read_history(DATA / f"rabbit-classic-{name}.jsonl.gz")
     events = list(complete(recorded.events))

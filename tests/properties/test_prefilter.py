@@ -331,7 +331,7 @@ def test_many_histories_of_every_kind() -> None:
 
 
 @pytest.mark.parametrize("fault", ["", *FAULTS])
-@pytest.mark.parametrize("closes", [False, True])
+@pytest.mark.parametrize("closes", [pytest.param(False, marks=pytest.mark.slow), True])
 def test_a_brokers_faults_are_found_and_most_messages_are_regular(
     fault: str, closes: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -356,7 +356,9 @@ def test_a_brokers_faults_are_found_and_most_messages_are_regular(
         assert (not len(found.irregular)) == all(is_general(e) for _, e in left)
 
 
-@pytest.mark.parametrize(("name", "irregular"), [("lockstep", 0), ("competing", 4)])
+@pytest.mark.parametrize(
+    ("name", "irregular"), [("lockstep", 0), pytest.param("competing", 4, marks=pytest.mark.slow)]
+)
 def test_of_a_real_brokers_messages_hardly_any_are_irregular(name: str, irregular: int) -> None:
     """Four were on their way to a consumer that was cancelled; the pre-filter knows channels and connections only."""
     events = list(complete(read_history(DATA / f"rabbit-classic-{name}.jsonl.gz").events))
@@ -496,6 +498,7 @@ def test_both_makers_of_rows_make_the_same(events: list[Event]) -> None:
         same_rows(events)
 
 
+@pytest.mark.slow
 def test_both_makers_of_rows_make_the_same_of_many_histories() -> None:
     for seed in range(300):
         same_rows(nearly_regular(Seeded(seed), 1 + seed % 40, 60))

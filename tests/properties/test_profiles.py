@@ -53,7 +53,9 @@ def test_the_promised_profiles_are_there_and_every_promise_has_a_source() -> Non
         assert named == {p.id for p in ORACLE}
 
 
-@pytest.mark.parametrize(("name", "late"), [("lockstep", 1135), ("competing", 75)])
+@pytest.mark.parametrize(
+    ("name", "late"), [pytest.param("lockstep", 1135, marks=pytest.mark.slow), ("competing", 75)]
+)
 def test_the_recordings_rule_out_strict_qpid_by_lateness_and_nothing_else(
     name: str, late: int
 ) -> None:

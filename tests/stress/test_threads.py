@@ -32,7 +32,14 @@ def test_reference_passes() -> None:
     assert first_mistake(load("queue"), examples=15, rounds=5) is None
 
 
-@pytest.mark.parametrize("mutant", ["close-keeps-messages", "advance-by-two", "state-by-set"])
+@pytest.mark.parametrize(
+    "mutant",
+    [
+        pytest.param("close-keeps-messages", marks=pytest.mark.slow),
+        pytest.param("advance-by-two", marks=pytest.mark.slow),
+        "state-by-set",
+    ],
+)
 def test_wrong_queue_is_caught(mutant: str) -> None:
     """Mistakes that need no rare schedule: what is tested here is the record and the judges, not luck."""
     assert first_mistake(load("queue", MUTANTS[mutant]), examples=200, rounds=2) is not None
