@@ -78,11 +78,10 @@ def test_the_reference_in_other_words_survives() -> None:
 
 @pytest.mark.slow
 def test_processes_that_a_test_starts_see_the_mutant() -> None:
-    """Nothing else is killed at every change of real files."""
-    (mutant,) = [
-        m for m in mutations("log") if m.name == "log.Files.replace: dropped: file.write(data)"
-    ]
-    assert "killed_at_every_change" in judge("log", mutant.source).by
+    """Wrong only where pytest is not loaded: in the process that a test kills at every change of real files."""
+    right = (ROOT / "reference" / "seriatim" / "log.py").read_text(encoding="utf-8")
+    text = f"{right}\nimport sys\nif 'pytest' not in sys.modules:\n    del Files.append\n"
+    assert "killed_at_every_change" in judge("log", text).by
 
 
 def test_going_round_in_circles_is_caught() -> None:

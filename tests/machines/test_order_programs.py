@@ -7,9 +7,10 @@ import pytest
 from seriatim_models.programs import PROGRAMS
 from seriatim_models.programs.check import Judge
 from seriatim_models.programs.mutant_modules import load, source
+from seriatim_workshop.mutation.consequences import consequence
 from seriatim_workshop.mutation.exhaustive import modules_with
 from seriatim_workshop.mutation.outcomes import OutcomeSet
-from seriatim_workshop.mutation.searching import Kill, consequence, kill_of, search
+from seriatim_workshop.mutation.searching import Kill, kill_of, search
 
 PLANTED: list[tuple[str, str, str, str, str]] = [
     ("log-replay-fails", "LC-6", "log",

@@ -218,6 +218,7 @@ count_waiting = Arg[int]("n", "what the channel's counter of waiting messages sa
 channels = Arg[dict[str, ChannelAtRest]](
     "channels", "channel: its state; `held`: things that it keeps in memory"
 )
+open_files = Arg[int]("open_files", "how many files and folders are open")
 
 # ---- fields of the fair consumer's events
 
@@ -232,6 +233,11 @@ expected = Arg[list[float]]("expected", "expected rates, slot by slot")
 served = Arg[list[float]]("served", "measured rates, slot by slot")
 tolerance = Arg[float]("tolerance", "relative error allowed")
 error = Arg[str]("error", "the exception")
+
+# ---- fields of calls
+
+declared = Arg[bool]("declared", "whether the call declares that it may raise that here")
+waits_for = Arg[str]("waits_for", "what the thread waits for, or how the explorer names its end")
 
 # ---- fields in `args` of what clients see
 
@@ -431,7 +437,7 @@ LOG = (
     EventKind("commit", "The channel's position was stored.", (), (channel, place)),
     EventKind("waiting", "A design that counts what waits changed its counter.",
               (), (channel, count_waiting), unrecorded="by mutants only: the reference counts nothing"),
-    EventKind("log_rest", "The topic at the end of a run.", (), (tail, channels)),
+    EventKind("log_rest", "The topic at the end of a run.", (), (tail, channels), (open_files,)),
 )  # fmt: skip
 
 # --------------------------------------------------------------------------------------------------
@@ -455,7 +461,18 @@ FAIR = (
     EventKind("rates", "Rates of a simulation.", (), (expected, served, tolerance)),
 )  # fmt: skip
 
-WHITE_BOX = {"queue": QUEUE, "client": CLIENT, "log": LOG, "fair consumer": FAIR}
+# --------------------------------------------------------------------------------------------------
+# White box: calls, of any of them
+# --------------------------------------------------------------------------------------------------
+
+CALLS = (
+    EventKind("raised", "A call raised an error, or one ended a thread of the system's own.",
+              (), (error, declared)),
+    EventKind("stuck", "A thread waits for what nobody will do, or repeats the same steps for ever.",
+              (), (waits_for,), unrecorded="by mutants only, where the explorer names such an end"),
+)  # fmt: skip
+
+WHITE_BOX = {"queue": QUEUE, "client": CLIENT, "log": LOG, "fair consumer": FAIR, "calls": CALLS}
 
 # --------------------------------------------------------------------------------------------------
 # The check

@@ -130,9 +130,9 @@ def event(i: int, t: int, proc: str, ev: str, fields: Mapping[str, object], lvl:
     With `lvl` it is of that level, whatever `fields` say. Every event of every execution is made here, so in one pass.
     """
     envelope, own = _divided(tuple(fields))
-    args = {name: fields[name] for name in own}
     if not envelope and lvl:
-        return Event(i=i, t=t, proc=proc, ev=ev, args=args, lvl=lvl)
+        return Event(i=i, t=t, proc=proc, ev=ev, args=dict(fields), lvl=lvl)
+    args = {name: fields[name] for name in own}
     known = {name: fields[name] for name in envelope}
     if lvl:
         known["lvl"] = lvl

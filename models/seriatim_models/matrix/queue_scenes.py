@@ -31,6 +31,7 @@ from seriatim_models.matrix.scene import (
     Unsettled,
 )
 from seriatim_models.properties import WHITEBOX, AnyProperty
+from seriatim_models.properties.whitebox.calls import CALLS
 from seriatim_models.properties.whitebox.client import CLIENT
 from seriatim_models.properties.whitebox.fair import FAIR
 from seriatim_models.properties.whitebox.log import LOG
@@ -399,7 +400,7 @@ class QueueSystem:
         return scenes[0]
 
 
-QUEUE_PROPERTIES = tuple(p for p in WHITEBOX if p not in (*CLIENT, *LOG, *FAIR))
+QUEUE_PROPERTIES = tuple(p for p in WHITEBOX if p not in (*CLIENT, *LOG, *FAIR, *CALLS))
 
 
 # ---- universes

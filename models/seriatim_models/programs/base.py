@@ -7,13 +7,14 @@ A *mutant* is the smallest change to a reference that makes it wrong, with the p
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import wraps
 from types import ModuleType
 from typing import Concatenate, Generic, ParamSpec, TypeVar
 
-from seriatim_models.explorer import World
+from seriatim_models.explorer import ExplorerError, World
 
 P = ParamSpec("P")
 S = TypeVar("S")
@@ -133,6 +134,19 @@ class Scene:
     def __init__(self, world: World, lib: ModuleType) -> None:
         self.world = world
         self.lib = lib
+
+    @contextmanager
+    def refused(self, *declared: type[Exception]) -> Iterator[None]:
+        """Make a call that must be refused, by one of these errors; what it raises is recorded and goes no further."""
+        try:
+            yield
+        except ExplorerError:
+            raise
+        except Exception as error:
+            known = isinstance(error, declared)
+            self.world.record("raised", error=type(error).__name__, declared=known)
+        else:
+            self.world.record("raised", error="nothing", declared=False)
 
 
 class Mutants(dict[str, Mutant]):

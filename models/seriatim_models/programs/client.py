@@ -513,7 +513,7 @@ def close_connection_twice(scene: ClientScene) -> None:
     scene.spawn(ch.connection.close, "B")
 
 
-@scenario("RPC-1", traces=1)
+@scenario("RPC-1 AP-1", traces=1)
 def misused(scene: ClientScene) -> None:
     """Calls whose arguments are refused send nothing, and the channel goes on.
 
@@ -522,13 +522,13 @@ def misused(scene: ClientScene) -> None:
     (ch,) = scene.client(messages=1)
 
     def misuse() -> None:
-        with suppress(scene.lib.Misuse):
+        with scene.refused(scene.lib.Misuse):
             ch.queue_bind("q", "")
-        with suppress(scene.lib.Misuse):
+        with scene.refused(scene.lib.Misuse):
             ch.basic_qos(-1)
-        with suppress(scene.lib.Misuse):
+        with scene.refused(scene.lib.Misuse):
             ch.basic_consume("q", idle, tag="")
-        with suppress(scene.lib.Misuse):
+        with scene.refused(scene.lib.Misuse):
             ch.basic_ack(-1)
         ch.basic_qos(1)
 

@@ -759,3 +759,16 @@ mutant(
     title="a channel that is unregistered while it is in progress is dormant when it is registered anew",
     diff=UNREGISTERED_IS_NOT_IN_PROGRESS,
 )
+
+mutant(
+    id="tag-is-not-looked-at",
+    killed_by="AP-1",
+    program="misused",
+    steps=24,
+    origin="what a client library leaves to its server",
+    title="an acknowledgement of a tag below 1 is sent and returns, and the server closes the channel for it",
+    diff="""
+-        if tag < 0:
+-            raise Misuse(f"delivery tags start at 1, this is {tag}")
+""",
+)

@@ -281,7 +281,7 @@ def fair_stop_in_handler(scene: FairScene) -> None:
     scene.loop()
 
 
-@scenario("FQ-3 FQ-4", traces=1, quanta=(1,))
+@scenario("FQ-3 FQ-4 AP-1", traces=1, quanta=(1,))
 def fair_foreign(scene: FairScene) -> None:
     """A delivery comes for a slot of another consumer, and one for a slot of this one.
 
@@ -291,7 +291,7 @@ def fair_foreign(scene: FairScene) -> None:
     scene.loop()
 
     def broker() -> None:
-        with suppress(ValueError):
+        with scene.refused(ValueError):
             scene.consumer.deliver(foreign, 1)
         scene.consumer.deliver(scene.slots[0], 1)
 

@@ -500,3 +500,32 @@ mutant(
          self._parks = self.host.lock(f"{name}.parks")
 """,
 )
+mutant(
+    id="renamed-after-the-sync",
+    killed_by="LC-2",
+    program="log-files-crash",
+    steps=125,
+    origin="a rename that is durable only when its folder is synced",
+    title="the folder is synced before a state file is put in place of the old one: after a crash the old one is back",
+    diff="""
+-        os.replace(new, self._folder / name)
+         self._sync_folder()
++        os.replace(new, self._folder / name)
+""",
+)
+mutant(
+    id="folder-left-open",
+    killed_by="LC-3",
+    program="log-files-fail",
+    steps=76,
+    origin="a descriptor that is closed only if nothing fails",
+    title="a folder stays open when it cannot be synced",
+    diff="""
+-        try:
+-            os.fsync(folder)
+-        finally:
+-            os.close(folder)
++        os.fsync(folder)
++        os.close(folder)
+""",
+)

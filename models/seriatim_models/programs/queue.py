@@ -543,7 +543,7 @@ def credit_kept(scene: PullScene) -> None:
     scene.spawn(pull, name="low")
 
 
-@scenario("ES-6 WK-9 QL-1", traces=1)
+@scenario("ES-6 WK-9 QL-1 AP-1", traces=1)
 def grant_refused(scene: PullScene) -> None:
     """A grant of less than one message is refused, and the credit stays as it was.
 
@@ -552,7 +552,7 @@ def grant_refused(scene: PullScene) -> None:
     a = scene.subscribe("A", credit=2)
 
     def grant() -> None:
-        with suppress(scene.lib.QueueMisuse):
+        with scene.refused(scene.lib.QueueMisuse):
             scene.queue.grant(a, -2)
         scene.enqueue("m1")
         scene.drain(a)

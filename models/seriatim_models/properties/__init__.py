@@ -5,6 +5,7 @@ from seriatim_models.properties.base import Finding as Finding
 from seriatim_models.properties.base import Property as Property
 from seriatim_models.properties.base import Verdict as Verdict
 from seriatim_models.properties.base import audit as audit
+from seriatim_models.properties.whitebox.calls import CALLS
 from seriatim_models.properties.whitebox.client import CLIENT
 from seriatim_models.properties.whitebox.consumers import CONSUMERS
 from seriatim_models.properties.whitebox.entries import ENTRIES, IMMEDIATE, MORE
@@ -27,6 +28,7 @@ WHITEBOX: tuple[AnyProperty, ...] = (
     *CLIENT,
     *LOG,
     *FAIR,
+    *CALLS,
 )
 """What is checked over what the reference queue records of itself."""
 

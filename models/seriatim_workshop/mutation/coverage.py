@@ -11,6 +11,8 @@ import hashlib
 import os
 import time
 from collections.abc import Callable, Iterable
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from types import ModuleType
 
@@ -26,6 +28,7 @@ from seriatim_models.matrix.states import SystemState, recorded_scene
 from seriatim_models.matrix.systems import SYSTEMS as MATRICES
 from seriatim_models.matrix.work import PairData, universe_of
 from seriatim_models.programs import PROGRAMS
+from seriatim_models.programs.base import Program
 from seriatim_models.programs.check import Judge
 from seriatim_models.programs.mutant_modules import SYSTEMS, load, run_modules, source
 from seriatim_workshop.matrix_mutants import edges_of, programs_of
@@ -57,6 +60,8 @@ class ProgramProfile(msgspec.Struct):
     """Digests of all outcomes, over every schedule; None if not every schedule was run."""
     seconds: float = 0.0
     """Of the processor, for all of its executions."""
+    in_threads: list[str] = []
+    """Those of the blocks that it comes to after its set-up, where schedules differ."""
 
 
 class EdgeProfile(msgspec.Struct, frozen=True):
@@ -166,26 +171,50 @@ def _programs(system: str, lib: ModuleType, reached: set[str]) -> dict[str, Prog
     for program in PROGRAMS.values():
         if program.reference != system:
             continue
-        reached.clear()
         judge, outcomes, begun = Judge(properties_of(system)), OutcomeSet(), time.process_time()
-        result = search(program, lib, judge, ALL, keep_going=True, outcomes=outcomes)
+        blocks = Blocks(program, reached)
+        result = search(blocks.program, lib, judge, ALL, keep_going=True, outcomes=outcomes)
         broken = set(judge.violated)
         if broken & set(program.properties):
             raise ValueError(f"the reference itself breaks {broken} in {program.id}")
-        blocks = sorted(reached)
         seconds = time.process_time() - begun
         observed = search(program, load(system), Judge(()), SOME, attributes=True)
         made[program.id] = ProgramProfile(
             result.executions,
             result.exhausted,
             result.depth,
-            blocks,
+            sorted(blocks.in_set_up | blocks.in_threads),
             [p for p in properties_of(system) if p not in broken],
             races=bool(observed.found),
             outcomes=sorted(outcomes.found) if result.exhausted else None,
             seconds=seconds,
+            in_threads=sorted(blocks.in_threads),
         )
     return made
+
+
+class Blocks:
+    """Collects the blocks that a program comes to, in its set-up and after it, while `program` is searched."""
+
+    def __init__(self, program: Program, reached: set[str]) -> None:
+        """`reached` is what the probes put their blocks into."""
+        self._reached = reached
+        self.in_set_up: set[str] = set()
+        self._after: set[str] = set()
+        self.program = replace(program, build=partial(self._build, program))
+        reached.clear()
+
+    @property
+    def in_threads(self) -> set[str]:
+        """The blocks that it came to after a set-up."""
+        return self._after | self._reached
+
+    def _build(self, program: Program, world: World, lib: ModuleType) -> None:
+        self._after |= self._reached
+        self._reached.clear()
+        program.build(world, lib)
+        self.in_set_up |= self._reached
+        self._reached.clear()
 
 
 def _edges(

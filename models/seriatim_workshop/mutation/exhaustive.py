@@ -10,7 +10,6 @@ catch.
 from __future__ import annotations
 
 import os
-import re
 import sys
 import time
 from collections.abc import Callable, Iterator
@@ -19,6 +18,7 @@ from functools import cache, partial
 from types import ModuleType
 
 from seriatim_models.explorer import ExplorerError
+from seriatim_models.explorer.trace.termination import STUCK
 from seriatim_models.matrix.cells import run_pair
 from seriatim_models.matrix.states import edge_problem
 from seriatim_models.matrix.systems import SYSTEMS as MATRICES
@@ -26,6 +26,12 @@ from seriatim_models.programs import PROGRAMS
 from seriatim_models.programs.base import Program
 from seriatim_models.programs.check import Judge
 from seriatim_models.programs.mutant_modules import SYSTEMS, load, run_modules, source, system_of
+from seriatim_workshop.mutation.consequences import (
+    ENDS,
+    consequence,
+    left_a_call,
+    raced_attributes,
+)
 from seriatim_workshop.mutation.coverage import (
     EdgeProfile,
     PairProfile,
@@ -41,13 +47,15 @@ from seriatim_workshop.mutation.searching import (
     SOME,
     Kill,
     SecondsSpent,
-    consequence,
     kill_of,
+    races_of,
     search,
 )
 
 FEW = 10
 """How many executions of a check are run at first."""
+AT_ONCE = 100
+"""A program that has no more, and whose threads come to the block, is run to its end at first."""
 PAIR_EXECUTIONS = 100
 """How many executions of a program of the matrix are run at most."""
 SECONDS = 30.0
@@ -129,19 +137,29 @@ def checks_of(
         for p in PROGRAMS.values()
         if p.reference == system and (not block or block in known.programs[p.id].blocks)
     ]
-    programs.sort(key=lambda pair: pair[1].seconds)
+    # Those first in which threads come to the block: for the others it is sequential, and few executions say as much.
+    programs.sort(key=lambda pair: (block not in pair[1].in_threads, pair[1].seconds))
     edges = [e for e in known.edges if not block or block in e.blocks]
     pairs = [p for p in known.pairs if not block or block in p.blocks]
     pairs.sort(key=lambda p: (len(p.pair.path), p.seconds * p.executions))
     few, capped = min(FEW, most), min(PAIR_EXECUTIONS, most)
     longer = [(p, profile) for p, profile in programs if profile.executions > few]
     small = [(p, profile) for p, profile in longer if profile.executions <= min(SOME, most)]
+    at_once = [
+        (p, profile)
+        for p, profile in programs
+        if profile.executions <= AT_ONCE and block in profile.in_threads
+    ]
+    for program, profile in at_once:
+        yield _program(program, profile, most)
     for program, profile in programs:
-        yield _program(program, profile, few, last=profile.executions <= few)
+        if (program, profile) not in at_once:
+            yield _program(program, profile, few, last=profile.executions <= few)
+    for program, profile in small:
+        if (program, profile) not in at_once:
+            yield _program(program, profile, most)
     yield from (_edge(e) for e in edges if len(e.path) < 2)
     yield from (_pair(p, few) for p in pairs if not p.pair.path)
-    for program, profile in small:
-        yield _program(program, profile, most)
     for program, profile in programs:
         yield from _races(program, profile, few)
     yield from (_pair(p, few) for p in pairs if len(p.pair.path) == 1)
@@ -181,9 +199,10 @@ def _program(
                 raise
             found = of(True, outcomes, until)  # two threads share what is no cell: a data race
         kill = kill_of(program, found)
-        if kill is not None and not kill.named and kill.by != DATA_RACE:
-            what = consequence(program, lib, profile.properties, profile.outcomes, steps, until)
-            kill = what or kill
+        if kill is not None and not kill.named:
+            raced = raced_attributes(races_of(found)) if kill.by == DATA_RACE else ()
+            known = profile.properties, profile.outcomes
+            kill = consequence(program, lib, *known, steps, until, raced) or kill
         return CheckResult(kill, not found.exhausted)
 
     seconds = executions * profile.seconds / max(profile.executions, 1)
@@ -214,12 +233,13 @@ def _pair(profile: PairProfile, executions: int) -> BoundedCheck:
 
 
 def problem_name(what: str) -> str:
-    """Return the name of a problem of the matrix: a property's id, ``outcome``, an end, or ``raises Error``."""
+    """Return the name of a problem of the matrix: a property's id, ``outcome`` or ``data race``.
+
+    There every error by which a call may refuse is what its caller sees, and what was woken is served to its end: any
+    other error, and what never comes to its end, is against AP-1.
+    """
     name = what.partition(":")[0]
-    if name == "error":
-        error = re.search(r"(?:raised |error: )(\w+):", what)
-        return f"raises {error.group(1) if error else 'an error'}"
-    return name
+    return ENDS if name in ("error", "settling", *STUCK) else name
 
 
 # ---- judging
@@ -266,7 +286,8 @@ def answer_of(check: BoundedCheck, lib: ModuleType, until: float) -> CheckResult
     except (ExplorerError, SecondsSpent):
         return CheckResult(capped=True)
     except Exception as error:  # in the set-up, or because a property cannot read the history
-        return CheckResult(Kill(f"raises {type(error).__name__} outside the threads", check.name))
+        outside = f"raises {type(error).__name__} outside the threads"
+        return CheckResult(Kill(ENDS if left_a_call(error) else outside, check.name))
 
 
 def modules_with(file: str, text: str) -> ModuleType:

@@ -4,30 +4,24 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Sequence
+from collections.abc import Callable
 from contextlib import nullcontext
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from math import inf
 from types import ModuleType
-from typing import Any
 
-from seriatim_models.explorer import Dpor, ExplorerError, World
+from seriatim_models.explorer import Dpor, World
 from seriatim_models.explorer.model.attributes import AttributeObserver
 from seriatim_models.explorer.model.guard import guarded
 from seriatim_models.explorer.model.program import Limits, Setting
 from seriatim_models.explorer.search.runner import Runner
 from seriatim_models.explorer.trace.counterexample import Violation
 from seriatim_models.programs.base import Program
-from seriatim_models.programs.check import Judge
 from seriatim_models.programs.mutant_modules import reference_classes
 from seriatim_workshop.mutation.outcomes import OutcomeSet
 
 SOME, ALL = 600, 3000
 """How many executions are run at most, of a program that has more than `ALL`, and of any."""
-
-
-AFTER_A_FAILURE = 100
-"""How many executions are run at most to see what follows when a thread fails."""
 
 
 class SecondsSpent(Exception):
@@ -55,7 +49,7 @@ class Kill:
 def search(
     program: Program,
     lib: ModuleType,
-    judge: Judge,
+    judge: Callable[[World], str | None],
     executions: int,
     max_steps: int = 5000,
     keep_going: bool = False,
@@ -91,54 +85,6 @@ def search(
     return runner
 
 
-OWN_THREADS = re.compile(r"(reader|pool|worker|io|job)")
-"""How the threads are called that are not the application's; what they are left by, no client sees."""
-
-
-def raised(world: World) -> str:
-    """Return which of the application's threads an exception left, and which; '' if none."""
-    execution: Any = world._ex
-    failures = [f for f in execution.failures if not OWN_THREADS.match(f.thread)]
-    return "; ".join(f"{f.thread} raised {type(f.error).__name__}" for f in failures)
-
-
-class _Named(Exception):
-    """A property or the outcome oracle has spoken."""
-
-
-def consequence(
-    program: Program,
-    lib: ModuleType,
-    ids: Sequence[str],
-    known: Sequence[str] | None,
-    max_steps: int,
-    until: float = inf,
-) -> Kill | None:
-    """Return what a property or the outcome oracle says of executions in which threads fail; None if nothing.
-
-    An exception ends its thread, as in a process, and the others go on: what is left undone at the end is judged.
-    One that leaves a call is what its caller sees, where over the right reference none does.
-    """
-    judge, outcomes = Judge(ids), OutcomeSet(known)
-
-    def build(world: World, lib: ModuleType) -> None:
-        if judge.violated or outcomes.unknown:
-            raise _Named
-        world.at_end(lambda: outcomes.failed(raised(world)))
-        program.build(world, lib)
-
-    try:
-        going_on = replace(program, build=build)
-        search(
-            going_on, lib, judge, AFTER_A_FAILURE, max_steps, True, outcomes=outcomes, until=until
-        )
-    except (ExplorerError, SecondsSpent, _Named):
-        pass
-    if judge.violated:
-        return Kill(min(judge.violated), program.id)
-    return Kill("outcome", program.id) if outcomes.unknown else None
-
-
 def named(violations: list[Violation]) -> str:
     """Return what caught a mutant: a property before an end, an end before an outcome, and an exception last."""
     found: dict[str, str] = {}
@@ -159,3 +105,10 @@ def named(violations: list[Violation]) -> str:
 def kill_of(program: Program, runner: Runner) -> Kill | None:
     """Return what caught a mutant in a program; None if nothing did."""
     return Kill(named(runner.found[0][1]), program.id) if runner.found else None
+
+
+def races_of(runner: Runner) -> list[str]:
+    """Return the reports of the data races that were found, in the first execution that has some."""
+    return (
+        [str(v.what) for v in runner.found[0][1] if v.kind == "data race"] if runner.found else []
+    )

@@ -41,7 +41,7 @@ def judge(events: Sequence[Event], properties: Iterable[AnyProperty]) -> list[Fi
         if not has_case[condition]:
             findings.append(no_case(p.id))
         elif isinstance(p, OnReplay):
-            replay = replay or Replay(events)
+            replay = replay or Replay(events, by_name)
             findings.append(p.judge(replay))
         else:
             findings.append(p.check(_read_by(p, by_name, events)))

@@ -150,7 +150,7 @@ class Lc3(OfChannels):
     id = "LC-3"
     sentence = (
         "The publisher never waits for a consumer, and a disconnected channel costs no growing memory: "
-        "publishers signal to a connected channel once, and to no other."
+        "publishers signal to a connected channel once, and to no other; at rest no file is left open."
     )
     kind = "liveness"
     reads = frozenset({"publish", "log_rest"})
@@ -169,6 +169,8 @@ class Lc3(OfChannels):
                 going.pop(e.proc, None)
         for proc, e in going.items():
             bad.append((f"{proc} never returned from publish", [e]))
+        if catalogue.open_files.get(rest, 0):
+            bad.append((f"files left open: {catalogue.open_files(rest)}", [rest]))
         for name, state, _ in standing(rest):
             if not state["connected"] and state["held"]:
                 bad.append((f"{name} is disconnected and keeps {state['held']} in memory", [rest]))

@@ -9,7 +9,7 @@ An interval is always taken as short as the history allows, so that what is requ
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
 from math import inf
 
@@ -36,9 +36,13 @@ PULL_QUEUE = CaseEvents(frozenset({"queue"}), lambda e: catalogue.queue_kind.get
 class Replay(QueueState):
     """The state after all events of one run, with the indexes that properties search."""
 
-    def __init__(self, events: Iterable[Event]) -> None:
+    def __init__(
+        self, events: Sequence[Event], by_name: Mapping[str, Sequence[Event]] | None = None
+    ) -> None:
+        """`by_name` has the same events, if somebody has sorted them already: see `named`."""
         super().__init__()
         self.events = [e for e in events if e.lvl == "model"]
+        self._sorted = by_name if len(self.events) == len(events) else None
         self.woken: dict[int, ConsumerHistory] = {}
         """Index of a notification -> who was notified."""
         self._call_at: dict[int, CallSpan] = {}
@@ -188,7 +192,9 @@ class Replay(QueueState):
         return [e for e in self.events if e.ev in evs]
 
     @cached_property
-    def _by_name(self) -> dict[str, list[Event]]:
+    def _by_name(self) -> Mapping[str, Sequence[Event]]:
+        if self._sorted is not None:
+            return self._sorted
         found: dict[str, list[Event]] = {}
         for e in self.events:
             found.setdefault(e.ev, []).append(e)
