@@ -25,7 +25,6 @@ import threading
 import time
 from collections.abc import Callable
 from functools import wraps
-from types import TracebackType
 from typing import Concatenate, Generic, NamedTuple, ParamSpec, Protocol, Self, TypeVar
 
 T = TypeVar("T")
@@ -86,12 +85,7 @@ class Lock(Protocol):
 
     def __enter__(self) -> Self: ...
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None: ...
+    def __exit__(self, *failure: object) -> None: ...
 
 
 class Condition(Protocol):
@@ -267,12 +261,7 @@ class _ThreadLock:
         self.inner.acquire()
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *failure: object) -> None:
         self.inner.release()
 
 

@@ -11,7 +11,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from contextlib import suppress
 from functools import partial
-from types import TracebackType
 from typing import Any, Self, cast
 
 from seriatim.host import Condition, Lock, Semaphore, WatchedHost
@@ -103,13 +102,8 @@ class _WaiterLock:
         self.acquire()
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self.inner.__exit__(kind, error, trace)
+    def __exit__(self, *failure: object) -> None:
+        self.inner.__exit__(*failure)
 
 
 class _WaiterCondition:

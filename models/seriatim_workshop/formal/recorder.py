@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from types import TracebackType
 from typing import Any, Generic, ParamSpec, Self, TypeVar, cast
 
 from seriatim.host import Watch
@@ -123,13 +122,8 @@ class RecordedLock:
         self.acquire()
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self._inner.__exit__(kind, error, trace)
+    def __exit__(self, *failure: object) -> None:
+        self._inner.__exit__(*failure)
         self._recorder.note("release", self._name, source=self)
 
 

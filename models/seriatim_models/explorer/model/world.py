@@ -11,7 +11,6 @@ no other thread runs.
 from __future__ import annotations
 
 from collections.abc import Callable
-from types import TracebackType
 from typing import Any, Generic, NamedTuple, ParamSpec, Self, TypeVar, cast
 
 from seriatim.host import Change, Watch
@@ -136,12 +135,7 @@ class ControlledLock(Shared):
         _do(self.ex, Acquire(self))
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *failure: object) -> None:
         if not self.ex.closing:
             _do(self.ex, Release(self))
 
