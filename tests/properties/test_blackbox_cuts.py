@@ -18,6 +18,9 @@ from seriatim_models.properties.blackbox import BLACKBOX, strict
 from seriatim_models.properties.blackbox.consumers import WITHIN, NoLostWakeup
 from seriatim_models.properties.blackbox.requeue import RequeueLateness
 from seriatim_workshop.bench.simulated_broker import FAULTS, SimulatedBroker
+from seriatim_workshop.right.faults import FAULTS as PLANTED
+from seriatim_workshop.right.faults import faulty
+from seriatim_workshop.right.judging import completed
 
 from .blackbox_histories import Recording, Seeded, any_history, build, late
 
@@ -53,7 +56,7 @@ def test_cut_anywhere_and_combined_equals_the_whole(
     assert prop.finish(summarised(prop, events, cuts, left_first)) == whole
 
 
-class Sentence(strict._Order):
+class Sentence(strict.WaitingRows):
     """P5 as its sentence says it: every waiting acquisition against every availability, with nothing sorted."""
 
     def __init__(self, lane: strict.Lane) -> None:
@@ -85,7 +88,7 @@ class Sentence(strict._Order):
 
 def by_the_sentence(events: list[Event]) -> Finding:
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(strict, "_Order", Sentence)
+        patched.setattr(strict.OrderPass, "rows_of", Sentence)
         return strict.StrictOrder().check(events)
 
 
@@ -159,6 +162,8 @@ def ranked(room: bool) -> list[Event]:
 def many() -> list[list[Event]]:
     any_kind = [build(Seeded(seed), 60 if seed % 3 == 0 else 24) for seed in range(SEEDS)]
     any_kind += [ranked(True), ranked(False), late(1).events, late(3).events]
+    declared = [f for f in PLANTED if f.name in ("ignores-priority", "wrong-group")]
+    any_kind += [completed(faulty(f, seed)[1]) for f in declared for seed in (*range(8), 22, 38)]
     return any_kind + [
         list(complete(SimulatedBroker(seed, 40, fault=fault).run()))
         for fault in FAULTS

@@ -217,16 +217,36 @@ def test_where_others_end_a_channel_without_an_answer_may_have_ended() -> None:
 
 
 def test_the_broker_closing_is_no_answer_to_a_client_that_closes() -> None:
-    for err in ("", "406"):
+    for reasons, ids in (([""], {"P1", "P2"}), (["406"], set()), (["406", ""], set())):
         r = Recording()
         r.publish("m0")
-        r.deliver("m0", "a", redelivered=False)
-        r.settle("ack", "m0", by="a")
+        r.publish("m1")
+        r.deliver("m0", "a", dtag=1, redelivered=False)
+        r.deliver("m1", "a", dtag=2, redelivered=False)
+        r.settle("ack", "m0", by="a", dtag=1)
+        for m in ("m0", "m1"):
+            r.deliver(m, "b", redelivered=True)
         r.end("ch_close", "a")
-        r.add("ch_close", "ok", err=err, **A)
-        r.deliver("m0", "b", redelivered=True)
+        for err in reasons:
+            r.add("ch_close", "ok", err=err, **A)
         r.alive("b")
-        assert violated(r) & {"P1"} == (set() if err else {"P1"})
+        assert violated(r) & {"P1", "P2"} == ids, reasons
+
+
+def test_a_callback_that_runs_late_may_be_of_an_earlier_copy() -> None:
+    for late in (True, False):
+        r = Recording()
+        r.add("consume", "invoke", q="q", ctag="t", **A)
+        r.add("publish", "", m="m0", q="q", conn="pub", ch=1, gen=1)
+        r.add("publish", "", m="m1", q="q", conn="pub", ch=1, gen=1)
+        r.add("conn_drop", "info", conn="a")
+        if late:
+            r.deliver("m0", "b", autoack=True, redelivered=True)
+        r.add("publish", "", m="m0" if late else "m2", q="q", conn="pub", ch=1, gen=1)
+        r.deliver("m0" if late else "m2", "a", ctag="t", redelivered=False)
+        r.add("get", "invoke", q="q", conn="c", ch=1, gen=1, op=9)
+        r.add("get", "ok", m="m1", q="q", conn="c", ch=1, gen=1, op=9, redelivered=False)
+        assert violated(r) & {"P5"} == (set() if late else {"P5"}), late
 
 
 def test_an_ack_of_all_may_end_what_was_not_seen_yet() -> None:
@@ -252,3 +272,62 @@ def test_an_end_of_another_connection_of_the_name_is_not_this_ones() -> None:
             r.add("conn_drop", "", conn="a")
         r.add("note", "info", q="q", args={"depth": 0})
         assert violated(r) == (set() if again else {"P1"}), again
+
+
+def test_polls_of_one_channel_that_overlap_have_bounds_of_their_own() -> None:
+    for op, ids in ((7, set()), (8, {"P5"})):
+        r = Recording()
+        r.publish("m0")
+        r.publish("m1")
+        r.add("get", "invoke", q="q", op=7, **A)
+        r.add("get", "invoke", q="q", conn="b", ch=1, gen=1, op=6)
+        r.add("get", "ok", q="q", m="m1", redelivered=False, conn="b", ch=1, gen=1, op=6)
+        r.add("get", "invoke", q="q", op=8, **A)
+        r.add("get", "ok", q="q", m="m0", redelivered=False, op=op, **A)
+        assert violated(r) & {"P5"} == ids, op
+
+
+def test_one_copy_that_is_settled_leaves_the_others() -> None:
+    for again, ids in (("m0", set()), ("m9", {"P5"})):
+        r = Recording("broker")
+        for m in ("m0", again):
+            r.add("publish", m=m, q="q", pub="p", pseq=len(r.events), conn="pub", ch=1, gen=1)
+        r.add("get", m="m0", q="q", dtag=1, redelivered=False, **A)
+        r.add("ack", dtag=1, **A)
+        for m in ("m1", "m0"):
+            r.add("publish", m=m, q="q", pub="p", pseq=len(r.events), conn="pub", ch=1, gen=1)
+        r.add("get", m="m0", q="q", dtag=2, redelivered=False, **A)
+        assert violated(r) & {"P5"} == ids, again
+
+
+def test_two_copies_with_one_channel_are_not_told_apart_by_who_is_ready() -> None:
+    for m, ids in (("m0", set()), ("m9", {"P11"})):
+        r = Recording("broker")
+        r.add("qos", prefetch=2, scope="consumer", **A)
+        for m0 in ("m0", m):
+            r.add("publish", m=m0, q="q", conn="pub", ch=1, gen=1)
+        r.add("consume", q="q", ctag="low", cprio=0, **A)
+        r.add("deliver", m="m0", q="q", ctag="low", dtag=1, redelivered=False, **A)
+        r.add("consume", q="q", ctag="high", cprio=1, **A)
+        r.add("deliver", m=m, q="q", ctag="high", dtag=2, redelivered=False, **A)
+        r.add("reject", dtag=1, requeue=True, **A)
+        r.add("deliver", m="m0", q="q", ctag="low", dtag=3, redelivered=True, **A)
+        assert violated(r) & {"P11"} == ids, m
+
+
+def test_a_seek_may_have_been_sent_before_its_member_knew_of_a_new_assignment() -> None:
+    for lvl, given, ids in (
+        ("broker", False, set()),
+        ("broker", True, {"P15"}),
+        ("api", False, {"P15"}),
+    ):
+        r = Recording(lvl)
+        g: dict[str, Any] = {"q": "q", "conn": "k", "ctag": "g", "part": 0}
+        for pos in (0, 1):
+            r.add("publish", "ok", m=f"m{pos}", q="q", part=0, pos=pos, conn="pub")
+        r.add("consume", "ok", **g)
+        if given:
+            r.add("deliver", m="m0", pos=0, **g)
+        r.add("seek", "ok", pos=1, **g)
+        r.add("deliver", m="m0", pos=0, **g)
+        assert violated(r) & {"P15"} == ids, (lvl, given)

@@ -254,6 +254,13 @@ pool = Arg[Any]("pool", "how many threads run the client's callbacks, if the rec
 single_active = Arg[Any](
     "x-single-active-consumer", "whether only one consumer of the queue is active"
 )
+max_priority = Arg[Any](
+    "x-max-priority", "how many priorities the queue has: higher ones are handed out first"
+)
+held_groups = Arg[Any](
+    "groups",
+    "what keys mean: `held` while one consumer has a message of a key, others get none of it",
+)
 attempts_allowed = Arg[Any](
     "max_attempts", "how often a message of the topic is tried before it is parked"
 )
@@ -285,14 +292,16 @@ BLACK_BOX = (
               may=("q", "ctag", "autoack", "exclusive", "nolocal", "cprio", attempts_allowed)),
     EventKind("cancel", "A consumer was ended.", may=("ctag",)),
     EventKind("qos", "A limit of unsettled deliveries was set.", may=("prefetch", "scope", "credit")),
-    EventKind("declare", "A queue was declared.", may=("q", single_active, attempts_allowed)),
+    EventKind("declare", "A queue was declared.",
+              may=("q", single_active, max_priority, held_groups, attempts_allowed)),
     EventKind("delete", "A queue was deleted.", may=("q",)),
     EventKind("purge", "A queue was emptied.", may=("q",)),
     EventKind("conn_open", "A connection was opened.", may=("conn", pool)),
     EventKind("conn_close", "A connection was closed in order.", (), ("conn",), ("err",)),
     EventKind("conn_drop", "A connection was lost.", (), ("conn",)),
     EventKind("ch_open", "A channel was opened.", (), ("conn", "ch"), ("gen",)),
-    EventKind("ch_close", "A channel was closed, by either side.", (), ("conn", "ch"), ("gen", "err")),
+    EventKind("ch_close", "A channel was closed, by either side; `err` if by the broker, also while its client does.",
+              (), ("conn", "ch"), ("gen", "err")),
     EventKind("commit", "A reader of a log stored its position.", may=("q", "part", "pos", "ctag", committed)),
     EventKind("seek", "A reader of a log was moved.", may=("q", "part", "pos", "ctag")),
     EventKind("cb_begin", "A callback of the client began.", may=("m", "dtag"), unrecorded=_OWN),

@@ -102,7 +102,9 @@ class _Channel(msgspec.Struct):
     open: dict[int, tuple[str, str, int | None]] = {}
     """By delivery tag: message, queue, limiter."""
     published: int = 0
-    get_since: int | None = None
+    polls: dict[int | None, list[int]] = {}
+    """When polls under way began, by operation; of those without a number the earliest is answered first. The latest
+    `SENT_KEPT`."""
     before: _Channel | None = None
     """The incarnation before, whose callbacks may run late."""
     through: int = 0
@@ -128,6 +130,23 @@ class _Channel(msgspec.Struct):
                 return back
             back, channel = back + 1, channel.before
         return 0
+
+    def poll(self, event: Event) -> None:
+        """A poll begins."""
+        if event.t is not None:
+            self.polls.setdefault(event.op, []).append(event.t)
+            if len(self.polls) > SENT_KEPT:
+                del self.polls[next(iter(self.polls))]
+
+    def polled(self, event: Event) -> int | None:
+        """When a poll that is answered, or never will be, began."""
+        begun = self.polls.get(event.op)
+        if not begun:
+            return None
+        since = begun.pop(0)
+        if not begun:
+            del self.polls[event.op]
+        return since
 
     def expire(self, event: Event) -> bool:
         """Let go of a message; returns whether it was held."""
@@ -179,7 +198,8 @@ class _Messages(msgspec.Struct):
     _early: dict[str, None] = {}
     """Messages that were handed out before their publish was recorded."""
     _acked: dict[str, None] = {}
-    """Messages whose acknowledgement was sent: it may never have come, and they be there still."""
+    """Messages whose acknowledgement was sent, which may never have come, and messages that were handed out for good,
+    of which an earlier delivery may be recorded still: what is published under their name again may be a copy."""
 
     def publish(self, event: Event, pub: str, pseq: int | None, doubts: int) -> None:
         """Take in the beginning of a publish. Sent twice, it may be there since the first time, at either place."""
@@ -245,7 +265,9 @@ class _Messages(msgspec.Struct):
             del self._known[m]
 
     def ack(self, m: str, q: str, certain: bool) -> None:
-        """A message is acknowledged; whoever sent that may have been gone before it came."""
+        """A message is acknowledged, or handed out for good. Whoever sent that may have been gone before it came, and
+        whoever had the message before may see it later.
+        """
         self.settle(m, q)
         if not certain:
             self._acked[m] = None
@@ -442,7 +464,9 @@ class Completion(msgspec.Struct):
             case "publish":
                 new |= self._publish(event, gen, channel)
             case "get" if event.ph == "invoke":
-                channel.get_since = event.t
+                channel.poll(event)
+            case "get" if not event.m:
+                channel.polled(event)
             case "deliver" | "get":
                 if event.m:
                     new |= self._deliver(event, channel)
@@ -497,7 +521,7 @@ class Completion(msgspec.Struct):
         if self._moved(event.m, event.q):
             new["dead"] = True
         if event.autoack:
-            self._messages.settle(event.m, event.q)
+            self._messages.ack(event.m, event.q, event.lvl in EXACT)
         return new
 
     def _first(self, event: Event, known: _Message, q: str) -> dict[str, object]:
@@ -610,7 +634,7 @@ class Completion(msgspec.Struct):
         if limiter is not None:
             bounds.append(channel.limiters[limiter].deliver())
         if event.ev == "get":
-            bounds.append(channel.get_since)
+            bounds.append(channel.polled(event))
         known = self._messages.handed_out(event.m, q)
         if known:
             new |= {"pub": known.pub, "pseq": known.pseq, "prio": known.prio, "key": known.key}
@@ -627,7 +651,7 @@ class Completion(msgspec.Struct):
             channel.seen = max(channel.seen, event.dtag or 0)
         channel.used = True
         if autoack:
-            self._messages.settle(event.m, q)
+            self._messages.ack(event.m, q, event.lvl in EXACT)
         elif event.dtag is not None and event.dtag > channel.through:
             channel.open[event.dtag] = (event.m, q, limiter)
         return new

@@ -152,6 +152,8 @@ class DrawnMessage:
     pseq: int
     place: int = 0
     given: int = 0
+    forgotten: bool = False
+    """Its queue takes its priority for the lowest, which no right one does."""
 
 
 @dataclass(eq=False)
@@ -207,7 +209,7 @@ class DrawnQueue:
     def put(self, message: DrawnMessage) -> None:
         """Take a message in at its place: by priority, then by place."""
         self.ready.append(message)
-        self.ready.sort(key=lambda x: (-x.prio, x.place))
+        self.ready.sort(key=lambda x: (0 if x.forgotten else -x.prio, x.place))
 
     def last(self, message: DrawnMessage) -> None:
         """Take a message in behind all others."""

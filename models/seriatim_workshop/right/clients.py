@@ -356,9 +356,12 @@ class ClientChannel:
         self.world.broker.close(self.broker_end)
 
         def answered() -> None:
-            if self.free:
-                ph = "ok" if self.world.meaning.phases else ""
-                self.world.record(self.link, "ch_close", ph, err="406", **self.fields)
+            if self.over:
+                return
+            # Also while its client closes, and waits for the answer to that.
+            ph = "ok" if self.world.meaning.phases else ""
+            self.world.record(self.link, "ch_close", ph, err="406", **self.fields)
+            if not self.closing:
                 self.ended()
 
         self.link.answer(answered)

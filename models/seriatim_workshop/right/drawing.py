@@ -77,6 +77,10 @@ class DrawnPlay:
             declared["x-single-active-consumer"] = True
         if meaning.dead:
             declared["x-dead-letter-exchange"] = "anywhere"
+        if meaning.levels > 1:
+            declared["x-max-priority"] = meaning.levels - 1
+        if meaning.groups:
+            declared["groups"] = "held"
         for q in self.world.broker.queues:
             ph = "" if meaning.lvl == "broker" else "ok"
             self.world.recorder.add("declare", ph, q=q, args=declared or None)

@@ -294,11 +294,8 @@ class IgnoresPriority(Mishap, DrawnBroker):
 
     def publish(self, q: str, message: DrawnMessage, **fields: Any) -> None:
         """A message is enqueued, perhaps as if its priority were the lowest."""
-        content = message.prio
+        message.forgotten = message.prio > 0 and self.now()
         super().publish(q, message, **fields)
-        if content and self.now():
-            queue = self.queues[q]
-            queue.ready.sort(key=lambda x: (x.prio, x.place))
 
 
 # logs
@@ -474,7 +471,7 @@ FAULTS: tuple[PlantedFault, ...] = (
     PlantedFault(MarksNew, {"flags": True}, "any consumer that may have ended unseen may have had it"),
     PlantedFault(Overruns, {"leases": 0}, "a limit binds only while nothing that frees credit may be under way"),
     PlantedFault(WrongQueue, {"queues": 2}, "P1 asks whether anybody sent a message, not where to"),
-    PlantedFault(WrongGroup, {"groups": 2}, "no property says that a group is with one consumer"),
+    PlantedFault(WrongGroup, {"groups": 2}, "the first consumer may have ended, or settled what it had not seen"),
     PlantedFault(GivesHeld, {"leases": 0, "groups": 0}, "the first holder may have ended"),
     PlantedFault(NotAlone, {"sole": True}, "the active one may have ended"),
     PlantedFault(LowFirst, {"ranks": True, "leases": 0}, "ready is known only of a consumer that answers a later call"),
@@ -484,7 +481,7 @@ FAULTS: tuple[PlantedFault, ...] = (
     PlantedFault(SettlesAll, {"sweeps": True}, "seen as a loss, or when a later settlement of them fails"),
     PlantedFault(SettlesOne, {"sweeps": True}, "seen when what was settled comes again"),
     PlantedFault(ConfirmsTwice, {"confirms": True, "lvl": "api"}, "the second may be lost with its connection"),
-    PlantedFault(IgnoresPriority, {"levels": 3}, "no property says so: order is judged within one priority"),
+    PlantedFault(IgnoresPriority, {"levels": 3, "groups": 0, "dead": False}, "messages seldom wait for each other"),
     PlantedFault(SkipsPositions, {"compacts": False}, "the publish of that position must be known, and who reads"),
     PlantedFault(RepeatsPositions, {}, "a member that has just begun may go back"),
     PlantedFault(SwapsPositions, {}, "a member that has just begun may go back"),

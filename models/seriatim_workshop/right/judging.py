@@ -15,6 +15,7 @@ from seriatim_models.history.complete import complete
 from seriatim_models.history.event import Event
 from seriatim_models.history.writing import write_history
 from seriatim_models.properties.base import AnyProperty, Finding, Verdict
+from seriatim_models.properties.blackbox import BLACKBOX
 from seriatim_workshop.right.broker import MS
 from seriatim_workshop.right.drawing import AnyMeaning, draw, history
 from seriatim_workshop.right.logs import LogMeaning
@@ -32,7 +33,10 @@ def kept(meaning: AnyMeaning) -> list[AnyProperty]:
     profiles = [*names[meaning.requeue], "amqp-0-9-1-4.7"]
     # Where messages die and come elsewhere, order is that of their deaths.
     silent = {"P4", "P5"} if meaning.dead else set[str]()
-    return [p for p in _promised(*profiles) if p.id not in silent]
+    also = [
+        p for p in BLACKBOX if p.id in ("P22", "P23")
+    ]  # who declares them keeps them, whatever its profile
+    return [p for p in dict.fromkeys([*_promised(*profiles), *also]) if p.id not in silent]
 
 
 def _without_channels(meaning: WorkerMeaning) -> list[str]:

@@ -36,7 +36,7 @@ from seriatim_models.pipeline.errors import PipelineError
 from seriatim_models.properties.base import Scope
 from seriatim_models.properties.blackbox.lifecycle import ACQUIRES
 
-SCHEMA = "seriatim-chunks/6"
+SCHEMA = "seriatim-chunks/7"
 SLICE = 100_000  # events: about 100 MB as Python objects, and a few seconds of work
 BUCKETS = 64  # of queues: what is judged by queues holds the state of one bucket at a time
 CONTROL = "control"

@@ -46,10 +46,10 @@ class SceneWriter:
         """The fields that name the channel of a client."""
         return {"conn": f"{self.q}-{who}", "ch": 1, "gen": 1}
 
-    def publish(self, *numbers: int) -> None:
+    def publish(self, *numbers: int, **fields: Any) -> None:
         """The messages of these numbers are published and confirmed."""
         for n in numbers:
-            at = {"m": f"{self.q}:{n}", "pub": self.q, "pseq": n, **self.on("p")}
+            at = {"m": f"{self.q}:{n}", "pub": self.q, "pseq": n, **self.on("p"), **fields}
             op = self.add("publish", "invoke", **at).i
             self.add("publish", "ok", op=op, **at)
 
@@ -297,6 +297,24 @@ def _read_again(s: SceneWriter) -> None:
     given(0)
 
 
+def _low_first(s: SceneWriter) -> None:
+    s.add("declare", args={"x-max-priority": 9})
+    for n in (0, 1):
+        s.publish(n, prio=n)
+    for n in (0, 1):
+        s.deliver(n, prio=n)
+        s.ack(n)
+
+
+def _group_with_two(s: SceneWriter) -> None:
+    s.add("declare", args={"groups": "held"})
+    s.publish(0, 1, key="g")
+    for n, who in enumerate("ab"):
+        s.deliver(n, who, key="g")
+    for n, who in enumerate("ab"):
+        s.ack(n, who)
+
+
 KINDS: tuple[ViolationKind, ...] = (
     ViolationKind("P1:phantom", "a message that nobody sent", _phantom, {"P1": 1, "P20": 1}),
     ViolationKind("P1:settled", "a message comes back after it was acknowledged", _settled, {"P1": 1}),
@@ -322,6 +340,8 @@ KINDS: tuple[ViolationKind, ...] = (
     ViolationKind("P14:asleep", "a ready consumer waits a minute beside a message", _asleep, {"P14": 1}),
     ViolationKind("P15:again", "a position comes again after it was committed", _read_again, {"P5": 1, "P15": 1}),
     ViolationKind("P21:twice", "a publish is confirmed twice", _confirmed_twice, {"P21": 1}),
+    ViolationKind("P22:low", "a message of lower priority comes first", _low_first, {"P22": 1}),
+    ViolationKind("P23:two", "messages of one group are with two consumers", _group_with_two, {"P23": 1}),
 )  # fmt: skip
 
 

@@ -16,10 +16,12 @@ from seriatim_models.properties.blackbox.consumers import (
     SoleConsumer,
 )
 from seriatim_models.properties.blackbox.credit import Prefetch
+from seriatim_models.properties.blackbox.groups import OneConsumerOfGroup
 from seriatim_models.properties.blackbox.holding import OneHolder, RedeliveredFlag
 from seriatim_models.properties.blackbox.linear import QueueLinearizable
 from seriatim_models.properties.blackbox.offsets import LogReader
 from seriatim_models.properties.blackbox.order import FirstDeliveryOrder
+from seriatim_models.properties.blackbox.priority import MessagePriority
 from seriatim_models.properties.blackbox.requeue import RequeueLateness
 from seriatim_models.properties.blackbox.strict import StrictOrder
 from seriatim_models.properties.blackbox.tags import DeliveryTags, SilenceAfterEnd
@@ -42,5 +44,7 @@ BLACKBOX: tuple[AnyProperty, ...] = (
     LogReader(),
     QueueLinearizable(),
     AnsweredOnce(),
+    MessagePriority(),
+    OneConsumerOfGroup(),
 )
 """All of them; P16 to P19 are for recorders inside a queue: `properties.whitebox.composites`."""

@@ -381,8 +381,15 @@ class ConsumerPriority(SequentialProperty[Ranks]):
             mine.given += 1
             mine.freed += bool(event.autoack)
             if not event.autoack:
+                held = state.held.setdefault(holder(event), {})
                 key = LifecycleKey(event.q, event.m)
-                state.held.setdefault(holder(event), {})[key] = name
+                if (
+                    key in held
+                ):  # two copies, of which settlements name the message alone: never surely ready
+                    mine.credit = 0
+                    if held[key] in consumers:
+                        consumers[held[key]].credit = 0
+                held[key] = name
         rank = mine.prio if mine is not None else None
         if mine is None or rank is None or event.key is not None or event.q in state.sole:
             return  # with groups or a single active consumer the higher one may not have it

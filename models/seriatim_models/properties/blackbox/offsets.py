@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 import msgspec
 
+from seriatim_models.history.complete import EXACT
 from seriatim_models.history.event import GAP, Event
 from seriatim_models.properties.base import CaseEvents, Finding, ProfileValue
 from seriatim_models.properties.blackbox.aggregation import AggregationState, SequentialProperty
@@ -341,10 +342,17 @@ class LogReader(SequentialProperty[Logs]):
                 return
             reader.commit(self._declared(event), state.n)
         elif event.ev == "seek":
+            # Inside the broker it is seen when it arrives: it may have been sent before its member knew that it was
+            # assigned the partition anew, unless it was given something of it since.
+            knew = event.lvl not in EXACT or holder(event) in reader.sessions
+            knew = (
+                knew or (event.q, event.part, reader_key(event), holder(event)) not in state.begun
+            )
             reader.anew |= dict.fromkeys((holder(event), *reader.sessions), BegunAt(state.n, event))
             reader.sessions.clear()
             reader.sought.clear()
-            if event.ph in ("", "ok") and event.pos is not None and _within(topic, event.pos):
+            done = knew and event.ph in ("", "ok")
+            if done and event.pos is not None and _within(topic, event.pos):
                 reader.sought[holder(event)] = self._declared(event)
             reader.committed, reader.asked, reader.seeks = None, None, True
         elif event.ev in ("nack", "reject"):

@@ -282,7 +282,10 @@ class _LatenessPass:
         counts = event.ev == "deliver" and not event.autoack
         limit = self._limit(name)
         if not event.autoack:
-            s.held.setdefault(by, {})[key] = Holding(name, event, counts)
+            held = s.held.setdefault(by, {})
+            if key in held:  # two copies, of which settlements name the message alone
+                limit.unknown = s.limits[held[key].limit].unknown = True
+            held[key] = Holding(name, event, counts)
         if not counts:
             return
         limit.delivered += 1

@@ -7,7 +7,9 @@ take effect in the order sent (AMQP 0-9-1, 4.7), so such an answer also proves t
 took effect.
 
 An end that its client asked for begins when that is recorded; any other sign of an end comes at some time after it.
-Only an answer (`ok`) confirms an end. A recorder inside the broker sees ends themselves and misses none.
+Only an answer (`ok`) confirms an end. The broker may close while its client does, and then answers that close as well:
+a recorder that sees so notes the broker's reason (`err`), and then the answer proves nothing.
+A recorder inside the broker sees ends themselves and misses none.
 Workers without channel and connection have no session: they hold until they settle.
 """
 
@@ -81,6 +83,8 @@ class Sessions(msgspec.Struct):
     """Where they were answered, in the order of the calls."""
     lives: dict[Holder, tuple[PlacedEvent, PlacedEvent]] = {}
     """Of channels and connections: the latest call that was answered, and its answer; see `settle`."""
+    refused: set[Holder] = set()
+    """Channels and connections that the broker closed, for a reason that was recorded."""
     callers: set[Holder] = set()
     """Channels and connections that began a call, if the recording has answers at all; see `settle`."""
 
@@ -88,6 +92,8 @@ class Sessions(msgspec.Struct):
         """Take in an event of `ANSWERED`, or an end."""
         self.add_end(pos, event)
         # With an error it is the broker that closes: no answer, even if the client had asked to close.
+        if event.err and event.ev in ENDS:
+            self.refused.add(end_of(event))
         if event.ev in ANSWERED and event.ph in ("invoke", "ok") and not event.err:
             of_connection = event.ch is None or event.ev == "conn_close"
             by = connection(holder(event)) if of_connection else holder(event)
@@ -109,6 +115,7 @@ class Sessions(msgspec.Struct):
                 known.setdefault(key, []).extend(
                     PlacedEvent(p.pos + shift, p.event) for p in positions
                 )
+        self.refused |= right.refused
         _join_ends(self.ends, right.ends, shift)
         _join_ends(self.cancels, right.cancels, shift)
 
@@ -117,6 +124,8 @@ class Sessions(msgspec.Struct):
         self.lives = {}
         self.callers = {key.by for key in self.calls} if self.answers else set()
         for key, answers in self.answers.items():
+            if key.ev in ENDS and not self.refused.isdisjoint((key.by, connection(key.by))):
+                continue
             calls = self.calls.get(key, [])
             # An answer whose call was not seen would shift all others: then the latest calls are not believed.
             for call, answer in zip(calls, answers[-len(calls) :] if calls else [], strict=False):
@@ -202,6 +211,8 @@ def _join_ends(mine: dict[Name, End], more: Mapping[Name, End], shift: int) -> N
 def join_end(signs: dict[Name, End], name: Name, sign: End) -> None:
     """Join a sign of an end to those before it."""
     known = signs.setdefault(name, sign)
+    if sign.event is not None and sign.event.err:
+        known.asked = known.asked and sign.asked
     if known.done is None:
         known.done, known.event = sign.done, sign.event
     known.q = known.q or sign.q

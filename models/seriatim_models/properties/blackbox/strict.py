@@ -125,6 +125,8 @@ class Known(msgspec.Struct, array_like=True):
     """It was sent more than once, so that it may have either place in its stream."""
     by: Holder | None = None
     """Who acquired it last: only that holder can release it."""
+    copies: int = 1
+    """How often it was sent and is not settled."""
 
 
 class Row(msgspec.Struct, array_like=True):
@@ -239,7 +241,7 @@ def earlier(a: Place, b: Row) -> str:
     return ""
 
 
-class _Order:
+class WaitingRows:
     """The waiting acquisitions of one queue, by everything that may put them behind another message."""
 
     def __init__(self, lane: Lane) -> None:
@@ -313,15 +315,18 @@ class _Order:
         return [row for _, _, row in held[at:] if row.hi < a.end and a.start < row.lo]
 
 
-class _OrderPass:
+class OrderPass:
     """One pass over some events, which reads and updates the aggregation state."""
+
+    rows_of: type[WaitingRows] = WaitingRows
 
     def __init__(self, state: Strict, returned: bool) -> None:
         self.state = state
         self._returned = returned
-        self._orders: dict[str, _Order] = {}
+        self._orders: dict[str, WaitingRows] = {}
 
     def run(self, events: Iterable[Event]) -> None:
+        """Take in events, in recording order."""
         for event in events:
             self._take(event)
         for q, order in self._orders.items():
@@ -333,10 +338,10 @@ class _OrderPass:
             lane = self.state.lanes[q] = Lane()
         return lane
 
-    def _order(self, q: str) -> _Order:
+    def _order(self, q: str) -> WaitingRows:
         order = self._orders.get(q)
         if order is None:
-            order = self._orders[q] = _Order(self._lane(q))
+            order = self._orders[q] = self.rows_of(self._lane(q))
         return order
 
     def _find(self, q: str, m: str) -> Known | None:
@@ -395,6 +400,7 @@ class _OrderPass:
             known.publish = event
         elif event.ph in ("", "invoke"):
             known.twice = True
+            known.copies += 1
         if (event.ph == "ok" or event.lvl in EXACT) and known.confirm is None:
             known.confirm = event
         if known.prio is None:
@@ -421,6 +427,10 @@ class _OrderPass:
         else:
             fresh = not known.taken
         at = place(known, event)
+        if (
+            known is not None and at.begun > lo
+        ):  # perhaps of an earlier copy, whose callback ran late
+            at = place(msgspec.structs.replace(known, publish=None, confirm=None), event)
         unranked = at.line.prio is None and not {q, ""}.isdisjoint(state.ranked)
         copied = known is not None and known.twice
         if lo > ALWAYS and not event.dead and not unranked and not copied:
@@ -440,8 +450,8 @@ class _OrderPass:
                     lane.tested += order.oldest().tested
         key = LifecycleKey(q, m)
         if event.autoack:
-            state.known.pop(key, None)
-            state.known.pop(LifecycleKey("", m), None)
+            self._settled(key)
+            self._settled(LifecycleKey("", m))
             return
         if known is None:
             known = state.known[key] = Known(prio=event.prio)
@@ -458,11 +468,21 @@ class _OrderPass:
         for key in named(event, held):
             held.pop(key, None)
             if final:
-                state.known.pop(key, None)
+                self._settled(key)
             else:
                 self._release(key, event, by)
         if not held:
             state.held.pop(by, None)
+
+    def _settled(self, key: LifecycleKey) -> None:
+        """A message is settled for good, or one of its copies, whichever that was."""
+        known = self.state.known.get(key)
+        if known is None:
+            return
+        known.copies -= 1
+        known.taken, known.back = True, None
+        if not known.copies:
+            del self.state.known[key]
 
     def _void(self, event: Event) -> None:
         """A settlement had no effect, or nobody knows: what it named is not known to be back."""
@@ -497,7 +517,7 @@ class _OrderPass:
             known.taken = True
             self._release(key, event, None)
         else:
-            self.state.known.pop(key, None)
+            self._settled(key)
 
     def _came_back(self, q: str, m: str, known: Known, end: Time, until: Event | None) -> None:
         """Judge by the availability of a message that was released."""
@@ -580,31 +600,33 @@ class StrictOrder(SequentialProperty[Strict]):
     def from_options(cls, options: Mapping[str, ProfileValue]) -> StrictOrder:
         return cls(returned=options.get("returned") is not False)
 
+    def judging(self, state: Strict) -> OrderPass:
+        """A pass over some events that updates a state."""
+        return OrderPass(state, self.returned)
+
     def feed(self, state: Strict, events: Iterable[Event]) -> None:
-        _OrderPass(state, self.returned).run(events)
+        self.judging(state).run(events)
 
     def close(self, state: Strict) -> Finding:
-        ended = Strict(
-            known=state.known,
-            lanes={q: _copied(lane) for q, lane in state.lanes.items()},
-            inexact=state.inexact,
-            why=state.why,
-            witness=state.witness,
-        )
-        final = _OrderPass(ended, self.returned)
+        lanes = {q: _copied(lane) for q, lane in state.lanes.items()}
+        ended = msgspec.structs.replace(state, lanes=lanes)
+        final = self.judging(ended)
         final.open_ended()
         final.run(())
-        acquisitions = sum(lane.acquisitions for lane in ended.lanes.values())
-        tested = sum(
-            lane.tested + sum(row.tested for row in lane.rows) for lane in ended.lanes.values()
-        )
+        judged = self.judged_lanes(ended)
+        acquisitions = sum(lane.acquisitions for lane in judged)
+        tested = sum(lane.tested + sum(row.tested for row in lane.rows) for lane in judged)
         return Finding.of(
             self.id,
             tested,
             [(ended.why, ended.witness)] if ended.witness else [],
             n_untestable=acquisitions - tested,
-            n_violations=sum(lane.violations for lane in ended.lanes.values()),
+            n_violations=sum(lane.violations for lane in judged),
         )
+
+    def judged_lanes(self, state: Strict) -> list[Lane]:
+        """The lanes of the queues that the property is about."""
+        return list(state.lanes.values())
 
 
 def _copied(lane: Lane) -> Lane:

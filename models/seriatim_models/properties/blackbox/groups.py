@@ -1,0 +1,181 @@
+"""P23: one group, one consumer."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import ClassVar
+
+import msgspec
+
+from seriatim_models.history.complete import EXACT, SETTLES, began
+from seriatim_models.history.event import GAP, Event
+from seriatim_models.properties.base import CaseEvents, Finding
+from seriatim_models.properties.blackbox.aggregation import AggregationState, SequentialProperty
+from seriatim_models.properties.blackbox.channels import CaseCounts
+from seriatim_models.properties.blackbox.doubts import Doubts
+from seriatim_models.properties.blackbox.lifecycle import (
+    ACQUIRES,
+    LifecycleKey,
+    acquires,
+    holders,
+    named,
+)
+from seriatim_models.properties.blackbox.naming import ENDS, ConsumerKey, Holder, consumer, holder
+from seriatim_models.properties.blackbox.sessions import ANSWERED
+from seriatim_models.properties.blackbox.strict import ALWAYS, NEVER, Time, when
+
+GROUPS = "groups"
+"""The argument of a queue's declaration that says what its groups mean; `held` is what P23 judges."""
+EXPIRED_KEPT = 65_536  # messages; a delivery whose lease ran out is seen soon, if at all
+
+
+class GroupedMessage(msgspec.Struct, array_like=True):
+    """A message of a group that somebody holds."""
+
+    key: str
+    by: ConsumerKey
+    given: Event
+
+
+class GroupedQueues(msgspec.Struct):
+    """The aggregation state of P23."""
+
+    declared: dict[str, Event] = {}
+    """Queues whose groups are held, each with its declaration."""
+    held: dict[Holder, dict[LifecycleKey, GroupedMessage]] = {}
+    swept: dict[Holder, Time] = {}
+    """Of each channel that let go of all, until when it may have held messages that it had not seen."""
+    through: dict[Holder, int] = {}
+    """Of each channel, the highest tag that a command for several covered."""
+    expired: dict[LifecycleKey, None] = {}
+    """Messages whose lease ran out: whoever is seen to get them may not hold them. The latest `EXPIRED_KEPT`."""
+    doubts: Doubts = msgspec.field(default_factory=Doubts)
+    tally: CaseCounts = msgspec.field(default_factory=CaseCounts)
+
+
+class OneConsumerOfGroup(SequentialProperty[GroupedQueues]):
+    """P23. A case is a delivery with a known earliest instant, of a group of which another message was with somebody.
+
+    Only of queues whose declaration says so (``args={"groups": "held"}``): elsewhere a key orders messages, and more
+    than one may have them. Definite if the other consumer had got its message before, has sent nothing since that may
+    have ended its hold, and is known to have been there (`doubts`). Whose lease ran out holds nothing for certain.
+    """
+
+    id = "P23"
+    sentence = (
+        "While a consumer holds a message of a group, no other one is given messages of that group."
+    )
+    source = "https://qpid.apache.org/releases/qpid-broker-j-9.2.0/book/Java-Broker-Concepts-Queues.html (grouping)"
+    rests_on = ""
+    case = "a queue declared with groups (`groups`: `held`), and a delivery of a group that somebody holds"
+    scope = "queue"
+    reads = ACQUIRES | SETTLES | ENDS | ANSWERED | {"expire", GAP}
+    summary_type = AggregationState[GroupedQueues]
+    keeps = "messages of groups that somebody holds"
+    time = "O(n k), k messages of one group that are held"
+    case_events = CaseEvents(frozenset({"declare"}), lambda e: e.args.get(GROUPS) == "held")
+    promised_in: ClassVar[Mapping[str, str]] = {
+        "strict-qpid": "https://qpid.apache.org/releases/qpid-broker-j-9.2.0/book/Java-Broker-Concepts-Queues.html: "
+        "a group is bound to a consumer while messages of it are acquired",
+    }
+    silent_elsewhere = (
+        "there are no message groups, or a hold ends at an instant that no client sees"
+    )
+
+    def feed(self, state: GroupedQueues, events: Iterable[Event]) -> None:
+        for event in events:
+            state.doubts.take(event)
+            if event.ev == "declare":
+                if event.args.get(GROUPS) == "held" and event.ph != "fail":
+                    state.declared.setdefault(event.q, event)
+            elif event.ev == GAP:
+                state.held.clear()
+            elif event.ev in ENDS:
+                for by in holders(event, state.held):
+                    del state.held[by]
+            elif event.ev == "cancel":
+                self._cancelled(state, consumer(event))
+            elif event.ev in SETTLES or event.ev == "recover":
+                self._let_go(state, event)
+            elif event.ev == "expire":
+                self._expired(state, LifecycleKey(event.q, event.m))
+            elif acquires(event) and event.q in state.declared and event.key is not None:
+                self._acquired(state, event)
+
+    def _cancelled(self, state: GroupedQueues, name: ConsumerKey) -> None:
+        """A consumer ends, and what it holds may be its group's no more."""
+        held = state.held.get(name.by, {})
+        for key in [k for k, message in held.items() if message.by == name]:
+            del held[key]
+
+    def _let_go(self, state: GroupedQueues, event: Event) -> None:
+        by = holder(event)
+        if event.ev == "recover" and event.ph == "ok":
+            state.swept[by] = when(event)
+        if not began(event):
+            return
+        if event.multiple and event.dtag:
+            state.through[by] = max(state.through.get(by, 0), event.dtag)
+        elif (event.multiple or event.ev == "recover") and event.lvl not in EXACT:
+            state.swept[by] = NEVER
+        held = state.held.get(by, {})
+        for key in named(event, held):
+            held.pop(key, None)
+
+    def _expired(self, state: GroupedQueues, key: LifecycleKey) -> None:
+        if key.q not in state.declared:
+            return
+        for held in state.held.values():
+            held.pop(key, None)
+        state.expired[key] = None
+        if len(state.expired) > EXPIRED_KEPT:
+            del state.expired[next(iter(state.expired))]
+
+    def _acquired(self, state: GroupedQueues, event: Event) -> None:
+        tally, mine, key = state.tally, consumer(event), LifecycleKey(event.q, event.m)
+        lo: Time = ALWAYS if event.t_lo is None else event.t_lo
+        if event.lvl in EXACT:
+            lo = when(event)
+        others = [
+            other
+            for held in state.held.values()
+            for k, other in held.items()
+            if k.q == key.q and other.key == event.key and k.m != key.m
+        ]
+        before = [other for other in others if when(other.given) < lo]
+        if before:
+            tally.tested += 1
+        elif others:
+            tally.untestable += 1
+        for other in before:
+            if other.by != mine:
+                self._doubted(state, other, event)
+                break
+        for held in state.held.values():
+            held.pop(key, None)  # of two holders of one message neither is certain
+        assert event.key is not None
+        unsure = (
+            event.autoack
+            or key in state.expired
+            or lo <= state.swept.get(mine.by, ALWAYS)
+            or (event.dtag is not None and event.dtag <= state.through.get(mine.by, 0))
+            or state.doubts.sessions.sign_before(mine.by, state.doubts.n)
+        )
+        if not unsure:
+            state.held.setdefault(mine.by, {})[key] = GroupedMessage(event.key, mine, event)
+
+    def _doubted(self, state: GroupedQueues, other: GroupedMessage, event: Event) -> None:
+        """Another consumer had a message of the group, if it was still there."""
+        declared = state.declared[event.q]
+        why = (
+            f"{event.m}, of group {event.key}, was given to {consumer(event)} (event {event.i}) while {other.by} had "
+            f"{other.given.m} of that group, which it got at event {other.given.i}"
+        )
+        witness = [declared, other.given, event]
+        state.doubts.report(event, [other.by.by], why, witness, consumers=[other.by])
+
+    def close(self, state: GroupedQueues) -> Finding:
+        tally = CaseCounts()
+        tally.join(state.tally)
+        state.doubts.resolve(tally)
+        return tally.finding(self.id)

@@ -1,0 +1,152 @@
+"""P22: the priority of messages, by the intervals of P5.
+
+A message is definitely available from the confirm of its publish to the earliest instant of its first acquisition, or
+from the latest instant at which it was back to its next one; see `strict`. If a message of lower priority was acquired
+within that time, whatever the instant was, the lower one was taken although the higher one was there.
+
+Only of queues whose declaration says how many priorities they have (``args={"x-max-priority": n}``): elsewhere a
+message's priority may mean nothing. What is above n counts as n. A message without a recorded priority is not judged,
+nor is one of a group as the one that was passed over, for its group may have been with somebody else.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right, insort
+from collections.abc import Iterator, Mapping
+from typing import ClassVar
+
+import msgspec
+
+from seriatim_models.history.complete import SETTLES
+from seriatim_models.history.event import Event
+from seriatim_models.properties.base import CaseEvents, ProfileValue
+from seriatim_models.properties.blackbox.aggregation import AggregationState
+from seriatim_models.properties.blackbox.lifecycle import ACQUIRES
+from seriatim_models.properties.blackbox.naming import ENDS, each_once, holder
+from seriatim_models.properties.blackbox.strict import (
+    EMPTIES,
+    NEVER,
+    Available,
+    Known,
+    Lane,
+    OrderPass,
+    Row,
+    Strict,
+    StrictOrder,
+    Time,
+    WaitingRows,
+    place,
+)
+
+LEVELS = "x-max-priority"
+"""The argument of a queue's declaration that gives it priorities (https://www.rabbitmq.com/docs/priority)."""
+
+
+class RankedQueues(Strict):
+    """The aggregation state of P22."""
+
+    declared: dict[str, Event] = msgspec.field(default_factory=dict)
+    """Queues that have priorities, each with its declaration."""
+
+
+class _RowsByRank(WaitingRows):
+    """The waiting acquisitions of one queue, by partition and priority, and in these by their earliest instant."""
+
+    def __init__(self, lane: Lane) -> None:
+        self._ranks: dict[tuple[int | None, int | None], list[tuple[Time, int, Row]]] = {}
+        super().__init__(lane)
+
+    def add(self, row: Row) -> None:
+        self.rows.append(row)
+        rank = row.line.part, row.line.prio
+        insort(self._ranks.setdefault(rank, []), (row.lo, row.serial, row))
+
+    def oldest(self) -> Row:
+        row = self.rows.popleft()
+        self._ranks[row.line.part, row.line.prio].remove((row.lo, row.serial, row))
+        return row
+
+    def during(self, part: int | None, start: Time, end: Time) -> Iterator[Row]:
+        """The acquisitions that certainly happened between two instants."""
+        for (of, prio), rows in self._ranks.items():
+            if of == part and prio is not None:
+                later = rows[bisect_right(rows, start, key=lambda r: r[0]) :]
+                yield from (row for lo, _, row in later if row.hi < end)
+
+
+class _RankPass(OrderPass):
+    """One pass that judges by priority what P5 judges by place."""
+
+    state: RankedQueues
+    rows_of = _RowsByRank
+
+    def _take(self, event: Event) -> None:
+        if event.ev != "declare":
+            super()._take(event)
+        elif event.ph != "fail" and isinstance(event.args.get(LEVELS), int):
+            self.state.declared.setdefault(event.q, event)
+
+    def _ended(self, q: str, a: Available, known: Known | None, until: Event | None) -> None:
+        declared, of = self.state.declared.get(q), place(known, until)
+        prio = of.line.prio
+        if declared is None or prio is None or of.line.key is not None:
+            return
+        order, lane = self._order(q), self._lane(q)
+        assert isinstance(order, _RowsByRank)
+        most = declared.args[LEVELS]
+        start = of.confirmed if a.first else a.start
+        passed = list[Row]()
+        for row in order.during(of.line.part, start, a.end):
+            assert row.line.prio is not None
+            rank = min(row.line.prio, most)
+            row.tested |= rank != min(prio, most)
+            if rank < min(prio, most) and not row.violates:
+                row.violates = True
+                passed.append(row)
+        lane.violations += len(passed)
+        if passed:
+            row = min(passed, key=lambda r: r.serial)
+            end = "the end of the recording" if a.end == NEVER else a.end
+            why = (
+                f"{a.m}, of priority {prio}, was available from {start} to {end}; {holder(row.event)} was given "
+                f"{row.m}, of priority {row.line.prio}, between {row.lo} and {row.hi} (event {row.event.i})"
+            )
+            shown = [declared, of.publish, of.confirm, row.publish, *a.since, row.event, a.until]
+            self.state.blame(why, each_once(shown))
+
+
+class MessagePriority(StrictOrder):
+    """P22. A case is an acquisition with both bounds known while a message of another priority was available.
+
+    Kept from one chunk to the next: what is published or held and not settled, and the window of P5.
+    """
+
+    id = "P22"
+    sentence = "No consumer is given a message while one of higher priority is available."
+    source = "https://www.rabbitmq.com/docs/priority; AMQP 0-9-1 specification, basic.publish, field priority"
+    case = "a queue declared with priorities (`x-max-priority`), and a delivery beside an available message of another"
+    reads = ACQUIRES | SETTLES | ENDS | EMPTIES | {"declare", "publish", "expire", "recover"}
+    summary_type = AggregationState[RankedQueues]
+    keeps = "as P5"
+    time = "O(n k), k acquisitions that an availability covers"
+    case_events = CaseEvents(frozenset({"declare"}), lambda e: LEVELS in e.args)
+    options: ClassVar[frozenset[str]] = frozenset()
+    promised_in: ClassVar[Mapping[str, str]] = {
+        "rabbit-classic": "https://www.rabbitmq.com/docs/priority: of a queue declared with x-max-priority",
+    }
+    silent_elsewhere = "messages have no priorities, or nothing certain is promised of them"
+
+    def __init__(self) -> None:
+        super().__init__(returned=True)
+
+    @classmethod
+    def from_options(cls, options: Mapping[str, ProfileValue]) -> MessagePriority:
+        return cls()
+
+    def judging(self, state: Strict) -> OrderPass:
+        assert isinstance(state, RankedQueues)
+        return _RankPass(state, self.returned)
+
+    def judged_lanes(self, state: Strict) -> list[Lane]:
+        assert isinstance(state, RankedQueues)
+        return [lane for q, lane in state.lanes.items() if q in state.declared]
