@@ -20,6 +20,7 @@ SYSTEM.declare("name", Consumer, Name, rigid=True)
 SYSTEM.declare("exclusive", Consumer, Bool, rigid=True)  # it wants to be the only one
 SYSTEM.declare("limited", Consumer, Bool, rigid=True)  # it has credit, and needs it
 SYSTEM.declare("allowance", Consumer, Int, rigid=True)  # with which it begins
+SYSTEM.declare("pushed", Bool, rigid=True)  # the queue delivers by itself, from any thread
 
 SYSTEM.declare("present", Consumer, Bool)  # it is in the list of all
 SYSTEM.declare("came", Consumer, Bool)  # it was so once
@@ -32,6 +33,7 @@ SYSTEM.declare("credit", Consumer, Int)
 SYSTEM.declare("granted", Consumer, Int)  # all that it ever was allowed
 SYSTEM.declare("spent", Consumer, Int)  # what it acquired, or was shown
 SYSTEM.declare("in_flight", Consumer, Int)  # paid, and not decided yet
+SYSTEM.declare("obtained", Consumer, Int)  # how often something was acquired for it, or shown
 SYSTEM.declare("paid", Thread, Bool)  # by this thread
 SYSTEM.declare("payer", Thread, Consumer)
 
@@ -53,6 +55,7 @@ def start(s: SymbolicState) -> Term:
             s.granted(c) == s.allowance(c),
             s.allowance(c) >= 0,
             s.spent(c) == 0,
+            s.obtained(c) == 0,
             s.in_flight(c) == 0,
         )
 
@@ -179,13 +182,30 @@ def paid_by(s: SymbolicState, t: Term, c: Term) -> SymbolicState:
 @SYSTEM.action(t=Thread, c=Consumer)
 def obtain(s: SymbolicState, t: Term, c: Term) -> tuple[Term, SymbolicState]:
     """What was paid for is acquired for the consumer, or shown to it; who needs no credit has paid nothing."""
-    guard = And(s.came(c), Implies(s.limited(c), And(s.paid(t), s.payer(t) == c)))
+    guard = And(
+        s.came(c),
+        s.wish(c) != CLOSED,
+        Implies(s.limited(c), And(s.paid(t), s.payer(t) == c)),
+    )
     less = If(s.limited(c), 1, 0)
     return guard, s.but(
         spent=at(s.spent, c, s.spent(c) + less),
         in_flight=at(s.in_flight, c, s.in_flight(c) - less),
         paid=at(s.paid, t, And(s.paid(t), Not(s.limited(c)))),
+        obtained=at(s.obtained, c, s.obtained(c) + 1),
     )
+
+
+@SYSTEM.action(t=Thread, c=Consumer)
+def send(s: SymbolicState, t: Term, c: Term) -> tuple[Term, SymbolicState]:
+    """What was acquired is written to the client; a queue that pushes does so under the send lock."""
+    return And(s.obtained(c) > 0, Implies(s.pushed(), s.sends(t, c))), s
+
+
+@SYSTEM.action(t=Thread)
+def return_from_attempt(s: SymbolicState, t: Term) -> tuple[Term, SymbolicState]:
+    """An attempt is over: what it paid was spent or restored."""
+    return Not(s.paid(t)), s
 
 
 @SYSTEM.action(t=Thread, c=Consumer)
@@ -283,6 +303,12 @@ def closed_for_good(s: SymbolicState, after: SymbolicState, c: Term) -> Term:
     return Implies(closed, And(after.wish(c) == CLOSED, after.granted(c) == s.granted(c)))
 
 
+@SYSTEM.step("ES-5", c=Consumer)
+def nothing_for_the_closed(s: SymbolicState, after: SymbolicState, c: Term) -> Term:
+    """Nothing is acquired for a consumer that has closed."""
+    return Implies(s.wish(c) == CLOSED, after.obtained(c) == s.obtained(c))
+
+
 @SYSTEM.step("ES-7", t=Thread, c=Consumer)
 def not_closed_while_it_sends(s: SymbolicState, after: SymbolicState, t: Term, c: Term) -> Term:
     """While a thread has the send lock, no other closes the consumer."""
@@ -345,3 +371,13 @@ def close_beside_a_delivery(s: SymbolicState, t: Term, c: Term) -> tuple[Term, S
 def want_after_the_end(s: SymbolicState, c: Term) -> tuple[Term, SymbolicState]:
     """A plain write says that it wants work, and it is closed."""
     return s.came(c), want(s, c)[1]
+
+
+@SYSTEM.broken(
+    "obtain", "nothing_for_the_closed", "ES-5", "mutant delivers-to-the-closed",
+    t=Thread, c=Consumer,
+)  # fmt: skip
+def obtain_for_the_closed(s: SymbolicState, t: Term, c: Term) -> tuple[Term, SymbolicState]:
+    """Whether the consumer wants work was asked before its send lock was taken."""
+    guard = And(s.came(c), Implies(s.limited(c), And(s.paid(t), s.payer(t) == c)))
+    return guard, obtain(s, t, c)[1]

@@ -534,10 +534,20 @@ def announce(s: SymbolicState, t: Term, e: Term) -> tuple[Term, SymbolicState]:
     return every(Consumer, lambda c: Not(s.owes(t, e, c))), s
 
 
+@SYSTEM.action(c=Consumer)
+def let_go(s: SymbolicState, c: Term) -> tuple[Term, SymbolicState]:
+    """A consumer has closed: nothing is acquired for it any more."""
+    return every(Entry, lambda e: Not(s.holds(c, e))), s
+
+
 @SYSTEM.action(t=Thread)
 def settle(s: SymbolicState, t: Term) -> tuple[Term, SymbolicState]:
-    """Its call returns: it owes nobody anything."""
-    guard = every(Entry, Consumer, lambda e, c: Not(s.owes(t, e, c)))
+    """Its call returns: it owes nobody a rewind, and what it dequeued or left has been taken away everywhere."""
+    guard = And(
+        every(Entry, Consumer, lambda e, c: Not(s.owes(t, e, c))),
+        every(Entry, lambda e: Not(Or(s.disposing(t, e), s.joined(t, e)))),
+        every(Entry, lambda e: Not(And(s.status(e) == DEQUEUED, s.disposer(e) == t))),
+    )
     return guard, s.but(announcing=lambda u, e: And(s.announcing(u, e), u != t))
 
 

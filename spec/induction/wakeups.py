@@ -1,12 +1,14 @@
 """Who is woken, and who rests: for any number of messages, consumers and threads (WK-1).
 
-This is `reference/seriatim/queue.py`, rules 5 to 7: announce, look again, pass it on. Consumers are of one priority.
-Each consumer is served by a thread of its own, `io`; any thread may make a message available.
-A *walk* goes over the Interested consumers and wakes the first for whom it finds something.
+This is `reference/seriatim/queue.py`, rules 5 to 7: announce, check once more, pass it on. Consumers are of one
+priority and acquire. Any thread may make a message available, any may say that a consumer wants no more; one thread
+at a time pulls for a consumer. A *walk* goes over the Interested consumers and wakes the first for whom it finds
+something.
 
-Two lemmas come from the other systems. A move between lists is one step here (`lists`: a consumer is in one list).
-A look may miss a message only while the thread that made it available still owes rewinds,
-which it does before its walk (`entries`: nothing wanted behind a pointer, but what somebody is bound to announce).
+What is borrowed: a move between lists is one step here (`lists`: a consumer is in one list), a walk comes to everybody
+who is Interested all the while (`nodes`: nothing live is skipped), and a look may miss a message only while the thread
+that made it available still owes rewinds, which it does before its walk (`entries`: nothing wanted behind a pointer).
+That a permit leads to a pull is the hand-over's promise (WK-6, `spec/promela/handover.pml`).
 """
 
 from z3 import And, BoolSort, DeclareSort, EnumSort, Implies, Not, Or
@@ -17,47 +19,39 @@ Message, Consumer, Thread = map(DeclareSort, ("Message", "Consumer", "Thread"))
 List, (NOT_INTERESTED, INTERESTED, NOTIFIED) = EnumSort(
     "Listed", ("NOT_INTERESTED", "INTERESTED", "NOTIFIED")
 )
-Phase, (IDLE, AWAKE, LOOKING, WALKING) = EnumSort("Phase", ("IDLE", "AWAKE", "LOOKING", "WALKING"))
+Phase, (IDLE, AWAKE, PULLING, LOOKING, DRY, TAKEN) = EnumSort(
+    "Phase", ("IDLE", "AWAKE", "PULLING", "LOOKING", "DRY", "TAKEN")
+)
 Bool = BoolSort()
 
 SYSTEM = TransitionSystem("wakeups", "who is woken and who rests", (Message, Consumer, Thread))
 
-SYSTEM.declare("wants", Consumer, Message, Bool, rigid=True)
-SYSTEM.declare("io", Consumer, Thread, rigid=True)  # the thread that serves it
-SYSTEM.declare("serves", Thread, Consumer, rigid=True)  # whom the thread serves
+SYSTEM.declare("wants", Consumer, Message, Bool, rigid=True)  # its selector matches
 
 SYSTEM.declare("available", Message, Bool)
-SYSTEM.declare("announcer", Message, Thread)  # who made it available last
-SYSTEM.declare("preparing", Thread, Message, Bool)  # it made it available, and still owes rewinds
-SYSTEM.declare("about", Thread, Message)  # the message for whose sake a publisher walks
+SYSTEM.declare("fit", Consumer, Message, Bool)  # wanted, not expired, its group not another's
+SYSTEM.declare("announcer", Message, Thread)  # who made it available, or fit, last
+SYSTEM.declare("preparing", Thread, Message, Bool)  # it did so, and still owes rewinds
 
 SYSTEM.declare("listed", Consumer, List)
-SYSTEM.declare("phase", Consumer, Phase)  # what its thread is doing for it
-SYSTEM.declare("permit", Consumer, Bool)  # a wake-up on its way
+SYSTEM.declare("permit", Consumer, Bool)  # it was woken, and no pull has begun since
 SYSTEM.declare("giving", Thread, Consumer, Bool)  # moved to Notified by the thread, not yet woken
+SYSTEM.declare("phase", Consumer, Phase)  # how far a pull for it is
+SYSTEM.declare("runs", Consumer, Thread)  # who pulls for it
 SYSTEM.declare("scanned", Consumer, Message, Bool)  # in its present look it saw no use for it
 
+SYSTEM.declare("walking", Thread, Bool)
+SYSTEM.declare("passing", Thread, Bool)  # the walk is for whatever there is, not for one message
+SYSTEM.declare("about", Thread, Message)  # the message for whose sake it walks, if it is for one
 SYSTEM.declare("todo", Thread, Consumer, Bool)  # the thread's walk has not come to it yet
 SYSTEM.declare("seen", Thread, Consumer, Message, Bool)  # on its behalf the walk saw no use for it
-SYSTEM.declare("passing", Thread, Bool)  # the walk is for whatever there is, not for one message
-
-
-def walks(s: SymbolicState, t: Term) -> Term:
-    return some(Consumer, lambda c: s.todo(t, c))
+SYSTEM.declare("leaving", Thread, Consumer, Bool)  # its flag is down, the move still to come
+SYSTEM.declare("owing", Thread, Consumer, Bool)  # a walk to others, for this one will not look
 
 
 def useless(s: SymbolicState, c: Term, m: Term) -> Term:
     """A look on behalf of `c` may pass over `m` at this moment."""
-    return Or(Not(s.available(m)), Not(s.wants(c, m)), s.preparing(s.announcer(m), m))
-
-
-def idle(s: SymbolicState, t: Term) -> Term:
-    """It is free to begin something."""
-    return And(
-        Not(walks(s, t)),
-        every(Message, lambda m: Not(s.preparing(t, m))),
-        every(Consumer, lambda c: Not(s.giving(t, c))),
-    )
+    return Or(Not(s.available(m)), Not(s.fit(c, m)), s.preparing(s.announcer(m), m))
 
 
 @SYSTEM.initially
@@ -66,23 +60,55 @@ def start(s: SymbolicState) -> Term:
         every(Message, lambda m: Not(s.available(m))),
         every(Thread, Message, lambda t, m: Not(s.preparing(t, m))),
         every(Consumer, lambda c: And(s.listed(c) == NOT_INTERESTED, s.phase(c) == IDLE)),
-        every(Consumer, lambda c: And(Not(s.permit(c)), s.serves(s.io(c)) == c)),
+        every(Consumer, lambda c: Not(s.permit(c))),
         every(Thread, Consumer, lambda t, c: Not(Or(s.todo(t, c), s.giving(t, c)))),
+        every(Thread, Consumer, lambda t, c: Not(Or(s.leaving(t, c), s.owing(t, c)))),
+        every(Thread, lambda t: Not(s.walking(t))),
     )
 
 
-# ---- a message becomes available
+# ---- a message becomes available, fit, or neither
 
 
 @SYSTEM.action(t=Thread, m=Message)
 def make_available(s: SymbolicState, t: Term, m: Term) -> tuple[Term, SymbolicState]:
-    """A new message, or one that is released (rule 5: available first)."""
-    return And(Not(s.available(m)), idle(s, t)), s.but(
-        available=at(s.available, m, True),
-        announcer=at(s.announcer, m, t),
-        preparing=at(s.preparing, t, m, True),
-        about=at(s.about, t, m),
+    """A new message, one whose delay is over, or one that is released (rule 5: available first)."""
+    guard = And(Not(s.available(m)), Not(s.walking(t)))
+    return guard, prepared(s, t, m).but(available=at(s.available, m, True))
+
+
+def prepared(s: SymbolicState, t: Term, m: Term) -> SymbolicState:
+    return s.but(announcer=at(s.announcer, m, t), preparing=at(s.preparing, t, m, True))
+
+
+@SYSTEM.action(t=Thread, m=Message)
+def make_fit(s: SymbolicState, t: Term, m: Term) -> tuple[Term, SymbolicState]:
+    """Its group is set free: whoever wants it could take it now."""
+    return s.available(m), prepared(s, t, m).but(
+        fit=lambda c, n: Or(s.fit(c, n), And(n == m, s.wants(c, n)))
     )
+
+
+@SYSTEM.action(c=Consumer, m=Message)
+def make_unfit(s: SymbolicState, c: Term, m: Term) -> tuple[Term, SymbolicState]:
+    """It expires, or another consumer owns its group now."""
+    return s.fit(c, m), s.but(fit=at(s.fit, c, m, False))
+
+
+@SYSTEM.action(m=Message)
+def remove(s: SymbolicState, m: Term) -> tuple[Term, SymbolicState]:
+    """It is dropped, or acquired outside of a pull."""
+    return s.available(m), s.but(available=at(s.available, m, False))
+
+
+@SYSTEM.action(t=Thread, m=Message)
+def forget(s: SymbolicState, t: Term, m: Term) -> tuple[Term, SymbolicState]:
+    """The thread sees that it is not available any more, and announces nothing."""
+    guard = And(s.preparing(t, m), Not(s.available(m)))
+    return guard, s.but(preparing=at(s.preparing, t, m, False))
+
+
+# ---- a walk
 
 
 def begin_walk(s: SymbolicState, t: Term, whom: Term, passing: Term) -> SymbolicState:
@@ -90,17 +116,24 @@ def begin_walk(s: SymbolicState, t: Term, whom: Term, passing: Term) -> Symbolic
         todo=lambda u, c: Or(And(u == t, whom(c)), And(u != t, s.todo(u, c))),
         seen=lambda u, c, m: And(u != t, s.seen(u, c, m)),
         passing=at(s.passing, t, passing),
+        walking=at(s.walking, t, True),
     )
 
 
 @SYSTEM.action(t=Thread, m=Message)
 def announce(s: SymbolicState, t: Term, m: Term) -> tuple[Term, SymbolicState]:
     """All pointers are moved back; now it looks for somebody to take it, among all that are Interested."""
-    after = begin_walk(s, t, lambda c: True, False).but(preparing=at(s.preparing, t, m, False))
-    return s.preparing(t, m), after
+    after = begin_walk(s, t, lambda c: True, False).but(
+        preparing=at(s.preparing, t, m, False), about=at(s.about, t, m)
+    )
+    return And(s.preparing(t, m), Not(s.walking(t))), after
 
 
-# ---- a walk
+@SYSTEM.action(t=Thread, c=Consumer)
+def pass_on(s: SymbolicState, t: Term, c: Term) -> tuple[Term, SymbolicState]:
+    """Rule 7: a consumer will not look, so somebody else, if anybody, has to."""
+    after = begin_walk(s, t, lambda d: d != c, True).but(owing=at(s.owing, t, c, False))
+    return And(s.owing(t, c), Not(s.walking(t))), after
 
 
 @SYSTEM.action(t=Thread, c=Consumer)
@@ -112,14 +145,14 @@ def skip_absent(s: SymbolicState, t: Term, c: Term) -> tuple[Term, SymbolicState
 @SYSTEM.action(t=Thread, c=Consumer)
 def skip_unwilling(s: SymbolicState, t: Term, c: Term) -> tuple[Term, SymbolicState]:
     """The walk is for one message, and the consumer does not want that one."""
-    guard = And(s.todo(t, c), Not(s.passing(t)), Not(s.wants(c, s.about(t))))
+    guard = And(s.todo(t, c), Not(s.passing(t)), Not(s.fit(c, s.about(t))))
     return guard, s.but(todo=at(s.todo, t, c, False))
 
 
 @SYSTEM.action(t=Thread)
 def stop_early(s: SymbolicState, t: Term) -> tuple[Term, SymbolicState]:
     """The walk is for one message, and that one has been taken."""
-    guard = And(Not(s.passing(t)), walks(s, t), Not(s.available(s.about(t))))
+    guard = And(s.walking(t), Not(s.passing(t)), Not(s.available(s.about(t))))
     return guard, s.but(todo=lambda u, c: And(u != t, s.todo(u, c)))
 
 
@@ -136,13 +169,21 @@ def skip_useless(s: SymbolicState, t: Term, c: Term) -> tuple[Term, SymbolicStat
     return guard, s.but(todo=at(s.todo, t, c, False))
 
 
+@SYSTEM.action(t=Thread)
+def end_walk(s: SymbolicState, t: Term) -> tuple[Term, SymbolicState]:
+    """It has come to everybody."""
+    guard = And(s.walking(t), every(Consumer, lambda c: Not(s.todo(t, c))))
+    return guard, s.but(walking=at(s.walking, t, False))
+
+
 @SYSTEM.action(t=Thread, c=Consumer)
 def notify(s: SymbolicState, t: Term, c: Term) -> tuple[Term, SymbolicState]:
     """It found something, and moves the consumer from Interested to Notified. Its walk is over."""
-    return And(s.todo(t, c), s.listed(c) == INTERESTED), s.but(
+    return And(s.walking(t), s.listed(c) == INTERESTED), s.but(
         listed=at(s.listed, c, NOTIFIED),
         giving=at(s.giving, t, c, True),
         todo=lambda u, d: And(u != t, s.todo(u, d)),
+        walking=at(s.walking, t, False),
     )
 
 
@@ -152,122 +193,166 @@ def wake(s: SymbolicState, t: Term, c: Term) -> tuple[Term, SymbolicState]:
     return s.giving(t, c), s.but(giving=at(s.giving, t, c, False), permit=at(s.permit, c, True))
 
 
-# ---- a consumer's thread
+# ---- a pull
 
 
-@SYSTEM.action(c=Consumer)
-def wake_up(s: SymbolicState, c: Term) -> tuple[Term, SymbolicState]:
-    """It was woken."""
-    guard = And(s.permit(c), s.phase(c) == IDLE, idle(s, s.io(c)))
-    return guard, s.but(permit=at(s.permit, c, False), phase=at(s.phase, c, AWAKE))
+@SYSTEM.action(t=Thread, c=Consumer)
+def begin_pull(s: SymbolicState, t: Term, c: Term) -> tuple[Term, SymbolicState]:
+    """A thread pulls for the consumer: because that was woken, because it took something, or on its own account."""
+    guard = And(Or(s.phase(c) == IDLE, s.phase(c) == AWAKE), Not(s.walking(t)))
+    return guard, s.but(
+        phase=at(s.phase, c, PULLING), runs=at(s.runs, c, t), permit=at(s.permit, c, False)
+    )
+
+
+@SYSTEM.action(t=Thread, c=Consumer)
+def show_rest(s: SymbolicState, t: Term, c: Term) -> tuple[Term, SymbolicState]:
+    """Rule 6: it is seen to rest, in Interested, before it looks."""
+    guard = And(s.phase(c) == PULLING, s.runs(c) == t, s.listed(c) == NOTIFIED)
+    return guard, s.but(listed=at(s.listed, c, INTERESTED))
 
 
 def looks(s: SymbolicState, c: Term) -> SymbolicState:
     return s.but(phase=at(s.phase, c, LOOKING), scanned=lambda d, m: And(d != c, s.scanned(d, m)))
 
 
-@SYSTEM.action(c=Consumer)
-def show_rest(s: SymbolicState, c: Term) -> tuple[Term, SymbolicState]:
-    """Rule 6: it is seen to rest, in Interested, and then looks."""
-    guard = And(s.phase(c) == AWAKE, s.listed(c) != NOT_INTERESTED)
-    return guard, looks(s, c).but(listed=at(s.listed, c, INTERESTED))
+@SYSTEM.action(t=Thread, c=Consumer)
+def begin_look(s: SymbolicState, t: Term, c: Term) -> tuple[Term, SymbolicState]:
+    """Then it looks."""
+    return And(s.phase(c) == PULLING, s.runs(c) == t, s.listed(c) != NOTIFIED), looks(s, c)
 
 
-@SYSTEM.action(c=Consumer)
-def nothing_wished(s: SymbolicState, c: Term) -> tuple[Term, SymbolicState]:
-    """It was woken and has lost its interest meanwhile."""
-    return And(s.phase(c) == AWAKE, s.listed(c) == NOT_INTERESTED), s.but(
-        phase=at(s.phase, c, IDLE)
-    )
-
-
-@SYSTEM.action(c=Consumer, m=Message)
-def scan(s: SymbolicState, c: Term, m: Term) -> tuple[Term, SymbolicState]:
+@SYSTEM.action(t=Thread, c=Consumer, m=Message)
+def scan(s: SymbolicState, t: Term, c: Term, m: Term) -> tuple[Term, SymbolicState]:
     """It looks at a message, or past the end of the list, and has no use for it."""
-    return And(s.phase(c) == LOOKING, useless(s, c, m)), s.but(scanned=at(s.scanned, c, m, True))
+    guard = And(s.phase(c) == LOOKING, s.runs(c) == t, useless(s, c, m))
+    return guard, s.but(scanned=at(s.scanned, c, m, True))
 
 
-@SYSTEM.action(c=Consumer, m=Message)
-def take(s: SymbolicState, c: Term, m: Term) -> tuple[Term, SymbolicState]:
-    """It acquires a message, goes to Notified, and will pull again."""
-    guard = And(s.phase(c) == LOOKING, s.available(m), s.wants(c, m))
-    return guard, s.but(
-        available=at(s.available, m, False),
-        listed=at(s.listed, c, NOTIFIED),
-        phase=at(s.phase, c, AWAKE),
+@SYSTEM.action(t=Thread, c=Consumer)
+def find_nothing(s: SymbolicState, t: Term, c: Term) -> tuple[Term, SymbolicState]:
+    """It has seen everything, and has no use for any."""
+    guard = And(s.phase(c) == LOOKING, s.runs(c) == t, every(Message, lambda m: s.scanned(c, m)))
+    return guard, s.but(phase=at(s.phase, c, DRY))
+
+
+@SYSTEM.action(t=Thread, c=Consumer)
+def look_again(s: SymbolicState, t: Term, c: Term) -> tuple[Term, SymbolicState]:
+    """Its attempt has failed, for another was faster, and it looks anew."""
+    return And(Or(s.phase(c) == DRY, s.phase(c) == LOOKING), s.runs(c) == t), looks(s, c)
+
+
+@SYSTEM.action(t=Thread, c=Consumer, m=Message)
+def take(s: SymbolicState, t: Term, c: Term, m: Term) -> tuple[Term, SymbolicState]:
+    """It acquires a message."""
+    looking = Or(s.phase(c) == LOOKING, s.phase(c) == DRY)
+    guard = And(looking, s.runs(c) == t, s.available(m), s.wants(c, m))
+    return guard, s.but(available=at(s.available, m, False), phase=at(s.phase, c, TAKEN))
+
+
+@SYSTEM.action(t=Thread, c=Consumer)
+def stay_notified(s: SymbolicState, t: Term, c: Term) -> tuple[Term, SymbolicState]:
+    """In a second step it goes to Notified, where nobody wakes it, for it will pull again."""
+    guard = And(s.phase(c) == TAKEN, s.runs(c) == t, s.listed(c) == INTERESTED)
+    return guard, s.but(listed=at(s.listed, c, NOTIFIED))
+
+
+@SYSTEM.action(t=Thread, c=Consumer)
+def return_with_something(s: SymbolicState, t: Term, c: Term) -> tuple[Term, SymbolicState]:
+    """The pull returns a message; the next one has to follow. It does not rest between messages (WK-8)."""
+    guard = And(s.phase(c) == TAKEN, s.runs(c) == t, s.listed(c) != INTERESTED, Not(s.walking(t)))
+    return guard, s.but(phase=at(s.phase, c, AWAKE))
+
+
+@SYSTEM.action(t=Thread, c=Consumer)
+def run_dry(s: SymbolicState, t: Term, c: Term) -> tuple[Term, SymbolicState]:
+    """It found nothing: rule 7 obliges its thread to walk to the others."""
+    guard = And(s.phase(c) == DRY, s.runs(c) == t)
+    return guard, s.but(phase=at(s.phase, c, IDLE), owing=at(s.owing, t, c, True))
+
+
+@SYSTEM.action(t=Thread, c=Consumer)
+def decline(s: SymbolicState, t: Term, c: Term) -> tuple[Term, SymbolicState]:
+    """It has lost its interest meanwhile, and returns; whoever takes its interest away passes it on."""
+    lost = Or(s.listed(c) == NOT_INTERESTED, some(Thread, lambda u: s.leaving(u, c)))
+    guard = And(Or(s.phase(c) == LOOKING, s.phase(c) == DRY), s.runs(c) == t, lost)
+    return guard, s.but(phase=at(s.phase, c, IDLE))
+
+
+# ---- interest
+
+
+@SYSTEM.action(t=Thread, c=Consumer)
+def lower_the_flag(s: SymbolicState, t: Term, c: Term) -> tuple[Term, SymbolicState]:
+    """Its credit is used up, or it pauses or closes: first its flag says so."""
+    return s.listed(c) != NOT_INTERESTED, s.but(leaving=at(s.leaving, t, c, True))
+
+
+@SYSTEM.action(t=Thread, c=Consumer)
+def lose_interest(s: SymbolicState, t: Term, c: Term) -> tuple[Term, SymbolicState]:
+    """Then it leaves its list, and somebody else has to look: whoever moves it sees to that."""
+    return s.listed(c) != NOT_INTERESTED, s.but(
+        listed=at(s.listed, c, NOT_INTERESTED),
+        leaving=lambda u, d: And(s.leaving(u, d), d != c),
+        owing=at(s.owing, t, c, True),
     )
 
 
-@SYSTEM.action(c=Consumer)
-def run_dry(s: SymbolicState, c: Term) -> tuple[Term, SymbolicState]:
-    """It found nothing. Rule 7: somebody else, if anybody, has to look."""
-    guard = And(s.phase(c) == LOOKING, every(Message, lambda m: s.scanned(c, m)), idle(s, s.io(c)))
-    return guard, begin_walk(s, s.io(c), lambda d: d != c, True).but(phase=at(s.phase, c, WALKING))
-
-
-@SYSTEM.action(c=Consumer)
-def rest(s: SymbolicState, c: Term) -> tuple[Term, SymbolicState]:
-    """Its walk is over; it waits to be woken."""
-    return And(s.phase(c) == WALKING, idle(s, s.io(c))), s.but(phase=at(s.phase, c, IDLE))
-
-
-@SYSTEM.action(c=Consumer)
-def lose_interest(s: SymbolicState, c: Term) -> tuple[Term, SymbolicState]:
-    """Its credit is used up, or it pauses or closes: it leaves the list, and somebody else has to look."""
-    guard = And(
-        s.listed(c) != NOT_INTERESTED,
-        Or(s.phase(c) == IDLE, s.phase(c) == AWAKE),
-        idle(s, s.io(c)),
-    )
-    return guard, begin_walk(s, s.io(c), lambda d: d != c, True).but(
-        listed=at(s.listed, c, NOT_INTERESTED), phase=at(s.phase, c, WALKING)
-    )
-
-
-@SYSTEM.action(c=Consumer)
-def find_interest(s: SymbolicState, c: Term) -> tuple[Term, SymbolicState]:
+@SYSTEM.action(t=Thread, c=Consumer)
+def find_interest(s: SymbolicState, t: Term, c: Term) -> tuple[Term, SymbolicState]:
     """It wants messages again, or comes new: into Interested, and then it is notified if there is anything."""
-    guard = And(s.listed(c) == NOT_INTERESTED, s.phase(c) == IDLE, idle(s, s.io(c)))
-    return guard, begin_walk(s, s.io(c), lambda d: d == c, True).but(
-        listed=at(s.listed, c, INTERESTED), phase=at(s.phase, c, WALKING)
+    guard = And(s.listed(c) == NOT_INTERESTED, Not(s.walking(t)))
+    return guard, begin_walk(s, t, lambda d: d == c, True).but(listed=at(s.listed, c, INTERESTED))
+
+
+@SYSTEM.action(t=Thread)
+def settle(s: SymbolicState, t: Term) -> tuple[Term, SymbolicState]:
+    """Its call returns: it owes nobody anything."""
+    return Not(busy(s, t)), s
+
+
+def busy(s: SymbolicState, t: Term) -> Term:
+    """It walks, or is bound to."""
+    return Or(
+        s.walking(t),
+        some(Message, lambda m: s.preparing(t, m)),
+        some(Consumer, lambda c: Or(s.giving(t, c), s.leaving(t, c), s.owing(t, c))),
     )
 
 
 # ---- what is always so
 
 
-@SYSTEM.invariant("WK-1", c=Consumer)
-def served(s: SymbolicState, c: Term) -> Term:
-    """A consumer is served by one thread, which serves nobody else."""
-    return s.serves(s.io(c)) == c
-
-
-@SYSTEM.invariant("WK-1", t=Thread, m=Message, c=Consumer)
-def one_thing_at_a_time(s: SymbolicState, t: Term, m: Term, c: Term) -> Term:
-    """Who prepares does not walk nor wake, and prepares what it is about; who has notified walks no more."""
-    return And(
-        Implies(s.preparing(t, m), And(s.about(t) == m, Not(Or(s.todo(t, c), s.giving(t, c))))),
-        Implies(s.giving(t, c), every(Consumer, lambda d: Not(s.todo(t, d)))),
-    )
+@SYSTEM.invariant("WK-1", t=Thread, c=Consumer)
+def a_walk_has_somewhere_to_go(s: SymbolicState, t: Term, c: Term) -> Term:
+    """Who has somebody to come to walks."""
+    return Implies(s.todo(t, c), s.walking(t))
 
 
 @SYSTEM.invariant("WK-1", c=Consumer)
-def looks_while_listed(s: SymbolicState, c: Term) -> Term:
-    """Who looks is interested: only its own thread could say otherwise."""
-    return Implies(s.phase(c) == LOOKING, s.listed(c) != NOT_INTERESTED)
+def the_notified_are_woken(s: SymbolicState, c: Term) -> Term:
+    """Who is in Notified was woken, is being woken, or is in a pull that will be followed by another."""
+    return Implies(s.listed(c) == NOTIFIED, woken(s, c))
+
+
+def woken(s: SymbolicState, x: Term) -> Term:
+    """A look of it is sure to begin."""
+    pulls = Or(s.phase(x) == AWAKE, s.phase(x) == PULLING, s.phase(x) == TAKEN)
+    return Or(s.permit(x), pulls, some(Thread, lambda t: s.giving(t, x)))
 
 
 def bound(s: SymbolicState, x: Term, c: Term, m: Term) -> Term:
     """The consumer `x` will look, and if it does not take will pass it on: somebody will look for `c` at `m`."""
-    woken = Or(s.permit(x), s.phase(x) == AWAKE, some(Thread, lambda t: s.giving(t, x)))
     looking = And(s.phase(x) == LOOKING, Or(x != c, Not(s.scanned(c, m))))
-    return Or(And(s.listed(x) != NOT_INTERESTED, woken), looking)
+    dry = And(s.phase(x) == DRY, x != c)
+    return And(s.listed(x) != NOT_INTERESTED, Or(woken(s, x), looking, dry))
 
 
 def ahead(s: SymbolicState, t: Term, c: Term, m: Term) -> Term:
-    """The thread `t` has not yet looked at `m` on behalf of `c`, and will."""
+    """The thread `t` has not yet looked at `m` on behalf of `c`, and will; or it takes the interest of `c` away."""
     walking = And(s.todo(t, c), Not(s.seen(t, c, m)), Or(s.passing(t), s.about(t) == m))
-    return Or(s.preparing(t, m), walking)
+    owing = some(Consumer, lambda x: And(x != c, Or(s.owing(t, x), s.leaving(t, x))))
+    return Or(s.preparing(t, m), walking, owing, s.leaving(t, c))
 
 
 def somebody_will_look(s: SymbolicState, c: Term, m: Term) -> Term:
@@ -278,72 +363,100 @@ def somebody_will_look(s: SymbolicState, c: Term, m: Term) -> Term:
 
 @SYSTEM.invariant("WK-1", c=Consumer, m=Message)
 def no_lost_wakeup(s: SymbolicState, c: Term, m: Term) -> Term:
-    """An available wanted message and an Interested consumer imply that some thread is still bound to look."""
-    waiting = And(s.available(m), s.wants(c, m), s.listed(c) == INTERESTED)
+    """An available wanted message and an Interested or Notified consumer imply that somebody is bound to look."""
+    waiting = And(s.available(m), s.fit(c, m), s.listed(c) != NOT_INTERESTED)
     return Implies(waiting, somebody_will_look(s, c, m))
+
+
+def quiet(s: SymbolicState) -> Term:
+    """No thread is bound to anything, and nobody is woken or pulls."""
+    return And(
+        every(Thread, lambda t: Not(busy(s, t))),
+        every(Consumer, lambda x: And(Not(s.permit(x)), s.phase(x) == IDLE)),
+    )
 
 
 @SYSTEM.safe("WK-1", c=Consumer, m=Message)
 def at_rest_nothing_waits(s: SymbolicState, c: Term, m: Term) -> Term:
-    """When nobody walks, prepares, is woken or looks, no message waits for an Interested consumer that wants it."""
-    quiet = And(
-        every(Thread, Consumer, lambda t, d: Not(Or(s.todo(t, d), s.giving(t, d)))),
-        every(Thread, Message, lambda t, n: Not(s.preparing(t, n))),
-        every(Consumer, lambda x: And(Not(s.permit(x)), s.phase(x) == IDLE)),
-    )
-    return Implies(And(quiet, s.available(m), s.wants(c, m)), s.listed(c) != INTERESTED)
+    """When all is quiet, no message waits for a consumer, Interested or Notified, that could take it."""
+    return Implies(And(quiet(s), s.available(m), s.fit(c, m)), s.listed(c) == NOT_INTERESTED)
+
+
+@SYSTEM.safe("WK-8", c=Consumer)
+def nobody_sleeps_in_notified(s: SymbolicState, c: Term) -> Term:
+    """When all is quiet, nobody is in Notified."""
+    return Implies(quiet(s), s.listed(c) != NOTIFIED)
 
 
 # ---- what is possible
 
 
-@SYSTEM.witness(c=Consumer, d=Consumer, m=Message)
-def seen_to_rest(s: SymbolicState, c: Term, d: Term, m: Term) -> Term:
-    """A consumer has looked in vain, and what it passed over has become available since."""
-    return And(s.phase(c) == LOOKING, s.scanned(c, m), s.available(m), s.wants(c, m), c != d)
+@SYSTEM.witness(c=Consumer, m=Message)
+def seen_to_rest(s: SymbolicState, c: Term, m: Term) -> Term:
+    """A consumer has looked in vain, and what it passed over has become available since, and is announced."""
+    return And(
+        s.phase(c) == LOOKING, s.scanned(c, m), s.available(m), s.fit(c, m),
+        Not(s.preparing(s.announcer(m), m)), s.listed(c) == INTERESTED,
+    )  # fmt: skip
 
 
 @SYSTEM.witness(c=Consumer, m=Message)
 def all_quiet(s: SymbolicState, c: Term, m: Term) -> Term:
     """All is at rest, and a message waits that nobody is interested in now."""
-    return And(
-        every(Thread, Consumer, lambda t, d: Not(Or(s.todo(t, d), s.giving(t, d)))),
-        every(Thread, Message, lambda t, n: Not(s.preparing(t, n))),
-        every(Consumer, lambda x: And(Not(s.permit(x)), s.phase(x) == IDLE)),
-        s.available(m), s.wants(c, m),
-    )  # fmt: skip
+    return And(quiet(s), s.available(m), s.wants(c, m))
+
+
+@SYSTEM.witness(c=Consumer, d=Consumer)
+def one_rests_and_one_is_woken(s: SymbolicState, c: Term, d: Term) -> Term:
+    """One consumer rests in Interested, and another is in Notified with its wake-up on the way."""
+    return And(s.listed(c) == INTERESTED, s.phase(c) == IDLE, s.listed(d) == NOTIFIED, s.permit(d))
 
 
 # ---- broken variants
 
 
-@SYSTEM.broken("run_dry", "no_lost_wakeup", "WK-1", "F-6", c=Consumer)
-def look_then_rest(s: SymbolicState, c: Term) -> tuple[Term, SymbolicState]:
-    """It looked while it was still in Notified, and rests now that it has found nothing."""
-    guard, after = run_dry(s, c)
-    return guard, after.but(listed=at(s.listed, c, INTERESTED))
+@SYSTEM.broken("begin_look", "no_lost_wakeup", "WK-1", "F-6", t=Thread, c=Consumer)
+def look_then_rest(s: SymbolicState, t: Term, c: Term) -> tuple[Term, SymbolicState]:
+    """What it saw while it was still in Notified counts, and it is seen to rest only after that."""
+    return begin_look(s, t, c)[0], s.but(phase=at(s.phase, c, LOOKING))
 
 
-@SYSTEM.broken("run_dry", "no_lost_wakeup", "WK-1", "nobody is passed on to", c=Consumer)
-def keep_it_to_oneself(s: SymbolicState, c: Term) -> tuple[Term, SymbolicState]:
-    """A consumer that was woken, and found nothing for itself, tells nobody."""
-    return run_dry(s, c)[0], s.but(phase=at(s.phase, c, IDLE))
+@SYSTEM.broken("run_dry", "no_lost_wakeup", "WK-1", "mutant nobody-else-is-told", t=Thread, c=Consumer)  # fmt: skip
+def keep_it_to_oneself(s: SymbolicState, t: Term, c: Term) -> tuple[Term, SymbolicState]:
+    """A consumer that was woken, and found nothing for itself, wakes nobody else."""
+    return run_dry(s, t, c)[0], s.but(phase=at(s.phase, c, IDLE))
 
 
-@SYSTEM.broken("lose_interest", "no_lost_wakeup", "WK-1", "a wish that ends silently", c=Consumer)
-def lose_interest_silently(s: SymbolicState, c: Term) -> tuple[Term, SymbolicState]:
-    """A consumer that was to look loses its interest, and tells nobody."""
-    guard, _ = lose_interest(s, c)
-    return guard, s.but(listed=at(s.listed, c, NOT_INTERESTED))
+@SYSTEM.broken(
+    "lose_interest", "no_lost_wakeup", "WK-1", "an interest that ends silently",
+    t=Thread, c=Consumer,
+)  # fmt: skip
+def lose_interest_silently(s: SymbolicState, t: Term, c: Term) -> tuple[Term, SymbolicState]:
+    """A consumer that was to look loses its interest, and nobody else is woken."""
+    guard, after = lose_interest(s, t, c)
+    return guard, after.but(owing=s.owing)
 
 
-@SYSTEM.broken("find_interest", "no_lost_wakeup", "WK-1", "mutant registers-without-a-look", c=Consumer)  # fmt: skip
-def find_interest_blindly(s: SymbolicState, c: Term) -> tuple[Term, SymbolicState]:
+@SYSTEM.broken(
+    "find_interest", "no_lost_wakeup", "WK-1", "mutant registers-without-a-look",
+    t=Thread, c=Consumer,
+)  # fmt: skip
+def find_interest_blindly(s: SymbolicState, t: Term, c: Term) -> tuple[Term, SymbolicState]:
     """It comes into Interested, and does not look at what is there already."""
-    return find_interest(s, c)[0], s.but(listed=at(s.listed, c, INTERESTED))
+    return find_interest(s, t, c)[0], s.but(listed=at(s.listed, c, INTERESTED))
 
 
 @SYSTEM.broken("announce", "no_lost_wakeup", "WK-1", "walk, then rewind", t=Thread, m=Message)
 def announce_nothing(s: SymbolicState, t: Term, m: Term) -> tuple[Term, SymbolicState]:
     """It moves the pointers back, and wakes nobody."""
     return s.preparing(t, m), s.but(preparing=at(s.preparing, t, m, False))
+
+
+@SYSTEM.broken(
+    "notify", "the_notified_are_woken", "WK-8", "a wake-up that is not given",
+    t=Thread, c=Consumer,
+)  # fmt: skip
+def notify_and_forget(s: SymbolicState, t: Term, c: Term) -> tuple[Term, SymbolicState]:
+    """It moves the consumer to Notified, and does not wake it."""
+    guard, after = notify(s, t, c)
+    return guard, after.but(giving=s.giving)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import seriatim.queue as reference
 from seriatim_workshop.formal.concrete import NotThat
 from seriatim_workshop.formal.follower import Follower, Participants, linking, queue_of, value
 from seriatim_workshop.formal.recorder import HostOperation
@@ -40,11 +41,10 @@ class Entries(Follower):
         self._consumers: dict[str, Node] = {}
         self._marks: dict[int, tuple[Node, str]] = {}
         self._depth: Node = None
+        self._levels = 1
         self._groups: Node = None
         self._anonymous: dict[str, int] = {}
         """By thread: how often it has raised the depth outside of `enqueue` without having linked yet."""
-        self._about: dict[str, str] = {}
-        """By thread: the entry that it announces at present."""
         self._freeing: dict[str, set[str]] = {}
         """By thread: the groups that it has set free in its present call."""
 
@@ -119,15 +119,23 @@ class Entries(Follower):
     def _record(self, event: HostOperation) -> str:
         t, fields = event.thread, event.new
         if event.cell == "queue" and fields["q"] == self.queue:
+            self._levels = int(fields["levels"])
             self.state.put("overtaking", fields["levels"] > 1)
         begins = event.cell == "walk" and fields["at"] == "begin"
-        if (begins or event.cell == "notify") and t in self._about:
-            self.take("announce", t=t, e=self._about[t])
+        if (begins or event.cell == "notify") and t in self.context.about:
+            self.take("announce", t=t, e=self.context.about[t])
         if event.cell in RETURNS and fields.get("ph") == "ok":
-            self._about.pop(t, None)
+            self.context.about.pop(t, None)
             self._freeing.pop(t, None)
             self.take("settle", t=t)
+            if event.cell == "close":
+                self._let_go(str(fields["sub"]))
         return ""
+
+    def _let_go(self, name: str) -> None:
+        found = [c for c, each in self._consumers.items() if each.name == name]
+        if found:
+            self.take("let_go", c=found[-1])
 
     def _now(self, t: str, now: int) -> str:
         for m, entry in self._entries.items():
@@ -211,9 +219,14 @@ class Entries(Follower):
             self.take("count", e=m)
         if self._status(m) == "DELAYED":
             return self.take("hold", e=m, p=place(node))
+        levels = self._levels
+        if node.rank != levels - 1 - reference.sub_queue(message.priority, levels):
+            raise NotThat(
+                f"{m} has priority {message.priority}, and comes into sub-queue {node.rank}"
+            )
         overtaking = self.state.get("overtaking")
         if overtaking:
-            self._about[t] = m
+            self.context.about[t] = m
         return self.take("insert" if overtaking else "append", t=t, e=m, p=place(node))
 
     def _register(self, consumer: Node) -> str:
@@ -284,12 +297,12 @@ class Entries(Follower):
         if new == "ACQUIRED":
             return self.take("acquire", t=t, e=m, c=caller(t, "attempt"))
         if old == "ACQUIRED" and new == "AVAILABLE":
-            self._about[t] = m
+            self.context.about[t] = m
             return self.take("release", t=t, e=m, c=self._settles(t, "release", m))
         if old == "ACQUIRED":
             return self.take("finish", t=t, e=m, c=self._settles(t, "dequeue", m))
         if old == "DELAYED":
-            self._about[t] = m
+            self.context.about[t] = m
             return self.take("unhold", t=t, e=m)
         if new == "DELETED":
             return self.take("bury", e=m)
@@ -314,7 +327,7 @@ class Entries(Follower):
             if any(self.state.get("owes", t, m, c) for c in self._consumers):
                 self.takes("forgive", t=t, e=m)
             if self.state.get("announcing", t, m):
-                self._about[t] = m
+                self.context.about[t] = m
 
     def _failed(self, event: HostOperation, m: str) -> None:
         call = self.context.call(event.thread, "enqueue", "check_status")
@@ -415,7 +428,7 @@ class Entries(Follower):
         if not announced:
             raise NotThat(f"{t} rewinds {c}, but owes it nothing")
         chosen = min(owed or announced, key=lambda m: place(self._entries[m]))
-        self._about[t] = chosen
+        self.context.about[t] = chosen
         return chosen
 
 

@@ -323,6 +323,8 @@ class Consumers(Follower):
         self.queue = queue
         self._consumers: dict[str, Node] = {}
         self._exclusive: Any = None
+        self._unsettled: set[str] = set()
+        """Threads whose attempt has failed, and which have to restore what they paid before anything else."""
         self._granting: dict[str, tuple[str, int]] = {}
         """By thread: the consumer that is granted credit, and how much."""
 
@@ -343,14 +345,16 @@ class Consumers(Follower):
         return None if only is None else self.context.consumer(only)
 
     def step(self, event: HostOperation) -> str:
-        t, what = event.thread, event.what
+        t = event.thread
         self.member("Thread", t)
-        if what in ("acquire", "release"):
+        if t in self._unsettled and not event.cell.endswith("credit"):
+            self.take("return_from_attempt", t=t)
+        if not (event.what == "record" and event.cell == "credit"):
+            self._unsettled.discard(t)
+        if event.what in ("acquire", "release"):
             return self._lock(event)
-        if what == "record":
-            if event.cell == "grant":
-                self._granting[t] = (event.new["sub"], event.new["messages"])
-            return ""
+        if event.what == "record":
+            return self._record(event)
         owner, kind = event.owner, event.cell.rpartition(".")[2]
         if kind == "exclusive" and event.cell == f"{self.queue}.exclusive":
             return self._only(event)
@@ -362,6 +366,30 @@ class Consumers(Follower):
         elif isinstance(owner, self.lib.Node) and queue_of(owner.list_name) == self.queue:
             return self._all(event, kind)
         return ""
+
+    def _record(self, event: HostOperation) -> str:
+        t, given = event.thread, event.new
+        if event.cell == "grant":
+            self._granting[t] = (given["sub"], given["messages"])
+        elif event.cell == "queue" and given["q"] == self.queue:
+            self.state.put("pushed", given["kind"] == "push")
+        elif event.cell == "attempt" and given["ph"] == "ok" and not given["m"]:
+            self._attempt_failed(t)
+        elif event.cell in ("deliver", "browse"):
+            self.take("return_from_attempt", t=t)
+        elif event.cell == "send" and given["ph"] == "invoke":
+            self._send(t, str(given["sub"]))
+        return ""
+
+    def _attempt_failed(self, t: str) -> None:
+        """It may be tried again, and restores its credit only after its return: the next call must find it restored."""
+        if self.state.get("paid", t):
+            self._unsettled.add(t)
+
+    def _send(self, t: str, name: str) -> None:
+        found = [c for c, each in self._consumers.items() if each.name == name]
+        if found:
+            self.take("send", t=t, c=found[-1])
 
     def _lock(self, event: HostOperation) -> str:
         t, begins = event.thread, event.what == "acquire"

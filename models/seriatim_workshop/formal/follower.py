@@ -40,6 +40,10 @@ class Participants:
     used: set[str] = field(default_factory=set)
     consumers: list[Any] = field(default_factory=list)  # Any: a consumer of the module under test
     locks: dict[int, tuple[str, Any]] = field(default_factory=dict)
+    about: dict[str, str] = field(default_factory=dict)
+    """By thread: the entry that it announces at present."""
+    groups: dict[tuple[str, str], str | None] = field(default_factory=dict)
+    """By queue and group: the consumer that owns it."""
 
     def name(self, thing: object, wished: str) -> str:
         """What a thing is called: as it is wished, or with a number if another is called so."""
@@ -154,6 +158,13 @@ class Follower:
         for name in self.fields:
             for key in self.state.tables[name]:
                 self.compare(name, key)
+
+    def check_end(self) -> None:
+        """Compare every mapped field once more, and look at every invariant. Raises `NotThat`."""
+        self.compare_all()
+        broken = self.state.broken()
+        if broken:
+            raise NotThat(f"{', '.join(broken)} does not hold")
 
     def touched(self, name: str, *key: Value) -> None:
         """The operation has changed, or may have changed, what this field is mapped to."""

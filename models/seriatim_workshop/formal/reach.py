@@ -147,16 +147,22 @@ def stored() -> dict[str, Path]:
 def instance(system: TransitionSystem, rng: random.Random) -> Concrete:
     """A finite instance in an initial state, its rigid functions drawn."""
     sizes = SIZES.get(system.name, {})
-    members = {
-        sort.name(): [f"{sort.name()[0].lower()}{i + 1}" for i in range(sizes.get(sort.name(), 2))]
-        for sort in system.sorts
-    }
+    members = {}
+    for sort in system.sorts:
+        name = sort.name()
+        most = sizes.get(name, 2)
+        count = rng.randint(max(1, most - 1), most)
+        members[name] = [f"{name[0].lower()}{i + 1}" for i in range(count)]
     state = Concrete(system, members)
     for name, function in system.functions.items():
         if name in system.rigid:
             domain = [function.domain(i) for i in range(function.arity())]
             for arguments in choices(state, domain, NUMBERS):
                 state.put(name, *arguments, rng.choice(_values(state, function.range())))
+    for name in ("wants", "acquires"):  # most interesting where everybody wants everything
+        if name in system.rigid and rng.random() < 0.5:
+            for key in state.tables[name]:
+                state.tables[name][key] = True
     begin = BEGIN.get(system.name)
     if begin is not None:
         begin(state)
@@ -188,9 +194,8 @@ def _begin_consumers(state: Concrete) -> None:
 
 
 def _begin_wakeups(state: Concrete) -> None:
-    for c, t in zip(state.members["Consumer"], state.members["Thread"], strict=False):
-        state.put("io", c, t)
-        state.put("serves", t, c)
+    for (c, m), wants in state.tables["wants"].items():
+        state.put("fit", c, m, wants)
 
 
 BEGIN: dict[str, Callable[[Concrete], None]] = {
@@ -213,7 +218,7 @@ def find(wanted: list[Goal], seconds: float, seed: int = 1) -> dict[str, Path]:
             raise ValueError(f"{system.name}: what `instance` makes is no initial state")
         start = _different(state)
         steps: list[tuple[str, dict[str, Value]]] = []
-        bias = {name: rng.random() ** 3 for name in system.actions}
+        bias = {name: rng.choice((0.0, 0.1, 0.5, 1.0)) for name in system.actions}
         while len(steps) < STEPS_MAX:
             step = _step(state, rng, bias)
             if step is None:

@@ -14,6 +14,7 @@ from types import ModuleType
 from seriatim_workshop.formal.concrete import NotThat
 from seriatim_workshop.formal.follow_entries import Entries
 from seriatim_workshop.formal.follow_lists import Consumers, Lists, Nodes
+from seriatim_workshop.formal.follow_wakeups import Wakeups
 from seriatim_workshop.formal.follower import Follower, Participants
 from seriatim_workshop.formal.recorder import HostOperation
 
@@ -83,7 +84,11 @@ class Simulation:
             self._queues.add(name)
             if not any(isinstance(f, Lists) for f in self.followers):
                 self.followers.append(Lists(self.context))
-            self.followers += [Entries(self.context, name), Consumers(self.context, name)]
+            self.followers += [
+                Entries(self.context, name),
+                Consumers(self.context, name),
+                Wakeups(self.context, name),
+            ]
 
     def _count(self, event: HostOperation, explained: dict[str, str]) -> None:
         kind = event.cell.rpartition(".")[2]
@@ -103,10 +108,7 @@ class Simulation:
         for follower in self.followers:
             self.where = follower.system
             try:
-                follower.compare_all()
-                broken = follower.state.broken()
-                if broken:
-                    raise NotThat(f"{', '.join(broken)} of {follower.system} does not hold")
+                follower.check_end()
             except NotThat as why:
                 self.rejected = f"at its end: {why}"
                 return

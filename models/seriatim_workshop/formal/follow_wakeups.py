@@ -1,0 +1,343 @@
+"""Which step of `spec/induction/wakeups.py` each operation of a queue that is pulled from is."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from seriatim_workshop.formal.concrete import NotThat
+from seriatim_workshop.formal.follow_entries import wants
+from seriatim_workshop.formal.follower import Follower, Participants, linking, queue_of, value
+from seriatim_workshop.formal.recorder import HostOperation
+
+CALLS = ("enqueue", "release", "dequeue", "check_status", "pull", "work_desired", "close")
+"""The calls at whose end their thread is bound to nothing."""
+
+Node = Any
+"""A node, an entry or a consumer of the module under test, which may be a mutant."""
+
+
+class Wakeups(Follower):
+    """Holds the wake-ups of one queue against `wakeups`, as long as its consumers acquire and are of one priority."""
+
+    system = "wakeups"
+    fields = {  # noqa: RUF012  # see `Follower.fields`
+        "available": ("whether QueueEntry.state is AVAILABLE", "_available"),
+        "listed": ("whether Consumer.in_list is a node of Interested", "_listed"),
+    }
+
+    def __init__(self, participants: Participants, queue: str) -> None:
+        super().__init__(participants)
+        self.queue = queue
+        self.outside = ""
+        """Why the system does not speak of this queue; '' if it does."""
+        self._entries: dict[str, Node] = {}
+        self._consumers: dict[str, Node] = {}
+        self._priorities: set[int] = set()
+        self._looks: dict[str, str] = {}
+        """By thread: on whose behalf it looks."""
+        self._moves: dict[str, str] = {}
+        """By thread: where the consumer goes that it moves."""
+        self._now = 0
+
+    # ---- what a field is in the reference
+
+    def _available(self, m: str) -> bool:
+        return bool(value(self._entries[m].state).name == "AVAILABLE")
+
+    def _listed(self, c: str) -> str | None:
+        """Only Interested is seen by others, and only while nobody moves the consumer is its field its list."""
+        consumer = self._consumers[c]
+        node = consumer.in_list
+        if node is None or value(node.marked) or not kind_is(node.list_name, "Interested"):
+            return None
+        return "INTERESTED" if value(node.next) is not None else None
+
+    def check_end(self) -> None:
+        """Raises `NotThat` if anybody is still bound to look, or an invariant does not hold; not if it is outside."""
+        if self.outside:
+            return
+        for t in self.members("Thread"):
+            self._end_walk(t)
+            self.take("settle", t=t)
+        super().check_end()
+
+    # ---- steps
+
+    def step(self, event: HostOperation) -> str:
+        if self.outside:
+            return ""
+        t, what = event.thread, event.what
+        self.member("Thread", t)
+        if what == "record":
+            return self._record(event)
+        if what == "now":
+            self._time(event.new)
+        owner, kind = event.owner, event.cell.rpartition(".")[2]
+        taken = ""
+        if what in ("acquire", "release"):
+            return self._lock(event, kind)
+        if kind == "targets":
+            taken = self._wake(t)
+        elif event.cell == f"{self.queue}.Interested":
+            self._pass_on(t, what)
+        elif event.cell == f"{self.queue}.groups" and event.writes:
+            taken = self._groups(event)
+        elif isinstance(owner, self.lib.Consumer) and owner.queue.name == self.queue:
+            taken = self._of_consumer(event, kind)
+        elif isinstance(owner, self.lib.Node) and queue_of(owner.list_name) == self.queue:
+            taken = self._of_node(event, kind)
+        if what in ("get", "now"):
+            self._observe(t)
+        return taken
+
+    # ---- records: calls, walks, moves
+
+    def _record(self, event: HostOperation) -> str:
+        t, given = event.thread, event.new
+        if event.cell == "queue" and given["q"] == self.queue and given["kind"] != "pull":
+            self.outside = "it pushes"
+        elif event.cell == "qcm_move" and given["at"] == "leave":
+            self._moves[t] = given["new"]
+        elif (
+            event.cell == "walk"
+            and given["at"] == "begin"
+            and queue_of(given["list"]) == self.queue
+        ):
+            if kind_is(given["list"], "NonAcquiring"):
+                self._announce(t)
+        elif event.cell == "pull" and given["ph"] == "invoke":
+            c = self._mine(given["sub"])
+            if c is not None:
+                self._end_walk(t)
+                self.take("begin_pull", t=t, c=c)
+        elif event.cell == "pull" and given["ph"] == "ok":
+            self._end_pull(t, self._mine(given["sub"]), given["m"])
+        if event.cell in CALLS and given.get("ph") == "ok":
+            self._end_walk(t)
+            self.take("settle", t=t)
+        return ""
+
+    def _mine(self, name: str) -> str | None:
+        return next((c for c, each in self._consumers.items() if each.name == name), None)
+
+    def _announce(self, t: str) -> None:
+        self._end_walk(t)
+        prepared = [m for m in self._entries if self.state.get("preparing", t, m)]
+        m = self.context.about.get(t)
+        if not prepared:
+            return
+        if m not in prepared:
+            m = prepared[0]
+        self.take("announce", t=t, m=m)
+        for c in self._consumers:
+            if not self.takes("skip_absent", t=t, c=c):
+                self.takes("skip_unwilling", t=t, c=c)
+
+    def _pass_on(self, t: str, what: str) -> None:
+        """Who is Interested is about to be read: by who is bound to walk to the others, if anybody is."""
+        if what != "get":
+            return
+        for c in self._consumers:
+            if self.state.get("phase", c) == "DRY" and self.state.get("runs", c) == t:
+                self.take("run_dry", t=t, c=c)
+            if self.state.get("owing", t, c):
+                self._end_walk(t)
+                self.take("pass_on", t=t, c=c)
+                for d in self._consumers:
+                    self.takes("skip_absent", t=t, c=d)
+
+    def _end_walk(self, t: str) -> None:
+        """Whatever the thread does next, its walk is over: it must have come to everybody."""
+        self._looks.pop(t, None)
+        if self.state.get("walking", t):
+            left = [c for c in self._consumers if self.state.get("todo", t, c)]
+            if left:
+                raise NotThat(f"{t} ends its walk, and has not looked for {left[0]}")
+            self.take("end_walk", t=t)
+
+    def _end_pull(self, t: str, c: str | None, m: str) -> None:
+        if c is None:
+            return
+        self._end_walk(t)
+        if m:
+            self.take("return_with_something", t=t, c=c)
+        elif self.state.get("phase", c) != "IDLE":
+            self.take("decline", t=t, c=c)
+
+    # ---- messages
+
+    def _of_node(self, event: HostOperation, kind: str) -> str:
+        t, owner = event.thread, event.owner
+        if kind == "state" and isinstance(owner, self.lib.QueueEntry):
+            return self._state(event, owner.message.id)
+        if kind == "marked" and event.writes:
+            return self._marked(t, owner)
+        if linking(event) and isinstance(event.new, self.lib.QueueEntry):
+            return self._linked(t, event.new)
+        if linking(event) and isinstance(event.new, self.lib.ListEntry):
+            return self._listed_in(t, event.new)
+        return ""
+
+    def _linked(self, t: str, entry: Node) -> str:
+        m = entry.message.id
+        self.member("Message", m)
+        self._entries[m] = entry
+        for c, consumer in self._consumers.items():
+            self._fit(c, consumer, m, entry)
+        if self._available(m):
+            self._end_walk(t)
+            return self.take("make_available", t=t, m=m)
+        return ""
+
+    def _fit(self, c: str, consumer: Node, m: str, entry: Node) -> None:
+        """Say whether a consumer could take a message, when either of them is new."""
+        matches = wants(consumer, entry)
+        owned = self.context.groups.get((self.queue, entry.message.group))
+        expired = entry.message.expires and self._now > entry.message.expires
+        self.state.put("wants", c, m, matches)
+        self.state.put("fit", c, m, matches and owned in (None, c) and not expired)
+
+    def _state(self, event: HostOperation, m: str) -> str:
+        t = event.thread
+        if event.what == "get" and not self._available(m):
+            if self.state.get("walking", t) and self.state.get("about", t) == m:
+                self.takes("stop_early", t=t)
+            self.takes("forget", t=t, m=m)
+        if not event.writes or m not in self._entries:
+            return ""
+        was, now = self.state.get("available", m), self._available(m)
+        if now and not was:
+            self._end_walk(t)
+            return self.take("make_available", t=t, m=m)
+        if was and not now:
+            return self._removed(t, m, event.new.name)
+        return ""
+
+    def _removed(self, t: str, m: str, state: str) -> str:
+        call = self.context.call(t, "pull")
+        c = None if call is None or state != "ACQUIRED" else self._mine(call["sub"])
+        if c is not None and self.state.get("phase", c) in ("LOOKING", "DRY"):
+            return self.take("take", t=t, c=c, m=m)
+        return self.take("remove", m=m)
+
+    def _time(self, now: int) -> None:
+        self._now = now
+        for m, entry in self._entries.items():
+            if entry.message.expires and now > entry.message.expires:
+                for c in self._consumers:
+                    self.takes("make_unfit", c=c, m=m)
+
+    def _groups(self, event: HostOperation) -> str:
+        """A group is owned by a consumer, and unfit for all others; or free, and fit for whoever wants it."""
+        for g in {**event.old, **event.new}:
+            old, new = event.old.get(g), event.new.get(g)
+            if (old is None) == (new is None):
+                continue
+            owner = None if new is None else self.context.consumer(new[0])
+            self.context.groups[self.queue, g] = owner
+            for m, entry in self._entries.items():
+                if entry.message.group != g:
+                    continue
+                if owner is None:
+                    self.takes("make_fit", t=event.thread, m=m)
+                for c in self._consumers:
+                    expired = entry.message.expires and self._now > entry.message.expires
+                    if (owner not in (None, c)) or expired:
+                        self.takes("make_unfit", c=c, m=m)
+        return ""
+
+    # ---- looks
+
+    def _observe(self, t: str) -> None:
+        """The thread has read something in a look: it has seen each message that is of no use at this moment."""
+        c = self._looks.get(t)
+        if c is None:
+            return
+        walks = self.state.get("walking", t) and self.state.get("todo", t, c)
+        pulls = self.state.get("phase", c) == "LOOKING" and self.state.get("runs", c) == t
+        for m in self.members("Message"):
+            if walks and not self.state.get("seen", t, c, m):
+                self.takes("see", t=t, c=c, m=m)
+            if pulls and not self.state.get("scanned", c, m):
+                self.takes("scan", t=t, c=c, m=m)
+        if walks:
+            self.takes("skip_useless", t=t, c=c)
+        if pulls:
+            self.takes("find_nothing", t=t, c=c)
+
+    # ---- consumers
+
+    def _of_consumer(self, event: HostOperation, kind: str) -> str:
+        t, consumer = event.thread, event.owner
+        c = self.context.consumer(consumer)
+        if c not in self._consumers:
+            return ""
+        if kind == "pointer" and event.what == "get":
+            self._looks[t] = c
+            if self.state.get("phase", c) == "DRY" and self.state.get("runs", c) == t:
+                self.take("look_again", t=t, c=c)
+        elif kind == "wants_work" and event.writes and not event.new:
+            lowered = event.old is not None and event.old is not False
+            if self.state.get("listed", c) != "NOT_INTERESTED" and lowered:
+                return self.take("lower_the_flag", t=t, c=c)
+        return ""
+
+    def _lock(self, event: HostOperation, kind: str) -> str:
+        t = event.thread
+        if kind == "wake" and event.what == "release":
+            return self._wake(t, event.cell.removesuffix(".wake"))
+        known = self.context.lock(event.source)
+        if known is None or known[0] != "moving" or event.what != "release":
+            return ""
+        c = self.context.consumer(known[1])
+        pulling = c in self._consumers and self.state.get("phase", c) == "PULLING"
+        if pulling and self.state.get("runs", c) == t:
+            return self.take("begin_look", t=t, c=c)
+        return ""
+
+    def _wake(self, t: str, name: str = "") -> str:
+        for c, consumer in self._consumers.items():
+            if self.state.get("giving", t, c) and name in ("", consumer.name):
+                return self.take("wake", t=t, c=c)
+        return ""
+
+    def _marked(self, t: str, node: Node) -> str:
+        c = self.context.consumer(node.consumer)
+        if c not in self._consumers or kind_is(node.list_name, "All"):
+            return ""
+        to, here = self._moves.get(t, ""), self.state.get("listed", c)
+        taken = ""
+        if to == "Notified":
+            pulls = self.state.get("phase", c) == "TAKEN" and self.state.get("runs", c) == t
+            taken = self.take("stay_notified" if pulls else "notify", t=t, c=c)
+        elif to in ("NotInterested", "Removed") and here != "NOT_INTERESTED":
+            taken = self.take("lose_interest", t=t, c=c)
+        if to != "Interested":
+            for u in self.members("Thread"):
+                self.takes("skip_absent", t=u, c=c)
+        return taken
+
+    def _listed_in(self, t: str, node: Node) -> str:
+        consumer = node.consumer
+        c = self.context.consumer(consumer)
+        if kind_is(node.list_name, "All"):
+            self._priorities.add(consumer.priority)
+            if not consumer.acquires:
+                self.outside = "it has a browser"
+            if len(self._priorities) > 1:
+                self.outside = "its consumers have priorities"
+            self.member("Consumer", c)
+            self._consumers[c] = consumer
+            for m, entry in self._entries.items():
+                self._fit(c, consumer, m, entry)
+        elif kind_is(node.list_name, "Interested") and c in self._consumers:
+            if self.state.get("listed", c) == "NOTIFIED":
+                return self.take("show_rest", t=t, c=c)
+            self._end_walk(t)
+            return self.take("find_interest", t=t, c=c)
+        return ""
+
+
+def kind_is(list_name: str, kind: str) -> bool:
+    """Whether a list of this name is of this kind: ``q.Interested.0`` is of Interested."""
+    return list_name.split(".")[1:2] == [kind]
