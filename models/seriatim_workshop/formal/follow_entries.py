@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-import seriatim.queue as reference
+from seriatim.message import sub_queue
 from seriatim_workshop.formal.concrete import NotThat
 from seriatim_workshop.formal.follower import Follower, Participants, linking, queue_of, value
 from seriatim_workshop.formal.recorder import HostOperation
@@ -220,7 +220,7 @@ class Entries(Follower):
         if self._status(m) == "DELAYED":
             return self.take("hold", e=m, p=place(node))
         levels = self._levels
-        if node.rank != levels - 1 - reference.sub_queue(message.priority, levels):
+        if node.rank != levels - 1 - sub_queue(message.priority, levels):
             raise NotThat(
                 f"{m} has priority {message.priority}, and comes into sub-queue {node.rank}"
             )

@@ -16,7 +16,7 @@ Node = Any
 """A node, an entry or a consumer of the module under test, which may be a mutant."""
 
 
-class Wakeups(Follower):
+class WakeupFollower(Follower):
     """Holds the wake-ups of one queue against `wakeups`, as long as its consumers acquire and are of one priority."""
 
     system = "wakeups"

@@ -14,7 +14,7 @@ from types import ModuleType
 from seriatim_workshop.formal.concrete import NotThat
 from seriatim_workshop.formal.follow_entries import Entries
 from seriatim_workshop.formal.follow_lists import Consumers, Lists, Nodes
-from seriatim_workshop.formal.follow_wakeups import Wakeups
+from seriatim_workshop.formal.follow_wakeups import WakeupFollower
 from seriatim_workshop.formal.follower import Follower, Participants
 from seriatim_workshop.formal.recorder import HostOperation
 
@@ -87,7 +87,7 @@ class Simulation:
             self.followers += [
                 Entries(self.context, name),
                 Consumers(self.context, name),
-                Wakeups(self.context, name),
+                WakeupFollower(self.context, name),
             ]
 
     def _count(self, event: HostOperation, explained: dict[str, str]) -> None:
