@@ -1,15 +1,19 @@
 """Every mutant is killed, by the property that must kill it, in as many steps as is written beside it."""
 
+import importlib
 from functools import partial
+from pathlib import Path
 
 import pytest
 
+from seriatim_models import programs
 from seriatim_models.explorer import Replay
 from seriatim_models.programs import MUTANTS, PROGRAMS, Mutant, check_program, replay
 from seriatim_models.programs.base import Mutants, Programs
 from seriatim_models.programs.mutant_modules import StaleMutant, load, texts
 from seriatim_models.programs.scene import PullScene
 
+FOLDER = Path(programs.__file__).parent
 LATE = {"suspended-with-its-target", "published-put-in-the-channels-lock"}
 """Thousands of schedules are run before the one that shows it: five seconds and more."""
 
@@ -82,6 +86,16 @@ def test_rejects_a_second_program_or_mutant_of_one_name() -> None:
     scenario("ES-1", traces=1)(once)
     with pytest.raises(ValueError, match="two programs are called once"):
         scenario("ES-1", traces=1)(once)
+
+
+def test_every_registry_of_programs_is_in_the_list_once() -> None:
+    modules = [
+        importlib.import_module(f"seriatim_models.programs.{p.stem}") for p in FOLDER.glob("*.py")
+    ]
+    found = [r for m in modules for r in vars(m).values() if isinstance(r, Programs)]
+    registries = {id(r): r for r in found}.values()
+    assert sum(map(len, registries)) == len(PROGRAMS)
+    assert {p for r in registries for p in r} == set(PROGRAMS)
 
 
 def test_other_modules_of_the_system_use_the_mutant() -> None:

@@ -24,7 +24,7 @@ from seriatim_models.machines.stages import ProgramStage, Stage
 from seriatim_models.matrix.own_threads import OwnThreads, WorldOfWaiters
 from seriatim_models.matrix.scene import ExpectedDifference, Invocation, Universe, Unsettled
 from seriatim_models.matrix.table_scene import TableScene, label, without
-from seriatim_models.programs.client import ClientScene
+from seriatim_models.programs.client_scene import ClientScene
 from seriatim_models.properties.base import AnyProperty
 from seriatim_models.properties.whitebox.client import CLIENT as PROPERTIES
 

@@ -9,13 +9,19 @@ from seriatim_models.programs.client import CLIENT_PROGRAMS
 from seriatim_models.programs.client_mutants import CLIENT_MUTANTS
 from seriatim_models.programs.fair import FAIR_PROGRAMS
 from seriatim_models.programs.fair_mutants import FAIR_MUTANTS
+from seriatim_models.programs.handover import HANDOVER_PROGRAMS
 from seriatim_models.programs.log import LOG_PROGRAMS
 from seriatim_models.programs.log_mutants import LOG_MUTANTS
+from seriatim_models.programs.push import PUSH_PROGRAMS
 from seriatim_models.programs.queue import QUEUE_PROGRAMS
 from seriatim_models.programs.queue_mutants import QUEUE_MUTANTS
+from seriatim_models.programs.workpool import WORKPOOL_PROGRAMS
 
 PROGRAMS: dict[str, Program] = {
     **QUEUE_PROGRAMS,
+    **PUSH_PROGRAMS,
+    **HANDOVER_PROGRAMS,
+    **WORKPOOL_PROGRAMS,
     **CLIENT_PROGRAMS,
     **LOG_PROGRAMS,
     **FAIR_PROGRAMS,

@@ -22,7 +22,7 @@ import seriatim.client as reference
 from seriatim.broker import Delivery, ServerChannel, settled_by
 from seriatim_models.explorer import World
 from seriatim_models.machines.calls import Caller, CallStanding, call, calls_of
-from seriatim_models.programs.client import ClientScene
+from seriatim_models.programs.client_scene import ClientScene
 
 CHANNELS = 2
 """How many channels the first connection has, and at most opens."""

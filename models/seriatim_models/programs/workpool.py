@@ -1,0 +1,200 @@
+"""Closed programs over the client's work pool by itself."""
+
+from __future__ import annotations
+
+from seriatim_models.programs.base import Programs
+from seriatim_models.programs.client_scene import ClientScene
+
+WORKPOOL_PROGRAMS = Programs("client")
+scenario = WORKPOOL_PROGRAMS.scenarios(ClientScene)
+
+
+@scenario("CH-1 CH-2 CH-3 CH-4 CH-6", traces=12, threads=2)
+def pool_one_channel(scene: ClientScene) -> None:
+    """One channel's work arrives while two threads run it, one item at a time.
+
+    Bounds: Two items, two threads. More items repeat the second one.
+    """
+    scene.pooled(scene.service(block=1), {"a": 2})
+
+
+@scenario("CH-1 CH-2 CH-3 CH-4 CH-6", traces=22)
+def pool_two_channels(scene: ClientScene) -> None:
+    """Two channels' work arrives while one thread runs it in blocks.
+
+    Bounds: Two items for one channel, one for the other, one thread. With one thread no two callbacks can overlap;
+    that is `pool-one-channel`.
+    """
+    scene.pooled(scene.service(), {"a": 2, "b": 1})
+
+
+@scenario("CH-1 CH-2 CH-4", traces=10)
+def pool_raises(scene: ClientScene) -> None:
+    """The first callback of a block raises.
+
+    Bounds: Three items of one channel, one thread; the block holds from one to three of them. Two channels, both of
+    which raise, are not here.
+    """
+    service = scene.service()
+    service.pool.register_key("a")
+
+    def spoilt() -> None:
+        raise RuntimeError("the callback's own fault")
+
+    def add() -> None:
+        service.add("a", scene.work("a:1", spoilt))
+        service.add("a", scene.work("a:2"))
+        service.add("a", scene.work("a:3"))
+
+    scene.spawn(add, "reader")
+
+
+@scenario("CH-1 CH-3 CH-4", traces=56, threads=2)
+def pool_together(scene: ClientScene) -> None:
+    """The callbacks of two channels wait for each other, on two threads.
+
+    Bounds: Two channels, two threads; one channel has a second item. With k of each it is the same k times.
+    """
+    service = scene.service()
+    here, there = scene.world.semaphore(0, "a is here"), scene.world.semaphore(0, "b is here")
+
+    def meet_b() -> None:
+        here.release()
+        there.acquire()
+
+    def meet_a() -> None:
+        there.release()
+        here.acquire()
+
+    service.pool.register_key("a")
+    service.pool.register_key("b")
+
+    def add() -> None:
+        service.add("a", scene.work("a:1", meet_b))
+        service.add("a", scene.work("a:2"))
+        service.add("b", scene.work("b:1", meet_a))
+
+    scene.spawn(add, "reader")
+
+
+@scenario("CH-1 CH-2 CH-4 CH-5 CH-6", traces=20)
+def pool_bounded(scene: ClientScene) -> None:
+    """A reader waits for room while a thread makes some.
+
+    Bounds: Three items, room for one, one thread. A second reader does not wait for room: a connection has one.
+    """
+    scene.pooled(scene.service(capacity=1), {"a": 3})
+
+
+@scenario("CH-4 CH-5", traces=20)
+def pool_unlimited_again(scene: ClientScene) -> None:
+    """A channel with a call out is closed while a reader fills another channel.
+
+    Bounds: Two channels, three items, room for one, one thread. The channel closes before the reader begins; a
+    close meanwhile is `pool-unregister`.
+    """
+    service = scene.service(capacity=1)
+    service.pool.register_key("b")
+    service.pool.unlimit("b")
+    service.pool.unregister_key("b")
+    scene.pooled(service, {"a": 3})
+
+
+@scenario("CH-1 CH-4", traces=143)
+def pool_unregister(scene: ClientScene) -> None:
+    """A channel is unregistered while a reader may wait for room in it.
+
+    Bounds: Three items, room for one, one thread, one unregistration. It is not registered anew, as numbers of
+    channels are not used twice.
+    """
+    service = scene.service(capacity=1)
+    scene.pooled(service, {"a": 3})
+    scene.spawn(lambda: service.pool.unregister_key("a"), "closer")
+
+
+@scenario("CH-1 CH-2 CH-4", traces=70, threads=2)
+def pool_registered_anew(scene: ClientScene) -> None:
+    """A channel is unregistered and registered anew, and gets work, while a callback of its first life may run.
+
+    Bounds: Two items, two threads; the channel goes and comes once. A client uses no number of a channel twice.
+    """
+    service = scene.service()
+    inside = scene.world.cell(0, name="inside a")
+
+    def enter_and_leave() -> None:
+        inside.get_and_add(1)
+        inside.get_and_add(-1)
+
+    service.pool.register_key("a")
+    service.add("a", scene.work("a:1", enter_and_leave))
+
+    def anew() -> None:
+        service.pool.unregister_key("a")
+        service.pool.register_key("a")
+        service.add("a", scene.work("a:2", enter_and_leave))
+
+    scene.spawn(anew, "closer")
+
+
+@scenario("CH-1 CH-4", traces=30)
+def pool_unregister_one(scene: ClientScene) -> None:
+    """A channel that is ready is unregistered while another has work.
+
+    Bounds: Two channels with one item each, one thread, one unregistration. The other channel stays; all at once is
+    the end of a connection.
+    """
+    service = scene.service()
+    scene.pooled(service, {"a": 1, "b": 1})
+    scene.spawn(lambda: service.pool.unregister_key("a"), "closer")
+
+
+@scenario("CH-2 CH-4", traces=425)
+def pool_interrupt(scene: ClientScene) -> None:
+    """A reader that may wait for room is interrupted.
+
+    Bounds: Three items, room for one, one thread, one interrupt. What the connection does then is
+    `interrupted-while-full`.
+    """
+    service = scene.service(capacity=1)
+    scene.pooled(service, {"a": 3})
+    scene.spawn(service.pool.interrupt, "interrupter")
+
+
+@scenario("CH-1 CH-4", traces=28)
+def pool_rejected(scene: ClientScene) -> None:
+    """The executor is shut down while there is work.
+
+    Bounds: Two items taken one at a time, one thread, one shutdown. What the connection does then is
+    `executor-gone`.
+    """
+    scene.pooled(scene.service(block=1), {"a": 2})
+    scene.spawn(scene.executor.shutdown, "closer")
+
+
+@scenario("CH-1 CH-4", traces=240)
+def pool_shut_down(scene: ClientScene) -> None:
+    """Two threads shut an executor down that has work; its own threads end.
+
+    Bounds: One item, which is there before, two threads, two shutdowns. Work that comes meanwhile is `pool-rejected`.
+    """
+    scene.executor = scene.lib.Executor(scene.host, 2)
+    service = scene.service()
+    service.pool.register_key("a")
+    service.add("a", scene.work("a:1"))
+    for name in ("worker1", "worker2"):
+        scene.world.spawn(scene.executor.worker, name=name)
+    scene.spawn(scene.executor.shutdown, "A")
+    scene.spawn(scene.executor.shutdown, "B")
+
+
+@scenario("CH-4", traces=10)
+def pool_fails(scene: ClientScene) -> None:
+    """All channels of a pool whose executor is gone are taken out, while another is registered.
+
+    Bounds: Two channels, one of which gets an item, and one that is registered meanwhile, one thread.
+    """
+    service = scene.service()
+    scene.pooled(service, {"a": 1})
+    service.pool.register_key("b")
+    scene.executor.shutdown()
+    scene.spawn(lambda: service.pool.register_key("c"), "opener")
