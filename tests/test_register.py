@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from seriatim_models.programs import MUTANTS, PROGRAMS, Mutant, Program
-from seriatim_models.programs.mutant_modules import diff
+from seriatim_models.programs.mutant_modules import texts
 from seriatim_models.properties import PROPERTIES
 from seriatim_workshop import property_register
 
@@ -67,7 +67,9 @@ def test_mutant_applies_and_has_its_program(mutant: Mutant) -> None:
     assert mutant.killed_by in PROGRAMS[mutant.program].properties, (
         f"{mutant.program} does not say that it tests {mutant.killed_by}"
     )
-    assert diff(mutant), f"{mutant.id} changes nothing"
+    assert texts(mutant.reference, mutant) != texts(mutant.reference), (
+        f"{mutant.id} changes nothing"
+    )
 
 
 def test_findings_count_their_steps_right() -> None:

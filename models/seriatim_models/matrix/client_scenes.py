@@ -28,9 +28,6 @@ from seriatim_models.programs.client_scene import ClientScene
 from seriatim_models.properties.base import AnyProperty
 from seriatim_models.properties.whitebox.client import CLIENT as PROPERTIES
 
-READER = "owner "
-"""The thread that adds work, as `TableScene.thread` calls it."""
-
 H = TypeVar("H", bound=ClientScene)
 
 

@@ -7,7 +7,6 @@ system, of which one or more have the edits; their imports of each other find th
 from __future__ import annotations
 
 import builtins
-import difflib
 import importlib
 import inspect
 import linecache
@@ -58,16 +57,6 @@ def texts(system: str, mutant: Mutant | None = None) -> dict[str, str]:
         module = max(count, key=count.__getitem__)
         found[module] = found[module].replace(old, new)
     return found
-
-
-def diff(mutant: Mutant) -> str:
-    """What the mutant changes, as a unified diff."""
-    lines: list[str] = []
-    for module, text in texts(mutant.reference, mutant).items():
-        before, name = source(module).splitlines(), f"{module}.py"
-        changed = f"{name} ({mutant.id})"
-        lines += difflib.unified_diff(before, text.splitlines(), name, changed, n=2, lineterm="")
-    return "\n".join(lines)
 
 
 @cache

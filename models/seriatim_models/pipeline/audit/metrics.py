@@ -28,7 +28,6 @@ WINDOW = (
     10 * 10**9
 )  # ns: short enough to see a stall, long enough that a day of a hundred consumers stays small
 _STEPS = 8  # buckets to each doubling
-METRICS = ("publish_to_deliver", "notify_to_deliver", "requeue_to_deliver")
 
 Cell = tuple[str, int, str]
 """Metric, window, queue."""

@@ -24,7 +24,7 @@ from pathlib import Path
 import msgspec
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql.types import LongType, StringType, StructField, StructType
+from pyspark.sql.types import StringType, StructField, StructType
 
 from seriatim_models.pipeline.audit.ingest import locked
 from seriatim_models.pipeline.campaign import checkpoint
@@ -48,8 +48,6 @@ MEMORY = 2 * 2**30  # bytes
 STOP_WAIT = 10.0  # seconds for the items under way to end when the driver is interrupted
 TICK = 0.25  # seconds between looks at the checkpoint log
 
-BATCH_SCHEMA = StructType([StructField("id", LongType(), False)])
-"""The number of a batch."""
 DONE_SCHEMA = StructType(
     [StructField("item", StringType(), False), StructField("verdict", StringType(), False)]
 )
@@ -90,7 +88,7 @@ Tell = Callable[[CampaignProgress], None]
 def do_batches(
     numbers: DataFrame, folder: Path, batches: Path, bounds: CampaignBounds, work: Work
 ) -> DataFrame:
-    """`BATCH_SCHEMA` to `DONE_SCHEMA`: do the items of each batch, which is the file of that number in `batches`.
+    """Numbers of batches (`id`) to `DONE_SCHEMA`: do the items of each, which is the file of that number in `batches`.
 
     Every result is in the checkpoint log as soon as it is known.
     """

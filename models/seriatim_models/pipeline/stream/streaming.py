@@ -32,7 +32,7 @@ import msgspec
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.functions import unix_micros
-from pyspark.sql.types import BinaryType, LongType, StringType, StructField, StructType
+from pyspark.sql.types import BinaryType, StringType, StructField, StructType
 
 from seriatim_models.history import Event, HistoryError, Rejected
 from seriatim_models.history.header import Header
@@ -69,13 +69,6 @@ UPDATE_SCHEMA = StructType([StructField("update", StringType(), False)])
 """A `RunUpdate` as JSON."""
 UPDATED_SCHEMA = StructType([StructField("updated", BinaryType(), False)])
 """An `UpdatedRun` as msgpack."""
-FILE_SCHEMA = StructType(
-    [
-        StructField("path", StringType(), False),
-        StructField("changed", LongType(), False),  # microseconds
-    ]
-)
-
 
 _LISTING = "path string, modificationTime timestamp, length long, content binary"
 """What Spark calls binaryFile."""
