@@ -20,7 +20,6 @@ class Ap1(ModelHistory):
         "and no other; no error ends a thread of the system's own, and none waits for what nobody will do."
     )
     source = "the table of API calls: in contract, legal without effect, or to be refused"
-    kind = "safety"
     reads = frozenset({"raised", "stuck"})
     case_events = CaseEvents(reads)
 
