@@ -21,6 +21,7 @@ from seriatim_models.cli.options import (
     number_option,
     outputs,
 )
+from seriatim_models.cli.own_code import is_own, own_runs
 from seriatim_models.cli.report_builder import mutant_run, new_report, program_run
 from seriatim_models.cli.usage_errors import UsageError, unknown
 from seriatim_models.report import MutantRun, ProgramRun, Report
@@ -40,6 +41,7 @@ if TYPE_CHECKING:
         seriatim check --strategy pct --budget 30     sample, 30 s for each program
         seriatim check handover --jobs 4              one program's schedules in four processes
         seriatim check --json - | jq .verdict         verdicts for another program
+        seriatim check test_pool.py::test_close       a plain test of your own, every schedule
         seriatim check --attributes two-takers        also what no schedule can show: data races
 
         [bold]Data races[/]
@@ -91,6 +93,13 @@ if TYPE_CHECKING:
 @click.option(
     "--replay", "token", metavar="TOKEN", help="Run only the schedule that this token stands for."
 )
+@click.option(
+    "--module",
+    "modules",
+    metavar="NAME",
+    multiple=True,
+    help="An installed module whose code is observed, too, with FILE.py [dim](repeatable)[/].",
+)
 @outputs
 @click.rich_config(help_config=HELP)
 def check(
@@ -103,19 +112,38 @@ def check(
     jobs: int | None,
     attributes: bool,
     token: str | None,
+    modules: tuple[str, ...],
     json: str | None,
     html: str | None,
     junit: str | None,
 ) -> int:
     """Run small concurrent programs over the reference under every schedule that matters."""
     out = Outputs(json, html, junit)
+    own = [name for name in names if is_own(name)]
+    search = SearchOptions(strategy, budget, seed, attributes)
+    report = new_report("greenlet", seed=seed)
+    begun = time.monotonic()
+    if own:
+        if (
+            len(own) < len(names)
+            or mutant_id
+            or all_mutants
+            or attributes
+            or (token and len(own) > 1)
+        ):
+            raise UsageError(
+                "tests of your own (FILE.py::test) go without programs, mutants and --attributes; "
+                "--replay needs one test"
+            )
+        report.programs.extend(own_runs(names, search, modules, token))
+        report.seconds = time.monotonic() - begun
+        return finish(report, out)
+    if modules:
+        raise UsageError("--module is for tests of your own: seriatim check FILE.py::test")
     if sum([mutant_id is not None, all_mutants, token is not None]) > 1 or (
         names and (all_mutants or token)
     ):
         raise UsageError("choose one: programs with or without --mutant, or --mutants, or --replay")
-    search = SearchOptions(strategy, budget, seed, attributes)
-    report = new_report("greenlet", seed=seed)
-    begun = time.monotonic()
     if token is not None:
         report.programs.append(replayed(token, attributes))
     elif all_mutants:

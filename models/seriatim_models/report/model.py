@@ -30,12 +30,19 @@ class CounterexampleSummary(msgspec.Struct, frozen=True, kw_only=True):
     """An interleaving that breaks a property."""
 
     token: str
-    """Replays it: ``seriatim show TOKEN``."""
+    """Replays it: see `again`."""
     steps: int
     text: str
     """One column per thread, one row per step."""
     story: Story | None = None
     """The same to step through, with the state after each step."""
+
+    @property
+    def again(self) -> str:
+        """The command that shows it again; of ordinary Python the story has it, for the token names no file."""
+        if self.story is not None and ".py::" in self.story.replay:
+            return self.story.replay
+        return f"seriatim show {self.token}"
 
 
 class Edit(msgspec.Struct, frozen=True, kw_only=True):

@@ -126,7 +126,7 @@ def failures(run: ProgramRun) -> Iterator[Text]:
 def counterexample(summary: CounterexampleSummary) -> Iterator[Text]:
     """The interleaving, and the command that shows it again."""
     yield Text(summary.text.rstrip("\n"))
-    yield Text.assemble("again: ", (f"seriatim show {summary.token}", "bold"), "\n")
+    yield Text.assemble("again: ", (summary.again, "bold"), "\n")
 
 
 def _explanation(cause: Sequence[Finding]) -> Text:

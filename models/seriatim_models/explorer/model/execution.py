@@ -44,6 +44,9 @@ UNSTARTED = frozenset((CoroutineType, GeneratorType, AsyncGeneratorType))
 NOBODY = -1
 """Maker of what is made by none of them: the clock, the order of calls, what is made after the end."""
 
+ObjectName = tuple[int, int | tuple[int, str]]
+"""What an object is known by: the thread that made it, and a number (see `Space.object`)."""
+
 OUTSIDE = {"calls": -1, "clock": -2}
 """Numbers of the objects that no thread makes."""
 
@@ -76,8 +79,8 @@ class Space:
         """Greenlets whose thread has ended, for the next ones."""
         self.paths: list[tuple[int, ...]] = [()]
         self._threads: dict[tuple[int, int], int] = {}
-        self._objects: dict[tuple[int, int], tuple[int, Footprint, Footprint, Footprint]] = {}
-        self._names: list[tuple[int, int]] = []
+        self._objects: dict[ObjectName, tuple[int, Footprint, Footprint, Footprint]] = {}
+        self._names: list[ObjectName] = []
         self._footprints: dict[tuple[tuple[int, int], ...], Footprint] = {(): NOTHING}
         self.hashes = ElementHashes(self.paths)
 
@@ -90,8 +93,13 @@ class Space:
             self.paths.append((*self.paths[parent], child))
         return tid
 
-    def object(self, maker: int, number: int) -> tuple[int, Footprint, Footprint, Footprint]:
-        """Index and footprints (reads, writes, adds) of the `number`-th object that thread `maker` made."""
+    def object(
+        self, maker: int, number: int | tuple[int, str]
+    ) -> tuple[int, Footprint, Footprint, Footprint]:
+        """Index and footprints (reads, writes, adds) of the `number`-th object that thread `maker` made.
+
+        In ordinary Python a part of an object has a name of its own: the number and the attribute.
+        """
         key = (maker, number)
         found = self._objects.get(key)
         if found is None:
@@ -118,7 +126,7 @@ class Space:
             tid = self.thread(tid, child)
         return tid
 
-    def name_of_object(self, index: int) -> tuple[int, int]:
+    def name_of_object(self, index: int) -> ObjectName:
         """(maker, number) of an object."""
         if len(self._names) < len(self._objects):
             self._names = list(self._objects)
@@ -313,6 +321,10 @@ class Execution:
                 self._set_up()
         self.acting = None
         return result
+
+    def describe(self, thread: Thread) -> str:
+        """The operation that a thread has announced, for people; part of a program's hash, so it names no addresses."""
+        return "" if thread.op is None else thread.op.describe()
 
     def enabled(self) -> list[Thread]:
         """The threads whose announced operation can happen now."""

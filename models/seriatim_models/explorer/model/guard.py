@@ -106,11 +106,35 @@ def place(frame: FrameType | None) -> str:
     return f"{Path(name).name}:{line} in {frame.f_code.co_name}" + (f" `{text}`" if text else "")
 
 
+_own_code = 0
+
+
+@contextmanager
+def own_code() -> Iterator[None]:
+    """While the body runs the program is ordinary Python, whose author knows nothing of a world or a host."""
+    global _own_code
+    _own_code += 1
+    try:
+        yield
+    finally:
+        _own_code -= 1
+
+
+def explores_own_code() -> bool:
+    """Whether the program that is explored is ordinary Python."""
+    return _own_code > 0
+
+
 def refusal(what: str, instead: str, frame: FrameType | None) -> OutsideModel:
     """The error for a use of `what`, kept in `refused`."""
     where = place(frame)
+    advice = f"Use {instead} instead"
+    if explores_own_code():
+        advice = "Put a stub in its place in the test"
+        if instead not in (PROCESS, NETWORK):
+            advice += ", or name the module that uses it in modules=, so that it is observed"
     error = OutsideModel(
-        f"{what} is outside the model: no schedule controls it. Use {instead} instead"
+        f"{what} is outside the model: no schedule controls it. {advice}"
         + (f" (at {where})" if where else "")
     )
     refused.append(error)

@@ -44,6 +44,7 @@ class ProgramUnderTest:
     """Makes executions of one program, in one setting, with common numbers for its threads and objects.
 
     With an `observer`, data races on the attributes that it observes are found in them.
+    A program may say in `execution_class` of which class its executions are.
     """
 
     def __init__(
@@ -66,7 +67,8 @@ class ProgramUnderTest:
         """A new execution, set up and stopped before its first step; `log` keeps its steps for reading."""
         setting = self.setting
         observer = self.observer
-        ex = (Execution if observer is None else ObservedExecution)(
+        kind = getattr(self.program, "execution_class", Execution)
+        ex: Execution = (kind if observer is None else ObservedExecution)(
             self.program,
             self.space,
             real_time=setting.real_time,

@@ -24,10 +24,13 @@ from typing import Any
 
 from seriatim_models.explorer.errors import OutsideModel
 from seriatim_models.explorer.model import execution
-from seriatim_models.explorer.model.guard import place
+from seriatim_models.explorer.model.guard import explores_own_code, place
 
 PATIENCE = 10.0
 """Seconds that one step may take; fewer if the whole exploration has fewer."""
+
+OWN_CODE = 4.0
+"""Seconds that a step of ordinary Python may take: there, what waits for real is the rule and no accident."""
 
 LEAST = 2.0
 """Seconds that a step may take however small the budget is."""
@@ -48,7 +51,9 @@ class Watch:
     """One exploration that is watched."""
 
     def __init__(self, seconds: float | None) -> None:
-        self.patience = PATIENCE if seconds is None else min(PATIENCE, max(LEAST, seconds))
+        self.own_code = explores_own_code()
+        most = OWN_CODE if self.own_code else PATIENCE
+        self.patience = most if seconds is None else min(most, max(LEAST, seconds))
         self.thread = threading.get_ident()
         self.main = threading.current_thread() is threading.main_thread() and SIGNAL is not None
         self.error: OutsideModel | None = None
@@ -79,11 +84,18 @@ class Watch:
         thread = bottom.f_locals.get("thread")
         who = f"thread {thread.name}" if thread is not None else "a check of at_end()"
         self.times += 1
+        why = (
+            "Real locks, queues, sockets, processes and sleeps stop all threads of the model at once, and a loop on a "
+            "plain attribute never ends. Use world.lock(), world.condition(lock), world.semaphore(n) or a cell "
+            "instead, and wait on a condition instead of in a loop"
+        )
+        if self.own_code:
+            why = (
+                "A real wait (a socket, a pipe, a process, a lock of a module that is not observed) stops all threads "
+                "at once. Put a stub in its place in the test, or name the module that waits in modules="
+            )
         self.error = OutsideModel(
-            f"{who} has come no further for {self.patience:.0f} s: it is at {place(frame)}. Real locks, queues, "
-            "sockets, processes and sleeps stop all threads of the model at once, and a loop on a plain attribute "
-            "never ends. Use world.lock(), world.condition(lock), world.semaphore(n) or a cell instead, and wait "
-            "on a condition instead of in a loop"
+            f"{who} has come no further for {self.patience:.0f} s: it is at {place(frame)}. {why}"
         )
         if self.main and SIGNAL is not None:
             signal.pthread_kill(self.thread, SIGNAL)

@@ -91,7 +91,7 @@ def _taken(ex: Execution, thread: Thread, alternative: int, last_could: bool) ->
     """Take a step and return its description."""
     op = thread.op
     assert op is not None
-    description = op.describe()
+    description = ex.describe(thread)
     records = len(ex.world.records)
     previous = ex.log[-1].thread if ex.log else thread.name
     result = ex.step(thread, alternative)

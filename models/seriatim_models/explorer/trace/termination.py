@@ -45,8 +45,10 @@ def _kind(thread: Thread) -> str:
     op = thread.op
     if isinstance(op, Reacquire) and op.woken is None:
         return "limited" if op.limited else "condition"
+    if getattr(op, "limited", False):
+        return "limited"
     if isinstance(op, Permit):
-        return "limited" if op.limited else "permit"
+        return "permit"
     if isinstance(op, Join):
         return "join"
     return "lock"

@@ -1,0 +1,159 @@
+"""`seriatim check FILE.py::test`: plain tests of one's own, under every schedule."""
+
+from __future__ import annotations
+
+import ast
+import shlex
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from seriatim_models.cli.jobs import SearchOptions
+from seriatim_models.cli.report_builder import property_catalogue
+from seriatim_models.cli.usage_errors import UsageError, unknown
+from seriatim_models.properties.base import Verdict
+from seriatim_models.report import CounterexampleSummary, ProgramRun
+from seriatim_models.report.stepper import story
+
+if TYPE_CHECKING:
+    from seriatim_models.explorer.python import PythonResult
+    from seriatim_models.explorer.python.program import Target
+
+
+def is_own(name: str) -> bool:
+    """Whether an argument of `check` names a file of Python and no program of the project."""
+    return name.partition("::")[0].endswith(".py")
+
+
+def tests_in(name: str) -> list[Target]:
+    """The tests that ``FILE.py`` or ``FILE.py::test`` names. Raises `UsageError`."""
+    from seriatim_models.explorer.python.program import Target
+
+    file, *parts = name.split("::")
+    path = Path(file)
+    if not path.is_file():
+        raise UsageError(f"there is no file {file!r}")
+    try:
+        tree = ast.parse(path.read_bytes(), file)
+    except (SyntaxError, ValueError) as error:
+        raise UsageError(f"{file} is no Python: {error}") from error
+    module = path.stem
+    found = dict(_functions(tree))
+    wanted = ".".join(parts)
+    if not wanted:
+        tests = [name for name in found if name.rpartition(".")[2].startswith("test")]
+        if not tests:
+            raise UsageError(f"{file} has no function whose name begins with test")
+    elif wanted in found:
+        tests = [wanted]
+    else:
+        raise unknown("test", wanted, found, f"grep 'def test' {shlex.quote(file)}")
+    for test in tests:
+        _explorable(file, test, found[test])
+    return [Target(module, str(path.resolve()), test) for test in tests]
+
+
+def _functions(tree: ast.Module) -> Iterator[tuple[str, ast.FunctionDef | ast.AsyncFunctionDef]]:
+    for node in tree.body:
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            yield node.name, node
+        elif isinstance(node, ast.ClassDef):
+            for inner in node.body:
+                if isinstance(inner, ast.FunctionDef | ast.AsyncFunctionDef):
+                    yield f"{node.name}.{inner.name}", inner
+
+
+def _explorable(file: str, test: str, node: ast.FunctionDef | ast.AsyncFunctionDef) -> None:
+    """Raise `UsageError` for a function that cannot be run as a program."""
+    where = f"{file}:{node.lineno}: {test}"
+    if isinstance(node, ast.AsyncFunctionDef):
+        raise UsageError(f"{where} is an `async def`: only threads are explored yet, no coroutines")
+    arguments = [*node.args.posonlyargs, *node.args.args]
+    given = len(node.args.defaults) + ("." in test)
+    if len(arguments) > given:
+        name = arguments[len(arguments) - given - 1].arg
+        raise UsageError(
+            f"{where} has the parameter {name}: a test that is explored takes no fixtures"
+        )
+
+
+def own_runs(
+    names: tuple[str, ...], search: SearchOptions, modules: tuple[str, ...], token: str | None
+) -> list[ProgramRun]:
+    """Run each test under its schedules, or under the one of a token. Raises `UsageError`."""
+    from seriatim_models.explorer import ExplorerError
+
+    runs = []
+    for name in names:
+        for target in tests_in(name):
+            with _importable(Path(target.path).parent):
+                try:
+                    result = _run(target, search, modules, token)
+                except ExplorerError as error:
+                    raise UsageError(f"{name}: {error}") from error
+            runs.append(own_run(target, result, search, modules))
+    return runs
+
+
+def _run(
+    target: Target, search: SearchOptions, modules: tuple[str, ...], token: str | None
+) -> PythonResult:
+    from seriatim_models.explorer import Dpor, Pct, Pos, Random, Replay
+    from seriatim_models.explorer.python.execution import Search
+    from seriatim_models.explorer.python.front import explored, known_modules
+
+    known_modules(modules)
+    strategies: dict[str, Any] = {"random": Random, "pct": Pct, "pos": Pos}
+    strategy: Any = Dpor()
+    if token is not None:
+        strategy = Replay(token)
+    elif search.strategy != "dpor":
+        strategy = strategies[search.strategy](seed=search.seed or 0)
+    return explored(target, Search(), strategy, modules, search.seconds, {})
+
+
+@contextmanager
+def _importable(folder: Path) -> Iterator[None]:
+    """The modules beside a test can be imported while it runs, as `python FILE.py` would have it."""
+    sys.path.insert(0, str(folder.resolve()))
+    try:
+        yield
+    finally:
+        sys.path.remove(str(folder.resolve()))
+
+
+def own_run(
+    target: Target, result: PythonResult, search: SearchOptions, modules: tuple[str, ...]
+) -> ProgramRun:
+    """The result as data of the report."""
+    name = f"{target.path}::{target.name.replace('.', '::')}"
+    named = [word for module in modules for word in ("--module", module)]
+    case = result.counterexample
+    summary = None
+    if case is not None:
+        text = case.text() + (f"\n\n{result.traceback}" if result.traceback else "")
+        summary = CounterexampleSummary(
+            token=case.token,
+            steps=len(case.events),
+            text=text,
+            story=story(case, [], property_catalogue()),
+        )
+    return ProgramRun(
+        program=f"{Path(target.path).name}::{target.name.replace('.', '::')}",
+        title=f"{target.name} of {Path(target.path).name}",
+        strategy=search.strategy,
+        verdict=Verdict(result.verdict),
+        exhausted=result.exhausted,
+        traces=result.traces,
+        complete=result.complete,
+        blocked=result.blocked,
+        seconds=result.seconds,
+        bounds="One step is one Python operation on a shared place; memory is sequentially consistent.",
+        why=result.why,
+        limits={name: limit for name, limit in result.bounds.items() if limit is not None},
+        findings=[],
+        command=shlex.join(["seriatim", "check", name, *named, *search.options]),
+        counterexample=summary,
+    )

@@ -1,0 +1,19 @@
+"""Ordinary Python under every schedule: a plain test with `threading`, `queue` and `concurrent.futures`.
+
+```python
+import threading
+from seriatim_models.explorer.python import explore
+
+@explore(seconds=10)
+def test_counter():
+    ...                    # threads, locks, queues, asserts; the body is the main thread
+```
+
+Read `places` for what a step is and why the schedules that are run are enough, `front` for how the search goes on,
+`rewrite` and `hooks` for how accesses are seen, `sandbox` for what an execution begins with,
+`primitives` and `threads` for what stands in for the library.
+"""
+
+from seriatim_models.explorer.python.front import PythonResult, check, explore
+
+__all__ = ["PythonResult", "check", "explore"]

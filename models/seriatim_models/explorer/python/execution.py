@@ -1,0 +1,358 @@
+"""One run of ordinary Python: an execution of the explorer that also knows the places that threads touch."""
+
+from __future__ import annotations
+
+import linecache
+from collections import Counter, defaultdict
+from collections.abc import Callable
+from pathlib import Path, PurePath
+from typing import Any
+
+from seriatim_models.explorer.errors import ExplorerError
+from seriatim_models.explorer.model.execution import Execution
+from seriatim_models.explorer.model.guard import INSTALLED, STANDARD
+from seriatim_models.explorer.model.operations import READ, WRITE, Footprint, Operation, Thread
+from seriatim_models.explorer.python.places import CONTENTS, ObjectRecord, Race, SharedPlace, where
+from seriatim_models.explorer.python.rewrite import SITES
+
+OURS = str(Path(__file__).resolve().parent.parent)
+"""Frames of files below are the explorer's own."""
+
+SPIN = 20_000
+"""Accesses in one step after which a thread may be in a loop that waits for another."""
+
+
+class Promotion(ExplorerError):
+    """A place raced: the search begins again, with each access to it a step."""
+
+
+class PlaceAccess(Operation):
+    """An access to a promoted place; the data itself is read or written by the code that follows."""
+
+    __slots__ = ("footprint", "site", "write")
+    code = 40
+
+    def __init__(self, place: SharedPlace, write: bool, site: int, footprint: Footprint) -> None:
+        self.obj = place
+        self.write = write
+        self.site = site
+        self.footprint = footprint
+
+    def touch(self) -> Footprint:
+        return self.footprint
+
+    def run(self, thread: Thread, alternative: int) -> None:
+        return None
+
+    def describe(self) -> str:
+        return f"{'write' if self.write else 'read'} {self.obj.label}"
+
+
+class Search:
+    """What the executions of one search have in common."""
+
+    def __init__(self, *, every_access: bool = False) -> None:
+        self.every_access = every_access
+        """Whether each access to a place is a step, raced or not: slow, and what promotion is compared with."""
+        self.promoted: dict[str, Race] = {}
+        self.found: dict[str, Race] = {}
+        """Races that were found since the search began: places to be promoted."""
+        self.unseen: dict[str, None] = {}
+        """What touched shared objects where no access is announced, in words: the verdict is withheld."""
+        self.threads = 0
+        """The most threads that an execution had."""
+        self.traceback = ""
+        """Of the last exception that left a thread."""
+
+    def promote(self) -> None:
+        """Take over what was found, and forget what only the last round saw."""
+        self.promoted.update(self.found)
+        self.found.clear()
+        self.unseen.clear()
+
+
+class PythonExecution(Execution):
+    """One run of a Python program."""
+
+    __slots__ = (
+        "at",
+        "at_exit",
+        "budget",
+        "clocks",
+        "counted",
+        "heads",
+        "modules",
+        "numbers",
+        "pasts",
+        "rare",
+        "records",
+        "search",
+        "seen",
+        "step_clocks",
+        "steps_of",
+        "time_at",
+        "timed",
+        "views",
+    )  # fmt: skip
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        self.pasts: list[int] = []
+        """What happens before each step, itself included, as a bit set."""
+        self.at: dict[int, int] = {}
+        """For each (object, mode) what happens before the steps that touched it, these included."""
+        self.steps_of: defaultdict[Thread, int] = defaultdict(int)
+        self.records: dict[int, ObjectRecord] = {}
+        self.numbers: defaultdict[int, int] = defaultdict(int)
+        self.budget = SPIN
+        self.counted: Counter[tuple[SharedPlace, bool]] | None = None
+        """Accesses of a step that has lasted long."""
+        self.clocks: defaultdict[Thread, float] = defaultdict(float)
+        """The time of each thread, in seconds since the start."""
+        self.step_clocks: list[float] = []
+        self.time_at: dict[int, float] = {}
+        self.timed = False
+        """Whether time has passed anywhere."""
+        self.modules: dict[str, Any] = {}
+        """The modules of this execution."""
+        self.views: dict[int, tuple[object, object]] = {}
+        """Views of dicts, with the dict, by address."""
+        self.heads: dict[Thread, Any] = {}
+        """The `threading.Thread` of each thread."""
+        self.at_exit: list[Callable[[], object]] = []
+        super().__init__(*args, **kwargs)
+        self.search: Search = self.program.search  # type: ignore[attr-defined]
+        self.rare = any(
+            label.startswith(("class attribute ", "method ", "global "))
+            for label in self.search.promoted
+        )
+        """Whether attributes of classes and modules are places in this round."""
+
+    # -- happens-before -------------------------------------------------------------------------------------------
+
+    def step(self, thread: Thread, alternative: int) -> Any:
+        """As `Execution.step`, with the past of the step kept."""
+        op = thread.op
+        assert op is not None
+        footprint = op.touch()
+        at, pasts = self.at, self.pasts
+        past = bit = 1 << len(pasts)
+        last = thread.last if thread.last >= 0 else thread.born
+        if last >= 0:
+            past |= pasts[last]
+        enabler = op.after()
+        if enabler >= 0:
+            past |= pasts[enabler]
+        for key in footprint.rivals:
+            past |= at.get(key, 0)
+        for key in footprint.keys:
+            at[key] = at.get(key, 0) | past
+        pasts.append(past)
+        self.steps_of[thread] |= bit
+        self.budget = SPIN
+        self.counted = None
+        if self.timed:
+            self._merge_clocks(thread, enabler, footprint)
+        else:
+            self.step_clocks.append(0.0)
+        return super().step(thread, alternative)
+
+    def _merge_clocks(self, thread: Thread, enabler: int, footprint: Footprint) -> None:
+        """It is at least as late as in all steps that happen before this one."""
+        now = self.clocks[thread]
+        if thread.last < 0 <= thread.born:
+            now = max(now, self.step_clocks[thread.born])
+        if enabler >= 0:
+            now = max(now, self.step_clocks[enabler])
+        for key in footprint.rivals:
+            now = max(now, self.time_at.get(key, 0.0))
+        for key in footprint.keys:
+            self.time_at[key] = max(self.time_at.get(key, 0.0), now)
+        self.clocks[thread] = now
+        self.step_clocks.append(now)
+
+    def pass_time(self, thread: Thread, seconds: float) -> None:
+        """Let a thread's clock go on."""
+        self.timed = True
+        self.clocks[thread] += seconds
+
+    def ordered(self, thread: Thread, step: int) -> bool:
+        """Whether what `thread` did after that step happens before what is done now."""
+        now = self.pasts[-1] if self.pasts else 0
+        return bool((self.steps_of[thread] & now) >> (step + 1))
+
+    def describe(self, thread: Thread) -> str:
+        """The announced operation, with the line of the program that it stands in."""
+        said = super().describe(thread)
+        site = getattr(thread.op, "site", 0)
+        path, line = SITES[site][:2] if site else line_of(thread)
+        if not path or not program_text(path):
+            path, line = line_of(thread)
+        if not path:
+            return said
+        source = linecache.getline(path, line).strip()
+        return f"{said}  [{PurePath(path).name}:{line}: {source}]"
+
+    # -- objects ---------------------------------------------------------------------------------------
+
+    def record(self, obj: object, label: str, made: bool) -> ObjectRecord:
+        """Name an object that has no name yet."""
+        thread = self.acting
+        maker = 0 if thread is None else thread.tid
+        self.numbers[maker] = number = self.numbers[maker] + 1
+        found = ObjectRecord(obj, label, maker, number, made, thread)
+        self.records[id(obj)] = found
+        return found
+
+    def place(self, record: ObjectRecord, name: str) -> SharedPlace:
+        """A place of an object that is touched for the first time."""
+        label = record.label if name is CONTENTS else f"{record.label}.{name}"
+        made = SharedPlace(record, label, self.acting)
+        search = self.search
+        if search.every_access or label in search.promoted:
+            made.index, made.reads, made.writes, _ = self.space.object(
+                record.maker, (record.number, name)
+            )
+        record.places[name] = made
+        return made
+
+    # -- accesses --------------------------------------------------------------------------------------
+
+    def touch(
+        self, thread: Thread, record: ObjectRecord, name: str, write: bool, site: int
+    ) -> None:
+        """`thread` is about to read or write a place."""
+        place = record.places.get(name)
+        if place is None:
+            place = self.place(record, name)
+        self.access(thread, place, write, site)
+
+    def access(self, thread: Thread, place: SharedPlace, write: bool, site: int) -> None:
+        """As `touch`, for a place that is known."""
+        if place.index >= 0:
+            self.visible(thread, place, write, site)
+        elif place.thread is thread:
+            if write:
+                place.write_at = self.steps - 1
+                place.write_site = site
+            else:
+                place.read_at = self.steps - 1
+                place.read_site = site
+        else:
+            self.compare(thread, place, write, site)
+        self.budget -= 1
+        if self.budget < 0:
+            self.long_step(place, write)
+
+    def visible(self, thread: Thread, place: SharedPlace, write: bool, site: int) -> None:
+        """An access that is a step."""
+        if place.thread is not thread:
+            self._seen_by_another(place, site)
+        thread.op = PlaceAccess(place, write, site, place.writes if write else place.reads)
+        self.switch()
+
+    def touch_all(
+        self, thread: Thread, accesses: list[tuple[ObjectRecord, str, bool]], site: int
+    ) -> None:
+        """`thread` is about to do one operation that reads or writes several places."""
+        if len(accesses) == 1:
+            self.touch(thread, *accesses[0], site)
+            return
+        modes: dict[SharedPlace, bool] = {}
+        for record, name, write in accesses:
+            place = record.places.get(name)
+            if place is None:
+                place = self.place(record, name)
+            modes[place] = modes.get(place, False) or write
+        steps = [place for place in modes if place.index >= 0]
+        if len(steps) > 1:
+            for place in steps:
+                if place.thread is not thread:
+                    self._seen_by_another(place, site)
+            pairs = sorted((place.index, WRITE if modes[place] else READ) for place in steps)
+            footprint = self.footprint(tuple(pairs))
+            thread.op = PlaceAccess(steps[0], any(modes[p] for p in steps), site, footprint)
+            self.switch()
+        # Only now: what comes after the step belongs to it.
+        for place in sorted(modes, key=lambda place: place.index < 0):
+            if len(steps) < 2 or place.index < 0:
+                self.access(thread, place, modes[place], site)
+
+    def compare(self, thread: Thread, place: SharedPlace, write: bool, site: int) -> None:
+        """Compare an access to a place that another thread has touched with the accesses before it."""
+        if place.thread is not None:
+            place.share()
+        if not write and (before := place.readers.get(thread)) and before[0] == self.steps - 1:
+            return  # it has read it in this step
+        if place.record.opaque:
+            self._seen_by_another(place, site)
+        for other, (step, there) in place.writers.items():
+            if other is not thread and not self.ordered(other, step):
+                self.race(place, there, site)
+        if write:
+            for other, (step, there) in place.readers.items():
+                if other is not thread and not self.ordered(other, step):
+                    self.race(place, there, site)
+            place.writers[thread] = (self.steps - 1, site)
+        else:
+            place.readers[thread] = (self.steps - 1, site)
+
+    def _seen_by_another(self, place: SharedPlace, site: int) -> None:
+        record = place.record
+        record.shared = True
+        if record.opaque:
+            self.search.unseen[record.opaque] = None
+        if not record.made and place.index >= 0:
+            self.search.unseen[
+                f"{place.label} at {where(site)}: two threads use an object that was made where nothing is observed"
+            ] = None
+
+    def race(self, place: SharedPlace, first: int, second: int) -> None:
+        """Keep a race; the place is promoted when the execution has ended."""
+        self.search.found.setdefault(place.label, Race(place.label, first, second))
+
+    def need(self, label: str, site: int) -> bool:
+        """Whether something rarely shared is observed in this round; it will be in the next one."""
+        if label in self.search.promoted:
+            return True
+        self.search.found.setdefault(label, Race(label, 0, site))
+        return False
+
+    def opaque(self, thread: Thread, record: ObjectRecord, what: str, site: int) -> None:
+        """An object is used where no access is announced."""
+        text = f"{what} at {where(site)} uses {record.label}"
+        if record.shared or (record.owner is not None and record.owner is not thread):
+            self.search.unseen[text] = None
+        record.opaque = text
+
+    def long_step(self, place: SharedPlace, write: bool) -> None:
+        """A step of very many accesses: perhaps a loop that waits until another thread changes something.
+
+        What it reads over and over, and never writes, becomes a step, so that the other thread gets its turn.
+        """
+        if self.counted is None:
+            self.counted = Counter()
+        self.counted[place, write] += 1
+        if self.budget > -SPIN // 10:
+            return
+        written = {place for place, write in self.counted if write}
+        waits = [p for (p, w), n in self.counted.items() if not w and n > 50 and p not in written]
+        for waited in waits:
+            self.search.found.setdefault(
+                waited.label, Race(waited.label, waited.read_site, waited.read_site)
+            )
+        self.budget = 1 << 60
+        if waits:
+            raise Promotion(f"{waits[0].label} is read in a loop")
+
+
+def program_text(path: str) -> bool:
+    """Whether a file belongs to the program, and not to the explorer or the standard library."""
+    return not path.startswith((OURS, *STANDARD)) or path.startswith(INSTALLED)
+
+
+def line_of(thread: Thread) -> tuple[str, int]:
+    """Path and line of the program where a thread stands that has announced an operation; "" if there is none."""
+    frame = None if thread.greenlet is None else thread.greenlet.gr_frame
+    while frame is not None and not program_text(frame.f_code.co_filename):
+        frame = frame.f_back
+    return ("", 0) if frame is None else (frame.f_code.co_filename, frame.f_lineno)

@@ -1,0 +1,254 @@
+"""`check` and `explore`: a plain test function under every schedule.
+
+**The promotion loop.** The search begins with the operations of locks, conditions and threads as its only steps.
+Where an execution shows that two accesses to a place race, the search begins again with all accesses to such places as
+steps; when no execution shows a new race, the schedules that were run are all that there are (see `places`).
+"""
+
+from __future__ import annotations
+
+import functools
+import gc
+import importlib.util
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, fields, replace
+from typing import Any, overload
+
+from seriatim_models.explorer.errors import BadToken, Misuse, NondeterministicProgram
+from seriatim_models.explorer.model.execution import inside
+from seriatim_models.explorer.model.guard import own_code
+from seriatim_models.explorer.model.world import World
+from seriatim_models.explorer.python.execution import Promotion, Search
+from seriatim_models.explorer.python.hooks import now
+from seriatim_models.explorer.python.places import Race
+from seriatim_models.explorer.python.program import PythonProgram, Target
+from seriatim_models.explorer.python.python_token import PythonToken, read, write
+from seriatim_models.explorer.python.sandbox import Sources
+from seriatim_models.explorer.result import Result
+from seriatim_models.explorer.search.explore import Replay, Strategy
+from seriatim_models.explorer.search.explore import explore as explore_program
+from seriatim_models.explorer.testing import verdict
+from seriatim_models.explorer.trace.counterexample import Counterexample, Violation
+
+GRANULARITY = "at the granularity of Python operations, sequentially consistent"
+
+
+@dataclass
+class PythonResult(Result):
+    """What was found of a plain test function."""
+
+    races: list[Race] = field(default_factory=list)
+    """The places that race: each access to them is a step. A race alone is no violation."""
+    rounds: int = 0
+    """How often the search began."""
+    unseen: list[str] = field(default_factory=list)
+    """What touched shared objects where no access is announced; then the verdict is never ``ok``."""
+    traceback: str = ""
+    """Of the exception that the counterexample ends with."""
+
+
+def check(
+    test: Callable[..., object],
+    strategy: Strategy | None = None,
+    *,
+    modules: Sequence[str] = (),
+    seconds: float | None = None,
+    every_access: bool = False,
+    **options: Any,
+) -> PythonResult:
+    """Run a plain test function under every schedule (or those that `strategy` picks); returns what was found.
+
+    `modules` names installed modules whose code is observed, too. With `every_access` each access to an object is a
+    step from the beginning: slow, and the same verdict. All other options are those of `explorer.explore`.
+    Raises `Misuse` and `OutsideModel` for what cannot be explored.
+    """
+    if options.get("jobs", 1) != 1 or options.get("checkpoint") is not None:
+        raise Misuse(
+            "jobs and checkpoint are for programs of a World: ordinary Python is searched by one process"
+        )
+    known_modules(modules)
+    search = Search(every_access=every_access)
+    return explored(Target.of(test), search, strategy, modules, seconds, options)
+
+
+def known_modules(names: Sequence[str]) -> None:
+    """Raise `Misuse` for a name of no module."""
+    for name in names:
+        if not _is_there(name):
+            raise Misuse(f"modules={name!r}: there is no module of this name")
+
+
+def _is_there(module: str) -> bool:
+    try:
+        return importlib.util.find_spec(module) is not None
+    except (ImportError, ValueError):
+        return False
+
+
+def explored(
+    target: Target,
+    search: Search,
+    strategy: Strategy | None,
+    modules: Sequence[str],
+    seconds: float | None,
+    options: dict[str, Any],
+) -> PythonResult:
+    """The promotion loop; of a replay only one round, with the places of its token."""
+    started = time.perf_counter()
+    sources = Sources(modules, {target.module: target.path})
+    token = None
+    if isinstance(strategy, Replay):
+        token = read(strategy.token)
+        search.promoted = {place: Race(place, 0, 0) for place in token.places}
+        strategy = Replay(token.token)
+    rounds = 0
+    with _without_collector(), own_code():
+        while True:
+            rounds += 1
+            program = PythonProgram(target, sources, search)
+            left = None if seconds is None else max(seconds - (time.perf_counter() - started), 0.01)
+            try:
+                result = explore_program(
+                    program,
+                    strategy,
+                    seconds=left,
+                    attributes=False,
+                    on_execution=_promoting(search),
+                    **{"name": target.name, **options},
+                )
+            except Promotion:
+                pass
+            except NondeterministicProgram:
+                if not search.found:
+                    raise
+            except BadToken as error:
+                raise _explained(error, token, sources) from None
+            else:
+                if token is not None or not search.found or result.verdict == "violated":
+                    break
+            search.promote()
+    made = summed(result, search, rounds, time.perf_counter() - started)
+    if result.counterexample is not None:
+        made.counterexample = _completed(result.counterexample, target, search, sources)
+    return made
+
+
+@contextmanager
+def _without_collector() -> Iterator[None]:
+    """No garbage is collected but between two executions: a finalizer would run in the midst of another one."""
+    collecting = gc.isenabled()
+    gc.disable()
+    gc.freeze()  # what was there before the search need not be looked at again
+    try:
+        yield
+    finally:
+        now.execution = None
+        gc.unfreeze()
+        if collecting:
+            gc.enable()
+
+
+def _explained(error: BadToken, token: PythonToken | None, sources: Sources) -> BadToken:
+    """Why a token cannot be replayed, if the sources are others."""
+    if token is not None and sources.found and token.sources != sources.digest():
+        return BadToken(
+            f"the token was made from other sources ({token.sources}, these are {sources.digest()}): "
+            "a schedule of a program that has changed means nothing"
+        )
+    return error
+
+
+def _completed(
+    case: Counterexample, target: Target, search: Search, sources: Sources
+) -> Counterexample:
+    """A counterexample with the racing pairs and the token of ordinary Python."""
+    token = write(sources.digest(), list(search.promoted), case.token)
+    shown = [Violation("racing pair", race) for race in search.promoted.values() if race.second]
+    return replace(
+        case,
+        token=token,
+        violations=[*case.violations, *shown],
+        command=f"seriatim check {target.path}::{target.name.replace('.', '::')} --replay {token}",
+    )
+
+
+def _promoting(search: Search) -> Callable[[World], None]:
+    """What ends a search when an execution has shown a race."""
+
+    def look(world: World) -> None:
+        if search.found and not world.is_replay:
+            raise Promotion(", ".join(search.found))
+
+    return look
+
+
+def summed(result: Result, search: Search, rounds: int, seconds: float) -> PythonResult:
+    """The result of the last round with what only this package knows."""
+    made = PythonResult(**{f.name: getattr(result, f.name) for f in fields(Result)})
+    made.races = list(search.promoted.values())
+    made.rounds = rounds
+    made.seconds = seconds
+    made.unseen = list(search.unseen)
+    if made.verdict == "violated":
+        if made.counterexample is not None and made.counterexample.end == "failed":
+            made.traceback = search.traceback
+        return made
+    if made.unseen:
+        made.untested = (
+            f"{made.unseen[0]}, and this is not observed. "
+            "Name its module in modules=, or keep the object from it"
+        )
+    elif search.threads < 2:
+        made.untested = "the test starts no thread, so there is one schedule only"
+    if made.untested:
+        made.verdict = "inconclusive"
+        made.why = (
+            f"nothing was wrong in {made.executions} executions, but that says little: "
+            f"{made.untested}"
+        )
+    elif made.verdict == "ok":
+        made.why += f", {GRANULARITY}"
+    return made
+
+
+def demand(result: PythonResult, exhaustive: bool = False) -> None:
+    """Raise AssertionError if the result is a violation or says nothing (see `testing.verdict`)."""
+    case = result.counterexample
+    if case is not None:
+        raise AssertionError("\n\n".join(filter(None, (case.text(), result.traceback))))
+    verdict(result, exhaustive)
+
+
+@overload
+def explore(
+    test: Callable[..., object], strategy: Strategy | None = None
+) -> Callable[[], None]: ...
+
+
+@overload
+def explore(
+    *, strategy: Strategy | None = None, exhaustive: bool = False, **options: Any
+) -> Callable[[Callable[..., object]], Callable[[], None]]: ...
+
+
+def explore(
+    test: Callable[..., object] | None = None, strategy: Strategy | None = None, **options: Any
+) -> Any:
+    """Make a test of a plain function that runs it under every schedule; a decorator, with options or without.
+
+    The decorated test raises AssertionError with the counterexample. Options are those of `check`, and `exhaustive`:
+    whether the test fails also if a budget ran out first.
+    """
+    if test is None:
+        return functools.partial(explore, strategy=strategy, **options)
+    if inside():
+        return test  # the module is being executed by an exploration
+    exhaustive = options.pop("exhaustive", False)
+
+    @functools.wraps(test)
+    def every_schedule() -> None:
+        demand(check(test, strategy, **options), exhaustive)
+
+    return every_schedule

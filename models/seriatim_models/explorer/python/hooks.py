@@ -1,0 +1,813 @@
+"""What the rewritten code calls before each access.
+
+Each function announces what is about to happen to the execution that runs, and then does what the source said:
+nothing comes between the two, so an access and its announcement are one step.
+Outside an execution (while it is being closed, say) they only do what the source said.
+
+C code that is given a container reads or writes its contents in one step, as the GIL and the locks of
+free-threaded builds have it; Python code that it calls back has steps of its own. Python code that was not
+rewritten cannot be observed: an object that it is given, and that another thread uses, is noted (`opaque`).
+"""
+
+from __future__ import annotations
+
+import builtins
+import functools
+import operator
+import types
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from seriatim_models.explorer.model.operations import Thread
+from seriatim_models.explorer.python.execution import PythonExecution
+from seriatim_models.explorer.python.places import (
+    CLASS,
+    CONTAINER,
+    CONTENTS,
+    INSTANCE,
+    MODULE,
+    NATIVE,
+    OPAQUE,
+    PLAIN,
+    TUPLE,
+    VALUE,
+    VIEW,
+    ObjectRecord,
+    elements,
+    forget_kinds,
+    kind_of,
+    operands,
+    where,
+)
+from seriatim_models.explorer.python.rewrite import MODULE_TOKEN, SITES
+
+MARK = "__s_observed__"
+"""A global of every module that was rewritten."""
+
+CHANGING = frozenset(
+    ("append", "appendleft", "extend", "extendleft", "insert", "remove", "pop", "popleft", "popitem", "clear",
+     "sort", "reverse", "rotate", "add", "discard", "update", "setdefault", "move_to_end", "__setitem__",
+     "__delitem__", "__iadd__", "__ior__", "__iand__", "__isub__", "__ixor__", "__imul__", "difference_update",
+     "intersection_update", "symmetric_difference_update", "__init__")
+)  # fmt: skip
+"""Methods of containers that change them."""
+
+LAZY = frozenset((map, filter, zip, enumerate, reversed))
+"""Built-in classes whose objects read what they are given later, one element at a time."""
+
+PASSING = frozenset(
+    ("contextlib", "functools", "abc", "typing", "types", "enum", "dataclasses", "warnings", "pytest", "_pytest",
+     "seriatim_models", "reprlib", "operator")
+)  # fmt: skip
+"""Modules, not observed, whose functions only pass on what they are given."""
+
+DEEP = frozenset((repr, ascii, format, print, sorted, min, max, sum, hash))
+COMPARING = frozenset(("index", "count", "remove", "sort", "__eq__", "__contains__", "__repr__"))
+"""Built-in functions, and methods of containers, that look at what the elements hold."""
+
+LOOKING = frozenset((isinstance, issubclass, callable, type, builtins.super))
+"""What looks at no contents."""
+
+
+class _Now:
+    """The execution that runs."""
+
+    execution: PythonExecution | None = None
+
+
+now = _Now()
+
+
+def running() -> tuple[PythonExecution | None, Thread | None]:
+    """The execution and the thread of it that runs; None outside."""
+    ex = now.execution
+    return ex, (None if ex is None else ex.current)
+
+
+def forget_classes() -> None:
+    """Let go of the classes of executions that are over."""
+    _members.clear()
+    forget_kinds()
+
+
+# -- names -----------------------------------------------------------------------------------------------------------
+
+
+def label_of(obj: object, site: int) -> str:
+    """What an object is called in messages, the same for all objects made or used at one place."""
+    kind = type(obj)
+    if kind_of(kind) == CLASS:
+        return obj.__qualname__  # type: ignore[attr-defined,no-any-return]
+    if kind_of(kind) in (CONTAINER, OPAQUE):
+        return f"{kind.__qualname__} of {where(site)}"
+    if kind is types.FunctionType:
+        return f"function {obj.__qualname__}"  # type: ignore[attr-defined]
+    return kind.__qualname__
+
+
+def record_of(ex: PythonExecution, obj: Any, site: int, made: bool = False) -> ObjectRecord:
+    """The record of an object, which gets its name now if it has none."""
+    record = ex.records.get(id(obj))
+    if record is None:
+        record = ex.record(obj, label_of(obj, site), made)
+    return record
+
+
+def named(ex: PythonExecution, value: Any, site: int) -> None:
+    """A value is being stored: from now on others may come to it."""
+    kind = kind_of(type(value))
+    if kind in (CONTAINER, INSTANCE, OPAQUE):
+        if id(value) not in ex.records:
+            ex.record(value, label_of(value, site), True)
+    elif kind == TUPLE:
+        for element in operands(value):
+            if id(element) not in ex.records:
+                ex.record(element, label_of(element, site), True)
+
+
+def made(value: Any, site: int) -> Any:
+    """A container that was made just now."""
+    ex = now.execution
+    if ex is not None and ex.current is not None:
+        ex.record(value, label_of(value, site), True)
+    return value
+
+
+def scope(qualname: str) -> ObjectRecord | None:
+    """What stands for the variables of one call that inner functions use."""
+    ex = now.execution
+    return None if ex is None else ex.record(object(), f"variables of {qualname}", True)
+
+
+# -- variables ---------------------------------------------------------------------------------------------------------
+
+
+def cell(record: ObjectRecord | None, name: str, site: int) -> None:
+    """A shared variable is about to be read."""
+    ex = now.execution
+    if record is not None and ex is not None and (thread := ex.current) is not None:
+        ex.touch(thread, record, name, False, site)
+
+
+def cell_set(record: ObjectRecord | None, name: str, value: Any, site: int) -> Any:
+    """A shared variable is about to be bound to the value, which is returned."""
+    ex = now.execution
+    if record is not None and ex is not None and (thread := ex.current) is not None:
+        named(ex, value, site)
+        if kind_of(type(value)) == NATIVE and hasattr(value, "call_it"):
+            value.call_it(name)
+        ex.touch(thread, record, name, True, site)
+    return value
+
+
+# -- attributes --------------------------------------------------------------------------------------------------------
+
+UNSHARED, METHOD, PROPERTY, DATA, OF_CLASS, OF_MODULE = range(6)
+"""What `obj.name` is by the class of `obj`: nothing that is observed, a method, a property, an attribute of an object,
+of a class, of a module."""
+
+_members: dict[tuple[type, str], int] = {}
+
+
+def member(kind: type, name: str) -> int:
+    """What an attribute of an object of this class is."""
+    found = _members.get((kind, name))
+    if found is None:
+        found = _members[kind, name] = _member(kind, name)
+    return found
+
+
+def _member(kind: type, name: str) -> int:
+    what = kind_of(kind)
+    if what == CLASS:
+        return OF_CLASS
+    if what == MODULE:
+        return OF_MODULE
+    if what != INSTANCE and (what != CONTAINER or kind in PLAIN):
+        return UNSHARED
+    for base in kind.__mro__:
+        if name in base.__dict__:
+            value = base.__dict__[name]
+            if isinstance(value, property):
+                return PROPERTY
+            if isinstance(value, types.FunctionType | classmethod | staticmethod) or (
+                type(value) in (types.MethodDescriptorType, types.WrapperDescriptorType)
+            ):
+                return METHOD
+            break
+    return DATA
+
+
+def class_places(ex: PythonExecution, kind: type, name: str, site: int) -> list[Any]:
+    """The places of a class attribute that a lookup on an object reads: of each class up to the one that has it."""
+    result = []
+    for base in kind.__mro__:
+        if kind_of(type(base)) == CLASS and base.__flags__ & (1 << 9):
+            result.append((record_of(ex, base, site, True), name, False))
+        if name in base.__dict__:
+            break
+    return result
+
+
+def get(obj: Any, name: str, site: int) -> Any:
+    """`obj.name`."""
+    ex = now.execution
+    if ex is None or (thread := ex.current) is None:
+        return getattr(obj, name)
+    kind = type(obj)
+    is_a = _members.get((kind, name))
+    if is_a is None:
+        is_a = member(kind, name)
+    if is_a == DATA and not ex.rare:
+        # The commonest case, at length: an attribute that only this thread has touched is compared with nothing.
+        record = ex.records.get(id(obj))
+        if record is not None and (place := record.places.get(name)) is not None:
+            if place.thread is thread and place.index < 0:
+                place.read_at = ex.steps - 1
+                place.read_site = site
+                ex.budget -= 1
+                if ex.budget < 0:
+                    ex.long_step(place, False)
+            else:
+                ex.access(thread, place, False, site)
+            return getattr(obj, name)
+    if is_a != UNSHARED and (is_a != METHOD or ex.rare):
+        _before_load(ex, thread, obj, name, is_a, site)
+    return getattr(obj, name)
+
+
+def _before_load(
+    ex: PythonExecution, thread: Thread, obj: Any, name: str, is_a: int, site: int
+) -> None:
+    """Announce that an attribute is about to be read."""
+    promoted = ex.search.promoted
+    if is_a == OF_CLASS:
+        if f"class attribute {name}" in promoted:
+            ex.touch_all(thread, class_places(ex, obj, name, site), site)
+    elif is_a == OF_MODULE:
+        token = obj.__dict__.get(MODULE_TOKEN)
+        if token is not None and f"global {obj.__name__}.{name}" in promoted:
+            ex.touch(thread, token, name, False, site)
+    elif is_a != PROPERTY and f"class attribute {name}" in promoted:
+        own = (record_of(ex, obj, site), name, False)
+        ex.touch_all(thread, [own, *class_places(ex, type(obj), name, site)], site)
+    elif is_a == DATA or (is_a == METHOD and f"method {name} of an object" in promoted):
+        ex.touch(thread, record_of(ex, obj, site), name, False, site)
+    if name == "__dict__" and is_a in (DATA, METHOD):
+        ex.opaque(thread, record_of(ex, obj, site), "__dict__", site)
+
+
+def _before_store(ex: PythonExecution, thread: Thread, obj: Any, name: str, site: int) -> None:
+    """Announce that an attribute is about to change."""
+    kind = type(obj)
+    is_a = member(kind, name)
+    if is_a == OF_CLASS:
+        if obj.__module__ in ("queue", "threading"):
+            ex.search.unseen[f"{obj.__qualname__}.{name} is set at {where(site)}"] = None
+        if ex.need(f"class attribute {name}", site):
+            ex.touch(thread, record_of(ex, obj, site, True), name, True, site)
+        _members.clear()
+    elif is_a == OF_MODULE:
+        token = obj.__dict__.get(MODULE_TOKEN)
+        if token is None:
+            what = f"{obj.__name__}.{name} is set at {where(site)}: the module is not observed"
+            ex.search.unseen[what] = None
+        elif ex.need(f"global {obj.__name__}.{name}", site):
+            ex.touch(thread, token, name, True, site)
+    elif is_a == METHOD:
+        ex.need(f"method {name} of an object", site)
+        ex.touch(thread, record_of(ex, obj, site, True), name, True, site)
+    elif is_a == DATA:
+        ex.touch(thread, record_of(ex, obj, site, True), name, True, site)
+
+
+def set_(value: Any, obj: Any, name: str, site: int) -> None:
+    """`obj.name = value`."""
+    ex = now.execution
+    if ex is not None and (thread := ex.current) is not None:
+        named(ex, value, site)
+        if kind_of(type(value)) == NATIVE and hasattr(value, "call_it"):
+            value.call_it(f"{type(obj).__qualname__}.{name}")
+        _before_store(ex, thread, obj, name, site)
+    setattr(obj, name, value)
+
+
+def del_(obj: Any, name: str, site: int) -> None:
+    """`del obj.name`."""
+    ex = now.execution
+    if ex is not None and (thread := ex.current) is not None:
+        _before_store(ex, thread, obj, name, site)
+    delattr(obj, name)
+
+
+# -- contents of containers --------------------------------------------------------------------------------------------
+
+
+def contents(ex: PythonExecution, obj: Any, write: bool, site: int) -> list[Any]:
+    """The places that one operation of C code on `obj` touches: its contents, or those of what a tuple holds.
+
+    They must not depend on what a container holds at the moment, which other threads may change before the
+    operation happens: see `look_inside`.
+    """
+    found: dict[int, tuple[ObjectRecord, str, bool]] = {}
+    for element in operands(obj):
+        what = kind_of(type(element))
+        if what == VIEW:
+            element = ex.views.get(id(element), (None, element))[1]
+            what = kind_of(type(element))
+        if what in (CONTAINER, OPAQUE):
+            # The state inside of C code: whatever is done to it may change it.
+            changes = (write and element is obj) or what == OPAQUE
+            found[id(element)] = (record_of(ex, element, site), CONTENTS, changes)
+    return list(found.values())
+
+
+def look_inside(ex: PythonExecution, thread: Thread, obj: Any, site: int) -> None:
+    """C code is about to look into the containers that are inside `obj`, too: a comparison, a `repr`.
+
+    Which they are depends on what `obj` holds in this step, so they cannot be announced before it. They are compared
+    with other accesses; and where one of them races, the verdict is withheld.
+    """
+    direct = {id(operand) for operand in operands(obj)}
+    for element in elements(obj):
+        if kind_of(type(element)) != CONTAINER or id(element) in direct:
+            continue
+        record = ex.records.get(id(element))
+        if record is None:
+            continue
+        place = record.places.get(CONTENTS)
+        if place is not None and place.index >= 0:
+            what = f"{where(site)} reads {record.label} through another container, in one step"
+            ex.search.unseen[what] = None
+        else:
+            ex.touch(thread, record, CONTENTS, False, site)
+
+
+def touch_contents(obj: Any, write: bool, site: int) -> None:
+    """Announce that the contents of `obj` itself are about to be read or written."""
+    ex = now.execution
+    if ex is None or (thread := ex.current) is None:
+        return
+    what = kind_of(type(obj))
+    if what == VIEW:
+        obj = ex.views.get(id(obj), (None, obj))[1]
+        what = kind_of(type(obj))
+    if what in (CONTAINER, OPAQUE):
+        record = ex.records.get(id(obj))
+        if record is None:
+            record = record_of(ex, obj, site)
+        ex.touch(thread, record, CONTENTS, write or what == OPAQUE, site)
+
+
+def touch_all(write: bool, site: int, *objects: Any, deep: bool = False) -> None:
+    """Announce one operation of C code on several objects; with `deep` it looks at what they hold, too."""
+    ex = now.execution
+    if ex is None or (thread := ex.current) is None:
+        return
+    accesses: list[Any] = []
+    for obj in objects:
+        if kind_of(type(obj)) in (CONTAINER, OPAQUE, TUPLE, VIEW):
+            accesses += contents(ex, obj, write, site)
+    if accesses:
+        ex.touch_all(thread, accesses, site)
+        if deep and not ex.search.every_access:
+            for obj in objects:
+                look_inside(ex, thread, obj, site)
+
+
+def formatted(value: Any, site: int) -> Any:
+    """A value that is about to be shown in an f-string."""
+    touch_all(False, site, value, deep=True)
+    return read(value, site) if kind_of(type(value)) == INSTANCE else value
+
+
+def read(value: Any, site: int) -> Any:
+    """A value whose contents are read at once: a condition, an f-string, a starred argument, an unpacking."""
+    what = kind_of(type(value))
+    if what in (CONTAINER, VIEW):
+        touch_contents(value, False, site)
+    elif what == TUPLE:
+        touch_all(False, site, value)
+    elif what == OPAQUE and hasattr(value, "__next__"):
+        touch_contents(value, True, site)
+    elif what == INSTANCE:
+        for method in ("__len__", "__bool__", "__iter__", "__str__"):
+            _unobserved_method(value, method, site)
+    return value
+
+
+def getitem(obj: Any, key: Any, site: int) -> Any:
+    """`obj[key]`."""
+    what = kind_of(type(obj))
+    if what in (CONTAINER, OPAQUE):
+        # A defaultdict makes what is missing.
+        makes = what == CONTAINER and hasattr(obj, "default_factory") and key not in obj
+        touch_contents(obj, makes, site)
+    elif what == INSTANCE:
+        _unobserved_method(obj, "__getitem__", site)
+    return obj[key]
+
+
+def setitem(value: Any, obj: Any, key: Any, site: int) -> None:
+    """`obj[key] = value`."""
+    ex = now.execution
+    if ex is not None and ex.current is not None:
+        named(ex, value, site)
+        touch_contents(obj, True, site)
+        if kind_of(type(obj)) == INSTANCE:
+            _unobserved_method(obj, "__setitem__", site)
+    obj[key] = value
+
+
+def delitem(obj: Any, key: Any, site: int) -> None:
+    """`del obj[key]`."""
+    touch_contents(obj, True, site)
+    if kind_of(type(obj)) == INSTANCE:
+        _unobserved_method(obj, "__delitem__", site)
+    del obj[key]
+
+
+class Iteration:
+    """An iterator that announces each step of going through a container."""
+
+    __s_native__ = True
+
+    def __init__(self, container: Any, real: Iterator[Any], site: int) -> None:
+        self.container = container
+        self.real = real
+        self.site = site
+
+    def __iter__(self) -> Iteration:
+        return self
+
+    def __next__(self) -> Any:
+        touch_contents(self.container, False, self.site)
+        return next(self.real)
+
+    def __length_hint__(self) -> int:
+        return operator.length_hint(self.real)
+
+
+def iter_(value: Any, site: int) -> Any:
+    """What a `for` goes through."""
+    what = kind_of(type(value))
+    if what in (CONTAINER, VIEW) and not _has_own(value, "__iter__"):
+        return Iteration(value, iter(value), site)
+    if what == OPAQUE and hasattr(value, "__next__"):
+        if isinstance(value, types.GeneratorType | map | filter | zip | enumerate):
+            return value
+        return Iteration(value, value, site)
+    if what == INSTANCE:
+        _unobserved_method(value, "__iter__", site)
+    return value
+
+
+def _has_own(value: Any, method: str) -> bool:
+    """Whether a class written in Python replaces a method of the container that it is made of."""
+    return isinstance(getattr(type(value), method, None), types.FunctionType)
+
+
+def not_contains(container: Any, element: Any) -> bool:
+    """`element not in container`."""
+    return element not in container
+
+
+_operators = {
+    name: getattr(operator, name)
+    for name in (
+        "iadd", "isub", "imul", "itruediv", "ifloordiv", "imod", "ipow", "ilshift", "irshift", "ior", "ixor", "iand",
+        "imatmul", "add", "sub", "mul", "mod", "or_", "xor", "and_", "eq", "ne", "lt", "le", "gt", "ge", "contains",
+    )
+} | {"not_contains": not_contains}  # fmt: skip
+STATEFUL = (CONTAINER, TUPLE, VIEW)
+
+
+def binary(name: str, left: Any, right: Any, site: int) -> Any:
+    """`left + right` and the like."""
+    if kind_of(type(left)) in STATEFUL or kind_of(type(right)) in STATEFUL:
+        touch_all(False, site, left, right, deep=name == "mod")
+        return made(_operators[name](left, right), site)
+    return _operators[name](left, right)
+
+
+def inplace(name: str, left: Any, right: Any, site: int) -> Any:
+    """`left += right` and the like."""
+    if kind_of(type(left)) == CONTAINER:
+        ex, thread = running()
+        if ex is not None and thread is not None:
+            accesses = contents(ex, left, True, site)
+            if kind_of(type(right)) in STATEFUL:
+                accesses += contents(ex, right, False, site)
+            ex.touch_all(thread, accesses, site)
+    return _operators[name](left, right)
+
+
+def compare(name: str, left: Any, right: Any, site: int) -> Any:
+    """`left == right`, `left in right` and the like."""
+    if kind_of(type(left)) in STATEFUL or kind_of(type(right)) in STATEFUL:
+        by_hash = name in ("contains", "not_contains") and isinstance(right, dict | set)
+        touch_all(False, site, left, right, deep=not by_hash)
+    for side in (left, right):
+        if kind_of(type(side)) == INSTANCE:
+            _unobserved_method(side, f"__{name.removeprefix('not_')}__", site)
+    if name in ("contains", "not_contains"):
+        left, right = right, left
+    return _operators[name](left, right)
+
+
+def _unobserved_method(obj: Any, name: str, site: int) -> None:
+    """Note an object whose special method is Python that was not rewritten."""
+    method = getattr(type(obj), name, None)
+    if isinstance(method, types.FunctionType) and MARK not in method.__globals__:
+        ex, thread = running()
+        module = str(method.__globals__.get("__name__"))
+        if module.partition(".")[0] in PASSING:
+            return
+        if ex is not None and thread is not None and id(obj) in ex.records:
+            ex.opaque(thread, ex.records[id(obj)], f"{module}.{method.__qualname__}", site)
+
+
+# -- calls -------------------------------------------------------------------------------------------------------------
+
+
+def call(function: Any, site: int, /, *args: Any, **kwargs: Any) -> Any:
+    """`function(*args, **kwargs)`."""
+    ex = now.execution
+    if ex is None or ex.current is None:
+        return function(*args, **kwargs)
+    kind = type(function)
+    if kind is types.FunctionType:
+        if MARK not in function.__globals__:
+            _unobserved(ex, function, args, kwargs, site)
+        return function(*args, **kwargs)
+    if kind is types.MethodType:
+        code = function.__func__
+        if type(code) is types.FunctionType and MARK not in code.__globals__:
+            _unobserved(ex, code, (function.__self__, *args), kwargs, site)
+        return function(*args, **kwargs)
+    handler = _callers.get(kind)
+    if handler is not None:
+        return handler(ex, function, args, kwargs, site)
+    if isinstance(function, type):
+        return _call_class(ex, function, args, kwargs, site)
+    method = getattr(kind, "__call__", None)  # noqa: B004 - its code is wanted
+    if isinstance(method, types.FunctionType):
+        if MARK not in method.__globals__ and not getattr(kind, "__s_native__", False):
+            _unobserved(ex, method, (function, *args), kwargs, site)
+    else:
+        touch_contents(function, True, site)
+        touch_all(False, site, *args, *kwargs.values(), deep=True)
+    return function(*args, **kwargs)
+
+
+def _unobserved(
+    ex: PythonExecution, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any], site: int
+) -> None:
+    """Python that was not rewritten is called: what it is given is out of sight meanwhile."""
+    # Not `function.__module__`, which functools.wraps copies from another function.
+    module = str(function.__globals__.get("__name__") or "?")
+    if module.partition(".")[0] in PASSING or function.__code__.co_filename == "<string>":
+        return  # "<string>": what dataclasses and namedtuple make
+    thread = ex.current
+    assert thread is not None
+    for value in (*args, *kwargs.values()):
+        for element in elements(value):
+            known = id(element) in ex.records or element is value
+            if not known or type(element) is types.FunctionType:
+                continue
+            if kind_of(type(element)) in (CONTAINER, INSTANCE):
+                record = record_of(ex, element, site)
+                ex.opaque(thread, record, f"{module}.{function.__qualname__}", site)
+
+
+def _call_c(ex: PythonExecution, function: Any, args: Any, kwargs: Any, site: int) -> Any:
+    """A function of C, or a method of an object of C."""
+    special = _special.get(function)
+    if special is not None:
+        return special(site, *args, **kwargs)
+    if function in LOOKING:
+        return function(*args, **kwargs)
+    owner = function.__self__
+    name = function.__name__
+    if owner is None or type(owner) is types.ModuleType:
+        # Functions of modules other than builtins may change what they are given: heapq, bisect, random.
+        changes = getattr(function, "__module__", "") != "builtins"
+        objects = [*args, *kwargs.values()]
+        if objects and any(kind_of(type(obj)) not in (VALUE, INSTANCE, NATIVE) for obj in objects):
+            touch_all(changes, site, *objects, deep=changes or function in DEEP)
+        return _result(ex, function(*args, **kwargs), site)
+    return _call_method(ex, owner, name, function, args, kwargs, site)
+
+
+def _call_method(
+    ex: PythonExecution, owner: Any, name: str, function: Any, args: Any, kwargs: Any, site: int
+) -> Any:
+    """A method, written in C, of `owner`."""
+    what = kind_of(type(owner))
+    if what in (CONTAINER, OPAQUE, VIEW):
+        thread = ex.current
+        objects = [*args, *kwargs.values()]
+        for obj in objects:
+            named(ex, obj, site)
+        if any(kind_of(type(obj)) in STATEFUL for obj in objects) and name != "append":
+            accesses = contents(ex, owner, name in CHANGING, site)
+            for obj in objects:
+                if kind_of(type(obj)) in STATEFUL:
+                    accesses += contents(ex, obj, False, site)
+            if thread is not None:
+                ex.touch_all(thread, accesses, site)
+        else:
+            touch_contents(owner, name in CHANGING, site)
+            if name in COMPARING and thread is not None:
+                look_inside(ex, thread, owner, site)
+        result = function(*args, **kwargs)
+        if kind_of(type(result)) == VIEW:
+            ex.views[id(result)] = (result, owner)
+            return result
+        return _result(ex, result, site)
+    if what == INSTANCE and name in ("__setattr__", "__delattr__", "__getattribute__"):
+        _before_slot(ex, name, owner, args, site)
+    objects = [*args, *kwargs.values()]
+    if any(kind_of(type(obj)) in STATEFUL for obj in objects):
+        touch_all(False, site, *objects, deep=name == "format")  # "".join(parts)
+    return _result(ex, function(*args, **kwargs), site)
+
+
+def _before_slot(ex: PythonExecution, name: str, obj: Any, args: Any, site: int) -> None:
+    """`object.__setattr__(obj, name, value)` and its like are accesses of the attribute."""
+    thread = ex.current
+    if thread is None or not args:
+        return
+    if name == "__getattribute__":
+        ex.touch(thread, record_of(ex, obj, site), args[0], False, site)
+    else:
+        if len(args) > 1:
+            named(ex, args[1], site)
+        _before_store(ex, thread, obj, args[0], site)
+
+
+def _result(ex: PythonExecution, value: Any, site: int) -> Any:
+    """A new object that C code made has its name from now on."""
+    if ex.current is not None and kind_of(type(value)) == CONTAINER and id(value) not in ex.records:
+        ex.record(value, label_of(value, site), True)
+    return value
+
+
+def _call_descriptor(ex: PythonExecution, function: Any, args: Any, kwargs: Any, site: int) -> Any:
+    """A method of a class of C, called with its object: `list.append(a, 1)`."""
+    if not args:
+        return function(*args, **kwargs)
+    owner, name = args[0], function.__name__
+    bound = (
+        function.__get__(owner, type(owner)) if isinstance(owner, function.__objclass__) else None
+    )
+    if bound is None:
+        return function(*args, **kwargs)
+    if kind_of(type(owner)) == INSTANCE and name in (
+        "__setattr__",
+        "__delattr__",
+        "__getattribute__",
+    ):
+        _before_slot(ex, name, owner, args[1:], site)
+        return bound(*args[1:], **kwargs)
+    return _call_method(ex, owner, name, bound, args[1:], kwargs, site)
+
+
+def _call_class(ex: PythonExecution, kind: Any, args: Any, kwargs: Any, site: int) -> Any:
+    """An object is made."""
+    if kind in LAZY:
+        return kind(*(iter_(argument, site) for argument in args), **kwargs)
+    if kind in (type, super):
+        return kind(*args, **kwargs)
+    in_c = not kind.__flags__ & (1 << 9)
+    if in_c and (args or kwargs):
+        if len(args) == 1 and args[0].__class__ in (int, str, float):
+            return _result(ex, kind(*args, **kwargs), site)
+        lazily = kind.__module__ == "itertools"
+        if lazily:
+            args = tuple(iter_(argument, site) for argument in args)
+        else:
+            touch_all(False, site, *args, *kwargs.values(), deep=kind is str)
+            args = tuple(
+                iter_(argument, site) if type(argument) not in PLAIN else argument
+                for argument in args
+            )
+    elif type(kind.__init__) is types.FunctionType and MARK not in kind.__init__.__globals__:
+        _unobserved(ex, kind.__init__, args, kwargs, site)
+    value = kind(*args, **kwargs)
+    new = ex.current is not None and id(value) not in ex.records
+    if new and kind_of(type(value)) in (CONTAINER, INSTANCE, OPAQUE):
+        ex.record(value, label_of(value, site), True)
+    return value
+
+
+def _call_partial(ex: PythonExecution, function: Any, args: Any, kwargs: Any, site: int) -> Any:
+    return call(function.func, site, *function.args, *args, **{**function.keywords, **kwargs})
+
+
+_callers: dict[type, Callable[..., Any]] = {
+    types.BuiltinFunctionType: _call_c,
+    types.MethodWrapperType: lambda ex, f, args, kwargs, site: _call_method(
+        ex, f.__self__, f.__name__, f, args, kwargs, site
+    ),
+    types.MethodDescriptorType: _call_descriptor,
+    types.WrapperDescriptorType: _call_descriptor,
+    functools.partial: _call_partial,
+    type: _call_class,
+}
+
+
+def _getattr(site: int, obj: Any, name: str, *default: Any) -> Any:
+    try:
+        return get(obj, name, site)
+    except AttributeError:
+        if default:
+            return default[0]
+        raise
+
+
+def _hasattr(site: int, obj: Any, name: str) -> bool:
+    try:
+        get(obj, name, site)
+    except AttributeError:
+        return False
+    return True
+
+
+def _next(site: int, iterator: Any, *default: Any) -> Any:
+    if not isinstance(iterator, types.GeneratorType):
+        touch_contents(iterator, True, site)
+    return next(iterator, *default)
+
+
+def _iter(site: int, value: Any, *sentinel: Any) -> Any:
+    return iter(value, *sentinel) if sentinel else iter(iter_(value, site))
+
+
+def _vars(site: int, *objects: Any) -> Any:
+    return get(objects[0], "__dict__", site) if objects else vars()
+
+
+_special: dict[Any, Callable[..., Any]] = {
+    getattr: _getattr,
+    setattr: lambda site, obj, name, value: set_(value, obj, name, site),
+    delattr: lambda site, obj, name: del_(obj, name, site),
+    hasattr: _hasattr,
+    next: _next,
+    iter: _iter,
+    vars: _vars,
+    len: lambda site, value: len(read(value, site)),
+}
+
+
+def stable_hash(obj: Any) -> int:
+    """Hash by name and not by address an object that has no hash of its own, so that sets repeat themselves."""
+    ex = now.execution
+    if ex is None or ex.acting is None:
+        return object.__hash__(obj)
+    record = record_of(ex, obj, 0, True)
+    return hash((record.maker, record.number))
+
+
+def stable_id(obj: Any) -> int:
+    """`id` by name where an object has one."""
+    ex = now.execution
+    record = None if ex is None else ex.records.get(id(obj))
+    return id(obj) if record is None else (record.maker << 32) + 16 * record.number
+
+
+def build_class(function: Any, name: str, /, *bases: Any, **keywords: Any) -> Any:
+    """`class name(*bases)`: its objects have stable hashes, unless it says otherwise."""
+    kind = builtins.__build_class__(function, name, *bases, **keywords)
+    if isinstance(kind, type) and getattr(kind, "__hash__", None) is object.__hash__:
+        kind.__hash__ = stable_hash  # type: ignore[assignment]  # as a method
+    return kind
+
+
+def assertion(text: str, *sides: Any) -> str:
+    """What a failed assertion says."""
+    if not sides:
+        return f"assert {text}"
+    values = " and ".join(_short(side) for side in sides)
+    return f"assert {text} (the sides were {values})"
+
+
+def _short(value: Any) -> str:
+    text = repr(value)
+    if " at 0x" in text:
+        text = f"<{type(value).__name__}>"
+    return text if len(text) <= 60 else text[:57] + "..."
+
+
+HOOKS: dict[str, Any] = {
+    f"__s_{name}__": function
+    for name, function in {
+        "get": get, "set": set_, "del": del_, "getitem": getitem, "setitem": setitem, "delitem": delitem,
+        "cell": cell, "cell_set": cell_set, "scope": scope, "call": call, "binary": binary, "inplace": inplace,
+        "compare": compare, "iter": iter_, "read": read, "format": formatted, "made": made, "slice": slice,
+        "assertion": assertion,
+    }.items()
+}  # fmt: skip
+"""The names under which rewritten code knows these functions."""
+
+assert SITES

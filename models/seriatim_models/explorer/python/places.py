@@ -1,0 +1,197 @@
+"""Places: what two threads can share in ordinary Python, how they are named, and when an access to one races.
+
+A *place* is one attribute of one object, one closure variable of one call, one global, or the contents of one
+container. An access to a place is announced by the rewritten code just before it happens. It becomes a step of the
+schedule only if it must: if somewhere in the search an access to that place *races* with another.
+Until then accesses are only compared.
+
+**When two accesses are ordered.** Code after a step belongs to that step, up to the next one. So an access made by
+thread t after its step i lies between i and the next step of t, and all that another thread can know of it is that
+next step. It happens before an access made after step j of another thread exactly if a *later* step of t than i is in
+the past of j. (With "i itself is in the past of j" what is touched after a release would look ordered before the next
+acquire.) Every thread ends with a step, so a join orders all that the thread did.
+
+**Why that is enough.** The executions of one Mazurkiewicz trace order the same steps. If in each of them all
+conflicting accesses to a place are ordered by steps, then they have the same order in all executions of the trace, and
+to interleave them would show nothing new. If two are not ordered, the place is *promoted*, for all objects of its
+kind, and the search begins again.
+
+Names: an object is known by the thread that made it and a number in that thread, so it has the same name in
+every schedule. It gets them where it is made, or where it is stored first; not at the first use of it, which
+another thread may come to first in another schedule.
+"""
+
+from __future__ import annotations
+
+import types
+import weakref
+from collections import OrderedDict, defaultdict, deque
+from collections.abc import Iterator
+from functools import cache
+from pathlib import PurePath
+from typing import Any, NamedTuple
+
+from seriatim_models.explorer.model.operations import Footprint, Thread
+from seriatim_models.explorer.python.rewrite import SITES
+
+VALUE, CONTAINER, INSTANCE, CLASS, MODULE, NATIVE, OPAQUE, TUPLE, VIEW = range(9)
+"""Kinds of objects: no state; contents; attributes; a class; a module; a primitive of ours; state inside C code;
+no state of its own, but elements; a view of a dict."""
+
+IMMUTABLE: frozenset[Any] = frozenset(
+    (int, float, complex, bool, str, bytes, type(None), range, slice, type(...), type(NotImplemented),
+     types.BuiltinFunctionType, types.MethodType, types.CodeType, types.MethodWrapperType,
+     types.WrapperDescriptorType, types.MethodDescriptorType, types.ClassMethodDescriptorType,
+     types.GetSetDescriptorType, types.MemberDescriptorType, types.MappingProxyType, property, staticmethod,
+     classmethod, weakref.ReferenceType, types.FrameType, types.TracebackType, types.GenericAlias)
+)  # fmt: skip
+_DICTS: tuple[dict[Any, Any], ...] = ({}, OrderedDict())
+VIEWS = frozenset(type(view) for d in _DICTS for view in (d.keys(), d.values(), d.items()))
+CONTAINERS = (list, dict, set, deque, bytearray)
+PLAIN = frozenset((*CONTAINERS, defaultdict, OrderedDict))
+"""Containers without attributes of their own."""
+HEAP_TYPE = 1 << 9
+CONTENTS = "[]"
+"""The one place of a container."""
+
+_KNOWN: dict[type, int] = {
+    **dict.fromkeys(IMMUTABLE, VALUE),
+    **dict.fromkeys(PLAIN, CONTAINER),
+}
+_kinds = dict(_KNOWN)
+
+
+def forget_kinds() -> None:
+    """Let go of the classes of executions that are over."""
+    _kinds.clear()
+    _kinds.update(_KNOWN)
+
+
+def kind_of(kind: type) -> int:
+    """The kind of the objects of a type."""
+    found = _kinds.get(kind)
+    if found is None:
+        found = _kinds[kind] = _kind_of(kind)
+    return found
+
+
+def _kind_of(kind: type) -> int:
+    if "__s_native__" in kind.__dict__ or getattr(kind, "__s_native__", None) == "inherited":
+        return NATIVE
+    if kind in VIEWS:
+        return VIEW
+    for bases, found in (
+        (type, CLASS), (types.ModuleType, MODULE), (CONTAINERS, CONTAINER), ((tuple, frozenset), TUPLE),
+        ((int, float, str, bytes), VALUE), (types.FunctionType, INSTANCE),
+    ):  # fmt: skip
+        if issubclass(kind, bases):
+            return found
+    return INSTANCE if kind.__flags__ & HEAP_TYPE else OPAQUE
+
+
+class Race(NamedTuple):
+    """Two accesses to one place that nothing orders: the reason why the place is promoted."""
+
+    place: str
+    first: int
+    second: int
+    """Sites of the two accesses; 0 where it is not known."""
+
+    def __str__(self) -> str:
+        if not self.second:
+            return self.place
+        return f"{self.place}: {where(self.first)} against {where(self.second)}"
+
+
+@cache
+def where(site: int) -> str:
+    """File and line of a site."""
+    place = SITES[site]
+    return f"{PurePath(place.path).name}:{place.line}"
+
+
+class ObjectRecord:
+    """What is known about one object: its name and its places."""
+
+    __slots__ = ("label", "made", "maker", "number", "obj", "opaque", "owner", "places", "shared")
+
+    def __init__(
+        self, obj: object, label: str, maker: int, number: int, made: bool, owner: Thread | None
+    ) -> None:
+        self.obj = obj
+        """The object, kept so that its address is not used again."""
+        self.label = label
+        self.maker = maker
+        self.number = number
+        self.made = made
+        """Whether it was named where it was made or stored, and not where it was first used."""
+        self.owner = owner
+        self.shared = False
+        """Whether a second thread has touched one of its places."""
+        self.opaque = ""
+        """What has been done with it where no access is announced."""
+        self.places: dict[str, SharedPlace] = {}
+
+
+class SharedPlace:
+    """One attribute, variable or contents; as an object of the explorer once it is promoted."""
+
+    __slots__ = (
+        "index", "key", "label", "name", "read_at", "read_site", "readers", "reads", "record", "thread", "value",
+        "write_at", "write_site", "writers", "writes",
+    )  # fmt: skip
+
+    def __init__(self, record: ObjectRecord, label: str, thread: Thread | None) -> None:
+        self.record = record
+        self.label = label
+        self.name = label
+        self.thread = thread
+        """The only thread that has touched it, None when there are several."""
+        self.read_at = self.write_at = -2
+        """The last step before that thread's last read and write; -2 if there was none."""
+        self.read_site = self.write_site = 0
+        self.readers: dict[Thread, tuple[int, int]] = {}
+        self.writers: dict[Thread, tuple[int, int]] = {}
+        """The same for each thread, with the site, once there are several."""
+        self.index = -1
+        """Its number among the explorer's objects; -1 while it is not promoted."""
+        self.reads: Footprint
+        self.writes: Footprint
+        self.value = None
+
+    def share(self) -> None:
+        """A second thread has come: keep the accesses of each from now on."""
+        thread = self.thread
+        if thread is not None:
+            if self.read_at > -2:
+                self.readers[thread] = (self.read_at, self.read_site)
+            if self.write_at > -2:
+                self.writers[thread] = (self.write_at, self.write_site)
+            self.thread = None
+        self.record.shared = True
+
+
+def operands(value: Any) -> Iterator[Any]:
+    """What C code that is given `value` reads of it, whatever anybody changes: itself, or what a tuple holds."""
+    kind = kind_of(type(value))
+    if kind in (CONTAINER, INSTANCE, OPAQUE, VIEW):
+        yield value
+    elif kind == TUPLE:
+        for element in value:
+            if type(element) not in IMMUTABLE:
+                yield from operands(element)
+
+
+def elements(value: Any, depth: int = 3) -> Iterator[Any]:
+    """The containers and objects with state in `value`, itself included, through tuples and containers."""
+    kind = kind_of(type(value))
+    if kind in (CONTAINER, INSTANCE, OPAQUE, VIEW):
+        yield value
+    if depth and kind in (CONTAINER, TUPLE):
+        try:
+            inside = list(value.values()) if isinstance(value, dict) else list(value)
+        except (TypeError, RuntimeError):
+            return
+        for element in inside[:256]:
+            if type(element) not in IMMUTABLE:
+                yield from elements(element, depth - 1)

@@ -1,0 +1,122 @@
+"""A test function as a program of the explorer: its body is the main thread."""
+
+from __future__ import annotations
+
+import gc
+import inspect
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from seriatim_models.explorer.errors import Misuse
+from seriatim_models.explorer.model.execution import refuse_unstarted
+from seriatim_models.explorer.model.world import World
+from seriatim_models.explorer.python.execution import PythonExecution, Search
+from seriatim_models.explorer.python.hooks import forget_classes, now
+from seriatim_models.explorer.python.primitives import here
+from seriatim_models.explorer.python.sandbox import Sandbox, Sources
+from seriatim_models.explorer.python.threads import MainThread, run_to_the_end
+
+COLLECT_EVERY = 1000
+"""Executions between two garbage collections; none happens within an execution."""
+
+
+@dataclass(frozen=True)
+class Target:
+    """A test function, by the module that defines it."""
+
+    module: str
+    path: str
+    name: str
+    """Its name in the module, with dots for a method of a class."""
+    args: tuple[Any, ...] = ()
+
+    @classmethod
+    def of(cls, test: Callable[..., object]) -> Target:
+        """Where a function is defined. Raises `Misuse` for what cannot be found again by its name."""
+        if not callable(test):
+            raise Misuse(
+                f"{test!r} cannot be called: name a test function and do not call it: explore(test)"
+            )
+        function = inspect.unwrap(test)
+        if not inspect.isfunction(function):
+            raise Misuse(f"{test!r} is no function written in Python: give a test function")
+        name = function.__qualname__
+        if inspect.iscoroutinefunction(function) or inspect.isasyncgenfunction(function):
+            raise Misuse(
+                f"{name} is an `async def`: coroutines are not explored yet. Only threads are: write a plain function"
+            )
+        if inspect.isgeneratorfunction(function):
+            raise Misuse(
+                f"{name} has a `yield`: calling it runs no line of it. Write a plain function"
+            )
+        if "<locals>" in name or "<lambda>" in name:
+            raise Misuse(
+                f"{name} is defined inside another function. A test is run anew with its module in each execution, so "
+                "it must have a name there: define it at the top of the module"
+            )
+        path = inspect.getsourcefile(function)
+        if path is None or not Path(path).is_file():
+            raise Misuse(f"the source of {name} cannot be found: put it into a file")
+        needed = [
+            p.name
+            for p in inspect.signature(function).parameters.values()
+            if p.default is p.empty and p.kind not in (p.VAR_POSITIONAL, p.VAR_KEYWORD)
+        ]
+        if needed and not name.count("."):
+            raise Misuse(
+                f"{name} has the parameter {needed[0]}: a test is run many times, each time anew, so it takes no "
+                "fixtures. Make what it needs in its body"
+            )
+        return cls(function.__module__, path, name)
+
+
+class PythonProgram:
+    """A program for `explorer.explore`: every call of it sets up one execution."""
+
+    execution_class = PythonExecution
+
+    def __init__(self, target: Target, sources: Sources, search: Search) -> None:
+        self.target = target
+        self.search = search
+        self.sandbox = Sandbox(sources, search)
+        self.__name__ = target.name
+        self.executions = 0
+
+    def __call__(self, world: World) -> None:
+        """Begin one execution."""
+        execution = world._ex
+        assert isinstance(execution, PythonExecution)
+        now.execution = execution
+        self.executions += 1
+        if self.executions % COLLECT_EVERY == 0:
+            forget_classes()
+            gc.collect()
+        world.spawn(self._main, name="main")
+
+    def _main(self) -> None:
+        ex, thread = here()
+        self.sandbox.load(ex, "threading")
+        main = MainThread(thread, ex)
+        world = ex.world
+
+        def body() -> None:
+            found = self.sandbox.load(ex, self.target.module)
+            for part in self.target.name.split("."):
+                found = getattr(found, part)
+                if isinstance(found, type):
+                    found = found()
+            while hasattr(found, "__wrapped__"):
+                found = found.__wrapped__
+            result = found(*self.target.args)
+            refuse_unstarted(f"the test {self.target.name}", result)
+            if result is not None:
+                world.result(result)
+            for function in reversed(ex.at_exit):
+                function()
+
+        try:
+            run_to_the_end(ex, thread, main._life, body)
+        finally:
+            self.search.threads = max(self.search.threads, len(ex.heads))

@@ -1,0 +1,326 @@
+"""Modules made anew for each execution: the user's, and those of the library that threads are made of.
+
+Every execution begins with fresh module state. Each observed module is rewritten once (`rewrite`) and executed in each
+execution, in a namespace whose `__builtins__` has an `__import__` of its own; so `sys.modules` is never touched, and
+the same modules go on working for everybody else. Observed are: the module of the test, what lies neither in the
+standard library nor among the installed packages, what `modules` names, and `queue` and `concurrent.futures`.
+All other modules are the real ones.
+"""
+
+from __future__ import annotations
+
+import builtins
+import hashlib
+import importlib
+import importlib.util
+import random
+import sys
+import sysconfig
+import types
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from importlib.machinery import ModuleSpec
+from pathlib import Path
+from typing import Any
+
+import greenlet  # type: ignore[import-untyped]  # greenlet ships no annotations
+
+from seriatim_models.explorer.errors import Misuse, OutsideModel
+from seriatim_models.explorer.python.execution import PythonExecution, Search
+from seriatim_models.explorer.python.hooks import (
+    HOOKS,
+    MARK,
+    build_class,
+    now,
+    stable_id,
+    touch_all,
+)
+from seriatim_models.explorer.python.primitives import here
+from seriatim_models.explorer.python.rewrite import MODULE_TOKEN, Unrewritable, rewritten
+from seriatim_models.explorer.python.threads import thread_module, threading_module, time_module
+
+OF_THE_LIBRARY = frozenset(
+    ("queue", "concurrent", "concurrent.futures", "concurrent.futures._base", "concurrent.futures.thread", "sched")
+)  # fmt: skip
+"""Modules of the standard library that are observed."""
+
+STATELESS = frozenset(("queue",))
+"""Observed modules without state of their own: executed once in a search."""
+
+NOT_OBSERVED = (
+    "seriatim",
+    "seriatim_models",
+    "seriatim_workshop",
+    "pytest",
+    "_pytest",
+    "hypothesis",
+)
+"""Never observed unless they are named."""
+
+INSTALLED = tuple(
+    {sysconfig.get_path(name) for name in ("stdlib", "platstdlib", "purelib", "platlib")}
+    | {path for path in sys.path if path.endswith(("site-packages", "dist-packages"))}
+)
+
+
+class _Weakref(types.ModuleType):
+    """`weakref` without callbacks: within an execution nothing that it has seen is collected."""
+
+    def __init__(self) -> None:
+        import weakref
+
+        super().__init__("weakref", weakref.__doc__)
+        self.__dict__.update({k: v for k, v in vars(weakref).items() if not k.startswith("__")})
+        self.__dict__["ref"] = lambda obj, callback=None: weakref.ref(obj)
+        self.__dict__["proxy"] = lambda obj, callback=None: weakref.proxy(obj)
+
+
+def _without(name: str, *missing: str) -> Callable[[PythonExecution], types.ModuleType]:
+    """A copy of a real module without some of its names."""
+
+    def make(ex: PythonExecution) -> types.ModuleType:
+        real = importlib.import_module(name)
+        copy = types.ModuleType(name, real.__doc__)
+        copy.__dict__.update({k: v for k, v in vars(real).items() if k not in missing})
+        return copy
+
+    return make
+
+
+def random_module(ex: PythonExecution) -> types.ModuleType:
+    """`random` for one execution: each thread has a generator of its own, seeded with its number."""
+    module = types.ModuleType("random", random.__doc__)
+    module.__dict__.update({k: v for k, v in vars(random).items() if not k.startswith("__")})
+    generators: dict[int, random.Random] = {}
+
+    def drawing(name: str) -> Callable[..., Any]:
+        def draw(*args: Any, **kwargs: Any) -> Any:
+            _, thread = here()
+            generator = generators.setdefault(thread.tid, random.Random(thread.tid))
+            return getattr(generator, name)(*args, **kwargs)
+
+        return draw
+
+    for name, value in vars(random).items():
+        if isinstance(getattr(value, "__self__", None), random.Random):
+            module.__dict__[name] = drawing(name)
+    return module
+
+
+PROVIDED: dict[str, Callable[[PythonExecution], types.ModuleType]] = {
+    "threading": threading_module,
+    "_thread": thread_module,
+    "time": time_module,
+    "random": random_module,
+    "weakref": lambda ex: _Weakref(),
+    "os": _without("os", "register_at_fork"),
+}
+"""Modules that are made for each execution."""
+
+ABSENT = frozenset(("_queue",))
+"""Modules that cannot be imported, so that the library takes its Python version of them."""
+
+
+@dataclass
+class Found:
+    """A module that is observed: where its source is."""
+
+    name: str
+    path: str
+    source: str
+    search_path: list[str] | None
+    """Where its submodules are, None for a plain module."""
+
+
+@dataclass
+class Sources:
+    """Which modules are observed, and what is known of them; the same in all executions of a search."""
+
+    named: Sequence[str] = ()
+    paths: Mapping[str, str] = field(default_factory=dict)
+    """Files of modules that no finder would find, by name."""
+    found: dict[str, Found | None] = field(default_factory=dict)
+
+    def find(self, name: str, search_path: Sequence[str] | None) -> Found | None:
+        """The observed module of this name, None if it is not observed."""
+        if name not in self.found:
+            self.found[name] = self._find(name, search_path)
+        return self.found[name]
+
+    def _find(self, name: str, search_path: Sequence[str] | None) -> Found | None:
+        if name in self.paths:
+            return self._read(name, self.paths[name], None)
+        named = any(name == n or name.startswith(n + ".") for n in self.named)
+        parent_of_named = any(n.startswith(name + ".") for n in self.named)
+        if not (named or parent_of_named or name in OF_THE_LIBRARY):
+            top = name.partition(".")[0]
+            if top in NOT_OBSERVED or top in sys.builtin_module_names:
+                return None
+            if top in sys.stdlib_module_names and name not in OF_THE_LIBRARY:
+                return None
+        spec = _spec(name, search_path)
+        if spec is None:
+            if name in self.named:
+                raise Misuse(f"modules={name!r}: there is no module of this name")
+            return None
+        origin = spec.origin or ""
+        if not origin.endswith(".py"):
+            if named and origin:
+                raise Misuse(f"modules={name!r}: {origin} has no Python source to observe")
+            return None
+        if not (named or parent_of_named or name in OF_THE_LIBRARY) and origin.startswith(
+            INSTALLED
+        ):
+            return None
+        return self._read(name, origin, spec.submodule_search_locations)
+
+    def _read(self, name: str, path: str, locations: list[str] | None) -> Found:
+        source = importlib.util.decode_source(Path(path).read_bytes())
+        return Found(name, path, source, None if locations is None else list(locations))
+
+    def digest(self) -> str:
+        """Eight hexadecimal digits for the sources of all that is observed."""
+        digest = hashlib.blake2b(digest_size=4)
+        for name, found in sorted(self.found.items()):
+            if found is not None and name not in OF_THE_LIBRARY:
+                digest.update(f"{name}\0{found.source}\0".encode())
+        return digest.hexdigest()
+
+
+def _spec(name: str, search_path: Sequence[str] | None) -> ModuleSpec | None:
+    for finder in sys.meta_path:
+        find = getattr(finder, "find_spec", None)
+        spec: ModuleSpec | None = None if find is None else find(name, search_path)
+        if spec is not None:
+            return spec
+    return None
+
+
+def outside(function: Callable[[], Any]) -> Any:
+    """Call a function as if no program ran: what it makes is real."""
+    return greenlet.greenlet(function).switch()
+
+
+class Sandbox:
+    """The modules of the executions of one search."""
+
+    def __init__(self, sources: Sources, search: Search) -> None:
+        self.sources = sources
+        self.search = search
+        self.builtins = {
+            **vars(builtins),
+            **HOOKS,
+            "__import__": self.import_,
+            "print": swallowed,
+            "__build_class__": build_class,
+            "id": stable_id,
+        }
+        self.codes: dict[str, types.CodeType] = {}
+        self.kept: dict[str, types.ModuleType] = {}
+        """The modules that were executed once."""
+
+    def import_(
+        self,
+        name: str,
+        globals: Mapping[str, Any] | None = None,
+        locals: Mapping[str, Any] | None = None,
+        fromlist: Sequence[str] | None = (),
+        level: int = 0,
+    ) -> Any:
+        """`__import__` of observed modules."""
+        ex = now.execution
+        if ex is None:
+            return builtins.__import__(name, globals, locals, fromlist or (), level)
+        if level:
+            package = (globals or {}).get("__package__") or (globals or {}).get("__name__", "")
+            name = importlib.util.resolve_name("." * level + name, package)
+        module = self.load(ex, name)
+        for wanted in fromlist or ():
+            if wanted != "*" and not hasattr(module, wanted) and hasattr(module, "__path__"):
+                try:
+                    self.load(ex, f"{name}.{wanted}")
+                except ModuleNotFoundError as error:
+                    if error.name != f"{name}.{wanted}":
+                        raise
+        return module if fromlist or level else self.load(ex, name.partition(".")[0])
+
+    def load(self, ex: PythonExecution, name: str) -> Any:
+        """The module of this execution by its full name."""
+        module = ex.modules.get(name)
+        if module is not None:
+            return module
+        if name in self.kept:
+            module = ex.modules[name] = self.kept[name]
+            return module
+        if name in ABSENT:
+            raise ModuleNotFoundError(f"No module named {name!r}", name=name)
+        parent = None
+        given = name in self.sources.paths
+        if "." in name and not given:
+            parent = self.load(ex, name.rpartition(".")[0])
+        factory = PROVIDED.get(name)
+        if factory is not None:
+            module = outside(lambda: factory(ex))
+            ex.modules[name] = module
+            return module
+        found = None
+        if parent is None or MARK in vars(parent):
+            path = None if parent is None else getattr(parent, "__path__", None)
+            found = outside(lambda: self.sources.find(name, path))
+        if found is None:
+            if parent is not None and MARK in vars(parent) and not hasattr(parent, "__path__"):
+                raise ModuleNotFoundError(f"No module named {name!r}", name=name)
+            module = outside(lambda: importlib.import_module(name))
+            ex.modules[name] = module
+            return module
+        return self._execute(ex, found, parent)
+
+    def _execute(self, ex: PythonExecution, found: Found, parent: Any) -> types.ModuleType:
+        module = types.ModuleType(found.name)
+        package = found.search_path is not None
+        token = ex.record(module, f"global {found.name}", True)
+        module.__dict__.update(
+            __file__=found.path,
+            __package__=found.name if package else found.name.rpartition(".")[0],
+            __builtins__=self.builtins,
+            __spec__=None,
+        )
+        module.__dict__[MARK] = True
+        module.__dict__[MODULE_TOKEN] = token
+        if package:
+            module.__path__ = found.search_path or []
+        ex.modules[found.name] = module
+        try:
+            exec(self._code(found), module.__dict__)
+        except BaseException:
+            ex.modules.pop(found.name, None)
+            raise
+        if parent is not None:
+            setattr(parent, found.name.rpartition(".")[2], module)
+        if found.name in STATELESS:
+            module.__dict__[MODULE_TOKEN] = None
+            self.kept[found.name] = module
+        return module
+
+    def _code(self, found: Found) -> types.CodeType:
+        code = self.codes.get(found.name)
+        if code is None:
+            start = f"global {found.name}."
+            extra = {
+                label.removeprefix(start)
+                for label in self.search.promoted
+                if label.startswith(start)
+            }
+            try:
+                code = rewritten(found.source, found.path, frozenset(extra))
+            except Unrewritable as error:
+                raise OutsideModel(str(error)) from None
+            except SyntaxError as error:
+                raise Misuse(f"{found.path}:{error.lineno}: {error.msg}") from None
+            self.codes[found.name] = code
+        return code
+
+
+def swallowed(*values: Any, **options: Any) -> None:
+    """`print` in a program that runs thousands of times: what it prints is read, and not shown."""
+    touch_all(False, 0, *values, deep=True)

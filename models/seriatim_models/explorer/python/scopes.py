@@ -1,0 +1,233 @@
+"""Which names of a module several threads can rebind: closure variables and globals, found in its syntax tree.
+
+A local variable belongs to one call and so to one thread, unless a function defined inside it uses it as well:
+then it is a *closure variable* (a cell, in CPython's words), and a thread may run the inner function.
+A global is shared by all threads; it is worth watching only if some function rebinds it (`global name`).
+"""
+
+from __future__ import annotations
+
+import ast
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+
+FunctionNode = ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda
+ComprehensionNode = ast.ListComp | ast.SetComp | ast.DictComp | ast.GeneratorExp
+
+
+@dataclass(eq=False)
+class Scope:
+    """One block of names: a module, a class, a function or a comprehension."""
+
+    kind: str
+    """``module``, ``class``, ``function`` or ``comprehension`` (``generator`` for one that runs later)."""
+    name: str
+    parent: Scope | None
+    bound: Counter[str] = field(default_factory=Counter)
+    """How often each name is bound here, parameters apart."""
+    parameters: set[str] = field(default_factory=set)
+    globals: set[str] = field(default_factory=set)
+    nonlocals: set[str] = field(default_factory=set)
+    used: set[str] = field(default_factory=set)
+    cells: set[str] = field(default_factory=set)
+    """Its variables that a function inside it uses."""
+    token: str = ""
+    """Name of the local variable that stands for one activation of this scope."""
+
+    @property
+    def qualname(self) -> str:
+        """The name as Python's `__qualname__` has it."""
+        if self.parent is None or self.parent.kind == "module":
+            return self.name
+        link = ".<locals>." if self.parent.kind != "class" else "."
+        return f"{self.parent.qualname}{link}{self.name}"
+
+    def binds(self, name: str) -> bool:
+        """Whether the name is a variable of this scope."""
+        if name in self.globals or name in self.nonlocals:
+            return False
+        return name in self.parameters or name in self.bound
+
+    def owner(self, name: str) -> Scope | None:
+        """The function or comprehension whose variable `name` is here; None for a global or built-in name."""
+        scope: Scope | None = self
+        while scope is not None and scope.kind != "module":
+            if name in scope.globals:
+                return None
+            if (scope is self or scope.kind != "class") and scope.binds(name):
+                return None if scope.kind == "class" else scope
+            scope = scope.parent
+        return None
+
+
+class ScopeFinder(ast.NodeVisitor):
+    """Builds the scopes of a module; `scopes` maps the node that opens a scope to it."""
+
+    def __init__(self, tree: ast.Module) -> None:
+        self.module = Scope("module", "<module>", None)
+        self.scopes: dict[ast.AST, Scope] = {tree: self.module}
+        self.here = self.module
+        for statement in tree.body:
+            self.visit(statement)
+        self._find_cells()
+
+    @property
+    def rebound_globals(self) -> set[str]:
+        """Globals that a function of the module declares with `global`."""
+        return {name for scope in self.scopes.values() for name in scope.globals}
+
+    # -- binding ----------------------------------------------------------------------------------------------------
+
+    def _bind(self, name: str, scope: Scope | None = None) -> None:
+        (scope or self.here).bound[name] += 1
+
+    def _statement_scope(self) -> Scope:
+        scope = self.here
+        while scope.kind in ("comprehension", "generator") and scope.parent is not None:
+            scope = scope.parent
+        return scope
+
+    def visit_Name(self, node: ast.Name) -> None:
+        """Record a use or a binding."""
+        if isinstance(node.ctx, ast.Load):
+            self.here.used.add(node.id)
+        else:
+            self._bind(node.id)
+
+    def visit_NamedExpr(self, node: ast.NamedExpr) -> None:
+        """Bind in the function around, as Python does even inside a comprehension."""
+        self.visit(node.value)
+        self._bind(node.target.id, self._statement_scope())
+
+    def visit_Global(self, node: ast.Global) -> None:
+        """Record a declaration."""
+        self.here.globals.update(node.names)
+
+    def visit_Nonlocal(self, node: ast.Nonlocal) -> None:
+        """Record a declaration, which is a use, too."""
+        self.here.nonlocals.update(node.names)
+        self.here.used.update(node.names)
+
+    def visit_Import(self, node: ast.Import | ast.ImportFrom) -> None:
+        """Bind what is imported."""
+        for alias in node.names:
+            self._bind(alias.asname or alias.name.partition(".")[0])
+
+    visit_ImportFrom = visit_Import
+
+    def visit_ExceptHandler(self, node: ast.ExceptHandler) -> None:
+        """Bind the exception."""
+        if node.name:
+            self._bind(node.name)
+        self.generic_visit(node)
+
+    def visit_MatchAs(self, node: ast.MatchAs | ast.MatchStar) -> None:
+        """Bind what a pattern captures."""
+        if node.name:
+            self._bind(node.name)
+        self.generic_visit(node)
+
+    visit_MatchStar = visit_MatchAs
+
+    # -- scopes -----------------------------------------------------------------------------------------------------
+
+    def _inside(self, node: ast.AST, kind: str, name: str, parts: Iterable[ast.AST]) -> Scope:
+        around = self.here
+        scope = self.scopes[node] = self.here = Scope(kind, name, around)
+        for part in parts:
+            self.visit(part)
+        self.here = around
+        return scope
+
+    def _function(self, node: FunctionNode, name: str, body: list[ast.AST]) -> None:
+        arguments = node.args
+        for default in (*arguments.defaults, *arguments.kw_defaults):
+            if default is not None:
+                self.visit(default)
+        scope = self._inside(node, "function", name, ())
+        scope.parameters = {argument.arg for argument in arguments_of(arguments)}
+        around, self.here = self.here, scope
+        for part in body:
+            self.visit(part)
+        self.here = around
+
+    def visit_FunctionDef(self, node: ast.FunctionDef | ast.AsyncFunctionDef) -> None:
+        """Bind the name; open a scope."""
+        self._bind(node.name)
+        for decorator in node.decorator_list:
+            self.visit(decorator)
+        self._function(node, node.name, list(node.body))
+
+    visit_AsyncFunctionDef = visit_FunctionDef
+
+    def visit_Lambda(self, node: ast.Lambda) -> None:
+        """Open a scope."""
+        self._function(node, "<lambda>", [node.body])
+
+    def visit_ClassDef(self, node: ast.ClassDef) -> None:
+        """Bind the name; open a scope, whose names are attributes and no variables."""
+        self._bind(node.name)
+        for part in (*node.decorator_list, *node.bases, *node.keywords):
+            self.visit(part)
+        self._inside(node, "class", node.name, node.body)
+
+    def _comprehension(self, node: ComprehensionNode) -> None:
+        self.visit(node.generators[0].iter)
+        parts: list[ast.AST] = []
+        for k, generator in enumerate(node.generators):
+            parts += [generator.target, *generator.ifs, *([generator.iter] if k else [])]
+        if isinstance(node, ast.DictComp):
+            parts += [node.key, node.value]
+        else:
+            parts.append(node.elt)
+        kind = "generator" if isinstance(node, ast.GeneratorExp) else "comprehension"
+        self._inside(node, kind, f"<{kind}>", parts)
+
+    visit_ListComp = visit_SetComp = visit_DictComp = visit_GeneratorExp = _comprehension
+
+    def visit_AnnAssign(self, node: ast.AnnAssign) -> None:
+        """Leave the annotation out: it is no code that runs later."""
+        self.visit(node.target)
+        if node.value is not None:
+            self.visit(node.value)
+
+    # -- closure variables ------------------------------------------------------------------------------------------
+
+    def _find_cells(self) -> None:
+        """Mark the variables that an inner function uses, but for parameters that nobody rebinds."""
+        for scope in list(self.scopes.values()):
+            for name in scope.used:
+                owner = scope.owner(name)
+                if owner is None or not _leaves_the_call(scope, owner):
+                    continue
+                if owner.bound[name] or name not in owner.parameters or self._rebound(owner, name):
+                    owner.cells.add(name)
+        number = 0
+        for scope in self.scopes.values():
+            if scope.cells:
+                number += 1
+                scope.token = f"__s_scope_{number}__"
+
+    def _rebound(self, owner: Scope, name: str) -> bool:
+        return any(
+            name in scope.nonlocals and scope.owner(name) is owner for scope in self.scopes.values()
+        )
+
+
+def _leaves_the_call(user: Scope, owner: Scope) -> bool:
+    """Whether code of `user` may run outside the call that `owner` is: a function or generator lies between."""
+    scope: Scope | None = user
+    while scope is not None and scope is not owner:
+        if scope.kind in ("function", "generator"):
+            return True
+        scope = scope.parent
+    return False
+
+
+def arguments_of(arguments: ast.arguments) -> Iterator[ast.arg]:
+    """Every parameter of a function."""
+    yield from (*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs)
+    for extra in (arguments.vararg, arguments.kwarg):
+        if extra is not None:
+            yield extra

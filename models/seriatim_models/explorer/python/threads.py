@@ -1,0 +1,367 @@
+"""`threading`, `_thread` and `time` for explored programs.
+
+`Thread`, `Lock`, `RLock`, `Condition` and `local` are made here of controlled primitives. `Event`, `Semaphore`,
+`Barrier`, `Timer` and what else `threading` has are the classes of the interpreter's own `threading.py`, rewritten like
+the user's code: so they have the steps, and the mistakes, of the version that runs.
+"""
+
+from __future__ import annotations
+
+import ast
+import sys
+import threading
+import time
+import traceback
+import types
+from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+import greenlet  # type: ignore[import-untyped]  # greenlet ships no annotations
+
+from seriatim_models.explorer.errors import ExplorerError
+from seriatim_models.explorer.model.operations import Join, Spawn
+from seriatim_models.explorer.model.operations import Thread as EngineThread
+from seriatim_models.explorer.python import primitives
+from seriatim_models.explorer.python.execution import PythonExecution
+from seriatim_models.explorer.python.hooks import HOOKS, MARK, now
+from seriatim_models.explorer.python.primitives import (
+    Condition,
+    EndOfThread,
+    IsAlive,
+    Life,
+    Lock,
+    Pause,
+    RLock,
+    ThreadLocal,
+    do,
+    here,
+)
+from seriatim_models.explorer.python.rewrite import rewritten_tree
+
+FIRST_IDENT = 1000
+START = 1_000_000.0
+"""What a clock shows at the start, in seconds."""
+
+
+class LimitedJoin(Join):
+    """Wait for a thread with a time limit that does not run out any more in this search."""
+
+    __slots__ = ()
+    code = 52
+    limited = True
+
+
+class PythonThread:
+    """`threading.Thread`."""
+
+    __s_native__ = True
+
+    _initialized = False
+
+    def __init__(
+        self,
+        group: None = None,
+        target: Callable[..., object] | None = None,
+        name: str | None = None,
+        args: Iterable[Any] = (),
+        kwargs: Mapping[str, Any] | None = None,
+        *,
+        daemon: bool | None = None,
+        context: Any = None,
+    ) -> None:
+        if group is not None:
+            raise AssertionError("group argument must be None for now")
+        ex, thread = here()
+        self._target = target
+        self._args = tuple(args)
+        self._kwargs = dict(kwargs or {})
+        if name is None:
+            name = _fresh_name(ex)
+            if target is not None and hasattr(target, "__name__"):
+                name = f"{name} ({target.__name__})"
+        self._name = str(name)
+        parent = ex.heads.get(thread)
+        self._daemon = bool(parent is not None and parent.daemon) if daemon is None else daemon
+        self._life = Life(ex)
+        self._engine: EngineThread | None = None
+        self._initialized = True
+
+    def start(self) -> None:
+        """Start it; its first operation is announced before this returns."""
+        if not self._initialized:
+            raise RuntimeError("thread.__init__() not called")
+        ex, thread = here()
+        if self._engine is not None:
+            raise RuntimeError("threads can only be started once")
+        engine = do(ex, thread, Spawn(self._bootstrap, self._name, self._daemon))
+        assert self._engine is engine
+
+    def run(self) -> None:
+        """Call the target; a subclass may do something else."""
+        if self._target is not None:
+            self._target(*self._args, **self._kwargs)
+
+    def _bootstrap(self) -> None:
+        ex, thread = here()
+        self._engine = thread
+        ex.heads[thread] = self
+        run_to_the_end(ex, thread, self._life, self.run)
+
+    def join(self, timeout: float | None = None) -> None:
+        """Wait until it has ended, or the time is over."""
+        ex, thread = here()
+        if not self._initialized:
+            raise RuntimeError("Thread.__init__() not called")
+        target = self._engine
+        if target is None:
+            raise RuntimeError("cannot join thread before it is started")
+        if target is thread:
+            raise RuntimeError("cannot join current thread")
+        if timeout is None:
+            do(ex, thread, Join(target))
+        elif timeout <= 0:
+            do(ex, thread, IsAlive(self._life))
+        elif thread.timeouts > 0:
+            do(ex, thread, IsAlive(self._life, timeout))
+        else:
+            do(ex, thread, LimitedJoin(target))
+
+    def is_alive(self) -> bool:
+        """Whether it was started and has not ended."""
+        ex, thread = here()
+        if self._engine is None:
+            return False
+        return bool(do(ex, thread, IsAlive(self._life)))
+
+    @property
+    def name(self) -> str:
+        """Its name."""
+        return self._name
+
+    @name.setter
+    def name(self, name: str) -> None:
+        self._name = str(name)
+
+    getName = lambda self: self._name  # noqa: E731, N815 - the library's old name
+
+    def setName(self, name: str) -> None:  # noqa: N802
+        """The old way to name it."""
+        self._name = name
+
+    @property
+    def ident(self) -> int | None:
+        """A number, None before it was started."""
+        return None if self._engine is None else FIRST_IDENT + self._engine.tid
+
+    native_id = ident
+
+    @property
+    def daemon(self) -> bool:
+        """Whether the program may end while it still waits."""
+        return self._daemon
+
+    @daemon.setter
+    def daemon(self, daemon: bool) -> None:
+        if self._engine is not None:
+            raise RuntimeError("cannot set daemon status of active thread")
+        self._daemon = daemon
+
+    def isDaemon(self) -> bool:  # noqa: N802
+        """The old way to ask."""
+        return self._daemon
+
+    def setDaemon(self, daemon: bool) -> None:  # noqa: N802
+        """The old way to set it."""
+        self.daemon = daemon
+
+    def __hash__(self) -> int:
+        return self._life.index  # the same in every execution
+
+    def __eq__(self, other: object) -> bool:
+        return self is other
+
+    def __repr__(self) -> str:
+        return f"<Thread({self._name})>"
+
+
+PythonThread.__name__ = PythonThread.__qualname__ = "Thread"
+
+
+class MainThread(PythonThread):
+    """The thread that runs the test."""
+
+    def __init__(self, engine: EngineThread, ex: PythonExecution) -> None:
+        super().__init__(name="MainThread", daemon=False)
+        self._engine = engine
+        ex.heads[engine] = self
+
+
+def _fresh_name(ex: PythonExecution) -> str:
+    ex.numbers[-1] += 1
+    return f"Thread-{ex.numbers[-1]}"
+
+
+def run_to_the_end(
+    ex: PythonExecution, thread: EngineThread, life: Life, body: Callable[[], object]
+) -> None:
+    """Run what a thread runs, and end it with a step, so that a join orders all that it did."""
+    try:
+        body()
+    except SystemExit:
+        pass
+    except (ExplorerError, greenlet.GreenletExit):
+        raise
+    except BaseException as error:
+        if ex.closing:
+            raise
+        hook = ex.modules["threading"].excepthook
+        if hook is ignored_exception:
+            ex.search.traceback = user_traceback(error)
+            ex.failed(thread, error)
+        else:
+            hook(types.SimpleNamespace(
+                exc_type=type(error), exc_value=error, exc_traceback=error.__traceback__,
+                thread=ex.heads.get(thread),
+            ))  # fmt: skip
+    if not ex.closing:
+        do(ex, thread, EndOfThread(life))
+
+
+OURS = str(Path(__file__).resolve().parent)
+
+
+def user_traceback(error: BaseException) -> str:
+    """The traceback of an exception, without the frames of the explorer."""
+    lines = traceback.TracebackException.from_exception(error)
+    lines.stack = traceback.StackSummary.from_list(
+        [frame for frame in lines.stack if not frame.filename.startswith(OURS)]
+    )
+    return "".join(lines.format())
+
+
+def ignored_exception(args: Any) -> None:
+    """`threading.excepthook` as long as a program sets none: an exception that leaves a thread is a violation."""
+
+
+# -- the modules ------------------------------------------------------------------------------------------------------
+
+KEPT = ("Event", "Semaphore", "BoundedSemaphore", "Barrier", "BrokenBarrierError", "Timer")
+"""Classes of `threading.py` that are rewritten as they are."""
+
+_library: dict[str, Any] = {}
+
+
+def library() -> dict[str, Any]:
+    """The rewritten classes of the interpreter's `threading.py`; they have no state of their own."""
+    if not _library:
+        path = threading.__file__
+        assert path is not None
+        tree = ast.parse(Path(path).read_text(encoding="utf-8"))
+        tree.body = [n for n in tree.body if isinstance(n, ast.ClassDef) and n.name in KEPT]
+        rewritten_tree(tree, path)
+        _library.update(
+            {"__name__": "threading", MARK: True, **HOOKS, "Thread": PythonThread, "Lock": Lock, "RLock": RLock},
+            Condition=Condition, _time=monotonic, __s_module__=None,
+        )  # fmt: skip
+        exec(compile(tree, path, "exec", dont_inherit=True), _library)
+    return _library
+
+
+def current_thread() -> Any:
+    """The `Thread` that calls."""
+    ex, thread = here()
+    return ex.heads.get(thread)
+
+
+def get_ident() -> int:
+    """The number of the calling thread."""
+    _, thread = here()
+    return FIRST_IDENT + thread.tid
+
+
+def enumerate_() -> list[PythonThread]:
+    """All threads that were started and have not ended."""
+    ex, _ = here()
+    return [t for t in list(ex.heads.values()) if t is current_thread() or t.is_alive()]
+
+
+def threading_module(ex: PythonExecution) -> types.ModuleType:
+    """`threading` for one execution."""
+    module = types.ModuleType("threading", threading.__doc__)
+    own: dict[str, Any] = {
+        "Thread": PythonThread, "Lock": Lock, "RLock": RLock, "Condition": Condition, "local": ThreadLocal,
+        "current_thread": current_thread, "currentThread": current_thread, "get_ident": get_ident,
+        "get_native_id": get_ident, "enumerate": enumerate_, "active_count": lambda: len(enumerate_()),
+        "main_thread": lambda: next(iter(here()[0].heads.values())), "excepthook": ignored_exception,
+        "__excepthook__": ignored_exception, "TIMEOUT_MAX": primitives.TIMEOUT_MAX, "ThreadError": RuntimeError,
+        "_register_atexit": lambda function, *a, **k: here()[0].at_exit.append(lambda: function(*a, **k)),
+        "stack_size": lambda size=0: 0, "settrace": lambda function: None, "setprofile": lambda function: None,
+        "_time": monotonic, "_RLock": RLock, "_PyRLock": RLock, "_CRLock": RLock,
+        "ExceptHookArgs": types.SimpleNamespace,
+    }  # fmt: skip
+    kept = library()
+    own.update({name: kept[name] for name in KEPT})
+    module.__dict__.update(own)
+    module.__dict__["__all__"] = list(threading.__all__)
+    return module
+
+
+def thread_module(ex: PythonExecution) -> types.ModuleType:
+    """`_thread` for one execution."""
+    module = types.ModuleType("_thread")
+
+    def start_new_thread(
+        function: Callable[..., object], args: tuple[Any, ...], kwargs: dict[str, Any] | None = None
+    ) -> int:
+        """Start a thread without a `Thread`."""
+        started = PythonThread(target=function, args=args, kwargs=kwargs, daemon=True)
+        started.start()
+        return started.ident or 0
+
+    module.__dict__.update(
+        allocate_lock=Lock, allocate=Lock, LockType=Lock, lock=Lock, RLock=RLock, get_ident=get_ident,
+        start_new_thread=start_new_thread, start_new=start_new_thread, error=RuntimeError, _local=ThreadLocal,
+        TIMEOUT_MAX=primitives.TIMEOUT_MAX, get_native_id=get_ident,
+    )  # fmt: skip
+    return module
+
+
+TICK = 1e-6
+"""Seconds that pass when a program looks at the clock, so that a loop on the time has an end."""
+
+
+def monotonic() -> float:
+    """The time of the calling thread, in seconds."""
+    ex, thread = here()
+    ex.pass_time(thread, TICK)
+    return START + ex.clocks[thread]
+
+
+def wall_clock() -> float:
+    """As `monotonic`, since 1970."""
+    return 1_700_000_000.0 + monotonic()
+
+
+def sleep(seconds: float) -> None:
+    """Let time pass for the calling thread."""
+    if seconds < 0:
+        raise ValueError("sleep length must be non-negative")
+    ex, thread = here()
+    do(ex, thread, Pause(seconds))
+
+
+def time_module(ex: PythonExecution) -> types.ModuleType:
+    """`time` for one execution: virtual."""
+    module = types.ModuleType("time", time.__doc__)
+    module.__dict__.update({k: v for k, v in vars(time).items() if not k.startswith("__")})
+    module.__dict__.update(
+        monotonic=monotonic, perf_counter=monotonic, process_time=monotonic, thread_time=monotonic, time=wall_clock,
+        sleep=sleep, monotonic_ns=lambda: int(monotonic() * 1e9), perf_counter_ns=lambda: int(monotonic() * 1e9),
+        time_ns=lambda: int(wall_clock() * 1e9),
+    )  # fmt: skip
+    return module
+
+
+assert now
+assert sys

@@ -1,0 +1,361 @@
+"""Plain tests with threads, of which `test_verdicts.py` says what the explorer must find. Nothing here knows of it."""
+
+from __future__ import annotations
+
+import contextlib
+import copy
+import dataclasses
+import itertools
+import os
+import queue
+import socket
+import threading
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+
+
+class Counter:
+    total = 0
+
+    def __init__(self) -> None:
+        self.value = 0
+        self.lock = threading.Lock()
+
+    def increment(self) -> None:
+        self.value += 1
+
+    def increment_locked(self) -> None:
+        with self.lock:
+            self.value += 1
+
+    def increment_total(self) -> None:
+        Counter.total += 1
+
+
+def run(*bodies: Callable[[], object]) -> None:
+    threads = [threading.Thread(target=body) for body in bodies]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+
+
+def racing_counter() -> None:
+    counter = Counter()
+    run(counter.increment, counter.increment)
+    assert counter.value == 2
+
+
+def locked_counter() -> None:
+    counter = Counter()
+    run(*[counter.increment_locked] * 3)
+    assert counter.value == 3
+
+
+def class_attribute() -> None:
+    counter = Counter()
+    run(counter.increment_total, counter.increment_total)
+    assert counter.total == 2
+
+
+VISITS = 0
+
+
+def visit() -> None:
+    global VISITS
+    VISITS += 1
+
+
+def racing_global() -> None:
+    run(visit, visit)
+    assert VISITS == 2
+
+
+def racing_closure() -> None:
+    seen = 0
+
+    def look() -> None:
+        nonlocal seen
+        seen += 1
+
+    run(look, look)
+    assert seen == 2
+
+
+def loop_variable() -> None:
+    seen: list[int] = []
+    threads = []
+    for k in range(2):
+        thread = threading.Thread(target=lambda: seen.append(k))  # noqa: B023 - the mistake
+        thread.start()
+        threads.append(thread)
+    for thread in threads:
+        thread.join()
+    assert sorted(seen) == [0, 1]
+
+
+def check_then_act() -> None:
+    cache: dict[str, list[int]] = {}
+
+    def add() -> None:
+        if "k" not in cache:
+            cache["k"] = []
+        cache["k"].append(1)
+
+    run(add, add)
+    assert len(cache["k"]) == 2
+
+
+def dict_changes_size() -> None:
+    table = {1: 1}
+    thread = threading.Thread(target=lambda: table.update({2: 2}))
+    thread.start()
+    for _ in table.items():
+        pass
+    thread.join()
+
+
+def two_producers_two_consumers() -> None:
+    q: queue.Queue[int] = queue.Queue()
+    got: list[int] = []
+
+    def consume() -> None:
+        got.append(q.get())
+        q.task_done()
+
+    bodies = [lambda: q.put(0), lambda: q.put(1), consume, consume]
+    threads = [threading.Thread(target=body) for body in bodies]
+    for thread in threads:
+        thread.start()
+    q.join()
+    for thread in threads:
+        thread.join()
+    assert sorted(got) == [0, 1]
+
+
+class Buffer:
+    """A bounded buffer with one condition and notify: with two producers and two consumers it loses wake-ups."""
+
+    def __init__(self) -> None:
+        self.items: list[int] = []
+        self.changed = threading.Condition()
+
+    def put(self) -> None:
+        with self.changed:
+            while self.items:
+                self.changed.wait()
+            self.items.append(1)
+            self.changed.notify()
+
+    def get(self) -> None:
+        with self.changed:
+            while not self.items:
+                self.changed.wait()
+            self.items.pop()
+            self.changed.notify()
+
+
+def lost_wakeup() -> None:
+    buffer = Buffer()
+    run(buffer.get, buffer.get, buffer.put, buffer.put)
+
+
+def deadlock() -> None:
+    a, b = threading.Lock(), threading.Lock()
+
+    def one() -> None:
+        with a, b:
+            pass
+
+    def two() -> None:
+        with b, a:
+            pass
+
+    run(one, two)
+
+
+def error_in_a_thread() -> None:
+    table: dict[int, int] = {}
+    thread = threading.Thread(target=lambda: table.pop(1))
+    thread.start()
+    table[1] = 2
+    thread.join()
+
+
+def barrier() -> None:
+    meeting = threading.Barrier(2)
+    order: list[int] = []
+    run(lambda: order.append(meeting.wait()), lambda: order.append(meeting.wait()))
+    assert sorted(order) == [0, 1]
+
+
+def timer() -> None:
+    fired: list[int] = []
+    thread = threading.Timer(5, lambda: fired.append(1))
+    thread.start()
+    thread.cancel()
+    thread.join()
+    assert fired == []
+
+
+def get_with_a_limit() -> None:
+    q: queue.Queue[int] = queue.Queue()
+    thread = threading.Thread(target=q.put, args=(1,))
+    thread.start()
+    with contextlib.suppress(queue.Empty):
+        q.get(timeout=2)
+    thread.join()
+    assert q.empty()
+
+
+def virtual_time() -> None:
+    before = time.monotonic()
+    thread = threading.Thread(target=time.sleep, args=(3600,))
+    thread.start()
+    thread.join()
+    assert time.monotonic() - before >= 3600
+
+
+def shared_iterator() -> None:
+    numbers = itertools.count()
+    got: list[int] = []
+    run(lambda: got.append(next(numbers)), lambda: got.append(next(numbers)))
+    assert sorted(got) == [0, 1]
+
+
+def executor() -> None:
+    with ThreadPoolExecutor(1) as pool:
+        assert list(pool.map(lambda x: 2 * x, [1, 2])) == [2, 4]
+
+
+def thread_local() -> None:
+    local = threading.local()
+    local.x = 1
+    found: list[bool] = []
+    thread = threading.Thread(target=lambda: found.append(hasattr(local, "x")))
+    thread.start()
+    thread.join()
+    assert found == [False]
+
+
+def daemon_that_waits() -> None:
+    q: queue.Queue[int] = queue.Queue()
+
+    def serve() -> None:
+        while True:
+            q.get()
+            q.task_done()
+
+    threading.Thread(target=serve, daemon=True).start()
+    q.put(1)
+    q.join()
+
+
+class Worker(threading.Thread):
+    def __init__(self, q: queue.Queue[int]) -> None:
+        super().__init__()
+        self.q = q
+        self.got = 0
+
+    def run(self) -> None:
+        self.got = self.q.get()
+
+
+def subclass_of_thread() -> None:
+    q: queue.Queue[int] = queue.LifoQueue()
+    worker = Worker(q)
+    worker.start()
+    q.put(3)
+    worker.join()
+    assert worker.got == 3
+
+
+class Resource:
+    def __init__(self) -> None:
+        self.lock = threading.RLock()
+        self.uses = 0
+
+    @contextlib.contextmanager
+    def held(self) -> Iterator[Resource]:
+        with self.lock, self.lock:
+            yield self
+
+    def use(self) -> None:
+        with self.held() as resource:
+            resource.uses += 1
+
+
+def context_manager() -> None:
+    resource = Resource()
+    run(resource.use, resource.use)
+    assert resource.uses == 2
+
+
+@dataclasses.dataclass
+class Point:
+    x: int = 0
+
+    def move(self) -> None:
+        self.x += 1
+
+
+def racing_dataclass() -> None:
+    point = Point()
+    run(point.move, point.move)
+    assert point.x == 2
+
+
+def busy_wait() -> None:
+    done: list[int] = []
+    threading.Thread(target=lambda: done.append(1)).start()
+    while not done:
+        pass
+
+
+# -- where nothing may be claimed -----------------------------------------------------------------------------------
+
+
+def no_thread() -> None:
+    assert True
+
+
+def copied_out_of_sight() -> None:
+    table = {1: 1}
+    thread = threading.Thread(target=lambda: copy.copy(table))
+    thread.start()
+    table[2] = 2
+    thread.join()
+
+
+def attributes_as_a_dict() -> None:
+    counter = Counter()
+    run(counter.increment_locked, lambda: vars(counter).update(value=7))
+
+
+# -- what is refused ------------------------------------------------------------------------------------------------
+
+
+def opens_a_socket() -> None:
+    run(lambda: socket.socket().close())
+
+
+def reads_a_pipe() -> None:
+    reading, _ = os.pipe()
+    run(lambda: os.read(reading, 1))
+
+
+async def coroutine() -> None:
+    pass
+
+
+def generator() -> Iterator[int]:
+    yield 1
+
+
+def takes_a_fixture(tmp_path: object) -> None:
+    pass
+
+
+def uses_a_class_pattern() -> Callable[[], None]:
+    return lambda: None

@@ -1,0 +1,165 @@
+"""The three ways in: the command, pytest, and what a counterexample shows; a token replays it, or says why not."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from seriatim_models.cli import run
+from seriatim_models.explorer import BadToken, Replay
+from seriatim_models.explorer.python import check
+from seriatim_models.explorer.python.program import Target
+
+COUNTER = """
+import threading
+
+class Counter:
+    def __init__(self):
+        self.value = 0
+        self.lock = threading.Lock()
+
+    def racy(self):
+        self.value += 1
+
+    def right(self):
+        with self.lock:
+            self.value += 1
+
+def both(body):
+    threads = [threading.Thread(target=body) for _ in range(2)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+
+def test_racy():
+    counter = Counter()
+    both(counter.racy)
+    assert counter.value == 2
+
+def test_right():
+    counter = Counter()
+    both(counter.right)
+    assert counter.value == 2
+
+async def test_coroutine():
+    pass
+
+class TestCounter:
+    def test_method(self):
+        counter = Counter()
+        both(counter.right)
+        assert counter.value == 2
+"""
+
+
+@pytest.fixture
+def counter(tmp_path: Path) -> Path:
+    path = tmp_path / "test_counter.py"
+    path.write_text(COUNTER)
+    return path
+
+
+def test_the_command_finds_shows_and_replays(
+    counter: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out = tmp_path / "out.json"
+    page = tmp_path / "out.html"
+    assert run(["check", f"{counter}::test_racy", "--json", str(out), "--html", str(page)]) == 1
+    shown = capsys.readouterr().out
+    assert "Counter.value: test_counter.py:10 against test_counter.py:10" in shown
+    assert "[test_counter.py:10: self.value += 1" in " ".join(shown.replace("|", " ").split())
+    assert "Traceback" in shown
+    assert "self.value += 1" in page.read_text()
+    [program] = json.loads(out.read_text())["programs"]
+    token = program["counterexample"]["token"]
+    assert token.startswith("py1.")
+    assert run(["check", f"{counter}::test_racy", "--replay", token]) == 1
+    assert "the sides were 1 and 2" in capsys.readouterr().out
+
+
+def test_the_command_says_ok(counter: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["check", f"{counter}::test_right", f"{counter}::TestCounter::test_method"]) == 0
+    assert capsys.readouterr().out.count("every schedule") == 2
+    assert run(["check", f"{counter}::test_right", "--strategy", "pos", "--budget", "0.2"]) == 3
+
+
+@pytest.mark.parametrize(
+    ("arguments", "why"),
+    [
+        (["{file}::test_rigth"], "did you mean 'test_right'"),
+        (["{file}::test_coroutine"], "async def"),
+        (["{file}.py"], "there is no file"),
+        (["{file}::test_right", "two-takers"], "go without programs"),
+        (["{file}::test_right", "--module", "no_such_module"], "no module of this name"),
+        (["{file}::test_right", "--replay", "py1.x"], "was it cut"),
+        (["{file}::test_right", "--replay", "sr1.x"], "begins with py1"),
+        (["two-takers", "--module", "queue"], "tests of your own"),
+    ],
+)
+def test_bad_input_is_one_sentence(
+    counter: Path, arguments: list[str], why: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(["check", *(a.replace("{file}", str(counter)) for a in arguments)]) == 2
+    error = capsys.readouterr().err
+    assert why in error
+    assert "Traceback" not in error
+
+
+def test_a_file_that_is_no_python(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "test_broken.py"
+    path.write_text("def test(:\n")
+    assert run(["check", str(path)]) == 2
+    assert "no Python" in capsys.readouterr().err
+    path.write_text("x = 1\n")
+    assert run(["check", str(path)]) == 2
+    assert "begins with test" in capsys.readouterr().err
+
+
+def test_a_token_of_other_sources_is_refused(counter: Path) -> None:
+    from seriatim_models.explorer.python.execution import Search
+    from seriatim_models.explorer.python.front import explored
+
+    target = Target("test_counter", str(counter), "test_racy")
+    case = explored(target, Search(), None, (), None, {}).counterexample
+    assert case is not None
+    again = explored(target, Search(), Replay(case.token), (), None, {})
+    assert again.counterexample is not None
+    assert again.counterexample.schedule == case.schedule
+    counter.write_text(COUNTER.replace("self.value += 1", "self.value += 2"))
+    with pytest.raises(BadToken, match="other sources"):
+        explored(target, Search(), Replay(case.token), (), None, {})
+
+
+MARKED = (
+    COUNTER.replace("def test_racy", "@pytest.mark.explore\ndef test_racy")
+    .replace("def test_right", "@pytest.mark.explore(exhaustive=True)\ndef test_right")
+    .replace("import threading", "import pytest\nimport threading", 1)
+    .replace("async def test_coroutine", "async def coroutine")
+)
+
+
+def test_pytest_explores_marked_tests(tmp_path: Path) -> None:
+    path = tmp_path / "test_marked.py"
+    path.write_text(MARKED + "\n@pytest.mark.explore\ndef test_fixture(tmp_path):\n    pass\n")
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-n0", str(path)]
+    plugin: list[str] = []
+    once = subprocess.run(
+        [*command, *plugin], capture_output=True, text=True, cwd=tmp_path, timeout=100
+    )
+    assert "4 passed" in once.stdout, once.stdout + once.stderr
+    explored = subprocess.run(
+        [*command, *plugin, "--explore"], capture_output=True, text=True, cwd=tmp_path, timeout=100
+    )
+    assert "2 failed, 2 passed" in explored.stdout, explored.stdout + explored.stderr
+    assert "racing pair: Counter.value" in explored.stdout
+    assert "takes no fixtures" in " ".join(explored.stdout.split())
+
+
+def test_a_check_of_a_real_function_has_the_same_answer() -> None:
+    with pytest.raises(Exception, match="cannot be called"):
+        check("test_counter.py::test_racy")  # type: ignore[arg-type]  # the mistake

@@ -1,0 +1,63 @@
+"""Generated programs: promotion of racing places finds what every access as a step finds, no less and no more."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from seriatim_models.explorer.python import execution
+from seriatim_workshop.crosscheck.own_code import HEAD, Generated, compared, generate
+
+SLICE = 30
+
+
+@pytest.mark.parametrize("part", range(3))
+def test_promotion_agrees_with_every_access(part: int, tmp_path: Path) -> None:
+    for seed in range(part * SLICE // 3, (part + 1) * SLICE // 3):
+        agreement = compared(generate(seed), tmp_path, executions=300)
+        assert not agreement.wrong, f"seed {seed}: {agreement.wrong}\n{generate(seed).text}"
+
+
+@pytest.mark.slow
+def test_promotion_agrees_with_every_access_on_many(tmp_path: Path) -> None:
+    for seed in range(1000, 1150):
+        agreement = compared(generate(seed), tmp_path, executions=300)
+        assert not agreement.wrong, f"seed {seed}: {agreement.wrong}\n{generate(seed).text}"
+
+
+TRAP = """
+def test():
+    global G
+    G = 0
+    lock = threading.Lock()
+    o = Thing()
+    r = []
+    def work0():
+        with lock:
+            pass
+        o.x += 1
+    def work1():
+        with lock:
+            pass
+        o.x += 2
+    t0, t1 = threading.Thread(target=work0), threading.Thread(target=work1)
+    t0.start()
+    t1.start()
+    t0.join()
+    t1.join()
+    return o.x
+"""
+"""What is touched after a release belongs to its step; and yet it is not ordered before the next acquire."""
+
+
+def test_the_trap_of_code_after_a_step(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    program = Generated(-1, HEAD + TRAP)
+    assert not compared(program, tmp_path).wrong
+
+    def too_early(self: execution.PythonExecution, thread: object, step: int) -> bool:
+        now = self.pasts[-1] if self.pasts else 0
+        return bool(now >> step & 1) if step >= 0 else True
+
+    monkeypatch.setattr(execution.PythonExecution, "ordered", too_early)
+    assert compared(program, tmp_path).wrong
