@@ -1,12 +1,12 @@
 # The front door: `make` alone prints help.
-# Everything is installed into .venv, from the pinned versions in .lock/constraints.txt, by the rule for $(STAMP) below.
+# Everything is installed into .venv, from the pinned versions in .lock/requirements.txt, by the rule for $(STAMP) below.
 
 .DEFAULT_GOAL := help
 .PHONY: help run test demo-fair soak prove prove-induction spec mutants mutants-order reach lint format setup lock clean bench profile bench-explorer bench-spark test-slow test-kill test-cluster test-million test-planted crosscheck conform planted right-systems matrix matrix-campaign data-races fuzz
 
 VENV  := .venv
 BIN   := $(VENV)/bin
-LOCK  := .lock/constraints.txt
+LOCK  := .lock/requirements.txt
 STAMP := $(VENV)/.installed
 ARGS  ?=
 
@@ -207,7 +207,8 @@ $(STAMP): pyproject.toml $(LOCK)
 	@"$(BIN)/python" -c '' 2>/dev/null || "$(PYTHON)" -m venv --clear "$(VENV)" || { \
 	  echo "Python could not make .venv: install its venv module (Debian: python3-venv) and try again" >&2; exit 2; }
 	@echo "Installing into $(VENV): about a gigabyte, a few minutes the first time"
-	@"$(BIN)/python" -m pip install --quiet --disable-pip-version-check --constraint $(LOCK) --editable '.[dev,spark,plots,amqp,peers]'
+	@"$(BIN)/python" -m pip install --quiet --disable-pip-version-check --require-hashes --requirement $(LOCK)
+	@"$(BIN)/python" -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
 	@touch $@
 
 # One file for every supported Python: the resolver writes environment markers where versions must differ.
@@ -215,9 +216,9 @@ lock:
 	@"$(PYTHON)" -m venv build/lock
 	@build/lock/bin/python -m pip install --quiet uv
 	@build/lock/bin/uv pip compile --quiet --upgrade --universal --python-version 3.11 --all-extras \
-	  --no-header --no-annotate --no-emit-index-url --no-emit-find-links pyproject.toml --output-file $(LOCK)
+	  --no-header --no-annotate --no-emit-index-url --no-emit-find-links --generate-hashes pyproject.toml --output-file $(LOCK)
 	@rm -rf build/lock
-	@echo "$(LOCK): $$(grep -c == $(LOCK)) pinned versions; the next target installs them"
+	@echo "$(LOCK): $$(grep -c == $(LOCK)) pinned versions, with hashes; the next target installs them"
 
 clean:
 	rm -rf $(VENV) build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis

@@ -18,6 +18,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parent.parent
+LOCK = ROOT / ".lock" / "requirements.txt"
 TOP_LEVEL = {"spec", "reference", "tests", "models", "pyproject.toml", "Makefile", "README.md"}
 SOURCES = {
     "seriatim": ROOT / "reference",
@@ -403,3 +404,18 @@ def test_the_pinned_versions_name_no_registry() -> None:
         assert not lines, (
             f"{path.name} holds an address ({lines[0]}): make it again with `make lock`"
         )
+
+
+def test_what_is_installed_is_known_by_its_hash() -> None:
+    """`make` installs nothing whose file is not the one for which a version was chosen."""
+    text = LOCK.read_text(encoding="utf-8")
+    pinned = re.findall(r"^\S+==", text, re.MULTILINE)
+    whole = re.findall(r"^\S+==(?:.*\\\n +--hash=sha256:[0-9a-f]{64})+", text, re.MULTILINE)
+    assert len(pinned) > 50
+    assert len(whole) == len(pinned), "make lock writes the hashes"
+    installs = re.findall(r"pip install .*", (ROOT / "Makefile").read_text(encoding="utf-8"))
+    unpinned = [line for line in installs if "--require-hashes" not in line]
+    assert unpinned == [
+        "pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .",
+        "pip install --quiet uv",
+    ], "the project itself, and what writes the file"
