@@ -125,8 +125,9 @@ def end_sending(s: SymbolicState, t: Term, c: Term) -> tuple[Term, SymbolicState
 
 @SYSTEM.action(c=Consumer)
 def want(s: SymbolicState, c: Term) -> tuple[Term, SymbolicState]:
-    """A compare-and-set of the flag from "nothing" to "work"."""
-    return s.wish(c) == NOTHING, s.but(wish=at(s.wish, c, WORK))
+    """A compare-and-set of the flag from "nothing" to "work"; a queue that is pulled from asks for credit first."""
+    guard = And(s.wish(c) == NOTHING, Or(s.pushed(), Not(s.limited(c)), s.credit(c) > 0))
+    return guard, s.but(wish=at(s.wish, c, WORK))
 
 
 @SYSTEM.action(c=Consumer)
@@ -309,6 +310,13 @@ def nothing_for_the_closed(s: SymbolicState, after: SymbolicState, c: Term) -> T
     return Implies(s.wish(c) == CLOSED, after.obtained(c) == s.obtained(c))
 
 
+@SYSTEM.step("WK-9", c=Consumer)
+def who_resumes_can_pay(s: SymbolicState, after: SymbolicState, c: Term) -> Term:
+    """Of a queue that is pulled from, nobody comes to want work who has no credit."""
+    resumes = And(s.wish(c) == NOTHING, after.wish(c) == WORK, Not(s.pushed()), s.limited(c))
+    return Implies(resumes, s.credit(c) > 0)
+
+
 @SYSTEM.step("ES-7", t=Thread, c=Consumer)
 def not_closed_while_it_sends(s: SymbolicState, after: SymbolicState, t: Term, c: Term) -> Term:
     """While a thread has the send lock, no other closes the consumer."""
@@ -381,3 +389,9 @@ def obtain_for_the_closed(s: SymbolicState, t: Term, c: Term) -> tuple[Term, Sym
     """Whether the consumer wants work was asked before its send lock was taken."""
     guard = And(s.came(c), Implies(s.limited(c), And(s.paid(t), s.payer(t) == c)))
     return guard, obtain(s, t, c)[1]
+
+
+@SYSTEM.broken("want", "who_resumes_can_pay", "WK-9", "mutant resumes-without-credit", c=Consumer)
+def want_without_credit(s: SymbolicState, c: Term) -> tuple[Term, SymbolicState]:
+    """A consumer resumes, and could not pay for anything."""
+    return s.wish(c) == NOTHING, want(s, c)[1]

@@ -1,9 +1,11 @@
 """The inductive proofs: all that is claimed is proved, and whatever is broken on purpose is refuted."""
 
+from dataclasses import replace
+
 import pytest
 import z3
 
-from seriatim_workshop.formal import induction, theory
+from seriatim_workshop.formal import induction, reach, theory
 from seriatim_workshop.formal.theory import SymbolicState, Term, TransitionSystem, at, every
 
 SYSTEMS = [theory.load(name) for name in theory.SYSTEMS]
@@ -43,6 +45,45 @@ def test_what_is_not_inductive_is_refuted_with_a_readable_pair() -> None:
     assert facts["owes t1 e1 c1"].split()[-2:] == ["True", "False"]
 
 
+FROZEN: dict[tuple[str, str], tuple[theory.Formula, str]] = {
+    ("nodes", "link"): (lambda s, n, x: s.marked(x), "action/link"),
+    ("entries", "register"): (lambda s, c, k: s.registered(c), "action/register"),
+    ("entries", "look"): (lambda s, t, c: s.pointer(c) > 0, "action/advance"),
+    ("entries", "acquire"): (lambda s, t, e, c: s.holds(c, e), "action/acquire"),
+    ("lists", "lock"): (lambda s, t, c: s.closed(c), "action/enter"),
+    ("consumers", "join"): (lambda s, t, c: s.present(c), "action/leave"),
+    ("wakeups", "notify"): (lambda s, t, c: s.permit(c), "action/wake"),
+    ("wakeups", "begin_look"): (lambda s, t, c: s.runs(c) != t, "action/take"),
+}
+"""System and action -> a condition that its guard gets besides, and the goal that nobody reaches any more."""
+
+
+@pytest.mark.parametrize(("system", "action"), FROZEN)
+def test_a_guard_that_freezes_a_system_fails(system: str, action: str) -> None:
+    """The guard asks for what only comes of the action itself: all claims still hold, of almost nothing."""
+    right = theory.load(system)
+    more, name = FROZEN[system, action]
+
+    def frozen(s: SymbolicState, *given: Term) -> tuple[Term, SymbolicState]:
+        """The action, and its guard is never true."""
+        guard, after = right.actions[action].build(s, *given)
+        return z3.And(guard, more(s, *given)), after
+
+    actions = {**right.actions, action: replace(right.actions[action], build=frozen)}
+    cold = replace(right, actions=actions)
+    (goal,) = (g for g in reach.goals(cold) if g.id == f"{system}/{name}")
+    verdict, why = reach.look_for(goal, reach.stored()[goal.id], seconds=1)
+    assert verdict == "not reached"
+    assert "not possible here" in why
+
+
+def test_every_path_that_is_kept_leads_to_its_goal() -> None:
+    kept = reach.stored()
+    every = [goal for system in SYSTEMS for goal in reach.goals(system)]
+    assert kept.keys() == {goal.id for goal in every}
+    assert [why for goal in every if (why := reach.check(goal, kept[goal.id]))] == []
+
+
 def counter() -> TransitionSystem:
     """A number that goes up by two, and the claim that it stays even, which needs no help."""
     thing = z3.DeclareSort("Thing")
@@ -71,7 +112,7 @@ def test_a_claim_that_is_true_but_not_inductive_is_not_called_proved() -> None:
     assert "n t1" in str(by_kind["consecution"].case)
 
 
-def test_an_action_that_can_never_be_taken_is_found_out() -> None:
+def test_an_action_that_can_never_be_taken_is_found_out(monkeypatch: pytest.MonkeyPatch) -> None:
     system = counter()
     thing = system.sorts[0]
 
@@ -80,9 +121,11 @@ def test_an_action_that_can_never_be_taken_is_found_out() -> None:
         return s.n(x) == 1, s
 
     system.action(x=thing)(never)
+    monkeypatch.setattr(induction, "SEARCH_SECONDS", 1)
     found = {o.id: induction.decide(o) for o in induction.obligations(system)}
     assert found["counter/consecution/never"].verdict == "proved"  # of nothing
-    assert found["counter/enabled/never"].wrong
+    assert found["counter/reached/never"].wrong
+    assert not found["counter/reached/up"].wrong
 
 
 def test_rejects_a_word_that_no_obligation_has(capsys: pytest.CaptureFixture[str]) -> None:

@@ -28,8 +28,6 @@ class WakeupFollower(Follower):
     def __init__(self, participants: Participants, queue: str) -> None:
         super().__init__(participants)
         self.queue = queue
-        self.outside = ""
-        """Why the system does not speak of this queue; '' if it does."""
         self._entries: dict[str, Node] = {}
         self._consumers: dict[str, Node] = {}
         self._priorities: set[int] = set()
@@ -105,6 +103,10 @@ class WakeupFollower(Follower):
         ):
             if kind_is(given["list"], "NonAcquiring"):
                 self._announce(t)
+        elif event.cell == "notify":
+            woken = self._mine(given["sub"])
+            if woken is not None and not self.state.get("giving", t, woken):
+                raise NotThat(f"{t} notifies {woken}, and has not moved it to Notified")
         elif event.cell == "pull" and given["ph"] == "invoke":
             c = self._mine(given["sub"])
             if c is not None:

@@ -122,6 +122,8 @@ class Follower:
         self.lib = context.lib
         system = load(self.system)
         self.state = Concrete(system, {sort.name(): [] for sort in system.sorts})
+        self.outside = ""
+        """Why the system does not speak of what is followed here; '' if it does."""
         self.steps = 0
         """Steps of the specification that were taken."""
         self.actions: set[str] = set()

@@ -122,6 +122,11 @@ class Simulation:
         return sum(follower.steps for follower in self.followers)
 
     @property
+    def notes(self) -> set[str]:
+        """Systems that do not speak of a queue, and why."""
+        return {f"{f.system}: {f.outside}" for f in self.followers if f.outside}
+
+    @property
     def actions(self) -> set[tuple[str, str]]:
         """Systems and actions that were taken."""
         return {(f.system, action) for f in self.followers for action in f.actions}

@@ -4,7 +4,7 @@ python -m seriatim_workshop.formal.traces                  # the first execution
 python -m seriatim_workshop.formal.traces --all            # every schedule of every program (some minutes)
 python -m seriatim_workshop.formal.traces release-behind   # programs with this in their names
 python -m seriatim_workshop.formal.traces --mutants        # every mutant of the queue: which system rejects it
-python -m seriatim_workshop.formal.traces --write spec/FOLLOWED.md     # the two tables, of all schedules
+python -m seriatim_workshop.formal.traces --write spec/FOLLOWED.md     # the two tables, of a larger slice
 python -m seriatim_workshop.formal.traces --fields         # which field of a system is which of the reference
 
 Exit code 1: an execution of the reference is no behaviour of the systems, or a mutant's all are that had to leave them.
@@ -35,6 +35,12 @@ from seriatim_workshop.formal.simulation import Simulation
 
 SLICE = 40
 """So many executions of each program are followed, unless all are asked for: the first of the search."""
+
+
+WRITTEN_SLICE = 150
+"""And so many for the page, unless all are asked for."""
+MUTANT_SLICE = 600
+"""And of each mutant, which ends with the first that is rejected."""
 
 
 def programs() -> list[str]:
@@ -80,6 +86,7 @@ def follow(
             found.steps += simulation.steps
             found.counts.update(simulation.counts)
             found.actions |= simulation.actions
+            found.notes |= simulation.notes
             return rejects()
 
         world.at_end(conform)
@@ -121,7 +128,7 @@ def main(args: list[str] | None = None) -> int:
     parser.add_argument("--all", action="store_true", help="every schedule, not a slice")
     parser.add_argument("--mutants", action="store_true", help="the mutants, not the programs")
     parser.add_argument(
-        "--write", metavar="PAGE", type=Path, help="write both tables, of all schedules"
+        "--write", metavar="PAGE", type=Path, help="write both tables, of a larger slice"
     )
     parser.add_argument("--fields", action="store_true", help="print which field is which")
     asked = parser.parse_args(args)
@@ -137,9 +144,9 @@ def main(args: list[str] | None = None) -> int:
         print(f"nothing has {' '.join(asked.names)} in its name", file=sys.stderr)
         return 2
     outcomes = []
-    limit = None if asked.all or asked.write or asked.mutants else SLICE
     for n, (mutant, program) in enumerate(pairs, 1):
-        outcome = follow(program, mutant, limit)
+        limit = MUTANT_SLICE if mutant else WRITTEN_SLICE if asked.write else SLICE
+        outcome = follow(program, mutant, None if asked.all else limit)
         outcomes.append(outcome)
         console.print(line(outcome, n, len(pairs)), highlight=False, markup=False, soft_wrap=True)
     if asked.write:
