@@ -17,8 +17,8 @@ from seriatim_models.pipeline.audit.tasks import audit_chunks, judge
 from seriatim_models.properties import PROPERTIES as WHITEBOX
 from seriatim_models.properties.base import AnyProperty, Finding
 from seriatim_models.properties.blackbox import BLACKBOX
-from seriatim_models.properties.blackbox.consumers import NoLostWakeup
 from seriatim_models.properties.blackbox.requeue import RequeueLateness
+from seriatim_models.properties.blackbox.wakeups import NoLostWakeup
 from seriatim_workshop.bench.simulated_broker import SimulatedBroker
 from seriatim_workshop.inline import Inline
 

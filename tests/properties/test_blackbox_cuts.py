@@ -15,8 +15,8 @@ from seriatim_models.history import Event
 from seriatim_models.history.complete import complete
 from seriatim_models.properties.base import AnyProperty, Finding
 from seriatim_models.properties.blackbox import BLACKBOX, strict
-from seriatim_models.properties.blackbox.consumers import WITHIN, NoLostWakeup
 from seriatim_models.properties.blackbox.requeue import RequeueLateness
+from seriatim_models.properties.blackbox.wakeups import WITHIN, NoLostWakeup
 from seriatim_workshop.bench.simulated_broker import FAULTS, SimulatedBroker
 from seriatim_workshop.right.faults import FAULTS as PLANTED
 from seriatim_workshop.right.faults import faulty

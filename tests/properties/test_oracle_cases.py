@@ -10,7 +10,7 @@ import pytest
 from seriatim_models.history import Event, Header, read_history, write_history
 from seriatim_models.history.event import GAP
 from seriatim_models.properties.base import Finding, Verdict
-from seriatim_models.properties.blackbox.consumers import NoLostWakeup
+from seriatim_models.properties.blackbox.wakeups import NoLostWakeup
 from seriatim_models.properties.columnar.evaluator import judge_file
 from seriatim_models.properties.whitebox.composites import COMPOSITES
 

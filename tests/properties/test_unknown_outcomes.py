@@ -7,7 +7,7 @@ from typing import Any
 from seriatim_models.history.complete import complete
 from seriatim_models.properties.base import Verdict
 from seriatim_models.properties.blackbox import BLACKBOX
-from seriatim_models.properties.blackbox.consumers import NoLostWakeup
+from seriatim_models.properties.blackbox.wakeups import NoLostWakeup
 
 from .blackbox_histories import BY_ID, Recording, check
 

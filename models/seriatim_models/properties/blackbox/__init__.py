@@ -10,11 +10,7 @@ from seriatim_models.properties.base import AnyProperty
 from seriatim_models.properties.blackbox.callbacks import CallbackOrder, CallReply
 from seriatim_models.properties.blackbox.confirms import AnsweredOnce
 from seriatim_models.properties.blackbox.conservation import Conservation
-from seriatim_models.properties.blackbox.consumers import (
-    ConsumerPriority,
-    NoLostWakeup,
-    SoleConsumer,
-)
+from seriatim_models.properties.blackbox.consumers import ConsumerPriority, SoleConsumer
 from seriatim_models.properties.blackbox.credit import Prefetch
 from seriatim_models.properties.blackbox.groups import OneConsumerOfGroup
 from seriatim_models.properties.blackbox.holding import OneHolder, RedeliveredFlag
@@ -25,6 +21,7 @@ from seriatim_models.properties.blackbox.priority import MessagePriority
 from seriatim_models.properties.blackbox.requeue import RequeueLateness
 from seriatim_models.properties.blackbox.strict import StrictOrder
 from seriatim_models.properties.blackbox.tags import DeliveryTags, SilenceAfterEnd
+from seriatim_models.properties.blackbox.wakeups import NoLostWakeup
 
 BLACKBOX: tuple[AnyProperty, ...] = (
     Conservation(),
