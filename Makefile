@@ -2,7 +2,7 @@
 # Everything is installed into .venv, from the pinned versions in .lock/requirements.txt, by the rule for $(STAMP) below.
 
 .DEFAULT_GOAL := help
-.PHONY: help run test demo-fair soak prove prove-induction spec mutants mutants-order reach lint format setup lock clean bench profile bench-explorer bench-spark test-slow test-kill test-cluster test-million test-planted crosscheck conform planted right-systems matrix matrix-campaign data-races fuzz
+.PHONY: help run test demo-fair soak prove prove-induction spec mutants mutants-order reach lint format setup lock clean bench profile bench-explorer bench-spark test-slow test-kill test-cluster test-million test-planted crosscheck crosscheck-own conform planted right-systems matrix matrix-campaign data-races fuzz
 
 VENV  := .venv
 BIN   := $(VENV)/bin
@@ -76,6 +76,7 @@ seriatim: how a message queue's threads must behave, as code you can run, break 
 
   make crosscheck       the explorer against brute force on 20,000 generated programs;
                         stopped, it goes on where it was
+  make crosscheck-own   generated tests with plain threads: promotion against every access a step
   make bench            us and our peers side by side, in rounds: numbers and a page in build/bench;
                         a peer that cannot be had is skipped with the reason
   make profile          where the time goes on the three hot paths
@@ -163,6 +164,9 @@ lint: $(STAMP)
 	@$(BIN)/ruff format --check .
 	@$(BIN)/mypy
 	@$(BIN)/mypy tests
+
+crosscheck-own: $(STAMP)
+	@$(BIN)/python -m seriatim_workshop.crosscheck.own_code --programs $(PROGRAMS) $(ARGS)
 
 crosscheck: $(STAMP)
 	@mkdir -p $(dir $(CROSSCHECK))

@@ -5,8 +5,11 @@ from __future__ import annotations
 import contextlib
 import copy
 import dataclasses
+import functools
 import itertools
+import operator
 import os
+import pickle
 import queue
 import socket
 import threading
@@ -331,6 +334,54 @@ def copied_out_of_sight() -> None:
 def attributes_as_a_dict() -> None:
     counter = Counter()
     run(counter.increment_locked, lambda: vars(counter).update(value=7))
+
+
+def names_of_the_module_as_a_dict() -> None:
+    run(lambda: globals().update(VISITS=1), visit)
+
+
+def code_of_a_text() -> None:
+    run(lambda: exec("x = 1"), visit)
+
+
+class Lazy:
+    def __init__(self) -> None:
+        self.made = 0
+
+    @functools.cached_property
+    def value(self) -> int:
+        self.made += 1
+        return self.made
+
+
+def cached_property() -> None:
+    lazy = Lazy()
+    run(lambda: lazy.value, lambda: lazy.value)
+
+
+@functools.lru_cache
+def squared(x: int) -> int:
+    return x * x
+
+
+def cached_function() -> None:
+    run(lambda: squared(1), lambda: squared(1))
+
+
+def getter_of_c() -> None:
+    point = Point()
+    get = operator.attrgetter("x")
+    run(lambda: get(point), point.move)
+
+
+def pickled() -> None:
+    point = Point()
+    run(lambda: pickle.dumps(point), point.move)
+
+
+def format_that_looks_inside() -> None:
+    point = Point()
+    run(lambda: "{0.x}".format(point), point.move)  # noqa: UP030, UP032 - that is the case
 
 
 # -- what is refused ------------------------------------------------------------------------------------------------

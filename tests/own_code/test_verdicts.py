@@ -89,6 +89,12 @@ def test_a_loop_that_waits_for_a_plain_list_is_named() -> None:
         ("no_thread", "starts no thread"),
         ("copied_out_of_sight", "copy.copy at plain.py"),
         ("attributes_as_a_dict", "__dict__ at plain.py"),
+        ("names_of_the_module_as_a_dict", "names of a module"),
+        ("code_of_a_text", "made of a text"),
+        ("cached_property", "cached_property value"),
+        ("cached_function", "cache of a function"),
+        ("getter_of_c", "operator.attrgetter"),
+        ("format_that_looks_inside", "looks into its arguments"),
     ],
 )
 def test_what_was_not_seen_withholds_the_verdict(name: str, why: str) -> None:
@@ -102,6 +108,7 @@ def test_what_was_not_seen_withholds_the_verdict(name: str, why: str) -> None:
     [
         ("opens_a_socket", OutsideModel, r"socket.*stub.*plain\.py"),
         ("reads_a_pipe", OutsideModel, r"come no further.*plain\.py:.*modules="),
+        ("pickled", OutsideModel, r"pickle.dumps at plain\.py"),
         ("coroutine", Misuse, "async def"),
         ("generator", Misuse, "yield"),
         ("takes_a_fixture", Misuse, "tmp_path"),

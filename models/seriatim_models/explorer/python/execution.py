@@ -80,7 +80,7 @@ class PythonExecution(Execution):
         "budget",
         "clocks",
         "counted",
-        "heads",
+        "heads", "importing",
         "modules",
         "numbers",
         "pasts",
@@ -112,6 +112,8 @@ class PythonExecution(Execution):
         self.time_at: dict[int, float] = {}
         self.timed = False
         """Whether time has passed anywhere."""
+        self.importing: dict[str, Thread | None] = {}
+        """The modules whose bodies run, and where."""
         self.modules: dict[str, Any] = {}
         """The modules of this execution."""
         self.views: dict[int, tuple[object, object]] = {}

@@ -14,10 +14,12 @@ from __future__ import annotations
 import builtins
 import functools
 import operator
+import re
 import types
 from collections.abc import Callable, Iterator
 from typing import Any
 
+from seriatim_models.explorer.errors import OutsideModel
 from seriatim_models.explorer.model.operations import Thread
 from seriatim_models.explorer.python.execution import PythonExecution
 from seriatim_models.explorer.python.places import (
@@ -64,6 +66,11 @@ PASSING = frozenset(
 DEEP = frozenset((repr, ascii, format, print, sorted, min, max, sum, hash))
 COMPARING = frozenset(("index", "count", "remove", "sort", "__eq__", "__contains__", "__repr__"))
 """Built-in functions, and methods of containers, that look at what the elements hold."""
+
+GETTERS = frozenset((operator.attrgetter, operator.itemgetter, operator.methodcaller))
+"""C code that looks into objects later, wherever it is called."""
+
+_CACHE = type(functools.lru_cache(int))
 
 LOOKING = frozenset((isinstance, issubclass, callable, type, builtins.super))
 """What looks at no contents."""
@@ -162,9 +169,9 @@ def cell_set(record: ObjectRecord | None, name: str, value: Any, site: int) -> A
 
 # -- attributes --------------------------------------------------------------------------------------------------------
 
-UNSHARED, METHOD, PROPERTY, DATA, OF_CLASS, OF_MODULE = range(6)
+UNSHARED, METHOD, PROPERTY, DATA, OF_CLASS, OF_MODULE, CACHED = range(7)
 """What `obj.name` is by the class of `obj`: nothing that is observed, a method, a property, an attribute of an object,
-of a class, of a module."""
+of a class, of a module, a property that is kept."""
 
 _members: dict[tuple[type, str], int] = {}
 
@@ -190,6 +197,8 @@ def _member(kind: type, name: str) -> int:
             value = base.__dict__[name]
             if isinstance(value, property):
                 return PROPERTY
+            if isinstance(value, functools.cached_property):
+                return CACHED
             if isinstance(value, types.FunctionType | classmethod | staticmethod) or (
                 type(value) in (types.MethodDescriptorType, types.WrapperDescriptorType)
             ):
@@ -253,6 +262,8 @@ def _before_load(
         ex.touch_all(thread, [own, *class_places(ex, type(obj), name, site)], site)
     elif is_a == DATA or (is_a == METHOD and f"method {name} of an object" in promoted):
         ex.touch(thread, record_of(ex, obj, site), name, False, site)
+    if is_a == CACHED:
+        ex.opaque(thread, record_of(ex, obj, site), f"cached_property {name}", site)
     if name == "__dict__" and is_a in (DATA, METHOD):
         ex.opaque(thread, record_of(ex, obj, site), "__dict__", site)
 
@@ -353,6 +364,8 @@ def touch_contents(obj: Any, write: bool, site: int) -> None:
         obj = ex.views.get(id(obj), (None, obj))[1]
         what = kind_of(type(obj))
     if what in (CONTAINER, OPAQUE):
+        if write and type(obj) is dict and MARK in obj:
+            ex.search.unseen[f"the names of a module are changed as a dict at {where(site)}"] = None
         record = ex.records.get(id(obj))
         if record is None:
             record = record_of(ex, obj, site)
@@ -400,12 +413,19 @@ def getitem(obj: Any, key: Any, site: int) -> Any:
     """`obj[key]`."""
     what = kind_of(type(obj))
     if what in (CONTAINER, OPAQUE):
-        # A defaultdict makes what is missing.
-        makes = what == CONTAINER and hasattr(obj, "default_factory") and key not in obj
-        touch_contents(obj, makes, site)
+        # A defaultdict makes what is missing; whether it is, others may change until the step is taken.
+        touch_contents(obj, getattr(obj, "default_factory", None) is not None, site)
     elif what == INSTANCE:
         _unobserved_method(obj, "__getitem__", site)
     return obj[key]
+
+
+def runs_text(text: Any, site: int) -> Any:
+    """`eval` and `exec`: what the text does is not seen."""
+    ex = now.execution
+    if ex is not None:
+        ex.search.unseen[f"code that is made of a text runs at {where(site)}"] = None
+    return text
 
 
 def setitem(value: Any, obj: Any, key: Any, site: int) -> None:
@@ -557,6 +577,9 @@ def call(function: Any, site: int, /, *args: Any, **kwargs: Any) -> Any:
     else:
         touch_contents(function, True, site)
         touch_all(False, site, *args, *kwargs.values(), deep=True)
+        if kind is _CACHE:
+            # What it returns is kept when the call is over, where nothing is announced.
+            ex.opaque(ex.current, record_of(ex, function, site), "the cache of a function", site)
     return function(*args, **kwargs)
 
 
@@ -580,6 +603,32 @@ def _unobserved(
                 ex.opaque(thread, record, f"{module}.{function.__qualname__}", site)
 
 
+OBSERVED_C = frozenset(
+    ("builtins", "_heapq", "_bisect", "itertools", "_collections", "math", "_functools", "time", "_operator",
+     "operator", "_thread", "_abc", "_struct", "_random", "sys", "posix", "_io", "_weakref", "_string")
+)  # fmt: skip
+"""Modules of C whose functions look into containers, but not into attributes of objects."""
+
+
+def _unobserved_c(ex: PythonExecution, function: Any, args: Any, kwargs: Any, site: int) -> None:
+    """C code may read the attributes of what it is given: pickle, json."""
+    thread = ex.current
+    for value in (*args, *kwargs.values()):
+        for element in elements(value):
+            if (
+                kind_of(type(element)) == INSTANCE
+                and id(element) in ex.records
+                and thread is not None
+            ):
+                what = f"{function.__module__}.{function.__name__}"
+                if "pickle" in what:
+                    raise OutsideModel(
+                        f"{what} at {where(site)}: pickle looks a class up by its name, and finds the one outside of "
+                        "the exploration. Put a stub in its place in the test"
+                    )
+                ex.opaque(thread, ex.records[id(element)], what, site)
+
+
 def _call_c(ex: PythonExecution, function: Any, args: Any, kwargs: Any, site: int) -> Any:
     """A function of C, or a method of an object of C."""
     special = _special.get(function)
@@ -589,7 +638,11 @@ def _call_c(ex: PythonExecution, function: Any, args: Any, kwargs: Any, site: in
         return function(*args, **kwargs)
     owner = function.__self__
     name = function.__name__
+    if function is functools.reduce or (function in (min, max) and "key" in kwargs):
+        args = tuple(iter_(argument, site) for argument in args)  # Python runs between two elements
     if owner is None or type(owner) is types.ModuleType:
+        if (getattr(function, "__module__", None) or "builtins") not in OBSERVED_C:
+            _unobserved_c(ex, function, args, kwargs, site)
         # Functions of modules other than builtins may change what they are given: heapq, bisect, random.
         changes = getattr(function, "__module__", "") != "builtins"
         objects = [*args, *kwargs.values()]
@@ -628,6 +681,8 @@ def _call_method(
     if what == INSTANCE and name in ("__setattr__", "__delattr__", "__getattribute__"):
         _before_slot(ex, name, owner, args, site)
     objects = [*args, *kwargs.values()]
+    if name == "format" and isinstance(owner, str) and re.search(r"\{\w*[.\[]", owner):
+        ex.search.unseen[f"a format that looks into its arguments at {where(site)}"] = None
     if any(kind_of(type(obj)) in STATEFUL for obj in objects):
         touch_all(False, site, *objects, deep=name == "format")  # "".join(parts)
     return _result(ex, function(*args, **kwargs), site)
@@ -679,6 +734,8 @@ def _call_class(ex: PythonExecution, kind: Any, args: Any, kwargs: Any, site: in
         return kind(*(iter_(argument, site) for argument in args), **kwargs)
     if kind in (type, super):
         return kind(*args, **kwargs)
+    if kind in GETTERS:
+        ex.search.unseen[f"operator.{kind.__name__} at {where(site)}"] = None
     in_c = not kind.__flags__ & (1 << 9)
     if in_c and (args or kwargs):
         if len(args) == 1 and args[0].__class__ in (int, str, float):
@@ -805,7 +862,7 @@ HOOKS: dict[str, Any] = {
         "get": get, "set": set_, "del": del_, "getitem": getitem, "setitem": setitem, "delitem": delitem,
         "cell": cell, "cell_set": cell_set, "scope": scope, "call": call, "binary": binary, "inplace": inplace,
         "compare": compare, "iter": iter_, "read": read, "format": formatted, "made": made, "slice": slice,
-        "assertion": assertion,
+        "text": runs_text, "assertion": assertion,
     }.items()
 }  # fmt: skip
 """The names under which rewritten code knows these functions."""

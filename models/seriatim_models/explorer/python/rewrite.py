@@ -340,12 +340,15 @@ class Rewriter(ast.NodeTransformer):
     def visit_Call(self, node: ast.Call) -> ast.expr:
         """A call; what C code does to containers is announced."""
         untouched = isinstance(node.func, ast.Name) and node.func.id in UNTOUCHED_CALLS
+        runs_text = untouched and node.func.id in ("eval", "exec") and node.args  # type: ignore[attr-defined]
         function = node.func if untouched else self.visited(node.func)
         node.args = [self.visited(argument) for argument in node.args]
         for keyword in node.keywords:
             keyword.value = (
                 self.read(keyword.value) if keyword.arg is None else self.visited(keyword.value)
             )
+        if runs_text:
+            node.args[0] = self.hook("text", node, node.args[0])
         if untouched:
             return node
         called = ast.Name("__s_call__", ast.Load())

@@ -248,6 +248,9 @@ class Sandbox:
         """The module of this execution by its full name."""
         module = ex.modules.get(name)
         if module is not None:
+            if ex.importing.get(name, ex.current) is not ex.current:
+                # The interpreter would let this thread wait.
+                self.search.unseen[f"two threads import {name} at once"] = None
             return module
         if name in self.kept:
             module = ex.modules[name] = self.kept[name]
@@ -290,11 +293,14 @@ class Sandbox:
         if package:
             module.__path__ = found.search_path or []
         ex.modules[found.name] = module
+        ex.importing[found.name] = ex.current
         try:
             exec(self._code(found), module.__dict__)
         except BaseException:
             ex.modules.pop(found.name, None)
             raise
+        finally:
+            del ex.importing[found.name]
         if parent is not None:
             setattr(parent, found.name.rpartition(".")[2], module)
         if found.name in STATELESS:
