@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import base64
 import random
 import threading
 import time
+import tracemalloc
+import zlib
 
 import pytest
 
@@ -136,6 +139,29 @@ def test_a_container_that_two_threads_share_is_noticed() -> None:
 def test_rejects_a_bad_token(token: str, says: str) -> None:
     with pytest.raises(BadToken, match=says):
         explore(racy_counter(2), Replay(token))
+
+
+@pytest.mark.parametrize(
+    ("body", "says"),
+    [
+        (b"r\x00\xfe" + b"\xff" * 7 + b"\x7e", "more than 1,000,000 steps"),
+        (b"z" + zlib.compress(bytes(2**26), 9), "more than 1,000,000 steps"),
+        (b"r" + b"\x80" * 2**20 + b"\x01", "more than nine bytes"),
+        (b"z" + b"no such stream", "cannot be read"),
+    ],
+    ids=["a long run", "packed a thousandfold", "one huge number", "not packed at all"],
+)
+def test_rejects_a_token_that_would_fill_the_memory(body: bytes, says: str) -> None:
+    """A token comes from anybody, and its check sum is made by whoever makes the token."""
+    front = f"sr1.6b3231e0.n1-0.{base64.urlsafe_b64encode(body).decode().rstrip('=')}"
+    token = f"{front}.{zlib.crc32(front.encode()) & 0xFFFF:04x}"
+    tracemalloc.start()
+    try:
+        with pytest.raises(BadToken, match=says):
+            explore(racy_counter(2), Replay(token))
+        assert tracemalloc.get_traced_memory()[1] < 2**26
+    finally:
+        tracemalloc.stop()
 
 
 def test_rejects_the_token_of_another_program() -> None:

@@ -17,6 +17,9 @@ from dataclasses import dataclass
 from seriatim_models.explorer.errors import BadToken
 
 VERSION = "sr1"
+STEPS_MAX = 1_000_000
+"""Of a schedule that is read: many times what the explorer lets a program do, and little memory."""
+TOO_LONG = f"the replay token says more than {STEPS_MAX:,} steps, which no program does"
 
 
 @dataclass(frozen=True)
@@ -79,10 +82,17 @@ def read(token: str) -> Replayable:
         setting = parts[2]
         timeouts, spurious = setting[1:].split("-")
         body = base64.urlsafe_b64decode(parts[3] + "=" * (-len(parts[3]) % 4))
-        data = zlib.decompress(body[1:]) if body[:1] == b"z" else body[1:]
+        data = body[1:]
+        if body[:1] == b"z":
+            unpacking = zlib.decompressobj()
+            data = unpacking.decompress(data, 4 * STEPS_MAX)
+            if unpacking.unconsumed_tail:
+                raise BadToken(TOO_LONG)
         numbers = _numbers(data)
         schedule: list[tuple[int, int]] = []
         for thread, what in zip(numbers[::2], numbers[1::2], strict=True):
+            if len(schedule) + (what >> 1) > STEPS_MAX and not what & 1:
+                raise BadToken(TOO_LONG)
             if what & 1:
                 schedule.append((thread, what >> 1))
             else:
@@ -109,6 +119,8 @@ def _numbers(data: bytes) -> list[int]:
     for byte in data:
         n |= (byte & 127) << shift
         shift += 7
+        if shift > 63:
+            raise ValueError("a number of more than nine bytes")
         if byte < 128:
             numbers.append(n)
             n = shift = 0
