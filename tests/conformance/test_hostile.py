@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import subprocess
+import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -10,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from seriatim_models.cli import run
-from seriatim_models.conformance.child import ChildProcess, marked
+from seriatim_models.conformance.child import SUPERVISED, ChildProcess, marked
 from seriatim_models.conformance.driving import DrivenRun, drive
 from seriatim_models.conformance.protocol import Fault
 from seriatim_models.conformance.script import ScriptStep
@@ -132,11 +134,66 @@ def test_who_ignores_signals_and_forks_is_killed_with_all_offspring() -> None:
     run = drive(child, TAKE_AND_GIVE_BACK)
     assert not run.fault
     if Path("/proc/self/environ").exists():
-        assert len(marked(mark)) == 3  # itself, a child, and one in a session of its own
+        assert (
+            len(marked(mark)) == 4
+        )  # its supervisor, itself, a child, and one in a session of its own
     begun = time.monotonic()
     child.end()
     assert not marked(mark)
     assert time.monotonic() - begun < IN_TIME
+
+
+HIDES = """
+if not os.fork():
+    os.setsid()
+    if not os.fork():
+        os.execve("/bin/sh", ["sh", "-c", f"trap '' TERM; echo $$ > {sys.argv[0]}.pid; while :; do sleep 1; done"], {})
+    os._exit(0)
+os.wait()
+sys.stdin.read()
+"""
+"""Leaves a process that has no tie to it: an orphan, of its own session, with nothing in its environment."""
+
+
+@pytest.mark.skipif(not SUPERVISED, reason="there is no subreaper here")
+def test_who_hides_its_offspring_leaves_none(program: Program) -> None:
+    command = program(hello(HIDES))
+    child = started(command)
+    note = Path(command.split()[-1] + ".pid")
+    until = time.monotonic() + IN_TIME
+    while not (note.exists() and note.read_text()) and time.monotonic() < until:
+        time.sleep(0.01)
+    orphan = int(note.read_text())
+    assert os.getsid(orphan) not in (
+        os.getsid(0),
+        os.getsid(child._process.pid if child._process else 0),
+    )
+    assert orphan not in marked(child._mark)
+    child.end()
+    with pytest.raises(ProcessLookupError):
+        os.kill(orphan, 0)
+
+
+@pytest.mark.skipif(not SUPERVISED, reason="there is no subreaper here")
+def test_a_killed_driver_leaves_nobody(program: Program) -> None:
+    """SIGKILL, which nobody can catch."""
+    command = program(hello(HIDES))
+    note = Path(command.split()[-1] + ".pid")
+    drives = (
+        f"from seriatim_models.conformance.child import ChildProcess as C; C({command!r}); input()"
+    )
+    driver = subprocess.Popen([sys.executable, "-c", drives], stdin=subprocess.PIPE)
+    until = time.monotonic() + IN_TIME
+    while not (note.exists() and note.read_text()) and time.monotonic() < until:
+        time.sleep(0.01)
+    orphan = int(note.read_text())
+    driver.kill()
+    driver.wait()
+    assert driver.stdin is not None
+    driver.stdin.close()
+    while Path(f"/proc/{orphan}").exists() and time.monotonic() < until:
+        time.sleep(0.01)
+    assert not Path(f"/proc/{orphan}").exists()
 
 
 def test_the_child_leaves_no_zombie() -> None:

@@ -2,23 +2,28 @@
 
 The child is not trusted: it may write nothing, garbage, half a line or gigabytes, never read, die, ignore signals, or
 leave processes behind. Every wait has an end, every buffer a size, and whatever happens the child and what it
-started are killed: its process group, and on Linux whatever carries its mark in the environment.
+started are killed: its process group, and on Linux, where a `supervisor` stands between, all that came of it.
+Elsewhere who forks twice and begins a session of its own lives on.
 """
 
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 import selectors
 import shlex
+import shutil
 import signal
 import subprocess
+import sys
 import time
 import uuid
 from pathlib import Path
 
 import msgspec
 
+from seriatim_models.conformance import supervisor
 from seriatim_models.conformance.protocol import (
     FLOOD_MAX,
     LINE_MAX,
@@ -35,8 +40,8 @@ from seriatim_models.conformance.protocol import (
 )
 
 MARK = "SERIATIM_CHILD"
-GRACE = 0.3
-"""Seconds between asking a child to end and killing it."""
+SUPERVISED = sys.platform == "linux"
+SUPERVISOR = (sys.executable, "-I", "-S", supervisor.__file__)
 HASTE = 0.5
 """Seconds that are always waited for an answer."""
 DYING = 2.0
@@ -94,8 +99,11 @@ class ChildProcess:
     def _start(self) -> None:
         self._mark = uuid.uuid4().hex
         try:
+            if shutil.which(self._arguments[0]) is None:
+                number = errno.EACCES if Path(self._arguments[0]).exists() else errno.ENOENT
+                raise OSError(number, os.strerror(number))
             self._process = subprocess.Popen(
-                self._arguments,
+                [*SUPERVISOR, *self._arguments] if SUPERVISED else self._arguments,
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.PIPE,
@@ -232,7 +240,7 @@ class ChildProcess:
     def _ended(self, request: Request) -> Fault:
         assert self._process is not None
         with contextlib.suppress(subprocess.TimeoutExpired):
-            self._process.wait(GRACE)
+            self._process.wait(supervisor.GRACE)
         with contextlib.suppress(OSError):
             self._stderr += os.read(self._err, LINE_MAX)
         code = self._process.returncode
@@ -259,7 +267,7 @@ def reap(process: subprocess.Popen[bytes], mark: str) -> None:
                 pipe.close()
     _signal_group(process.pid, signal.SIGTERM)
     with contextlib.suppress(subprocess.TimeoutExpired):
-        process.wait(GRACE)
+        process.wait(supervisor.GRACE + (DYING if SUPERVISED else 0))
     # The group is killed even if its leader has ended: others of it may live. No other group can have the number
     # as long as one of them does, and if none does there is nobody to hit.
     _signal_group(process.pid, signal.SIGKILL)
