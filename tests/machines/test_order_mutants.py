@@ -222,11 +222,17 @@ def test_what_is_said_to_be_an_equivalent_order_is_a_mutation_still() -> None:
 
 
 def test_a_class_without_equality_has_none() -> None:
-    for file, cls in (("broker", "Wire"), ("log", "Channel"), ("queue", "Consumer")):
+    for file, cls in (
+        ("broker", "Wire"),
+        ("log", "Channel"),
+        ("queue", "Consumer"),
+        ("queue", "QueueEntry"),
+        ("queue", "State"),
+    ):
         reference = getattr(importlib.import_module(f"seriatim.{file}"), cls)
         assert reference.__eq__ is object.__eq__
     named = {name for name, why in ORDER_EQUIVALENT.items() if why == NO_EQUALITY}
-    assert {name.partition(".")[0] for name in named} == {"broker", "groups", "log"}
+    assert {name.partition(".")[0] for name in named} == {"broker", "groups", "log", "queue"}
 
 
 def test_the_page_counts_what_is_listed_as_equivalent() -> None:

@@ -265,6 +265,77 @@ PLANTED: list[tuple[str, str, str, str, str]] = [
      """        if self._scheduled.compare_and_set(False, True):""",
      """        if not self._scheduled.get():
             self._scheduled.set(True)"""),
+    ("log-opened-at-once", "LC-2", "log",
+     """        with self._writing:
+            if name in self._names:
+                raise Misuse(f"channel {name} is open already")
+            self._names.add(name)""",
+     """        with self._writing:
+            if name in self._names:
+                raise Misuse(f"channel {name} is open already")
+        with self._writing:
+            self._names.add(name)"""),
+    ("log-refused-and-tried", "outcome", "log",
+     """        self._check(position)
+        if position < self.position:""",
+     """        self.attempts = 0
+        self._check(position)
+        if position < self.position:"""),
+    ("log-files-crash", "LC-2", "log",
+     """        os.replace(new, self._folder / name)
+        self._sync_folder()""",
+     """        self._sync_folder()
+        os.replace(new, self._folder / name)"""),
+    ("log-files-crash", "outcome", "log",
+     """            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())""",
+     """            file.write(data)
+            os.fsync(file.fileno())
+            file.flush()"""),
+    ("log-files-fail", "LC-3", "log",
+     """        try:
+            os.fsync(folder)
+        finally:
+            os.close(folder)""",
+     """        os.fsync(folder)
+        os.close(folder)"""),
+    ("open-two", "outcome", "client",
+     """        with self._lock:
+            if self._closed is not None:
+                raise self._closed
+            channels = self._channels.get()
+            number""",
+     """        channels = self._channels.get()
+        with self._lock:
+            if self._closed is not None:
+                raise self._closed
+            number"""),
+    ("publish-when-closed", "AP-1", "client",
+     """        self._end(error)
+        with self._lock:
+            self._gone = True
+            self._over.notify_all()""",
+     """        with self._lock:
+            self._gone = True
+            self._over.notify_all()
+        self._end(error)"""),
+    ("publish-when-failed", "AP-1", "client",
+     """        for channel in channels.values():
+            channel.shut_down(error)
+        if tell:
+            self.server.disconnect(self.wire, error)""",
+     """        if tell:
+            self.server.disconnect(self.wire, error)
+        for channel in channels.values():
+            channel.shut_down(error)"""),
+    ("pool-unregister-twice", "outcome", "workpool",
+     """            if key not in self._pool:
+                return
+            dropped""",
+     """            if key not in self._pool:
+                pass
+            dropped"""),
 ]  # fmt: skip
 """Program, what catches the mistake in it, module, text that stands once in it, and what stands there instead."""
 

@@ -150,6 +150,47 @@ def close_connection_twice(scene: ClientScene) -> None:
     scene.spawn(ch.connection.close, "B")
 
 
+@scenario("RPC-1", traces=50)
+def open_two(scene: ClientScene) -> None:
+    """Two threads open a channel each, and call on it.
+
+    Bounds: One connection without channels before, one call on each.
+    """
+    connection = scene.connect("c")
+    scene.world.spawn(connection.reader, name="reader c", daemon=True)
+    for name in "AB":
+        scene.spawn(lambda: connection.open_channel().basic_qos(1), name)
+
+
+@scenario("RPC-1 AP-1", traces=13)
+def publish_when_closed(scene: ClientScene) -> None:
+    """A thread closes a connection, which crashes meanwhile, and then publishes: that is refused.
+
+    Bounds: One channel, one closing, one crash, one message behind them.
+    """
+    (ch,) = scene.client(messages=0)
+    scene.spawn(lambda: close_and_publish(scene, ch), "A")
+    scene.spawn(lambda: scene.crash(ch.connection), "crash")
+
+
+@scenario("RPC-1 AP-1", traces=30)
+def publish_when_failed(scene: ClientScene) -> None:
+    """A thread closes a connection, which another thread ends meanwhile, and then publishes: that is refused.
+
+    Bounds: One channel, one closing, one failure, one message behind them.
+    """
+    (ch,) = scene.client(messages=0)
+    scene.spawn(lambda: close_and_publish(scene, ch), "A")
+    scene.spawn(lambda: ch.connection.fail("no room in time"), "reader")
+
+
+def close_and_publish(scene: ClientScene, ch: reference.Channel) -> None:
+    """Close a channel's connection; when that has returned the channel takes nothing any more."""
+    ch.connection.close()
+    with scene.refused(scene.lib.Closed):
+        ch.basic_publish("", "q", scene.message("m1"))
+
+
 @scenario("RPC-1 AP-1", traces=1)
 def misused(scene: ClientScene) -> None:
     """Calls whose arguments are refused send nothing, and the channel goes on.

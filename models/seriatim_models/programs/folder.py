@@ -70,7 +70,9 @@ class Folder:
         self.opened.remove(opened)
 
     def fsync(self, opened: OpenFile | Folder) -> None:
-        """Have what is in a file, or which names the folder has, survive a crash."""
+        """Have what is in a file, or which names the folder has, survive a crash. Raises `OSError` if it is closed."""
+        if opened not in self.opened:
+            raise OSError("bad file descriptor")
         self.call()
         if isinstance(opened, Folder):
             self.durable = dict(self.names)

@@ -535,6 +535,43 @@ def log_name_taken(scene: LogScene) -> None:
     scene.publish(b"m1", b"m2")
 
 
+@scenario("LC-1 LC-2 LC-3", traces=2)
+def log_opened_at_once(scene: LogScene) -> None:
+    """Two threads open a channel of one name, and consume; one of them is refused.
+
+    Bounds: One message there, two who open, neither of whom was there before.
+    """
+    scene.backlog(b"m1")
+
+    def consumer() -> None:
+        with suppress(scene.lib.Misuse):
+            c = scene.channel()
+            c.connect()
+            c.consume(lambda message: None)
+
+    scene.world.spawn(consumer, name="A", daemon=True)
+    scene.world.spawn(consumer, name="B", daemon=True)
+
+
+@scenario("LC-1 LC-2 LC-6", traces=1)
+def log_refused_and_tried(scene: LogScene) -> None:
+    """A message fails, and a commit behind it is refused: how often it has failed stays as it was.
+
+    Bounds: Sequential; one message that fails, three attempts, one refused commit after the first.
+    """
+    c = scene.channel(max_attempts=3)
+    scene.backlog(b"bad")
+
+    def life() -> None:
+        handle_until_bad(scene, c)
+        with suppress(scene.lib.PastTheEnd):
+            c.commit(scene.lib.Position(5, 0))
+        handle_until_bad(scene, c)
+        handle_until_bad(scene, c)
+
+    scene.world.spawn(life, name="life")
+
+
 @scenario("LC-1 LC-2", traces=1)
 def log_commit_back(scene: LogScene) -> None:
     """Two messages are handled, and the second is committed before the first.

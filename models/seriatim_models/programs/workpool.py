@@ -198,3 +198,16 @@ def pool_fails(scene: ClientScene) -> None:
     service.pool.register_key("b")
     scene.executor.shutdown()
     scene.spawn(lambda: service.pool.register_key("c"), "opener")
+
+
+@scenario("CH-1 CH-4", traces=92)
+def pool_unregister_twice(scene: ClientScene) -> None:
+    """A channel with work is unregistered by two threads, one of which takes out all there are.
+
+    Bounds: Two channels, one of which has an item, one thread, one unregistration of one and one of all.
+    """
+    service = scene.service()
+    service.pool.register_key("b")
+    scene.pooled(service, {"a": 1})
+    scene.spawn(lambda: service.pool.unregister_key("a"), "closer")
+    scene.spawn(service.pool.unregister_all_keys, "connection")

@@ -85,6 +85,19 @@ SIGNAL = "signals under one lock: whoever wakes waits for it"
 NO_LOCK = "a cell asks for no lock, and the thread that holds this one waits for nobody"
 RECORDED_BETWEEN = "only the IO thread touches the list, and what stands between is only recorded"
 CONSTANT = "what is read, or one of the two that are, never changes"
+ONLY_LOOK = "both only look, and stand under one lock that everybody who writes takes"
+RECORD = "only what is recorded lies behind the gap"
+SET_BEFORE_THE_GAP = "the flag is set before the gap: who waits by then is woken behind it, and who comes sees the flag"
+REPLY_ONCE = "the reply of a call is put in once, and nothing else is read behind the gap"
+ONE_CONSUMER = "a channel has one consumer, so at most one waits"
+AS_IF_LATER = (
+    "as if what is added meanwhile were added afterwards: who adds an entry looks after it himself"
+)
+MORE_ENDS = "a second shutdown only adds ends, and each worker takes one"
+UNASKED = "under one lock, and on a channel that was asked nothing the server sends nothing"
+SAME_LIST = "`remove` takes the first of the two, which leaves the same list"
+OWN_CONSUMERS = "an exclusive queue has consumers of its own connection alone, and its channels have ended by then"
+NOBODY_WAITS = "without a capacity nobody waits for room"
 
 ORDER_EQUIVALENT: dict[str, str] = {
     "fair.FairConsumer.deliver: swapped: if slot not in self.slots: | weight = slot.weight(delivery)": BOTH_REFUSE,
@@ -215,9 +228,7 @@ ORDER_EQUIVALENT: dict[str, str] = {
     (
         "log.Channel.disconnect: moved-past-several: self._asked.notify() to self._stopping = True"
     ): "signals under one lock: whoever wakes waits for it",
-    (
-        "log.Channel.disconnect: notified-one-or-all: self._news.notify()"
-    ): "a channel has one consumer, so at most one waits",
+    ("log.Channel.disconnect: notified-one-or-all: self._news.notify()"): ONE_CONSUMER,
     "log.Channel._back_off: check-left-out: not self._asked.wait(self.pause * 2 ** (self.attem is true": (
         "only `disconnect` notifies `_asked`, so whoever is woken is stopping"
     ),
@@ -313,5 +324,279 @@ ORDER_EQUIVALENT: dict[str, str] = {
         "handover.ConsumerTarget.process: swapped: "
         "assert isinstance(queue, PullQueue) | if queue.deliver_single_message(consumer) is not N"
     ): "a consumer at a target is of a pull queue, so the assertion holds",
+    "broker.Queued: compared-by-value: Queued": "two messages of one queue differ in their position",
+    (
+        "broker.ServerConsumer.may_take: conditions-swapped: self.no_local | item.origin == self.ch"
+        "annel.wire.name"
+    ): CONSTANT,
+    (
+        "broker.ServerConsumer.may_take: conditions-swapped: within(self.prefetch, mine) | within(s"
+        "elf.channel.prefetch, len(pushed))"
+    ): ONLY_LOOK,
+    "broker.ServerChannel: compared-by-value: ServerChannel": NEVER_COMPARED,
+    (
+        "broker.Server.open: lock-split: before self.host.record('srv_open', conn=wire.name, ch=nu"
+    ): RECORD,
+    "broker.Server.disconnect: read-before-the-lock: Frame('gone', error=reason)": LOCAL,
+    (
+        "client.Connection.close: lock-split: before self.host.record('cli_call', ph='invoke', conn"
+        "=sel"
+    ): RECORD,
+    (
+        "client.Connection.close: lock-split: before self.host.record('cli_call', ph='ok', conn=sel"
+        "f.na"
+    ): RECORD,
+    ("client.Connection.close: read-too-early: Closed(200, 'closed by the application')"): LOCAL,
+    "client.Connection._on_gone: lock-split: before self._over.notify_all()": SET_BEFORE_THE_GAP,
+    "client.Connection._end: into-the-lock: for channel in channels.values():": (
+        "nobody who holds the lock of a channel, of the pool or of the server asks for that of the connection"
+    ),
+    (
+        "client.Connection._end: moved-past-several: channels = self._channels.get() to if self._cl"
+        "osed is not None:"
+    ): LOCAL,
+    "client.Call: compared-by-value: Call": NEVER_COMPARED,
+    (
+        "client.Channel._converse: swapped: self.connection.work.pool.unlimit(self.key) | self.serv"
+        "er.request(self.connection.wire, self.num"
+    ): SLOT,
+    (
+        "client.Channel._converse: moved-past-several: self._active = call to self.server.request(s"
+        "elf.connection.wire, self.num"
+    ): SLOT,
+    (
+        "client.Channel._converse: lock-given-up: self._lock before while call.reply is None:"
+    ): "what is read behind the gap is read under the lock again, and nothing was read before it",
+    (
+        "client.Channel._converse: lock-given-up: self._lock before if call.reply.error is not None"
+        ":"
+    ): REPLY_ONCE,
+    (
+        "client.Channel._converse: lock-given-up: self._lock before raise call.reply.error"
+    ): REPLY_ONCE,
+    "client.Channel._on_delivery: lock-removed: with self._lock:": READER_ONLY,
+    (
+        "client.Channel._on_delivery: behind-the-lock: callback = self._consumers.get(delivery.cons"
+        "umer_t"
+    ): READER_ONLY,
+    (
+        "client.Channel._finish: moved-past-several: self._changed.notify_all() to if self._active "
+        "is None:"
+    ): SIGNAL,
+    "client.Channel.shut_down: read-before-the-lock: Frame('close', error=error)": LOCAL,
+    (
+        "log._torn: conditions-swapped: zlib.crc32(tail[:8]) == check | HEADER.size + int(length) >"
+        " written"
+    ): LOCAL,
+    "log.Topic.publish: into-the-lock: for channel in self._connected.get():": (
+        "nobody who holds the lock of a channel asks for that of the writers"
+    ),
+    "log.Topic.publish: iterated-over-a-copy: self._connected.get()": FIXED,
+    "log.Channel.disconnect: swapped: self._news.notify() | self._asked.notify()": SIGNAL,
+    "log.Channel.disconnect: notified-one-or-all: self._asked.notify()": ONE_CONSUMER,
+    "log.Channel.notify: lock-given-up: self._lock before self._news.notify()": "nothing is read before the gap",
+    "log.Channel.notify: notified-one-or-all: self._news.notify()": ONE_CONSUMER,
+    (
+        "log.Channel.read: conditions-swapped: len(found) < limit | (delivery := self.topic.read(po"
+        "sition)) is not Non"
+    ): "one message more is read, and not returned",
+    (
+        "log.Channel._check: swapped: tail = self.topic.tail.get() | end = self.storage.size(segmen"
+        "t_name(position.segm"
+    ): "what was written when the call began is seen by both looks, and a position behind that may be refused",
+    "log.Channel._check: read-too-early: min(position)": LOCAL,
+    ("log.Channel._check: conditions-swapped: min(position) < 0 | position.offset > end"): LOCAL,
+    "log.Channel.parked: into-the-lock: while offset < end:": (
+        "what lies before the end never changes, and who waits for this lock holds no other"
+    ),
+    (
+        "log.Channel.parked: swapped: if entry['error'] is not None: | offset += HEADER.size + len("
+        "payload)"
+    ): LOCAL_NAMES,
+    (
+        "log.Channel.parked: moved-past-several: offset += HEADER.size + len(payload) to entry = js"
+        "on.loads(head)"
+    ): LOCAL_NAMES,
+    (
+        "log.Channel.parked: moved-past-several: offset += HEADER.size + len(payload) to head, _, m"
+        "essage = payload.partition(b'\\n')"
+    ): LOCAL_NAMES,
+    (
+        "log.Files.sync: swapped: with open(self._folder / name, 'ab') as file: | self._sync_folder"
+        "()"
+    ): "what is synced was appended to, so its name is in the folder before; and between the two nothing is promised",
+    "queue.Consumer: compared-by-value: Consumer": (
+        "of one queue no two consumers that are there have one name, and what a closed one had is given up"
+    ),
+    (
+        "queue.Queue._expired: conditions-swapped: entry.message.expires != 0 | self.host.now() > e"
+        "ntry.message.expires"
+    ): CONSTANT,
+    (
+        "queue.Queue.next_available: conditions-swapped: not pointer.passed | self._wanted(consumer"
+        ", pointer.entry)"
+    ): CONSTANT,
+    (
+        "queue.Queue._wanted: conditions-swapped: not self._expired(node) | consumer.has_interest(n"
+        "ode)"
+    ): CONSTANT,
+    "queue.Queue.check_message_status: iterated-over-a-copy: self.entries": AS_IF_LATER,
+    "queue.Queue._announce_group: iterated-over-a-copy: self.entries": AS_IF_LATER,
+    "queue.Queue._close: iterated-over-a-copy: self.entries": (
+        "behind the send lock nothing more is acquired for a consumer that is closed"
+    ),
+    "queue.Queue._close: equal-for-identical: entry.state.get() is consumer.acquired": NO_EQUALITY,
+    "queue.Queue.subscribe: conditions-swapped: other.exclusive | other.name == name": CONSTANT,
+    (
+        "queue.PushQueue._arrived: conditions-swapped: not entry.message.immediate | entry.availabl"
+        "e()"
+    ): CONSTANT,
+    "queue.PushQueue._in_turn: read-too-early: self.all": CONSTANT,
+    ("queue.QueueConsumerManager.interested: iterated-over-a-copy: self.by_priority.get()"): FIXED,
+    "queue.QueueConsumerManager._list: iterated-over-a-copy: pairs": FIXED,
+    (
+        "queue.PullQueue._may_take: conditions-swapped: not consumer.acquires | not any((other.prio"
+        "rity > consumer.priority and ot"
+    ): CONSTANT,
+    (
+        "queue.PullQueue._may_take: conditions-swapped: other.priority > consumer.priority | other."
+        "acquires"
+    ): CONSTANT,
+    (
+        "queue.PullQueue._may_take: conditions-swapped: other.acquires | other.wants_work.get()"
+    ): CONSTANT,
+    "queue.PullQueue._notify_other: equal-for-identical: other is not consumer": NO_EQUALITY,
+    "queue.Queue._close: read-too-early: self.entries": CONSTANT,
+    "queue.Queue._attempt_once: equal-for-identical: pointer.entry is not only": NO_EQUALITY,
+    "queue.Queue.enqueue: read-too-early: message.immediate": CONSTANT,
+    "groups.Groups.join: equal-for-identical: owner is not consumer": NO_EQUALITY,
+    ("queue.PriorityQueueEntryList.next: read-too-early: self._by_rank[node.rank + 1:]"): CONSTANT,
+    "workpool.Executor.execute: into-the-lock: self._permits.release()": (
+        "to release a permit waits for nobody, and who gets it waits for the lock"
+    ),
+    (
+        "workpool.Executor.execute: swapped: if not self._open: | self._tasks.append(task)"
+    ): "the refused task lies behind the ends of all workers, without a permit, and nobody takes it",
+    (
+        "workpool.Executor.shutdown: moved-past-several: self._tasks.extend([None] * self.size) to "
+        "if not self._open:"
+    ): MORE_ENDS,
+    "workpool.Executor.shutdown: check-left-out: not self._open is false": MORE_ENDS,
+    (
+        "workpool.WorkPool.register_key: lock-split: before self.host.record('pool_register', k=key"
+        ")"
+    ): RECORD,
+    "workpool.WorkPool.register_key: read-before-the-lock: deque()": LOCAL,
+    (
+        "workpool.WorkPool.unregister_key: lock-split: before self.host.record('pool_unregister', k"
+        "=key, dropped"
+    ): RECORD,
+    (
+        "workpool.WorkPool.unregister_key: moved-past-several: if key in self._ready: to if key not"
+        " in self._pool:"
+    ): "what is ready is in the pool",
+    (
+        "workpool.WorkPool.unregister_key: moved-past-several: self._unlimited.discard(key) to if k"
+        "ey not in self._pool:"
+    ): "only what is in the pool is without a limit",
+    (
+        "workpool.WorkPool.unregister_key: moved-past-several: self._room.notify_all() to if key no"
+        "t in self._pool:"
+    ): SIGNAL,
+    "workpool.WorkPool.interrupt: lock-split: before self._room.notify_all()": (
+        "the interrupt is for one: whoever looks in the gap takes it, and who is woken then looks again"
+    ),
+    (
+        "workpool.WorkPool.add_work_item: conditions-swapped: key in self._ready | key in self._in_"
+        "progress"
+    ): ONLY_LOOK,
+    (
+        "workpool.WorkPool._full: conditions-swapped: not self._unlimited | len(self._pool.get(key,"
+        " ())) >= self.capacity"
+    ): ONLY_LOOK,
+    (
+        "workpool.WorkPool.next_work_block: lock-split: before self.host.record('pool_block', k=key"
+        ", n=len(block)"
+    ): "behind the gap are only the record and a signal, and who has seen no room by then waits for the signal",
+    (
+        "workpool.WorkPool.next_work_block: read-before-the-lock: self.capacity is not None"
+    ): CONSTANT,
+    (
+        "workpool.WorkPool.next_work_block: moved-past-several: if self.capacity is not None: to if"
+        " not self._ready:"
+    ): SIGNAL,
+    (
+        "workpool.WorkPool.next_work_block: acts-before-it-checks: self._room.notify_all()"
+    ): NOBODY_WAITS,
+    (
+        "workpool.WorkPool.next_work_block: check-left-out: self.capacity is not None is true"
+    ): NOBODY_WAITS,
+    "workpool.WorkPool.finish_work_block: read-too-early: self._pool.get(key)": ONE_LOCK,
+    (
+        "workpool.WorkPool.finish_work_block: lock-split: before self._in_progress.remove(key)"
+    ): "only the runnable in which a channel is in progress takes it out",
+    "workpool.WorkService._run: iterated-over-a-copy: items": FIXED,
+    (
+        "client.Connection.open_channel: swapped: self._channels.set({**channels, number: channel})"
+        " | self.work.pool.register_key(channel.key)"
+    ): UNASKED,
+    (
+        "client.Connection.open_channel: swapped: self.work.pool.register_key(channel.key) | self.s"
+        "erver.open(self.wire, number)"
+    ): UNASKED,
+    "workpool.WorkPool.unregister_key: lock-split: before self._room.notify_all()": (
+        "the key is out of the pool before the gap: who waits for room in it is woken behind it, who comes is refused"
+    ),
+    (
+        "client.Connection.open_channel: moved-past-several: self._channels.set({**channels, number"
+        ": channel}) to self.server.open(self.wire, number)"
+    ): UNASKED,
+    (
+        "client.Connection.open_channel: moved-past-several: self.server.open(self.wire, number) to"
+        " self._channels.set({**channels, number: channel})"
+    ): UNASKED,
+    (
+        "client.Connection.open_channel: moved-past-several: self.server.open(self.wire, number) to"
+        " channel = Channel(self, number)"
+    ): UNASKED,
+    (
+        "log.Topic.close: behind-the-lock: save_state(self.storage, 'topic.json', segment_siz"
+    ): TAIL_STAYS,
+    (
+        "broker.Server.disconnect: moved-past-several: for channel in [c for c in self._channels.va"
+        "lues() to wire.send(Frame('gone', error=reason))"
+    ): LAST_EITHER_WAY,
+    (
+        "broker.Server.disconnect: moved-past-several: for queue in [q for q in self._queues.values"
+        "() if  to self._push_all()"
+    ): OWN_CONSUMERS,
+    (
+        "broker.Server.disconnect: moved-past-several: wire.send(Frame('gone', error=reason)) to fo"
+        "r channel in [c for c in self._channels.values()"
+    ): LAST_EITHER_WAY,
+    (
+        "broker.Server.disconnect: moved-past-several: wire.send(Frame('gone', error=reason)) to wi"
+        "re.gone = True"
+    ): LAST_EITHER_WAY,
+    (
+        "broker.Server._push_all: moved-past-several: queue.consumers.remove(consumer) to channel ="
+        " consumer.channel"
+    ): SAME_LIST,
+    (
+        "broker.Server._push_all: moved-past-several: queue.consumers.remove(consumer) to delivery "
+        "= self._hand_out(channel, item, consumer,"
+    ): SAME_LIST,
+    (
+        "broker.Server._push_all: moved-past-several: queue.consumers.remove(consumer) to channel.w"
+        "ire.send(Frame('deliver', channel.number,"
+    ): SAME_LIST,
+    (
+        "broker.Server._push_all: moved-past-several: queue.consumers.append(consumer) to queue.rea"
+        "dy.remove(item)"
+    ): SAME_LIST,
+    (
+        "broker.Server._hand_out: moved-past-several: tag = consumer.tag if consumer is not None el"
+        "se '' to item.consumer = consumer"
+    ): LOCAL,
 }
 """The same of the mutants of order (`seriatim_workshop.mutation.order`)."""

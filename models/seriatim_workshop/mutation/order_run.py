@@ -12,24 +12,29 @@ more `--seconds` each.
 from __future__ import annotations
 
 import argparse
-import random
 import sys
 from collections import Counter
-from pathlib import Path
 
 from seriatim_models.programs.mutant_modules import system_of
 from seriatim_workshop.mutation.coverage import block_name, coverage_of
 from seriatim_workshop.mutation.exhaustive import SECONDS, judged_exhaustively
-from seriatim_workshop.mutation.operators import FILES, ROOT, Mutation
+from seriatim_workshop.mutation.operators import FILES, Mutation
 from seriatim_workshop.mutation.order import OPERATORS, order_mutations
-from seriatim_workshop.mutation.order_tables import caught, is_open, operator_of, record, tables
+from seriatim_workshop.mutation.order_tables import (
+    caught,
+    is_open,
+    kind,
+    operator_of,
+    record,
+    tables,
+)
 from seriatim_workshop.mutation.run import (
     MutantOutcome,
-    journal_line,
+    common_options,
     judge_all,
-    open_journal,
-    progress_bar,
+    keep,
     read_journal,
+    sampled,
 )
 from seriatim_workshop.mutation.searching import ALL
 
@@ -45,21 +50,16 @@ def main(arguments: list[str]) -> int:
     """Judge the mutants of order that the arguments ask for, and print the tables."""
     options = _parser().parse_args(arguments)
     every = [m for file in options.file or JUDGED for m in order_mutations(file)]
-    every = [m for m in every if options.only in m.name]
     if options.operator:
         every = [m for m in every if operator_of(m) in options.operator]
-    chosen = every
-    if options.sample is not None and options.sample < len(every):
-        chosen = random.Random(options.seed).sample(every, options.sample)
+    chosen = sampled([m for m in every if options.only in m.name], options)
     if options.list:
-        for m in every:
-            print(m.name)
         return 0
     outcomes = {} if options.fresh else read_journal(options.journal)
     if options.suite:
         return _by_the_suite([m for m in chosen if not caught(outcomes.get(m.key))], options)
     if not options.table:
-        tried = {k for k, o in outcomes.items() if not (options.again and not caught(o))}
+        tried = {k for k, o in outcomes.items() if not (options.again and is_due(o, options.ends))}
         _judge([m for m in chosen if m.key not in tried], outcomes, options)
     if options.record:
         record({m.key: outcomes[m.key] for m in chosen if m.key in outcomes})
@@ -68,24 +68,19 @@ def main(arguments: list[str]) -> int:
     return 1 if any(is_open(m.name, outcomes[m.key]) for m in tried_ones) else 0
 
 
+def is_due(outcome: MutantOutcome, ends: bool) -> bool:
+    """Return whether a mutant is tried again: nothing caught it, or with `ends` nothing that says what is wrong."""
+    return not caught(outcome) or (ends and kind(outcome) == "end")
+
+
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
-        prog="mutate-order",
-        description=__doc__,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
-    parser.add_argument("--sample", type=int, help="try only so many, sampled at random")
-    parser.add_argument("--seed", type=int, default=0, help="of the sample")
-    parser.add_argument("--file", choices=FILES, action="append", help="which reference (all)")
+    parser = common_options("mutate-order", __doc__, "order-mutants.jsonl")
     parser.add_argument("--operator", choices=OPERATORS, action="append", help="which kind (all)")
-    parser.add_argument("--only", default="", help="only those whose name contains this")
     parser.add_argument("--most", type=int, default=ALL, help=f"executions of a program ({ALL})")
     parser.add_argument("--seconds", type=float, default=SECONDS, help="of the processor, for each")
-    parser.add_argument("--jobs", type=int, default=2, help="how many at a time (2)")
-    parser.add_argument("--journal", type=Path, default=ROOT / "build" / "order-mutants.jsonl")
-    parser.add_argument("--again", action="store_true", help="try again those not caught before")
-    parser.add_argument("--fresh", action="store_true", help="ignore the outcomes of earlier runs")
-    parser.add_argument("--list", action="store_true", help="only say which there are")
+    parser.add_argument(
+        "--ends", action="store_true", help="with --again also those that only end otherwise"
+    )
     parser.add_argument("--table", action="store_true", help="only print what the log says")
     parser.add_argument("--record", action="store_true", help="keep the outcomes for the page")
     parser.add_argument("--suite", action="store_true", help="tests and machines on what is left")
@@ -98,13 +93,7 @@ def _judge(todo: list[Mutation], outcomes: Outcomes, options: argparse.Namespace
     most, seconds = str(options.most), str(options.seconds)
     rows = ((m.file, m.source, block_name(m.file, m.path), most, seconds) for m in todo)
     judged = judge_all(rows, options.jobs, LIMIT, judged_exhaustively)
-    with open_journal(options.journal, options.fresh) as out, progress_bar() as progress:
-        task = progress.add_task("mutants of order", total=len(todo))
-        for n, outcome in judged:
-            outcomes[todo[n].key] = outcome
-            out.write(journal_line(todo[n], outcome))
-            out.flush()
-            progress.advance(task)
+    keep(todo, judged, outcomes, options.journal, options.fresh)
 
 
 def _by_the_suite(left: list[Mutation], options: argparse.Namespace) -> int:
@@ -112,11 +101,8 @@ def _by_the_suite(left: list[Mutation], options: argparse.Namespace) -> int:
     journal = options.journal.with_suffix(".suite.jsonl")
     known = {} if options.fresh else read_journal(journal)
     todo = [m for m in left if m.key not in known]
-    with open_journal(journal, options.fresh) as out:
-        for n, outcome in judge_all(((m.file, m.source) for m in todo), options.jobs):
-            known[todo[n].key] = outcome
-            out.write(journal_line(todo[n], outcome))
-            out.flush()
+    judged = judge_all(((m.file, m.source) for m in todo), options.jobs)
+    keep(todo, judged, known, journal, options.fresh)
     for m in left:
         outcome = known[m.key]
         print(f"{outcome.outcome:9}  {m.name}  {outcome.by}")

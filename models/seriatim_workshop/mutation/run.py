@@ -21,7 +21,7 @@ import signal
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from multiprocessing import connection
 from multiprocessing.process import BaseProcess
@@ -166,27 +166,12 @@ def judge(file: str, source: str, limit: float = LIMIT) -> MutantOutcome:
 
 def main(arguments: list[str]) -> int:
     """Judge the mutants that the arguments ask for, and print the tables."""
-    parser = argparse.ArgumentParser(
-        prog="mutate", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("--sample", type=int, help="try only so many, sampled at random")
-    parser.add_argument("--seed", type=int, default=0, help="of the sample")
-    parser.add_argument("--file", choices=FILES, action="append", help="which reference (all)")
-    parser.add_argument("--only", default="", help="only those whose name contains this")
-    parser.add_argument("--jobs", type=int, default=2, help="how many at a time (2)")
-    parser.add_argument("--journal", type=Path, default=ROOT / "build" / "mutants.jsonl")
-    parser.add_argument("--again", action="store_true", help="try again who survived before")
-    parser.add_argument("--fresh", action="store_true", help="ignore the outcomes of earlier runs")
-    parser.add_argument("--list", action="store_true", help="only say which there are")
-    options = parser.parse_args(arguments)
+    options = common_options("mutate", __doc__, "mutants.jsonl").parse_args(arguments)
     files = options.file or list(FILES)
-    every = [m for file in files for m in mutations(file) if options.only in m.name]
-    chosen = every
-    if options.sample is not None and options.sample < len(every):
-        chosen = random.Random(options.seed).sample(every, options.sample)
+    chosen = sampled(
+        [m for file in files for m in mutations(file) if options.only in m.name], options
+    )
     if options.list:
-        for m in every:
-            print(m.name)
         return 0
     outcomes = {} if options.fresh else read_journal(options.journal)
     right = [(f, (ROOT / "reference" / "seriatim" / f"{f}.py").read_text("utf-8")) for f in files]
@@ -199,15 +184,53 @@ def main(arguments: list[str]) -> int:
             return 2
     tried = {k for k, o in outcomes.items() if not (options.again and o.outcome == "survived")}
     todo = [m for m in chosen if m.key not in tried]
-    with open_journal(options.journal, options.fresh) as out, progress_bar() as progress:
+    judged_ones = judge_all(((m.file, m.source) for m in todo), options.jobs)
+    keep(todo, judged_ones, outcomes, options.journal, options.fresh)
+    return report(chosen, outcomes)
+
+
+def common_options(prog: str, description: str | None, journal: str) -> argparse.ArgumentParser:
+    """Return a parser of the options that every run of mutants has; the checkpoint log is a file under build/."""
+    parser = argparse.ArgumentParser(
+        prog=prog, description=description, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--sample", type=int, help="try only so many, sampled at random")
+    parser.add_argument("--seed", type=int, default=0, help="of the sample")
+    parser.add_argument("--file", choices=FILES, action="append", help="which reference (all)")
+    parser.add_argument("--only", default="", help="only those whose name contains this")
+    parser.add_argument("--jobs", type=int, default=2, help="how many at a time (2)")
+    parser.add_argument("--journal", type=Path, default=ROOT / "build" / journal)
+    parser.add_argument("--again", action="store_true", help="try again those not caught before")
+    parser.add_argument("--fresh", action="store_true", help="ignore the outcomes of earlier runs")
+    parser.add_argument("--list", action="store_true", help="only say which there are")
+    return parser
+
+
+def sampled(every: list[Mutation], options: argparse.Namespace) -> list[Mutation]:
+    """Return the mutants that are sampled, or all; with `--list` it prints the names of all."""
+    if options.list:
+        for m in every:
+            print(m.name)
+    if options.sample is None or options.sample >= len(every):
+        return every
+    return random.Random(options.seed).sample(every, options.sample)
+
+
+def keep(
+    todo: Sequence[Mutation],
+    judged_ones: Iterable[tuple[int, MutantOutcome]],
+    outcomes: dict[str, MutantOutcome],
+    journal: Path,
+    fresh: bool = False,
+) -> None:
+    """Put each outcome into `outcomes` and into the checkpoint log as it becomes known, and show how many are left."""
+    with open_journal(journal, fresh) as out, progress_bar() as progress:
         task = progress.add_task("mutants", total=len(todo))
-        for n, outcome in judge_all(((m.file, m.source) for m in todo), options.jobs):
-            m = todo[n]
-            outcomes[m.key] = outcome
-            out.write(journal_line(m, outcome))
+        for n, outcome in judged_ones:
+            outcomes[todo[n].key] = outcome
+            out.write(journal_line(todo[n], outcome))
             out.flush()
             progress.advance(task)
-    return report(chosen, outcomes)
 
 
 def progress_bar() -> Progress:
