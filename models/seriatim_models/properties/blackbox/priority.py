@@ -136,8 +136,10 @@ class MessagePriority(StrictOrder):
     }
     silent_elsewhere = "messages have no priorities, or nothing certain is promised of them"
 
+    returned = True
+
     def __init__(self) -> None:
-        super().__init__(returned=True)
+        """It has one form: a requeued message has its priority still."""
 
     @classmethod
     def from_options(cls, options: Mapping[str, ProfileValue]) -> MessagePriority:
