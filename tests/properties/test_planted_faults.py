@@ -8,6 +8,7 @@ from seriatim_workshop.right.faults import FAULTS, PlantedFault, count
 
 SEEDS = range(30)
 NOT_FOUND = {
+    "gives-own",
     "wrong-partition",
     "commits-too-far",
     "wakes-nobody",
@@ -21,7 +22,8 @@ BY = {
     "repeats-tags": "P8", "after-cancel": "P9", "settles-all": "P7", "settles-one": "P1", "confirms-twice": "P21",
     "skips-positions": "P15", "repeats-positions": "P15", "swaps-positions": "P15", "loses-commits": "P15",
     "invents-records": "P1", "loses-rows": "P20", "last-first": "P20", "takes-nothing": "P1", "sees-nothing": "P20",
-    "wrong-group": "P23", "gives-twice": "P2", "acks-nothing": "P1", "invents-rows": "P1",
+    "wrong-group": "P23", "accepts-second": "P10", "keeps-refused": "P1", "drops-young": "P5",
+    "gives-twice": "P2", "acks-nothing": "P1", "invents-rows": "P1",
 }  # fmt: skip
 
 

@@ -331,3 +331,75 @@ def test_a_seek_may_have_been_sent_before_its_member_knew_of_a_new_assignment() 
         r.add("seek", "ok", pos=1, **g)
         r.add("deliver", m="m0", pos=0, **g)
         assert violated(r) & {"P15"} == ids, (lvl, given)
+
+
+def test_the_answer_of_a_poll_may_overtake_what_its_tag_covers() -> None:
+    for polled, ids in ((True, set()), (False, {"P1"})):
+        r = Recording()
+        r.add("consume", "invoke", q="q", ctag="t", **A)
+        r.publish("m0")
+        r.publish("m1", q="r")
+        if polled:
+            r.add("get", "invoke", q="r", op=5, **A)
+            r.add("get", "ok", q="r", m="m1", dtag=2, op=5, **A)
+        else:
+            r.deliver("m1", q="r", ctag="u", dtag=2)
+        r.add("ack", "", dtag=2, multiple=True, ms=["m1"], q="r", **A)
+        drained(r, "a")
+        assert violated(r) & {"P1"} == ids, polled
+
+
+def test_what_waited_too_long_may_have_died_and_come_back_as_new() -> None:
+    for args, ids in (
+        ({"x-dead-letter-exchange": "d", "x-message-ttl": 5}, set()),
+        ({"x-dead-letter-exchange": "d"}, {"P3"}),
+        ({"x-message-ttl": 5}, {"P3"}),
+    ):
+        r = Recording()
+        r.add("declare", "ok", q="q", args=args)
+        r.publish("m0")
+        r.deliver("m0", "a", dtag=1, redelivered=False)
+        r.settle("nack", "m0", by="a", dtag=1)
+        r.deliver("m0", "b", dtag=1, redelivered=False)
+        r.alive("a", "b")
+        assert violated(r) & {"P3"} == ids, args
+
+
+def test_a_queue_that_may_drop_messages_may_be_found_empty() -> None:
+    for args, ids in (({"x-message-ttl": 5}, set()), ({"x-max-priority": 5}, {"P20"})):
+        r = Recording()
+        r.add("declare", "ok", q="q", args=args)
+        r.publish("m0")
+        for ph in ("invoke", "ok"):
+            r.add("get", ph, q="q", op=5, autoack=True, **A)
+        assert violated(r) & {"P20"} == ids, args
+
+
+def test_of_two_holders_of_copies_nobody_knows_whose_lease_ran_out() -> None:
+    b: dict[str, Any] = {"conn": "b", "ch": 1, "gen": 1}
+    for m, ids in (("m0", set()), ("m2", {"P7"})):
+        r = Recording("broker")
+        r.add("qos", prefetch=1, scope="consumer", **b)
+        for ctag, by in (("a", A), ("b", b)):
+            r.add("consume", q="q", ctag=ctag, **by)
+        for sent in ("m0", m, "m1"):
+            r.add("publish", m=sent, q="q", conn="pub", ch=1, gen=1)
+        r.add("deliver", m=m, q="q", ctag="a", dtag=1, **A)
+        r.add("deliver", m="m0", q="q", ctag="b", dtag=1, **b)
+        r.add("expire", m=m, q="q", requeue=True)
+        r.add("deliver", m="m1", q="q", ctag="b", dtag=2, **b)
+        assert violated(r) & {"P7"} == ids, m
+
+
+def test_one_of_two_copies_that_was_too_old_had_neither_place_for_certain() -> None:
+    for again, ids in (("m0", set()), ("m9", {"P5"})):
+        r = Recording("broker")
+        for m in ("m0", again):
+            r.add("publish", m=m, q="q", conn="pub", ch=1, gen=len(r.events))
+        for m in ("m0", again)[: 1 + (again == "m0")]:
+            r.add("get", m=m, q="q", dtag=1 + len(r.events), redelivered=False, **A)
+        r.add("publish", m="m1", q="q", conn="other", ch=1, gen=1)
+        r.add("nack", ms=["m0"], q="q", requeue=True, **A)
+        r.add("get", m="m1", q="q", dtag=9, redelivered=False, **A)
+        r.add("expire", m="m0", q="q", requeue=False)
+        assert violated(r) & {"P5"} == ids, again

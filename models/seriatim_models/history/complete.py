@@ -148,13 +148,15 @@ class _Channel(msgspec.Struct):
             del self.polls[event.op]
         return since
 
-    def expire(self, event: Event) -> bool:
-        """Let go of a message; returns whether it was held."""
-        for dtag, (m, q, _) in self.open.items():
-            if m == event.m and event.q in (q, ""):
-                del self.open[dtag]
-                return True
-        return False
+    def holds(self, event: Event) -> bool:
+        """Whether it holds the message of an event."""
+        return any(m == event.m and event.q in (q, "") for m, q, _ in self.open.values())
+
+    def expire(self, event: Event) -> None:
+        """Let go of a message that it holds."""
+        del self.open[
+            next(d for d, (m, q, _) in self.open.items() if m == event.m and event.q in (q, ""))
+        ]
 
     def add_limiter(self, limiter: _Limiter, instead: int | None) -> int:
         """The number of a new limiter, that stands for another one which counts for nothing any more."""
@@ -477,12 +479,17 @@ class Completion(msgspec.Struct):
         return new
 
     def _expire(self, event: Event) -> Event:
-        """A lease that ran out, with the channel that had it."""
-        for (conn, ch), channel in self._channels.items():
-            if (conn, ch) not in self._ended and channel.expire(event):
-                gen = self._gens.get((conn, ch))
-                return msgspec.structs.replace(event, conn=conn, ch=ch, gen=gen)
-        return event
+        """A lease that ran out, with the channel that had it. If several have copies nobody knows which."""
+        had = [
+            (key, channel)
+            for key, channel in self._channels.items()
+            if key not in self._ended and channel.holds(event)
+        ]
+        if len(had) != 1:
+            return event
+        [((conn, ch), channel)] = had
+        channel.expire(event)
+        return msgspec.structs.replace(event, conn=conn, ch=ch, gen=self._gens.get((conn, ch)))
 
     def _without_channel(self, event: Event) -> Event:
         """Recorders of systems without channels: only what needs none."""

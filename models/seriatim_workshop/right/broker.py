@@ -77,6 +77,14 @@ class Meaning(NamedTuple):
     kills: bool = True
     """Whether clients are killed without any end."""
     drops: bool = True
+    alone: bool = False
+    """Whether consumers may ask to be exclusive."""
+    local: bool = False
+    """Whether who consumes publishes, too, and may ask for nothing of its own connection (no-local)."""
+    ttl: int = 0
+    """Nanoseconds that a message may wait; 0 for ever."""
+    refuses: bool = False
+    """Whether a publish may be refused."""
 
 
 class VirtualTime:
@@ -152,6 +160,8 @@ class DrawnMessage:
     pseq: int
     place: int = 0
     given: int = 0
+    conn: str = ""
+    """The connection that sent it."""
     forgotten: bool = False
     """Its queue takes its priority for the lowest, which no right one does."""
 
@@ -167,6 +177,8 @@ class DrawnConsumer:
     credit: int | None
     rank: int
     holds: int = 0
+    exclusive: bool = False
+    nolocal: bool = False
 
 
 @dataclass(eq=False)
@@ -181,6 +193,10 @@ class DrawnChannel:
     limit: int | None = None
     prefetch: int | None = None
     gone: bool = False
+
+
+class RefusedCall(Exception):
+    """A call that the broker answers by closing its channel."""
 
 
 class DrawnHolding(NamedTuple):
@@ -240,7 +256,32 @@ class DrawnBroker:
         """A message is enqueued."""
         self.exact("publish", m=message.m, q=q, key=message.key, **fields)
         self.queues[q].last(message)
+        self.grows_old(self.queues[q], message)
         self.kick(self.queues[q])
+
+    def grows_old(self, queue: DrawnQueue, message: DrawnMessage) -> None:
+        """A message that has waited too long is dropped, or dies."""
+        ttl = (
+            self.meaning.ttl if queue.name != "dead" else 0
+        )  # else what dies would go round for ever
+
+        def too_old() -> None:
+            if message not in queue.ready:
+                return
+            queue.ready.remove(message)
+            self.exact("expire", m=message.m, q=queue.name, requeue=False)
+            if queue.dead:
+                self._dies(queue.dead, message)
+
+        if ttl:
+            self.loop.at(self.loop.now + ttl, too_old)
+
+    def refuses(self) -> bool:
+        """Whether a publish is refused this time."""
+        return self.meaning.refuses and self.random.random() < 0.15
+
+    def refuse(self, q: str, message: DrawnMessage) -> None:
+        """A publish is refused: nothing is enqueued."""
 
     def answers(self) -> int:
         """How often a publish is confirmed."""
@@ -284,6 +325,8 @@ class DrawnBroker:
     def may_have(self, consumer: DrawnConsumer, message: DrawnMessage) -> bool:
         """Whether a consumer may be given a message now: its limit, its channel's, and the message's group allow it."""
         channel = consumer.channel
+        if consumer.nolocal and message.conn == channel.link.name:
+            return False
         if not consumer.autoack:
             if consumer.credit is not None and consumer.holds >= consumer.credit:
                 return False
@@ -397,6 +440,7 @@ class DrawnBroker:
             queue.put(message)
         else:
             queue.put(message)
+        self.grows_old(queue, message)
         self.kick(queue)
 
     def settle(
@@ -415,7 +459,7 @@ class DrawnBroker:
                 held = self.release(channel, tag)
                 self.done(held)
                 if ev != "ack" and held.q.dead:
-                    self._die(held)
+                    self._dies(held.q.dead, held.message)
         for consumer in channel.consumers.values():
             self.kick(consumer.q)
         return bool(tags)
@@ -430,13 +474,13 @@ class DrawnBroker:
         """A message leaves its queue for good."""
         self.kick(held.q)
 
-    def _die(self, held: DrawnHolding) -> None:
-        dead = held.q.dead
-        assert dead is not None
+    def _dies(self, dead: DrawnQueue, message: DrawnMessage) -> None:
+        """A message goes to the queue of the dead, as a new one."""
         again = DrawnMessage(
-            held.message.m, held.message.prio, held.message.key, held.message.pub, held.message.pseq
+            message.m, message.prio, message.key, message.pub, message.pseq, conn=message.conn
         )
         dead.last(again)
+        self.grows_old(dead, again)
         self.kick(dead)
 
     def recover(self, channel: DrawnChannel) -> None:
@@ -446,10 +490,17 @@ class DrawnBroker:
             self.back(channel, tag)
 
     def consume(self, channel: DrawnChannel, consumer: DrawnConsumer) -> None:
-        """A consumer is there."""
+        """A consumer is there. Raises `RefusedCall` if it, or another one, is to be alone."""
+        self.seat(consumer)
         channel.consumers[consumer.ctag] = consumer
         consumer.q.consumers.append(consumer)
         self.kick(consumer.q)
+
+    def seat(self, consumer: DrawnConsumer) -> None:
+        """Refuse a consumer that cannot be alone, or that is beside one that is."""
+        others = consumer.q.consumers
+        if any(c.exclusive for c in others) or (consumer.exclusive and others):
+            raise RefusedCall
 
     def cancel(self, channel: DrawnChannel, ctag: str) -> None:
         """A consumer is no more; what it holds stays its channel's."""

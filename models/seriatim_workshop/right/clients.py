@@ -19,6 +19,7 @@ from seriatim_workshop.right.broker import (
     DrawnMessage,
     DrawnRecorder,
     Meaning,
+    RefusedCall,
     VirtualTime,
 )
 
@@ -162,7 +163,10 @@ class ClientChannel:
     def __init__(self, link: DrawnConnection, ch: int) -> None:
         self.link, self.ch = link, ch
         self.world = link.world
-        self.random = random.Random(f"channel {link.name} {ch} {link.world.next_op()}")
+        number = link.world.next_op()
+        self.random = random.Random(f"channel {link.name} {ch} {number}")
+        self.stream = f"{link.name}/{ch}/{number}"
+        """What is published on it, in order."""
         self.fields: Fields = {"conn": link.name, "ch": ch}
         self.held: dict[int, str] = {}
         self.consumers: dict[str, str] = {}
@@ -197,7 +201,12 @@ class ClientChannel:
             if self.broker_end.gone and ev != "ch_close":
                 self.link.answer(call.unknown)
                 return
-            content = do() or {}
+            try:
+                content = do() or {}
+            except RefusedCall:
+                self.world.broker.close(self.broker_end)
+                self.link.answer(lambda: self.refused(call))
+                return
 
             def back() -> None:
                 call.reply(content)
@@ -206,6 +215,16 @@ class ClientChannel:
             self.link.answer(back)
 
         self.link.send(at_broker)
+
+    def refused(self, call: DrawnCall) -> None:
+        """The broker has closed the channel in answer to a call."""
+        if self.over:
+            return
+        call.reply({"err": "403"}, "fail")
+        ph = "ok" if self.world.meaning.phases else ""
+        self.world.record(self.link, "ch_close", ph, err="403", **self.fields)
+        if not self.closing:
+            self.ended()
 
     def tell(self, ev: str, do: Callable[[], object], **fields: Any) -> None:
         """A command without an answer; on a channel that is known to be gone it is refused."""
@@ -282,14 +301,17 @@ class ClientChannel:
         rank = self.random.randrange(3) if meaning.ranks else 0
         own = (prefetch or None) if meaning.scope == "consumer" else None
         consumer = DrawnConsumer(self.broker_end, ctag, broker.queues[q], autoack, own, rank)
+        consumer.exclusive = meaning.alone and self.random.random() < 0.4
+        consumer.nolocal = meaning.local and self.random.random() < 0.5
         fields: Fields = {"q": q, "ctag": ctag, "autoack": autoack or None}
+        fields |= {"exclusive": consumer.exclusive or None, "nolocal": consumer.nolocal or None}
         if meaning.ranks:
             fields["cprio"] = rank
         self.consumers[ctag] = q
 
         def do() -> Fields:
-            broker.exact("consume", **self.fields, **fields)
             broker.consume(self.broker_end, consumer)
+            broker.exact("consume", **self.fields, **fields)
             return {}
 
         self.call("consume", do, lambda content: None, **fields)
@@ -369,7 +391,7 @@ class ClientChannel:
     def publish(self, m: str, q: str, prio: int, key: str | None, pub: str) -> None:
         """Send a message, perhaps a second time if the outcome of the first stays unknown."""
         meaning, broker = self.world.meaning, self.world.broker
-        message = DrawnMessage(m, prio, key, pub, self.published)
+        message = DrawnMessage(m, prio, key, pub, self.published, conn=self.link.name)
         self.published += 1
         fields: Fields = {"m": m, "q": q, "key": key, "op": self.world.next_op()}
         fields |= {"prio": prio} if meaning.levels > 1 else {}
@@ -380,14 +402,18 @@ class ClientChannel:
         inside = {k: fields[k] for k in ("prio", "pub", "pseq", "conn", "ch") if k in fields}
 
         def do() -> None:
-            broker.publish(q, message, **inside)
+            refused = meaning.confirms and broker.refuses()
+            if refused:
+                broker.refuse(q, message)
+            else:
+                broker.publish(q, message, **inside)
             for _ in range(broker.answers() if meaning.confirms else 0):
                 slow = 20 * MS if meaning.slow_confirms else MS
                 at = self.world.loop.now + self.random.randrange(slow)
-                self.world.loop.at(at, lambda: self.link.answer(confirmed))
+                self.world.loop.at(at, lambda: self.link.answer(lambda: answered(refused)))
 
-        def confirmed() -> None:
+        def answered(refused: bool) -> None:
             if self.free:
-                self.world.record(self.link, "publish", "ok", **fields)
+                self.world.record(self.link, "publish", "fail" if refused else "ok", **fields)
 
         self.link.send(lambda: None if self.broker_end.gone else do())

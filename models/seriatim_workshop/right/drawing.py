@@ -62,6 +62,10 @@ def draw_broker(seed: int) -> Meaning:
         kills=often(),
         drops=often(),
         rests=often(),
+        alone=often(0.15),
+        local=often(0.15),
+        ttl=choose.choice([0, 0, 0, 0, 0, 6 * MS, 25 * MS]),
+        refuses=often(0.15),
     )  # fmt: skip
 
 
@@ -83,7 +87,8 @@ class DrawnPlay:
             declared["groups"] = "held"
         for q in self.world.broker.queues:
             ph = "" if meaning.lvl == "broker" else "ok"
-            self.world.recorder.add("declare", ph, q=q, args=declared or None)
+            waits = {"x-message-ttl": meaning.ttl // MS} if meaning.ttl and q != "dead" else {}
+            self.world.recorder.add("declare", ph, q=q, args=declared | waits or None)
         for n in range(meaning.publishers):
             self.start_publisher(f"p{n}")
         for n in range(meaning.consumers):
@@ -176,6 +181,11 @@ class DrawnPlay:
             channel.thrown_out()
         elif what < 0.8:
             channel.qos(self.random.choice([0, 1, 1, 2, 3]))
+        elif meaning.local and what < 0.95:
+            m = f"{link.name}-n{self.world.next_op()}"
+            prio = self.random.randrange(meaning.levels)
+            key = f"g{self.random.randrange(meaning.groups)}" if meaning.groups else None
+            channel.publish(m, self.random.choice(queues), prio, key, channel.stream)
         else:
             self.accident(link, 0.3)
         loop.at(self.later(12 * MS), lambda: self.act(channel))

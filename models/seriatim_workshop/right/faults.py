@@ -25,6 +25,7 @@ from seriatim_workshop.right.broker import (
     DrawnHolding,
     DrawnMessage,
     DrawnQueue,
+    RefusedCall,
 )
 from seriatim_workshop.right.drawing import AnyMeaning, DrawnPlay, draw_broker
 from seriatim_workshop.right.judging import completed, kept
@@ -298,6 +299,52 @@ class IgnoresPriority(Mishap, DrawnBroker):
         super().publish(q, message, **fields)
 
 
+class AcceptsSecond(Mishap, DrawnBroker):
+    """A second consumer is accepted beside an exclusive one, or an exclusive one beside others."""
+
+    def seat(self, consumer: DrawnConsumer) -> None:
+        """Accept a consumer that ought to be refused, or refuse it."""
+        try:
+            super().seat(consumer)
+        except RefusedCall:
+            if not self.now():
+                raise
+
+
+class GivesOwn(Mishap, DrawnBroker):
+    """A no-local consumer is given what its own connection sent."""
+
+    def may_have(self, consumer: DrawnConsumer, message: DrawnMessage) -> bool:
+        """Whether a consumer may be given a message, also if that is its own."""
+        if not consumer.nolocal or message.conn != consumer.channel.link.name:
+            return super().may_have(consumer, message)
+        consumer.nolocal = False
+        may = super().may_have(consumer, message)
+        consumer.nolocal = True
+        return may and self.now()
+
+
+class KeepsRefused(Mishap, DrawnBroker):
+    """A publish is refused, and its message is in the queue."""
+
+    def refuse(self, q: str, message: DrawnMessage) -> None:
+        """A refused message is kept, or not."""
+        if self.now():
+            self.queues[q].last(message)
+            self.kick(self.queues[q])
+
+
+class DropsYoung(Mishap, DrawnBroker):
+    """A message of a queue with a time to live is dropped before its time."""
+
+    def grows_old(self, queue: DrawnQueue, message: DrawnMessage) -> None:
+        """A message waits as long as it may, or not at all."""
+        if self.meaning.ttl and message in queue.ready and self.now(3):
+            queue.ready.remove(message)
+        else:
+            super().grows_old(queue, message)
+
+
 # logs
 
 
@@ -482,6 +529,10 @@ FAULTS: tuple[PlantedFault, ...] = (
     PlantedFault(SettlesOne, {"sweeps": True}, "seen when what was settled comes again"),
     PlantedFault(ConfirmsTwice, {"confirms": True, "lvl": "api"}, "the second may be lost with its connection"),
     PlantedFault(IgnoresPriority, {"levels": 3, "groups": 0, "dead": False}, "messages seldom wait for each other"),
+    PlantedFault(AcceptsSecond, {"alone": True, "sole": False}, "the first consumer may have ended"),
+    PlantedFault(GivesOwn, {"local": True}, "no property judges what a no-local consumer is given"),
+    PlantedFault(KeepsRefused, {"refuses": True, "confirms": True, "twice": False}, "the refusal may not be seen"),
+    PlantedFault(DropsYoung, {"ttl": 25_000_000}, "a queue that may drop messages is not asked for them"),
     PlantedFault(SkipsPositions, {"compacts": False}, "the publish of that position must be known, and who reads"),
     PlantedFault(RepeatsPositions, {}, "a member that has just begun may go back"),
     PlantedFault(SwapsPositions, {}, "a member that has just begun may go back"),

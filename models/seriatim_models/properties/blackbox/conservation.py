@@ -13,6 +13,7 @@ from seriatim_models.properties.base import Finding, ProfileValue
 from seriatim_models.properties.blackbox.lifecycle import (
     ACQUIRED,
     ACQUIRES,
+    DROPPING,
     RELEASED,
     SETTLED,
     Birth,
@@ -35,10 +36,6 @@ from seriatim_models.properties.blackbox.naming import (
     holder,
 )
 from seriatim_models.properties.blackbox.sessions import PlacedEvent
-
-# Arguments of a queue by which a broker may drop messages on its own (https://www.rabbitmq.com/docs/ttl,
-# .../docs/maxlength, .../docs/quorum-queues#poison-message-handling): a loss there is no fault.
-DROPPING = ("x-message-ttl", "x-expires", "x-max-length", "x-max-length-bytes", "x-delivery-limit")
 
 
 class Depth(msgspec.Struct, array_like=True, gc=False):
@@ -81,6 +78,8 @@ class Traffic(msgspec.Struct):
     """How many polls of somebody were not answered."""
     unknown: list[str] = []
     """Queues of polls whose outcome nobody knows: each may have taken a message."""
+    pollers: list[Holder] = []
+    """Who polled: the answer of a poll may overtake what was pushed before, and its tag cover that in a settlement."""
     leaky: list[str] = []
     """Queues that may drop messages: purged, deleted, limited in age or length."""
 
@@ -203,6 +202,8 @@ class Conservation(LifecycleProperty):
         """Take in a poll: one that nobody knows the outcome of may have taken a message."""
         if event.ph == "info" and event.q not in traffic.unknown:
             traffic.unknown.append(event.q)
+        if holder(event) not in traffic.pollers and event.lvl in ("", "api"):
+            traffic.pollers.append(holder(event))
         if event.ph:
             poll = Poll(event.q, holder(event), event.op)
             _count(traffic.polls, poll, 1 if event.ph == "invoke" else -1)
@@ -224,6 +225,7 @@ class Conservation(LifecycleProperty):
         for poll, n in more.polls.items():
             _count(mine.polls, poll, n)
         mine.unknown += [q for q in more.unknown if q not in mine.unknown]
+        mine.pollers += [by for by in more.pollers if by not in mine.pollers]
         mine.leaky += [q for q in more.leaky if q not in mine.leaky]
         left.published |= right.published
         return super().combine(left, right)
@@ -403,11 +405,15 @@ class Conservation(LifecycleProperty):
         why = f"{m} was requeued to {q} by {last.by}, {q} was drained, but nobody got it again"
         return why, [last, *(released[:1] or self._ended(summary, last))]
 
-    def _swept_unseen(self, summary: Lifecycles, birth: Birth) -> bool:
+    def _swept_unseen(self, summary: ConservationSummary, birth: Birth) -> bool:
         """Whether a command for all that its channel held may have ended a message that was on its way there."""
         begun = birth.sent.pos if birth.sent else -1
-        sweeps = (s for of in summary.sweeps.values() for s in of)
-        return any(s.final and not s.through and s.pos > begun for s in sweeps)
+        pollers = summary.traffic.pollers
+        return any(
+            s.final and (not s.through or by in pollers) and s.pos > begun
+            for by, sweeps in summary.sweeps.items()
+            for s in sweeps
+        )
 
     def _ended(self, summary: Lifecycles, last: Step) -> list[Step]:
         """The confirmed end of a holder, after which what it held was back in its queue."""

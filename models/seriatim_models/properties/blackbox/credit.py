@@ -73,7 +73,9 @@ class Prefetch(ChannelProperty[Outstanding]):
             key = LifecycleKey(event.q, event.m)
             state.open.pop(key, None)
             lease = ExpiredLease(event.conn, key)
-            if event.lvl not in EXACT and lease not in tally.expired:
+            # Inside the broker its holder is known, unless several had copies.
+            unknown = event.lvl not in EXACT or (bool(event.requeue) and not event.conn)
+            if unknown and lease not in tally.expired:
                 tally.expired.append(lease)
         elif event.ev in ("recover", "qos", "consume", "cancel"):
             self._call(state, event)

@@ -198,8 +198,13 @@ class RedeliveredFlag(LifecycleProperty):
     def _may_have_died(self, summary: Lifecycles, suspect: Suspect) -> bool:
         """Whether a message may have gone to another queue and come back between two acquisitions, as a new one."""
         loose = summary.unplaced.get(suspect.before.event.m, ())
-        refused = [s for s in (suspect.settled, *loose) if s is not None]
+        # Also before either: of two that both say they are the first, one may be of before it died.
+        event = suspect.before.event
+        known = summary.lifecycles.get(LifecycleKey(event.q, event.m), ())
+        refused = [s for s in (suspect.settled, *loose, *known) if s is not None]
         swept = summary.swept_away(suspect.before, suspect.after.pos)
+        if suspect.before.event.q in summary.mortal and summary.leads_on(suspect.before.event.q):
+            return True  # put back, it may have waited too long
         return swept or any(summary.may_die(s) for s in refused if s.kind == SETTLED)
 
     def _may_have_been_given(

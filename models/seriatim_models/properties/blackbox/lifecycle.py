@@ -32,6 +32,10 @@ from seriatim_models.properties.blackbox.naming import NOBODY, Holder, ends, hol
 from seriatim_models.properties.blackbox.sessions import ANSWERED, PlacedEvent, Sessions
 
 ACQUIRES = frozenset({"deliver", "get"})
+DROPPING = ("x-message-ttl", "x-expires", "x-max-length", "x-max-length-bytes", "x-delivery-limit")
+"""Arguments of a queue by which a broker may drop messages on its own, or have them die: a loss there is no fault.
+https://www.rabbitmq.com/docs/ttl, .../docs/maxlength, .../docs/quorum-queues#poison-message-handling
+"""
 
 ACQUIRED, RELEASED, SETTLED = "acquired", "released", "settled"
 
@@ -133,6 +137,8 @@ class Lifecycles(msgspec.Struct):
     """Queues from which messages may go elsewhere, and so come back."""
     declared: list[str] = []
     """Queues whose declaration was recorded."""
+    mortal: list[str] = []
+    """Queues whose messages may die by themselves: limited in age or length."""
     takers: dict[str, dict[Holder, int]] = {}
     """Of each queue, who consumed or polled, and since when."""
     tested: int = 0
@@ -391,6 +397,7 @@ class LifecycleProperty(Property[Lifecycles]):
         left.voided |= right.voided
         left.expired += [k for k in right.expired if k not in left.expired]
         left.declared += [q for q in right.declared if q not in left.declared]
+        left.mortal += [q for q in right.mortal if q not in left.mortal]
         left.dead += [q for q in right.dead if q not in left.dead]
         for q, takers in right.takers.items():
             known = left.takers.setdefault(q, {})
@@ -467,6 +474,8 @@ def _general(out: Lifecycles, event: Event) -> None:
             out.declared.append(event.q)
         if any(a.startswith("x-dead-letter") for a in event.args) and event.q not in out.dead:
             out.dead.append(event.q)
+        if any(a in event.args for a in DROPPING) and event.q not in out.mortal:
+            out.mortal.append(event.q)
     elif ev == "consume" and event.ph != "fail":
         out.takers.setdefault(event.q, {}).setdefault(holder(event), out.n)
 

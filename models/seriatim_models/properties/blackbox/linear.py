@@ -21,7 +21,7 @@ the earliest deadline.
 An enqueue is a publish, a dequeue a `get`, or a delivery; both must take for good. So a queue on which messages come
 back (a requeue, a holder that ends, a redelivered flag) is no such queue from there on, and is untestable. Nor is one
 that is divided (positions, partitions, keys, priorities), one whose consumers select, or one that messages come to
-when they die elsewhere.
+when they die elsewhere, or whose declaration lets them be dropped.
 """
 
 from __future__ import annotations
@@ -38,6 +38,7 @@ from seriatim_models.properties.base import Finding
 from seriatim_models.properties.blackbox.aggregation import AggregationState, SequentialProperty
 from seriatim_models.properties.blackbox.lifecycle import (
     ACQUIRES,
+    DROPPING,
     acquires,
     began,
     holders,
@@ -190,6 +191,9 @@ class _LinearityPass:
                 self.s.consuming.setdefault(holder(event), {})[event.q] = None
                 if event.q:
                     self._at(event.q).consumed = True
+            elif ev == "declare":
+                if any(a in event.args for a in DROPPING):
+                    self.leave(self._at(event.q))
             elif ev in ENDS:
                 for by in holders(event, self.s.held):
                     for q in self.s.held.pop(by):
@@ -484,7 +488,7 @@ class QueueLinearizable(SequentialProperty[Queues]):
         ACQUIRES
         | SETTLES
         | ENDS
-        | {"publish", "consume", "recover", "expire", "purge", "delete", GAP}
+        | {"declare", "publish", "consume", "recover", "expire", "purge", "delete", GAP}
     )
     summary_type = AggregationState[Queues]
     keeps = "what is inside the queue, and operations under way"

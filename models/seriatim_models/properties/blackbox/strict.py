@@ -505,7 +505,7 @@ class OrderPass:
         q, m = event.q, event.m
         key = LifecycleKey(q, m)
         known = self._find(q, m)
-        if known is not None and event.lvl in EXACT:
+        if known is not None and event.lvl in EXACT and not known.twice:
             end = when(event)
             if not known.taken:
                 self._ended(q, Available(ALWAYS, end, m, event, True), known, event)

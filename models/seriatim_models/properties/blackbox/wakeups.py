@@ -12,10 +12,10 @@ from seriatim_models.properties.base import Finding, ProfileValue
 from seriatim_models.properties.blackbox import at_rest
 from seriatim_models.properties.blackbox.aggregation import AggregationState, SequentialProperty
 from seriatim_models.properties.blackbox.channels import CaseCounts
-from seriatim_models.properties.blackbox.conservation import DROPPING
 from seriatim_models.properties.blackbox.doubts import Doubts
 from seriatim_models.properties.blackbox.lifecycle import (
     ACQUIRES,
+    DROPPING,
     LifecycleKey,
     acquires,
     began,
