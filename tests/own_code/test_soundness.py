@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from seriatim_models.explorer.python import execution
+from seriatim_models.explorer.python import execution, hooks
 from seriatim_workshop.crosscheck.own_code import HEAD, Generated, compared, generate
 
-SLICE = 30
+SLICE = 15
 
 
 @pytest.mark.parametrize("part", range(3))
@@ -61,3 +61,14 @@ def test_the_trap_of_code_after_a_step(tmp_path: Path, monkeypatch: pytest.Monke
 
     monkeypatch.setattr(execution.PythonExecution, "ordered", too_early)
     assert compared(program, tmp_path).wrong
+
+
+def test_an_access_that_is_not_announced_shows_on_real_threads(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Both searches miss it, so only what owes nothing to the rewritten code can tell."""
+    monkeypatch.setitem(hooks.HOOKS, "__s_get__", lambda obj, name, site: getattr(obj, name))
+    wrong = compared(
+        Generated(-2, HEAD + TRAP.replace("with lock:\n            pass", "pass")), tmp_path
+    ).wrong
+    assert any("real threads showed" in line for line in wrong), wrong
