@@ -97,6 +97,13 @@ MORE_ENDS = "a second shutdown only adds ends, and each worker takes one"
 UNASKED = "under one lock, and on a channel that was asked nothing the server sends nothing"
 SAME_LIST = "`remove` takes the first of the two, which leaves the same list"
 OWN_CONSUMERS = "an exclusive queue has consumers of its own connection alone, and its channels have ended by then"
+TAIL_IS_A_HINT = (
+    "the tail is a hint that may fall back: who appends goes on from it to the end, and also a node that was unlinked "
+    "leads there"
+)
+GONE_EITHER_WAY = (
+    "a dequeued entry is available to nobody, whether it is marked as deleted yet or not"
+)
 NOBODY_WAITS = "without a capacity nobody waits for room"
 
 ORDER_EQUIVALENT: dict[str, str] = {
@@ -598,5 +605,27 @@ ORDER_EQUIVALENT: dict[str, str] = {
         "broker.Server._hand_out: moved-past-several: tag = consumer.tag if consumer is not None el"
         "se '' to item.consumer = consumer"
     ): LOCAL,
+    (
+        "queue.NodeList.append: compare-and-set-split: self._tail.compare_and_set(tail, node)"
+    ): TAIL_IS_A_HINT,
+    (
+        "queue.NodeList.append: set-without-comparing: self._tail.compare_and_set(tail, node)"
+    ): TAIL_IS_A_HINT,
+    (
+        "queue.NodeList.append: expected-value-read-again: self._tail.compare_and_set(tail, node)"
+    ): TAIL_IS_A_HINT,
+    (
+        "queue.NodeList.append: compare-and-set-split: self._tail.compare_and_set(tail, following)"
+    ): TAIL_IS_A_HINT,
+    (
+        "queue.NodeList.append: set-without-comparing: self._tail.compare_and_set(tail, following)"
+    ): TAIL_IS_A_HINT,
+    (
+        "queue.NodeList.append: expected-value-read-again: self._tail.compare_and_set(tail, followi"
+        "ng)"
+    ): TAIL_IS_A_HINT,
+    (
+        "queue.Queue.dequeue: read-too-early: self.groups.leave(entry.message.group, consumer)"
+    ): GONE_EITHER_WAY,
 }
 """The same of the mutants of order (`seriatim_workshop.mutation.order`)."""
