@@ -4,7 +4,7 @@ import pytest
 
 import seriatim.queue as reference
 from seriatim_models.programs import MUTANTS
-from seriatim_workshop.formal import traces
+from seriatim_workshop.formal import SPEC, followed, traces
 from seriatim_workshop.formal.concrete import Concrete, NotThat
 from seriatim_workshop.formal.followed import share
 from seriatim_workshop.formal.recorder import HostOperation
@@ -38,7 +38,7 @@ def test_executions_of_the_reference_are_accepted(program: str, executions: int)
 def test_every_program_of_the_queue_is_followed_and_most_writes_are_steps() -> None:
     outcomes = [follow(program, executions=4) for program in traces.programs()]
     assert [o.wrong for o in outcomes if o.wrong] == []
-    assert share(outcomes) > 0.85
+    assert share(outcomes) >= 0.94  # measured 0.944; it may only rise
 
 
 def test_states_pointers_lists_and_depth_are_steps_without_exception() -> None:
@@ -59,7 +59,11 @@ def test_states_pointers_lists_and_depth_are_steps_without_exception() -> None:
             "entries",
             "status(m1) is RETURNED in the specification, and AVAILABLE",
         ),
-        ("published-rewind", "entries", "announce(t = A, e = m1) is not possible"),
+        (
+            "published-rewind",
+            "entries",
+            "it needs that for all of them: it is not so that A owes any consumer a rewind for m1",
+        ),
         ("release-without-owner", "entries", "release(t = B, e = m1, c = B) is not possible"),
         (
             "left-in-the-old-list",
@@ -71,12 +75,14 @@ def test_states_pointers_lists_and_depth_are_steps_without_exception() -> None:
         ("credit-taken-twice", "consumers", "credit"),
         ("credit-not-restored", "consumers", "return_from_attempt"),
         ("sent-after-the-lock", "consumers", "send("),
-        ("group-leaked", "entries", "not"),
+        ("group-leaked", "entries", "settle(t = "),
         ("close-keeps-messages", "entries", "let_go"),
         ("nobody-else-is-told", "wakeups", "settle(t = A) is not possible"),
         ("registers-without-a-look", "wakeups", "ends its walk, and has not looked for"),
         ("published-look-then-rest", "wakeups", ""),
         ("wake-the-herd", "wakeups", "notify"),
+        ("connection-looks-then-clears", "handover", "undone (to_check)"),
+        ("session-done-with-one-target", "handover", "end_run"),
     ],
 )
 def test_a_mutant_is_rejected_at_the_step_where_it_goes_wrong(
@@ -86,6 +92,14 @@ def test_a_mutant_is_rejected_at_the_step_where_it_goes_wrong(
     assert found.system == system
     assert where in found.rejected
     assert found.wrong == ""
+
+
+def test_the_page_has_every_program_every_mutant_and_every_claim() -> None:
+    page = (SPEC / "FOLLOWED.md").read_text("utf-8")
+    rows = {line.split("|")[1].strip(" `") for line in page.splitlines() if line.startswith("| ")}
+    assert {*traces.programs(), *traces.mutants()} <= rows
+    assert "\n".join(followed.proved()) in page
+    assert set(followed.ACCEPTED) <= set(traces.mutants())
 
 
 def test_a_write_that_no_system_knows_is_rejected() -> None:

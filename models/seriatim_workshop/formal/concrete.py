@@ -16,6 +16,7 @@ from typing import Any
 import z3
 
 from seriatim_workshop.formal.theory import Action, Claim, Term, TransitionSystem
+from seriatim_workshop.formal.wording import worded
 
 Value = str | int | bool
 Arguments = tuple[Value, ...]
@@ -81,7 +82,7 @@ class Concrete:
             if not part(self.tables, self.members, **parameters):
                 for name, value in sorted(parameters.items(), key=lambda p: -len(p[0])):
                     text = text.replace(f"<{name}>", str(value))
-                return f"not so is {text}"
+                return f"it needs that {text}"
         return "its guard"
 
     def holds(self, claim: Claim, before: Concrete | None = None) -> bool:
@@ -141,7 +142,7 @@ def _translated(action: Action, system: TransitionSystem) -> Step:
     for one in conjuncts:
         part = _SourceWriter(names)
         text = f"return {part(one)}"
-        parts.append((_text(one, system, names), part.function(text, [*action.parameters])))
+        parts.append((worded(one, names), part.function(text, [*action.parameters])))
     updates = _SourceWriter(names)
     changes = []
     for name, function in system.functions.items():
@@ -330,14 +331,6 @@ def _operation(kind: int, parts: list[str], term: Term) -> str:
     if kind not in symbols or len(parts) != 2:
         raise NotImplementedError(f"no way to evaluate {term.decl()}")
     return f"({parts[0]} {symbols[kind]} {parts[1]})"
-
-
-def _text(term: Term, system: TransitionSystem, names: dict[str, str]) -> str:
-    """A condition in one line, with the names that its author gave."""
-    text = " ".join(str(term).split()).replace(f"{system.name}.", "")
-    for symbol, name in names.items():
-        text = text.replace(symbol, f"<{name}>")
-    return text
 
 
 def values(sort: Term) -> list[str]:

@@ -13,6 +13,7 @@ from types import ModuleType
 
 from seriatim_workshop.formal.concrete import NotThat
 from seriatim_workshop.formal.follow_entries import Entries
+from seriatim_workshop.formal.follow_handover import HandoverFollower
 from seriatim_workshop.formal.follow_lists import Consumers, Lists, Nodes
 from seriatim_workshop.formal.follow_wakeups import WakeupFollower
 from seriatim_workshop.formal.follower import Follower, Participants
@@ -21,10 +22,6 @@ from seriatim_workshop.formal.recorder import HostOperation
 OUTSIDE = {
     "last_delivered": "who was served last, from whom a push goes on (SO-7)",
     "job_pending": "whether a delivery job is under way (the model `immediate.pml`)",
-    "targets": "the hand-over: targets of a session that have work (`handover.pml`)",
-    "sessions": "the hand-over: sessions of a connection that have work (`handover.pml`)",
-    "ready": "the hand-over: connections that have work (`handover.pml`)",
-    "scheduled": "the hand-over: whether a connection is given to an IO thread (`handover.pml`)",
     "permits": "the hand-over: permits of the IO threads (`handover.pml`)",
     "jobs": "permits of the executor, which is no part of the reference",
     "wake": "permits of a client's thread, which is no part of the reference",
@@ -37,7 +34,7 @@ class Simulation:
 
     def __init__(self, lib: ModuleType) -> None:
         self.context = Participants(lib)
-        self.followers: list[Follower] = [Nodes(self.context)]
+        self.followers: list[Follower] = [Nodes(self.context), HandoverFollower(self.context)]
         self.rejected = ""
         """Where and why it left the specification; '' while it has not."""
         self.where = ""

@@ -28,7 +28,9 @@ from seriatim_models.programs.base import Mutant
 from seriatim_models.programs.check import subject
 from seriatim_models.programs.mutant_modules import load
 from seriatim_workshop.formal.follow_entries import Entries
+from seriatim_workshop.formal.follow_handover import HandoverFollower
 from seriatim_workshop.formal.follow_lists import Consumers, Lists, Nodes
+from seriatim_workshop.formal.follow_wakeups import WakeupFollower
 from seriatim_workshop.formal.followed import Followed, share, write
 from seriatim_workshop.formal.recorder import Recorder
 from seriatim_workshop.formal.simulation import Simulation
@@ -37,9 +39,9 @@ SLICE = 40
 """So many executions of each program are followed, unless all are asked for: the first of the search."""
 
 
-WRITTEN_SLICE = 150
+WRITTEN_SLICE = 100
 """And so many for the page, unless all are asked for."""
-MUTANT_SLICE = 600
+MUTANT_SLICE = 300
 """And of each mutant, which ends with the first that is rejected."""
 
 
@@ -107,7 +109,7 @@ def fields() -> Table:
     rows = Table(title="Specification and reference", title_justify="left", box=None)
     for name in ("system", "field of the specification", "field of the reference"):
         rows.add_column(name, overflow="fold")
-    for follower in (Nodes, Entries, Lists, Consumers):
+    for follower in (Nodes, Entries, Lists, Consumers, WakeupFollower, HandoverFollower):
         for name, (means, _) in follower.fields.items():
             rows.add_row(follower.system, name, means)
     rows.add_row("entries", "counted - uncounted, summed over all entries", "Queue.depth")

@@ -1,0 +1,119 @@
+"""A condition of a guard in words, for whoever reads why an execution was rejected."""
+
+from __future__ import annotations
+
+import z3
+
+from seriatim_workshop.formal.theory import Term
+
+PHRASES = {
+    "owes": "{0} owes {2} a rewind for {1}",
+    "announcing": "{0} announces {1}",
+    "looking": "{0} looks for somebody",
+    "whose": "the consumer that {0} looks for",
+    "found": "{0} has found what it stands at",
+    "passed": "{0} has seen that what it stands at is not wanted",
+    "cursor": "the place where {0} stands",
+    "place": "the place of {0}",
+    "place_seen": "the place where {0} began to look",
+    "mark_seen": "the pointer object that {0} has read",
+    "mark": "the pointer object of {0}",
+    "pointer": "the place of the pointer of {0}",
+    "used": "the pointer object {0} was there before",
+    "status": "the state of {0}",
+    "owner": "the owner of {0}",
+    "holds": "{0} holds {1}",
+    "known": "{0} has been registered",
+    "registered": "{0} is registered",
+    "acquires": "{0} is no browser",
+    "counted": "what {0} has added to the depth",
+    "uncounted": "what {0} has taken from the depth",
+    "disposing": "{0} has still to take {1} from the depth",
+    "joined": "{0} has {1} counted in its group",
+    "owned": "the group {0} is owned",
+    "group_owner": "the owner of the group {0}",
+    "expired": "{0} has expired",
+    "due": "the delay of {0} is over",
+    "linked": "{0} is linked",
+    "last": "{0} is the last",
+    "marked": "{0} is deleted",
+    "knows": "{0} has read what is next",
+    "here": "the node whose next {0} has read",
+    "locked": "the lock of {0} is taken",
+    "listed": "the list of {0}",
+    "in_all": "{0} is in the list of all",
+    "begun": "{0} has been in a list",
+    "closed": "{0} is closed",
+    "moves": "the consumer that {0} moves",
+    "admits": "{0} has the lock of admission",
+    "sends": "{0} has the send lock of {1}",
+    "sending": "the send lock of {0} is taken",
+    "present": "{0} is there",
+    "came": "{0} has joined",
+    "wish": "the flag of {0}",
+    "credit": "the credit of {0}",
+    "paid": "{0} has paid for what is not decided",
+    "payer": "for whom {0} has paid",
+    "walking": "{0} walks",
+    "preparing": "{0} has still to announce {1}",
+    "giving": "{0} has still to wake {1}",
+    "leaving": "{0} has still to take {1} out of its list",
+    "owing": "{0} has still to wake another than {1}",
+    "todo": "the walk of {0} has still to come to {1}",
+    "seen": "the walk of {0} has looked at {2} for {1}",
+    "scanned": "{0} has looked at {1}",
+    "available": "{0} is available",
+    "fit": "{0} could take {1}",
+    "phase": "the phase of the pull for {0}",
+    "runs": "the thread that pulls for {0}",
+    "permit": "{0} is woken",
+}
+"""A function of a system -> what it says of its arguments; of any other its name and they are said."""
+
+
+def worded(term: Term, names: dict[str, str]) -> str:
+    """The condition in words. `names` says how its constants are called; in the text each stands as <name>."""
+    return _words(term, names, [])
+
+
+def _words(term: Term, names: dict[str, str], bound: list[str]) -> str:
+    if z3.is_quantifier(term):
+        more = [f"any {term.var_sort(i).name().lower()}" for i in range(term.num_vars())]
+        inner = _words(term.body(), names, [*bound, *more])
+        return f"for all of them: {inner}" if term.is_forall() else inner
+    if z3.is_var(term):
+        return bound[-1 - int(z3.get_var_index(term))]
+    parts = [_words(child, names, bound) for child in term.children()]
+    kind = term.decl().kind()
+    joints = {
+        z3.Z3_OP_AND: " and ",
+        z3.Z3_OP_OR: " or ",
+        z3.Z3_OP_EQ: " is ",
+        z3.Z3_OP_LT: " is before ",
+        z3.Z3_OP_LE: " is not after ",
+        z3.Z3_OP_GT: " is more than ",
+        z3.Z3_OP_GE: " is at least ",
+        z3.Z3_OP_DISTINCT: " is not ",
+        z3.Z3_OP_ADD: " plus ",
+        z3.Z3_OP_SUB: " less ",
+    }
+    if kind == z3.Z3_OP_NOT:
+        return f"it is not so that {parts[0]}"
+    if kind == z3.Z3_OP_IMPLIES:
+        return f"{parts[1]}, if {parts[0]}"
+    if kind == z3.Z3_OP_ITE:
+        return f"{parts[1]}, if {parts[0]}, else {parts[2]}"
+    if kind in joints and len(parts) > 1:
+        return joints[kind].join(parts)
+    return _named(term, parts, names)
+
+
+def _named(term: Term, parts: list[str], names: dict[str, str]) -> str:
+    """A function of the state, a constant or a value."""
+    name = str(term.decl().name())
+    if name in names:
+        return f"<{names[name]}>"
+    plain = name.split(".", 1)[-1]
+    if plain in PHRASES and parts:
+        return PHRASES[plain].format(*parts)
+    return f"{plain}({', '.join(parts)})" if parts else str(term if "." not in name else plain)

@@ -1,0 +1,263 @@
+"""The hand-over: from who is woken to the thread that serves it, for any number of everything (WK-6).
+
+This is `reference/seriatim/handover.py`: a target has work, its session is put into the connection's set, and the
+connection is scheduled, unless it is. Any thread may bring work; IO threads take a connection and serve it.
+The permits of the scheduler are not here: there is one for each connection that was put among the ready ones.
+"""
+
+from z3 import And, BoolSort, DeclareSort, Implies, Not, Or
+
+from seriatim_workshop.formal.theory import SymbolicState, Term, TransitionSystem, at, every, some
+
+Target, Session, Connection, Thread = map(
+    DeclareSort, ("Target", "Session", "Connection", "Thread")
+)
+Bool = BoolSort()
+
+SYSTEM = TransitionSystem(
+    "handover", "from who is woken to who serves it", (Target, Session, Connection, Thread)
+)
+
+SYSTEM.declare("session_of", Target, Session, rigid=True)
+SYSTEM.declare("connection_of", Session, Connection, rigid=True)
+
+SYSTEM.declare("waits", Target, Bool)  # it is in its session's set
+SYSTEM.declare("queued", Session, Bool)  # it is in its connection's set
+SYSTEM.declare("scheduled", Connection, Bool)
+SYSTEM.declare("ready", Connection, Bool)
+
+SYSTEM.declare("to_queue", Thread, Session, Bool)  # the thread is bound to put it into that set
+SYSTEM.declare("to_schedule", Thread, Connection, Bool)
+SYSTEM.declare("to_submit", Thread, Connection, Bool)
+SYSTEM.declare("to_check", Thread, Connection, Bool)
+SYSTEM.declare("serves", Thread, Session, Bool)
+SYSTEM.declare("runs", Thread, Connection, Bool)
+
+
+@SYSTEM.initially
+def start(s: SymbolicState) -> Term:
+    return And(
+        every(Target, lambda g: Not(s.waits(g))),
+        every(Session, lambda n: Not(s.queued(n))),
+        every(Connection, lambda c: Not(Or(s.scheduled(c), s.ready(c)))),
+        every(Thread, Session, lambda t, n: Not(Or(s.to_queue(t, n), s.serves(t, n)))),
+        every(Thread, Connection, lambda t, c: Not(Or(s.to_schedule(t, c), s.to_submit(t, c)))),
+        every(Thread, Connection, lambda t, c: Not(Or(s.to_check(t, c), s.runs(t, c)))),
+    )
+
+
+# ---- work comes
+
+
+@SYSTEM.action(t=Thread, g=Target)
+def add_target(s: SymbolicState, t: Term, g: Term) -> tuple[Term, SymbolicState]:
+    """A target has work: whoever put it into the set sees to its session, unless it serves that just now."""
+    n = s.session_of(g)
+    return Not(s.waits(g)), s.but(
+        waits=at(s.waits, g, True), to_queue=at(s.to_queue, t, n, Not(s.serves(t, n)))
+    )
+
+
+@SYSTEM.action(t=Thread, n=Session)
+def add_session(s: SymbolicState, t: Term, n: Term) -> tuple[Term, SymbolicState]:
+    """A session has work: whoever put it into the set sees to its connection, unless it runs that just now."""
+    c = s.connection_of(n)
+    return Not(s.queued(n)), s.but(
+        queued=at(s.queued, n, True),
+        to_queue=at(s.to_queue, t, n, False),
+        serves=at(s.serves, t, n, False),
+        to_schedule=at(s.to_schedule, t, c, Or(s.to_schedule(t, c), Not(s.runs(t, c)))),
+    )
+
+
+@SYSTEM.action(t=Thread, n=Session)
+def find_session_queued(s: SymbolicState, t: Term, n: Term) -> tuple[Term, SymbolicState]:
+    """It reads that the session is in the set already."""
+    return s.queued(n), s.but(
+        to_queue=at(s.to_queue, t, n, False), serves=at(s.serves, t, n, False)
+    )
+
+
+@SYSTEM.action(t=Thread, c=Connection)
+def schedule(s: SymbolicState, t: Term, c: Term) -> tuple[Term, SymbolicState]:
+    """A compare-and-set of the flag: whoever wins gives the connection to the IO threads."""
+    return Not(s.scheduled(c)), s.but(
+        scheduled=at(s.scheduled, c, True),
+        to_schedule=at(s.to_schedule, t, c, False),
+        to_submit=at(s.to_submit, t, c, True),
+    )
+
+
+@SYSTEM.action(t=Thread, c=Connection)
+def find_scheduled(s: SymbolicState, t: Term, c: Term) -> tuple[Term, SymbolicState]:
+    """That compare-and-set fails: the connection will run after this moment."""
+    return s.scheduled(c), s.but(to_schedule=at(s.to_schedule, t, c, False))
+
+
+@SYSTEM.action(t=Thread, c=Connection)
+def submit(s: SymbolicState, t: Term, c: Term) -> tuple[Term, SymbolicState]:
+    """The connection is put among the ready ones."""
+    return s.to_submit(t, c), s.but(
+        ready=at(s.ready, c, True), to_submit=at(s.to_submit, t, c, False)
+    )
+
+
+# ---- a connection runs
+
+
+@SYSTEM.action(t=Thread, c=Connection)
+def begin_run(s: SymbolicState, t: Term, c: Term) -> tuple[Term, SymbolicState]:
+    """An IO thread takes a ready connection."""
+    return s.ready(c), s.but(ready=at(s.ready, c, False), runs=at(s.runs, t, c, True))
+
+
+@SYSTEM.action(t=Thread, n=Session)
+def take_session(s: SymbolicState, t: Term, n: Term) -> tuple[Term, SymbolicState]:
+    """It takes a session of the connection, and serves it."""
+    guard = And(s.queued(n), s.runs(t, s.connection_of(n)))
+    return guard, s.but(queued=at(s.queued, n, False), serves=at(s.serves, t, n, True))
+
+
+@SYSTEM.action(t=Thread, g=Target)
+def take_target(s: SymbolicState, t: Term, g: Term) -> tuple[Term, SymbolicState]:
+    """It takes a target of the session, and lets it pull."""
+    guard = And(s.waits(g), s.serves(t, s.session_of(g)))
+    return guard, s.but(waits=at(s.waits, g, False))
+
+
+@SYSTEM.action(t=Thread, n=Session)
+def leave_session(s: SymbolicState, t: Term, n: Term) -> tuple[Term, SymbolicState]:
+    """It reads that the session has no more targets that wait."""
+    none = every(Target, lambda g: Not(And(s.waits(g), s.session_of(g) == n)))
+    return And(s.serves(t, n), none), s.but(serves=at(s.serves, t, n, False))
+
+
+@SYSTEM.action(t=Thread, c=Connection)
+def end_run(s: SymbolicState, t: Term, c: Term) -> tuple[Term, SymbolicState]:
+    """It lowers the flag, and has to look at the sessions once more (rule 6)."""
+    serves = some(Session, lambda n: And(s.serves(t, n), s.connection_of(n) == c))
+    return And(s.runs(t, c), Not(serves)), s.but(
+        scheduled=at(s.scheduled, c, False),
+        runs=at(s.runs, t, c, False),
+        to_check=at(s.to_check, t, c, True),
+    )
+
+
+def nothing_queued(s: SymbolicState, c: Term) -> Term:
+    return every(Session, lambda n: Not(And(s.queued(n), s.connection_of(n) == c)))
+
+
+@SYSTEM.action(t=Thread, c=Connection)
+def check(s: SymbolicState, t: Term, c: Term) -> tuple[Term, SymbolicState]:
+    """It looks once more: if there is anything, it schedules the connection like everybody."""
+    more = Not(nothing_queued(s, c))
+    return s.to_check(t, c), s.but(
+        to_check=at(s.to_check, t, c, False),
+        to_schedule=at(s.to_schedule, t, c, Or(s.to_schedule(t, c), more)),
+    )
+
+
+# ---- what is always so
+
+
+@SYSTEM.invariant("WK-6", g=Target)
+def targets_are_seen_to(s: SymbolicState, g: Term) -> Term:
+    """A target that waits is in a session that is queued, about to be, or served."""
+    n = s.session_of(g)
+    bound = some(Thread, lambda t: Or(s.to_queue(t, n), s.serves(t, n)))
+    return Implies(s.waits(g), Or(s.queued(n), bound))
+
+
+@SYSTEM.invariant("WK-6", n=Session)
+def sessions_are_seen_to(s: SymbolicState, n: Term) -> Term:
+    """A session that is queued is in a connection that is scheduled, about to be, or looked at once more."""
+    c = s.connection_of(n)
+    bound = some(Thread, lambda t: Or(s.to_schedule(t, c), s.to_check(t, c)))
+    return Implies(s.queued(n), Or(s.scheduled(c), bound))
+
+
+@SYSTEM.invariant("WK-6", c=Connection)
+def connections_are_seen_to(s: SymbolicState, c: Term) -> Term:
+    """A connection that is scheduled is ready, about to be, or runs; what is ready is scheduled."""
+    bound = some(Thread, lambda t: Or(s.to_submit(t, c), s.runs(t, c)))
+    return And(Implies(s.scheduled(c), Or(s.ready(c), bound)), Implies(s.ready(c), s.scheduled(c)))
+
+
+@SYSTEM.invariant("WK-6", t=Thread, u=Thread, c=Connection)
+def one_at_a_time(s: SymbolicState, t: Term, u: Term, c: Term) -> Term:
+    """Of submitting, being ready and running there is one, and one thread that does it."""
+    mine, other = Or(s.to_submit(t, c), s.runs(t, c)), Or(s.to_submit(u, c), s.runs(u, c))
+    return And(
+        Implies(mine, And(s.scheduled(c), Not(s.ready(c)))),
+        Implies(And(mine, other), t == u),
+        Not(And(s.to_submit(t, c), s.runs(t, c))),
+    )
+
+
+@SYSTEM.invariant("WK-6", t=Thread, n=Session)
+def served_where_it_runs(s: SymbolicState, t: Term, n: Term) -> Term:
+    """Who serves a session runs its connection."""
+    return Implies(s.serves(t, n), s.runs(t, s.connection_of(n)))
+
+
+# ---- what follows
+
+
+@SYSTEM.safe("WK-6", t=Thread, u=Thread, c=Connection)
+def never_on_two_threads(s: SymbolicState, t: Term, u: Term, c: Term) -> Term:
+    """No connection runs on two threads."""
+    return Implies(And(s.runs(t, c), s.runs(u, c)), t == u)
+
+
+@SYSTEM.safe("WK-6", g=Target, n=Session)
+def nobody_is_left_waiting(s: SymbolicState, g: Term, n: Term) -> Term:
+    """When no thread is bound to anything and no connection is ready, nothing waits."""
+    quiet = And(
+        every(Thread, Session, lambda t, m: Not(Or(s.to_queue(t, m), s.serves(t, m)))),
+        every(Thread, Connection, lambda t, c: Not(Or(s.to_schedule(t, c), s.to_submit(t, c)))),
+        every(Thread, Connection, lambda t, c: Not(Or(s.to_check(t, c), s.runs(t, c)))),
+        every(Connection, lambda c: Not(s.ready(c))),
+    )
+    return Implies(quiet, Not(Or(s.waits(g), s.queued(n))))
+
+
+# ---- what is possible
+
+
+@SYSTEM.witness(n=Session, c=Connection, t=Thread)
+def work_comes_while_it_ends(s: SymbolicState, n: Term, c: Term, t: Term) -> Term:
+    """A session is queued, its connection is not scheduled, and only the thread that ran it will see that."""
+    nobody = every(Thread, lambda u: Not(s.to_schedule(u, c)))
+    there = And(s.queued(n), s.connection_of(n) == c, Not(s.scheduled(c)), s.to_check(t, c))
+    return And(there, nobody)
+
+
+# ---- broken variants
+
+
+@SYSTEM.broken(
+    "end_run", "sessions_are_seen_to", "WK-6", "mutant connection-not-looked-at-again",
+    t=Thread, c=Connection,
+)  # fmt: skip
+def end_run_for_good(s: SymbolicState, t: Term, c: Term) -> tuple[Term, SymbolicState]:
+    """Having lowered the flag it does not look once more."""
+    guard, after = end_run(s, t, c)
+    return guard, after.but(to_check=s.to_check)
+
+
+@SYSTEM.broken(
+    "leave_session", "targets_are_seen_to", "WK-6", "mutant session-done-with-one-target",
+    t=Thread, n=Session,
+)  # fmt: skip
+def leave_session_early(s: SymbolicState, t: Term, n: Term) -> tuple[Term, SymbolicState]:
+    """It has served one target, and does not look whether others wait."""
+    return s.serves(t, n), leave_session(s, t, n)[1]
+
+
+@SYSTEM.broken(
+    "schedule", "one_at_a_time", "WK-6", "mutant connection-on-two-threads",
+    t=Thread, c=Connection,
+)  # fmt: skip
+def schedule_always(s: SymbolicState, t: Term, c: Term) -> tuple[Term, SymbolicState]:
+    """Each notification gives the connection to the IO threads."""
+    return s.to_schedule(t, c), schedule(s, t, c)[1]
