@@ -380,7 +380,8 @@ class DrawnBroker:
                     owner,
                     queue.groups.get(message.key, (owner, 0))[1] + 1,
                 )
-            if self.meaning.leases:
+            # A client that is slower than its leases would be given the same for ever: later ones never run out.
+            if self.meaning.leases and self.loop.now < self.meaning.until + 200 * MS:
                 tag = channel.tag
                 self.loop.at(
                     self.loop.now + self.meaning.leases, lambda: self._expire(channel, tag, held)
