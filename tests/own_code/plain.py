@@ -316,6 +316,28 @@ def busy_wait() -> None:
         pass
 
 
+def long_loops() -> None:
+    lock = threading.Lock()
+
+    def work() -> None:
+        for _ in range(400):
+            with lock:
+                pass
+
+    run(work, lambda: None)
+
+
+def long_local_loop() -> None:
+    table: dict[int, int] = {}
+
+    def fill() -> None:
+        for k in range(30_000):
+            table[k] = k  # noqa: PERF403 - a loop is what is asked for
+
+    run(fill)
+    assert len(table) == 30_000
+
+
 # -- where nothing may be claimed -----------------------------------------------------------------------------------
 
 

@@ -83,6 +83,15 @@ def test_a_loop_that_waits_for_a_plain_list_is_named() -> None:
     assert "repeat" in result.why
 
 
+def test_a_loop_that_makes_progress_is_no_livelock() -> None:
+    """Its steps repeat with the same results, but it counts where no step shows it."""
+    cut = check(plain.long_loops, max_steps=300, max_executions=20)
+    assert cut.verdict == "inconclusive", str(cut)
+    assert "livelock is suspected" in cut.why
+    assert check(plain.long_loops, max_executions=20).verdict == "ok"
+    assert check(plain.long_local_loop, max_executions=20).verdict == "ok"
+
+
 @pytest.mark.parametrize(
     ("name", "why"),
     [

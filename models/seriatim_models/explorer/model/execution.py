@@ -214,6 +214,9 @@ class Notification:
 class Execution:
     """One run."""
 
+    steps_show_all_state = True
+    """Whether threads that repeat the same steps with the same results change nothing: all shared state is in cells."""
+
     __slots__ = (
         "acting", "by_tid", "calls", "closing", "current", "cycle", "end", "failures", "hub", "log",
         "names", "notifies", "order", "program", "real_time", "schedule", "setting_up", "space", "spurious",

@@ -18,8 +18,12 @@ from seriatim_models.explorer.python.rewrite import SITES
 OURS = str(Path(__file__).resolve().parent.parent)
 """Frames of files below are the explorer's own."""
 
-SPIN = 20_000
+SPIN = 100_000
 """Accesses in one step after which a thread may be in a loop that waits for another."""
+
+
+COUNTED = 2_000
+"""So many accesses after that are looked at."""
 
 
 class Promotion(ExplorerError):
@@ -73,6 +77,8 @@ class Search:
 
 class PythonExecution(Execution):
     """One run of a Python program."""
+
+    steps_show_all_state = False  # a loop may count in what no other thread sees
 
     __slots__ = (
         "at",
@@ -334,7 +340,7 @@ class PythonExecution(Execution):
         if self.counted is None:
             self.counted = Counter()
         self.counted[place, write] += 1
-        if self.budget > -SPIN // 10:
+        if self.budget > -COUNTED:
             return
         written = {place for place, write in self.counted if write}
         waits = [p for (p, w), n in self.counted.items() if not w and n > 50 and p not in written]

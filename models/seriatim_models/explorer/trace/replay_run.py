@@ -78,7 +78,8 @@ def _end(ex: Execution, limits: Limits, enabled: list[Thread], *, ended: bool) -
         return ""  # it was found by a search that went on
     if early == "cut":
         ex.cycle = find_cycle(ex.log or [], [t.name for t in enabled])
-        if ex.cycle is not None and ex.cycle.fair and not all(t.daemon for t in enabled):
+        going = not all(t.daemon for t in enabled)
+        if ex.cycle is not None and ex.cycle.fair and going and ex.steps_show_all_state:
             return "livelock"
     return early
 
