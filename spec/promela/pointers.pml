@@ -6,6 +6,8 @@
  *   (no flag)                A gives entry 1 back while B takes two: the program `release-behind` of the explorer
  *   -DARRIVAL                places 1 and 2 are a sub-queue of high priority, 3 is one of low; 2 arrives while B takes one
  *   -DPUBLISHED_REWIND       a pointer is moved back only if it is past the entry (F-2; with -DARRIVAL, F-3)
+ *   -DFREE                   with -DARRIVAL: entry 1 is available from the beginning, and B has not come to it
+ *   -DNO_MINIMUM             a rewind puts the pointer at the entry, also if that moves it forward (rule 4)
  *   -DPUBLISHED_BY_VALUE     pointers are compared by the entry that they stand at (F-4)
  *   -DOUTCOMES               print who holds what, and whether B's pointer misses any: `release-behind`, and with -DARRIVAL `priority-arrival`
  *
@@ -87,7 +89,11 @@ inline rewind(c, e) {
      atomic {
        won = (at[c] == p && mark[c] == m);
        if
+#ifdef NO_MINIMUM
+       :: won -> point(c, e)               /* moves it to the entry, if it is the one that was read */
+#else
        :: won -> went_back = went_back || e < p; point(c, (e < p -> e : p))   /* moves it back, if it is the one that was read */
+#endif
        :: else
        fi
      }
@@ -129,6 +135,9 @@ init {
   d_step { state[0] = GONE; state[1] = held(A); linked[1] = true; linked[3] = true; at[A] = 1 }
 #ifndef ARRIVAL
   linked[2] = true;
+#endif
+#ifdef FREE
+  d_step { state[1] = AVAILABLE; at[A] = 0 }
 #endif
   atomic { run Mover(); run Consumer() }
 #ifdef OUTCOMES
