@@ -83,6 +83,20 @@ def test_a_higher_message_of_a_group_may_have_to_wait() -> None:
         assert judge("P22", r).verdict is verdict, key
 
 
+def test_of_a_queue_whose_messages_may_die_nothing_is_certain() -> None:
+    for args, verdict in (
+        ({}, Verdict.VIOLATED),
+        ({"x-message-ttl": 5}, Verdict.INCONCLUSIVE),
+    ):
+        r = Recording()
+        r.add("declare", "ok", q="q", args={"x-max-priority": 9} | args)
+        publish(r, "m0", prio=1)
+        publish(r, "m1", prio=5)
+        get(r, "m0")
+        get(r, "m1")
+        assert judge("P22", r).verdict is verdict, args
+
+
 def grouped(meaning: str | None = "held") -> Recording:
     """A queue with groups, and two messages of one."""
     r = Recording()

@@ -403,3 +403,21 @@ def test_one_of_two_copies_that_was_too_old_had_neither_place_for_certain() -> N
         r.add("get", m="m1", q="q", dtag=9, redelivered=False, **A)
         r.add("expire", m="m0", q="q", requeue=False)
         assert violated(r) & {"P5"} == ids, again
+
+
+def test_who_gives_all_back_may_have_had_what_was_on_its_way() -> None:
+    for recovers, ids in ((True, set()), (False, {"P6"})):
+        r = Recording()
+        limit: dict[str, Any] = {"prefetch": 1, "scope": "consumer", "ctag": "t"}
+        for by in ("a", "b"):
+            r.add("consume", "invoke", q="q", ctag="t", conn=by, ch=1, gen=1)
+        r.deliver("m0", dtag=1, **limit)
+        r.settle("nack", "m0", dtag=1)
+        if recovers:
+            r.add("recover", "invoke", conn="b", ch=1, gen=1)
+        for n in (1, 2, 3):
+            r.deliver(f"m{n}", dtag=n + 1, **limit)
+            r.settle("ack", f"m{n}", dtag=n + 1)
+        r.deliver("m0", dtag=5, redelivered=True, **limit)
+        r.alive("a", "b")
+        assert violated(r) & {"P6"} == ids, recovers

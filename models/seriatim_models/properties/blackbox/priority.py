@@ -6,7 +6,8 @@ within that time, whatever the instant was, the lower one was taken although the
 
 Only of queues whose declaration says how many priorities they have (``args={"x-max-priority": n}``): elsewhere a
 message's priority may mean nothing. What is above n counts as n. A message without a recorded priority is not judged,
-nor is one of a group as the one that was passed over, for its group may have been with somebody else.
+nor is one of a group as the one that was passed over, for its group may have been with somebody else, nor a queue whose
+messages may die by themselves, and come back as new ones.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from seriatim_models.history.complete import SETTLES
 from seriatim_models.history.event import Event
 from seriatim_models.properties.base import CaseEvents, ProfileValue
 from seriatim_models.properties.blackbox.aggregation import AggregationState
-from seriatim_models.properties.blackbox.lifecycle import ACQUIRES
+from seriatim_models.properties.blackbox.lifecycle import ACQUIRES, DROPPING
 from seriatim_models.properties.blackbox.naming import ENDS, each_once, holder
 from seriatim_models.properties.blackbox.strict import (
     EMPTIES,
@@ -83,7 +84,11 @@ class _RankPass(OrderPass):
     def _take(self, event: Event) -> None:
         if event.ev != "declare":
             super()._take(event)
-        elif event.ph != "fail" and isinstance(event.args.get(LEVELS), int):
+        elif (
+            event.ph != "fail"
+            and isinstance(event.args.get(LEVELS), int)
+            and not any(a in event.args for a in DROPPING)
+        ):
             self.state.declared.setdefault(event.q, event)
 
     def _ended(self, q: str, a: Available, known: Known | None, until: Event | None) -> None:

@@ -119,6 +119,8 @@ class Late(msgspec.Struct):
     limits: dict[LimitKey, Limit] = {}
     ending: dict[ConsumerKey, str] = {}
     """What is ending and not known to have ended, and the queue it names."""
+    recovering: dict[Holder, None] = {}
+    """Who asked for all to be requeued, and was not answered."""
     over: dict[int, Overtaker] = {}
     prio: dict[LifecycleKey, int] = {}
     serial: int = 0
@@ -161,7 +163,7 @@ class _LatenessPass:
             elif event.ev == GAP:
                 self._lost()
             elif event.ev == "recover":
-                self._sweep(holder(event))
+                self._recover(event)
             elif event.ev == "expire":
                 self._expired(LifecycleKey(event.q, event.m))
             elif event.ev in ENDS or event.ev == "cancel":
@@ -192,6 +194,19 @@ class _LatenessPass:
         for key, limit in self.s.limits.items():
             if key.by == by:
                 limit.unknown = True
+
+    def _recover(self, event: Event) -> None:
+        """A channel gives back all that it holds, seen or not: it may have had any message that was on its way."""
+        by = holder(event)
+        self._sweep(by)
+        if event.ph == "invoke":
+            self.s.recovering[by] = None
+        else:
+            self.s.recovering.pop(by, None)
+        if event.lvl not in EXACT:
+            for group in self.s.back.values():
+                for back in group.values():
+                    back.unsure = True
 
     def _expired(self, key: LifecycleKey) -> None:
         """A lease ran out, at an instant that is not known: so is when its holder's credit came back.
@@ -244,7 +259,9 @@ class _LatenessPass:
                 s.prio.pop(key, None)
                 continue
             q = held.event.q
-            unsure = event.lvl not in EXACT and any(e in (q, "") for e in s.ending.values())
+            unsure = event.lvl not in EXACT and (
+                bool(s.recovering) or any(e in (q, "") for e in s.ending.values())
+            )
             prio = self._prio(key, held.event)
             self._forget(key)
             group = by, held.event.pub
