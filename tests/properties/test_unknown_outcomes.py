@@ -63,6 +63,21 @@ def test_a_poll_of_unknown_outcome_may_have_taken_the_message() -> None:
         assert check("P1", r).verdict is verdict, outcome
 
 
+def test_a_requeued_message_may_be_settled_by_a_command_for_all_before_it_is_seen() -> None:
+    for tag, verdict in ((0, Verdict.OK), (1, Verdict.VIOLATED)):
+        r = Recording()
+        r.publish("m0")
+        r.publish("m1")
+        r.add("consume", "invoke", q="q", ctag="tag-b", conn="b", ch=1, gen=1)
+        r.deliver("m1", "b", dtag=1)
+        r.deliver("m0", dtag=1)
+        r.settle("nack", "m0", dtag=1)
+        # m0 is on its way to b: tag 0 is all that b holds, seen or not, and tag 1 is m1 and what came before it.
+        r.add("ack", "invoke", q="q", dtag=tag, multiple=True, conn="b", ch=1, gen=1)
+        drained(r, "a", "b")
+        assert check("P1", r).verdict is verdict, tag
+
+
 def test_a_message_that_is_published_again_after_info_may_come_twice() -> None:
     r = Recording()
     for ph in ("invoke", "info", "invoke", "ok"):

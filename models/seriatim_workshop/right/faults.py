@@ -561,9 +561,8 @@ class FaultCount:
 
     def row(self) -> str:
         """Its row of the table."""
-        shares = ", ".join(
-            f"{p} {100 * n / self.happened:.0f}" for p, n in self.by.most_common() if n
-        )
+        most = sorted(self.by.items(), key=lambda found: (-found[1], found[0]))
+        shares = ", ".join(f"{p} {100 * n / self.happened:.0f}" for p, n in most if n)
         total = f"{100 * self.reported / self.happened:.0f}" if self.happened else ""
         what = (self.fault.kind.__doc__ or "").strip().rstrip(".")
         what = what[0].lower() + what[1:]

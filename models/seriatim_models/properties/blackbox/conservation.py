@@ -384,7 +384,7 @@ class Conservation(LifecycleProperty):
         if q not in drained or any(s.kind == SETTLED for steps in lifecycles for s in steps):
             return None  # one that was settled before may have been seen late
         acquired = [tail[0] for tail in tails if tail and tail[0].kind == ACQUIRED]
-        if not acquired and self._swept_unseen(summary, birth):
+        if self._swept_unseen(summary, birth):
             return None
         if not acquired:
             return f"{m} was confirmed for {q}, which was drained, but nobody ever got it", []
