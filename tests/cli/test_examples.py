@@ -38,7 +38,7 @@ def examples() -> Iterator[str]:
 
 
 EXAMPLES = sorted(set(examples()))
-REAL = re.compile(r"seriatim (learn(?! --html)|help|show (?!TOKEN|verdicts))")
+REAL = re.compile(r"seriatim (learn(?! --html)|help|show (?!TOKEN|verdicts)|check \S+\.py::)")
 """Quick enough without the small world of fakes. The pages of all chapters are written by the tests of lessons."""
 
 
@@ -79,6 +79,10 @@ def test_what_is_told_can_be_typed(
     (tmp_path / "mine.toml").write_text(promised.replace("strict-qpid", "mine"))
     own = (ROOT / "spec" / "own" / "refunds.py").read_text("utf-8")
     (tmp_path / "rules.py").write_text(own.replace("RefundAfterPayment", "Mine"))
+    counts = (ROOT / "spec" / "own" / "test_counter.py").read_text("utf-8")
+    (tmp_path / "spec" / "own").mkdir(parents=True)
+    (tmp_path / "spec" / "own" / "test_counter.py").write_text(counts)
+    (tmp_path / "test_pool.py").write_text(counts.replace("test_counter", "test_close"))
     if "--check" in command:
         (tmp_path / "mine.py").write_text("RUNS = WRONG = TRACES = 0")
     fakes = {"TOKEN": "s1-abc", "handover": "enqueue-consume", "two-takers": "enqueue-consume"}
@@ -92,6 +96,9 @@ def test_what_is_told_can_be_typed(
 def test_the_readmes_python_runs(
     block: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
+    if "def test_" in block:
+        assert block in (ROOT / "spec" / "own" / "test_counter.py").read_text(encoding="utf-8")
+        return
     monkeypatch.chdir(tmp_path)
     (tmp_path / "recording.jsonl").write_text(RECORDING)
     exec(block, {"__name__": "readme"})
