@@ -211,7 +211,7 @@ def return_from_attempt(s: SymbolicState, t: Term) -> tuple[Term, SymbolicState]
 
 @SYSTEM.action(t=Thread, c=Consumer)
 def restore(s: SymbolicState, t: Term, c: Term) -> tuple[Term, SymbolicState]:
-    """What an attempt paid that acquired nothing is given back (ES-6)."""
+    """What an attempt paid is refunded if it acquired nothing (ES-6)."""
     guard = And(s.paid(t), s.payer(t) == c)
     return guard, s.but(
         credit=at(s.credit, c, s.credit(c) + 1),
