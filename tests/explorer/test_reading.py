@@ -94,13 +94,16 @@ def test_a_token_replays_in_pytest(tmp_path: Path) -> None:
         "    world.spawn(world.cell(0, name='c').get)\n"
     )
 
-    def run(*options: str) -> str:
+    def ended(*options: str) -> subprocess.CompletedProcess[str]:
         return subprocess.run(
             [
                 sys.executable, "-m", "pytest", "-p", "no:cacheprovider", *options, str(file),
             ],
             capture_output=True, text=True, cwd=tmp_path, check=False,
-        ).stdout  # fmt: skip
+        )  # fmt: skip
+
+    def run(*options: str) -> str:
+        return ended(*options).stdout
 
     said = run()
     assert "1 failed, 1 passed" in said
@@ -108,3 +111,7 @@ def test_a_token_replays_in_pytest(tmp_path: Path) -> None:
     again = run("--explore-replay", token)
     assert "1 failed, 1 skipped" in again
     assert "an increment was lost" in again
+    nothing = ended("--explore-replay", token, "-k", "fine")
+    assert "1 skipped" in nothing.stdout
+    assert nothing.returncode == 1, "a token of no test is no success"
+    assert "the token of --explore-replay is of no test that was run" in nothing.stderr

@@ -6,6 +6,7 @@ without, once, like any other. The options of the mark are those of `explorer.py
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 from typing import Any
 
@@ -38,6 +39,20 @@ def pytest_configure(config: pytest.Config) -> None:
         "markers",
         "explore(modules=..., seconds=..., exhaustive=...): with --explore, every schedule of a test with threads",
     )
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    """Fail a session in which the token to replay was of none of its tests: all of them were skipped.
+
+    Each process of pytest-xdist counts for itself, so it is asked only of a session in one process.
+    """
+    alone = not session.config.getoption("numprocesses", None)
+    if alone and testing.OPTIONS["skipped"] and not testing.OPTIONS["replayed"]:
+        print(
+            "\nseriatim: the token of --explore-replay is of no test that was run", file=sys.stderr
+        )
+        session.exitstatus = pytest.ExitCode.TESTS_FAILED
 
 
 @pytest.hookimpl(tryfirst=True)

@@ -29,7 +29,7 @@ from seriatim_models.explorer.model.world import World
 from seriatim_models.explorer.result import Result
 from seriatim_models.explorer.search.explore import Replay, Strategy, explore
 
-OPTIONS: dict[str, Any] = {"replay": None, "seconds": None}
+OPTIONS: dict[str, Any] = {"replay": None, "seconds": None, "replayed": 0, "skipped": 0}
 """Set from the command line by `pytest_plugin`."""
 
 
@@ -84,7 +84,9 @@ def judge(
             import pytest
 
             # One token is given to a whole session, and is of one test; all others have nothing to replay.
+            OPTIONS["skipped"] += 1
             pytest.skip(f"the token to replay is of another test: {error}")
+        OPTIONS["replayed"] += 1
     else:
         if OPTIONS["seconds"] is not None:
             budgets = {**budgets, "seconds": OPTIONS["seconds"]}
