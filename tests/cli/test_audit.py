@@ -17,7 +17,7 @@ def recording(tmp_path: Path) -> str:
 
 
 def test_a_history_that_is_right_leaves_with_0(world: Any, run: Any, recording: str) -> None:
-    ran = run("audit", recording, "--engine", "spark")
+    ran = run("audit", recording, "--engine", "spark", "-v")
     assert ran.code == 0
     assert "What ES-5 says." in ran.out
     assert world.asked[0]["engine"] == "spark"

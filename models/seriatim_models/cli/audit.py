@@ -17,6 +17,7 @@ from seriatim_models.cli.options import (
     outputs,
     profile_option,
     property_option,
+    verbose_option,
 )
 from seriatim_models.cli.recordings import add_drawings
 from seriatim_models.cli.report_builder import audit_run, new_report
@@ -49,13 +50,14 @@ from seriatim_models.report.text import write
         seriatim audit day.jsonl --profile mine.toml       under your own (spec/HISTORY.md)
         seriatim audit day.jsonl --property rules.py:Mine     your own (spec/OWN_PROPERTIES.md)
         seriatim audit day.jsonl --shrink small.jsonl      the smallest part with a violation
+        seriatim audit day.jsonl -v                        a row for each property and profile
 
         Files are JSON lines (also .gz and .zst) or Parquet; a folder stands for those in it.
         A line that cannot be read is left out and counted; the rest still gets its verdict.
-        Below the verdicts stands which profiles the recording is consistent with, and what rules out each of
-        the others. The exit code is that of --profile alone.
-        A property of which a recording has no case is shown as inconclusive;
-        that decides the exit code only if nothing at all was tested in it.
+        What is violated comes first, with the events that show it; then, for each recording, how many
+        properties are ok, how many it has no case of, and which profiles it is consistent with. The exit
+        code is that of --profile alone. A property without a case is inconclusive; that decides the exit
+        code only if nothing at all was tested in the recording.
         """
     )
 )
@@ -85,6 +87,7 @@ from seriatim_models.report.text import write
     metavar="FILE",
     help="If a property is violated, write the smallest part of the recording that still violates it.",
 )
+@verbose_option("A row for each property, with what would be a case of it, and for each profile.")
 @outputs
 @click.rich_config(help_config=HELP)
 def audit(
@@ -95,6 +98,7 @@ def audit(
     out: str | None,
     master: str | None,
     shrink: str | None,
+    verbose: bool,
     json: str | None,
     html: str | None,
     junit: str | None,
@@ -116,7 +120,7 @@ def audit(
         if html is not None:
             add_drawings(report.audits[0], chosen)
     report.seconds = time.monotonic() - begun
-    write(outputs.console, report)
+    write(outputs.console, report, verbose)
     if shrink is not None:
         outputs.console.print(shrunk_to(paths, chosen, shrink), markup=False, soft_wrap=True)
     outputs.write(report)

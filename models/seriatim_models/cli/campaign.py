@@ -19,7 +19,7 @@ from seriatim_models.cli.options import (
 )
 from seriatim_models.cli.stop_request import StopRequest
 from seriatim_models.cli.usage_errors import UsageError, unknown
-from seriatim_models.report.text import table, titled
+from seriatim_models.report.terminal import table, titled
 
 if TYPE_CHECKING:
     from seriatim_models.pipeline.campaign.distributed import DistributedResult

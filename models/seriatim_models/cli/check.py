@@ -20,6 +20,7 @@ from seriatim_models.cli.options import (
     lines,
     number_option,
     outputs,
+    verbose_option,
 )
 from seriatim_models.cli.own_code import is_own, own_runs
 from seriatim_models.cli.report_builder import mutant_run, new_report, program_run
@@ -100,6 +101,7 @@ if TYPE_CHECKING:
     multiple=True,
     help="An installed module whose code is observed, too, with FILE.py [dim](repeatable)[/].",
 )
+@verbose_option("Show which properties each program tested, and where each mutant comes from, too.")
 @outputs
 @click.rich_config(help_config=HELP)
 def check(
@@ -113,6 +115,7 @@ def check(
     attributes: bool,
     token: str | None,
     modules: tuple[str, ...],
+    verbose: bool,
     json: str | None,
     html: str | None,
     junit: str | None,
@@ -137,7 +140,7 @@ def check(
             )
         report.programs.extend(own_runs(names, search, modules, token))
         report.seconds = time.monotonic() - begun
-        return finish(report, out)
+        return finish(report, out, verbose)
     if modules:
         raise UsageError("--module is for tests of your own: seriatim check FILE.py::test")
     if sum([mutant_id is not None, all_mutants, token is not None]) > 1 or (
@@ -152,12 +155,12 @@ def check(
         mutant = find_mutant(mutant_id) if mutant_id is not None else None
         report.programs.extend(check_programs(find_programs(names, mutant), mutant, search, jobs))
     report.seconds = time.monotonic() - begun
-    return finish(report, out)
+    return finish(report, out, verbose)
 
 
-def finish(report: Report, out: Outputs) -> int:
+def finish(report: Report, out: Outputs, verbose: bool = False) -> int:
     """Show the report and write the files; returns the exit code."""
-    write(out.console, report)
+    write(out.console, report, verbose)
     for run in report.programs:
         if run.split:
             out.console.print(f"{run.program}: {run.split}", markup=False, soft_wrap=True)

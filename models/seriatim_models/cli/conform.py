@@ -17,6 +17,7 @@ from seriatim_models.cli.conform_results import (
     print_self_test,
     save,
     self_tested,
+    with_scripts,
 )
 from seriatim_models.cli.console import Outputs, ProgressDisplay
 from seriatim_models.cli.implementations import (
@@ -33,6 +34,7 @@ from seriatim_models.cli.options import (
     outputs,
     profile_option,
     property_option,
+    verbose_option,
 )
 from seriatim_models.cli.report_builder import new_report
 from seriatim_models.cli.usage_errors import UsageError
@@ -43,7 +45,7 @@ from seriatim_models.conformance.protocol import Fault
 from seriatim_models.conformance.script import Script, ScriptError, read_script
 from seriatim_models.conformance.system import System
 from seriatim_models.properties.base import Verdict
-from seriatim_models.report.text import write
+from seriatim_models.report.text import summary
 
 if TYPE_CHECKING:
     from seriatim_models.conformance import search as searching
@@ -105,6 +107,7 @@ if TYPE_CHECKING:
     metavar="DIR",
     help="Where shortest scripts and their histories go.",
 )
+@verbose_option("A row for each property and each profile, with what there was no case of.")
 @outputs
 @click.rich_config(help_config=HELP)
 def conform(
@@ -122,6 +125,7 @@ def conform(
     seed: int | None,
     patience: float,
     out: str,
+    verbose: bool,
     json: str | None,
     html: str | None,
     junit: str | None,
@@ -151,22 +155,32 @@ def conform(
         if script is not None:
             outcome = _replayed(system, chosen, script, bounds)
         else:
-            with (
-                ProgressDisplay(1, "searches").running() as work,
-                work.item(system.name) as report_count,
-            ):
-                on_progress = _progress(work.describe, report_count)
-                outcome = searching.search(system, chosen, bounds, seed, on_progress)
+            outcome = _searched(system, chosen, bounds, seed)
     finally:
         system.end()
     report.seed = outcome.seed
     report.seconds = time.monotonic() - begun
     report.audits.append(audit_run(outcome))
     saved = save(outcome, Path(out)) if script is None else {}
-    write(targets.console, report)
-    print_outcome(targets.console, outcome, saved, implementation.words)
+    words = implementation.words
+    print_outcome(targets.console, outcome, saved, words, report.sentences, verbose)
+    targets.console.print(summary(report))
+    report.audits = [with_scripts(run, outcome) for run in report.audits]
     targets.write(report)
     return report.exit_code if sound else max(report.exit_code, 1)
+
+
+def _searched(
+    system: System, chosen: Profile, bounds: searching.SearchBounds, seed: int | None
+) -> searching.SearchOutcome:
+    """The outcome of a search, whose progress is shown."""
+    from seriatim_models.conformance.search import search
+
+    with (
+        ProgressDisplay(1, "searches").running() as work,
+        work.item(system.name) as report_count,
+    ):
+        return search(system, chosen, bounds, seed, _progress(work.describe, report_count))
 
 
 def _named(profile: str | None, script: Script | None) -> str:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import msgspec
 from rich.console import Console
 from rich.markup import escape
+from rich.table import Table
 from rich.text import Text
 
 from seriatim_models.cli.usage_errors import UsageError
@@ -18,9 +19,11 @@ from seriatim_models.conformance.script import Script, write_script
 from seriatim_models.conformance.selftest import self_test, speed
 from seriatim_models.conformance.system import System
 from seriatim_models.history import Header, HistoryError, write_history
-from seriatim_models.properties.base import Verdict
+from seriatim_models.properties.base import Finding, Verdict
+from seriatim_models.properties.causes import causes
 from seriatim_models.report import AuditRun
-from seriatim_models.report.text import STYLES, table, titled, verdict_text
+from seriatim_models.report.audit_text import counts, profile_lines, property_table, violation
+from seriatim_models.report.terminal import STYLES, table, titled, verdict_text
 
 if TYPE_CHECKING:
     from seriatim_models.conformance.search import SearchOutcome, Witness
@@ -32,24 +35,29 @@ CONSISTENT = {Verdict.VIOLATED: "no", Verdict.OK: "yes", Verdict.INCONCLUSIVE: "
 
 def audit_run(outcome: SearchOutcome) -> AuditRun:
     """The outcome as data of the report."""
-    shortest = {w.property: "; ".join(map(str, w.run.steps)) for w in outcome.witnesses}
-    findings = [
-        msgspec.structs.replace(f, explanation=f"{f.explanation}. Shortest: {shortest[f.property]}")
-        if f.property in shortest
-        else f
-        for f in outcome.findings
-    ]
     return AuditRun(
         paths=[outcome.name],
         engine="driven",
         profile=outcome.profile,
-        findings=findings,
+        findings=outcome.findings,
         events=outcome.events,
         quarantined=0,
         seconds=outcome.seconds,
         command="",
         statistics={"scripts": outcome.scripts, "steps": outcome.steps},
     )
+
+
+def with_scripts(run: AuditRun, outcome: SearchOutcome) -> AuditRun:
+    """The same for files, which have no place of their own for the shortest script of a violation."""
+    shortest = {w.property: "; ".join(map(str, w.run.steps)) for w in outcome.witnesses}
+    findings = [
+        msgspec.structs.replace(f, explanation=f"{f.explanation}. Shortest: {shortest[f.property]}")
+        if f.property in shortest
+        else f
+        for f in run.findings
+    ]
+    return msgspec.structs.replace(run, findings=findings)
 
 
 def save(outcome: SearchOutcome, folder: Path) -> dict[str, Path]:
@@ -86,19 +94,54 @@ def _save_history(path: Path, outcome: SearchOutcome, run: DrivenRun) -> None:
 
 
 def print_outcome(
-    console: Console, outcome: SearchOutcome, saved: dict[str, Path], words: list[str]
+    console: Console,
+    outcome: SearchOutcome,
+    saved: dict[str, Path],
+    words: list[str],
+    sentences: dict[str, str],
+    verbose: bool = False,
 ) -> None:
-    """Print which profiles the runs are consistent with, and the shortest violation of each property.
+    """Print each violation with the shortest script that shows it, what was tested, and the profiles.
 
-    `words` are the options that name the implementation.
+    `words` are the options that name the implementation. `verbose`: a row for each property and profile.
     """
-    if outcome.profiles:
-        _print_profiles(console, outcome)
-    for witness in outcome.witnesses:
-        _print_witness(console, witness, saved.get(witness.property), words)
+    witnesses = {w.property: w for w in outcome.witnesses}
+    for cause in causes(outcome.findings):
+        shown = [_as_shown(f, witnesses.get(f.property)) for f in cause]
+        for part in violation(shown, sentences):
+            console.print(part)
+        for finding in cause:
+            if (witness := witnesses.get(finding.property)) is not None:
+                _print_script(console, witness, saved.get(finding.property), words)
+        console.print()
+    ended = ", until the time was over" if outcome.ended == "time" else ""
+    facts = f"{outcome.scripts:,} scripts, {outcome.steps:,} steps, seed {outcome.seed}{ended}"
+    title = f"{outcome.name} ({facts})"
+    if verbose:
+        console.print(titled(title, property_table(outcome.findings, sentences, set())))
+        if outcome.profiles:
+            console.print(_profile_table(outcome))
+        return
+    console.print(Text(title, style="bold"))
+    held = [name for name, violated in outcome.profiles.items() if not violated]
+    for part in counts("", outcome.findings):
+        console.print(part)
+    for part in profile_lines(
+        [name for name in held if name in outcome.tested],
+        {name: violated for name, violated in outcome.profiles.items() if violated},
+        [name for name in held if name not in outcome.tested],
+    ):
+        console.print(part)
 
 
-def _print_profiles(console: Console, outcome: SearchOutcome) -> None:
+def _as_shown(finding: Finding, witness: Witness | None) -> Finding:
+    """The finding of the shortest script in place of the first one, if there is one."""
+    if witness is None:
+        return finding
+    return msgspec.structs.replace(witness.finding, n_violations=finding.n_violations)
+
+
+def _profile_table(outcome: SearchOutcome) -> Table:
     shown = table("profile", "consistent", "violated", "no case of")
     for name, violated in outcome.profiles.items():
         tested = Verdict.OK if name in outcome.tested else Verdict.INCONCLUSIVE
@@ -109,22 +152,19 @@ def _print_profiles(console: Console, outcome: SearchOutcome) -> None:
             ", ".join(violated),
             ", ".join(outcome.untested[name]),
         )
-    facts = f"{outcome.scripts:,} scripts, {outcome.steps:,} steps, seed {outcome.seed}"
-    ended = ", until the time was over" if outcome.ended == "time" else ""
-    console.print(titled(f"{outcome.name} under each profile ({facts}{ended})", shown))
+    return shown
 
 
-def _print_witness(
+def _print_script(
     console: Console, witness: Witness, script: Path | None, words: list[str]
 ) -> None:
-    title = f"The shortest way to violate {witness.property}:"
-    console.print(Text(title, style=STYLES[Verdict.VIOLATED]))
+    console.print(Text(f"  The shortest way to violate {witness.property}:"))
     steps = witness.run.steps
     for n, step in enumerate(steps[:SHOWN], 1):
-        console.print(Text(f"  {n:2}  {step}"), soft_wrap=True)
+        console.print(Text(f"  {n:4}  {step}"), soft_wrap=True)
     if len(steps) > SHOWN:
-        console.print(Text(f"  ... and {len(steps) - SHOWN:,} more, see the file"), soft_wrap=True)
-    console.print(Text(f"  {witness.finding.explanation}"), soft_wrap=True)
+        more = f"        ... and {len(steps) - SHOWN:,} more, see the file"
+        console.print(Text(more), soft_wrap=True)
     if script is None:
         return
     if witness.again < witness.runs:

@@ -10,7 +10,7 @@ import errno
 import os
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -30,7 +30,7 @@ from seriatim_models.report.visible import visible
 if TYPE_CHECKING:
     from seriatim_models.report.html import TourSections
 
-PIPE_WIDTH = 140  # a pipe has no width; tables need some
+PIPE_WIDTH = 140  # a pipe has no width of its own; tables need some, where COLUMNS does not say
 
 
 @dataclass
@@ -77,14 +77,29 @@ class Visible:
         self._renderable = renderable
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> Iterator[Segment]:
-        for segment in console.render(self._renderable, options):
-            if segment.control:
-                yield segment
-            else:
-                yield Segment(visible(segment.text), segment.style)
+        rendered = console.render(self._renderable, options)
+        shown = (s if s.control else Segment(visible(s.text), s.style) for s in rendered)
+        yield from shown if console.is_terminal else _unpadded(shown)
 
     def __rich_measure__(self, console: Console, options: ConsoleOptions) -> Measurement:
         return Measurement.get(console, options, self._renderable)
+
+
+def _unpadded(segments: Iterable[Segment]) -> Iterator[Segment]:
+    """The segments without the blanks at the end of each line, which only a terminal's background needs."""
+    blank = ""
+    for segment in segments:
+        for text in segment.text.splitlines(keepends=True):
+            bare = text.rstrip(" \n")
+            if bare:
+                yield Segment(blank + bare, segment.style)
+                blank = ""
+            blank += text[len(bare) :]
+            if blank.endswith("\n"):
+                yield Segment.line()
+                blank = ""
+    if blank:
+        yield Segment(blank)
 
 
 class _Border(RenderHook):
@@ -97,7 +112,7 @@ class _Border(RenderHook):
 def terminal(stderr: bool) -> Console:
     """Standard output or standard error for people: every text of it passes `visible`."""
     console = Console(stderr=stderr, highlight=False)
-    if not console.is_terminal:
+    if not console.is_terminal and "COLUMNS" not in os.environ:
         console = Console(stderr=stderr, highlight=False, width=PIPE_WIDTH)
     console.push_render_hook(_Border())
     return console

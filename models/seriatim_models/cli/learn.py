@@ -18,7 +18,7 @@ from seriatim_models.cli.running import run_command
 from seriatim_models.cli.usage_errors import UsageError
 from seriatim_models.report import lessons
 from seriatim_models.report.lessons import Lesson
-from seriatim_models.report.text import table, titled
+from seriatim_models.report.terminal import table, titled
 
 READABLE = 100  # columns; longer lines of prose are hard to read, programs are shorter
 

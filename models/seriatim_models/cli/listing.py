@@ -12,7 +12,7 @@ from seriatim_models.cli.options import HELP, json_output, lines
 from seriatim_models.cli.report_builder import property_catalogue
 from seriatim_models.cli.usage_errors import unknown
 from seriatim_models.report.document import indented
-from seriatim_models.report.text import table, titled
+from seriatim_models.report.terminal import table, titled
 
 Row = dict[str, str]
 

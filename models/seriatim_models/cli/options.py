@@ -56,6 +56,11 @@ def profile_option(what: str, default: str | None = "any") -> Callable[[F], F]:
     )
 
 
+def verbose_option(what: str) -> Callable[[F], F]:
+    """`-v` or `--verbose`; `what` is its help."""
+    return click.option("-v", "--verbose", is_flag=True, help=what)
+
+
 def property_option(command: F) -> F:
     """`--property`, as often as one likes; given as `own`."""
     return click.option(

@@ -20,7 +20,7 @@ from seriatim_models.conformance.protocol import Fault
 from seriatim_models.history import Header, HistoryError, write_history
 from seriatim_models.history.event import GAP
 from seriatim_models.report.document import indented
-from seriatim_models.report.text import table, titled
+from seriatim_models.report.terminal import table, titled
 
 if TYPE_CHECKING:
     from seriatim_models.conformance.wire_recording import WireRecorder

@@ -19,7 +19,7 @@ from seriatim_models.report import AuditRun
 from seriatim_models.report.history_view import history_story
 from seriatim_models.report.latency import publish_to_delivery
 from seriatim_models.report.stepper import Story
-from seriatim_models.report.text import table, titled
+from seriatim_models.report.terminal import table, titled
 
 PICTURE_MAX = (
     64 * 2**20

@@ -8,7 +8,14 @@ import rich_click as click
 
 from seriatim_models.cli.audit import find_profile
 from seriatim_models.cli.console import Outputs
-from seriatim_models.cli.options import HELP, lines, number_option, outputs, profile_option
+from seriatim_models.cli.options import (
+    HELP,
+    lines,
+    number_option,
+    outputs,
+    profile_option,
+    verbose_option,
+)
 from seriatim_models.cli.report_builder import QUARANTINE_SHOWN, audit_run, new_report
 from seriatim_models.cli.stop_request import StopRequest
 from seriatim_models.cli.stream_ui import view
@@ -85,6 +92,7 @@ from seriatim_models.report.text import write
     metavar="URL",
     help="Spark's cluster [dim](SERIATIM_SPARK_MASTER, else this machine)[/].",
 )
+@verbose_option("A row for each property at the end, with what would be a case of it.")
 @outputs
 @click.rich_config(help_config=HELP)
 def stream(
@@ -97,6 +105,7 @@ def stream(
     once: bool,
     quiet: bool,
     master: str | None,
+    verbose: bool,
     json: str | None,
     html: str | None,
     junit: str | None,
@@ -141,6 +150,6 @@ def stream(
             seconds=report.seconds,
         )
     )
-    write(outputs.console, report)
+    write(outputs.console, report, verbose)
     outputs.write(report)
     return report.exit_code

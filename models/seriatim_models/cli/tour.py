@@ -23,7 +23,8 @@ from seriatim_models.report import MutantRun, ProgramRun, Report
 from seriatim_models.report.figures import Fairness
 from seriatim_models.report.html import LessonLink, TourSections, mutant_page
 from seriatim_models.report.matrix_view import MatrixSection
-from seriatim_models.report.text import STYLES, counterexample, failures, property_table, summary
+from seriatim_models.report.terminal import STYLES
+from seriatim_models.report.text import counterexample, failures, property_table, summary
 
 RACE = "published-immediate"
 """The mutant that is the check-then-dequeue code as its author published it."""

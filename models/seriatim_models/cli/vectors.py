@@ -15,7 +15,7 @@ from seriatim_models.cli.options import HELP, F, json_output, lines
 from seriatim_models.cli.usage_errors import UsageError
 from seriatim_models.conformance.protocol import Fault
 from seriatim_models.properties.base import Verdict
-from seriatim_models.report.text import table, titled, verdict_text
+from seriatim_models.report.terminal import table, titled, verdict_text
 
 if TYPE_CHECKING:
     from seriatim_models.conformance.vectors import VectorResult
