@@ -37,7 +37,13 @@ def test_the_right_log_violates_nothing_and_is_tested() -> None:
     assert {"kafka", "at-least-once-log"} <= set(outcome.tested)
 
 
-@pytest.mark.parametrize("name", log_mistakes.MISTAKES)
+@pytest.mark.parametrize(
+    "name",
+    [
+        name if n < 2 else pytest.param(name, marks=pytest.mark.slow)
+        for n, name in enumerate(log_mistakes.MISTAKES)
+    ],
+)
 def test_each_mistake_of_the_log_is_found(name: str) -> None:
     outcome = searched(name, 30.0, True)
     assert [w.property for w in outcome.witnesses] != []

@@ -25,6 +25,7 @@ from .conftest import ROOT, example, faulty
 FOLDER = ROOT / "spec" / "vectors"
 
 
+@pytest.mark.slow
 def test_the_committed_vectors_are_what_the_reference_does() -> None:
     made = {f"{vector.id}.json": encode(vector) for vector in fill(FOLDER / "observed")}
     committed = {path.name: path.read_bytes() for path in FOLDER.glob("*.json")}

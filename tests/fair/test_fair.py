@@ -12,6 +12,7 @@ from seriatim_models.programs.fair_mutants import OUTSIDE, REPAIRED
 from seriatim_models.programs.fair_simulation import PUSH, TABLES, compare, simulate
 
 
+@pytest.mark.slow
 def test_both_published_tables_come_out() -> None:
     for name, seconds in (("100 us", 27.448), ("1 us", 9.917)):
         table = compare(name)

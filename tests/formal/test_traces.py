@@ -34,6 +34,7 @@ def test_executions_of_the_reference_are_accepted(program: str, executions: int)
     assert found.steps > 100
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(300)
 def test_every_program_of_the_queue_is_followed_and_most_writes_are_steps() -> None:
     outcomes = [follow(program, executions=4) for program in traces.programs()]

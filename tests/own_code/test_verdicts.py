@@ -31,7 +31,7 @@ plain: Any = load("plain_threads", Path(__file__).with_name("plain.py"))
     ("name", "traces"),
     [
         ("locked_counter", 6),
-        ("two_producers_two_consumers", 2616),
+        pytest.param("two_producers_two_consumers", 2616, marks=pytest.mark.slow),
         ("barrier", None),
         ("virtual_time", 1),
         ("shared_iterator", None),

@@ -5,6 +5,7 @@ from __future__ import annotations
 from itertools import pairwise
 from typing import Any
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -29,6 +30,7 @@ def measured(*batches: list[Event]) -> Measures:
     return out
 
 
+@pytest.mark.slow
 @settings(max_examples=15, deadline=None)
 @given(st.lists(st.integers(0, len(EVENTS)), max_size=4))
 def test_a_cut_anywhere_changes_nothing(cuts: list[int]) -> None:

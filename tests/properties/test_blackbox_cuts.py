@@ -171,6 +171,7 @@ def many() -> list[list[Event]]:
     ]
 
 
+@pytest.mark.slow
 def test_many_histories_cut_at_every_kind_of_place(many: list[list[Event]]) -> None:
     """Breadth without shrinking; and all verdicts are reached, for to compare empty findings would prove nothing."""
     reached = set()

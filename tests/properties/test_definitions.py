@@ -62,6 +62,7 @@ def test_a_sweep_finds_what_its_definition_does(seed: int) -> None:
     agree(at_random(random.Random(seed)), Counter())
 
 
+@pytest.mark.slow
 def test_sweeps_find_what_their_definitions_do_on_many() -> None:
     """With each property violated by some and not by others."""
     seen: Counter[tuple[str, str]] = Counter()
