@@ -196,6 +196,65 @@ def test_a_prefetch_lowered_in_flight_holds_for_what_is_acquired_later() -> None
     assert BY_ID["P7"].check(complete(r.events)).verdict is Verdict.VIOLATED
 
 
+def test_of_two_limits_under_way_the_first_answer_is_that_of_the_first() -> None:
+    for ops in ((1, 2), (None, None)):
+        r = Recording()
+        r.add("qos", "invoke", prefetch=2, scope="channel", op=ops[0], **A)
+        r.add("consume", "invoke", q="q", ctag="tag-a", **A)
+        r.add("qos", "invoke", prefetch=1, scope="channel", op=ops[1], **A)
+        r.add("qos", "ok", prefetch=2, scope="channel", op=ops[0], **A)
+        for n in (0, 1):
+            r.publish(f"m{n}")
+            r.deliver(f"m{n}", dtag=n + 1)
+        assert "P7" not in violated(r)
+        r.add("qos", "ok", prefetch=1, scope="channel", op=ops[1], **A)
+        r.publish("m2")
+        r.deliver("m2", dtag=3)
+        assert "P7" in violated(r)
+
+
+def test_a_channels_limit_bounds_nothing_that_is_on_its_way_to_a_callback() -> None:
+    for limited_first in (False, True):
+        r = Recording()
+        if limited_first:
+            r.add("qos", "invoke", prefetch=1, scope="channel", **A)
+        r.add("consume", "invoke", q="q", ctag="tag-a", **A)
+        r.add("consume", "ok", q="q", ctag="tag-a", **A)
+        r.add("cancel", "invoke", ctag="tag-a", **A)
+        r.add("cancel", "ok", ctag="tag-a", **A)
+        if not limited_first:
+            r.add("qos", "invoke", prefetch=1, scope="channel", **A)
+        r.deliver("m0", dtag=1)
+        r.settle("ack", "m0", dtag=1)
+        r.deliver("m1", dtag=2)
+        # Under the limit the second came after the first was settled; without it both waited for their callbacks.
+        assert ("P9" in violated(r)) == limited_first
+
+
+def test_a_consume_without_an_answer_may_have_been_refused() -> None:
+    for shows in (False, True):
+        r = Recording("wire")
+        for by, exclusive in (("a", None), ("b", True)):
+            r.add("consume", q="q", ctag=f"tag-{by}", exclusive=exclusive, conn=by, ch=1, gen=1)
+            if shows:
+                r.deliver(f"m{len(r.events)}", by)
+        assert ("P10" in violated(r)) == shows
+
+
+def test_a_consumer_that_nobody_answered_was_perhaps_not_there_yet() -> None:
+    for phases in (("",), ("invoke", "ok")):
+        r = Recording("wire")
+        for by, rank in (("a", 1), ("b", 0)):
+            for ph in phases:
+                of = {"conn": by, "ch": 1, "gen": 1}
+                r.add("consume", ph, q="q", ctag=f"tag-{by}", cprio=rank, prefetch=1, **of)
+        r.publish("m0")
+        r.deliver("m0", "b", dtag=1)
+        r.publish("m1")
+        r.deliver("m1", "a", dtag=1)
+        assert ("P11" in violated(r)) == (len(phases) == 2)
+
+
 def test_what_was_purged_is_not_passed_over() -> None:
     for ev in ("purge", "delete", "declare"):
         r = Recording(lvl="broker")
@@ -313,6 +372,36 @@ def test_one_copy_that_is_settled_leaves_the_others() -> None:
             r.add("publish", m=m, q="q", pub="p", pseq=len(r.events), conn="pub", ch=1, gen=1)
         r.add("get", m="m0", q="q", dtag=2, redelivered=False, **A)
         assert violated(r) & {"P5"} == ids, again
+
+
+def test_what_is_sent_again_under_the_name_of_one_that_was_acked_may_be_that_one() -> None:
+    for name in ("m0", "m3"):
+        r = Recording()
+        r.publish("m0")
+        r.deliver("m0", lo=0, dtag=1)
+        r.settle("ack", "m0", dtag=1)  # lost, with the channel
+        r.end("conn_drop", "a", "info")
+        r.publish("m2")
+        r.publish(name)
+        r.add("get", "invoke", q="q", op=9, conn="b", ch=1, gen=1)
+        r.add("get", "ok", q="q", op=9, m=name, dtag=1, redelivered=name == "m0", conn="b", ch=1, gen=1)  # fmt: skip
+        r.add("get", "invoke", q="q", op=10, conn="b", ch=1, gen=1)
+        r.add("get", "ok", q="q", op=10, m="m2", dtag=2, redelivered=False, conn="b", ch=1, gen=1)
+        assert ("P5" in violated(r)) == (name == "m3")
+
+
+def test_a_message_may_have_died_into_a_queue_that_another_of_its_name_was_sent_to() -> None:
+    for dying in ({}, {"x-dead-letter-exchange": "dlx", "x-message-ttl": 25}):
+        r = Recording()
+        r.add("declare", "ok", q="q", args=dying)
+        r.add("declare", "ok", q="dead", args={"x-max-priority": 1})
+        for q, m, prio in (("dead", "m0", 0), ("q", "m0", 1), ("dead", "m1", 1)):
+            for ph in ("invoke", "ok"):
+                r.add("publish", ph, q=q, m=m, prio=prio, conn="p", ch=1, gen=1)
+        for op, m in enumerate(("m0", "m1")):
+            r.add("get", "invoke", q="dead", op=op, conn="b", ch=1, gen=1)
+            r.add("get", "ok", q="dead", op=op, m=m, dtag=op, redelivered=False, conn="b", ch=1, gen=1)  # fmt: skip
+        assert ("P22" in violated(r)) == (not dying)
 
 
 def test_two_copies_with_one_channel_are_not_told_apart_by_who_is_ready() -> None:

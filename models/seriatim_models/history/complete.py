@@ -76,6 +76,20 @@ class _Limiter(msgspec.Struct):
         self.settled.clear()
 
 
+class _Limit(msgspec.Struct):
+    """A prefetch that was asked for; None is without limit."""
+
+    prefetch: int | None
+    op: int | None = None
+    unanswered: bool = True
+    since: int | None = None
+    """When it surely held."""
+
+    def answered_by(self, event: Event) -> bool:
+        """Whether an outcome is its own: by its operation, else the answers of a channel come in the order asked."""
+        return self.unanswered and (event.op is None or self.op == event.op)
+
+
 class _Consumer(msgspec.Struct):
     q: str
     autoack: bool | None
@@ -113,8 +127,8 @@ class _Channel(msgspec.Struct):
     """The highest tag up to which all was seen: the answer of a poll may overtake deliveries."""
     used: bool = False
     """Something was delivered."""
-    limits: list[tuple[int | None, int | None]] = []
-    """Limits of the channel that may hold for what arrives: each with the time at which it surely held."""
+    limits: list[_Limit] = []
+    """Limits of the channel that may hold for what arrives."""
     sent: dict[tuple[str, int | None, int | None], dict[str, object]] = {}
     """What settlements were about whose outcome is not known yet; the latest `SENT_KEPT`."""
 
@@ -239,9 +253,12 @@ class _Messages(msgspec.Struct):
     def moved(self, m: str, q: str) -> bool:
         """Whether a message came to a queue by another way than its publish: it died, or was published elsewhere."""
         queues = self._known.get(m, {})
-        if queues.keys() & {q, ""}:
-            return False
-        return m in self._dead or bool(queues and q)
+        published_here = queues.keys() & {q, ""}
+        return m in self._dead or bool(queues and q and not published_here)
+
+    def copied(self, m: str) -> bool:
+        """Whether several messages of that name may be there, in whatever queues."""
+        return len(self._known.get(m, {})) > 1 or m in self._acked
 
     def release(self, m: str, q: str, since: int | None) -> None:
         """A message goes back to its queue."""
@@ -436,9 +453,9 @@ class Completion(msgspec.Struct):
         """Whether a message may have come to a queue by another way than its publish."""
         known = self._messages.find(m, q)
         unknown = self._lost and q not in self._declared and known is None
-        # What an exchange routed, or what is a copy of one that was settled, may have died in another queue.
-        routed = (known is None or not known.q) and bool(self._dead_lettering)
-        return unknown or routed or self._messages.moved(m, q)
+        # What an exchange routed, or what is a copy of another one, may have died in another queue.
+        several = known is None or not known.q or self._messages.copied(m)
+        return unknown or (several and bool(self._dead_lettering)) or self._messages.moved(m, q)
 
     def _opened(self, event: Event, key: tuple[str, int]) -> bool:
         """Whether an event opens a channel. If its connection's are not recorded, a command after its end does."""
@@ -551,25 +568,27 @@ class Completion(msgspec.Struct):
             self._end(key)
 
     def _qos(self, event: Event, channel: _Channel) -> None:
-        if event.ph == "fail":
-            channel.limits = channel.limits[:-1] or channel.limits
-            return
-        if event.ph == "ok" and channel.limits and channel.limits[-1][1] is None:
-            channel.limits[-1] = (channel.limits[-1][0], event.t)
-            return
         if event.ph not in ("", "invoke"):
+            asked = next((x for x in channel.limits if x.answered_by(event)), None)
+            if asked is not None:
+                asked.unanswered = False
+                if event.ph == "ok":
+                    asked.since = event.t
+                elif event.ph == "fail" and len(channel.limits) > 1:
+                    channel.limits.remove(asked)
             return
         if event.scope == "channel":
-            # A second limit on a channel that has deliveries outstanding has no simple count: no bound from it.
-            fresh = channel.limiter is None and not channel.used
+            # A second limit on a channel that has deliveries outstanding, or on their way, has no simple count: no
+            # bound from it.
+            fresh = channel.limiter is None and not channel.used and not channel.consumers
             limiter = _Limiter(event.prefetch if fresh else None, None)
             channel.limiter = channel.add_limiter(limiter, channel.limiter)
         else:
             channel.limiters.pop(channel.limiter or 0, None)
             channel.limiter = None
         if not channel.limits and channel.consumers:
-            channel.limits.append((None, None))  # until then there was none
-        channel.limits.append((event.prefetch or None, None))
+            channel.limits.append(_Limit(None, unanswered=False))  # until then there was none
+        channel.limits.append(_Limit(event.prefetch or None, event.op))
         channel.prefetch = event.prefetch
         channel.scope = event.scope
         if event.scope != "channel":
@@ -578,10 +597,10 @@ class Completion(msgspec.Struct):
     def _limit(self, channel: _Channel, t_lo: int | None) -> int | None:
         """The limit of the channel under which a delivery was made: the widest of those that may have held."""
         held: list[int | None] = []
-        for prefetch, since in channel.limits:
-            if since is not None and t_lo is not None and since < t_lo:
+        for limit in channel.limits:
+            if limit.since is not None and t_lo is not None and limit.since < t_lo:
                 held.clear()
-            held.append(prefetch)
+            held.append(limit.prefetch)
         if None in held:
             return None
         return max((n for n in held if n is not None), default=channel.prefetch)

@@ -35,6 +35,8 @@ class Meaning(NamedTuple):
     """Whether ends are recorded with `invoke` and `ok`; else one event, as a proxy writes it."""
     ops: bool = True
     """Whether `op` joins the phases."""
+    answers: bool = True
+    """Whether calls about consumers and limits are recorded with their answers; else what was asked alone."""
     own_recorders: bool = False
     """Whether each connection has a recorder of its own."""
     late: int = 3 * MS

@@ -27,6 +27,10 @@ Fields = dict[str, Any]  # Any: fields of events
 Reply = Callable[[Fields], None]
 
 
+UNANSWERED = frozenset({"consume", "cancel", "qos", "recover"})
+"""Calls of which some recorders write down what was asked alone."""
+
+
 class DrawnConnection:
     """A connection: two wires, and what each side knows of it."""
 
@@ -109,20 +113,23 @@ class DrawnCall:
         self.fields["op"] = link.world.next_op()
         self.done = False
         link.pending.append(self)
-        link.world.record(link, ev, "invoke", **fields)
+        self.silent = ev in UNANSWERED and not link.world.meaning.answers
+        """What was asked is recorded, and no answer."""
+        link.world.record(link, ev, "" if self.silent else "invoke", **fields)
 
     def reply(self, content: Fields, ph: str = "ok") -> None:
         """The reply is there."""
         self.done = True
         if self in self.link.pending:
             self.link.pending.remove(self)
-        self.link.world.record(self.link, self.ev, ph, **(self.fields | content))
+        if not self.silent:
+            self.link.world.record(self.link, self.ev, ph, **(self.fields | content))
 
     def unknown(self) -> None:
         """Nobody will ever know."""
         if not self.done:
             self.done = True
-            if self.link.random.random() < 0.8:
+            if self.link.random.random() < 0.8 and not self.silent:
                 self.link.world.record(self.link, self.ev, "info", **self.fields)
 
 
@@ -170,6 +177,8 @@ class ClientChannel:
         self.fields: Fields = {"conn": link.name, "ch": ch}
         self.held: dict[int, str] = {}
         self.consumers: dict[str, str] = {}
+        self.prefetch = 0
+        """The limit asked for last."""
         self.over = False
         self.closing = False
         self.last = 0
@@ -295,8 +304,9 @@ class ClientChannel:
         """Ask for messages, perhaps under a limit."""
         meaning, broker = self.world.meaning, self.world.broker
         ctag = f"c{self.world.next_op()}"
-        prefetch = self.random.choice([0, 1, 2, 3])
-        self.qos(prefetch)
+        if self.random.random() < 0.8:
+            self.qos(self.random.choice([0, 1, 2, 3]))
+        prefetch = self.prefetch
         autoack = self.random.random() < 0.12
         rank = self.random.randrange(3) if meaning.ranks else 0
         own = (prefetch or None) if meaning.scope == "consumer" else None
@@ -320,6 +330,7 @@ class ClientChannel:
         """Set a limit; of the channel it holds for what is handed out from then on."""
         scope = self.world.meaning.scope
         end = self.broker_end
+        self.prefetch = prefetch
 
         def do() -> Fields:
             self.world.broker.exact("qos", prefetch=prefetch, scope=scope, **self.fields)

@@ -66,6 +66,7 @@ def draw_broker(seed: int) -> Meaning:
         local=often(0.15),
         ttl=choose.choice([0, 0, 0, 0, 0, 6 * MS, 25 * MS]),
         refuses=often(0.15),
+        answers=often(0.8),
     )  # fmt: skip
 
 

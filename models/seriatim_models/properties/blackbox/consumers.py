@@ -1,6 +1,7 @@
 """P10, P11: who of several consumers is given a message.
 
-Of a consumer is known when it was certainly there: from the broker's `consume ok` until the first sign of its end.
+Of a consumer is known when it was certainly there: from the broker's `consume ok`, or from when it was given something,
+until the first sign of its end.
 In between it is *definitely registered*. What else is definite about it depends on where was recorded; see each
 property.
 """
@@ -35,6 +36,12 @@ from seriatim_models.properties.blackbox.naming import (
 )
 from seriatim_models.properties.blackbox.sessions import ANSWERED
 from seriatim_models.properties.blackbox.strict import ALWAYS, Time, when
+
+
+def accepted(consume: Event) -> bool:
+    """Whether a consume says that the broker took it on: a client that records no answers wrote down what it asked."""
+    return consume.ph == "ok" or (consume.ph == "" and consume.lvl in EXACT)
+
 
 # P10
 
@@ -138,12 +145,12 @@ class SoleConsumer(SequentialProperty[Sole]):
             seats.last = None
 
     def _consume(self, state: Sole, seats: Seats, event: Event) -> None:
-        tally = state.tally
         name = consumer(event)
         if event.ph != "invoke" and name in seats.unanswered:
             seats.unanswered.remove(name)
             return
-        if name in seats.left:
+        # A callback of the earlier consumer of that name would look like one of this one, if nothing is answered.
+        if name in seats.left and event.ph:
             seats.left.remove(name)
         if event.ph == "fail":
             seats.consumers.pop(name, None)
@@ -154,8 +161,14 @@ class SoleConsumer(SequentialProperty[Sole]):
         if event.exclusive:
             mine.exclusive = mine.exclusive or event
         seats.ranked = seats.ranked or event.cprio is not None
-        if event.ph not in ("", "ok"):
-            return
+        if accepted(event) and mine.ok is None:
+            self._seated(state, seats, name, mine, event)
+
+    def _seated(
+        self, state: Sole, seats: Seats, name: ConsumerKey, mine: Asked, event: Event
+    ) -> None:
+        """A consumer is there: by the broker's answer, or because it is given something."""
+        tally = state.tally
         mine.ok = event
         for other_name, other in seats.consumers.items():
             if other_name == name or other.ok is None or not (other.exclusive or mine.exclusive):
@@ -178,6 +191,9 @@ class SoleConsumer(SequentialProperty[Sole]):
     def _deliver(self, state: Sole, seats: Seats, event: Event) -> None:
         tally = state.tally
         name = consumer(event)
+        mine = seats.consumers.get(name)
+        if mine is not None and mine.ok is None and name not in seats.left:
+            self._seated(state, seats, name, mine, event)
         lo: Time = event.t_lo if event.t_lo is not None else ALWAYS
         if event.lvl in EXACT:
             lo = when(event)
@@ -223,7 +239,9 @@ class SoleConsumer(SequentialProperty[Sole]):
 
 
 def _asked(consume: Asked, ok: Event) -> list[Event]:
-    """What asked for a consumer to be exclusive, if it is, and the answer."""
+    """What asked for a consumer, as far as it matters, and what shows that it was accepted."""
+    if acquires(ok):
+        return [consume.event, ok]
     if consume.exclusive is None or ok.exclusive:
         return [ok]
     return [consume.exclusive, ok]
@@ -353,7 +371,7 @@ class ConsumerPriority(SequentialProperty[Ranks]):
         mine = consumers[name]
         if event.cprio is not None:
             mine.prio, mine.ranked = event.cprio, event
-        if event.ph in ("", "ok"):
+        if accepted(event):
             mine.ok = event
 
     def _settle(self, state: Ranks, event: Event) -> None:
@@ -374,6 +392,7 @@ class ConsumerPriority(SequentialProperty[Ranks]):
         mine = consumers.get(name)
         lo: Time = when(event) if exact else (ALWAYS if event.t_lo is None else event.t_lo)
         if mine is not None:
+            mine.ok = mine.ok or event
             self._decide(state, name, mine, lo, event)
             mine.given += 1
             mine.freed += bool(event.autoack)

@@ -71,6 +71,9 @@ Time = (
 WINDOW = 2048  # acquisitions of a queue; all consumers together prefetch hundreds, and the state must stay small
 
 
+GONE_KEPT = 4096  # messages; who sends one again for want of an answer does so soon
+
+
 class Available(NamedTuple):
     """A message definitely available from `start` to `end`; `until` is the event that ends it, if seen.
 
@@ -174,6 +177,8 @@ class Strict(msgspec.Struct):
     """Some event that names no queue was recorded outside the broker."""
     unplaced: list[str] = []
     """Streams of which some publish named no queue."""
+    gone: dict[LifecycleKey, None] = {}
+    """Messages whose settlement was sent, which may never have come; the latest `GONE_KEPT`."""
     ranked: list[str] = []
     """Queues to which some message was published with a priority; the empty name stands for all."""
     why: str = ""
@@ -395,7 +400,9 @@ class OrderPass:
             if event.ph == "ok" and lane.asked and key not in state.known:
                 return
             lane.asked = lane.asked or event.ph == "invoke"
-        known = state.known.setdefault(key, Known())
+        known = state.known.get(key)
+        if known is None:  # under the name of one that was settled it may be a copy
+            known = state.known[key] = Known(twice=key in state.gone)
         if known.publish is None and not known.taken:
             known.publish = event
         elif event.ph in ("", "invoke"):
@@ -450,8 +457,8 @@ class OrderPass:
                     lane.tested += order.oldest().tested
         key = LifecycleKey(q, m)
         if event.autoack:
-            self._settled(key)
-            self._settled(LifecycleKey("", m))
+            self._settled(key, event)
+            self._settled(LifecycleKey("", m), event)
             return
         if known is None:
             known = state.known[key] = Known(prio=event.prio)
@@ -468,21 +475,26 @@ class OrderPass:
         for key in named(event, held):
             held.pop(key, None)
             if final:
-                self._settled(key)
+                self._settled(key, event)
             else:
                 self._release(key, event, by)
         if not held:
             state.held.pop(by, None)
 
-    def _settled(self, key: LifecycleKey) -> None:
+    def _settled(self, key: LifecycleKey, event: Event) -> None:
         """A message is settled for good, or one of its copies, whichever that was."""
-        known = self.state.known.get(key)
+        state = self.state
+        if event.lvl not in EXACT:
+            state.gone[key] = None
+            if len(state.gone) > GONE_KEPT:
+                del state.gone[next(iter(state.gone))]
+        known = state.known.get(key)
         if known is None:
             return
         known.copies -= 1
         known.taken, known.back = True, None
         if not known.copies:
-            del self.state.known[key]
+            del state.known[key]
 
     def _void(self, event: Event) -> None:
         """A settlement had no effect, or nobody knows: what it named is not known to be back."""
@@ -517,7 +529,7 @@ class OrderPass:
             known.taken = True
             self._release(key, event, None)
         else:
-            self._settled(key)
+            self._settled(key, event)
 
     def _came_back(self, q: str, m: str, known: Known, end: Time, until: Event | None) -> None:
         """Judge by the availability of a message that was released."""
