@@ -18,6 +18,7 @@ from seriatim_models.programs import PROGRAMS, Program
 from seriatim_models.programs.check import Judge
 from seriatim_models.programs.mutant_modules import load, source, system_of
 from seriatim_workshop.mutation import order_tables
+from seriatim_workshop.mutation.consequences import consequence
 from seriatim_workshop.mutation.coverage import (
     ProgramProfile,
     SystemCoverage,
@@ -53,7 +54,7 @@ from seriatim_workshop.mutation.run import (
     open_journal,
     read_journal,
 )
-from seriatim_workshop.mutation.searching import Kill, search
+from seriatim_workshop.mutation.searching import Kill, kill_of, search
 
 EXAMPLES = {
     "swapped": ("self.a.add(1); self.b.set(2)", "self.b.set(2); self.a.add(1)"),
@@ -486,6 +487,19 @@ def test_seconds_that_are_spent_leave_checks_out() -> None:
 )
 def test_a_problem_of_the_matrix_has_a_name(what: str, name: str) -> None:
     assert problem_name(what) == name
+
+
+def test_an_io_thread_that_goes_round_for_ever_is_a_livelock() -> None:
+    text = source("handover")
+    old = "target is not None and target.process():"
+    assert text.count(old) == 1
+    lib = modules_with(
+        "handover", text.replace(old, "target is not None and (target.process() or True):")
+    )
+    program = PROGRAMS["handover-one"]
+    found = search(program, lib, Judge(("WK-1",)), 10, 600)
+    assert kill_of(program, found) == Kill("livelock", program.id)
+    assert consequence(program, lib, ("WK-1", "AP-1"), None, 600) == Kill("AP-1", program.id)
 
 
 @pytest.mark.slow

@@ -336,6 +336,69 @@ PLANTED: list[tuple[str, str, str, str, str]] = [
      """            if key not in self._pool:
                 pass
             dropped"""),
+    ("group-arrives", "SP-2", "queue",
+     """            self._dispose(entry)
+            if self.groups.leave(entry.message.group, consumer):
+                self._announce_group(entry.message.group)""",
+     """            self._dispose(entry)
+            group = entry.message.group
+            behind = [e for e in self.entries if e.message.group == group and e.available()]
+            if self.groups.leave(group, consumer):
+                for each in behind:
+                    self._announce(each)"""),
+    ("closed-when-woken", "WK-1", "queue",
+     """        self.host.record("notify", sub=consumer.name)
+        consumer.target.notify_work(consumer)""",
+     """        self.host.record("notify", sub=consumer.name)
+        with consumer.moving:
+            consumer.target.notify_work(consumer)"""),
+    ("closed-when-woken", "WK-1", "queue",
+     """        self.host.record("notify", sub=consumer.name)
+        consumer.target.notify_work(consumer)""",
+     """        self.host.record("notify", sub=consumer.name)
+        with consumer.send_lock:
+            consumer.target.notify_work(consumer)"""),
+    ("handover-served-in-vain", "WK-1", "handover",
+     """        target = self._targets.take()
+        if target is not None and target.process():
+            self._targets.add(target)
+        return""",
+     """        waiting = self._targets._waiting.get()
+        if waiting and not waiting[0].process():
+            self._targets.take()
+        return"""),
+    ("fair-delivers-itself", "outcome", "fair",
+     """            delivery, _ = taken
+            self.settle(delivery, self._handle(delivery) is None)""",
+     """            delivery, _ = taken
+            with self._lock:
+                well = self._handle(delivery) is None
+            self.settle(delivery, well)"""),
+    ("fair-delivers-itself", "FQ-3", "fair",
+     """            delivery, _ = taken
+            self.settle(delivery, self._handle(delivery) is None)""",
+     """            delivery, _ = taken
+            well = self._handle(delivery) is None
+            with self._lock:
+                self.settle(delivery, well)"""),
+    ("log-replay-calls", "LC-6", "log",
+     """        handler(parked.message)
+        self._note_parked(parked.place, None, b"")""",
+     """        with self._parks:
+            handler(parked.message)
+        self._note_parked(parked.place, None, b"")"""),
+    ("subscribes-when-woken", "WK-1", "queue",
+     """            self._join(consumer)
+        self._begin(consumer)""",
+     """            self._join(consumer)
+            self._begin(consumer)"""),
+    ("push-runs-at-once", "WK-1", "queue",
+     """            if consumer.wants_work.get_and_set(None) is None:
+                return
+        self._close(consumer)""",
+     """            if consumer.wants_work.get_and_set(None) is None:
+                return
+            self._close(consumer)"""),
 ]  # fmt: skip
 """Program, what catches the mistake in it, module, text that stands once in it, and what stands there instead."""
 

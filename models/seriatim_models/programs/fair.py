@@ -281,6 +281,28 @@ def fair_stop_in_handler(scene: FairScene) -> None:
     scene.loop()
 
 
+@scenario("FQ-1 FQ-3 FQ-4", traces=1, quanta=(1, 1))
+def fair_delivers_itself(scene: FairScene) -> None:
+    """A handler delivers, and the broker pushes the next delivery before `settle` returns, both on the loop's thread.
+
+    Bounds: Two slots, one delivery of weight 1 there; one more by its handler and one by its settlement.
+    """
+    consumer, first = scene.consumer, [True, True]
+
+    def handler(delivery: int) -> None:
+        if first.pop():
+            scene.deliver(scene.slots[1], 1)
+
+    def settle(delivery: int, well: bool) -> None:
+        if first:
+            first.clear()
+            scene.deliver(scene.slots[0], 1)
+
+    scene.fill((0, 1))
+    consumer.handler, consumer.settle = handler, settle
+    scene.loop()
+
+
 @scenario("FQ-3 FQ-4 AP-1", traces=1, quanta=(1,))
 def fair_foreign(scene: FairScene) -> None:
     """A delivery comes for a slot of another consumer, and one for a slot of this one.

@@ -57,6 +57,19 @@ def handover_meanwhile(scene: HandoverScene) -> None:
     scene.spawn(lambda: other.notify_work(idle), name="notify")
 
 
+@scenario("ES-5 WK-1 WK-5 WK-6", traces=1259)
+def handover_served_in_vain(scene: HandoverScene) -> None:
+    """A message arrives while an IO thread serves its target, which was notified and had nothing.
+
+    Bounds: One queue, one consumer, one message, one IO thread. Two targets are in `handover-two-targets`.
+    """
+    q, _ = scene.queues
+    scene.target.consumers = [q.subscribe("A", scene.target)]
+    scene.session.notify_work(scene.target)
+    scene.io_threads("io")
+    scene.spawn(lambda: q.enqueue(scene.message("m1")), name="P")
+
+
 @scenario("WK-1 WK-5 WK-6", traces=10)
 def handover_two_threads(scene: HandoverScene) -> None:
     """Two connections with a message each are ready, and two IO threads take them.

@@ -854,6 +854,28 @@ def log_replay_again(scene: LogScene) -> None:
 
 
 @scenario("LC-1 LC-2 LC-6", traces=1)
+def log_replay_calls(scene: LogScene) -> None:
+    """The handler of a replay publishes to the topic, and asks what else is parked.
+
+    Bounds: Sequential; one parked message, one channel, whose consumer has ended.
+    """
+    c = scene.channel(max_attempts=1)
+    scene.backlog(b"bad", b"good")
+
+    def life() -> None:
+        handle_until_bad(scene, c)
+        (parked,) = c.parked()
+
+        def handler(message: bytes) -> None:
+            scene.topic.publish(b"again")
+            assert c.parked() == [parked], "it is parked until its handler has returned"
+
+        c.replay(parked, handler)
+
+    scene.world.spawn(life, name="life")
+
+
+@scenario("LC-1 LC-2 LC-6", traces=1)
 def log_parked_and_stopped(scene: LogScene) -> None:
     """A message is parked, the topic is opened again, and the next message fails, too.
 

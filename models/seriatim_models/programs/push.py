@@ -77,6 +77,19 @@ def push(scene: PushScene) -> None:
     scene.spawn(lambda: scene.queue.grant(c, 2), name="A")
 
 
+@scenario("ES-5 WK-1 WK-5 QL-1", traces=1, executor=False)
+def push_runs_at_once(scene: PushScene) -> None:
+    """A consumer closes with a message, and the executor runs the job before `submit` returns.
+
+    Bounds: Two consumers, one message, which the second then gets; one thread.
+    """
+    scene.queue._submit = lambda job: job()
+    a = scene.subscribe("A")
+    scene.enqueue("m1")
+    scene.subscribe("B")
+    scene.spawn(lambda: scene.queue.close(a), name="A")
+
+
 @scenario("SO-1 ES-2 ES-5 ES-6 IM-3 WK-9", traces=552)
 def push_two(scene: PushScene) -> None:
     """Two publishers push to one consumer with credit for one message.

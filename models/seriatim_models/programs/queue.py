@@ -11,7 +11,7 @@ from functools import partial
 
 import seriatim.queue as reference
 from seriatim_models.programs.base import Programs
-from seriatim_models.programs.scene import PullScene, PushScene
+from seriatim_models.programs.scene import PullScene, PushScene, WaitsWhenWoken
 
 QUEUE_PROGRAMS = Programs("queue")
 scenario = QUEUE_PROGRAMS.scenarios(PullScene)
@@ -268,6 +268,26 @@ def group_freed(scene: PullScene) -> None:
     scene.spawn(lambda: scene.queue.dequeue(held, a), name="A")
 
 
+@scenario("ES-5 SP-2 MG-1 MG-2", traces=118)
+def group_arrives(scene: PullScene) -> None:
+    """A message of a group arrives, and is passed over, while the group's owner is done with the only one it acquired.
+
+    Bounds: One group of two and one message of none, of which two arrive; two consumers, one dequeue and one attempt.
+    Nobody is woken. What is there before is in `group-passed`.
+    """
+    a, b = scene.taker("A"), scene.taker("B")
+    scene.enqueue("g1", group="g")
+    held = scene.take(a)
+    scene.spawn(lambda: scene.queue.dequeue(held, a), name="A")
+
+    def arrive_and_take() -> None:
+        scene.enqueue("g2", group="g")
+        scene.enqueue("m3")
+        scene.attempt(b)
+
+    scene.spawn(arrive_and_take, name="B")
+
+
 @scenario("SO-2 ES-4 ES-5 SP-2 MG-1", traces=1349)
 def group_released(scene: PullScene) -> None:
     """The holder of a group gives it back, first message first, while another consumer passes over it.
@@ -415,6 +435,46 @@ def enqueue_rest(scene: PullScene) -> None:
     c = scene.subscribe("A")
     scene.serve(c, lambda entry: scene.queue.dequeue(entry, c), pull_first=True)
     scene.publish("m1")
+
+
+@scenario("ES-5 WK-1 QL-1 QL-2", traces=4)
+def closed_when_woken(scene: PullScene) -> None:
+    """A consumer is closed by its client's thread, for which the thread that has woken it waits; another one waits.
+
+    Bounds: Two consumers, one message, which the other one gets.
+    """
+    client = WaitsWhenWoken(scene.world, "A")
+    a = scene.queue.subscribe("A", client)
+    scene.serve(scene.subscribe("B"))
+
+    def close() -> None:
+        client.wake.acquire()
+        scene.queue.close(a)
+        client.done.release()
+
+    scene.spawn(close, name="A")
+    scene.publish("m1")
+
+
+@scenario("ES-5 WK-1 WK-5 QL-1", traces=1)
+def subscribes_when_woken(scene: PullScene) -> None:
+    """A consumer is woken as it subscribes, and its client's thread subscribes another before the first call returns.
+
+    Bounds: One message there, which the second does not select, so that nobody waits for it.
+    """
+    client = WaitsWhenWoken(scene.world, "A")
+    scene.enqueue("m1")
+
+    def subscribe() -> None:
+        scene.drain(scene.queue.subscribe("A", client))
+
+    def subscribe_another() -> None:
+        client.wake.acquire()
+        scene.subscribe("B", keys=frozenset({"x"}))
+        client.done.release()
+
+    scene.spawn(subscribe, name="A")
+    scene.spawn(subscribe_another, name="client")
 
 
 @scenario("ES-1 ES-5 ES-6 SP-1 WK-1 WK-5 WK-8 QL-1 QL-2", traces=1342)

@@ -53,6 +53,19 @@ class Inbox:
         self.sent.append(entry)
 
 
+class WaitsWhenWoken(Inbox):
+    """A client that lets whoever wakes it wait until its own thread has done what it does then."""
+
+    def __init__(self, world: World, name: str) -> None:
+        super().__init__(world, name)
+        self.done = world.semaphore(0, name=f"{name}.answer.wake")
+
+    def notify_work(self, consumer: reference.Consumer) -> None:
+        """Wake the client's thread and wait for it."""
+        super().notify_work(consumer)
+        self.done.acquire()
+
+
 class RecordedInbox(Inbox):
     """A client whose connection takes its time: writing an entry to it is a call that is recorded."""
 

@@ -16,6 +16,7 @@ from seriatim_models.explorer.model.guard import guarded
 from seriatim_models.explorer.model.program import Limits, Setting
 from seriatim_models.explorer.search.runner import Runner
 from seriatim_models.explorer.trace.counterexample import Violation
+from seriatim_models.explorer.trace.replay_run import follow
 from seriatim_models.programs.base import Program
 from seriatim_models.programs.mutant_modules import reference_classes
 from seriatim_workshop.mutation.outcomes import OutcomeSet
@@ -82,7 +83,25 @@ def search(
     observed = nullcontext() if runner.observer is None else runner.observer.installed()
     with guarded(), observed:
         Dpor(real_time=program.real_time).search(runner)
+        if runner.cut and not runner.violations:
+            take_turns(runner)
     return runner
+
+
+def take_turns(runner: Runner) -> None:
+    """Look for a livelock in fair schedules and judge it: the search goes into depth and may cut only unfair ones.
+
+    Daemons that go round for ever count, too: the explorer lets a daemon poll, but those of the references wait.
+    """
+    for patience in (1, 2, 3):
+        execution = follow(runner, [], patience=patience)
+        assert execution is not None  # only a schedule that cannot be followed gives None
+        execution.world.is_replay = False  # it is judged like any other
+        cycle = execution.cycle
+        if cycle is not None and cycle.fair and execution.steps_show_all_state:
+            runner.ended(execution, "livelock", None)
+            return
+        execution.close()
 
 
 def named(violations: list[Violation]) -> str:
