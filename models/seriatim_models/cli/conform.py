@@ -19,6 +19,7 @@ from seriatim_models.cli.conform_results import (
     self_tested,
     with_scripts,
 )
+from seriatim_models.cli.conform_schedules import conform_schedules
 from seriatim_models.cli.console import Outputs, ProgressDisplay
 from seriatim_models.cli.implementations import (
     Implementation,
@@ -51,6 +52,7 @@ if TYPE_CHECKING:
     from seriatim_models.conformance import search as searching
 
 
+# Long: half of it is the list of options.
 @click.command(
     epilog=lines(
         """
@@ -59,6 +61,7 @@ if TYPE_CHECKING:
         seriatim conform --exec "node queue.js"               then: is it a queue?
         seriatim conform --python queue:Queue                 an object of Python
         seriatim conform --python mine:Broker --profile strict-qpid
+        seriatim conform --python queue:Queue --schedules     its threads under every schedule
         seriatim conform --amqp amqp://guest:guest@127.0.0.1/ a broker
         seriatim conform --exec ./q --replay build/conform/P5.json
 
@@ -74,6 +77,18 @@ if TYPE_CHECKING:
 @queue_argument_option("With --amqp: an argument of the queue, such as x-queue-type=quorum.")
 @click.option(
     "--self-test", "test", is_flag=True, help="Only see that the protocol is spoken right."
+)
+@click.option(
+    "--schedules",
+    is_flag=True,
+    help="With --python: small concurrent clients over the unmodified object, under every schedule of their threads.",
+)
+@click.option(
+    "--module",
+    "modules",
+    metavar="NAME",
+    multiple=True,
+    help="An installed module whose code is observed, too, with --schedules [dim](repeatable)[/].",
 )
 @click.option("--replay", metavar="FILE", help="Run only this script, as --out keeps them.")
 @profile_option(
@@ -116,6 +131,8 @@ def conform(
     url: str | None,
     arguments: tuple[str, ...],
     test: bool,
+    schedules: bool,
+    modules: tuple[str, ...],
     replay: str | None,
     profile: str | None,
     own: tuple[str, ...],
@@ -134,6 +151,14 @@ def conform(
     from seriatim_models.conformance import search as searching
 
     targets = Outputs(json, html, junit)
+    if schedules:
+        if factory is None or command or url or test or steps is not None:
+            raise UsageError("--schedules is for --python alone, without --self-test and --steps")
+        return conform_schedules(
+            targets, factory, modules, profile, own, seconds, scripts, seed, Path(out), replay
+        )
+    if modules:
+        raise UsageError("--module is for --schedules: else every module is run as it is")
     script = _script(replay) if replay is not None else None
     named = _named(profile, script)
     if arguments and url is None:

@@ -88,7 +88,7 @@ def own_runs(
     runs = []
     for name in names:
         for target in tests_in(name):
-            with _importable(Path(target.path).parent):
+            with importable(Path(target.path).parent):
                 try:
                     result = _run(target, search, modules, token)
                 except ExplorerError as error:
@@ -115,7 +115,7 @@ def _run(
 
 
 @contextmanager
-def _importable(folder: Path) -> Iterator[None]:
+def importable(folder: Path) -> Iterator[None]:
     """The modules beside a test can be imported while it runs, as `python FILE.py` would have it."""
     sys.path.insert(0, str(folder.resolve()))
     try:

@@ -84,7 +84,7 @@ class Local:
         except Exception as error:
             raise Fault("died", f"{request.op} raised {one_line(error)}") from error
         if request.op == "get":
-            return _got(value)
+            return answer_of(value)
         if request.op == "read":
             return _read(value)
         if request.op == "publish" and isinstance(value, int):
@@ -250,7 +250,7 @@ def one_line(error: BaseException) -> str:
     return f"{type(error).__name__}: {error}".splitlines()[0]
 
 
-def _got(value: object) -> Answer:
+def answer_of(value: object) -> Answer:
     """The answer for what `get` returned: nothing, a tuple (m, dtag, redelivered), or an object with these fields."""
     if value is None:
         return Answer()

@@ -62,9 +62,11 @@ def outcome(target: object, call: Call) -> tuple[object, str]:
 
 
 def linearization(
-    history: Sequence[CallInterval], spec: Callable[[], object]
+    history: Sequence[CallInterval],
+    spec: Callable[[], object],
+    last: Callable[[Any], bool] = lambda state: True,
 ) -> list[CallInterval] | None:
-    """An order of the calls that a sequential object explains, or None."""
+    """An order of the calls that a sequential object explains, or None; `last` may refuse the state it ends in."""
     calls = list(history)
     everyone = (1 << len(calls)) - 1
     must = sum(1 << k for k, c in enumerate(calls) if c.returned is not None)
@@ -72,7 +74,7 @@ def linearization(
     order: list[CallInterval] = []
 
     def search(done: int, state: object) -> bool:
-        if done & must == must:
+        if done & must == must and last(state):
             return True
         key = (done, pickle.dumps(state))
         if key in tried:

@@ -29,6 +29,7 @@ from seriatim_models.explorer.python.sandbox import Sources
 from seriatim_models.explorer.result import Result
 from seriatim_models.explorer.search.explore import Replay, Strategy
 from seriatim_models.explorer.search.explore import explore as explore_program
+from seriatim_models.explorer.search.runner import Observer
 from seriatim_models.explorer.testing import verdict
 from seriatim_models.explorer.trace.counterexample import Counterexample, Violation
 
@@ -104,6 +105,8 @@ def explored(
         search.promoted = {place: Race(place, 0, 0) for place in token.places}
         strategy = Replay(token.token)
     rounds = 0
+    options = dict(options)
+    look = options.pop("on_execution", None)
     with _without_collector(), own_code():
         while True:
             rounds += 1
@@ -115,7 +118,7 @@ def explored(
                     strategy,
                     seconds=left,
                     attributes=False,
-                    on_execution=_promoting(search),
+                    on_execution=_promoting(search, look),
                     **{"name": target.name, **options},
                 )
             except Promotion:
@@ -174,14 +177,15 @@ def _completed(
     )
 
 
-def _promoting(search: Search) -> Callable[[World], None]:
-    """What ends a search when an execution has shown a race."""
+def _promoting(search: Search, look: Observer | None) -> Observer:
+    """What ends a search when an execution has shown a race; all others are looked at by `look`."""
 
-    def look(world: World) -> None:
+    def observer(world: World) -> object:
         if search.found and not world.is_replay:
             raise Promotion(", ".join(search.found))
+        return None if look is None else look(world)
 
-    return look
+    return observer
 
 
 def summed(result: Result, search: Search, rounds: int, seconds: float) -> PythonResult:

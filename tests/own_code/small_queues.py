@@ -1,0 +1,238 @@
+"""Small queues for `conform --schedules`: two that are right, and each mistake that such queues are known for, once."""
+
+from __future__ import annotations
+
+import threading
+from collections import deque
+from queue import Empty, Full
+
+
+class Right:
+    """A bounded queue with one condition, as textbooks have it."""
+
+    def __init__(self, maxsize: int = 0) -> None:
+        self.maxsize = maxsize
+        self.items: deque[str] = deque()
+        self.changed = threading.Condition()
+
+    def full(self) -> bool:
+        return 0 < self.maxsize <= len(self.items)
+
+    def put(self, m: str) -> None:
+        with self.changed:
+            while self.full():
+                self.changed.wait()
+            self.items.append(m)
+            self.changed.notify_all()
+
+    def put_nowait(self, m: str) -> None:
+        with self.changed:
+            if self.full():
+                raise Full
+            self.items.append(m)
+            self.changed.notify_all()
+
+    def get(self) -> str:
+        with self.changed:
+            while not self.items:
+                self.changed.wait()
+            m = self.items.popleft()
+            self.changed.notify_all()
+            return m
+
+    def get_nowait(self) -> str:
+        with self.changed:
+            if not self.items:
+                raise Empty
+            m = self.items.popleft()
+            self.changed.notify_all()
+            return m
+
+
+class RightStack(Right):
+    """The same, last in, first out."""
+
+    def get(self) -> str:
+        with self.changed:
+            while not self.items:
+                self.changed.wait()
+            m = self.items.pop()
+            self.changed.notify_all()
+            return m
+
+    def get_nowait(self) -> str:
+        with self.changed:
+            if not self.items:
+                raise Empty
+            m = self.items.pop()
+            self.changed.notify_all()
+            return m
+
+
+class NotifyOne(Right):
+    """`notify` where producers and consumers wait on one condition: it may wake one of the wrong kind."""
+
+    def put(self, m: str) -> None:
+        with self.changed:
+            while self.full():
+                self.changed.wait()
+            self.items.append(m)
+            self.changed.notify()
+
+    def get(self) -> str:
+        with self.changed:
+            while not self.items:
+                self.changed.wait()
+            m = self.items.popleft()
+            self.changed.notify()
+            return m
+
+
+class IfForWhile(Right):
+    """A consumer that was woken does not look again."""
+
+    def get(self) -> str:
+        with self.changed:
+            if not self.items:
+                self.changed.wait()
+            m = self.items.popleft()
+            self.changed.notify_all()
+            return m
+
+
+class CheckThenAct(Right):
+    """Whether there is something is looked at before the lock is taken."""
+
+    def get_nowait(self) -> str:
+        if not self.items:
+            raise Empty
+        with self.changed:
+            return self.items.popleft()
+
+
+class NotifyOnlyIfEmpty(Right):
+    """A producer wakes a consumer only where the queue was empty: the second of two waits on."""
+
+    def __init__(self) -> None:
+        super().__init__(0)
+
+    def put(self, m: str) -> None:
+        with self.changed:
+            was_empty = not self.items
+            self.items.append(m)
+            if was_empty:
+                self.changed.notify()
+
+    def get(self) -> str:
+        with self.changed:
+            while not self.items:
+                self.changed.wait()
+            return self.items.popleft()
+
+
+class LostWakeUp(Right):
+    """The queue is looked at under the lock, and waited for after it was let go."""
+
+    def get(self) -> str:
+        while True:
+            with self.changed:
+                if self.items:
+                    return self.items.popleft()
+            with self.changed:
+                self.changed.wait()
+
+
+class PeekThenPop(Right):
+    """The message is read under the lock and removed under it, but not in one go: two may be given the same."""
+
+    def get_nowait(self) -> str:
+        with self.changed:
+            if not self.items:
+                raise Empty
+            m = self.items[0]
+        with self.changed:
+            if self.items:
+                self.items.popleft()
+            return m
+
+
+class OverTheLimit(Right):
+    """Room is looked for before the lock is taken: two producers may use the same place."""
+
+    def put_nowait(self, m: str) -> None:
+        if self.full():
+            raise Full
+        with self.changed:
+            self.items.append(m)
+            self.changed.notify_all()
+
+
+class OppositeLocks(Right):
+    """Two locks, taken in opposite orders."""
+
+    def __init__(self) -> None:
+        super().__init__(0)
+        self.first, self.second = threading.Lock(), threading.Lock()
+
+    def put(self, m: str) -> None:
+        with self.first, self.second:
+            super().put(m)
+
+    def get_nowait(self) -> str:
+        with self.second, self.first:
+            return super().get_nowait()
+
+
+class Leases:
+    """Messages are leased: got, then settled. One lock, and what comes back goes to the front."""
+
+    def __init__(self) -> None:
+        self.lock = threading.Lock()
+        self.ready: list[tuple[int, str, bool]] = []
+        self.held: dict[tuple[int, int], tuple[int, str, bool]] = {}
+        self.published = 0
+        self.tags = 0
+
+    def publish(self, m: str) -> None:
+        with self.lock:
+            self.published += 1
+            self.ready.append((self.published, m, False))
+
+    def get(self, ch: int) -> tuple[str, int, bool] | None:
+        with self.lock:
+            return self.lease(ch)
+
+    def lease(self, ch: int) -> tuple[str, int, bool] | None:
+        if not self.ready:
+            return None
+        self.ready.sort()
+        place, m, again = self.ready.pop(0)
+        dtag = sum(c == ch for c, _ in self.held) + self.tags + 1
+        self.tags = dtag
+        self.held[ch, dtag] = (place, m, True)
+        return m, dtag, again
+
+    def ack(self, ch: int, dtag: int) -> None:
+        with self.lock:
+            del self.held[ch, dtag]
+
+    def nack(self, ch: int, dtag: int, requeue: bool = True) -> None:
+        with self.lock:
+            held = self.held.pop((ch, dtag))
+            if requeue:
+                self.ready.append(held)
+
+
+class LeasedTwice(Leases):
+    """The lease is taken without the lock."""
+
+    def get(self, ch: int) -> tuple[str, int, bool] | None:
+        if not self.ready:
+            return None
+        self.ready.sort()
+        place, m, again = self.ready[0]
+        with self.lock:
+            self.ready = [entry for entry in self.ready if entry[0] != place]
+            self.tags += 1
+            self.held[ch, self.tags] = (place, m, True)
+            return m, self.tags, again

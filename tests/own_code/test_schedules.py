@@ -1,0 +1,194 @@
+"""`conform --python MODULE:FACTORY --schedules`: mistakes of small queues are reported, right queues are not."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+
+import pytest
+
+from seriatim_models.cli import run
+from seriatim_models.conformance.schedules.clients import ClientCall, Clients, drawn, surface_of
+from seriatim_models.conformance.schedules.history import events, intervals, unexplained
+from seriatim_models.conformance.schedules.search import (
+    ENDS,
+    LINEARIZABLE,
+    default_profile,
+    implementation,
+    run_clients,
+    search,
+)
+from seriatim_models.conformance.schedules.sequential import FIFO, LEAST, LIFO
+from seriatim_models.explorer.linearize import CallInterval
+from seriatim_models.explorer.model.world import Record
+from seriatim_models.properties.base import Verdict
+
+HERE = str(Path(__file__).parent)
+
+
+@pytest.fixture(autouse=True)
+def beside(monkeypatch: pytest.MonkeyPatch) -> None:
+    """`small_queues` can be imported, as the command would have it from its folder."""
+    monkeypatch.syspath_prepend(HERE)
+    monkeypatch.delitem(sys.modules, "small_queues", raising=False)
+
+
+@pytest.mark.parametrize(
+    ("name", "violated"),
+    [
+        ("NotifyOne", ENDS),
+        ("IfForWhile", ENDS),
+        ("CheckThenAct", ENDS),
+        ("NotifyOnlyIfEmpty", ENDS),
+        ("LostWakeUp", ENDS),
+        ("PeekThenPop", "P1"),
+        ("OverTheLimit", LINEARIZABLE),
+        ("OppositeLocks", ENDS),
+        ("LeasedTwice", "P1"),
+    ],
+)
+def test_a_mistake_is_reported_with_few_calls_and_its_schedule(name: str, violated: str) -> None:
+    target = implementation(f"small_queues:{name}")
+    profile = default_profile(target)
+    outcome = search(target, profile, seconds=60, seed=1)
+    assert outcome.verdict is Verdict.VIOLATED
+    case = outcome.witness
+    assert case is not None
+    assert case.property == violated
+    assert len([c for t in case.clients.threads for c in t]) <= 4
+    again, what, _ = run_clients(target, profile, case.clients, None, case.token)
+    assert (again.verdict, what) == ("violated", violated)
+
+
+@pytest.mark.parametrize(
+    ("where", "order"),
+    [
+        ("small_queues:Right", FIFO),
+        ("small_queues:RightStack", LIFO),
+        ("small_queues:Leases", ""),
+        ("queue:Queue", FIFO),
+        ("queue:PriorityQueue", LEAST),
+        ("queue:_PySimpleQueue", FIFO),
+    ],
+)
+def test_what_is_right_is_not_reported(where: str, order: str) -> None:
+    target = implementation(where)
+    assert target.order == order
+    outcome = search(target, default_profile(target), seconds=20, seed=2, programs=7)
+    assert outcome.verdict is Verdict.OK, outcome.why
+    assert outcome.exhausted
+
+
+def test_without_a_case_there_is_no_ok() -> None:
+    """No set of clients was run to its end: nothing is claimed."""
+    target = implementation("queue:Queue")
+    outcome = search(target, default_profile(target), seconds=20, seed=2, programs=0)
+    assert outcome.verdict is Verdict.INCONCLUSIVE
+
+
+def test_the_same_seed_draws_the_same_clients() -> None:
+    target = implementation("queue:Queue")
+    assert drawn(target.surface, 3, 50) == drawn(target.surface, 3, 50)
+    assert len({str(drawn(target.surface, seed, 50)) for seed in range(9)}) > 3
+
+
+def call(
+    at: int, until: int | None, op: str, m: str = "", result: str | None = None
+) -> CallInterval:
+    return CallInterval(f"t{at}", (op, m) if m else (op,), at, until, result)
+
+
+def test_who_waits_for_ever_must_have_to() -> None:
+    waits = [call(0, None, "get"), call(1, 2, "put", "m0")]
+    assert "need not" in unexplained(waits, FIFO, 0)
+    assert not unexplained([call(0, None, "get")], FIFO, 0)
+    assert not unexplained([*waits, call(3, 4, "get", result="m0")], FIFO, 0)
+    full = [call(0, 1, "put", "m0"), call(2, None, "put", "m1")]
+    assert not unexplained(full, FIFO, 1)
+    assert "need not" in unexplained(full, FIFO, 2)
+
+
+def test_results_must_be_those_of_one_order() -> None:
+    put = [call(0, 1, "put", "m0"), call(2, 3, "put", "m1")]
+    assert not unexplained([*put, call(4, 5, "get", result="m0")], FIFO, 0)
+    assert "not linearizable" in unexplained([*put, call(4, 5, "get", result="m1")], FIFO, 0)
+    assert not unexplained([*put, call(4, 5, "get", result="m1")], LIFO, 0)
+    assert "not linearizable" in unexplained(put, FIFO, 1)
+
+
+def test_a_history_has_an_event_for_each_end_of_a_call() -> None:
+    clients = Clients(threads=((ClientCall(op="put", m="m0"),), (ClientCall(op="get"),)))
+    args = [(0, "invoke", "m0"), (1, "invoke", ""), (0, "ok", ""), (1, "ok", "m0")]
+    records = [
+        Record(0, "", "call", {"number": n, "ph": ph, "m": m, "dtag": None, "redelivered": None})
+        for n, ph, m in args
+    ]
+    made = [(e.ev, e.ph, e.m) for e in events(clients, records, leases=False) if e.ev != "ch_open"]
+    assert made == [
+        ("publish", "invoke", "m0"),
+        ("get", "invoke", ""),
+        ("publish", "ok", "m0"),
+        ("get", "ok", "m0"),
+    ]
+    assert [str(c) for c in intervals(clients, records)] == [
+        "client1: put('m0') -> None",
+        "client2: get() -> 'm0'",
+    ]
+
+
+def test_what_clients_cannot_call_is_said() -> None:
+    class Neither:
+        pass
+
+    class Coroutines:
+        async def put(self, m: str) -> None: ...
+
+        async def get(self) -> str:
+            return ""
+
+    for kind, why in ((Neither, "neither put and get"), (Coroutines, "coroutines")):
+        with pytest.raises(ValueError, match=why):
+            surface_of(kind(), kind)
+
+
+def test_the_command_shows_saves_and_replays(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    common = ["conform", "--python", "small_queues:OverTheLimit", "--schedules"]
+    report = tmp_path / "report.json"
+    kept = ["--out", str(tmp_path), "--json", str(report)]
+    assert run([*common, "--seed", "1", "--seconds", "30", *kept]) == 1
+    shown = capsys.readouterr().out
+    assert "client1: put_nowait" in shown
+    assert "racing pair" in shown
+    assert "seed 1" in shown
+    assert "play.py::play" not in shown
+    assert json.loads(report.read_text())["programs"][0]["verdict"] == "violated"
+    saved = tmp_path / "schedules-linearizable.json"
+    assert str(saved) in shown
+    assert run([*common, "--replay", str(saved)]) == 1
+    assert "not linearizable" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "why"),
+    [
+        (["--exec", "true", "--schedules"], "--python alone"),
+        (["--python", "queue:Queue", "--schedules", "--steps", "3"], "--python alone"),
+        (["--python", "queue:Queue", "--module", "queue"], "--module is for --schedules"),
+        (
+            ["--python", "queue:Queue", "--schedules", "--module", "no_such"],
+            "no module of this name",
+        ),
+        (["--python", "asyncio:Queue", "--schedules"], "coroutines"),
+        (["--python", "queue:Queue", "--schedules", "--replay", "no.json"], "cannot be read"),
+    ],
+)
+def test_bad_input_is_one_sentence(
+    arguments: list[str], why: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(["conform", *arguments]) == 2
+    error = capsys.readouterr().err
+    assert why in " ".join(error.split())
+    assert "Traceback" not in error
