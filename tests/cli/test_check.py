@@ -29,7 +29,7 @@ def test_a_violation_leaves_with_1_and_shows_the_interleaving(world: Any, run: A
     world.violated.add("enqueue-consume")
     ran = run("check")
     assert ran.code == 1
-    assert "get x    |" in ran.out
+    assert "| x.set(<b>1</b>)" in ran.out
     assert "seriatim show s1-abc" in ran.out
 
 
@@ -150,7 +150,7 @@ def test_sampling_ends_by_itself_and_can_be_repeated(world: Any, run: Any) -> No
 def test_a_token_is_replayed(world: Any, run: Any) -> None:
     ran = run("check", "--replay", "s1-abc")
     assert ran.code == 1
-    assert "get x    |" in ran.out
+    assert "| x.set(<b>1</b>)" in ran.out
 
 
 def test_a_pipe_gets_no_colours(world: Any, run: Any) -> None:

@@ -38,7 +38,7 @@ def test_help_teaches_with_examples(run: Any, command: str) -> None:
 def test_a_token_is_shown(world: Any, run: Any) -> None:
     ran = run("show", "s1-abc")
     assert ran.code == 1
-    assert "get x    |" in ran.out
+    assert "| x.set(<b>1</b>)" in ran.out
 
 
 def test_a_token_is_shown_as_a_page_to_step_through(world: Any, run: Any, tmp_path: Path) -> None:
@@ -113,7 +113,7 @@ def test_the_tour_tells_all_and_writes_the_page(
         "local",
     )
     assert ran.code == 0
-    assert "get x    |" in ran.out
+    assert "| x.set(<b>1</b>)" in ran.out
     assert "With the repair: ok in all of 12 traces" in ran.out
     page = tmp_path / "report" / "index.html"
     assert f"The report: {page}" in ran.out

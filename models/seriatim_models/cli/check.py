@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import msgspec
 import rich_click as click
 
+from seriatim_models.cli import counterexample_annotation
 from seriatim_models.cli.console import Outputs
 from seriatim_models.cli.jobs import Job, SearchOptions, run_jobs
 from seriatim_models.cli.options import (
@@ -30,6 +31,10 @@ from seriatim_models.report.text import write
 
 if TYPE_CHECKING:
     from seriatim_models.programs.base import Mutant, Program
+
+
+ANNOTATED = 3
+"""Where more programs break, which steps decided is left to the pages: it takes some hundred executions each."""
 
 
 @click.command(
@@ -160,6 +165,8 @@ def check(
 
 def finish(report: Report, out: Outputs, verbose: bool = False) -> int:
     """Show the report and write the files; returns the exit code."""
+    if sum(run.counterexample is not None for run in report.programs) <= ANNOTATED:
+        report.programs = [counterexample_annotation.annotated(run) for run in report.programs]
     write(out.console, report, verbose)
     for run in report.programs:
         if run.split:

@@ -1,4 +1,4 @@
-"""Adding to a story its point of no return, which takes some hundred executions: only pages show it."""
+"""Adding to a story its point of no return, which takes some hundred executions."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from seriatim_models.report.stepper import Story
 def annotated(run: ProgramRun) -> ProgramRun:
     """The run with the point of no return in its story, if there is a story and the point can be found."""
     summary = run.counterexample
-    if summary is None or summary.story is None:
+    if summary is None or summary.story is None or summary.story.no_return:
         return run
     from seriatim_models import explorer, programs
     from seriatim_models.explorer.search.point_of_no_return import point_of_no_return

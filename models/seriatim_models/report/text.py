@@ -10,6 +10,7 @@ from rich.text import Text
 
 from seriatim_models.properties.base import Verdict
 from seriatim_models.report.audit_text import audit_parts
+from seriatim_models.report.interleaving_text import InterleavingText
 from seriatim_models.report.model import CounterexampleSummary, MutantRun, ProgramRun, Report
 from seriatim_models.report.terminal import STYLES, indented, table, titled, verdict_text
 
@@ -41,7 +42,7 @@ def summary(report: Report) -> Text:
 def _parts(report: Report, verbose: bool) -> Iterator[RenderableType]:
     if report.programs:
         for run in report.programs:
-            yield from failures(run)
+            yield from failures(run, verbose)
         yield programs(report.programs, verbose)
     if report.mutants:
         yield from survivors(report.mutants)
@@ -54,6 +55,8 @@ def programs(runs: list[ProgramRun], verbose: bool) -> RenderableType:
     """The table of programs; `verbose` adds which properties each one tested."""
     columns = ["program", "verdict", "covered", "traces", "seconds"]
     made = table(*columns, *(["properties tested"] if verbose else []), right=("traces", "seconds"))
+    for column in made.columns:
+        column.no_wrap = column is not made.columns[0] and column.header != "properties tested"
     for run in runs:
         tested = Text(" ").join(Text(f.property, style=STYLES[f.verdict]) for f in run.findings)
         made.add_row(
@@ -67,22 +70,42 @@ def programs(runs: list[ProgramRun], verbose: bool) -> RenderableType:
     return titled("Programs", made)
 
 
-def failures(run: ProgramRun) -> Iterator[Text]:
+def failures(run: ProgramRun, verbose: bool = False) -> Iterator[RenderableType]:
     """For a program that is not ok: what broke, how, and the command that shows it again."""
     untested = [f.property for f in run.findings if not f.n_tested]
     if run.verdict is Verdict.INCONCLUSIVE and run.exhausted and untested:
         why = f"no schedule has a case of {', '.join(untested)}"
-        yield Text(f"{run.program}: {why}", style=STYLES[run.verdict])
+        yield indented(Text(f"{run.program}: {why}", style=STYLES[run.verdict]), 0)
     elif run.verdict is not Verdict.OK and run.why and run.counterexample is None:
-        yield Text(f"{run.program}: {run.why}", style=STYLES[run.verdict])
+        yield indented(Text(f"{run.program}: {run.why}", style=STYLES[run.verdict]), 0)
     if run.counterexample is not None:  # which begins with what was violated
-        yield from counterexample(run.counterexample)
+        yield from counterexample(run.counterexample, verbose)
 
 
-def counterexample(summary: CounterexampleSummary) -> Iterator[Text]:
+def counterexample(
+    summary: CounterexampleSummary, verbose: bool = False
+) -> Iterator[RenderableType]:
     """The interleaving, and the command that shows it again."""
-    yield Text(summary.text.rstrip("\n"))
-    yield Text.assemble("again: ", (summary.again, "bold"), "\n")
+    story = summary.story
+    if story is None or ".py::" in story.replay:  # ordinary Python has its own text, with lines
+        yield Text(summary.text.rstrip("\n"))
+    else:
+        for what in story.what:
+            yield indented(Text(what, style=STYLES[Verdict.VIOLATED]), 0)
+        many = sum(step.preempts for step in story.steps)
+        preemptions = f"{many} preemption{'s' * (many != 1)}"
+        yield indented(
+            f"in {story.title}, {summary.steps} steps with {preemptions}, end: {story.end}", 0
+        )
+        for broken in story.broken:
+            yield indented(Text(broken.sentence, style="italic"))
+        if not verbose:
+            yield Text("the steps whose order matters; -v: each step, and what it records")
+        yield Text()
+        yield InterleavingText(story, verbose)
+        if story.no_return:
+            yield indented(Text(story.no_return), 0)
+    yield Text.assemble("\nagain: ", (summary.again, "bold"), "\n")
 
 
 def survivors(runs: list[MutantRun]) -> Iterator[RenderableType]:
