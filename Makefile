@@ -28,8 +28,9 @@ CROSSCHECK := build/crosscheck/$(PROGRAMS).json
 N     ?= 10000
 FIRST ?= 0
 
-# How often `test-kill` kills, and how many events `test-planted` makes.
+# How often `test-kill` kills a stream and the log, and how many events `test-planted` makes.
 KILLS  ?= 20
+LOG_KILLS ?= 1000
 DEPTH  ?= 4
 EVENTS ?= 5000000
 
@@ -83,7 +84,8 @@ seriatim: how a message queue's threads must behave, as code you can run, break 
   make bench-spark      one check by plain Python, DuckDB, Polars and our Spark pipeline; ARGS="--largest 20000000"
   make test-slow        the tests that make test leaves out because each takes many seconds
   make test-kill        a stream, an ingest and an exhaustive campaign killed with SIGKILL at random moments, KILLS (20)
-                        times, then compared with a batch audit; SEED=n replays the moments' seed
+                        times, then compared with a batch audit; before that the log, LOG_KILLS (1000) times;
+                        SEED=n replays the moments' seed
   make test-cluster     the pipeline through spark-submit on Spark's own master and two workers, on this machine
   make test-million     a million bad lines among good ones: each found again in quarantine, in bounded memory
   make test-planted     EVENTS (5,000,000) synthetic events with known violations: all found, and nothing else
@@ -188,6 +190,7 @@ test-slow: $(STAMP)
 	@$(BIN)/python -m pytest --numprocesses $(WORKERS) -m 'slow and not scale' $(ARGS)
 
 test-kill: $(STAMP)
+	@KILLS=$(LOG_KILLS) $(BIN)/python -m pytest tests/log/test_kill.py --numprocesses 0 --timeout 3000 -s
 	@KILLS=$(KILLS) $(BIN)/python -m pytest tests/pipeline/test_kill.py -m slow -s $(ARGS)
 
 test-cluster: $(STAMP)

@@ -5,10 +5,11 @@ The article "Building a Queue, part 4" describes both; where we differ from it a
 
 How to think of it
 ------------------
-Nothing is in memory but one number per topic, its *tail*, and one per channel, its *position*; the rest is on disk.
+Nothing is in memory but one place per topic, its *tail*, and one per channel, its *position*; the rest is on disk.
 A channel has something to read exactly if its position is not the tail. There is no other notion of "news".
 
-Rule 1 (append).   A record is written behind the tail, made durable, and only then does the tail move past it.
+Rule 1 (append).   A record is written behind the tail, made durable, and marked: a state file says, durably, where the
+                   last record ends, and its checksum. Only then does the tail move past it.
                    So whatever lies before the tail is whole, durable, and never changes.
 Rule 2 (check).    A consumer sleeps only if, under its channel's lock, its position is the tail. It needs no count.
 Rule 3 (signal).   After the tail has moved, the publisher takes the lock of each connected channel and signals. The
@@ -26,22 +27,25 @@ Rule 7 (stop).     `disconnect` is a request; the consumer ends between two mess
 
 After a crash
 -------------
-The model of a disk: what was synced stays; of bytes appended later some prefix stays, perhaps followed by zeros;
-`replace` has happened or has not. So only the last segment can end in half a record. It is cut there, and what is cut
-off is kept beside it in a ``.torn`` file. Anything else that does not add up is not a crash but damage:
-`Damaged` says which file and offset, and nothing is changed.
+The model of a disk: what was synced stays; of what was not, anything may be left, in any order; `replace` has happened
+or has not. Each record holds the checksum of the one before it, over the ends of segments, and its own checksum is also
+over the place where it lies. So a record that is gone, moved or another's is missed by the next, and the last ones by
+the mark. A *torn write* is what lies behind the mark and is no whole record: nobody was ever promised it. It is
+cut off, and kept beside the file in a ``.torn`` file. A whole record behind the mark is taken. Anything else that does
+not add up is not a crash but damage: `Damaged` says which file and offset, and nothing is changed. What lies in older
+segments is found when it is read.
 
 To go on after damage, put the file back from a copy. If there is none:
 a channel can be moved past damage in a segment with `commit`, to a position that you know to be the start of a record,
 for example the start of the next segment;
-a last segment that is damaged can be taken away (and ``topic.json`` with it, if the topic was closed),
-and the topic ends before it;
+a last segment that is damaged can be taken away with ``topic.json``, and the topic ends before it (as it does, with
+nothing torn, whenever ``topic.json`` is not there);
 a channel whose state file is damaged or points past the end (`PastTheEnd`: the topic is shorter than when the channel
 stood there, perhaps because it was put back from an old copy) starts at the first message when that file is taken away.
-`NewerFormat` asks for the program that wrote the file.
+`OtherFormat` asks for the program that wrote the file.
 
-If the disk fails once, the publisher of that message gets the error, and what the failed write left is cut off
-before the next record is written.
+If the disk fails once, the publisher of that message gets the error, and before the next record is written the mark
+is put back and what the failed write left is cut off.
 
 What this file does not know
 ----------------------------
@@ -64,11 +68,11 @@ from seriatim.host import Cell, Host, operation
 
 T = TypeVar("T")
 
-FORMAT = 1
-"""The version that state files carry."""
+FORMAT = 2
+"""The version that state files carry. In the first one records did not hold the checksum of the one before."""
 
 HEADER = struct.Struct(">III")
-"""Length of the payload, its CRC-32, and the CRC-32 of these two: a bad length must not pass for a torn record."""
+"""Length of the payload; the checksum of the record before; the checksum, a CRC-32, of place, these two and payload."""
 
 
 class LogError(Exception):
@@ -83,8 +87,8 @@ class Damaged(LogError):
     """A file does not hold what was written to it."""
 
 
-class NewerFormat(LogError):
-    """A state file was written by a newer version."""
+class OtherFormat(LogError):
+    """A state file was written by a version that has another format."""
 
 
 class PastTheEnd(LogError):
@@ -193,81 +197,131 @@ class Files:
 # ==== Records and state files
 
 
-def record_bytes(payload: bytes) -> bytes:
-    """Return a payload with its header."""
-    head = struct.pack(">II", len(payload), zlib.crc32(payload))
-    return head + struct.pack(">I", zlib.crc32(head)) + payload
+class ChainEnd(NamedTuple):
+    """Where the records of a file end, and the checksum of the last: 0 if none was ever written."""
+
+    offset: int
+    check: int
 
 
-def read_record(storage: Storage, name: str, offset: int) -> bytes:
-    """Return the payload of the record that starts at `offset`; raises `Damaged`."""
+class ChainedRecord(NamedTuple):
+    """What a record holds, the checksum of the one before, and where it ends itself."""
+
+    payload: bytes
+    before: int
+    end: ChainEnd
+
+
+def checksum(name: str, offset: int, head: bytes, payload: bytes) -> int:
+    """Return the checksum of a record, which lies there and nowhere else."""
+    return zlib.crc32(payload, zlib.crc32(head, zlib.crc32(b"%a %d" % (name, offset))))
+
+
+def record_bytes(name: str, end: ChainEnd, payload: bytes) -> bytes:
+    """Return a payload with its header, to be written at `end`."""
+    head = struct.pack(">II", len(payload), end.check)
+    return head + struct.pack(">I", checksum(name, end.offset, head, payload)) + payload
+
+
+def read_record(storage: Storage, name: str, offset: int) -> ChainedRecord:
+    """Return the record that starts at `offset`; raises `Damaged`."""
     head = storage.read(name, offset, HEADER.size)
     if len(head) < HEADER.size:
         raise Damaged(name, offset, f"the file ends after {len(head)} bytes of a record's header")
-    length, crc, check = HEADER.unpack(head)
-    if zlib.crc32(head[:8]) != check:
-        raise Damaged(name, offset, "the header's checksum is wrong")
+    length, before, check = HEADER.unpack(head)
     payload = storage.read(name, offset + HEADER.size, length)
     if len(payload) < length:
         raise Damaged(name, offset, f"the file ends after {len(payload)} of {length} bytes")
-    if zlib.crc32(payload) != crc:
+    if checksum(name, offset, head[:8], payload) != check:
         raise Damaged(name, offset, "the record's checksum is wrong")
-    return payload
+    return ChainedRecord(payload, before, ChainEnd(offset + HEADER.size + length, check))
 
 
-def recover(storage: Storage, name: str) -> int:
-    """Return where the file's last whole record ends, and set aside and cut off half a record behind it."""
-    offset, size = 0, storage.size(name)
-    while offset < size:
+def read_chain(storage: Storage, name: str, size: int) -> ChainEnd:
+    """Return the end of a file's first `size` bytes; raises `Damaged` if they are not whole records, in order."""
+    end = ChainEnd(0, 0)
+    while end.offset < size:
+        record = read_record(storage, name, end.offset)
+        if end.offset and record.before != end.check:
+            raise Damaged(name, end.offset, "it was not written behind the record before it")
+        end = record.end
+    return end
+
+
+def recover(
+    storage: Storage, name: str, marked: ChainEnd | None, mark: Callable[[ChainEnd], None]
+) -> ChainEnd:
+    """Return, and mark, where the file's whole records end; a torn write behind the mark is set aside and cut off.
+
+    Without a mark nothing counts as torn. Raises `Damaged` if not all is there that was marked.
+    """
+    if marked is None:
+        marked = read_chain(storage, name, storage.size(name))
+        mark(marked)
+    elif marked.offset and read_chain(storage, name, marked.offset) != marked:
+        raise Damaged(name, marked.offset, "the last record is not the one that was marked")
+    end, size = marked, storage.size(name)
+    while end.offset < size:
         try:
-            offset += HEADER.size + len(read_record(storage, name, offset))
+            record = read_record(storage, name, end.offset)
         except Damaged:
-            tail = storage.read(name, offset, size - offset)
-            if not _torn(tail):
-                raise
-            storage.replace(f"{name}.torn", tail)
-            storage.truncate(name, offset)  # not synced: the next append does both once more
+            storage.replace(f"{name}.torn", storage.read(name, end.offset, size - end.offset))
             break
-    return offset
+        if record.before != end.check:
+            raise Damaged(name, end.offset, "it was not written behind the record before it")
+        end = record.end
+    if end != marked:
+        mark(end)
+    clear(storage, name, end, mark)
+    return end
 
 
-def append_record(storage: Storage, name: str, end: int, record: bytes) -> None:
-    """Write durably behind `end`, where the whole records end: what a disk that failed left there is cut off."""
-    storage.truncate(name, end)
+def append_record(
+    storage: Storage, name: str, end: ChainEnd, payload: bytes, mark: Callable[[ChainEnd], None]
+) -> ChainEnd:
+    """Write a record durably, mark where it ends, and return that; what a disk that failed left there is cut off."""
+    clear(storage, name, end, mark)
+    record = record_bytes(name, end, payload)
     storage.append(name, record)
     storage.sync(name)
+    end = ChainEnd(end.offset + len(record), HEADER.unpack_from(record)[2])
+    mark(end)
+    return end
 
 
-def _torn(tail: bytes) -> bool:
-    """Return whether this is the beginning of one record and perhaps zeros, as a crash leaves it."""
-    written = len(tail.rstrip(b"\0"))
-    if written < HEADER.size:
-        return True
-    length, _, check = HEADER.unpack_from(tail)
-    return zlib.crc32(tail[:8]) == check and HEADER.size + int(length) > written
+def clear(storage: Storage, name: str, end: ChainEnd, mark: Callable[[ChainEnd], None]) -> None:
+    """Cut off, durably, what lies behind the records. First the mark: it may stand there, if the disk failed."""
+    if storage.size(name) > end.offset:
+        mark(end)
+        storage.truncate(name, end.offset)
+        storage.sync(name)
 
 
 # Any: what JSON holds
 def save_state(storage: Storage, name: str, **state: Any) -> None:
     """Write a state file, durably and in one piece."""
-    storage.replace(name, json.dumps({"format": FORMAT, **state}).encode())
+    state = {"format": FORMAT, **state}
+    check = zlib.crc32(json.dumps(state).encode())
+    storage.replace(name, json.dumps({**state, "check": check}).encode())
 
 
 def load_state(
     storage: Storage, name: str, what: str, parse: Callable[[dict[str, Any]], T]
 ) -> T | None:
-    """Return what `parse` makes of a state file, or None if there is none yet; raises `Damaged` or `NewerFormat`."""
+    """Return what `parse` makes of a state file, or None if there is none yet; raises `Damaged` or `OtherFormat`."""
     if name not in storage.names():
         return None
     text = storage.read(name, 0, storage.size(name))
     try:
         state = json.loads(text)
-        version = state["format"]
-        if isinstance(version, int) and version <= FORMAT:
+        version, check = state["format"], state.pop("check", None)
+        if version == FORMAT:
+            if zlib.crc32(json.dumps(state).encode()) != check:
+                raise ValueError("its checksum is wrong")
             return parse(state)
-    except (KeyError, TypeError, ValueError) as error:
+    except (KeyError, TypeError, ValueError, RecursionError) as error:
         raise Damaged(name, 0, f"not a {what}'s state: {error!r}") from error
-    raise NewerFormat(name, 0, f"format {version!r}; this version reads up to {FORMAT}")
+    raise OtherFormat(name, 0, f"format {version!r}; this version reads format {FORMAT}")
 
 
 # ==== The topic
@@ -281,9 +335,9 @@ class Delivery(NamedTuple):
     following: Position
 
 
-def _topic_state(state: dict[str, Any]) -> tuple[int, Position]:
-    """Return the size of segments, and where the topic ended when it was closed."""
-    return int(state["segment_size"]), Position(*state.get("closed", (0, 0)))
+def _topic_state(state: dict[str, Any]) -> tuple[int, int, ChainEnd]:
+    """Return the size of segments, the number of the last, and where it ends."""
+    return int(state["segment_size"]), int(state["segment"]), ChainEnd(*map(int, state["end"]))
 
 
 class Topic:
@@ -291,20 +345,20 @@ class Topic:
 
     def __init__(self, host: Host, storage: Storage, segment_size: int = 1 << 20) -> None:
         self.host, self.storage = host, storage
-        state = load_state(storage, "topic.json", "topic", _topic_state)
-        if state is None:
-            state = segment_size, Position(0, 0)
-            save_state(storage, "topic.json", segment_size=segment_size)
-        self.segment_size, closed = state
         segments = sorted(n for n in storage.names() if re.fullmatch(r"\d{8}\.log", n))
         last = int(segments[-1][:8]) if segments else 0
         for i in range(last):
             if segment_name(i) not in segments:
                 raise Damaged(segment_name(i), 0, "the file is missing")
-        tail = Position(last, recover(storage, segment_name(last)))
-        if tail < closed:
-            name = segment_name(min(last, closed.segment))
-            raise Damaged(name, tail.offset, f"the topic was closed at {tuple(closed)}")
+        state = load_state(storage, "topic.json", "topic", _topic_state)
+        self.segment_size, self._segment, marked = state or (segment_size, last, None)
+        end = recover(storage, segment_name(self._segment), marked, self._mark)
+        while self._segment < last:
+            self._segment += 1
+            end = recover(storage, segment_name(self._segment), ChainEnd(0, end.check), self._mark)
+        self._end = end
+        """Where the next record is written; under `_writing`, as is the number of its segment."""
+        tail = Position(self._segment, self._end.offset)
         self.tail: Cell[Position] = host.cell(tail, "tail")
         self._writing = host.lock("writing")
         self._closed = False
@@ -319,35 +373,37 @@ class Topic:
 
         Raises `Misuse` if it is too large or the topic is closed; or what the disk raises: then it may be there or not.
         """
-        data = record_bytes(message)
-        if len(data) > self.segment_size:
-            room = self.segment_size - HEADER.size
+        room = self.segment_size - HEADER.size
+        if len(message) > room:
             raise Misuse(f"a message of {len(message)} bytes; a segment has room for {room}")
         with self._writing:
-            place = self._append(data)
+            place = self._append(message)
         for channel in self._connected.get():
             channel.notify()
         return place
 
     def close(self) -> None:
-        """Refuse further messages, and write down where the topic ends."""
+        """Refuse further messages."""
         with self._writing:
             self._closed = True
-            end = self.tail.get()
-            save_state(self.storage, "topic.json", segment_size=self.segment_size, closed=end)
 
     @operation
-    def _append(self, data: bytes) -> Position:
+    def _append(self, message: bytes) -> Position:
         """Write a record behind the tail, and then move the tail (rule 1). Under the lock."""
         if self._closed:
             raise Misuse("the topic is closed")
-        place = self.tail.get()
-        if place.offset + len(data) > self.segment_size:
-            self.storage.truncate(segment_name(place.segment), place.offset)
-            place = Position(place.segment + 1, 0)
-        append_record(self.storage, segment_name(place.segment), place.offset, data)
-        self.tail.set(Position(place.segment, place.offset + len(data)))
+        if self._end.offset + HEADER.size + len(message) > self.segment_size:
+            clear(self.storage, segment_name(self._segment), self._end, self._mark)
+            self._segment, self._end = self._segment + 1, ChainEnd(0, self._end.check)
+        place = Position(self._segment, self._end.offset)
+        name = segment_name(place.segment)
+        self._end = append_record(self.storage, name, self._end, message, self._mark)
+        self.tail.set(Position(place.segment, self._end.offset))
         return place
+
+    def _mark(self, end: ChainEnd) -> None:
+        where = {"segment": self._segment, "end": end}
+        save_state(self.storage, "topic.json", segment_size=self.segment_size, **where)
 
     # ---- what channels ask
 
@@ -372,9 +428,13 @@ class Topic:
         place = self.start_of_next(position, tail)
         if place == tail:
             return None
-        message = read_record(self.storage, segment_name(place.segment), place.offset)
-        end = place.offset + HEADER.size + len(message)
-        return Delivery(message, place, Position(place.segment, end))
+        record = read_record(self.storage, segment_name(place.segment), place.offset)
+        if place.segment > position.segment:  # the chain goes on over the end of a segment
+            name = segment_name(place.segment - 1)
+            end = read_chain(self.storage, name, self.storage.size(name))
+            if record.before != end.check:
+                raise Damaged(name, end.offset, "here records are missing, or are others")
+        return Delivery(record.payload, place, Position(place.segment, record.end.offset))
 
     def enlist(self, channel: Channel) -> None:
         """Have publishers signal to a channel."""
@@ -419,6 +479,11 @@ def _channel_state(state: dict[str, Any]) -> tuple[Position, int]:
     return Position(int(state["segment"]), int(state["offset"])), int(state["attempts"])
 
 
+def _parking_state(state: dict[str, Any]) -> ChainEnd:
+    """Return where the parking file ends."""
+    return ChainEnd(*map(int, state["end"]))
+
+
 class Channel:
     """One reader of a topic, known by its name. A new one starts at the first message, or at the tail.
 
@@ -448,7 +513,8 @@ class Channel:
         self._position = self.host.cell(position, f"{name}.position")
         # Before the parking file is touched: another channel of this name may be writing it.
         topic.claim(name)
-        self._parked_to = recover(self.storage, self._parking)
+        parked = load_state(self.storage, f"{name}.parking", "parking file", _parking_state)
+        self._parked_to = recover(self.storage, self._parking, parked, self._mark_parked)
         """Where the parking file's last record ends; under `_parks`."""
         if state is None:
             self._save()
@@ -595,10 +661,13 @@ class Channel:
 
     def _note_parked(self, place: Position, error: str | None, message: bytes) -> None:
         head = json.dumps({"place": place, "error": error}).encode()
-        record = record_bytes(head + b"\n" + message)
+        payload, mark = head + b"\n" + message, self._mark_parked
         with self._parks:
-            append_record(self.storage, self._parking, self._parked_to, record)
-            self._parked_to += len(record)
+            end = append_record(self.storage, self._parking, self._parked_to, payload, mark)
+            self._parked_to = end
+
+    def _mark_parked(self, end: ChainEnd) -> None:
+        save_state(self.storage, f"{self.name}.parking", end=end)
 
     def parked(self) -> list[Parked]:
         """Return what waits in the parking file. A crash may have parked a message twice: it is listed once."""
@@ -606,15 +675,15 @@ class Channel:
         found: dict[Position, Parked] = {}
         with self._parks:
             end = self._parked_to
-        while offset < end:
-            payload = read_record(storage, self._parking, offset)
-            head, _, message = payload.partition(b"\n")
+        while offset < end.offset:
+            record = read_record(storage, self._parking, offset)
+            head, _, message = record.payload.partition(b"\n")
             entry = json.loads(head)
             place = Position(*entry["place"])
             found.pop(place, None)
             if entry["error"] is not None:
                 found[place] = Parked(place, entry["error"], message)
-            offset += HEADER.size + len(payload)
+            offset = record.end.offset
         return list(found.values())
 
     @operation

@@ -10,15 +10,18 @@ import pytest
 from seriatim.host import Threads
 from seriatim.log import (
     HEADER,
+    ChainEnd,
     Channel,
     Damaged,
     Files,
     Misuse,
-    NewerFormat,
+    OtherFormat,
     PastTheEnd,
     Position,
     Topic,
+    read_chain,
     record_bytes,
+    save_state,
 )
 from seriatim_models.programs.disk import MemoryDisk
 
@@ -223,48 +226,65 @@ def test_rejects_damage_in_the_last_segment_that_no_crash_leaves() -> None:
     files["00000000.log"] = (
         b"\xff" + files["00000000.log"][1:]
     )  # a length that reaches past the end
-    with pytest.raises(Damaged, match="offset 0: the header's checksum is wrong"):
+    with pytest.raises(
+        Damaged, match=r"00000000.log, offset 0: the file ends after 18 of \d+ bytes"
+    ):
         topic_of(MemoryDisk(files), 200)
 
 
-@pytest.mark.parametrize(
-    ("tail", "why"),
-    [
-        (b"\xff" * HEADER.size, "the header's checksum is wrong"),  # as long as a header, and none
-        (record_bytes(b"four")[:-1] + b"x", "the record's checksum is wrong"),  # all is there
-        (record_bytes(b"four")[:-1] + b"xy", "the record's checksum is wrong"),
-    ],
-)
-def test_rejects_what_is_behind_the_last_record_and_is_no_beginning_of_one(
-    tail: bytes, why: str
-) -> None:
+def one_and_behind_it(tail: bytes) -> MemoryDisk:
+    """A topic of one message, with something behind its mark."""
     disk = MemoryDisk()
     topic_of(disk, 200).publish(b"one")
     files = disk.survivors()
     files["00000000.log"] += tail
-    with pytest.raises(Damaged, match=f"offset 15: {why}"):
-        topic_of(MemoryDisk(files), 200)
+    return MemoryDisk(files)
+
+
+def behind_one(payload: bytes, check: int | None = None) -> bytes:
+    """The record that another publish would have written."""
+    disk = one_and_behind_it(b"")
+    end = read_chain(disk, "00000000.log", 15)
+    return record_bytes(
+        "00000000.log", ChainEnd(15, end.check if check is None else check), payload
+    )
 
 
 @pytest.mark.parametrize(
     "tail",
     [
-        b"\xff" * (HEADER.size - 1),  # less than a header may be anything
-        record_bytes(b"four")[:-1],
-        record_bytes(b"four")[:-1] + b"\0",
-        record_bytes(b"four")[: HEADER.size],
+        b"\xff" * (HEADER.size - 1),
+        b"\xff" * HEADER.size,
+        behind_one(b"four")[:-1],
+        behind_one(b"four")[:-1] + b"\0",
+        behind_one(b"four")[: HEADER.size],
+        bytes(HEADER.size)
+        + behind_one(b"four")[HEADER.size :],  # the second half, without the first
+        behind_one(b"four")[:-1] + b"xy",
     ],
 )
-def test_beginning_of_a_record_is_cut_off(tail: bytes) -> None:
-    disk = MemoryDisk()
-    topic_of(disk, 200).publish(b"one")
-    files = disk.survivors()
-    files["00000000.log"] += tail
-    disk = MemoryDisk(files)
+def test_what_is_behind_the_mark_and_no_whole_record_is_a_torn_write(tail: bytes) -> None:
+    """It is cut off and kept beside the segment."""
+    disk = one_and_behind_it(tail)
     topic = topic_of(disk, 200)
     topic.publish(b"two")
     assert bytes(disk.files["00000000.log.torn"]) == tail
     assert [d.message for d in Channel(topic_of(disk, 200), "c").read(9)] == [b"one", b"two"]
+
+
+def test_a_whole_record_behind_the_mark_is_taken() -> None:
+    disk = one_and_behind_it(behind_one(b"two"))
+    topic_of(disk, 200)
+    files = disk.survivors()
+    files["00000000.log"] = files["00000000.log"][:15]
+    with pytest.raises(Damaged, match=r"00000000\.log, offset 15"):  # opening has marked it
+        topic_of(MemoryDisk(files), 200)
+    assert [d.message for d in Channel(topic_of(disk), "c").read(9)] == [b"one", b"two"]
+
+
+def test_rejects_a_whole_record_that_was_not_written_behind_the_last() -> None:
+    with pytest.raises(Damaged, match="offset 15: it was not written behind the record before it"):
+        topic_of(one_and_behind_it(behind_one(b"two", 7)), 200)
 
 
 def test_a_segment_is_filled_to_its_last_byte() -> None:
@@ -277,23 +297,15 @@ def test_a_segment_is_filled_to_its_last_byte() -> None:
 
 def test_torn_tail_is_kept_beside_the_segment() -> None:
     disk = filled()
+    marked = disk.survivors()["topic.json"]
+    topic_of(disk).publish(b"message 6")
     files = disk.survivors()
-    torn = files["00000005.log"][: HEADER.size + 3]
-    files["00000005.log"] = torn
-    disk = MemoryDisk(files)
+    torn = files["00000006.log"][: HEADER.size + 3]
+    disk = MemoryDisk({**files, "00000006.log": torn, "topic.json": marked})
     topic = topic_of(disk)
-    assert disk.read("00000005.log.torn", 0, 99) == torn
-    assert topic.tail.get() == Position(5, 0)
-    assert len(Channel(topic, "c").read(10)) == 5
-
-
-def test_rejects_a_topic_shorter_than_when_it_was_closed() -> None:
-    disk = filled()
-    topic_of(disk).close()
-    files = disk.survivors()
-    files["00000005.log"] = files["00000005.log"][:-1]
-    with pytest.raises(Damaged, match=r"00000005.log, offset 0: the topic was closed at \(5, 21\)"):
-        topic_of(MemoryDisk(files))
+    assert disk.read("00000006.log.torn", 0, 99) == torn
+    assert topic.tail.get() == Position(6, 0)
+    assert len(Channel(topic, "c").read(10)) == 6
 
 
 def test_rejects_a_missing_segment() -> None:
@@ -304,18 +316,20 @@ def test_rejects_a_missing_segment() -> None:
 
 
 @pytest.mark.parametrize("name", ["topic.json", "c.channel"])
-@pytest.mark.parametrize("version", [2, "next"])
-def test_rejects_a_state_file_from_a_newer_version(name: str, version: object) -> None:
+@pytest.mark.parametrize("version", [1, 3, "next"])
+def test_rejects_a_state_file_of_another_format(name: str, version: object) -> None:
     files = filled().survivors()
     files[name] = json.dumps({"format": version}).encode()
     with pytest.raises(
-        NewerFormat, match=f"{name}, offset 0: format {version!r}; this version reads up to 1"
+        OtherFormat, match=f"{name}, offset 0: format {version!r}; this version reads format 2"
     ):
         Channel(topic_of(MemoryDisk(files)), "c")
 
 
 @pytest.mark.parametrize("name", ["topic.json", "c.channel"])
-@pytest.mark.parametrize("text", [b"", b"{", b"[]", b"null", b'{"format": 1}', b"\xff"])
+@pytest.mark.parametrize(
+    "text", [b"", b"{", b"[]", b"null", b'{"format": 2}', b"\xff", b"[" * 100_000]
+)
 def test_rejects_a_state_file_that_is_none(name: str, text: bytes) -> None:
     files = filled().survivors()
     files[name] = text
@@ -326,9 +340,10 @@ def test_rejects_a_state_file_that_is_none(name: str, text: bytes) -> None:
 @pytest.mark.parametrize("at", [(6, 0), (5, 22), (0, 99), (-1, 0), (0, -1)])
 def test_rejects_a_position_past_the_end(at: tuple[int, int]) -> None:
     files = filled().survivors()
-    state = {"format": 1, "segment": at[0], "offset": at[1], "attempts": 0}
-    files["c.channel"] = json.dumps(state).encode()
-    topic = topic_of(MemoryDisk(files))
+    disk = MemoryDisk(files)
+    save_state(disk, "c.channel", segment=at[0], offset=at[1], attempts=0)
+    files = disk.survivors()
+    topic = topic_of(disk)
     with pytest.raises(PastTheEnd, match=r"c.channel, offset 0: position .* lies past the end"):
         Channel(topic, "c")
     assert files == {n: bytes(d) for n, d in topic.storage.files.items()}  # type: ignore[attr-defined]  # a MemoryDisk
@@ -357,6 +372,9 @@ def test_last_segment_that_is_damaged_can_be_taken_away() -> None:
     with pytest.raises(Damaged, match=r"00000005.log, offset 0"):
         topic_of(MemoryDisk(files))
     del files["00000005.log"]
+    with pytest.raises(Damaged, match=r"00000005.log, offset 0"):
+        topic_of(MemoryDisk(files))
+    del files["topic.json"]
     assert len(Channel(topic_of(MemoryDisk(files)), "c").read(10)) == 5
 
 

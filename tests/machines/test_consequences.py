@@ -84,7 +84,7 @@ def judged(name: str, program: Program, attributes: bool = False) -> Kill | None
     ("name", "program", "by"),
     [
         ("client.Connection.close: lock-removed: with self._lock:", "close-connection-twice", "outcome"),
-        ("log.Topic.close: behind-the-lock: self._closed = True", "log-closed", "LC-8"),
+        ("log.Channel.disconnect: behind-the-lock: self._stopping = True", "log-reconnect", "LC-4"),
     ],
 )  # fmt: skip
 def test_a_property_or_a_client_says_what_a_data_race_breaks(

@@ -45,22 +45,27 @@ PLANTED: list[tuple[str, str, str, str, str]] = [
         self._position.set(position)
         self._check(position)"""),
     ("log-disk-fails", "outcome", "log",
-     """    storage.truncate(name, end)
+     """    clear(storage, name, end, mark)
+    record = record_bytes(name, end, payload)
     storage.append(name, record)
-    storage.sync(name)""",
-     """    storage.append(name, record)
     storage.sync(name)
-    storage.truncate(name, end + len(record))"""),
+    end = ChainEnd(end.offset + len(record), HEADER.unpack_from(record)[2])""",
+     """    record = record_bytes(name, end, payload)
+    storage.append(name, record)
+    storage.sync(name)
+    end = ChainEnd(end.offset + len(record), HEADER.unpack_from(record)[2])
+    clear(storage, name, end, mark)"""),
     ("log-disk-fails", "outcome", "log",
-     """            self.storage.truncate(segment_name(place.segment), place.offset)
-            place = Position(place.segment + 1, 0)""",
-     """            place = Position(place.segment + 1, 0)
-            self.storage.truncate(segment_name(place.segment), place.offset)"""),
+     """            clear(self.storage, segment_name(self._segment), self._end, self._mark)
+            self._segment, self._end = self._segment + 1, ChainEnd(0, self._end.check)""",
+     """            self._segment, self._end = self._segment + 1, ChainEnd(0, self._end.check)
+            clear(self.storage, segment_name(self._segment), self._end, self._mark)"""),
     ("log-replay-disk-fails", "LC-6", "log",
-     """            append_record(self.storage, self._parking, self._parked_to, record)
-            self._parked_to += len(record)""",
-     """            self._parked_to += len(record)
-            append_record(self.storage, self._parking, self._parked_to - len(record), record)"""),
+     """            end = append_record(self.storage, self._parking, self._parked_to, payload, mark)
+            self._parked_to = end""",
+     """            at = self._parked_to
+            self._parked_to = ChainEnd(at.offset + HEADER.size + len(payload), at.check)
+            self._parked_to = append_record(self.storage, self._parking, at, payload, mark)"""),
     ("log-handler-exits", "outcome", "log",
      """        try:
             while (delivery := self._next()) is not None:
@@ -98,7 +103,7 @@ PLANTED: list[tuple[str, str, str, str, str]] = [
     ("log-parked-while-parking", "outcome", "log",
      """        with self._parks:
             end = self._parked_to""",
-     """        end = self.storage.size(self._parking)"""),
+     """        end = ChainEnd(self.storage.size(self._parking), 0)"""),
     ("log-reconnect", "LC-4", "log",
      """            self._stopping = True
             self._news.notify()
@@ -108,19 +113,17 @@ PLANTED: list[tuple[str, str, str, str, str]] = [
         with self._lock:
             self._stopping = True"""),
     ("log-damaged", "LC-8", "log",
-     """            if not _torn(tail):
-                raise
-            storage.replace(f"{name}.torn", tail)
-            storage.truncate(name, offset)  # not synced: the next append does both once more""",
-     """            storage.truncate(name, offset)
-            if not _torn(tail):
-                raise
-            storage.replace(f"{name}.torn", tail)"""),
+     """    elif marked.offset and read_chain(storage, name, marked.offset) != marked:
+        raise Damaged(name, marked.offset, "the last record is not the one that was marked")
+    end, size = marked, storage.size(name)""",
+     """    end, size = ChainEnd(0, 0), storage.size(name)"""),
     ("log-crash-while-opened", "LC-8", "log",
-     """            storage.replace(f"{name}.torn", tail)
-            storage.truncate(name, offset)  # not synced: the next append does both once more""",
-     """            storage.truncate(name, offset)
-            storage.replace(f"{name}.torn", tail)"""),
+     """            storage.replace(f"{name}.torn", storage.read(name, end.offset, size - end.offset))
+            break""",
+     """            torn = storage.read(name, end.offset, size - end.offset)
+            clear(storage, name, end, mark)
+            storage.replace(f"{name}.torn", torn)
+            break"""),
     ("fair-stop-in-handler", "outcome", "fair",
      """        while not self._stopping.get():""",
      """        if self._stopping.get():

@@ -157,7 +157,7 @@ def fails_on_bad(message: bytes) -> None:
         raise ValueError("bad")
 
 
-SYSTEM_CALLS = 40
+SYSTEM_CALLS = 50
 """More than `both` makes that change or sync something."""
 CRASHES = 60
 """More than the disk is changed in `both`: two records of 14 bytes, two syncs, two positions."""
@@ -671,7 +671,7 @@ def log_attempts_kept(scene: LogScene) -> None:
 def log_closed(scene: LogScene) -> None:
     """A topic is closed while a message is published; then its segment is lost, and it is opened again.
 
-    Bounds: One message, one closing, all of the segment. What was there when it was closed is missed: `Damaged`.
+    Bounds: One message, one closing, all of the segment. What was there is missed: `Damaged`.
     """
     done = scene.world.semaphore(0, name="done")
 
@@ -744,7 +744,7 @@ def log_damaged(scene: LogScene) -> None:
 files_scenario = LOG_PROGRAMS.scenarios(FilesScene)
 
 
-@files_scenario("LC-1 LC-2 LC-3 LC-8", traces=160)
+@files_scenario("LC-1 LC-2 LC-3 LC-8", traces=200)
 def log_files_crash(scene: FilesScene) -> None:
     """The machine stops at any call of the operating system; of names and of data what was synced is left, or all.
 
@@ -763,7 +763,7 @@ def log_files_crash(scene: FilesScene) -> None:
     scene.world.spawn(life, name="life")
 
 
-@files_scenario("LC-1 LC-2 LC-3 LC-8", traces=40)
+@files_scenario("LC-1 LC-2 LC-3 LC-8", traces=50)
 def log_files_fail(scene: FilesScene) -> None:
     """Any one call of the operating system fails; then the topic is opened again, and no file is left open.
 

@@ -75,7 +75,7 @@ mutant(
     id="published-backlog-count",
     killed_by="LC-5",
     program="log-backlog-and-news",
-    steps=42,
+    steps=41,
     origin=f"{ARTICLE}, Consume",
     title="a backlog is processed but was never notified, so the count stays negative and the loop spins",
     diff=COUNTING,
@@ -84,7 +84,7 @@ mutant(
     id="published-drain-then-count",
     killed_by="LC-5",
     program="log-backlog-and-two",
-    steps=58,
+    steps=56,
     origin=f"{REPOSITORY}, Consume since 25d380d",
     title=(
         "the backlog is drained before the count is looked at, and so is what arrives meanwhile, which was counted: "
@@ -96,7 +96,7 @@ mutant(
     id="published-early-read",
     killed_by="LC-5",
     program="log-two-messages",
-    steps=47,
+    steps=45,
     origin=f"{ARTICLE}, notify",
     title="a message can be read before it is notified, so one wake-up too many finds nothing and is never used up",
     diff=COUNTING,
@@ -105,7 +105,7 @@ mutant(
     id="published-new-channel",
     killed_by="LC-5",
     program="log-new-channel",
-    steps=42,
+    steps=41,
     origin=f"{REPOSITORY}, AddChannel",
     title="a channel made at the tail is notified of a message that lies before it",
     diff=COUNTING,
@@ -114,7 +114,7 @@ mutant(
     id="published-retry",
     killed_by="LC-6",
     program="log-poison",
-    steps=52,
+    steps=51,
     origin=f"{ARTICLE}, handle",
     title="a message whose handler failed is handed to it again at once",
     diff="""
@@ -142,7 +142,7 @@ mutant(
     origin=f"{REPOSITORY}, Write",
     title="a message that is too large is refused with the writers' lock held",
     diff="""
-         if len(data) > self.segment_size:
+         if len(message) > room:
 +            self._writing.acquire()
 """,
 )
@@ -150,7 +150,7 @@ mutant(
     id="published-go-channel",
     killed_by="LC-3",
     program="log-stuck-handler",
-    steps=28,
+    steps=26,
     origin=f"{ARTICLE}, what it advises against",
     title="what is published is kept in memory for each channel, connected or not",
     diff="""
@@ -171,22 +171,22 @@ mutant(
     id="published-never-rolls",
     killed_by="LC-7",
     program="log-roll-over",
-    steps=25,
+    steps=24,
     origin=f"{REPOSITORY}, Write since 872c51b",
     title=(
         "a message counts as too large if it does not fit behind the last one, so no segment is ever "
         "followed by another"
     ),
     diff="""
--        if len(data) > self.segment_size:
-+        if self.tail.get().offset + len(data) > self.segment_size:
+-        if len(message) > room:
++        if self.tail.get().offset + len(message) > room:
 """,
 )
 mutant(
     id="published-mapped-slice",
     killed_by="LC-1",
     program="log-batch",
-    steps=13,
+    steps=12,
     origin=f"{REPOSITORY}, Topic.read and deleteSegment",
     title=(
         "what is read is a slice of the segment's mapping, which is unmapped when the reader moves on "
@@ -197,21 +197,20 @@ mutant(
 +        self.mapped: dict[int, list[memoryview]] = {}
          self._names: set[str] = set()
 @@
--        message = read_record(self.storage, segment_name(place.segment), place.offset)
-+        record = read_record(self.storage, segment_name(place.segment), place.offset)
-+        message = memoryview(bytearray(record))
+-        return Delivery(record.payload, place, Position(place.segment, record.end.offset))
++        message = memoryview(bytearray(record.payload))
 +        self.mapped.setdefault(place.segment, []).append(message)
 +        for segment in [s for s in self.mapped if s < place.segment]:
 +            for slice_of_it in self.mapped.pop(segment):
 +                slice_of_it[:] = bytes(len(slice_of_it))
-         end = place.offset + HEADER.size + len(message)
++        return Delivery(message, place, Position(place.segment, record.end.offset))
 """,
 )
 mutant(
     id="published-one-worker",
     killed_by="LC-3",
     program="log-name-taken",
-    steps=24,
+    steps=23,
     origin=f"{REPOSITORY}, Topic.worker: waits for the lock of F-25, or calls itself for a name that is taken",
     title="one worker opens channels and passes notifications on, from a buffer of 64 (here 1): while it cannot go on, "
     "publishers wait as soon as the buffer is full",
@@ -236,19 +235,22 @@ mutant(
     id="published-empty-message",
     killed_by="LC-8",
     program="log-empty-message",
-    steps=48,
+    steps=45,
     origin=f"{REPOSITORY}, findWritePosition",
     title=(
         "a length of zero is taken for the end: after a restart an empty message and all behind it "
         "are written over"
     ),
     diff="""
--            offset += HEADER.size + len(read_record(storage, name, offset))
-+            length = len(read_record(storage, name, offset))
-+            if not length:
-+                break
-+            offset += HEADER.size + length
-         except Damaged:
+-    elif marked.offset and read_chain(storage, name, marked.offset) != marked:
+-        raise Damaged(name, marked.offset, "the last record is not the one that was marked")
+-    end, size = marked, storage.size(name)
++    end, size = ChainEnd(0, 0), storage.size(name)
+@@
+             break
++        if not record.payload:
++            break
+         if record.before != end.check:
 """,
     also=("LC-2",),
 )
@@ -256,7 +258,7 @@ mutant(
     id="published-seen-before-synced",
     killed_by="LC-2",
     program="log-seen-before-durable",
-    steps=50,
+    steps=48,
     origin=f"{REPOSITORY}, Write: first the offset moves, then msync; and a position is not held against the end",
     title=(
         "a message is handled, and the position behind it saved, before it is durable; after a "
@@ -266,14 +268,14 @@ mutant(
     diff="""
      storage.append(name, record)
 +    if topic is not None:
-+        topic.tail.set(Position(int(name[:8]), end + len(record)))
++        topic.tail.set(Position(int(name[:8]), end.offset + len(record)))
      storage.sync(name)
 @@
--def append_record(storage: Storage, name: str, end: int, record: bytes) -> None:
-+def append_record(storage: Storage, name: str, end: int, record: bytes, topic: Any = None) -> None:
+-    storage: Storage, name: str, end: ChainEnd, payload: bytes, mark: Callable[[ChainEnd], None]
++    storage: Storage, name: str, end: ChainEnd, payload: bytes, mark: Any, topic: Any = None
 @@
--        append_record(self.storage, segment_name(place.segment), place.offset, data)
-+        append_record(self.storage, segment_name(place.segment), place.offset, data, self)
+-        self._end = append_record(self.storage, name, self._end, message, self._mark)
++        self._end = append_record(self.storage, name, self._end, message, self._mark, self)
 @@
 -        if position > tail or min(position) < 0 or position.offset > end:
 +        if min(position) < 0:
@@ -283,7 +285,7 @@ mutant(
     id="same-name-twice",
     killed_by="LC-1",
     program="log-name-taken",
-    steps=75,
+    steps=73,
     origin="the reference itself, which asked each channel object, not its topic, whether it had a consumer",
     title="two channels of one name are open, and each overwrites the other's position",
     diff="""
@@ -300,29 +302,31 @@ mutant(
     origin="the reference itself, which let two write to the parking file at once, and left half a record there",
     title="one who parks and one who strikes off a parked message write at the same place",
     diff="""
-+        end = self._parked_to
++        to = self._parked_to
          with self._parks:
--            append_record(self.storage, self._parking, self._parked_to, record)
-+            append_record(self.storage, self._parking, end, record)
+-            end = append_record(self.storage, self._parking, self._parked_to, payload, mark)
++            end = append_record(self.storage, self._parking, to, payload, mark)
 """,
 )
 mutant(
     id="not-synced",
     killed_by="LC-8",
     program="log-crash",
-    steps=75,
+    steps=71,
     origin="what a benchmark tempts one to",
     title="publish returns before the message would survive a crash",
     diff="""
      storage.append(name, record)
 -    storage.sync(name)
+     end = ChainEnd(end.offset + len(record), HEADER.unpack_from(record)[2])
+-    mark(end)
 """,
 )
 mutant(
     id="handler-under-lock",
     killed_by="LC-3",
     program="log-stuck-handler",
-    steps=14,
+    steps=13,
     origin="the lock that `handle` takes, one line too early",
     title="the handler runs under the lock that the publisher needs in order to signal",
     diff="""
@@ -336,7 +340,7 @@ mutant(
     id="look-without-lock",
     killed_by="LC-4",
     program="log-rest",
-    steps=13,
+    steps=12,
     origin="the textbook mistake with condition variables",
     title="the consumer looks before it takes the lock, and sleeps on what it saw",
     diff="""
@@ -353,15 +357,15 @@ mutant(
     id="signal-before-tail",
     killed_by="LC-4",
     program="log-rest",
-    steps=13,
+    steps=12,
     origin="rule 3 turned round",
     title="the publisher signals first and moves the tail then",
     diff="""
--        self.tail.set(Position(place.segment, place.offset + len(data)))
+-        self.tail.set(Position(place.segment, self._end.offset))
          return place
 @@
              channel.notify()
-+        self.tail.set(Position(place.segment, place.offset + len(data)))
++        self.tail.set(Position(place.segment, self._end.offset))
          return place
 """,
 )
@@ -369,7 +373,7 @@ mutant(
     id="connect-after-look",
     killed_by="LC-4",
     program="log-two-channels",
-    steps=34,
+    steps=33,
     origin="enlisting too late",
     title="the consumer enlists for signals only when it has found nothing",
     diff="""
@@ -390,7 +394,7 @@ mutant(
     id="commit-before-handler",
     killed_by="LC-2",
     program="log-crash",
-    steps=86,
+    steps=83,
     origin="at most once",
     title="the position moves before the handler has run",
     diff="""
@@ -402,7 +406,7 @@ mutant(
     id="position-not-saved",
     killed_by="LC-2",
     program="log-crash",
-    steps=120,
+    steps=116,
     origin="at least once for ever",
     title="the position moves in memory only",
     diff="""
@@ -414,7 +418,7 @@ mutant(
     id="poison-dropped",
     killed_by="LC-2",
     program="log-poison",
-    steps=55,
+    steps=54,
     origin="what most consumers do",
     title="a message that failed too often is skipped without being parked",
     diff="""
@@ -426,7 +430,7 @@ mutant(
     id="poison-for-ever",
     killed_by="LC-6",
     program="log-poison-once",
-    steps=47,
+    steps=46,
     origin=f"{ARTICLE}, handle",
     title="a message that fails is never parked; only the pause was added",
     diff="""
@@ -438,7 +442,7 @@ mutant(
     id="parked-too-soon",
     killed_by="LC-6",
     program="log-poison",
-    steps=45,
+    steps=44,
     origin="off by one",
     title="a message that fails is parked one attempt before the last",
     diff="""
@@ -450,7 +454,7 @@ mutant(
     id="parks-under-its-lock",
     killed_by="LC-4",
     program="log-poison",
-    steps=28,
+    steps=27,
     origin="a lock that is not re-entrant",
     title="one who parks a message takes the parking file's lock twice, and its channel stands still",
     diff="""
@@ -504,7 +508,7 @@ mutant(
     id="renamed-after-the-sync",
     killed_by="LC-2",
     program="log-files-crash",
-    steps=125,
+    steps=121,
     origin="a rename that is durable only when its folder is synced",
     title="the folder is synced before a state file is put in place of the old one: after a crash the old one is back",
     diff="""
@@ -517,7 +521,7 @@ mutant(
     id="folder-left-open",
     killed_by="LC-3",
     program="log-files-fail",
-    steps=76,
+    steps=74,
     origin="a descriptor that is closed only if nothing fails",
     title="a folder stays open when it cannot be synced",
     diff="""

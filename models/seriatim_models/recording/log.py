@@ -74,7 +74,7 @@ OPERATIONS: dict[str, OperationEvents] = {
     "Topic.publish": publish,
     "Topic._append": after(
         "append",
-        lambda place, topic, data: {"place": list(place), "body": text(data[HEADER.size :])},
+        lambda place, topic, message: {"place": list(place), "body": text(message)},
     ),
     "Topic.strike": after("disconnected", lambda _, topic, channel: {"channel": channel.name}),
     "Channel.connect": after("connect", lambda _, channel: {"channel": channel.name}),

@@ -40,7 +40,7 @@ EQUIVALENT: dict[str, str] = {
         "only a consumer that was removed and is moved once more would notice, and none is"
     ),
     "queue.PullQueue._notify: False -> True (2)": REST_LOOKS,
-    "log.recover: +/- swapped: size - offset": (
+    "log.recover: +/- swapped: size - end.offset": (
         "more is asked for than there is, and what there is comes: to the end of the file both ways"
     ),
     "handover.ConsumerTarget.process: return False -> dropped": NOT_LOOKED_AT,
@@ -73,9 +73,6 @@ NOTHING_LEFT = (
 )
 CLOSED_FIRST = (
     "who opens a channel asks under the lock whether the connection is closed, and by then it is"
-)
-TAIL_STAYS = (
-    "the tail of a closed topic stays: who appends asks under the lock whether it is closed"
 )
 READER_ONLY = "only the reader touches the table of consumers"
 LOCAL_NAMES = "local names that do not depend on each other"
@@ -111,7 +108,6 @@ ORDER_EQUIVALENT: dict[str, str] = {
     "fair.FairConsumer.deliver: moved-past-several: if slot not in self.slots: to if weight <= 0:": BOTH_REFUSE,
     "fair.FairConsumer.deliver: into-the-lock: if weight <= 0:": LOCAL,
     "broker.Server.open: read-before-the-lock: ServerChannel(wire, number)": LOCAL,
-    "log.Channel._note_parked: into-the-lock: record = record_bytes(head + b'\\n' + message)": LOCAL,
     "fair.FairConsumer._take: swapped: slot.deficit -= weight | if self._held:": ONE_LOCK,
     "fair.FairConsumer._take: moved-past-several: slot.waiting.popleft() to if self._held:": ONE_LOCK,
     "fair.FairConsumer._take: moved-past-several: if self._held: to slot.waiting.popleft()": ONE_LOCK,
@@ -214,24 +210,13 @@ ORDER_EQUIVALENT: dict[str, str] = {
     "client.Channel._ensure_open: lock-given-up: self._lock before raise self.closed": (
         "a closed channel stays closed, for the same reason, and nothing else is read behind the gap"
     ),
-    "log.read_record: swapped: if len(payload) < length: | if zlib.crc32(payload) != crc:": DAMAGED_BOTH_WAYS,
     (
-        "log.read_record: moved-past-several: "
-        "if zlib.crc32(head[:8]) != check: to if len(payload) < length:"
-    ): DAMAGED_BOTH_WAYS,
-    (
-        "log.read_record: moved-past-several: "
-        "if zlib.crc32(head[:8]) != check: to if zlib.crc32(payload) != crc:"
+        "log.read_record: swapped: if len(payload) < length: "
+        "| if checksum(name, offset, head[:8], payload) != ch"
     ): DAMAGED_BOTH_WAYS,
     (
         "log.read_record: check-left-out: len(payload) < length is false"
     ): "a payload that is cut off has another checksum (but for one in 2 ** 32)",
-    "log.read_record: read-too-early: zlib.crc32(head[:8])": LOCAL,
-    "log.Topic.close: lock-split: before end = self.tail.get()": TAIL_STAYS,
-    "log.Topic.close: lock-split: before save_state(self.storage, 'topic.json', segment_siz": TAIL_STAYS,
-    "log.Topic.close: moved-past-several: self._closed = True to save_state(self.storage, 'topic.json', segment_siz": (
-        "under one lock that everybody who looks takes; what holds if the disk fails here is not promised"
-    ),
     (
         "log.Channel.disconnect: moved-past-several: self._asked.notify() to self._stopping = True"
     ): "signals under one lock: whoever wakes waits for it",
@@ -240,12 +225,10 @@ ORDER_EQUIVALENT: dict[str, str] = {
         "only `disconnect` notifies `_asked`, so whoever is woken is stopping"
     ),
     (
-        "log.Channel.parked: moved-past-several: "
-        "offset += HEADER.size + len(payload) to found.pop(place, None)"
+        "log.Channel.parked: moved-past-several: offset = record.end.offset to found.pop(place, None)"
     ): LOCAL_NAMES,
     (
-        "log.Channel.parked: moved-past-several: "
-        "offset += HEADER.size + len(payload) to place = Position(*entry['place'])"
+        "log.Channel.parked: moved-past-several: offset = record.end.offset to place = Position(*entry['place'])"
     ): LOCAL_NAMES,
     (
         "log.Channel.commit: swapped: self._position.set(position) | self.attempts = 0"
@@ -282,7 +265,7 @@ ORDER_EQUIVALENT: dict[str, str] = {
     ("client.Connection.close: while-made-if: while not self._gone:"): (
         "only `_on_gone` notifies, when it has set the flag, which stays set"
     ),
-    "log.Topic.publish: into-the-lock: if len(data) > self.segment_size:": "the size of a segment never changes",
+    "log.Topic.publish: into-the-lock: if len(message) > room:": "the size of a segment never changes",
     ("log.Topic.start_of_next: while-made-if: while position.segment < tail.segment:"): (
         "of the segments before the last none is empty: one begins with a message, and if that "
         "fails, or a crash comes, it is the last"
@@ -391,10 +374,6 @@ ORDER_EQUIVALENT: dict[str, str] = {
         "is None:"
     ): SIGNAL,
     "client.Channel.shut_down: read-before-the-lock: Frame('close', error=error)": LOCAL,
-    (
-        "log._torn: conditions-swapped: zlib.crc32(tail[:8]) == check | HEADER.size + int(length) >"
-        " written"
-    ): LOCAL,
     "log.Topic.publish: into-the-lock: for channel in self._connected.get():": (
         "nobody who holds the lock of a channel asks for that of the writers"
     ),
@@ -413,20 +392,18 @@ ORDER_EQUIVALENT: dict[str, str] = {
     ): "what was written when the call began is seen by both looks, and a position behind that may be refused",
     "log.Channel._check: read-too-early: min(position)": LOCAL,
     ("log.Channel._check: conditions-swapped: min(position) < 0 | position.offset > end"): LOCAL,
-    "log.Channel.parked: into-the-lock: while offset < end:": (
+    "log.Channel.parked: into-the-lock: while offset < end.offset:": (
         "what lies before the end never changes, and who waits for this lock holds no other"
     ),
     (
-        "log.Channel.parked: swapped: if entry['error'] is not None: | offset += HEADER.size + len("
-        "payload)"
+        "log.Channel.parked: swapped: if entry['error'] is not None: | offset = record.end.offset"
     ): LOCAL_NAMES,
     (
-        "log.Channel.parked: moved-past-several: offset += HEADER.size + len(payload) to entry = js"
-        "on.loads(head)"
+        "log.Channel.parked: moved-past-several: offset = record.end.offset to entry = json.loads(head)"
     ): LOCAL_NAMES,
     (
-        "log.Channel.parked: moved-past-several: offset += HEADER.size + len(payload) to head, _, m"
-        "essage = payload.partition(b'\\n')"
+        "log.Channel.parked: moved-past-several: offset = record.end.offset "
+        "to head, _, message = record.payload.partition(b'\\n')"
     ): LOCAL_NAMES,
     (
         "log.Files.sync: swapped: with open(self._folder / name, 'ab') as file: | self._sync_folder"
@@ -566,9 +543,6 @@ ORDER_EQUIVALENT: dict[str, str] = {
         "client.Connection.open_channel: moved-past-several: self.server.open(self.wire, number) to"
         " channel = Channel(self, number)"
     ): UNASKED,
-    (
-        "log.Topic.close: behind-the-lock: save_state(self.storage, 'topic.json', segment_siz"
-    ): TAIL_STAYS,
     (
         "broker.Server.disconnect: moved-past-several: for channel in [c for c in self._channels.va"
         "lues() to wire.send(Frame('gone', error=reason))"

@@ -23,5 +23,5 @@ def _channel(channel: reference.Channel) -> str:
     stopping = does != reference.AWAY and channel._stopping
     return (
         f"{channel.name} at={tuple(channel.position)} attempts={channel.attempts} {does} "
-        f"stopping={stopping} parking={channel._parked_to}"
+        f"stopping={stopping} parking={channel._parked_to.offset}"
     )
