@@ -1,4 +1,4 @@
-"""P22 and P23: messages by priority, and one group with one consumer; each seen to hold, to fail and to keep silent."""
+"""P22 to P24: by priority, one group with one consumer, nothing of one's own; seen to hold, to fail, to keep silent."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def ranked(levels: int | None = 9) -> Recording:
 def publish(r: Recording, m: str, **fields: Any) -> None:
     """Sent and confirmed."""
     for ph in ("invoke", "ok"):
-        r.add("publish", ph, m=m, q="q", conn="p", ch=1, gen=1, **fields)
+        r.add("publish", ph, m=m, q="q", **({"conn": "p", "ch": 1, "gen": 1} | fields))
 
 
 def get(r: Recording, m: str, by: dict[str, Any] = A, **fields: Any) -> None:
@@ -175,7 +175,40 @@ def test_what_is_acquired_before_all_is_let_go_may_be_seen_after_it() -> None:
     assert judge("P23", r).verdict is Verdict.INCONCLUSIVE
 
 
+@pytest.mark.parametrize(
+    ("case", "verdict"),
+    [
+        ("own", Verdict.VIOLATED),
+        ("another's", Verdict.OK),
+        ("not asked for", Verdict.INCONCLUSIVE),
+        ("refused", Verdict.INCONCLUSIVE),
+        ("older", Verdict.INCONCLUSIVE),
+        ("sent twice", Verdict.INCONCLUSIVE),
+        ("died elsewhere", Verdict.INCONCLUSIVE),
+        ("nobody's", Verdict.INCONCLUSIVE),
+    ],
+)
+def test_a_no_local_consumer_is_given_nothing_of_its_own(case: str, verdict: Verdict) -> None:
+    r = Recording("wire")
+    mine = B if case == "another's" else A
+    if case == "older":
+        publish(r, "m0", **mine)
+    r.add("consume", "invoke", q="q", ctag="t", nolocal=case != "not asked for", **A)
+    r.add("consume", "fail" if case == "refused" else "ok", q="q", ctag="t", **A)
+    if case == "sent twice":
+        publish(r, "m0", **B)
+    if case not in ("older", "nobody's"):
+        publish(r, "m0", **mine)
+    dead = True if case == "died elsewhere" else None
+    r.add("deliver", m="m0", q="q", ctag="t", dtag=1, redelivered=False, dead=dead, **A)
+    assert judge("P24", r).verdict is verdict
+
+
 def test_profiles_promise_them_with_a_source_or_say_why_not() -> None:
-    for id, promising in (("P22", {"rabbit-classic"}), ("P23", {"strict-qpid"})):
+    for id, promising in (
+        ("P22", {"rabbit-classic"}),
+        ("P23", {"strict-qpid"}),
+        ("P24", {"amqp-0-9-1-4.7", "strict-qpid"}),
+    ):
         promised = {p.id for p in SYSTEMS.values() if any(x.property == id for x in p.promises)}
         assert promised == promising

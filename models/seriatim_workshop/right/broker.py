@@ -1,7 +1,7 @@
 """A broker that keeps what it declares, in virtual time: what takes effect, and when.
 
 Nothing is recorded here but by a recorder inside the broker; what clients see travels on wires (`clients`).
-Sources: AMQP 0-9-1 specification, basic.ack, basic.nack (RabbitMQ's extension), basic.recover, channel.close;
+Sources: AMQP 0-9-1 specification, basic.ack, basic.nack (RabbitMQ's extension), basic.recover, channel.close, class tx;
 spec/HISTORY.md.
 """
 
@@ -87,6 +87,8 @@ class Meaning(NamedTuple):
     """Nanoseconds that a message may wait; 0 for ever."""
     refuses: bool = False
     """Whether a publish may be refused."""
+    tx: bool = False
+    """Whether some channels publish and settle in transactions."""
 
 
 class VirtualTime:
@@ -195,6 +197,8 @@ class DrawnChannel:
     limit: int | None = None
     prefetch: int | None = None
     gone: bool = False
+    pending: list[tuple[str, Callable[[], object]]] = field(default_factory=list)
+    """What was sent in its transaction, which has not ended."""
 
 
 class RefusedCall(Exception):
@@ -486,6 +490,20 @@ class DrawnBroker:
         self.grows_old(dead, again)
         self.kick(dead)
 
+    def enlist(self, channel: DrawnChannel, ev: str, do: Callable[[], object]) -> None:
+        """A publish or a settlement waits for the end of its transaction."""
+        channel.pending.append((ev, do))
+
+    def commit(self, channel: DrawnChannel) -> None:
+        """All that was sent in a transaction takes effect, at once and in order."""
+        for _, do in channel.pending:
+            do()
+        channel.pending.clear()
+
+    def rollback(self, channel: DrawnChannel) -> None:
+        """Nothing that was sent in a transaction takes effect."""
+        channel.pending.clear()
+
     def recover(self, channel: DrawnChannel) -> None:
         """All that a channel holds goes back."""
         self.exact("recover", requeue=True, **channel.fields)
@@ -518,6 +536,7 @@ class DrawnBroker:
         if channel.gone:
             return
         channel.gone = True
+        self.rollback(channel)
         self.exact("ch_close", **channel.fields)
         for ctag in list(channel.consumers):
             consumer = channel.consumers.pop(ctag)

@@ -171,7 +171,7 @@ class ClientChannel:
         self.link, self.ch = link, ch
         self.world = link.world
         number = link.world.next_op()
-        self.random = random.Random(f"channel {link.name} {ch} {number}")
+        self.random = random.Random(f"channel {link.name} {ch} {number} {self.world.meaning.seed}")
         self.stream = f"{link.name}/{ch}/{number}"
         """What is published on it, in order."""
         self.fields: Fields = {"conn": link.name, "ch": ch}
@@ -179,6 +179,14 @@ class ClientChannel:
         self.consumers: dict[str, str] = {}
         self.prefetch = 0
         """The limit asked for last."""
+        self.tx = self.world.meaning.tx and self.random.random() < 0.6
+        """Whether it publishes and settles in transactions."""
+        self.batch: list[tuple[str, Fields]] = []
+        """What it sent in its transaction."""
+        self.undone: dict[int, str] = {}
+        """What it settled in its transaction, by tag."""
+        self.ending = False
+        """The end of a transaction waits for its answer."""
         self.over = False
         self.closing = False
         self.last = 0
@@ -243,8 +251,40 @@ class ClientChannel:
             world.record(self.link, ev, "invoke", op=op, **self.fields, **fields)
             world.record(self.link, ev, "fail", op=op, **self.fields, **fields)
             return
-        world.record(self.link, ev, "invoke", op=world.next_op(), **self.fields, **fields)
+        content: Fields = {"op": world.next_op()} | self.fields | fields
+        if self.tx:
+            self.enlist(ev, content, do)
+            return
+        world.record(self.link, ev, "invoke", **content)
         self.link.send(lambda: None if self.broker_end.gone else do())
+
+    def enlist(self, ev: str, content: Fields, do: Callable[[], object]) -> None:
+        """Send something in a transaction; it is recorded when that is to be committed (spec/HISTORY.md)."""
+        self.batch.append((ev, content))
+        end, broker = self.broker_end, self.world.broker
+        self.link.send(lambda: None if end.gone else broker.enlist(end, ev, do))
+
+    def end_transaction(self, commit: bool) -> None:
+        """Commit what was sent, or take it back; what is sent later is of the next transaction."""
+        if self.ending or not self.free:
+            return
+        self.ending = True
+        batch, self.batch = self.batch, []
+        undone, self.undone = self.undone, {}
+        broker, end = self.world.broker, self.broker_end
+        if commit:
+            for ev, content in batch:
+                self.world.record(self.link, ev, "invoke", **content)
+
+        def ended(_: Fields) -> None:
+            self.ending = False
+            for ev, content in batch if commit else ():
+                if ev == "publish":
+                    self.world.record(self.link, ev, "ok", **content)
+            for dtag, m in undone.items() if not commit else ():
+                self.keep({"m": m, "dtag": dtag})
+
+        self.call("rpc", lambda: (broker.commit if commit else broker.rollback)(end), ended)
 
     # what it is sent
 
@@ -289,11 +329,12 @@ class ClientChannel:
         meaning, broker = self.world.meaning, self.world.broker
         ev = self.random.choices(["ack", "nack", "reject"], [6, 3, 1])[0]
         multiple = meaning.sweeps and ev != "reject" and self.random.random() < 0.25
+        multiple = multiple and not self.tx  # what it covers is another thing at the commit
         zero = multiple and self.random.random() < 0.3
         requeue = not meaning.dead or self.random.random() < 0.6
         tags = [t for t in self.held if t == dtag or (multiple and (zero or t <= dtag))]
         for t in tags:
-            del self.held[t]
+            self.undone[t] = self.held.pop(t)
         content: Fields = {"dtag": 0 if zero else dtag}
         content |= {"multiple": multiple} if ev != "reject" else {}
         content |= {} if ev == "ack" else {"requeue": requeue}
@@ -364,6 +405,7 @@ class ClientChannel:
     def recover(self) -> None:
         """Ask for all that is held to be requeued."""
         self.held.clear()
+        self.undone.clear()
         broker = self.world.broker
         self.call(
             "recover", lambda: broker.recover(self.broker_end), lambda content: None, requeue=True
@@ -408,9 +450,12 @@ class ClientChannel:
         fields |= {"prio": prio} if meaning.levels > 1 else {}
         fields |= {"pub": pub, "pseq": message.pseq} if meaning.headers else {}
         fields |= self.fields
+        inside = {k: fields[k] for k in ("prio", "pub", "pseq", "conn", "ch") if k in fields}
+        if self.tx:
+            self.enlist("publish", fields, lambda: broker.publish(q, message, **inside))
+            return
         ph = "invoke" if meaning.confirms else ""
         self.world.record(self.link, "publish", ph, **fields)
-        inside = {k: fields[k] for k in ("prio", "pub", "pseq", "conn", "ch") if k in fields}
 
         def do() -> None:
             refused = meaning.confirms and broker.refuses()

@@ -67,6 +67,7 @@ def draw_broker(seed: int) -> Meaning:
         ttl=choose.choice([0, 0, 0, 0, 0, 6 * MS, 25 * MS]),
         refuses=often(0.15),
         answers=often(0.8),
+        tx=often(0.15),
     )  # fmt: skip
 
 
@@ -130,10 +131,16 @@ class DrawnPlay:
             key = f"g{self.random.randrange(meaning.groups)}" if meaning.groups else None
             q = self.random.choice(list(self.world.broker.queues))
             channel.publish(m, q, prio, key, f"{channel.link.name}/{channel.ch}")
+            self.end_transaction(channel, 0.4)
             self.accident(channel.link, 0.03)
         elif channel.link.over:
             channel = ClientChannel(self.world.link(self.fresh(name)), 1)
         self.world.loop.at(self.later(), lambda: self.publish(channel, name, left - 1, sent))
+
+    def end_transaction(self, channel: ClientChannel, p: float) -> None:
+        """Perhaps a channel commits what it sent, or takes it back."""
+        if channel.tx and self.random.random() < p:
+            channel.end_transaction(self.random.random() < 0.75)
 
     def accident(self, link: DrawnConnection, p: float) -> None:
         """Perhaps the connection breaks, or the client is killed."""
@@ -168,6 +175,8 @@ class DrawnPlay:
             channel.consume(self.random.choice(queues))
         elif not channel.free:
             pass
+        elif channel.tx and what < 0.3:
+            self.end_transaction(channel, 1)
         elif what < 0.35:
             channel.get(self.random.choice(queues))
         elif what < 0.42 and meaning.sweeps:
@@ -197,6 +206,7 @@ class DrawnPlay:
             if link.over or self.random.random() < 0.3:
                 continue
             for channel in link.channels.values():
+                self.end_transaction(channel, 0.7)
                 if channel.free:
                     channel.close()
         self.world.loop.at(self.world.loop.now + 500 * MS, self.look)

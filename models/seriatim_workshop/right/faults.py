@@ -12,6 +12,7 @@ import random
 import sys
 import time
 from collections import Counter
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -345,6 +346,54 @@ class DropsYoung(Mishap, DrawnBroker):
             super().grows_old(queue, message)
 
 
+class GivesUncommitted(Mishap, DrawnBroker):
+    """What is published in a transaction is handed out before that is committed."""
+
+    def enlist(self, channel: DrawnChannel, ev: str, do: Callable[[], object]) -> None:
+        """A publish takes effect, or waits."""
+        if ev == "publish" and self.now():
+            do()
+        else:
+            super().enlist(channel, ev, do)
+
+
+class LosesCommitted(Mishap, DrawnBroker):
+    """A transaction is committed, and a message of it is lost."""
+
+    def commit(self, channel: DrawnChannel) -> None:
+        """All that was sent takes effect, or all but a publish."""
+        publishes = [step for step in channel.pending if step[0] == "publish"]
+        if publishes and self.now():
+            channel.pending.remove(publishes[0])
+        super().commit(channel)
+
+
+class KeepsRolledBackPublishes(Mishap, DrawnBroker):
+    """A transaction is taken back, and a message of it stays."""
+
+    def rollback(self, channel: DrawnChannel) -> None:
+        """Nothing that was sent takes effect, but a publish."""
+        keep(self, channel, lambda ev: ev == "publish")
+        super().rollback(channel)
+
+
+class KeepsRolledBackSettlements(Mishap, DrawnBroker):
+    """A transaction is taken back, and what it settled stays settled."""
+
+    def rollback(self, channel: DrawnChannel) -> None:
+        """Nothing that was sent takes effect, but settlements."""
+        keep(self, channel, lambda ev: ev != "publish")
+        super().rollback(channel)
+
+
+def keep(broker: Mishap, channel: DrawnChannel, which: Callable[[str], bool]) -> None:
+    """Let some of what is taken back take effect, perhaps."""
+    steps = [do for ev, do in channel.pending if which(ev)]
+    if steps and broker.now():
+        for do in steps:
+            do()
+
+
 # logs
 
 
@@ -530,9 +579,13 @@ FAULTS: tuple[PlantedFault, ...] = (
     PlantedFault(ConfirmsTwice, {"confirms": True, "lvl": "api"}, "the second may be lost with its connection"),
     PlantedFault(IgnoresPriority, {"levels": 3, "groups": 0, "dead": False}, "messages seldom wait for each other"),
     PlantedFault(AcceptsSecond, {"alone": True, "sole": False}, "the first consumer may have ended"),
-    PlantedFault(GivesOwn, {"local": True}, "no property judges what a no-local consumer is given"),
+    PlantedFault(GivesOwn, {"local": True}, "another of that name may have sent it, before the consumer was there"),
     PlantedFault(KeepsRefused, {"refuses": True, "confirms": True, "twice": False}, "the refusal may not be seen"),
     PlantedFault(DropsYoung, {"ttl": 25_000_000}, "a queue that may drop messages is not asked for them"),
+    PlantedFault(GivesUncommitted, {"tx": True, "twice": False}, "a message may be committed before it is seen"),
+    PlantedFault(LosesCommitted, {"tx": True}, "definite only where all channels' ends are confirmed"),
+    PlantedFault(KeepsRolledBackPublishes, {"tx": True, "twice": False}, "only what is handed out is seen"),
+    PlantedFault(KeepsRolledBackSettlements, {"tx": True}, "as for what is lost; what is settled again looks the same"),
     PlantedFault(SkipsPositions, {"compacts": False}, "the publish of that position must be known, and who reads"),
     PlantedFault(RepeatsPositions, {}, "a member that has just begun may go back"),
     PlantedFault(SwapsPositions, {}, "a member that has just begun may go back"),

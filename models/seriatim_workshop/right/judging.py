@@ -34,7 +34,7 @@ def kept(meaning: AnyMeaning) -> list[AnyProperty]:
     # Where messages die and come elsewhere, order is that of their deaths.
     silent = {"P4", "P5"} if meaning.dead else set[str]()
     also = [
-        p for p in BLACKBOX if p.id in ("P22", "P23")
+        p for p in BLACKBOX if p.id in ("P22", "P23", "P24")
     ]  # who declares them keeps them, whatever its profile
     return [p for p in dict.fromkeys([*_promised(*profiles), *also]) if p.id not in silent]
 
@@ -75,7 +75,7 @@ SIMPLER: tuple[dict[str, object], ...] = (
     {"leases": 0}, {"sweeps": False}, {"twice": False}, {"kills": False}, {"drops": False}, {"runs_on": False},
     {"slow_confirms": False}, {"own_recorders": False}, {"late": 1}, {"notices": 1}, {"lag": 1}, {"ops": True},
     {"parts": 1}, {"readers": 1}, {"members": 1}, {"workers": 1}, {"workers": 2}, {"eager": False}, {"holes": False},
-    {"alone": False}, {"local": False}, {"ttl": 0}, {"refuses": False},
+    {"alone": False}, {"local": False}, {"ttl": 0}, {"refuses": False}, {"tx": False}, {"answers": True},
     {"seeks": False}, {"back": False}, {"compacts": False}, {"unknown": 0.0}, {"expiries": False}, {"waits": False},
     {"phases": True}, {"scope": "consumer"}, {"until": 10 * MS}, {"until": 20 * MS}, {"until": 40 * MS},
 )  # fmt: skip

@@ -315,6 +315,14 @@ def _group_with_two(s: SceneWriter) -> None:
         s.ack(n, who)
 
 
+def _own_message(s: SceneWriter) -> None:
+    s.open("a")
+    s.add("consume", ctag="a", nolocal=True, **s.on("a"))
+    s.publish(0, conn=f"{s.q}-a")
+    s.deliver(0)
+    s.ack(0)
+
+
 KINDS: tuple[ViolationKind, ...] = (
     ViolationKind("P1:phantom", "a message that nobody sent", _phantom, {"P1": 1, "P20": 1}),
     ViolationKind("P1:settled", "a message comes back after it was acknowledged", _settled, {"P1": 1}),
@@ -342,6 +350,7 @@ KINDS: tuple[ViolationKind, ...] = (
     ViolationKind("P21:twice", "a publish is confirmed twice", _confirmed_twice, {"P21": 1}),
     ViolationKind("P22:low", "a message of lower priority comes first", _low_first, {"P22": 1}),
     ViolationKind("P23:two", "messages of one group are with two consumers", _group_with_two, {"P23": 1}),
+    ViolationKind("P24:own", "a no-local consumer is given what its connection sent", _own_message, {"P24": 1}),
 )  # fmt: skip
 
 

@@ -17,6 +17,7 @@ from seriatim_models.properties.blackbox.holding import OneHolder, RedeliveredFl
 from seriatim_models.properties.blackbox.linear import QueueLinearizable
 from seriatim_models.properties.blackbox.offsets import LogReader
 from seriatim_models.properties.blackbox.order import FirstDeliveryOrder
+from seriatim_models.properties.blackbox.own_messages import NothingOfItsOwn
 from seriatim_models.properties.blackbox.priority import MessagePriority
 from seriatim_models.properties.blackbox.requeue import RequeueLateness
 from seriatim_models.properties.blackbox.strict import StrictOrder
@@ -43,5 +44,6 @@ BLACKBOX: tuple[AnyProperty, ...] = (
     AnsweredOnce(),
     MessagePriority(),
     OneConsumerOfGroup(),
+    NothingOfItsOwn(),
 )
 """All of them; P16 to P19 are for recorders inside a queue: `properties.whitebox.composites`."""
