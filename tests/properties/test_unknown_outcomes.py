@@ -404,6 +404,28 @@ def test_a_message_may_have_died_into_a_queue_that_another_of_its_name_was_sent_
         assert ("P22" in violated(r)) == (not dying)
 
 
+def test_a_flag_that_the_recording_denies_makes_no_first_delivery() -> None:
+    for again, ids in ((False, {"P3"}), (True, set[str]())):
+        r = Recording("wire")
+        for m in ("m0", "m1"):
+            r.publish(m)
+            r.deliver(m, dtag=len(r.events))
+        r.add("recover", "invoke", requeue=True, **A)
+        r.deliver("m0", dtag=9, redelivered=again)
+        # The message came again, whatever is said of it: its order is promised by nobody.
+        assert violated(r) & {"P3", "P4"} == ids
+
+
+def test_what_a_queue_may_drop_was_not_there_until_the_end_of_a_recording() -> None:
+    for limit in ({}, {"x-max-length": 1}):
+        r = Recording("broker")
+        r.add("declare", q="q", args=limit)
+        for m in ("m0", "m1"):
+            r.publish(m)
+        r.deliver("m1", dtag=1)
+        assert ("P5" in violated(r)) == (not limit)
+
+
 def test_two_copies_with_one_channel_are_not_told_apart_by_who_is_ready() -> None:
     for m, ids in (("m0", set()), ("m9", {"P11"})):
         r = Recording("broker")

@@ -11,6 +11,7 @@ recorder left the field empty:
 | nolocal | deliver | the `consume` of the consumer tag |
 | prefetch, scope | deliver | the `consume`, or else the `qos` that holds for the consumer |
 | attempt | deliver, get | 1 if no flag is recorded and nobody else can have had the message and given it back |
+| attempt | deliver, get | 2 if the flag says that it is the first, though another one of the message is recorded |
 | ms, q | ack, nack, reject | the outstanding delivery tags, `multiple` covering all up to `dtag` |
 | pub, pseq, q | publish, deliver | the publishing channel and its count; confirm and delivery have the publish's |
 | prio, key | deliver | the publish; `key` if that names a queue, since an exchange routes by it |
@@ -195,6 +196,9 @@ class _Message(msgspec.Struct):
     doubts: int
     """How much had happened before its publish by which somebody may have had a message unseen."""
     taken: bool = False
+    """It was handed out, or may have been."""
+    given: bool = False
+    """It was seen to be handed out."""
     copies: int = 1
     """How often it was published and may be there."""
 
@@ -552,7 +556,12 @@ class Completion(msgspec.Struct):
         """Whether a delivery is certainly the first of its message, where it carries no flag that says so."""
         first = not known.taken and known.doubts == self._doubts and event.ph in ("", "ok")
         first = first and not self._takers.others(event, q)
+        given, known.given = known.given, True
         known.taken = True
+        if event.redelivered is False and given:
+            return {
+                "attempt": 2
+            }  # whichever of the two was first: one of the flags is wrong, or the name stands for two
         return {"attempt": 1} if first and event.redelivered is None else {}
 
     def _end(self, key: tuple[str, int]) -> None:

@@ -31,12 +31,10 @@ def kept(meaning: AnyMeaning) -> list[AnyProperty]:
         return _promised(*_without_channels(meaning))
     names = {"place": ["strict-qpid", "rabbit-classic"], "head": [], "tail": ["rabbit-quorum"]}
     profiles = [*names[meaning.requeue], "amqp-0-9-1-4.7"]
-    # Where messages die and come elsewhere, order is that of their deaths.
-    silent = {"P4", "P5"} if meaning.dead else set[str]()
     also = [
         p for p in BLACKBOX if p.id in ("P22", "P23", "P24")
     ]  # who declares them keeps them, whatever its profile
-    return [p for p in dict.fromkeys([*_promised(*profiles), *also]) if p.id not in silent]
+    return list(dict.fromkeys([*_promised(*profiles), *also]))
 
 
 def _without_channels(meaning: WorkerMeaning) -> list[str]:

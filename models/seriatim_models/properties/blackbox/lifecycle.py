@@ -46,9 +46,12 @@ def acquires(event: Event) -> bool:
 
 
 def first(event: Event) -> bool | None:
-    """Whether a delivery is its message's first, by its flag or else by the count of attempts; None: not known."""
+    """Whether a delivery is its message's first, by its flag or else by the count of attempts; None: not known, as
+    where the flag says so and the count denies it.
+    """
     if event.redelivered is not None:
-        return not event.redelivered
+        denied = not event.redelivered and (event.attempt or 1) > 1
+        return None if denied else not event.redelivered
     return None if event.attempt is None else event.attempt <= 1
 
 

@@ -84,8 +84,9 @@ def _higher(a: Event | None, b: Event | None) -> Event | None:
 class FirstDeliveryOrder(Property[DeliveryLines]):
     """P4. A case is a first delivery (by its flag, or the count of attempts) that follows another one of the same
     publisher's stream, queue and priority on the same receiving channel, and of its partition and key if it has them.
-    Redeliveries are outside the promise, and so are messages that died: the queue that they come to has them in the
-    order of deaths. In a queue whose messages have priorities, one of unknown priority is untestable.
+    Redeliveries are outside the promise, whatever their flag says, and so are messages that died: the queue that they
+    come to has them in the order of deaths. In a queue whose messages have priorities, one of unknown priority is
+    untestable.
     """
 
     id = "P4"

@@ -18,14 +18,12 @@ from typing import ClassVar
 
 import msgspec
 
-from seriatim_models.history.complete import SETTLES
 from seriatim_models.history.event import Event
 from seriatim_models.properties.base import CaseEvents, ProfileValue
 from seriatim_models.properties.blackbox.aggregation import AggregationState
-from seriatim_models.properties.blackbox.lifecycle import ACQUIRES, DROPPING
-from seriatim_models.properties.blackbox.naming import ENDS, each_once, holder
+from seriatim_models.properties.blackbox.lifecycle import DROPPING
+from seriatim_models.properties.blackbox.naming import each_once, holder
 from seriatim_models.properties.blackbox.strict import (
-    EMPTIES,
     NEVER,
     Available,
     Known,
@@ -82,10 +80,10 @@ class _RankPass(OrderPass):
     rows_of = _RowsByRank
 
     def _take(self, event: Event) -> None:
-        if event.ev != "declare":
-            super()._take(event)
-        elif (
-            event.ph != "fail"
+        super()._take(event)
+        if (
+            event.ev == "declare"
+            and event.ph != "fail"
             and isinstance(event.args.get(LEVELS), int)
             and not any(a in event.args for a in DROPPING)
         ):
@@ -130,7 +128,6 @@ class MessagePriority(StrictOrder):
     sentence = "No consumer is given a message while one of higher priority is available."
     source = "https://www.rabbitmq.com/docs/priority; AMQP 0-9-1 specification, basic.publish, field priority"
     case = "a queue declared with priorities (`x-max-priority`), and a delivery beside an available message of another"
-    reads = ACQUIRES | SETTLES | ENDS | EMPTIES | {"declare", "publish", "expire", "recover"}
     summary_type = AggregationState[RankedQueues]
     keeps = "as P5"
     time = "O(n k), k acquisitions that an availability covers"

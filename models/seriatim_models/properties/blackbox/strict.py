@@ -47,6 +47,7 @@ from seriatim_models.properties.base import Finding, ProfileValue
 from seriatim_models.properties.blackbox.aggregation import AggregationState, SequentialProperty
 from seriatim_models.properties.blackbox.lifecycle import (
     ACQUIRES,
+    DROPPING,
     LifecycleKey,
     acquires,
     began,
@@ -162,6 +163,10 @@ class Lane(msgspec.Struct, array_like=True):
     """Every event of the queue was recorded inside the broker."""
     publishers: list[str] = []
     """Streams of which some publish was recorded."""
+    drops: bool = False
+    """Its messages may leave it by themselves."""
+    expired: bool = False
+    """That some did was recorded."""
     asked: bool = False
     """Some publish was recorded when it began: so a confirm of a message that is not known comes late, not alone."""
 
@@ -369,6 +374,9 @@ class OrderPass:
             self._void(event)
         elif event.ev == "expire":
             self._expired(event)
+        elif event.ev == "declare":
+            lane = self._lane(event.q)
+            lane.drops = lane.drops or any(a in event.args for a in DROPPING)
         elif event.ev in EMPTIES and event.ph != "fail":
             self._emptied(event.q)
         elif event.ev in ENDS:
@@ -517,6 +525,7 @@ class OrderPass:
         q, m = event.q, event.m
         key = LifecycleKey(q, m)
         known = self._find(q, m)
+        self._lane(q).expired = True
         if known is not None and event.lvl in EXACT and not known.twice:
             end = when(event)
             if not known.taken:
@@ -552,13 +561,13 @@ class OrderPass:
         order.chosen(a, of)
 
     def open_ended(self) -> None:
-        """Judge by what was available until the end, where the recorder misses nothing."""
+        """Judge by what was available until the end, where the recorder misses nothing: nor what a queue drops."""
         for key, known in sorted(self.state.known.items()):
             q, m = key
             lane = self.state.lanes.get(q)
             if lane is None or not lane.exact or self.state.inexact:
                 continue
-            if known.twice:
+            if known.twice or (lane.drops and not lane.expired):
                 continue
             if not known.taken and known.publish is not None:
                 self._ended(q, Available(ALWAYS, NEVER, m, None, True), known, None)
@@ -595,7 +604,7 @@ class StrictOrder(SequentialProperty[Strict]):
     rests_on = ""
     case = "a delivery whose `t_lo` is known (a prefetch that is used up, a get), beside another available message"
     scope = "queue"
-    reads = ACQUIRES | SETTLES | ENDS | EMPTIES | {"publish", "expire", "recover"}
+    reads = ACQUIRES | SETTLES | ENDS | EMPTIES | {"declare", "publish", "expire", "recover"}
     summary_type = AggregationState[Strict]
     keeps = "what is published or held and not settled; the latest 2,048 acquisitions of each queue"
     time = "O(n log n)"

@@ -31,12 +31,12 @@ def first_delivery_order(batch: pa.RecordBatch) -> DeliveryLines:
     flag = present(batch, "redelivered")
     attempt = column_of(batch, "attempt")
     counted = ~flag & present(batch, "attempt")
-    again = counted & (np.asarray(pc.fill_null(attempt, 0)) > 1)
-    wanted &= ~coded(batch, "redelivered").among(True) & ~again
+    again = np.asarray(pc.fill_null(attempt, 0)) > 1
+    wanted &= ~coded(batch, "redelivered").among(True) & ~(counted & again)
     if _gets(batch):  # one that came back empty carries no message; a delivery always does
         wanted &= coded(batch, "ev").among("deliver") | ~coded(batch, "m").among("")
     known = (flag | counted) & present(batch, "pseq") & ~coded(batch, "pub").among("")
-    known &= ~coded(batch, "dead").among(True)
+    known &= ~coded(batch, "dead").among(True) & ~again
     out = DeliveryLines(unknown=int(np.count_nonzero(wanted & ~known)), ranked=_ranked(batch))
     at = np.flatnonzero(wanted & known)
     if not len(at):
