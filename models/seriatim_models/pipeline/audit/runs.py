@@ -28,6 +28,7 @@ import heapq
 import os
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import chain, islice
 from pathlib import Path
 
 import msgspec
@@ -245,8 +246,19 @@ def read(run: RunPlan) -> Iterator[RunItem]:
     seen: dict[tuple[str, str], Indices] = {}
     completions = Completions()
     streams = [recorder(Carry(run.run, seen), parts) for parts in run.recorders]
-    for _, item in heapq.merge(*streams, key=lambda timed: timed[0]):
+    firsts = [list(islice(stream, 1)) for stream in streams]
+    if len(streams) > 1:
+        # What a recorder whose beginning is missing saw came before its first event, beside what the others saw.
+        lost = [(at, item) for at, item in chain.from_iterable(firsts) if _is_gap(item)]
+        for _, gap in lost[:1]:
+            yield completions(gap)
+    timed = heapq.merge(*map(chain, firsts, streams), key=lambda timed: timed[0])
+    for _, item in timed:
         yield completions(item)
+
+
+def _is_gap(item: RunItem) -> bool:
+    return isinstance(item, Placed) and item.event.ev == GAP
 
 
 def recorder(carry: Carry, parts: Iterable[Source]) -> Iterator[tuple[int, RunItem]]:
