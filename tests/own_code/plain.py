@@ -418,10 +418,6 @@ def reads_a_pipe() -> None:
     run(lambda: os.read(reading, 1))
 
 
-async def coroutine() -> None:
-    pass
-
-
 def generator() -> Iterator[int]:
     yield 1
 

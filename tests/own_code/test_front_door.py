@@ -47,7 +47,16 @@ def test_right():
     assert counter.value == 2
 
 async def test_coroutine():
-    pass
+    import asyncio
+
+    counter = Counter()
+
+    async def add():
+        await asyncio.sleep(1)
+        counter.racy()
+
+    await asyncio.gather(add(), add())
+    assert counter.value == 2
 
 class TestCounter:
     def test_method(self):
@@ -83,8 +92,9 @@ def test_the_command_finds_shows_and_replays(
 
 
 def test_the_command_says_ok(counter: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert run(["check", f"{counter}::test_right", f"{counter}::TestCounter::test_method"]) == 0
-    assert capsys.readouterr().out.count("every schedule") == 2
+    tests = ("test_right", "TestCounter::test_method", "test_coroutine")
+    assert run(["check", *(f"{counter}::{test}" for test in tests)]) == 0
+    assert capsys.readouterr().out.count("every schedule") == 3
     assert run(["check", f"{counter}::test_right", "--strategy", "pos", "--budget", "0.2"]) == 3
 
 
@@ -92,7 +102,6 @@ def test_the_command_says_ok(counter: Path, capsys: pytest.CaptureFixture[str]) 
     ("arguments", "why"),
     [
         (["{file}::test_rigth"], "did you mean 'test_right'"),
-        (["{file}::test_coroutine"], "async def"),
         (["{file}.py"], "there is no file"),
         (["{file}::test_right", "two-takers"], "go without programs"),
         (["{file}::test_right", "--module", "no_such_module"], "no module of this name"),
@@ -152,10 +161,13 @@ def test_pytest_explores_marked_tests(tmp_path: Path) -> None:
         [*command, *plugin], capture_output=True, text=True, cwd=tmp_path, timeout=100
     )
     assert "4 passed" in once.stdout, once.stdout + once.stderr
+    path.write_text(
+        path.read_text().replace("async def coroutine", "@pytest.mark.explore\nasync def test_c")
+    )
     explored = subprocess.run(
         [*command, *plugin, "--explore"], capture_output=True, text=True, cwd=tmp_path, timeout=100
     )
-    assert "2 failed, 2 passed" in explored.stdout, explored.stdout + explored.stderr
+    assert "2 failed, 3 passed" in explored.stdout, explored.stdout + explored.stderr
     assert "racing pair: Counter.value" in explored.stdout
     assert "takes no fixtures" in " ".join(explored.stdout.split())
 

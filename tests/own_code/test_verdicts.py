@@ -118,7 +118,6 @@ def test_what_was_not_seen_withholds_the_verdict(name: str, why: str) -> None:
         ("opens_a_socket", OutsideModel, r"socket.*stub.*plain\.py"),
         ("reads_a_pipe", OutsideModel, r"come no further.*plain\.py:.*modules="),
         ("pickled", OutsideModel, r"pickle.dumps at plain\.py"),
-        ("coroutine", Misuse, "async def"),
         ("generator", Misuse, "yield"),
         ("takes_a_fixture", Misuse, "tmp_path"),
     ],

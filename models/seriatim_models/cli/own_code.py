@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import shlex
+import shutil
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -20,6 +21,9 @@ from seriatim_models.report.stepper import story
 if TYPE_CHECKING:
     from seriatim_models.explorer.python import PythonResult
     from seriatim_models.explorer.python.program import Target
+
+WIDTH, NARROWEST = 120, 40
+"""Columns of a counterexample: as many as the terminal has, within these."""
 
 
 def is_own(name: str) -> bool:
@@ -68,8 +72,6 @@ def _functions(tree: ast.Module) -> Iterator[tuple[str, ast.FunctionDef | ast.As
 def _explorable(file: str, test: str, node: ast.FunctionDef | ast.AsyncFunctionDef) -> None:
     """Raise `UsageError` for a function that cannot be run as a program."""
     where = f"{file}:{node.lineno}: {test}"
-    if isinstance(node, ast.AsyncFunctionDef):
-        raise UsageError(f"{where} is an `async def`: only threads are explored yet, no coroutines")
     arguments = [*node.args.posonlyargs, *node.args.args]
     given = len(node.args.defaults) + ("." in test)
     if len(arguments) > given:
@@ -133,7 +135,10 @@ def own_run(
     case = result.counterexample
     summary = None
     if case is not None:
-        text = case.text() + (f"\n\n{result.traceback}" if result.traceback else "")
+        width = min(shutil.get_terminal_size((WIDTH, 24)).columns, WIDTH)
+        # Without its last line: the command is said below.
+        text = case.text(max(width, NARROWEST)).rpartition("\n\nreplay: ")[0]
+        text += f"\n\n{result.traceback}" if result.traceback else ""
         summary = CounterexampleSummary(
             token=case.token,
             steps=len(case.events),

@@ -1,4 +1,4 @@
-"""Ordinary Python under every schedule: a plain test with `threading`, `queue` and `concurrent.futures`.
+"""Ordinary Python under every schedule: a plain test with `threading`, `queue`, `concurrent.futures`, `asyncio`.
 
 ```python
 import threading
@@ -11,7 +11,7 @@ def test_counter():
 
 Read `places` for what a step is and why the schedules that are run are enough, `front` for how the search goes on,
 `rewrite` and `hooks` for how accesses are seen, `sandbox` for what an execution begins with,
-`primitives` and `threads` for what stands in for the library.
+`primitives` and `threads` for what stands in for the library, `event_loop` and `asyncio_state` for asyncio.
 """
 
 from seriatim_models.explorer.python.front import PythonResult, check, explore

@@ -26,6 +26,10 @@ COUNTED = 2_000
 """So many accesses after that are looked at."""
 
 
+BESIDE_THREADS = "asyncio beside threads"
+"""What is promoted when a program has both: from then on the modules of asyncio are observed."""
+
+
 class Promotion(ExplorerError):
     """A place raced: the search begins again, with each access to it a step."""
 
@@ -67,6 +71,12 @@ class Search:
         """The most threads that an execution had."""
         self.traceback = ""
         """Of the last exception that left a thread."""
+        self.timers = "any"
+        """The order in which timers of asyncio may end: ``any`` or ``deadline``, see `event_loop`."""
+        self.timers_ended = False
+        """Whether a timer of asyncio has ended anywhere."""
+        self.timers_bounded = False
+        """Whether a bound of `event_loop` has kept a timer from ending, or from waiting longer."""
 
     def promote(self) -> None:
         """Take over what was found, and forget what only the last round saw."""
@@ -85,8 +95,10 @@ class PythonExecution(Execution):
         "at_exit",
         "budget",
         "clocks",
+        "coroutines",
         "counted",
-        "heads", "importing",
+        "failed_futures",
+        "heads", "importing", "loops",
         "modules",
         "numbers",
         "pasts",
@@ -127,6 +139,10 @@ class PythonExecution(Execution):
         self.heads: dict[Thread, Any] = {}
         """The `threading.Thread` of each thread."""
         self.at_exit: list[Callable[[], object]] = []
+        self.coroutines: list[tuple[Any, int]] = []
+        """Each coroutine that was made, and where."""
+        self.failed_futures: list[Any] = []
+        self.loops: list[Any] = []
         super().__init__(*args, **kwargs)
         self.search: Search = self.program.search  # type: ignore[attr-defined]
         self.rare = any(
@@ -134,6 +150,20 @@ class PythonExecution(Execution):
             for label in self.search.promoted
         )
         """Whether attributes of classes and modules are places in this round."""
+
+    def close(self) -> None:
+        """Let go of what still waits, and of its coroutines."""
+        super().close()
+        for coroutine, _ in reversed(self.coroutines):
+            for _ in range(8):  # it may await something while it is being closed
+                try:
+                    coroutine.close()
+                except BaseException:  # whatever a program does in `finally`
+                    continue
+                break
+        self.coroutines.clear()
+        self.failed_futures.clear()
+        self.loops.clear()
 
     # -- happens-before -------------------------------------------------------------------------------------------
 
@@ -191,6 +221,8 @@ class PythonExecution(Execution):
     def describe(self, thread: Thread) -> str:
         """The announced operation, with the line of the program that it stands in."""
         said = super().describe(thread)
+        if hasattr(thread.op, "at_line"):
+            return said
         site = getattr(thread.op, "site", 0)
         path, line = SITES[site][:2] if site else line_of(thread)
         if not path or not program_text(path):
@@ -317,6 +349,11 @@ class PythonExecution(Execution):
     def race(self, place: SharedPlace, first: int, second: int) -> None:
         """Keep a race; the place is promoted when the execution has ended."""
         self.search.found.setdefault(place.label, Race(place.label, first, second))
+
+    def has_threads(self) -> None:
+        """Note that there is a second thread, if asyncio is there: from the next round on it is observed."""
+        if "asyncio" in self.modules and len(self.heads) > 1 and not self.search.every_access:
+            self.need(BESIDE_THREADS, 0)
 
     def need(self, label: str, site: int) -> bool:
         """Whether something rarely shared is observed in this round; it will be in the next one."""

@@ -20,7 +20,9 @@ from seriatim_models.explorer.errors import BadToken, Misuse, NondeterministicPr
 from seriatim_models.explorer.model.execution import inside
 from seriatim_models.explorer.model.guard import own_code
 from seriatim_models.explorer.model.world import World
-from seriatim_models.explorer.python.execution import Promotion, Search
+from seriatim_models.explorer.python.asyncio_state import quiet
+from seriatim_models.explorer.python.event_loop import LATEST, OVERTAKEN
+from seriatim_models.explorer.python.execution import BESIDE_THREADS, Promotion, Search
 from seriatim_models.explorer.python.hooks import now
 from seriatim_models.explorer.python.places import Race
 from seriatim_models.explorer.python.program import PythonProgram, Target
@@ -33,6 +35,7 @@ from seriatim_models.explorer.search.runner import Observer
 from seriatim_models.explorer.testing import verdict
 from seriatim_models.explorer.trace.counterexample import Counterexample, Violation
 
+TIMERS = ("any", "deadline")
 GRANULARITY = "at the granularity of Python operations, sequentially consistent"
 
 
@@ -57,12 +60,14 @@ def check(
     modules: Sequence[str] = (),
     seconds: float | None = None,
     every_access: bool = False,
+    timers: str = "any",
     **options: Any,
 ) -> PythonResult:
     """Run a plain test function under every schedule (or those that `strategy` picks); returns what was found.
 
     `modules` names installed modules whose code is observed, too. With `every_access` each access to an object is a
-    step from the beginning: slow, and the same verdict. All other options are those of `explorer.explore`.
+    step from the beginning: slow, and the same verdict. `timers` says in which order those of asyncio end: ``any``, or
+    ``deadline`` (see `event_loop`). All other options are those of `explorer.explore`.
     Raises `Misuse` and `OutsideModel` for what cannot be explored.
     """
     if options.get("jobs", 1) != 1 or options.get("checkpoint") is not None:
@@ -70,7 +75,10 @@ def check(
             "jobs and checkpoint are for programs of a World: ordinary Python is searched by one process"
         )
     known_modules(modules)
+    if timers not in TIMERS:
+        raise Misuse(f"timers={timers!r}: it is one of {', '.join(TIMERS)}")
     search = Search(every_access=every_access)
+    search.timers = timers
     return explored(Target.of(test), search, strategy, modules, seconds, options)
 
 
@@ -107,7 +115,7 @@ def explored(
     rounds = 0
     options = dict(options)
     look = options.pop("on_execution", None)
-    with _without_collector(), own_code():
+    with _without_collector(), own_code(), quiet():
         while True:
             rounds += 1
             program = PythonProgram(target, sources, search)
@@ -191,7 +199,7 @@ def _promoting(search: Search, look: Observer | None) -> Observer:
 def summed(result: Result, search: Search, rounds: int, seconds: float) -> PythonResult:
     """The result of the last round with what only this package knows."""
     made = PythonResult(**{f.name: getattr(result, f.name) for f in fields(Result)})
-    made.races = list(search.promoted.values())
+    made.races = [race for race in search.promoted.values() if race.place != BESIDE_THREADS]
     made.rounds = rounds
     made.seconds = seconds
     made.unseen = list(search.unseen)
@@ -205,8 +213,10 @@ def summed(result: Result, search: Search, rounds: int, seconds: float) -> Pytho
             f"{made.unseen[0]}, and this is not observed. "
             "Name its module in modules=, or keep the object from it"
         )
-    elif search.threads < 2:
-        made.untested = "the test starts no thread, so there is one schedule only"
+    elif search.threads < 2 and not search.timers_ended:
+        made.untested = (
+            "the test starts no thread and waits for no timer, so there is one schedule only"
+        )
     if made.untested:
         made.verdict = "inconclusive"
         made.why = (
@@ -215,6 +225,11 @@ def summed(result: Result, search: Search, rounds: int, seconds: float) -> Pytho
         )
     elif made.verdict == "ok":
         made.why += f", {GRANULARITY}"
+        if search.timers_ended:
+            order = "in any order" if search.timers == "any" else "in the order of their deadlines"
+            made.why += f"; timers of asyncio end {order}, between any two turns of the loop"
+        if search.timers_bounded:
+            made.why += f", each within {LATEST} turns and before {OVERTAKEN + 1} that were set later and for longer"
     return made
 
 

@@ -12,6 +12,7 @@ rewritten cannot be observed: an object that it is given, and that another threa
 from __future__ import annotations
 
 import builtins
+import contextvars
 import functools
 import operator
 import re
@@ -273,7 +274,7 @@ def _before_store(ex: PythonExecution, thread: Thread, obj: Any, name: str, site
     kind = type(obj)
     is_a = member(kind, name)
     if is_a == OF_CLASS:
-        if obj.__module__ in ("queue", "threading"):
+        if obj.__module__.partition(".")[0] in ("queue", "threading", "asyncio"):
             ex.search.unseen[f"{obj.__qualname__}.{name} is set at {where(site)}"] = None
         if ex.need(f"class attribute {name}", site):
             ex.touch(thread, record_of(ex, obj, site, True), name, True, site)
@@ -556,15 +557,15 @@ def call(function: Any, site: int, /, *args: Any, **kwargs: Any) -> Any:
     if ex is None or ex.current is None:
         return function(*args, **kwargs)
     kind = type(function)
-    if kind is types.FunctionType:
-        if MARK not in function.__globals__:
-            _unobserved(ex, function, args, kwargs, site)
-        return function(*args, **kwargs)
-    if kind is types.MethodType:
-        code = function.__func__
+    if kind is types.FunctionType or kind is types.MethodType:
+        code = function if kind is types.FunctionType else function.__func__
         if type(code) is types.FunctionType and MARK not in code.__globals__:
-            _unobserved(ex, code, (function.__self__, *args), kwargs, site)
-        return function(*args, **kwargs)
+            given = args if code is function else (function.__self__, *args)
+            _unobserved(ex, code, given, kwargs, site)
+        result = function(*args, **kwargs)
+        if type(result) is types.CoroutineType:
+            ex.coroutines.append((result, site))
+        return result
     handler = _callers.get(kind)
     if handler is not None:
         return handler(ex, function, args, kwargs, site)
@@ -638,6 +639,8 @@ def _call_c(ex: PythonExecution, function: Any, args: Any, kwargs: Any, site: in
         return function(*args, **kwargs)
     owner = function.__self__
     name = function.__name__
+    if type(owner) is contextvars.Context and name == "run" and args:
+        return function(call, args[0], site, *args[1:], **kwargs)  # what it calls may be C code
     if function is functools.reduce or (function in (min, max) and "key" in kwargs):
         args = tuple(iter_(argument, site) for argument in args)  # Python runs between two elements
     if owner is None or type(owner) is types.ModuleType:

@@ -12,6 +12,7 @@ from typing import Any
 from seriatim_models.explorer.errors import Misuse
 from seriatim_models.explorer.model.execution import refuse_unstarted
 from seriatim_models.explorer.model.world import World
+from seriatim_models.explorer.python.asyncio_state import leftovers
 from seriatim_models.explorer.python.execution import PythonExecution, Search
 from seriatim_models.explorer.python.hooks import forget_classes, now
 from seriatim_models.explorer.python.primitives import here
@@ -43,11 +44,7 @@ class Target:
         if not inspect.isfunction(function):
             raise Misuse(f"{test!r} is no function written in Python: give a test function")
         name = function.__qualname__
-        if inspect.iscoroutinefunction(function) or inspect.isasyncgenfunction(function):
-            raise Misuse(
-                f"{name} is an `async def`: coroutines are not explored yet. Only threads are: write a plain function"
-            )
-        if inspect.isgeneratorfunction(function):
+        if inspect.isgeneratorfunction(function) or inspect.isasyncgenfunction(function):
             raise Misuse(
                 f"{name} has a `yield`: calling it runs no line of it. Write a plain function"
             )
@@ -110,6 +107,9 @@ class PythonProgram:
             while hasattr(found, "__wrapped__"):
                 found = found.__wrapped__
             result = found(*self.target.args)
+            if inspect.iscoroutine(result):
+                result = self.sandbox.load(ex, "asyncio").run(result)
+            leftovers(ex)
             refuse_unstarted(f"the test {self.target.name}", result)
             if result is not None:
                 world.result(result)

@@ -15,7 +15,7 @@ What the inserted calls do is in `hooks`. Here is only where they stand:
 
 Shared variables are the closure variables and rebound globals of `scopes`. Line numbers stay, so tracebacks show the
 user's lines. A `site` is the index of (file, line) in `SITES`.
-`async def` is left as it is.
+An `async def` is rewritten like any function; what an `async for` calls is Python, and has steps of its own.
 """
 
 from __future__ import annotations
@@ -193,7 +193,7 @@ class Rewriter(ast.NodeTransformer):
                 result.append(new)
         return result
 
-    def _body_of(self, node: ast.FunctionDef) -> list[ast.stmt]:
+    def _body_of(self, node: ast.FunctionDef | ast.AsyncFunctionDef) -> list[ast.stmt]:
         scope = self.scopes[node]
         body = self.block(node.body)
         if scope.cells:
@@ -205,7 +205,9 @@ class Rewriter(ast.NodeTransformer):
             body.insert(at, ast.copy_location(made, node.body[0]))
         return body
 
-    def visit_FunctionDef(self, node: ast.FunctionDef) -> ast.AST | list[ast.stmt]:
+    def visit_FunctionDef(
+        self, node: ast.FunctionDef | ast.AsyncFunctionDef
+    ) -> ast.AST | list[ast.stmt]:
         """A function: its own scope; its annotations stay."""
         node.decorator_list = [self.visited(d) for d in node.decorator_list]
         token = self.token(node.name)
@@ -217,9 +219,7 @@ class Rewriter(ast.NodeTransformer):
             return [self._announced(node, token, node.name), node]
         return node
 
-    def visit_AsyncFunctionDef(self, node: ast.AsyncFunctionDef) -> ast.AST:
-        """Coroutines are not observed."""
-        return node
+    visit_AsyncFunctionDef = visit_FunctionDef
 
     def visit_Lambda(self, node: ast.Lambda) -> ast.AST:
         """A function of one expression."""
@@ -249,6 +249,11 @@ class Rewriter(ast.NodeTransformer):
             return [self._announced(node, token, node.name), node]
         return node
 
+    def _generated(self, generator: ast.comprehension) -> ast.expr:
+        """What a `for`, or an `async for`, of a comprehension goes through."""
+        go_through = self.visited if generator.is_async else self.iterated
+        return go_through(generator.iter)
+
     def _comprehension(self, node: ast.expr) -> ast.expr:
         generators: list[ast.comprehension] = node.generators  # type: ignore[attr-defined]
         scope = self.scopes[node]
@@ -258,10 +263,10 @@ class Rewriter(ast.NodeTransformer):
                 f"{', '.join(sorted(scope.cells))}, which the comprehension rebinds: give it to the function "
                 "as a default argument"
             )
-        first = self.iterated(generators[0].iter)
+        first = self._generated(generators[0])
         around, self.scope = self.scope, scope
         for k, generator in enumerate(generators):
-            generator.iter = first if k == 0 else self.iterated(generator.iter)
+            generator.iter = first if k == 0 else self._generated(generator)
             if self._instrumented(generator.target):
                 raise Unrewritable(
                     f"{self.path}:{node.lineno}: this comprehension stores into an attribute, an item or a shared "
@@ -606,6 +611,15 @@ class Rewriter(ast.NodeTransformer):
         node.orelse = self.block(node.orelse)
         return node
 
+    def visit_AsyncFor(self, node: ast.AsyncFor) -> ast.AST:
+        """`async for x in a`: methods of `a` run."""
+        node.iter = self.visited(node.iter)
+        after: list[ast.stmt] = []
+        node.target = self.plain(node.target, after, node)
+        node.body = [*after, *self.block(node.body)]
+        node.orelse = self.block(node.orelse)
+        return node
+
     def visit_While(self, node: ast.While) -> ast.AST:
         """`while a`."""
         node.test = self.read(node.test)
@@ -618,8 +632,8 @@ class Rewriter(ast.NodeTransformer):
         node.body, node.orelse = self.block(node.body), self.block(node.orelse)
         return node
 
-    def visit_With(self, node: ast.With) -> ast.AST:
-        """`with a as x`."""
+    def visit_With(self, node: ast.With | ast.AsyncWith) -> ast.AST:
+        """`with a as x`, `async with a as x`."""
         after: list[ast.stmt] = []
         for item in node.items:
             item.context_expr = self.visited(item.context_expr)
@@ -627,6 +641,8 @@ class Rewriter(ast.NodeTransformer):
                 item.optional_vars = self.plain(item.optional_vars, after, node)
         node.body = [*after, *self.block(node.body)]
         return node
+
+    visit_AsyncWith = visit_With
 
     def visit_ExceptHandler(self, node: ast.ExceptHandler) -> ast.AST:
         """`except E as x`."""

@@ -17,7 +17,8 @@ import random
 import sys
 import sysconfig
 import types
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from importlib.machinery import ModuleSpec
 from pathlib import Path
@@ -26,6 +27,7 @@ from typing import Any
 import greenlet  # type: ignore[import-untyped]  # greenlet ships no annotations
 
 from seriatim_models.explorer.errors import Misuse, OutsideModel
+from seriatim_models.explorer.python import asyncio_state
 from seriatim_models.explorer.python.execution import PythonExecution, Search
 from seriatim_models.explorer.python.hooks import (
     HOOKS,
@@ -44,7 +46,13 @@ OF_THE_LIBRARY = frozenset(
 )  # fmt: skip
 """Modules of the standard library that are observed."""
 
-STATELESS = frozenset(("queue",))
+
+def of_the_library(name: str) -> bool:
+    """Whether a module of the standard library is observed."""
+    return name in OF_THE_LIBRARY or asyncio_state.is_asyncio(name)
+
+
+STATELESS = frozenset(("queue", "concurrent.futures._base"))
 """Observed modules without state of their own: executed once in a search."""
 
 NOT_OBSERVED = (
@@ -117,7 +125,7 @@ PROVIDED: dict[str, Callable[[PythonExecution], types.ModuleType]] = {
 }
 """Modules that are made for each execution."""
 
-ABSENT = frozenset(("_queue",))
+ABSENT = frozenset(("_queue", "_asyncio"))
 """Modules that cannot be imported, so that the library takes its Python version of them."""
 
 
@@ -148,15 +156,17 @@ class Sources:
         return self.found[name]
 
     def _find(self, name: str, search_path: Sequence[str] | None) -> Found | None:
+        if name in asyncio_state.PLATFORM:
+            return self._read(name, asyncio_state.LOOP, None)
         if name in self.paths:
             return self._read(name, self.paths[name], None)
         named = any(name == n or name.startswith(n + ".") for n in self.named)
         parent_of_named = any(n.startswith(name + ".") for n in self.named)
-        if not (named or parent_of_named or name in OF_THE_LIBRARY):
+        if not (named or parent_of_named or of_the_library(name)):
             top = name.partition(".")[0]
             if top in NOT_OBSERVED or top in sys.builtin_module_names:
                 return None
-            if top in sys.stdlib_module_names and name not in OF_THE_LIBRARY:
+            if top in sys.stdlib_module_names and not of_the_library(name):
                 return None
         spec = _spec(name, search_path)
         if spec is None:
@@ -168,9 +178,7 @@ class Sources:
             if named and origin:
                 raise Misuse(f"modules={name!r}: {origin} has no Python source to observe")
             return None
-        if not (named or parent_of_named or name in OF_THE_LIBRARY) and origin.startswith(
-            INSTALLED
-        ):
+        if not (named or parent_of_named or of_the_library(name)) and origin.startswith(INSTALLED):
             return None
         return self._read(name, origin, spec.submodule_search_locations)
 
@@ -182,7 +190,7 @@ class Sources:
         """Eight hexadecimal digits for the sources of all that is observed."""
         digest = hashlib.blake2b(digest_size=4)
         for name, found in sorted(self.found.items()):
-            if found is not None and name not in OF_THE_LIBRARY:
+            if found is not None and not of_the_library(name):
                 digest.update(f"{name}\0{found.source}\0".encode())
         return digest.hexdigest()
 
@@ -252,9 +260,18 @@ class Sandbox:
                 # The interpreter would let this thread wait.
                 self.search.unseen[f"two threads import {name} at once"] = None
             return module
+        return self._load(ex, name)
+
+    def _load(self, ex: PythonExecution, name: str) -> Any:
+        if name == "uvloop":
+            raise OutsideModel(
+                "uvloop is an event loop in C that no schedule controls: use the loop of asyncio in the test"
+            )
+        asynchronous = asyncio_state.is_asyncio(name)
+        if asynchronous and "concurrent.futures" not in ex.modules:
+            self.load(ex, "concurrent.futures")
         if name in self.kept:
-            module = ex.modules[name] = self.kept[name]
-            return module
+            return self._again(ex, name, asynchronous)
         if name in ABSENT:
             raise ModuleNotFoundError(f"No module named {name!r}", name=name)
         parent = None
@@ -275,8 +292,38 @@ class Sandbox:
                 raise ModuleNotFoundError(f"No module named {name!r}", name=name)
             module = outside(lambda: importlib.import_module(name))
             ex.modules[name] = module
+            if name in asyncio_state.REAL:
+                setattr(parent, name.rpartition(".")[2], module)
             return module
-        return self._execute(ex, found, parent)
+        if not (asynchronous or name in STATELESS):
+            return self._execute(ex, found, parent)
+        return self._first(ex, found, parent)
+
+    def _first(self, ex: PythonExecution, found: Found, parent: Any) -> types.ModuleType:
+        """A module that the next executions of this round will not execute again."""
+        name = found.name
+        asynchronous = asyncio_state.is_asyncio(name)
+        with _unnumbered(ex):
+            module = self._execute(ex, found, parent)
+        module.__dict__[MODULE_TOKEN] = None
+        self.kept[name] = module
+        if asynchronous:
+            asyncio_state.adapt(name, module)
+        if name == "asyncio":
+            asyncio_state.refresh(ex)
+            ex.has_threads()
+        return module
+
+    def _again(self, ex: PythonExecution, name: str, asynchronous: bool) -> types.ModuleType:
+        """A module that an earlier execution of this round has executed."""
+        if asynchronous:
+            ex.modules.update({n: m for n, m in self.kept.items() if asyncio_state.is_asyncio(n)})
+            asyncio_state.refresh(ex)
+            ex.has_threads()
+        module = ex.modules[name] = self.kept[name]
+        if "." in name and not asynchronous:
+            setattr(self.load(ex, name.rpartition(".")[0]), name.rpartition(".")[2], module)
+        return module
 
     def _execute(self, ex: PythonExecution, found: Found, parent: Any) -> types.ModuleType:
         module = types.ModuleType(found.name)
@@ -303,9 +350,6 @@ class Sandbox:
             del ex.importing[found.name]
         if parent is not None:
             setattr(parent, found.name.rpartition(".")[2], module)
-        if found.name in STATELESS:
-            module.__dict__[MODULE_TOKEN] = None
-            self.kept[found.name] = module
         return module
 
     def _code(self, found: Found) -> types.CodeType:
@@ -318,13 +362,32 @@ class Sandbox:
                 if label.startswith(start)
             }
             try:
-                code = rewritten(found.source, found.path, frozenset(extra))
+                if asyncio_state.is_asyncio(found.name) and not asyncio_state.observed(self.search):
+                    code = compile(found.source, found.path, "exec", dont_inherit=True)
+                else:
+                    code = rewritten(found.source, found.path, frozenset(extra))
             except Unrewritable as error:
                 raise OutsideModel(str(error)) from None
             except SyntaxError as error:
                 raise Misuse(f"{found.path}:{error.lineno}: {error.msg}") from None
             self.codes[found.name] = code
         return code
+
+
+@contextmanager
+def _unnumbered(ex: PythonExecution) -> Iterator[None]:
+    """What the body makes has no numbers and no names: in the next execution it is there already."""
+    numbers, records, maker = dict(ex.numbers), dict(ex.records), ex.acting
+    objects = 0 if maker is None else maker.objects
+    try:
+        yield
+    finally:
+        ex.numbers.clear()
+        ex.numbers.update(numbers)
+        ex.records.clear()
+        ex.records.update(records)
+        if maker is not None:
+            maker.objects = objects
 
 
 def swallowed(*values: Any, **options: Any) -> None:

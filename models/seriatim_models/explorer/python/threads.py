@@ -24,7 +24,7 @@ from seriatim_models.explorer.model.operations import Join, Spawn
 from seriatim_models.explorer.model.operations import Thread as EngineThread
 from seriatim_models.explorer.python import primitives
 from seriatim_models.explorer.python.execution import PythonExecution
-from seriatim_models.explorer.python.hooks import HOOKS, MARK, now
+from seriatim_models.explorer.python.hooks import HOOKS, MARK, call, now
 from seriatim_models.explorer.python.primitives import (
     Condition,
     EndOfThread,
@@ -100,12 +100,13 @@ class PythonThread:
     def run(self) -> None:
         """Call the target; a subclass may do something else."""
         if self._target is not None:
-            self._target(*self._args, **self._kwargs)
+            call(self._target, 0, *self._args, **self._kwargs)
 
     def _bootstrap(self) -> None:
         ex, thread = here()
         self._engine = thread
         ex.heads[thread] = self
+        ex.has_threads()
         run_to_the_end(ex, thread, self._life, self.run)
 
     def join(self, timeout: float | None = None) -> None:
@@ -229,13 +230,17 @@ def run_to_the_end(
 
 
 OURS = str(Path(__file__).resolve().parent)
+ASYNCIO = str(Path(threading.__file__).with_name("asyncio"))
 
 
 def user_traceback(error: BaseException) -> str:
-    """The traceback of an exception, without the frames of the explorer."""
+    """The traceback of an exception, without the frames of the explorer and of the event loop."""
     lines = traceback.TracebackException.from_exception(error)
+    shown = [frame for frame in lines.stack if not frame.filename.startswith(OURS)]
+    last = max((k for k, f in enumerate(shown) if not f.filename.startswith(ASYNCIO)), default=0)
     lines.stack = traceback.StackSummary.from_list(
-        [frame for frame in lines.stack if not frame.filename.startswith(OURS)]
+        # How a task is run says nothing; where asyncio itself has raised does.
+        [f for k, f in enumerate(shown) if k > last or not f.filename.startswith(ASYNCIO)]
     )
     return "".join(lines.format())
 

@@ -1,0 +1,133 @@
+"""What the explorer says of tests with asyncio: timers in every order, threads beside the loop, mistakes, refusals."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.own_code.test_verdicts import load
+
+from seriatim_models.cli import run
+from seriatim_models.explorer import Misuse, OutsideModel, Replay
+from seriatim_models.explorer.python import check, explore, sandbox_loop
+from seriatim_models.explorer.python.event_loop import Timers
+
+HERE = Path(__file__).with_name("coroutines.py")
+coroutines: Any = load("plain_coroutines", HERE)
+
+
+@pytest.mark.parametrize(
+    ("name", "traces"),
+    [
+        ("locked", None),
+        ("queue_with_limit", None),
+        ("task_group", None),
+        ("shielded", None),
+        ("condition_and_event", None),
+        ("asynchronous_generator", 1),
+        ("spins_until_a_timer", 41),
+        ("thread_and_loop", 2),
+        ("in_a_thread", None),
+        ("two_runs", 1),
+        ("imported_only", 2),
+    ],
+)
+def test_right_code_is_exhausted(name: str, traces: int | None) -> None:
+    result = check(getattr(coroutines, name))
+    assert (result.verdict, result.redundant, result.blocked) == ("ok", 0, 0), str(result)
+    assert traces is None or result.traces == traces
+
+
+@pytest.mark.parametrize(
+    ("name", "what"),
+    [
+        ("order_of_sleeps", "the sides were [2, 1] and [1, 2]"),
+        ("read_then_write", "the sides were 1 and 2"),
+        ("waits_for_ever", ": `await asyncio.Event().wait()`"),
+        ("two_locks", ": `async with second:`"),
+        ("never_retrieved", "Task exception was never retrieved (Task-2 (never_retrieved"),
+        ("never_awaited", " was never awaited"),
+        ("fails_in_a_callback", "pop from empty list"),
+        ("not_thread_safe", "waits for ever: Task-1"),
+        ("two_calls_from_threads", "the sides were [2, 1] and [1, 2]"),
+    ],
+)
+def test_mistakes_are_found_and_replayed(name: str, what: str) -> None:
+    test = getattr(coroutines, name)
+    result = check(test)
+    case = result.counterexample
+    assert case is not None, str(result)
+    assert what in case.text(width=400)
+    again = check(test, Replay(case.token)).counterexample
+    assert again is not None
+    assert (again.what, again.schedule) == (case.what, case.schedule)
+
+
+def test_the_order_of_deadlines_is_an_option() -> None:
+    result = check(coroutines.order_of_sleeps, timers="deadline")
+    assert result.verdict == "ok"
+    assert "in the order of their deadlines" in result.why
+    assert check(coroutines.read_then_write, timers="deadline").verdict == "violated"
+    with pytest.raises(Misuse, match="any, deadline"):
+        check(coroutines.order_of_sleeps, timers="none")
+
+
+def test_a_bound_on_timers_is_said() -> None:
+    assert "each within 40 turns" in check(coroutines.spins_until_a_timer).why
+    assert "each within" not in check(coroutines.shielded).why
+
+
+def test_without_a_timer_there_is_one_schedule() -> None:
+    result = check(coroutines.one_schedule)
+    assert result.verdict == "inconclusive"
+    assert "waits for no timer" in result.why
+
+
+@pytest.mark.parametrize(
+    ("name", "error", "why"),
+    [
+        ("opens_a_connection", OutsideModel, r"create_connection.*stub.*coroutines\.py"),
+        ("starts_a_process", OutsideModel, r"subprocess_exec.*stub.*coroutines\.py"),
+        ("handles_a_signal", OutsideModel, r"add_signal_handler.*stub.*coroutines\.py"),
+        ("spins_for_ever", Misuse, r"livelock is suspected.*sleep\(0\)"),
+    ],
+)
+def test_what_cannot_be_explored_is_refused(name: str, error: type[Exception], why: str) -> None:
+    with pytest.raises(error, match=why):
+        check(getattr(coroutines, name))
+
+
+def test_the_command_says_it_once_and_within_the_columns(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    assert run(["check", f"{HERE}::order_of_sleeps"]) == 1
+    shown = capsys.readouterr().out
+    assert shown.count("--replay py1.") == 1
+    _, _, text = shown.partition("assert seen")
+    assert all(len(line) <= 80 for line in text.splitlines() if "again:" not in line)
+    assert "asyncio/runners.py" not in shown  # how a task is run says nothing
+
+
+@explore(seconds=10)
+async def test_the_decorator_makes_a_test_of_a_coroutine_function() -> None:
+    task = asyncio.create_task(asyncio.sleep(1, 3))
+    await asyncio.wait([task], timeout=1)
+    assert await task == 3
+
+
+def test_a_timer_that_never_ends_early_hides_the_mistake(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What finds `order_of_sleeps` is that every pending timer may end: a loop that takes the first one misses it."""
+    every = Timers._candidates
+
+    def first(self: Timers, ex: Any, idle: bool) -> list[Any]:
+        return every(self, ex, idle)[:1] if idle else []
+
+    monkeypatch.setattr(Timers, "_candidates", first)
+    assert check(coroutines.order_of_sleeps).verdict == "ok"
+
+
+def test_the_loop_can_be_read_outside_of_the_sandbox() -> None:
+    assert sandbox_loop.EventLoop is sandbox_loop.SelectorEventLoop
