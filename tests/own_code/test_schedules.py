@@ -80,6 +80,14 @@ def test_what_is_right_is_not_reported(where: str, order: str) -> None:
     assert outcome.exhausted
 
 
+def test_a_time_limit_that_may_run_out_only_once_is_no_endless_wait() -> None:
+    target = implementation("queue:Queue")
+    twice = (ClientCall(op="get_timeout"), ClientCall(op="get_timeout"))
+    clients = Clients(threads=((ClientCall(op="put_nowait", m="m0"),), twice))
+    result, violated, _ = run_clients(target, default_profile(target), clients, 60)
+    assert (result.verdict, violated) == ("ok", ""), result.why
+
+
 def test_without_a_case_there_is_no_ok() -> None:
     """No set of clients was run to its end: nothing is claimed."""
     target = implementation("queue:Queue")
@@ -103,6 +111,7 @@ def test_who_waits_for_ever_must_have_to() -> None:
     waits = [call(0, None, "get"), call(1, 2, "put", "m0")]
     assert "need not" in unexplained(waits, FIFO, 0)
     assert not unexplained([call(0, None, "get")], FIFO, 0)
+    assert not unexplained([call(0, None, "get_timeout"), call(1, 2, "put", "m0")], FIFO, 0)
     assert not unexplained([*waits, call(3, 4, "get", result="m0")], FIFO, 0)
     full = [call(0, 1, "put", "m0"), call(2, None, "put", "m1")]
     assert not unexplained(full, FIFO, 1)

@@ -36,6 +36,7 @@ from seriatim_models.conformance.schedules.clients import (
 from seriatim_models.conformance.schedules.history import events, intervals, unexplained
 from seriatim_models.conformance.schedules.sequential import FIFO, order_of
 from seriatim_models.explorer import Dpor, ExplorerError, Replay
+from seriatim_models.explorer.errors import NondeterministicProgram
 from seriatim_models.explorer.model.world import Record, World
 from seriatim_models.explorer.python.execution import Search
 from seriatim_models.explorer.python.front import PythonResult, explored, known_modules
@@ -105,13 +106,18 @@ Progress = Callable[[str, int], None]
 
 def implementation(where: str, modules: Sequence[str] = ()) -> ClientTarget:
     """What there is at ``module:factory``. Raises `Fault` in one sentence if clients cannot call it."""
+    try:
+        known_modules(
+            modules
+        )  # first: some modules put something else in their place when they are imported
+    except ExplorerError as error:
+        raise Fault("start", str(error)) from error
     factory = load(where)
     module = where.partition(":")[0]
     try:
-        known_modules(modules)
         target = factory()
         surface = surface_of(target, factory)
-    except (ValueError, ExplorerError) as error:
+    except ValueError as error:
         raise Fault("start", f"{where}: {error}") from error
     except Exception as error:
         raise Fault("start", f"{where} cannot be made: {error}") from error
@@ -306,9 +312,13 @@ class _ScheduleSearch:
             if clients in seen or not worth_running(clients):
                 continue
             seen.add(clients)
-            result, violated = self.attempt(
-                clients, max(0.5, min(self.left(), SHARE * self.seconds))
-            )
+            share = max(0.5, min(self.left(), SHARE * self.seconds))
+            try:
+                result, violated = self.attempt(clients, share)
+            except NondeterministicProgram as error:
+                self.outcome.programs += 1
+                self.outcome.unseen[f"{clients}: {error}"] = 1
+                continue
             if violated:
                 self.outcome.witness = self.shortened(clients, result, violated)
                 break
