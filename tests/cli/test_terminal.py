@@ -16,6 +16,8 @@ COMMANDS = (
     "audit {late} -v",
     "check release-behind two-takers",
     "check release-behind -v",
+    "check --mutant published-immediate",
+    "show published-look-then-rest -v",
     'conform --exec "python3 spec/conform/faulty.py requeues-to-the-tail" --seconds 1 --seed 1 --out {out}',
     'conform --exec "python3 spec/conform/example.py" --scripts 3 --seed 1 --out {out} -v',
 )

@@ -14,7 +14,7 @@ from seriatim_models.properties.base import Finding, Verdict
 from seriatim_models.report import MutantRun, Report, figures, worst
 from seriatim_models.report.document import SCHEMA, decode, document, encode
 from seriatim_models.report.html import LessonLink, TourSections, html, mutant_page
-from seriatim_models.report.text import property_table, write
+from seriatim_models.report.text import properties_line, write
 
 OK, VIOLATED, INCONCLUSIVE = Verdict.OK, Verdict.VIOLATED, Verdict.INCONCLUSIVE
 
@@ -81,8 +81,8 @@ def test_json_counts_what_was_left_out(report: Report) -> None:
 def text_of(report: Report, width: int) -> str:
     out = io.StringIO()
     console = Console(file=out, width=width, highlight=False)
-    write(console, report)
-    console.print(property_table(report))
+    write(console, report, verbose=True)
+    console.print(properties_line(report))
     return out.getvalue()
 
 

@@ -16,7 +16,14 @@ from seriatim_models.cli.audit import find_profile, run_audit
 from seriatim_models.cli.check import finish, replayed
 from seriatim_models.cli.console import Outputs, put
 from seriatim_models.cli.jobs import Job, SearchOptions
-from seriatim_models.cli.options import HELP, completing, lines, outputs, profile_option
+from seriatim_models.cli.options import (
+    HELP,
+    completing,
+    lines,
+    outputs,
+    profile_option,
+    verbose_option,
+)
 from seriatim_models.cli.recordings import show_history, stories
 from seriatim_models.cli.report_builder import new_report
 from seriatim_models.cli.usage_errors import UsageError
@@ -48,12 +55,14 @@ FILE_SUFFIXES = (".json", ".jsonl", ".gz", ".zst", ".parquet", ".html")
 @click.argument("what", metavar="TOKEN|MUTANT|FILE", shell_complete=completing("mutants"))
 @click.option("--svg", metavar="FILE", help="Write a short interleaving as one picture.")
 @profile_option("Which properties apply to a recording, when it is drawn.")
+@verbose_option("Show every step of an interleaving, and what it records.")
 @outputs
 @click.rich_config(help_config=HELP)
 def show(
     what: str,
     svg: str | None,
     profile: str,
+    verbose: bool,
     json: str | None,
     html: str | None,
     junit: str | None,
@@ -85,7 +94,7 @@ def show(
             put(html, page(drawn, f"seriatim show {what}").encode())
         if svg is not None:
             put(svg, pictured(drawn).encode())
-    return finish(report, out)
+    return finish(report, out, verbose)
 
 
 def interleaving(what: str) -> ProgramRun:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import time
 from pathlib import Path
 
@@ -20,11 +21,18 @@ from seriatim_models.cli.report_builder import mutant_run, new_report
 from seriatim_models.cli.stop_request import StopRequest
 from seriatim_models.cli.usage_errors import UsageError
 from seriatim_models.report import MutantRun, ProgramRun, Report
+from seriatim_models.report.audit_text import audit_parts
 from seriatim_models.report.figures import Fairness
 from seriatim_models.report.html import LessonLink, TourSections, mutant_page
 from seriatim_models.report.matrix_view import MatrixSection
-from seriatim_models.report.terminal import STYLES
-from seriatim_models.report.text import counterexample, failures, property_table, summary
+from seriatim_models.report.terminal import STYLES, indented
+from seriatim_models.report.text import (
+    counterexample,
+    failures,
+    properties_line,
+    summary,
+    survivors,
+)
 
 RACE = "published-immediate"
 """The mutant that is the check-then-dequeue code as its author published it."""
@@ -85,7 +93,7 @@ def tour(data: str, engine: str, budget: float | None, mutants: bool, out: str) 
     )
     for run in report.programs:
         for part in failures(run):
-            console.print(part, soft_wrap=True)
+            console.print(part, soft_wrap=isinstance(part, Text))
     race = _race()
     repaired = next((run for run in report.programs if run.program == race.run.program), None)
     report.mutants.append(race)
@@ -93,25 +101,54 @@ def tour(data: str, engine: str, budget: float | None, mutants: bool, out: str) 
     if mutants:
         report.mutants = check_mutants(SearchOptions(budget=budget))
         pages = write_pages(report, Path(out))
+        for part in survivors(report.mutants):
+            console.print(part)
+    report.seconds = time.monotonic() - begun
+    sections = _Sections(console, begun)
+    sections.over(summary(report))
     console.rule("[bold]2. The race that was published", align="left")
-    _print_race(console, race, repaired, report.sentences)
+    _print_race(console, race, repaired)
+    sections.over()
     console.rule(f"[bold]3. What a real broker did, audited on {engine}", align="left")
     with ProgressDisplay(1, "audits").running() as work, work.item(f"audit of {data} on {engine}"):
         report.audits.append(run_audit((data,), find_profile("any"), engine, None))
         add_drawings(report.audits[0], find_profile("any"))
+    more = shlex.join(["seriatim", "audit", data, "-v"])
+    for part in audit_parts(report.audits[0], report.sentences, verbose=False, more=more):
+        console.print(part)
+    sections.over()
     console.rule("[bold]4. Every call beside every other", align="left")
     table = _matrix(console, Path(out))
+    sections.over()
     report.matrix = [system.verdict for system in table.systems]
     report.seconds = time.monotonic() - begun
 
-    console.print(property_table(report))
-    console.print(summary(report), soft_wrap=True)
+    console.rule("[bold]All of it", align="left")
+    console.print(properties_line(report))
+    console.print(indented(summary(report), 0))
     outputs.write(
         report,
         TourSections(race, repaired, pages, _findings(), _lessons(Path(out)), _fairness(), table),
     )
     console.print(Text(f"The report: {page.resolve()}", style="bold"), soft_wrap=True)
     return report.exit_code
+
+
+class _Sections:
+    """Says at the end of each section how long it took."""
+
+    def __init__(self, console: Console, begun: float) -> None:
+        self._console = console
+        self._begun = begun
+
+    def over(self, found: Text | None = None) -> None:
+        """End a section, with what was found in it; the next one begins now."""
+        now = time.monotonic()
+        if found is None:
+            found = Text(f"{now - self._begun:.1f} s")
+        self._console.print(indented(found, 0))
+        self._console.print()
+        self._begun = now
 
 
 def write_pages(report: Report, out: Path) -> dict[str, str]:
@@ -173,9 +210,9 @@ def _matrix(console: Console, out: Path) -> MatrixSection:
         runs, extent = overview(stop)
     if stop.asked:
         raise KeyboardInterrupt
-    console.print(Text(extent), soft_wrap=True)
+    console.print(indented(Text(extent), 0))
     for run in runs:
-        console.print(Text(matrix_summary(run.matrix)), soft_wrap=True)
+        console.print(indented(Text(matrix_summary(run.matrix)), 0))
     return section(runs, extent, out, "matrix")
 
 
@@ -185,18 +222,15 @@ def _race() -> MutantRun:
     return mutant_run(mutant, run)
 
 
-def _print_race(
-    console: Console, race: MutantRun, repaired: ProgramRun | None, sentences: dict[str, str]
-) -> None:
-    console.print(Text(race.title), soft_wrap=True)
-    console.print(Text(f"{race.expected}: {sentences.get(race.expected, '')}"), soft_wrap=True)
+def _print_race(console: Console, race: MutantRun, repaired: ProgramRun | None) -> None:
+    console.print(indented(race.title[:1].upper() + race.title[1:] + ".", 0))
     if race.run.counterexample is None:
         console.print(
             Text("The race was not found: that is a fault of this checker.", style="bold red")
         )
     else:
         for part in counterexample(race.run.counterexample):
-            console.print(part, soft_wrap=True)
+            console.print(part, soft_wrap=isinstance(part, Text))
     if repaired is not None:
         extent = "in all of" if repaired.exhausted else "after"
         traces = f"{repaired.traces or repaired.complete:,} traces of {repaired.program}"

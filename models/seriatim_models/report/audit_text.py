@@ -25,11 +25,12 @@ _CASES = {p.id: p.case for p in ORACLE}
 
 
 def audit_parts(
-    audit: AuditRun, sentences: dict[str, str], verbose: bool
+    audit: AuditRun, sentences: dict[str, str], verbose: bool, more: str = "-v"
 ) -> Iterator[RenderableType]:
     """What was left out, each violation, what each recording had a case of, and the profiles.
 
-    `sentences` are those of the properties, by id. `verbose` adds a row for each property and each profile.
+    `sentences` are those of the properties, by id. `verbose` has a row for each property and each profile; `more` is
+    what a reader types for that.
     """
     facts = f"{audit.engine}, profile {audit.profile}, {audit.events:,} events"
     title = f"Audit of {', '.join(audit.paths)} ({facts})"
@@ -47,7 +48,8 @@ def audit_parts(
             if recording in profiles:
                 yield titled(f"{recording} as a system", _profile_table(profiles[recording]))
         else:
-            yield from _recording(recording, findings, profiles.get(recording, []))
+            yield from counts(recording, findings, more)
+            yield from _standing_lines(profiles.get(recording, []))
 
 
 class Bars:
@@ -80,11 +82,8 @@ def violation(cause: Sequence[Finding], sentences: dict[str, str]) -> Iterator[R
         yield indented(Bars(intervals(finding)[:BARS_MAX]))  # type: ignore[arg-type]  # a renderable
 
 
-def _recording(
-    recording: str, findings: Sequence[Finding], profiles: Sequence[ProfileConsistency]
-) -> Iterator[RenderableType]:
-    """How much of it was judged, and as what system it could pass."""
-    yield from counts(recording, findings)
+def _standing_lines(profiles: Sequence[ProfileConsistency]) -> Iterator[RenderableType]:
+    """As what system a recording could pass."""
     yield from profile_lines(
         [row.profile for row in profiles if row.verdict is Verdict.OK],
         {
@@ -96,7 +95,7 @@ def _recording(
     )
 
 
-def counts(name: str, findings: Sequence[Finding]) -> Iterator[RenderableType]:
+def counts(name: str, findings: Sequence[Finding], more: str = "-v") -> Iterator[RenderableType]:
     """How many properties are violated, ok and without a case; what else left one open is said."""
     by_verdict = {v: [f for f in findings if f.verdict is v] for v in Verdict}
     silent = [f for f in by_verdict[Verdict.INCONCLUSIVE] if not f.explanation]
@@ -110,7 +109,7 @@ def counts(name: str, findings: Sequence[Finding]) -> Iterator[RenderableType]:
         if count or verdict is Verdict.OK
     )
     named = Text.assemble((name, "bold"), ": ") if name else ""
-    yield Text.assemble(named, numbers, "; -v lists them")
+    yield indented(Text.assemble(named, numbers, f"; {more} lists them"), 0)
     for finding in by_verdict[Verdict.INCONCLUSIVE]:
         if finding.explanation:
             yield indented(f"{finding.property} inconclusive: {finding.explanation}")

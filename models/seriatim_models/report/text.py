@@ -20,7 +20,7 @@ def write(console: Console, report: Report, verbose: bool = False) -> None:
     for part in _parts(report, verbose):
         # Text wider than the terminal is left to the terminal: a cropped interleaving cannot be read.
         console.print(part, soft_wrap=isinstance(part, Text))
-    console.print(summary(report), soft_wrap=True)
+    console.print(indented(summary(report), 0))
 
 
 def summary(report: Report) -> Text:
@@ -100,7 +100,7 @@ def counterexample(
         for broken in story.broken:
             yield indented(Text(broken.sentence, style="italic"))
         if not verbose:
-            yield Text("the steps whose order matters; -v: each step, and what it records")
+            yield Text("the steps whose order matters; the command below shows all with -v")
         yield Text()
         yield InterleavingText(story, verbose)
         if story.no_return:
@@ -131,21 +131,13 @@ def mutants(runs: list[MutantRun], verbose: bool) -> RenderableType:
     return titled("Mutants", made)
 
 
-def property_table(report: Report) -> RenderableType:
-    """Each property once, over everything that the report ran it on."""
-    made = table("id", "verdict", "tested", "sentence", "where", right=("tested",))
-    for row in report.rows():
-        programs = sum(where != "recordings" for where in row.where)
-        places = [f"{programs} program{'' if programs == 1 else 's'}"] if programs else []
-        places += ["recordings"] if "recordings" in row.where else []
-        made.add_row(
-            row.id,
-            verdict_text(row.verdict),
-            f"{row.n_tested:,}",
-            escape(report.sentences.get(row.id, "")),
-            ", ".join(places) or "nowhere",
-        )
-    return titled("Properties", made)
+def properties_line(report: Report) -> RenderableType:
+    """How many properties hold over everything that was run; those that do not, and those without a case, by id."""
+    by_verdict = {v: [row.id for row in report.rows() if row.verdict is v] for v in Verdict}
+    words = {Verdict.VIOLATED: "violated", Verdict.INCONCLUSIVE: "without a case or cut short"}
+    parts = [f"{len(by_verdict[Verdict.OK])} properties ok"]
+    parts += [f"{w}: {', '.join(by_verdict[v])}" for v, w in words.items() if by_verdict[v]]
+    return indented("; ".join(parts), 0)
 
 
 def _count(things: list[ProgramRun] | list[MutantRun], name: str) -> str:
