@@ -10,6 +10,11 @@
  *   -DOUTCOMES -DWEIGHT=n, and per slot a quantum, deliveries that are there, and how many there are in all:
  *                    print how many rounds the loop made: `fair-park`, `fair-heavy`, `fair-two-brokers`
  *
+ * Bounds, and why they are enough:
+ *   - two slots, quanta 1 and 2: one that must save up for a message and one that need not
+ *   - messages of weight 2: the least that a slot of quantum 1 cannot pay at once
+ *   - three deliveries a slot (without end in fair-stream) and a prefetch of two: what waits can be none, some
+ *     and all that the broker keeps
  * Beyond these bounds: more slots, varying weights, what the broker's push does to the rates (FQ-5).
  */
 #ifndef MESSAGES

@@ -3,11 +3,15 @@
  * Two threads notify, each its own session; one connection; two IO threads serve whatever connection is ready.
  * At every level the flag is cleared first, and then one looks for work.
  *
- *   -DLOOKS_THEN_CLEARS   the connection looks for work once more, and then clears its flag
- *   -DNOT_LOOKED_AT_AGAIN the connection clears its flag and does not look again
- *   -DTWO_THREADS         a notification schedules the connection whether or not it is scheduled
+ *   -DLOOKS_THEN_CLEARS   the connection looks for work once more, and then clears its flag (rule 6)
+ *   -DNOT_LOOKED_AT_AGAIN the connection clears its flag and does not look again (rule 6)
+ *   -DTWO_THREADS         a notification schedules the connection whether or not it is scheduled (rule 2)
  *   -DOUTCOMES            print how often the connection ran: what `outcomes.py` does with two sessions
  *
+ * Bounds, and why they are enough:
+ *   - two sessions and two threads that notify: one that is served while the other comes
+ *   - one connection: connections share nothing but the list of the ready
+ *   - two IO threads: two are needed for a connection on two threads
  * Beyond these bounds: more connections, which share nothing but the IO threads; more sessions.
  */
 #define SESSIONS 2

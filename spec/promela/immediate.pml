@@ -5,12 +5,17 @@
  * A client may be done with what it got, or give it back at once; it is then an ordinary message, RETURNED,
  * which to a consumer is the same as AVAILABLE.
  *
- *   -DPUBLISHED         the publisher checks, and then dequeues whatever the state is by now (F-1)
- *   -DPUBLISHED_REPAIR  one compare-and-set from AVAILABLE, but what was released is AVAILABLE again (F-10)
- *   -DACQUIRE_BY_SET    a delivery that saw the entry available acquires it without a compare-and-set
+ *   -DPUBLISHED         the publisher checks, and then dequeues whatever the state is by now (rule 2; F-1)
+ *   -DPUBLISHED_REPAIR  one compare-and-set from AVAILABLE, but what was released is AVAILABLE again (rule 2; F-10)
+ *   -DACQUIRE_BY_SET    a delivery that saw the entry available acquires it without a compare-and-set (rule 2)
  *   -DOUTCOMES          one delivery, which keeps what it gets: the program `immediate-race` of the explorer
  *   -DOUTCOMES -DRELEASES   one delivery, released at once: the program `immediate-returned`
  *
+ * Bounds, and why they are enough:
+ *   - one message: the reference decides per entry, by the state of that entry alone
+ *   - one publisher and two deliveries: a compare-and-set has one winner, so a third delivery loses as the second
+ *     does; two are needed for a holder beside another
+ *   - one release by each: what was released can be acquired again by the other, which is the only new state
  * Beyond these bounds: more deliveries repeat the same race; the pointers are in pointers.pml.
  */
 #define AVAILABLE 0

@@ -3,24 +3,40 @@
  * Michael and Scott's queue with lazy deletion. Node 0 is the sentinel, node 1 is there, nodes 2 and 3 are appended
  * by two threads; a third deletes node 1 and walks, a fourth walks and deletes node 2 if it meets it.
  *
- *   -DTAIL_UNLINKED     an iteration unlinks the last node too
- *   -DLINK_WITHOUT_CAS  the new node is linked by a plain write
- *   -DNUMBER_EARLY      a node draws its number once, from a tail that may not be its predecessor in the end
+ *   -DLINK_WITHOUT_CAS  the new node is linked by a plain write (rule 1)
+ *   -DNUMBER_EARLY      a node draws its number once, from a tail that may not be its predecessor in the end (rule 1)
+ *   -DNO_HELP           an append that lost waits for the other to move the tail, and does not move it itself (rule 8)
+ *   -DTAIL_UNLINKED     an iteration unlinks the last node too (rule 8)
+ *   -DRETURNS_DELETED   an iteration hands out the last node without looking whether it is deleted (rule 8)
+ *   -DCOUNTED           one append only, and the size of the list is counted (QL-2)
+ *   -DCOUNTED_LATE      with -DCOUNTED: the size goes up when the node is linked already (rule 8)
  *   -DOUTCOMES          one append only: the program `consumer-list`; print what is deleted, met and left
- *   -DRETURNS_DELETED   an iteration hands out the last node without looking whether it is deleted
  *
+ * Bounds, and why they are enough:
+ *   - two appends: a lost race needs two; who loses to several loses to one after the other
+ *   - two walks that unlink: each unlink is a compare-and-set of one link, contended by two
+ *   - four nodes: a sentinel, one to delete first, and two that are appended; so a marked node stands first,
+ *     between and last
  * Beyond these bounds: more nodes; what an append or a deletion costs (it has no loop but that of a lost race).
  */
+#if defined(OUTCOMES) || defined(COUNTED)
+#define ONE_APPEND
+#endif
 #define NODES 4
 
 byte next[NODES], number[NODES], tail = 1;
 bool gone[NODES], linked[NODES];
 byte finished;
-#ifdef OUTCOMES
+#ifdef ONE_APPEND
 #define THREADS 3
-bool met;                /* the walk that deletes node 1 met node 2 */
 #else
 #define THREADS 4
+#endif
+#ifdef OUTCOMES
+bool met;                /* the walk that deletes node 1 met node 2 */
+#endif
+#ifdef COUNTED
+short size = 1;          /* what the list says that it contains */
 #endif
 bool unordered, missed, returned_deleted, lost, saw_new;
 #define done (finished == THREADS)
@@ -28,6 +44,9 @@ bool unordered, missed, returned_deleted, lost, saw_new;
 proctype Append(byte n) {
   byte t, f;
   bool won;
+#if defined(COUNTED) && !defined(COUNTED_LATE)
+  size++;                                 /* counts the node */
+#endif
 #ifdef NUMBER_EARLY
   number[n] = number[tail] + 1;           /* draws its number */
 #endif
@@ -35,7 +54,11 @@ proctype Append(byte n) {
   :: t = tail;                            /* reads the tail */
      f = next[t];                         /* reads what is behind it */
      if
+#ifdef NO_HELP
+     :: f != 0                            /* another append has not moved the tail yet */
+#else
      :: f != 0 -> atomic { if :: tail == t -> tail = f :: else fi }   /* finishes what another append began */
+#endif
      :: else ->
 #ifndef NUMBER_EARLY
         number[n] = number[t] + 1;        /* draws its number */
@@ -60,6 +83,9 @@ proctype Append(byte n) {
         fi
      fi
   od;
+#ifdef COUNTED_LATE
+  size++;                                 /* counts the node */
+#endif
   finished++
 }
 
@@ -111,6 +137,9 @@ inline walk() {
      d_step { visited[n - 1] = true; returned_deleted = returned_deleted || before[n - 1]; saw_new = saw_new || n > 1 }   /* returns the node */
      if
      :: dropping && n == 2 -> gone[2] = true   /* deletes node 2 */
+#ifdef COUNTED
+        size--                            /* takes node 2 from the size */
+#endif
      :: else
      fi;
      f = n
@@ -124,6 +153,9 @@ proctype Walk(bool dropping) {
   byte f, n, b;
   if
   :: !dropping -> gone[1] = true          /* deletes node 1 */
+#ifdef COUNTED
+     size--                               /* takes node 1 from the size */
+#endif
   :: else
   fi;
   walk();
@@ -136,7 +168,7 @@ proctype Walk(bool dropping) {
 init {
   byte f, steps;
   d_step { next[0] = 1; number[1] = 1; linked[1] = true; gone[0] = true }
-#ifdef OUTCOMES
+#ifdef ONE_APPEND
   atomic { run Append(2); run Walk(false); run Walk(true) }
 #else
   atomic { run Append(2); run Append(3); run Walk(false); run Walk(true) }
@@ -167,4 +199,12 @@ ltl ql_3_some_new_node { [] !saw_new }
 /* Nothing that was appended and not deleted is lost. */
 ltl ql_4 { [] !lost }
 ltl ql_4_after_deletion { [] !(done && gone[1] && gone[2]) }
+/* Whichever threads run, somebody completes: no execution goes on for ever (no fairness is assumed). */
+ltl ql_4_completes { <> done }
+#ifdef COUNTED
+/* The size is never negative, and when all are done it is what the list contains. */
+#define contents (2 - gone[1] - gone[2])
+ltl ql_2 { [] (size >= 0 && (done -> size == contents)) }
+ltl ql_2_empty { [] !(done && size == 0) }
+#endif
 #endif

@@ -5,12 +5,24 @@
  *
  *   (no flag)                A gives entry 1 back while B takes two: the program `release-behind` of the explorer
  *   -DARRIVAL                places 1 and 2 are a sub-queue of high priority, 3 is one of low; 2 arrives while B takes one
- *   -DPUBLISHED_REWIND       a pointer is moved back only if it is past the entry (F-2; with -DARRIVAL, F-3)
+ *   -DPUBLISHED_REWIND       a pointer is moved back only if it is past the entry (rule 4; F-2; with -DARRIVAL, F-3)
  *   -DFREE                   with -DARRIVAL: entry 1 is available from the beginning, and B has not come to it
  *   -DNO_MINIMUM             a rewind puts the pointer at the entry, also if that moves it forward (rule 4)
- *   -DPUBLISHED_BY_VALUE     pointers are compared by the entry that they stand at (F-4)
+ *   -DPUBLISHED_BY_VALUE     pointers are compared by the entry that they stand at (rule 3; F-4)
+ *   -DADVANCE_BY_SET         a pointer is moved on by a plain write (rule 3)
+ *   -DADVANCE_UNSEEN         a pointer is moved on past an entry at which its consumer has not looked (rule 3)
+ *   -DREWIND_FIRST           entry 1 is released after the pointers have been moved (rule 5)
+ *   -DREADS_ONCE             a rewind that lost tries again from the pointer that it read in the beginning (rule 4)
  *   -DOUTCOMES               print who holds what, and whether B's pointer misses any: `release-behind`, and with -DARRIVAL `priority-arrival`
  *
+ * Bounds, and why they are enough:
+ *   - two consumers, A and B: each pointer is moved by its own compare-and-set; A's shows the rewind of who
+ *     released, B's that of another
+ *   - three entries: one that comes back, one that is taken meanwhile, and one behind, so that a pointer can be
+ *     before, at and past the entry
+ *   - one release or arrival: each begins its own walk of rewinds; that several do not disturb each other is
+ *     proved for any number in `entries`
+ *   - two attempts: one to come past the entry, one to find it again
  * Beyond these bounds: more consumers, more entries, more releases; see spec/induction for any number.
  */
 #define AVAILABLE 0
@@ -57,7 +69,11 @@ inline attempt(c, got) {
   got = 0;
   do
   :: atomic { p = at[c]; m = mark[c] }    /* reads the pointer */
+#ifdef ADVANCE_UNSEEN
+     won = (state[p] == AVAILABLE && p != 2);   /* looks at entries 1 and 3 only */
+#else
      won = (state[p] == AVAILABLE);       /* looks whether the entry there is available */
+#endif
      if
      :: won ->
         atomic { won = (state[p] == AVAILABLE); if :: won -> state[p] = held(c) :: else fi }   /* acquires it, if it still is */
@@ -71,15 +87,25 @@ inline attempt(c, got) {
         :: n == 0 -> break
         :: else
         fi;
+#ifdef ADVANCE_BY_SET
+        atomic { point(c, n) }               /* moves the pointer on, whichever it is by now */
+#else
         atomic { if :: at[c] == p && mark[c] == m -> point(c, n) :: else fi }   /* moves the pointer on, if it is the one that was read */
+#endif
      fi
   od
 }
 
 /* Whoever makes entry e wanted puts a fresh pointer into consumer c. */
 inline rewind(c, e) {
+#ifdef READS_ONCE
+  atomic { p = at[c]; m = mark[c] }       /* reads the pointer of the one, then of the other */
+  do
+  ::
+#else
   do
   :: atomic { p = at[c]; m = mark[c] }    /* reads the pointer of the one, then of the other */
+#endif
 #ifdef PUBLISHED_REWIND
      if
      :: e >= p -> break                   /* it is not past the entry */
@@ -112,9 +138,15 @@ proctype Mover() {
   rewind(A, 2);
   rewind(B, 2);
 #else
-  atomic { assert(state[1] == held(A)); state[1] = AVAILABLE }   /* gives entry 1 back */
+#ifdef REWIND_FIRST
   rewind(A, 1);
   rewind(B, 1);
+#endif
+  atomic { assert(state[1] == held(A)); state[1] = AVAILABLE }   /* gives entry 1 back */
+#ifndef REWIND_FIRST
+  rewind(A, 1);
+  rewind(B, 1);
+#endif
 #endif
   finished++
 }
@@ -151,5 +183,7 @@ init {
 /* At the end no available entry lies behind a pointer. */
 ltl sp_2 { [] (done -> covered(A, 1) && covered(A, 2) && covered(A, 3) && covered(B, 1) && covered(B, 2) && covered(B, 3)) }
 ltl sp_2_went_back { [] !(done && went_back) }
+/* Whichever threads run, somebody completes: no execution goes on for ever (no fairness is assumed). */
+ltl sp_2_completes { <> done }
 ltl sp_2_left_over { [] !(done && (state[1] == AVAILABLE || state[2] == AVAILABLE)) }
 #endif

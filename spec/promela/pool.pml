@@ -10,6 +10,11 @@
  *   -DOUTCOMES -DFIRST=n -DSECOND=n -DBLOCK=n -DWORKERS=n   first n items of the one channel, then n of the other;
  *                      print who runs what in which order: `pool-one-channel`, `pool-two-channels`
  *
+ * Bounds, and why they are enough:
+ *   - two channels and two workers: two of each are needed for a callback beside another, of one channel or of
+ *     two
+ *   - three items per channel, blocks of two: a full block, one that is not full, and an item that comes during a
+ *     block
  * Beyond these bounds: more channels and workers, bounded queues (a reader that waits), channels that close.
  */
 #define ITEMS 3               /* per channel */

@@ -5,9 +5,13 @@
  * (The broker also tells B, which then looks on A's thread. That adds lookers of the same kind and is left out.)
  *
  *   (no flag)    a release puts a fresh object into `released` even if the entry stands there already
- *   -DPUBLISHED  a release writes nothing if `released` is at or before the entry (F-7)
+ *   -DPUBLISHED  a release writes nothing if `released` is at or before the entry (rule 4; F-7)
  *   -DOUTCOMES   print who holds the entry at the end, and whether B's pointers miss it: the program `release-again`
  *
+ * Bounds, and why they are enough:
+ *   - one entry, held, released, taken and released again: two releases are the least that leave a stale object
+ *     in `released`
+ *   - one consumer beside the holder: the two fields of each consumer are written by rewinds and by itself alone
  * Beyond these bounds: more entries, and a message that moves `released` back further.
  */
 #define AVAILABLE 0

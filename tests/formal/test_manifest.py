@@ -3,7 +3,9 @@
 from collections import defaultdict
 
 from seriatim_models.properties import PROPERTIES
-from seriatim_workshop.formal import SPEC, manifest
+from seriatim_workshop.formal import SPEC, manifest, page
+from seriatim_workshop.formal.assumptions import ASSUMPTIONS
+from seriatim_workshop.formal.theory import load
 
 RUNS = manifest.read().runs
 
@@ -46,3 +48,33 @@ def test_a_claim_is_named_after_its_property() -> None:
 
 def test_names_are_unique() -> None:
     assert len({run.name for run in RUNS}) == len(RUNS)
+
+
+def test_each_rule_of_the_reference_has_a_broken_variant_that_a_claim_refutes() -> None:
+    rows = page.rules().splitlines()[2:]
+    assert {int(row.split("|")[1]) for row in rows} == set(range(1, 9))
+    for row in rows:
+        assert "`" in row.split("|")[-2], f"no claim refutes it: {row}"
+
+
+def test_each_broken_variant_and_each_bound_is_explained_in_the_head_of_its_model() -> None:
+    for model in page.models():
+        assert model.bounds, f"{model.file} does not argue its bounds"
+        assert all(": " in bound for bound in model.bounds), model.bounds
+        for run in RUNS:
+            if run.file == model.file and run.kind == "fails":
+                flags = {flag.removeprefix("-D").partition("=")[0] for flag in run.flags}
+                assert flags <= set(model.flags), f"{run.name}: {flags} not in {set(model.flags)}"
+
+
+def test_the_tables_of_the_page_are_up_to_date() -> None:
+    text = (SPEC / "README.md").read_text("utf-8")
+    assert page.renewed(text) == text, "python -m seriatim_workshop.formal.page spec/README.md"
+
+
+def test_what_one_system_assumes_and_another_proves_is_a_claim_there() -> None:
+    for assumed in ASSUMPTIONS:
+        if assumed.claim:
+            system, _, name = assumed.claim.partition("/")
+            assert name in {**load(system).safety, **load(system).steps}, assumed.claim
+            assert system not in assumed.systems

@@ -63,7 +63,7 @@ def test_states_pointers_lists_and_depth_are_steps_without_exception() -> None:
         (
             "published-rewind",
             "entries",
-            "it needs that for all of them: it is not so that A owes any consumer a rewind for m1",
+            "it must not be that A owes any consumer a rewind for m1",
         ),
         ("release-without-owner", "entries", "release(t = B, e = m1, c = B) is not possible"),
         (

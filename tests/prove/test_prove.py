@@ -4,7 +4,19 @@ from pathlib import Path
 
 import pytest
 
-from seriatim_workshop.proofs.run import Function, functions, lint, prove
+from seriatim_workshop.formal import manifest
+from seriatim_workshop.proofs.run import (
+    MODELS,
+    OPEN,
+    WITHOUT,
+    Function,
+    ProofResult,
+    functions,
+    line,
+    lint,
+    prove,
+    without_contract,
+)
 
 TRUE = """
 import deal
@@ -41,3 +53,24 @@ def test_a_function_that_promises_nothing_is_not_called_proved() -> None:
 
 def test_reference_lints_clean() -> None:
     assert lint() == (0, "")
+
+
+def test_every_function_has_a_contract_or_a_reason() -> None:
+    assert set(without_contract()) == set(WITHOUT)
+
+
+def test_the_manifest_has_the_outcome_of_every_contract() -> None:
+    pinned = {run.function: run for run in manifest.read().contracts}
+    every = [*functions(), *functions(MODELS, "contract_properties.py")]
+    assert set(pinned) == {function.target for function in every}
+    for run in pinned.values():
+        assert run.verdict == ("open" if run.function in OPEN else "proved")
+        assert run.says
+
+
+def test_an_outcome_is_a_line_of_80_columns_and_a_reason_where_it_is_open() -> None:
+    for target in (*OPEN, "seriatim.message.sub_queue"):
+        verdict = "open" if target in OPEN else "proved"
+        shown = line(ProofResult(Function(target, ("pure",), True), verdict, "confirmed"))
+        assert max(map(len, shown.splitlines())) <= 80
+        assert len(shown.splitlines()) > (verdict == "open")

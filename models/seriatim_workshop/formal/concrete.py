@@ -16,7 +16,7 @@ from typing import Any
 import z3
 
 from seriatim_workshop.formal.theory import Action, Claim, Term, TransitionSystem
-from seriatim_workshop.formal.wording import worded
+from seriatim_workshop.formal.wording import needed
 
 Value = str | int | bool
 Arguments = tuple[Value, ...]
@@ -78,11 +78,12 @@ class Concrete:
 
     def _why(self, step: Step, parameters: dict[str, Value]) -> str:
         """The first condition of the guard that does not hold, with the members' names in it."""
-        for text, part in step.parts:
+        for term, names, part in step.parts:
             if not part(self.tables, self.members, **parameters):
+                text = needed(_settled(term, names, parameters), names)
                 for name, value in sorted(parameters.items(), key=lambda p: -len(p[0])):
                     text = text.replace(f"<{name}>", str(value))
-                return f"it needs that {text}"
+                return text
         return "its guard"
 
     def holds(self, claim: Claim, before: Concrete | None = None) -> bool:
@@ -114,8 +115,8 @@ class Step:
     """An action, translated."""
 
     guard: Function
-    parts: tuple[tuple[str, Function], ...]
-    """The guard's conjuncts, with their text, in which a parameter is written <t>."""
+    parts: tuple[tuple[Term, dict[str, str], Function], ...]
+    """The guard's conjuncts, what their constants are called, and each as a function."""
     after: Function
     """Returns `Changes`."""
 
@@ -142,7 +143,7 @@ def _translated(action: Action, system: TransitionSystem) -> Step:
     for one in conjuncts:
         part = _SourceWriter(names)
         text = f"return {part(one)}"
-        parts.append((worded(one, names), part.function(text, [*action.parameters])))
+        parts.append((one, names, part.function(text, [*action.parameters])))
     updates = _SourceWriter(names)
     changes = []
     for name, function in system.functions.items():
@@ -154,6 +155,26 @@ def _translated(action: Action, system: TransitionSystem) -> Step:
         tuple(parts),
         updates.function(f"return [{', '.join(changes)}]", [*action.parameters]),
     )
+
+
+def _settled(term: Term, names: dict[str, str], parameters: dict[str, Value]) -> Term:
+    """The condition with the values of those parameters that are of an enumeration, and without what they decide."""
+    known = []
+    for constant in _constants(term):
+        sort = constant.sort()
+        if isinstance(sort, z3.DatatypeSortRef) and constant.decl().name() in names:
+            value = parameters[names[constant.decl().name()]]
+            known.append((constant, sort.constructor(values(sort).index(str(value)))()))
+    return z3.simplify(z3.substitute(term, *known)) if known else term
+
+
+def _constants(term: Term) -> set[Term]:
+    """The constants in a term that no quantifier binds."""
+    if z3.is_quantifier(term):
+        return _constants(term.body())
+    if z3.is_app(term) and term.num_args() == 0:
+        return {term}
+    return {constant for child in term.children() for constant in _constants(child)}
 
 
 def _change(write: _SourceWriter, function: Term, changed: Function) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from seriatim.message import sub_queue
-from seriatim_workshop.formal.concrete import NotThat
+from seriatim_workshop.formal.concrete import NotThat, Value
 from seriatim_workshop.formal.follower import Follower, Participants, linking, queue_of, value
 from seriatim_workshop.formal.recorder import HostOperation
 
@@ -47,6 +47,8 @@ class Entries(Follower):
         """By thread: how often it has raised the depth outside of `enqueue` without having linked yet."""
         self._freeing: dict[str, set[str]] = {}
         """By thread: the groups that it has set free in its present call."""
+        self._before_look: dict[str, dict[str, Value]] = {}
+        """By thread: what it knew when it read a pointer object anew that it had read already."""
 
     # ---- what a field is in the reference
 
@@ -400,7 +402,7 @@ class Entries(Follower):
             return ""
         t = event.thread
         if event.what == "get":
-            self.take("look", t=t, c=name)
+            self._look(t, name)
         if not event.writes:
             return ""
         for each in ("pointer", "past", "mark"):
@@ -408,6 +410,8 @@ class Entries(Follower):
         if event.what != "cas":
             raise NotThat(f"no step writes the pointer of {name} without a compare-and-set")
         mark = self._mark(event.new)
+        if event.new.cause != "rewind":
+            self._as_before(t)
         if event.new.passed:
             here = self._standing_at(t)
             if here is None:
@@ -416,6 +420,26 @@ class Entries(Follower):
         if event.new.cause == "rewind":
             return self.take("rewind", t=t, e=self._rewound(t, name, event), c=name, k=mark)
         return self.take("advance", t=t, k=mark)
+
+    def _look(self, t: str, c: str) -> None:
+        """A pointer was read. If it is the object that the thread has, it may be to go on, or to begin anew."""
+        knew = {name: self.state.get(name, t) for name in LOOK}
+        same = (
+            knew["looking"]
+            and knew["whose"] == c
+            and knew["mark_seen"] == self.state.get("mark", c)
+        )
+        self._before_look.pop(t, None)
+        if same:
+            self._before_look[t] = knew
+        self.take("look", t=t, c=c)
+
+    def _as_before(self, t: str) -> None:
+        """The pointer is moved on from where no look began: the thread read it anew to go on with the earlier look."""
+        knew = self._before_look.pop(t, None)
+        if knew is not None and self.state.get("cursor", t) == self.state.get("place_seen", t):
+            for name, known in knew.items():
+                self.state.put(name, t, known)
 
     def _rewound(self, t: str, c: str, event: HostOperation) -> str:
         """For which entry a thread rewinds a consumer: one that it announces, and rather one that it owes it."""
@@ -430,6 +454,10 @@ class Entries(Follower):
         chosen = min(owed or announced, key=lambda m: place(self._entries[m]))
         self.context.about[t] = chosen
         return chosen
+
+
+LOOK = ("looking", "whose", "mark_seen", "place_seen", "cursor", "passed", "found")
+"""What a thread knows of a look: all that `look` changes, and nobody else reads."""
 
 
 def _held(groups: Any, g: str) -> int:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, field
@@ -10,6 +9,7 @@ from pathlib import Path
 
 from seriatim_models.explorer.trace.counterexample import Counterexample
 from seriatim_models.programs import MUTANTS
+from seriatim_workshop.formal.simulation import shortened
 from seriatim_workshop.formal.theory import SYSTEMS, load
 
 PRIORITIES = "`wakeups` does not speak of consumers of several priorities"
@@ -173,7 +173,7 @@ def _mutants(outcomes: list[Followed]) -> list[str]:
     ]
     for o in outcomes:
         where = o.rejected or ACCEPTED.get(o.mutant, "")
-        where = re.sub(r" object at 0x[0-9a-f]+", "", where).replace("|", "\\|")
+        where = shortened(where).replace("|", "\\|")
         breaks = MUTANTS[o.mutant].killed_by
         rows.append(f"| {o.mutant} | {breaks} | {o.system if o.rejected else 'none'} | {where} |")
     return rows

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 
 from seriatim_workshop.formal import SPEC
@@ -39,6 +39,8 @@ class SpinRun:
     """The longest shortest path (safety, breadth first), or the depth of the search (liveness)."""
     seconds: float
     """Roughly, on a slow machine; not compared."""
+    any_scheduler: bool = False
+    """Liveness, and nothing is assumed of the scheduler: no execution goes on for ever without it."""
 
     def differs(self, other: SpinRun) -> str:
         """In what `other` is not what is pinned here; '' if in nothing."""
@@ -50,11 +52,25 @@ class SpinRun:
 
 
 @dataclass(frozen=True)
+class ContractRun:
+    """What CrossHair said of one function with a contract."""
+
+    function: str
+    contracts: str
+    """By the names that deal gives them, with + between them."""
+    verdict: str
+    """proved (confirmed over all paths), open or refuted."""
+    says: str
+    """CrossHair's words; of an open one the reason why it is not proved."""
+
+
+@dataclass(frozen=True)
 class SpinManifest:
-    """All runs, and the Spin that they were measured with."""
+    """All runs, the Spin that they were measured with, and what CrossHair said of the contracts."""
 
     spin: str
     runs: list[SpinRun]
+    contracts: list[ContractRun] = field(default_factory=list)
 
 
 def read(path: Path = MANIFEST) -> SpinManifest:
@@ -66,7 +82,9 @@ def read(path: Path = MANIFEST) -> SpinManifest:
     if not isinstance(data, dict) or data.get("schema") != SCHEMA:
         raise ValueError(f"{path}: the field schema is not {SCHEMA!r}")
     try:
-        found = SpinManifest(str(data["spin"]), [SpinRun(**one) for one in data["runs"]])
+        runs = [SpinRun(**one) for one in data["runs"]]
+        contracts = [ContractRun(**one) for one in data.get("contracts", ())]
+        found = SpinManifest(str(data["spin"]), runs, contracts)
     except (KeyError, TypeError) as error:
         raise ValueError(f"{path}: {error}") from error
     for run in found.runs:
@@ -78,5 +96,7 @@ def read(path: Path = MANIFEST) -> SpinManifest:
 def write(found: SpinManifest, path: Path = MANIFEST) -> None:
     """Write the runs, their numbers as measured."""
     rounded = [asdict(replace(run, seconds=round(run.seconds, 1))) for run in found.runs]
-    text = json.dumps({"schema": SCHEMA, "spin": found.spin, "runs": rounded}, indent=1)
+    contracts = [asdict(one) for one in found.contracts]
+    whole = {"schema": SCHEMA, "spin": found.spin, "runs": rounded, "contracts": contracts}
+    text = json.dumps(whole, indent=1)
     path.write_text(text + "\n", encoding="utf-8")

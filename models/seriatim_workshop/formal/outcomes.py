@@ -152,13 +152,12 @@ def main(args: list[str] | None = None) -> int:
                 return 3
             compared.append(found)
             mark = " " if found.agree else "!"
-            console.print(
-                f"{mark} {n:2}/{len(pairs)} {pair.name}: {len(found.python)} outcomes",
-                highlight=False,
-            )
+            both = f"{len(found.python)} outcomes, {'the same' if found.agree else 'not the same'}"
+            print(f"{mark} {n:3}/{len(pairs)} {pair.name:44.44} {both}", flush=True)
             if not found.agree:
                 differences.append(explain(found, Path(name)))
-        console.print(table(compared))
+        if asked.names:
+            console.print(table(compared))
     for difference in differences:
         print(f"\n{difference}")
     console.print(f"{len(compared)} pairs, {len(differences)} differ")

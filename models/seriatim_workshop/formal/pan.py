@@ -1,8 +1,8 @@
 """One Promela model: translated by Spin, compiled by gcc, searched.
 
 Safety is searched breadth first, so that a counterexample is a shortest one;
-liveness depth first for acceptance cycles, under weak fairness.
-Partial order reduction is off: the spaces are small, and the numbers then belong to the model.
+liveness depth first for acceptance cycles, under weak fairness, or under every scheduler where a run says so.
+Partial order reduction is off but for the largest: the numbers then belong to the model.
 """
 
 from __future__ import annotations
@@ -18,7 +18,8 @@ from seriatim_workshop.formal import SPEC
 
 PROMELA = SPEC / "promela"
 COMMON = ["-O1", "-w"]
-REDUCED = ("list.pml",)
+REDUCED = frozenset({"list.pml", "-DTHREE"})
+"""The models and flags whose spaces are searched with partial order reduction."""
 SAFETY = ["-DSAFETY", "-DBFS"]
 LIVENESS = ["-DNFAIR=4"]  # up to 6 processes and a claim
 SECONDS_MAX = 300
@@ -50,6 +51,8 @@ class PanModel:
     flags: list[str]
     folder: Path
     fair: bool
+    live: bool
+    """Compiled for liveness; `fair` says whether under weak fairness."""
     claims: bool
 
     def search(self, claim: str | None) -> SearchResult:
@@ -60,7 +63,8 @@ class PanModel:
             )
         (self.folder / f"{self.source.name}.trail").unlink(missing_ok=True)
         options = [] if claim is None else ["-N", claim]
-        options += ["-a", "-f"] if self.fair else []
+        options += ["-a"] if self.live else []
+        options += ["-f"] if self.fair else []
         began = time.perf_counter()
         output = _run(["./pan", f"-m{DEPTH_MAX}", *options], self.folder)
         seconds = time.perf_counter() - began
@@ -106,21 +110,28 @@ def reach(file: str, flags: list[str], folder: Path, outcome: int) -> tuple[str,
 
 
 def build(
-    file: str, flags: list[str], folder: Path, *, fair: bool = False, claims: bool = True
+    file: str,
+    flags: list[str],
+    folder: Path,
+    *,
+    fair: bool = False,
+    any_scheduler: bool = False,
+    claims: bool = True,
 ) -> PanModel:
     """Translate and compile, without its claims if they would hide who is stuck. It gets a folder in `folder`."""
+    live = fair or any_scheduler
     inner = Path(tempfile.mkdtemp(dir=folder))
     source = inner / file
     source.write_bytes((PROMELA / file).read_bytes())
     output = _run(["spin", *flags, "-a", file], inner)
     if not (inner / "pan.c").exists() or "Error" in output:
         raise SpinFailed(f"Spin does not accept {file} {' '.join(flags)}:\n{output}")
-    how = [*(LIVENESS if fair else SAFETY), *([] if file in REDUCED else ["-DNOREDUCE"])]
+    how = [*(LIVENESS if live else SAFETY), *([] if REDUCED & {file, *flags} else ["-DNOREDUCE"])]
     how += [] if claims else ["-DNOCLAIM", "-DPRINTF"]
     output = _run(["gcc", *COMMON, *how, "-o", "pan", "pan.c"], inner)
     if not (inner / "pan").exists():
         raise SpinFailed(f"gcc does not accept {file} {' '.join(flags)}:\n{output}")
-    return PanModel(source, flags, inner, fair, claims)
+    return PanModel(source, flags, inner, fair, live, claims)
 
 
 def _run(command: list[str], folder: Path) -> str:

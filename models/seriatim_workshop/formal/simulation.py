@@ -7,6 +7,7 @@ Anything else is unknown, and rejected. A lock and a semaphore are shared object
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Callable
 from types import ModuleType
@@ -27,6 +28,16 @@ OUTSIDE = {
     "wake": "permits of a client's thread, which is no part of the reference",
 }
 """The last part of a shared object's name -> what it is. No system speaks of these writes."""
+
+
+SHORT = 240
+"""Characters of a rejection that a table shows."""
+
+
+def shortened(rejection: str) -> str:
+    """A rejection for a table: without addresses, and cut between two words where it is long."""
+    text = re.sub(r"<([\w.]*\.)?(\w+)( object at 0x[0-9a-f]+)?>", r"\2", rejection)
+    return text if len(text) <= SHORT else text[:SHORT].rpartition(" ")[0] + " ..."
 
 
 class Simulation:

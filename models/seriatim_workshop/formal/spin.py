@@ -11,14 +11,12 @@ from __future__ import annotations
 import argparse
 import sys
 import tempfile
+import textwrap
 from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from itertools import groupby
 from pathlib import Path
-
-from rich.console import Console
-from rich.table import Table
 
 from seriatim_workshop.formal import manifest, pan, tools, trail
 from seriatim_workshop.formal.manifest import SpinManifest, SpinRun
@@ -60,7 +58,14 @@ def carry_out(
     def one(group: list[SpinRun]) -> list[SpinOutcome]:
         first = group[0]
         claims = first.claim is not None
-        model = pan.build(first.file, first.flags, folder, fair=first.fair, claims=claims)
+        model = pan.build(
+            first.file,
+            first.flags,
+            folder,
+            fair=first.fair,
+            any_scheduler=first.any_scheduler,
+            claims=claims,
+        )
         found = []
         for run in group:
             outcome = judge(run, model, show)
@@ -72,8 +77,8 @@ def carry_out(
         return [outcome for part in pool.map(one, groups) for outcome in part]
 
 
-def _model(run: SpinRun) -> tuple[str, list[str], bool, bool]:
-    return (run.file, run.flags, run.fair, run.claim is None)
+def _model(run: SpinRun) -> tuple[str, list[str], bool, bool, bool]:
+    return (run.file, run.flags, run.fair, run.any_scheduler, run.claim is None)
 
 
 def judge(run: SpinRun, model: pan.PanModel, show: bool = False) -> SpinOutcome:
@@ -93,28 +98,19 @@ def judge(run: SpinRun, model: pan.PanModel, show: bool = False) -> SpinOutcome:
     return SpinOutcome(run, measured, verdict, wrong, run.differs(measured), case)
 
 
-def table(found: list[SpinOutcome]) -> Table:
-    """What came out, one row a run."""
-    rows = Table(title="Promela models", title_justify="left", box=None, pad_edge=False)
-    for name in ("id", "run", "what", "must", "is"):
-        rows.add_column(name, overflow="fold")
-    for name in ("states", "depth", "seconds"):
-        rows.add_column(name, justify="right")
-    for o in found:
-        flag = o.verdict
-        if o.wrong or o.differs:
-            flag += " [red]WRONG[/]" if o.wrong else " [yellow]differs[/]"
-        rows.add_row(
-            o.pinned.property,
-            o.pinned.name,
-            o.pinned.says,
-            {"reached": "be reached"}.get(o.pinned.kind, o.pinned.kind),
-            flag,
-            f"{o.measured.states:,}",
-            str(o.measured.depth),
-            f"{o.measured.seconds:.1f}",
-        )
-    return rows
+def line(outcome: SpinOutcome, n: int, of: int) -> str:
+    """One run in one line of 80 columns; a verdict or number that must not be has a second one."""
+    mark = "!" if outcome.wrong or outcome.differs else " "
+    run = outcome.pinned
+    verdict = {"reached": "reached", "fails": "refuted", "holds": "holds"}[run.kind]
+    if outcome.wrong:
+        verdict = {"reached": "never", "fails": "holds", "holds": "broken"}[run.kind]
+    measured = outcome.measured
+    head = f"{mark} {n:3}/{of} {run.name:44.44} {verdict:7} {measured.states:9,} {measured.seconds:5.1f}"
+    why = outcome.differs
+    if outcome.wrong:
+        why = f"{run.says}: it {'holds' if outcome.verdict == 'holds' else 'does not hold'}"
+    return f"{head}\n      {why}" if why else head
 
 
 def select(runs: list[SpinRun], names: list[str]) -> list[SpinRun]:
@@ -139,7 +135,6 @@ def main(args: list[str] | None = None) -> int:
     parser.add_argument("--show", action="store_true", help="print counterexamples too")
     parser.add_argument("--pin", action="store_true", help="write what was measured")
     asked = parser.parse_args(args)
-    console = Console(soft_wrap=False)
     try:
         pinned = manifest.read()
         runs = select(pinned.runs, asked.names)
@@ -148,14 +143,13 @@ def main(args: list[str] | None = None) -> int:
         print(f"{why}", file=sys.stderr)
         return 2
     version = tools.version()
-    console.print(f"{version}, {len(runs)} runs")
+    print(f"{version}, {len(runs)} runs")
     count = 0
 
     def ended(outcome: SpinOutcome) -> None:
         nonlocal count
         count += 1
-        mark = "!" if outcome.wrong or outcome.differs else " "
-        console.print(f"{mark} {count:3}/{len(runs)} {outcome.pinned.name}", highlight=False)
+        print(line(outcome, count, len(runs)), flush=True)
 
     with tempfile.TemporaryDirectory(prefix="seriatim-spin-") as folder:
         try:
@@ -164,18 +158,19 @@ def main(args: list[str] | None = None) -> int:
             print(why, file=sys.stderr)
             return 3
         found.sort(key=lambda o: runs.index(o.pinned))
-    console.print(table(found))
     for o in found:
         if o.case:
             print(f"\n{o.case}")
     if asked.pin:
         by_name = {o.pinned.name: o.measured for o in found}
-        manifest.write(SpinManifest(version, [by_name.get(run.name, run) for run in pinned.runs]))
+        runs = [by_name.get(run.name, run) for run in pinned.runs]
+        manifest.write(SpinManifest(version, runs, manifest.read().contracts))
         pinned, found = manifest.read(), [replace(o, differs="") for o in found]
     result, failed = conclusion(found, version, pinned.spin)
-    console.print(result, highlight=False)
+    if result:
+        print("\n".join(textwrap.fill(part, 79) for part in result.splitlines()))
     states = sum(o.measured.states for o in found)
-    console.print(f"{len(found)} runs, {states:,} states, {failed} not as they must be")
+    print(f"{len(found)} runs, {states:,} states, {failed} not as they must be")
     return int(failed > 0)
 
 

@@ -71,6 +71,19 @@ PHRASES = {
 """A function of a system -> what it says of its arguments; of any other its name and they are said."""
 
 
+def needed(term: Term, names: dict[str, str]) -> str:
+    """What a guard asks for, as a sentence about what is needed, or must not be. Names are as in `worded`."""
+    inner = term.body() if z3.is_quantifier(term) and term.is_forall() else term
+    if z3.is_not(inner):
+        bound = (
+            [f"any {term.var_sort(i).name().lower()}" for i in range(term.num_vars())]
+            if inner is not term
+            else []
+        )
+        return f"it must not be that {_words(inner.arg(0), names, bound)}"
+    return f"it needs that {worded(term, names)}"
+
+
 def worded(term: Term, names: dict[str, str]) -> str:
     """The condition in words. `names` says how its constants are called; in the text each stands as <name>."""
     return _words(term, names, [])
