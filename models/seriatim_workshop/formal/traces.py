@@ -27,11 +27,13 @@ from seriatim_models.programs import MUTANTS, PROGRAMS
 from seriatim_models.programs.base import Mutant
 from seriatim_models.programs.check import subject
 from seriatim_models.programs.mutant_modules import load
+from seriatim_workshop.formal import SPEC
 from seriatim_workshop.formal.follow_entries import Entries
 from seriatim_workshop.formal.follow_handover import HandoverFollower
 from seriatim_workshop.formal.follow_lists import Consumers, Lists, Nodes
 from seriatim_workshop.formal.follow_wakeups import WakeupFollower
 from seriatim_workshop.formal.followed import Followed, share, write
+from seriatim_workshop.formal.page import renewed
 from seriatim_workshop.formal.recorder import Recorder
 from seriatim_workshop.formal.simulation import Simulation
 
@@ -153,6 +155,9 @@ def main(args: list[str] | None = None) -> int:
         console.print(line(outcome, n, len(pairs)), highlight=False, markup=False, soft_wrap=True)
     if asked.write:
         write(asked.write, outcomes)
+        if asked.write.resolve() == (SPEC / "FOLLOWED.md").resolve():  # which README.md sums up
+            readme = SPEC / "README.md"
+            readme.write_text(renewed(readme.read_text("utf-8")), "utf-8")
     print(summary(outcomes))
     return int(any(o.wrong for o in outcomes))
 
