@@ -56,7 +56,7 @@ def test_reference_lints_clean() -> None:
 
 
 def test_every_function_has_a_contract_or_a_reason() -> None:
-    assert set(without_contract()) == set(WITHOUT)
+    assert {name.rpartition(".")[0] for name in without_contract()} == set(WITHOUT)
 
 
 def test_the_manifest_has_the_outcome_of_every_contract() -> None:
