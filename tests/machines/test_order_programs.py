@@ -402,6 +402,52 @@ PLANTED: list[tuple[str, str, str, str, str]] = [
      """            if consumer.wants_work.get_and_set(None) is None:
                 return
             self._close(consumer)"""),
+    ("group-freed-behind", "SP-2", "queue",
+     """            if entry.message.group == group and entry.available():
+                self._announce(entry)""",
+     """            if entry.message.group == group and entry.available():
+                self._announce(entry)
+            break"""),
+    ("priority-gap", "outcome", "queue",
+     """            if entry is not None:
+                break
+            entry = lower.next(lower.head)""",
+     """            if entry is not None:
+                break
+            entry = lower.next(lower.head)
+            break"""),
+    ("due-and-expired", "TM-2", "queue",
+     """                self._announce(entry)
+            elif""",
+     """                self._announce(entry)
+                return
+            elif"""),
+    ("closed-and-not-pulled", "WK-1", "queue",
+     """        self.set_notify_work_desired(consumer, False)
+        self.manager.remove(consumer)""",
+     """        self.manager.remove(consumer)
+        self.set_notify_work_desired(consumer, False)"""),
+    ("rpc-woken-in-vain", "outcome", "client",
+     """        while call.reply is None:
+            self._wait(call)""",
+     """        if call.reply is None:
+            self._wait(call)"""),
+    ("close-woken-in-vain", "outcome", "client",
+     """            while not self._gone:
+                self._over.wait()""",
+     """            if not self._gone:
+                self._over.wait()"""),
+    ("pool-woken-in-vain", "CH-5", "workpool",
+     """            while self._full(key):""",
+     """            if self._full(key):"""),
+    ("log-pause-ended", "outcome", "log",
+     """            while not self._stopping:
+                if not""",
+     """            if not self._stopping:
+                if not"""),
+    ("log-read-before-damage", "outcome", "log",
+     """        while len(found) < limit and (delivery := self.topic.read(position)) is not None:""",
+     """        while (delivery := self.topic.read(position)) is not None and len(found) < limit:"""),
 ]  # fmt: skip
 """Program, what catches the mistake in it, module, text that stands once in it, and what stands there instead."""
 

@@ -43,6 +43,34 @@ def rpc_three_callers(scene: ClientScene) -> None:
         scene.spawn(partial(ch.basic_qos, n), f"A{n}")
 
 
+@scenario("RPC-1", traces=200)
+def rpc_woken_in_vain(scene: ClientScene) -> None:
+    """Two threads call on one channel, and those who wait for a turn or for a reply wake without a notification.
+
+    Bounds: Two callers, one call each, one such moment.
+    """
+    (ch,) = scene.client()
+    for n in (1, 2):
+        scene.spawn(partial(ch.basic_qos, n), f"A{n}")
+    scene.wake_in_vain(ch._lock, ch._changed)
+
+
+@scenario("RPC-1", traces=24)
+def close_woken_in_vain(scene: ClientScene) -> None:
+    """A thread closes a connection, and wakes without a notification before it has ended.
+
+    Bounds: One who closes, one such moment.
+    """
+    (ch,) = scene.client()
+
+    def close() -> None:
+        ch.connection.close()
+        assert ch.connection._gone, "close returned before the connection had ended"
+
+    scene.spawn(close, "A")
+    scene.wake_in_vain(ch.connection._lock, ch.connection._over)
+
+
 @scenario("RPC-1", traces=58)
 def closed_for_one_reason(scene: ClientScene) -> None:
     """A channel is shut down twice at the same time, for two reasons, while a thread calls on it twice.

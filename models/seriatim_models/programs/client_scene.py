@@ -12,6 +12,7 @@ from types import ModuleType
 
 import seriatim.client as reference
 from seriatim.broker import Act, Delivery, Message, Server, ServerChannel
+from seriatim.host import Condition, Lock
 from seriatim.workpool import Executor, Work, WorkService
 from seriatim_models.explorer import World
 from seriatim_models.programs.base import Scene
@@ -31,6 +32,15 @@ class ClientScene(Scene):
         for i in range(threads):
             world.spawn(self.executor.worker, name=f"pool{i + 1}", daemon=True)
         world.at_end(self.record_rest)
+
+    def wake_in_vain(self, lock: Lock, condition: Condition) -> None:
+        """Spawn a thread that wakes all who wait, for no reason, as a condition may do of itself."""
+
+        def wake() -> None:
+            with lock:
+                condition.notify_all()
+
+        self.spawn(wake, "nobody")
 
     def service(self, capacity: int | None = None, block: int | None = None) -> WorkService:
         """A work pool by itself."""

@@ -11,6 +11,7 @@ from functools import partial
 from types import ModuleType
 
 import seriatim.log as reference
+from seriatim.host import Condition
 from seriatim_models.explorer import World
 from seriatim_models.programs.base import Programs, Scene
 from seriatim_models.programs.disk import Crash, MemoryDisk
@@ -924,6 +925,60 @@ class Stops:
 
     def notify(self) -> None:
         """Do nothing: nobody waits."""
+
+
+@scenario("LC-1 LC-6", traces=15)
+def log_pause_ended(scene: LogScene) -> None:
+    """A consumer that pauses after a failure, for longer than anybody waits, wakes for no reason, and is asked to end.
+
+    Bounds: One message that fails, one such moment, one request to end; the consumer's thread then publishes.
+    """
+    scene.backlog(b"bad")
+    c = scene.channel()
+    c._asked = LongPause(c._asked)
+    c.connect()
+
+    def life() -> None:
+        c.consume(fails_on_bad)
+        scene.topic.publish(b"after")
+
+    def wake_in_vain() -> None:
+        with c._lock:
+            c._asked.notify_all()
+
+    scene.world.spawn(life, name="life")
+    scene.world.spawn(c.disconnect, name="operator")
+    scene.world.spawn(wake_in_vain, name="nobody")
+
+
+class LongPause:
+    """A condition at which no time limit runs out."""
+
+    def __init__(self, condition: Condition) -> None:
+        self.condition = condition
+        self.notify, self.notify_all = condition.notify, condition.notify_all
+
+    def wait(self, timeout: float | None = None) -> bool:
+        """Wait until notified."""
+        return self.condition.wait()
+
+
+@scenario("LC-1 LC-2", traces=1)
+def log_read_before_damage(scene: LogScene) -> None:
+    """A message before one that was damaged is read by itself, handled and committed.
+
+    Bounds: Sequential; two messages. The last byte of the second came to be wrong behind the back of the open topic.
+    """
+
+    def life() -> None:
+        scene.backlog(b"m1", b"m2")
+        scene.storage.files["00000000.log"][-1] ^= 0xFF
+        c = scene.channel()
+        found = c.read(1)
+        handled(scene, found)
+        c.commit(found[-1].following)
+
+    scene.world.spawn(life, name="life")
 
 
 @scenario("LC-1 LC-2", traces=1)

@@ -177,6 +177,18 @@ def priority_levels(scene: PullScene) -> None:
     scene.spawn(take_all, name="A")
 
 
+@scenario("SO-3 ES-5 SP-2", traces=1, levels=3)
+def priority_gap(scene: PullScene) -> None:
+    """A consumer takes a message of the highest level and then one of the lowest, with nothing between.
+
+    Bounds: Sequential; three levels, one message on each of two.
+    """
+    a = scene.taker("A")
+    scene.enqueue("high", priority=9)
+    scene.enqueue("low", priority=0)
+    scene.spawn(lambda: (scene.attempt(a), scene.attempt(a)), name="A")
+
+
 @scenario("SO-4 SP-1 SP-3 WK-1", traces=379, levels=2)
 def browse(scene: PullScene) -> None:
     """A browser looks on while a higher message arrives.
@@ -206,6 +218,28 @@ def held(scene: PullScene) -> None:
     scene.enqueue("m2")
     scene.spawn(lambda: scene.attempt(c), name="A")
     scene.housekeeping(after=5)
+
+
+@scenario("ES-1 ES-3 ES-5 TM-1 TM-2", traces=1)
+def due_and_expired(scene: PullScene) -> None:
+    """Two messages come to be due and two expire before one pass of housekeeping, and one stays as it is.
+
+    Bounds: Sequential; one pass, after which a consumer takes three.
+    """
+    scene.clock_starts()
+    a = scene.taker("A")
+    for n in (1, 2):
+        scene.enqueue(f"held{n}", not_before=5)
+        scene.enqueue(f"expiring{n}", expires=4)
+    scene.enqueue("m5")
+
+    def clean_and_take() -> None:
+        scene.pass_time(5)
+        scene.queue.check_message_status()
+        for _ in range(3):
+            scene.attempt(a)
+
+    scene.spawn(clean_and_take, name="A")
 
 
 @scenario("ES-1 ES-2 ES-3 ES-5 TM-1 TM-2", traces=15)
@@ -319,6 +353,22 @@ def group_passed(scene: PullScene) -> None:
     held = scene.take(a)
     scene.spawn(lambda: scene.queue.dequeue(held, a), name="A")
     scene.spawn(lambda: scene.attempt(b), name="B")
+
+
+@scenario("ES-5 SP-2 MG-1 MG-2", traces=1)
+def group_freed_behind(scene: PullScene) -> None:
+    """The owner of a group is done with its first message; the next, which was passed over, is not the queue's first.
+
+    Bounds: Sequential; one message before a group of two and one behind it, two consumers.
+    """
+    a, b = scene.taker("A"), scene.taker("B")
+    scene.enqueue("m1")
+    scene.enqueue("g1", "g2", group="g")
+    scene.enqueue("m4")
+    scene.take(a)
+    held = scene.take(a)
+    scene.take(b)
+    scene.spawn(lambda: scene.queue.dequeue(held, a), name="A")
 
 
 @scenario("ES-5 SP-2 MG-1 MG-2", traces=428)
@@ -454,6 +504,18 @@ def closed_when_woken(scene: PullScene) -> None:
 
     scene.spawn(close, name="A")
     scene.publish("m1")
+
+
+@scenario("ES-5 WK-1 WK-5 QL-1", traces=4)
+def closed_and_not_pulled(scene: PullScene) -> None:
+    """A consumer that was woken closes and does not pull; the message is for the other one.
+
+    Bounds: Two consumers, one message, which is there.
+    """
+    a = scene.subscribe("A")
+    scene.serve(scene.subscribe("B"))
+    scene.enqueue("m1")
+    scene.spawn(lambda: scene.queue.close(a), name="A")
 
 
 @scenario("ES-5 WK-1 WK-5 QL-1", traces=1)

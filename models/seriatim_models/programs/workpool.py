@@ -86,6 +86,17 @@ def pool_bounded(scene: ClientScene) -> None:
     scene.pooled(scene.service(capacity=1), {"a": 3})
 
 
+@scenario("CH-1 CH-2 CH-4 CH-5 CH-6", traces=32)
+def pool_woken_in_vain(scene: ClientScene) -> None:
+    """A reader that waits for room wakes without a notification.
+
+    Bounds: Two items, room for one, one thread, one such moment.
+    """
+    service = scene.service(capacity=1)
+    scene.pooled(service, {"a": 2})
+    scene.wake_in_vain(service.pool._lock, service.pool._room)
+
+
 @scenario("CH-4 CH-5", traces=20)
 def pool_unlimited_again(scene: ClientScene) -> None:
     """A channel with a call out is closed while a reader fills another channel.

@@ -221,9 +221,6 @@ ORDER_EQUIVALENT: dict[str, str] = {
         "log.Channel.disconnect: moved-past-several: self._asked.notify() to self._stopping = True"
     ): "signals under one lock: whoever wakes waits for it",
     ("log.Channel.disconnect: notified-one-or-all: self._news.notify()"): ONE_CONSUMER,
-    "log.Channel._back_off: check-left-out: not self._asked.wait(self.pause * 2 ** (self.attem is true": (
-        "only `disconnect` notifies `_asked`, so whoever is woken is stopping"
-    ),
     (
         "log.Channel.parked: moved-past-several: offset = record.end.offset to found.pop(place, None)"
     ): LOCAL_NAMES,
@@ -261,9 +258,6 @@ ORDER_EQUIVALENT: dict[str, str] = {
     ): (
         "`_finish` takes the lock of the pool under that of the channel, too, and nobody takes them "
         "in the other order"
-    ),
-    ("client.Connection.close: while-made-if: while not self._gone:"): (
-        "only `_on_gone` notifies, when it has set the flag, which stays set"
     ),
     "log.Topic.publish: into-the-lock: if len(message) > room:": "the size of a segment never changes",
     ("log.Topic.start_of_next: while-made-if: while position.segment < tail.segment:"): (
@@ -382,10 +376,6 @@ ORDER_EQUIVALENT: dict[str, str] = {
     "log.Channel.disconnect: notified-one-or-all: self._asked.notify()": ONE_CONSUMER,
     "log.Channel.notify: lock-given-up: self._lock before self._news.notify()": "nothing is read before the gap",
     "log.Channel.notify: notified-one-or-all: self._news.notify()": ONE_CONSUMER,
-    (
-        "log.Channel.read: conditions-swapped: len(found) < limit | (delivery := self.topic.read(po"
-        "sition)) is not Non"
-    ): "one message more is read, and not returned",
     (
         "log.Channel._check: swapped: tail = self.topic.tail.get() | end = self.storage.size(segmen"
         "t_name(position.segm"
@@ -601,5 +591,15 @@ ORDER_EQUIVALENT: dict[str, str] = {
     (
         "queue.Queue.dequeue: read-too-early: self.groups.leave(entry.message.group, consumer)"
     ): GONE_EITHER_WAY,
+    (
+        "queue.Queue.dequeue: swapped: self._dispose(entry) | if self.groups.leave(entry.message.group, consumer"
+    ): GONE_EITHER_WAY,
+    (
+        "queue.Queue.check_message_status: branches-swapped: self._expired(entry) and entry.change_available(DE"
+    ): "from the state in which an entry is found one of the two is not possible, and housekeeping comes again",
+    (
+        "queue.QueueEntry.change_available: conditions-swapped: "
+        "self.change(AVAILABLE, new) | self.change(RETURNED, new)"
+    ): "what is released between the two is as if released behind both: who attempts or cleans up comes again",
 }
 """The same of the mutants of order (`seriatim_workshop.mutation.order`)."""
