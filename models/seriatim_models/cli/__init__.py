@@ -20,6 +20,7 @@ from seriatim_models.cli.campaign import campaign
 from seriatim_models.cli.check import check
 from seriatim_models.cli.conform import conform
 from seriatim_models.cli.demo import demo
+from seriatim_models.cli.explain import explain
 from seriatim_models.cli.generate import generate
 from seriatim_models.cli.help_page import help_command
 from seriatim_models.cli.learn import learn
@@ -81,6 +82,7 @@ for command in (
     demo,
     tour,
     help_command,
+    explain,
     bugs,
     vectors,
     record,
