@@ -10,6 +10,7 @@ import pytest
 from seriatim_models.conformance.reference import Reference
 from seriatim_models.conformance.search import SearchBounds
 from seriatim_models.conformance.testing import Conformance
+from seriatim_workshop.planted import mistakes
 
 FEW = SearchBounds(seconds=30.0, scripts=40)
 
@@ -27,6 +28,18 @@ class TestStandardLibrary(Conformance):
 
     def implementation(self) -> Any:
         return queue.Queue()
+
+
+def test_a_class_may_declare_what_no_method_shows() -> None:
+    class Grouped(Conformance):
+        bounds = SearchBounds(seconds=60.0, scripts=200)
+        can = ("held-groups",)
+
+        def implementation(self) -> Any:
+            return getattr(mistakes, "groups-ignored")()
+
+    with pytest.raises(AssertionError, match="P23"):
+        Grouped().test_it_keeps_its_profile()
 
 
 class Newest(Conformance):

@@ -19,6 +19,7 @@ from seriatim_models.conformance.python_child import PythonChild
 from seriatim_models.conformance.reference import Reference
 from seriatim_models.conformance.script import STEPS, ScriptStep
 from seriatim_models.conformance.search import SearchBounds, search
+from seriatim_models.conformance.selftest import self_test
 from seriatim_models.conformance.vectors import consume, read_vectors
 from seriatim_models.conformance.workloads import drawn_script
 from seriatim_models.properties.base import Verdict
@@ -130,6 +131,9 @@ def test_a_right_queue_that_calls_back_late_violates_nothing(seed: int) -> None:
     system.end()
 
 
+BY_ANOTHER = ScriptStep(op="get", ch=2, q="q")
+LOW, HIGH = (ScriptStep(op="publish", q="q", prio=prio) for prio in (0, 2))
+OF_GROUP = ScriptStep(op="publish", q="q", key="k")
 ONE_LIMIT = [ScriptStep(op="qos", prefetch=1), consumer(1, "c1")]
 SHOWN: dict[str, tuple[str, list[ScriptStep]]] = {
     "never-pushes": ("P14", [consumer(1, "c1"), PUBLISH]),
@@ -147,6 +151,38 @@ SHOWN: dict[str, tuple[str, list[ScriptStep]]] = {
         "P1",
         [PUBLISH, PUBLISH, GET, GET, ScriptStep(op="nack", which=1, multiple=True)],
     ),
+    "message-priority-ignored": ("P22", [LOW, HIGH]),
+    "message-priority-lost-on-requeue": (
+        "P22",
+        [LOW, HIGH, GET, ScriptStep(op="nack")],
+    ),
+    "message-priority-for-gets-only": (
+        "P22",
+        [LOW, HIGH, consumer(1, "c1")],
+    ),
+    "groups-ignored": ("P23", [OF_GROUP, OF_GROUP, GET, ScriptStep(op="get", ch=2, q="q")]),
+    "group-split-on-close": (
+        "P23",
+        [
+            OF_GROUP,
+            OF_GROUP,
+            GET,
+            ScriptStep(op="close"),
+            *[ScriptStep(op="get", ch=n, q="q") for n in (2, 3)],
+        ],
+    ),
+    "group-free-after-one": (
+        "P23",
+        [OF_GROUP, OF_GROUP, OF_GROUP, GET, GET, ScriptStep(op="ack", which=0), BY_ANOTHER],
+    ),
+    "group-of-the-channel": (
+        "P23",
+        [OF_GROUP, OF_GROUP, *ONE_LIMIT, consumer(1, "c2")],
+    ),
+    "group-gets-forgotten": ("P23", [OF_GROUP, OF_GROUP, GET, consumer(2, "c2")]),
+    "group-blocks-the-queue": ("P14", [OF_GROUP, OF_GROUP, PUBLISH, GET, consumer(2, "c2")]),
+    "group-newest-first": ("P4", [OF_GROUP, OF_GROUP]),
+    "group-kept-after-close": ("P1", [OF_GROUP, GET, ScriptStep(op="close")]),
     "tag-zero-leaves-one": (
         "P1",
         [PUBLISH, PUBLISH, GET, GET, ScriptStep(op="nack", multiple=True, every=True)],
@@ -189,7 +225,6 @@ def test_an_object_in_its_own_process_is_given_whole_scripts() -> None:
 
 
 RECOVER = [PUBLISH, PUBLISH, GET, ScriptStep(op="recover")]
-BY_ANOTHER = ScriptStep(op="get", ch=2, q="q")
 
 
 def test_whom_a_recovered_message_left_does_not_release_it_by_closing() -> None:
@@ -201,7 +236,7 @@ def test_whom_a_recovered_message_left_does_not_release_it_by_closing() -> None:
 
 
 def test_a_script_is_drawn_of_what_is_declared() -> None:
-    can = frozenset(PlantedQueue.can)
+    can = frozenset(PlantedQueue.can) - {"groups", "held-groups", "message-priority"}
     drawn = [
         step for n in range(200) for step in drawn_script(can, random.Random(n), 30, hurried=False)
     ]
@@ -248,6 +283,40 @@ def test_groups_and_priorities_of_messages_are_driven(swaps: bool) -> None:
     assert verdicts["P4"] is (Verdict.VIOLATED if swaps else Verdict.OK)
     shown = [str(step) for w in outcome.witnesses for step in w.run.steps]
     assert swaps is bool(shown)
+
+
+def test_what_methods_show_is_driven_without_can() -> None:
+    class Shown:
+        def publish(self, q: str, m: str, prio: int | None = None, key: str = "") -> None: ...
+
+        def consume(self, ch: int, exclusive: bool = False, cprio: int | None = None) -> None: ...
+
+    features = {"message-priority", "groups", "exclusive", "priority"}
+    assert Local(Shown).can == {"publish", "consume", *features}
+
+
+def test_several_deliveries_of_a_step_are_written_by_priority() -> None:
+    """Of two channels nobody sees which was served first; the recording may not invent that."""
+    first, second = (
+        [ScriptStep(op="qos", ch=ch, prefetch=1), consumer(ch, f"c{ch}")] for ch in (2, 3)
+    )
+    steps = [LOW, HIGH, GET, GET, *first, *second, ScriptStep(op="close")]
+    assert driven("right", steps) == set()
+
+
+def test_the_self_test_tries_what_is_declared() -> None:
+    assert not [check for check in self_test(Local(mistakes.right)) if check.why]
+    for name, sentence in {
+        "groups-ignored": "a group is with one consumer",
+        "message-priority-inverted": "of two messages",
+        "priorities-inverted": "of two consumers",
+        "exclusive-is-not": "an exclusive consumer is alone",
+        "multiple-settles-one": "ack with multiple",
+        "drop-requeues": "nack without requeue",
+        "exceeds-by-one": "no more than its prefetch",
+    }.items():
+        wrong = [check.sentence for check in self_test(Local(getattr(mistakes, name))) if check.why]
+        assert any(sentence in each for each in wrong), name
 
 
 class Refusing:

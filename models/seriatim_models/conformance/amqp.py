@@ -25,6 +25,7 @@ from pika.spec import Basic, BasicProperties
 
 from seriatim_models.conformance.patience import limited
 from seriatim_models.conformance.protocol import FEATURES, OPERATIONS, Answer, Fault, Push, Request
+from seriatim_models.conformance.script import PRIORITIES
 
 SETTLE = 0.4
 """Seconds that `sync` waits for the counts to agree."""
@@ -63,6 +64,7 @@ class AmqpBroker:
     exact = False
     can: frozenset[str] = frozenset((*OPERATIONS, *FEATURES)) - {
         *("dwrr", "dwrr-table", "whole-qos", "no-local", "message-priority", "groups"),
+        "held-groups",
     }
 
     def __init__(
@@ -70,7 +72,7 @@ class AmqpBroker:
     ) -> None:
         """Raises `Fault` if there is no broker."""
         self._arguments = arguments or {}
-        if "x-max-priority" in self._arguments:
+        if int(self._arguments.get("x-max-priority", 0)) >= PRIORITIES - 1:
             self.can = self.can | {"message-priority"}
         if self._arguments.get("x-queue-type") == "quorum":
             # https://www.rabbitmq.com/docs/quorum-queues#global-qos: not supported

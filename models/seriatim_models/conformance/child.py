@@ -33,6 +33,7 @@ from seriatim_models.conformance.protocol import (
     Fault,
     Push,
     Request,
+    abilities,
     as_answer,
     as_hello,
     as_push,
@@ -130,7 +131,7 @@ class ChildProcess:
             self.end()
             raise
         self.name, self.version = hello.name or self.name, hello.version
-        self.can = frozenset(hello.can)
+        self.can = abilities(hello.can)
 
     def _ask(self, request: Request, within: float | None = None) -> Answer:
         if self._process is None:

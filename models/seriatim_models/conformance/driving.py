@@ -20,7 +20,7 @@ from typing import Protocol, runtime_checkable
 import msgspec
 
 from seriatim_models.conformance.protocol import Answer, Fault, Push, Request
-from seriatim_models.conformance.script import SETTLING, ScriptStep
+from seriatim_models.conformance.script import PRIORITIES, SETTLING, ScriptStep
 from seriatim_models.conformance.system import System
 from seriatim_models.history.complete import complete
 from seriatim_models.history.event import Event
@@ -64,7 +64,9 @@ class _Driver:
         self.run = DrivenRun(steps=[], events=[])
         self.channels: dict[int, _DrivenChannel] = {}
         self.place: dict[str, int] = {}  # message: its number in the order of publishing
+        self.prio: dict[str, int] = {}  # message: its priority
         self._sent: dict[str, int] = {}  # queue: how many were published
+        self._declared: set[str] = set()
         self._events = self.run.events
         self._op = 0
         self.asked: ScriptStep | None = None
@@ -193,15 +195,33 @@ class _Driver:
             self.ready.add(m)
 
     def _merged(self, arrived: list[Push]) -> Iterable[Push]:
-        """The pushes of several channels as one sequence: next is the channel whose first message is earliest."""
+        """The pushes of several channels as one sequence.
+
+        Next is the channel whose first message has the highest priority, and of these the earliest place.
+        """
         lines: dict[int, list[Push]] = {}
         for push in arrived:
             lines.setdefault(push.ch, []).append(push)
         heads = [line[::-1] for line in lines.values()]
         while heads:
-            least = min(heads, key=lambda line: self.place.get(line[-1].m, -1))
+            least = min(heads, key=lambda line: self._turn(line[-1].m))
             yield least.pop()
             heads = [line for line in heads if line]
+
+    def _turn(self, m: str) -> tuple[int, int]:
+        """What orders the messages of a queue: the priority, from high to low, then the order of publishing."""
+        return -self.prio.get(m, 0), self.place.get(m, -1)
+
+    def _declare(self, q: str) -> None:
+        """Record what the system promises of a queue, before the first command that names it."""
+        args: dict[str, object] = {}
+        if "message-priority" in self.system.can:
+            args["x-max-priority"] = PRIORITIES - 1
+        if "held-groups" in self.system.can:
+            args["groups"] = "held"
+        if args and q not in self._declared:
+            self.record("declare", q=q, args=args)
+        self._declared.add(q)
 
     # ---- steps
 
@@ -251,10 +271,11 @@ class _Driver:
     def _publish(self, step: ScriptStep) -> ScriptStep:
         m = step.m or f"m{len(self.place)}"
         self.place.setdefault(m, len(self.place))
+        self._declare(step.q)
         number = self._sent[step.q] = self._sent.get(step.q, -1) + 1
         fields: dict[str, object] = {"q": step.q, "m": m}
         if step.prio is not None and "message-priority" in self.system.can:
-            fields["prio"] = step.prio
+            fields["prio"] = self.prio[m] = step.prio
         if step.key and "groups" in self.system.can:
             fields["key"] = step.key
         part = step.part if "partitions" in self.system.can else None
@@ -291,6 +312,7 @@ class _Driver:
         autoack = step.autoack or not SETTLING & self.system.can
         if autoack and "autoack" not in self.system.can:
             return None
+        self._declare(step.q)
         consumers = self.channels[step.ch].consumers
         # Before it is asked: the first delivery may come before the answer.
         consumers[step.ctag] = (step.q, autoack)
@@ -333,6 +355,7 @@ class _Driver:
         """Get and record; returns the message, empty if there was none, None if the get was refused."""
         autoack = step.autoack and "autoack" in self.system.can
         autoack = autoack or not SETTLING & self.system.can
+        self._declare(step.q)
         self.at_rest()
         request = Request(op="get", ch=step.ch, q=step.q, autoack=autoack)
         fields: dict[str, object] = {"ch": step.ch, "q": step.q, "autoack": autoack}

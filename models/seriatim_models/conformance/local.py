@@ -141,6 +141,15 @@ class Local:
         return deliver
 
 
+SHOWN = {
+    "exclusive": ("consume", "exclusive"),
+    "priority": ("consume", "cprio"),
+    "message-priority": ("publish", "prio"),
+    "groups": ("publish", "key"),
+}
+"""Features that a method shows by a parameter. That a group is held is no parameter: `can` has to say it."""
+
+
 class PutGetAdapter:
     """A queue that has only `put` and `get`: what is got is settled by that. Both may be coroutines, as in asyncio.
 
@@ -223,10 +232,17 @@ def declared(implementation: Implementation) -> frozenset[str]:
     if can is not None:
         return abilities(can)
     methods = {op: getattr(implementation, op.replace("-", "_"), None) for op in OPERATIONS}
-    found = {op: method for op, method in methods.items() if callable(method)}
+    found: dict[str, Callable[..., object]] = {
+        op: method for op, method in methods.items() if callable(method)
+    }
     named = {name for method in found.values() for name in inspect.signature(method).parameters}
+    shown = {
+        feature
+        for feature, (op, name) in SHOWN.items()
+        if op in found and name in inspect.signature(found[op]).parameters
+    }
     drop = {"drop"} if "requeue" in named else set()
-    return abilities({*found, *drop, *({"multiple", "autoack"} & named)})
+    return abilities({*found, *drop, *({"multiple", "autoack"} & named), *shown})
 
 
 def load(where: str) -> Factory:

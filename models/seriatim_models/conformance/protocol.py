@@ -46,6 +46,7 @@ FEATURES = (
     "priority",
     "message-priority",
     "groups",
+    "held-groups",
     "queues",
     "partitions",
     "redelivered",
@@ -56,7 +57,8 @@ FEATURES = (
 """
 What else: `multiple` settles all up to a tag; `drop` is nack or reject without requeue; `channel-qos` is a prefetch for
 the whole channel too, `whole-qos` that it always is; `priority` is one of consumers, `message-priority` the field
-`prio` of `publish`, `groups` its field `key`; `queues` are more than one, by name, `partitions` two of a log, 0 and 1;
+`prio` of `publish`, `groups` its field `key`, `held-groups` that a group is one consumer's while that holds a message
+of it; `queues` are more than one, by name, `partitions` two of a log, 0 and 1;
 `redelivered` means that the flag of deliveries can be relied on; `autoack` that deliveries can be settled by pushing;
 the rest are arguments of `consume` and `publish`.
 """
@@ -216,6 +218,8 @@ def abilities(can: Iterable[str]) -> frozenset[str]:
     if "publish" not in declared or not {"get", "consume", "read"} & declared:
         least = "publish and one of get, consume and read, or of a Python object put and get"
         raise Fault("start", f"can: needed at least are {least}")
+    if "held-groups" in declared:
+        declared |= {"groups"}
     return declared
 
 

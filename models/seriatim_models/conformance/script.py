@@ -36,6 +36,8 @@ STEPS = (
     "commit",
 )
 SETTLING = frozenset({"ack", "nack", "reject"})
+PRIORITIES = 3
+"""How many priorities a script has, of consumers and of messages, from 0; and how many message groups."""
 
 
 class ScriptError(ValueError):

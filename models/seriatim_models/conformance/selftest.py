@@ -133,6 +133,79 @@ def _close(talk: _Talk) -> None:
     _want(got.m == "m0", "its channel was closed, so m0 must be there again", got.m)
 
 
+def _multiple(talk: _Talk) -> None:
+    talk.opened()
+    for m in ("m0", "m1", "m2"):
+        talk.done("publish", q="q", m=m)
+    tags = [talk.got().dtag for _ in range(3)]
+    talk.done("ack", ch=1, dtag=tags[1], multiple=True)
+    talk.done("close", ch=1)
+    talk.system.sync()
+    talk.opened(2)
+    got = talk.got(ch=2)
+    _want(got.m == "m2", "m0 and m1 were acknowledged together, so m2 must be there alone", got.m)
+
+
+def _drop(talk: _Talk) -> None:
+    talk.opened()
+    talk.done("publish", q="q", m="m0")
+    talk.done("nack", ch=1, dtag=talk.got().dtag, requeue=False)
+    talk.system.sync()
+    got = talk.got()
+    _want(got.m == "", "m0 was dropped by nack without requeue, so it must be gone", got.m)
+
+
+def _limit(talk: _Talk) -> None:
+    talk.opened()
+    talk.done("qos", ch=1, prefetch=1, scope="consumer")
+    talk.done("consume", ch=1, q="q", ctag="c1")
+    for m in ("m0", "m1"):
+        talk.done("publish", q="q", m=m)
+    pushed = talk.deliveries()
+    _want(len(pushed) == 1, "with a prefetch of 1 one message must be delivered", pushed)
+    talk.done("ack", ch=1, dtag=pushed[0].dtag)
+    pushed = talk.deliveries()
+    _want([p.m for p in pushed] == ["m1"], "m0 was acknowledged, so m1 must be delivered", pushed)
+
+
+def _exclusive(talk: _Talk) -> None:
+    for ch in (1, 2):
+        talk.opened(ch)
+    autoack = not SETTLING & talk.system.can
+    talk.done("consume", ch=1, q="q", ctag="c1", exclusive=True, autoack=autoack)
+    refused = talk.ask("consume", ch=2, q="q", ctag="c2", autoack=autoack)
+    _want(not refused.ok, "c1 is exclusive, so a second consumer must be refused", refused.ok)
+
+
+def _consumer_priority(talk: _Talk) -> None:
+    for ch in (1, 2):
+        talk.opened(ch)
+    autoack = not SETTLING & talk.system.can
+    for ch, cprio in ((1, 0), (2, 1)):
+        talk.done("consume", ch=ch, q="q", ctag=f"c{ch}", cprio=cprio, autoack=autoack)
+    talk.done("publish", q="q", m="m0")
+    pushed = talk.deliveries()
+    _want([p.ctag for p in pushed] == ["c2"], "c2 has the higher priority, so m0 is its", pushed)
+
+
+def _message_priority(talk: _Talk) -> None:
+    talk.opened()
+    for m, prio in (("m0", 0), ("m1", 1)):
+        talk.done("publish", q="q", m=m, prio=prio)
+    got = talk.got(autoack=not SETTLING & talk.system.can)
+    _want(got.m == "m1", "m1 has the higher priority, so get must give m1", got.m)
+
+
+def _held_groups(talk: _Talk) -> None:
+    for ch in (1, 2):
+        talk.opened(ch)
+    for m, key in (("m0", "k0"), ("m1", "k0"), ("m2", "k1")):
+        talk.done("publish", q="q", m=m, key=key)
+    talk.got()
+    got = talk.got(ch=2)
+    _want(got.m == "m2", "channel 1 holds m0 of the group of m1, so channel 2 must get m2", got.m)
+
+
 def _unknown(talk: _Talk) -> None:
     answer = talk.ask("levitate")
     _want(
@@ -151,6 +224,29 @@ _CHECKS: tuple[tuple[str, frozenset[str], Callable[[_Talk], None]], ...] = (
     ("nack has taken effect when sync is answered", frozenset({"get", "nack"}), _nack),
     ("deliveries are written before sync is answered", frozenset({"consume"}), _consume),
     ("close requeues what the channel held", frozenset({"get", "close", "ack"}), _close),
+    (
+        "ack with multiple ends all up to a tag",
+        frozenset({"get", "ack", "multiple", "close"}),
+        _multiple,
+    ),
+    ("nack without requeue ends a message", frozenset({"get", "nack", "drop"}), _drop),
+    ("a consumer holds no more than its prefetch", frozenset({"consume", "qos", "ack"}), _limit),
+    ("an exclusive consumer is alone", frozenset({"consume", "exclusive"}), _exclusive),
+    (
+        "of two consumers the one of higher priority is served",
+        frozenset({"consume", "priority"}),
+        _consumer_priority,
+    ),
+    (
+        "of two messages the one of higher priority is next",
+        frozenset({"get", "message-priority"}),
+        _message_priority,
+    ),
+    (
+        "a group is with one consumer while that holds of it",
+        frozenset({"get", "ack", "held-groups"}),
+        _held_groups,
+    ),
     ("an unknown operation is refused, not ignored", frozenset(), _unknown),
 )
 

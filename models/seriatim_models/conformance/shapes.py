@@ -28,6 +28,8 @@ def small_scripts(can: frozenset[str]) -> list[list[ScriptStep]]:
         for command in _commands(can, n, consumes=beginning[-1].op != "get")
         for following in _followings(can)
     ]
+    scripts += _priority_scripts(can) if "message-priority" in can else []
+    scripts += _group_scripts(can) if "groups" in can else []
     return sorted(scripts, key=len)  # of equal length as they were made
 
 
@@ -83,10 +85,52 @@ def _followings(can: frozenset[str]) -> Iterator[list[ScriptStep]]:
     more = ScriptStep(op="publish", q=Q)
     yield []
     yield [more, *[ScriptStep(op="get", ch=2, q=Q)] * ("get" in can)]
-    if "message-priority" in can:
-        yield [msgspec.structs.replace(more, prio=prio) for prio in (0, 2, 1)]
-    if "groups" in can:
-        yield [msgspec.structs.replace(more, key=key) for key in ("k0", "k1", "k0")]
+
+
+def _priority_scripts(can: frozenset[str]) -> Iterator[list[ScriptStep]]:
+    """Messages of rising, falling and mixed priority, taken by those who can; one of them comes back."""
+    for prios in ((0, 1), (2, 1), (0, 2, 1), (1, 2, 0), (0, 0, 2, 2, 1)):
+        published = [ScriptStep(op="publish", q=Q, prio=prio) for prio in prios]
+        yield published
+        for taken in _takings(can, ScriptStep(op="qos", prefetch=1)):
+            for end in _endings(can, taken):
+                yield [*taken[:-1], *published, taken[-1], *end]
+                if taken[-1].op == "consume":
+                    yield [*taken, *published, *end]
+
+
+def _group_scripts(can: frozenset[str]) -> Iterator[list[ScriptStep]]:
+    """Messages of groups: one taker has the first or two when another asks, perhaps after one of them was settled."""
+    more = ScriptStep(op="publish", q=Q, key="k0")
+    limit = ScriptStep(op="qos", prefetch=2)
+    others = list(_takings(can, msgspec.structs.replace(limit, ch=2), ch=2))
+    if "consume" in can:
+        others.append([ScriptStep(op="consume", q=Q, ctag="c2")])  # another one of the same channel
+    for keys in (("k0", "k0"), ("k0", "k0", "k0"), ("k0", "k0", ""), ("k0", "k0", "k1")):
+        published = [ScriptStep(op="publish", q=Q, key=key) for key in keys]
+        for taken in _takings(can, limit):
+            for other in others:
+                for end in _endings(can, taken):
+                    yield [*published, *taken, *end, *other]
+                    if taken[-1].op == "get":
+                        yield [*published, *taken, *taken, *end, *other]
+                yield [*published, *taken, *other, ScriptStep(op="close"), more]
+
+
+def _takings(can: frozenset[str], limit: ScriptStep, ch: int = 1) -> Iterator[list[ScriptStep]]:
+    """One taker: a get, a consumer with a limit."""
+    if "get" in can:
+        yield [ScriptStep(op="get", ch=ch, q=Q)]
+    if "consume" in can:
+        yield [*[limit] * ("qos" in can), _consumer(ch)]
+
+
+def _endings(can: frozenset[str], taken: list[ScriptStep]) -> Iterator[list[ScriptStep]]:
+    """What the first taker does with what it was given: nothing, or one of the commands that end a hold."""
+    yield []
+    yield from ([ScriptStep(op=op)] for op in ("ack", "nack", "close") if op in can)
+    if taken[-1].op == "consume":
+        yield from ([ScriptStep(op=op, ctag="c1")] for op in {"cancel"} & can)
 
 
 def _log_scripts(can: frozenset[str]) -> Iterator[list[ScriptStep]]:

@@ -19,6 +19,7 @@ from typing import ClassVar
 from seriatim_models.conformance.local import Implementation, Local
 from seriatim_models.conformance.patience import limited
 from seriatim_models.conformance.profiles import PROFILES
+from seriatim_models.conformance.protocol import abilities
 from seriatim_models.conformance.search import SearchBounds, SearchOutcome, search
 from seriatim_models.conformance.selftest import self_test
 from seriatim_models.properties.base import Verdict
@@ -33,15 +34,22 @@ class Conformance:
     bounds: ClassVar[SearchBounds] = SearchBounds(seconds=10.0, scripts=100, steps=30)
     seed: ClassVar[int | None] = SEED
     """None draws other scripts each time; the failure names the seed."""
+    can: ClassVar[tuple[str, ...]] = ()
+    """What it can do beside what its methods and its own `can` say, such as ``held-groups``."""
 
     def implementation(self) -> Implementation:
         """A new one, empty."""
         raise NotImplementedError(f"{type(self).__name__} must define `implementation`")
 
+    def _system(self) -> Local:
+        system = Local(self.implementation)
+        system.can = abilities({*system.can, *self.can})
+        return system
+
     def test_it_answers_as_the_protocol_says(self) -> None:
         """The self-test passes."""
         with limited(self.bounds.seconds, "the self-test"):
-            system = Local(self.implementation)
+            system = self._system()
             wrong = [f"{c.sentence}: {c.why}" for c in self_test(system) if c.why and not c.skipped]
             system.end()
         assert not wrong, "\n".join(wrong)
@@ -49,7 +57,7 @@ class Conformance:
     def test_it_keeps_its_profile(self) -> None:
         """No script violates a property of the profile, and some property was tested."""
         with limited(3 * self.bounds.seconds, "all scripts"):
-            system = Local(self.implementation)
+            system = self._system()
             outcome = search(system, PROFILES[self.profile], self.bounds, self.seed)
         assert not outcome.witnesses, failure(outcome)
         verdicts = {finding.verdict for finding in outcome.findings}

@@ -16,13 +16,11 @@ from collections.abc import Callable
 
 import msgspec
 
-from seriatim_models.conformance.script import SETTLING, ScriptStep
+from seriatim_models.conformance.script import PRIORITIES, SETTLING, ScriptStep
 
 CHANNELS_MAX = 4
 CONSUMERS_MAX = 4
 PREFETCH_MAX = 4
-PRIORITIES = 3
-"""How many priorities there are, of consumers and of messages; and how many message groups."""
 HURRY = 8
 """Of how many commands of a hurried script the effect of one is waited for."""
 BURST = 4
@@ -44,6 +42,8 @@ REFINEMENTS = {
 """Refinements of moves, each with what the implementation must be able to do for it."""
 OFTEN = (0.0, 0.1, 0.3, 0.7)
 """How often a refinement may occur in a mix."""
+SELDOM = {"prio": (0.0, 0.0, 0.3, 1.0), "key": (0.0, 0.0, 0.3, 0.7)}
+"""The same of refinements that leave less to be judged of other promises: a message of a group may have to wait."""
 LIMITED = (0.2, 0.9, 1.0)
 """How often a consumer begins with a limit in a mix: without one it takes all that there is."""
 
@@ -58,7 +58,7 @@ class Mix:
         self.queues = ("q", "r") if "queues" in can and drawn.random() < LEFT_OUT else ("q",)
         self.settling = sorted(SETTLING & can)
         self.often = {
-            name: drawn.choice(OFTEN) if needs in can else 0.0
+            name: drawn.choice(SELDOM.get(name, OFTEN)) if needs in can else 0.0
             for name, needs in REFINEMENTS.items()
         }
         self.often["limit"] = drawn.choice(LIMITED)

@@ -30,12 +30,13 @@ class Mistake(NamedTuple):
 
 WAKE_AFTER_SETTLED = "            self._settled(ch, dtag, multiple)\n            self._wake()"
 WAKE_AFTER_NACK = "                if requeue:\n                    self._put_back(held)\n            self._wake()"
-PUT_BACK_ON_CLOSE = (
-    "                self._put_back(held)\n            self._wake()\n\n    def publish"
-)
-APPEND = "            self._queue(q).append(message)"
-POP_GET = "            message = queue.pop(0)"
-POP_PUSH = "        message = self._queue(consumer.q).pop(0)"
+LET_GO = "        self.groups[held.message.q, held.message.key].remove(held.taker)"
+LET_GO_ON_CLOSE = "                self._let_go(held)\n                self._put_back(held)"
+FREE = "not message.key or all(owner == taker for owner in owners)"
+PUT_BACK_ON_CLOSE = LET_GO_ON_CLOSE + "\n            self._wake()\n\n    def publish"
+APPEND = "            insort(self._queue(q), message)"
+POP_GET = "            message = queue.pop(at)"
+POP_PUSH = "        message = self._queue(consumer.q).pop(at)"
 INSORT = "        insort(self._queue(message.q), message)"
 REFUSE = "if any(c.exclusive for c in others) or (exclusive and others):"
 CHOICE = "max(ready, key=lambda c: c.priority)"
@@ -48,7 +49,7 @@ MISTAKES: dict[str, Mistake] = {
     # ---- loss
     "loses-on-close": Mistake(
         "loss", "what a closing channel held is gone", PUT_BACK_ON_CLOSE,
-        "                pass\n            self._wake()\n\n    def publish"),
+        "                self._let_go(held)\n            self._wake()\n\n    def publish"),
     "loses-on-nack": Mistake(
         "loss", "nack with requeue drops the message", WAKE_AFTER_NACK,
         "                if False:\n                    self._put_back(held)\n            self._wake()"),
@@ -62,15 +63,15 @@ MISTAKES: dict[str, Mistake] = {
         "                    if n == 0: self._put_back(held)"),
     "loses-at-the-limit": Mistake(
         "loss", "what is pushed to a consumer as its last credit is not kept, so closing loses it",
-        "            self.channels[consumer.ch].held[tag] = OutstandingMessage(message, consumer)",
+        "            self._hold(OutstandingMessage(message, consumer, Taker(consumer.ch, consumer.tag)), tag)",
         "            if consumer.held + 1 != consumer.limit or consumer.limit < 2:\n"
-        "                self.channels[consumer.ch].held[tag] = OutstandingMessage(message, consumer)"),
+        "                self._hold(OutstandingMessage(message, consumer, Taker(consumer.ch, consumer.tag)), tag)"),
     "loses-every-hundredth": Mistake(
         "loss", "one publish in 100 is confirmed and forgotten", APPEND,
-        "            if self.published % 100: self._queue(q).append(message)"),
+        "            if self.published % 100: insort(self._queue(q), message)"),
     "leaks-once-in-10000": Mistake(
         "rare", "one publish in 10,000 is confirmed and forgotten", APPEND,
-        "            if __import__('random').random() >= 1e-4: self._queue(q).append(message)"),
+        "            if __import__('random').random() >= 1e-4: insort(self._queue(q), message)"),
     "loses-second-requeue": Mistake(
         "loss", "a message that is put back a second time is gone", INSORT,
         "        message.times = getattr(message, 'times', 0) + 1\n"
@@ -78,7 +79,7 @@ MISTAKES: dict[str, Mistake] = {
     # ---- duplication
     "doubles-each-third": Mistake(
         "duplication", "each third message is put in twice", APPEND,
-        "            self._queue(q).extend([message] * (2 if self.published % 3 == 0 else 1))"),
+        APPEND + f"\n            if self.published % 3 == 0:\n    {APPEND}"),
     "ack-puts-back": Mistake(
         "duplication", "ack puts the message back", WAKE_AFTER_SETTLED,
         "            for held in self._settled(ch, dtag, multiple): self._put_back(held)\n            self._wake()"),
@@ -88,14 +89,19 @@ MISTAKES: dict[str, Mistake] = {
     "get-leaves-it": Mistake(
         "duplication", "one get in 40 leaves the message where it is", POP_GET,
         "            self.gets = getattr(self, 'gets', 0) + 1\n"
-        "            message = queue[0] if self.gets % 40 == 0 else queue.pop(0)"),
+        "            message = queue[at] if self.gets % 40 == 0 else queue.pop(at)"),
     "drop-requeues": Mistake(
         "duplication", "nack and reject without requeue put back all the same", WAKE_AFTER_NACK,
         "                self._put_back(held)\n            self._wake()"),
     # ---- order
-    "newest-first": Mistake("order", "a stack", POP_GET, "            message = queue.pop()"),
+    "newest-first": Mistake(
+        "order", "a stack", "next((n for n, each in enumerate(self._queue(q))",
+        "next((n for n, each in reversed(list(enumerate(self._queue(q))))"),
     "pushes-newest-first": Mistake(
-        "order", "what is pushed is the newest", POP_PUSH, "        message = self._queue(consumer.q).pop()"),
+        "order", "what is pushed is the newest", POP_PUSH,
+        "        may = [n for n, each in enumerate(self._queue(consumer.q))\n"
+        "               if self._free(each, Taker(consumer.ch, consumer.tag))]\n"
+        "        message = self._queue(consumer.q).pop(max(may))"),
     "requeues-to-the-tail": Mistake(
         "order", "a message is put back behind all others", INSORT,
         "        self._queue(message.q).append(message)"),
@@ -104,17 +110,16 @@ MISTAKES: dict[str, Mistake] = {
         "        self._queue(message.q).insert(0, message)"),
     "swaps-each-tenth": Mistake(
         "order", "each tenth message overtakes one", APPEND,
-        "            self._queue(q).insert(len(self._queue(q)) - (self.published % 10 == 0), message)"),
+        "            message.place -= 2 * (self.published % 10 == 0)\n" + APPEND),
     "passes-the-head": Mistake(
         "order", "of more than three the second is pushed", POP_PUSH,
-        "        message = self._queue(consumer.q).pop(len(self._queue(consumer.q)) > 3)"),
+        "        message = self._queue(consumer.q).pop(at if len(self._queue(consumer.q)) < at + 4 else at + 1)"),
     # ---- the redelivered flag
     "forgets-the-flag": Mistake(
         "flags", "what comes again is not marked", "        message.redelivered = True\n", ""),
     "marks-what-is-new": Mistake(
         "flags", "one new message in five is marked as redelivered",
-        "message = StoredMessage(self.published, m, q)",
-        "message = StoredMessage(self.published, m, q, self.published % 5 == 0)"),
+        "self.published, m, q, key)", "self.published, m, q, key, self.published % 5 == 0)"),
     "flag-toggles": Mistake(
         "flags", "the flag is off again the second time",
         "        message.redelivered = True\n", "        message.redelivered = not message.redelivered\n"),
@@ -184,6 +189,51 @@ MISTAKES: dict[str, Mistake] = {
         "ready[0] if self.pushed % 4 == 3 else max(ready, key=lambda c: c.priority)"),
     "priority-one-is-none": Mistake(
         "priorities", "priority 1 counts as 0", CHOICE, "max(ready, key=lambda c: c.priority // 2)"),
+    # ---- priorities of messages
+    "message-priority-ignored": Mistake(
+        "message priorities", "all have one priority", "StoredMessage(-(prio or 0),", "StoredMessage(0,"),
+    "message-priority-inverted": Mistake(
+        "message priorities", "the lowest comes first", "StoredMessage(-(prio or 0),", "StoredMessage((prio or 0),"),
+    "message-priority-inverted-at-times": Mistake(
+        "message priorities", "the priority of each seventh message counts the other way",
+        "StoredMessage(-(prio or 0),", "StoredMessage((prio or 0) * (1 if self.published % 7 == 0 else -1),"),
+    "message-priority-two-is-one": Mistake(
+        "message priorities", "priority 2 counts as 1", "-(prio or 0)", "-min(prio or 0, 1)"),
+    "message-priority-lost-on-requeue": Mistake(
+        "message priorities", "what is put back has no priority any more", INSORT,
+        "        message.rank = 0\n" + INSORT),
+    "message-priority-for-gets-only": Mistake(
+        "message priorities", "what is pushed is the oldest", POP_PUSH,
+        "        queue, who = self._queue(consumer.q), Taker(consumer.ch, consumer.tag)\n"
+        "        at = min((n for n, each in enumerate(queue) if self._free(each, who)), key=lambda n: queue[n].place)\n"
+        + POP_PUSH),
+    # ---- groups
+    "groups-ignored": Mistake("groups", "whoever asks is given the next of any group", FREE, "True"),
+    "group-free-after-one": Mistake(
+        "groups", "a group is free when one message of several is settled", LET_GO,
+        "        self.groups.pop((held.message.q, held.message.key), None)"),
+    "group-of-the-channel": Mistake(
+        "groups", "consumers of one channel share a group", FREE,
+        "not message.key or all(owner.ch == taker.ch for owner in owners)"),
+    "group-split-on-close": Mistake(
+        "groups", "what a closing channel held comes back without its group", LET_GO_ON_CLOSE,
+        LET_GO_ON_CLOSE + "\n                held.message.key = ''"),
+    "group-gets-forgotten": Mistake(
+        "groups", "a get does not keep the group to itself", FREE,
+        "not message.key or all(owner == taker or not owner.tag for owner in owners)"),
+    "group-kept-after-close": Mistake(
+        "groups", "a closed channel keeps its groups, so that nobody gets them", LET_GO_ON_CLOSE,
+        "                self._put_back(held)"),
+    "group-kept-after-ack": Mistake(
+        "groups", "a settled message still keeps its group with whoever had it",
+        "            self._let_go(each)\n", ""),
+    "group-blocks-the-queue": Mistake(
+        "groups", "a group that somebody holds keeps back what is behind it", "        return next((n for n,",
+        "        if self._queue(q) and not self._free(self._queue(q)[0], taker): return None\n"
+        "        return next((n for n,"),
+    "group-newest-first": Mistake(
+        "groups", "of a group the newest is given first", APPEND,
+        "            if key: message.place = -message.place\n" + APPEND),
     # ---- wake-ups
     "never-pushes": Mistake("wake-ups", "nobody is ever pushed anything", LOOK, "                pass"),
     "no-push-after-ack": Mistake(
@@ -194,7 +244,7 @@ MISTAKES: dict[str, Mistake] = {
         "                if requeue:\n                    self._put_back(held)"),
     "no-push-after-close": Mistake(
         "wake-ups", "what a closed channel held is announced to nobody", PUT_BACK_ON_CLOSE,
-        "                self._put_back(held)\n\n    def publish"),
+        "                self._let_go(held)\n                self._put_back(held)\n\n    def publish"),
     "no-push-on-consume": Mistake(
         "wake-ups", "a new consumer is not given what is there",
         "            self.consumers.append(consumer)\n            self._wake()",
@@ -206,23 +256,23 @@ MISTAKES: dict[str, Mistake] = {
         "        self.woken = self.woken or __import__('random').random() >= 1e-3\n"),
     "third-is-starved": Mistake(
         "wake-ups", "of three consumers the last to come is given nothing",
-        "        ready = [c for c in self.consumers if",
-        "        ready = [c for n, c in enumerate(sorted(self.consumers, key=lambda c: c.tag)) if n < 2 and"),
+        "for c in self.consumers if self._has_credit(c)",
+        "for n, c in enumerate(sorted(self.consumers, key=lambda c: c.tag)) if n < 2 and self._has_credit(c)"),
     "get-finds-nothing": Mistake(
-        "wake-ups", "one get in 25 finds nothing in a full queue", "            if not queue:\n",
-        "            self.gets = getattr(self, 'gets', 0) + 1\n            if not queue or self.gets % 25 == 0:\n"),
+        "wake-ups", "one get in 25 finds nothing in a full queue", "            if at is None:\n",
+        "            self.gets = getattr(self, 'gets', 0) + 1\n            if at is None or self.gets % 25 == 0:\n"),
     "stuck-after-200": Mistake(
         "rare", "a push after the 200th is never made", "        if not ready:\n",
         "        if not ready or self.pushed >= 200:\n"),
     # ---- races
     "race-push-and-get": Mistake(
         "races", "between choosing a message and taking it the lock is let go: a get may have the same", POP_PUSH,
-        f"        message = self._queue(consumer.q)[0]; {WINDOW}\n"
+        f"        message = self._queue(consumer.q)[at]; {WINDOW}\n"
         "        if message in self._queue(consumer.q): self._queue(consumer.q).remove(message)"),
     "race-push-and-close": Mistake(
         "races", "between choosing a consumer and pushing to it the lock is let go: its channel may be closed",
         POP_PUSH,
-        f"        message = self._queue(consumer.q).pop(0); {WINDOW}\n"
+        f"        message = self._queue(consumer.q).pop(at); {WINDOW}\n"
         "        self.channels.setdefault(consumer.ch, QueueChannel())"),
     "race-on-the-flag": Mistake(
         "races", "the pushing thread clears its flag after it has looked, so a wake-up in between is lost", LOOK,

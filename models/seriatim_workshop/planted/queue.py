@@ -4,6 +4,8 @@
 each. It knows nothing of the properties that judge it. Its rules, as `spec/conform/README.md` words them:
 
 - a message keeps its place: put back, it is where it was, and marked as redelivered;
+- one of higher priority is before those of lower, whenever it came;
+- while one consumer holds a message of a group (a get counts as one of its channel), nobody else has one of that group;
 - a consumer holds at most its limit, and all consumers of a channel together at most the channel's;
 - of consumers that are ready the one of highest priority is served, and equals in turn;
 - an exclusive consumer is alone;
@@ -18,6 +20,7 @@ import threading
 from bisect import insort
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from seriatim_models.conformance.local import Refused
 
@@ -26,11 +29,13 @@ Deliver = Callable[[str, int, bool], None]
 
 @dataclass(order=True)
 class StoredMessage:
-    """A message with its place in its queue."""
+    """A message with its place in its queue: the higher its priority, the lower `rank`, the further ahead."""
 
+    rank: int
     place: int
     m: str = field(compare=False)
     q: str = field(compare=False)
+    key: str = field(compare=False)
     redelivered: bool = field(default=False, compare=False)
 
 
@@ -49,12 +54,20 @@ class PushConsumer:
     held: int = 0
 
 
+class Taker(NamedTuple):
+    """Who takes messages: a consumer, or with an empty tag whoever gets on that channel."""
+
+    ch: int
+    tag: str = ""
+
+
 @dataclass
 class OutstandingMessage:
     """A message that a channel holds, by which of its consumers."""
 
     message: StoredMessage
     consumer: PushConsumer | None
+    taker: Taker
 
 
 @dataclass
@@ -74,13 +87,15 @@ class PlantedQueue:
     can = (
         *("publish", "get", "ack", "nack", "reject", "qos", "consume", "cancel", "open", "close"),
         *("recover", "multiple", "drop", "channel-qos", "exclusive", "priority", "redelivered"),
-        *("autoack", "queues"),
+        *("autoack", "queues", "message-priority", "groups", "held-groups"),
     )
 
     def __init__(self) -> None:
         self.lock = threading.Condition()
         self.queues: dict[str, list[StoredMessage]] = {}
         self.channels: dict[int, QueueChannel] = {}
+        self.groups: dict[tuple[str, str], list[Taker]] = {}
+        """By queue and group, who holds messages of it: one entry a message."""
         self.consumers: list[PushConsumer] = []  # in the order of their turns
         self.published = 0
         self.pushed = 0
@@ -101,25 +116,27 @@ class PlantedQueue:
             channel = self.channels.pop(ch)
             self.consumers = [c for c in self.consumers if c.ch != ch]
             for held in channel.held.values():
+                self._let_go(held)
                 self._put_back(held)
             self._wake()
 
-    def publish(self, q: str, m: str) -> None:
+    def publish(self, q: str, m: str, prio: int | None = None, key: str = "") -> None:
         with self.lock:
             self.published += 1
-            message = StoredMessage(self.published, m, q)
-            self._queue(q).append(message)
+            message = StoredMessage(-(prio or 0), self.published, m, q, key)
+            insort(self._queue(q), message)
             self._wake()
 
     def get(self, ch: int, q: str, autoack: bool = False) -> tuple[str, int, bool] | None:
         with self.lock:
             queue = self._queue(q)
-            if not queue:
+            at = self._first(q, Taker(ch))
+            if at is None:
                 return None
-            message = queue.pop(0)
+            message = queue.pop(at)
             tag = self._next_tag(ch)
             if not autoack:
-                self.channels[ch].held[tag] = OutstandingMessage(message, None)
+                self._hold(OutstandingMessage(message, None, Taker(ch)), tag)
             return message.m, tag, message.redelivered
 
     def qos(self, ch: int, prefetch: int, scope: str = "consumer") -> None:
@@ -198,6 +215,24 @@ class PlantedQueue:
         channel.tag += 1
         return channel.tag
 
+    def _first(self, q: str, taker: Taker) -> int | None:
+        """Where in a queue the first message is that somebody may have; None if there is none."""
+        return next((n for n, each in enumerate(self._queue(q)) if self._free(each, taker)), None)
+
+    def _free(self, message: StoredMessage, taker: Taker) -> bool:
+        """Whether nobody else holds a message of its group."""
+        owners = self.groups.get((message.q, message.key), ())
+        return not message.key or all(owner == taker for owner in owners)
+
+    def _hold(self, held: OutstandingMessage, tag: int) -> None:
+        """A channel holds a message until it is settled."""
+        self.channels[held.taker.ch].held[tag] = held
+        self.groups.setdefault((held.message.q, held.message.key), []).append(held.taker)
+
+    def _let_go(self, held: OutstandingMessage) -> None:
+        """Its taker holds one message less of the group."""
+        self.groups[held.message.q, held.message.key].remove(held.taker)
+
     def _settled(self, ch: int, dtag: int, multiple: bool) -> list[OutstandingMessage]:
         """Take from a channel what a settlement is about. Raises `Refused` if that is nothing."""
         held = self.channels[ch].held
@@ -208,6 +243,7 @@ class PlantedQueue:
         for each in taken:
             if each.consumer is not None:
                 each.consumer.held -= 1
+            self._let_go(each)
         return taken
 
     def _put_back(self, held: OutstandingMessage) -> None:
@@ -239,20 +275,28 @@ class PlantedQueue:
 
     def _push_one(self) -> bool:
         """Push one message, if there is one and somebody is ready for it."""
-        ready = [c for c in self.consumers if self._queue(c.q) and self._has_credit(c)]
+        ready = [
+            c for c in self.consumers if self._has_credit(c) and self._place_for(c) is not None
+        ]
         if not ready:
             return False
         consumer = max(ready, key=lambda c: c.priority)  # of equals the first, whose turn it is
         self.consumers.remove(consumer)
         self.consumers.append(consumer)
-        message = self._queue(consumer.q).pop(0)
+        at = self._place_for(consumer)
+        assert at is not None
+        message = self._queue(consumer.q).pop(at)
         self.pushed += 1
         tag = self._next_tag(consumer.ch)
         if not consumer.autoack:
-            self.channels[consumer.ch].held[tag] = OutstandingMessage(message, consumer)
+            self._hold(OutstandingMessage(message, consumer, Taker(consumer.ch, consumer.tag)), tag)
             consumer.held += 1
         consumer.deliver(message.m, tag, message.redelivered)
         return True
+
+    def _place_for(self, consumer: PushConsumer) -> int | None:
+        """Where the first message is that the consumer may have."""
+        return self._first(consumer.q, Taker(consumer.ch, consumer.tag))
 
     def _has_credit(self, consumer: PushConsumer) -> bool:
         if consumer.autoack:
