@@ -16,9 +16,14 @@ CAN = frozenset(PlantedQueue.can)
 
 
 def test_the_shortest_come_first_and_none_twice() -> None:
-    scripts = small_scripts(CAN)
+    scripts = small_scripts(CAN - {"message-priority", "groups", "held-groups", "priority"})
     assert [len(s) for s in scripts] == sorted(len(s) for s in scripts)
     assert len({tuple(s) for s in scripts}) == len(scripts)
+    more = small_scripts(CAN - {"priority"})
+    assert len({tuple(s) for s in more}) == len(more)
+    marked = [s for s in more if any(step.key or step.prio is not None for step in s)]
+    assert [len(s) for s in marked] == sorted(len(s) for s in marked)
+    assert more[1:60:2] == marked[:30]  # by turns
 
 
 def test_every_form_of_a_settlement_is_among_them() -> None:
@@ -55,7 +60,7 @@ def test_a_nack_of_all_that_puts_nothing_back_is_found_in_the_first_scripts() ->
 
     class PutsNothingBack(PlantedQueue):
         can = tuple(
-            set(PlantedQueue.can) - {"message-priority", "groups", "held-groups"}
+            set(PlantedQueue.can) - {"message-priority", "groups", "held-groups", "priority"}
         )  # as a broker of AMQP
 
         def nack(self, ch: int, dtag: int, multiple: bool = False, requeue: bool = True) -> None:

@@ -82,7 +82,11 @@ def test_rejects_an_unknown_system() -> None:
 
 
 def test_a_name_stands_for_all_that_begin_with_it() -> None:
-    assert [s.id for s in run.chosen(["rabbitmq"])] == ["rabbitmq-classic", "rabbitmq-quorum"]
+    assert [s.id for s in run.chosen(["rabbitmq"])] == [
+        "rabbitmq-classic",
+        "rabbitmq-priority",
+        "rabbitmq-quorum",
+    ]
     assert len(run.chosen([])) == len(SYSTEMS)
 
 

@@ -63,8 +63,16 @@ class AmqpBroker:
 
     exact = False
     can: frozenset[str] = frozenset((*OPERATIONS, *FEATURES)) - {
-        *("dwrr", "dwrr-table", "whole-qos", "no-local", "message-priority", "groups"),
-        "held-groups",
+        *(
+            "dwrr",
+            "dwrr-table",
+            "whole-qos",
+            "no-local",
+            "message-priority",
+            "groups",
+            "held-groups",
+        ),
+        *("read", "seek", "commit", "partitions"),  # those of a log
     }
 
     def __init__(

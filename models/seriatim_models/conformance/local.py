@@ -181,12 +181,14 @@ class PutGetAdapter:
         try:
             if inspect.iscoroutinefunction(queue.get):
                 found = self._done(asyncio.wait_for(queue.get(), self.WAITS if left else 0.01))
-            elif left and _waits(queue.get):
+            elif left and _has(queue.get, "block", "timeout"):
                 found = queue.get(block=True, timeout=self.WAITS)
-            else:
+            elif _has(queue.get, "block"):
                 found = queue.get(block=False)
+            else:
+                found = queue.get()
         except Exception as error:
-            if type(error).__name__ in ("Empty", "QueueEmpty", "TimeoutError"):
+            if type(error).__name__ in ("Empty", "QueueEmpty", "TimeoutError", "IndexError"):
                 return None
             raise
         if found is None:
@@ -218,12 +220,15 @@ class PutGetAdapter:
                     break
 
 
-def _waits(get: Callable[..., object]) -> bool:
-    """Whether a get has the parameters `block` and `timeout`, as those of the library have."""
+def _has(get: Callable[..., object], *names: str) -> bool:
+    """Whether a get has parameters of these names. Of one in C that shows none, `block` is taken for granted."""
     try:
-        return {"block", "timeout"} <= inspect.signature(get).parameters.keys()
+        parameters = inspect.signature(get).parameters
     except (TypeError, ValueError):
-        return False
+        return names == ("block",)
+    return set(names) <= parameters.keys() or any(
+        p.kind is inspect.Parameter.VAR_KEYWORD for p in parameters.values()
+    )
 
 
 def declared(implementation: Implementation) -> frozenset[str]:

@@ -36,6 +36,8 @@ class DriveTask(msgspec.Struct, frozen=True, kw_only=True):
 class PythonChild(ChildProcess):
     """`System` over the object that ``package.module:name`` makes."""
 
+    _folder: tempfile.TemporaryDirectory[str] | None = None
+    """Where scripts are given to the process, and their runs come back."""
     starting = (
         30.0  # a busy machine takes long to start an interpreter, which is not the object's doing
     )
@@ -53,16 +55,23 @@ class PythonChild(ChildProcess):
             can=sorted(self.can),
         )
         within = self._patience + WHOLE_SECONDS * (1 + len(task.steps) / STEPS)
-        with tempfile.TemporaryDirectory(prefix="seriatim-drive-") as folder:
-            path = Path(folder) / "script"
+        try:
+            if self._process is None:
+                self._start()
+            if self._folder is None:
+                self._folder = tempfile.TemporaryDirectory(prefix="seriatim-drive-")
+            path = Path(self._folder.name) / "script"
             path.write_bytes(msgspec.msgpack.encode(task))
-            try:
-                if self._process is None:
-                    self._start()
-                self._ask(Request(op="drive", path=str(path)), within)
-                return msgspec.msgpack.decode(path.read_bytes(), type=DrivenRun)
-            except (Fault, OSError, msgspec.MsgspecError):
-                return None
+            self._ask(Request(op="drive", path=str(path)), within)
+            return msgspec.msgpack.decode(path.read_bytes(), type=DrivenRun)
+        except (Fault, OSError, msgspec.MsgspecError):
+            return None
+
+    def end(self) -> None:
+        super().end()
+        folder, self._folder = self._folder, None
+        if folder is not None:
+            folder.cleanup()
 
 
 def drive_task(system: System, path: Path) -> None:

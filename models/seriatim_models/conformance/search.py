@@ -6,7 +6,8 @@ Of a script that violates a property steps are left out
 as long as the violation stays. Then the search goes on for properties not yet violated, until the time or the number of
 scripts is over.
 
-What is rare does not show in short scripts, however many: load is scripts that grow as long as the time allows.
+What is rare does not show in short scripts, however many: load is scripts that grow as long as the time allows, of
+mixes that get most done (`load`).
 Of both some are sent without waiting between the commands, so that these meet in the implementation.
 """
 
@@ -21,9 +22,10 @@ import msgspec
 
 from seriatim_models.conformance.driving import DrivenRun, drive
 from seriatim_models.conformance.judging import ANSWERS, FindingTally, black_box_profiles, judged
+from seriatim_models.conformance.load import Loads
 from seriatim_models.conformance.profile_consistency import forms
 from seriatim_models.conformance.profiles import Profile
-from seriatim_models.conformance.script import STEPS_MAX, ScriptStep
+from seriatim_models.conformance.script import ScriptStep
 from seriatim_models.conformance.shapes import PairCoverage, small_scripts
 from seriatim_models.conformance.system import System
 from seriatim_models.conformance.workloads import drawn_script
@@ -42,10 +44,6 @@ HURRIED = 4
 """Of how many short scripts one is sent without waiting between the commands, where there may be load."""
 SHORT_SHARE = 0.3
 """What part of the time short scripts take beside the load."""
-LOAD_STEPS = 250
-"""Steps of the first script of the load. Each is twice as long as the one before it, as the time allows."""
-LOAD_SHARE = 0.25
-"""What part of the time that is left one of them may take."""
 SHORTER, SHORTER_THAN, SHORTER_SHARE = 100, 3, 0.1
 """How many scripts are drawn that are shorter than one shortened, of how many steps it must have, for what part of the
 time that is left.
@@ -187,19 +185,17 @@ class _ViolationSearch:
 
     def _search(self) -> None:
         """Run short scripts and load by turns, and make short what is found, until all scripts were run."""
-        length = min(LOAD_STEPS, self.bounds.steps or STEPS_MAX)
-        shorts = loads = 0
+        loads = Loads(self.system.can, self.seed, self.bounds.steps)
+        shorts = 0
         loading = 0.0  # seconds that the load took
         while self.bounds.scripts is None or self.outcome.scripts < self.bounds.scripts:
             begun = time.monotonic()
             if self._load_is_next(loading):
-                loads += 1
-                hurried = loads % 2 == 0
-                self._attempt(self._load(f"load/{loads}", length, hurried))
+                load = loads.next()
+                run = self._attempt(load.script)
                 took = time.monotonic() - begun
                 loading += took
-                if hurried and 2 * took < LOAD_SHARE * (self.until - time.monotonic()):
-                    length = min(2 * length, self.bounds.steps or STEPS_MAX)
+                loads.add(load, run, took, self.until - time.monotonic())
             else:
                 shorts += 1
                 self._attempt(self._short(shorts))
@@ -217,12 +213,6 @@ class _ViolationSearch:
             return False
         return self.outcome.scripts > 2 * HURRIED and loading < (1 - SHORT_SHARE) * spent
 
-    def _load(self, name: str, length: int, hurried: bool) -> list[ScriptStep]:
-        """A long script."""
-        return drawn_script(
-            self.system.can, random.Random(f"{self.seed}/{name}"), length, hurried=hurried
-        )
-
     def _short(self, n: int) -> list[ScriptStep]:
         """The short script of that number: by turns the next small one, and one that is drawn."""
         if self.small and n % 2:
@@ -239,8 +229,8 @@ class _ViolationSearch:
             key=self.covered.brings,
         )
 
-    def _attempt(self, script: Sequence[ScriptStep]) -> None:
-        """Run a script, and make it short if it violates something new."""
+    def _attempt(self, script: Sequence[ScriptStep]) -> DrivenRun:
+        """Run a script, and make it short if it violates something new. Returns the run."""
         run, violations = self.execute(script)
         if len(run.steps) <= SHORT_STEPS:
             self.covered.add(run.steps)
@@ -248,6 +238,7 @@ class _ViolationSearch:
         if new is not None:
             self._more_time()
             self.shortened(self._keep(new, violations, run))
+        return run
 
     def _more_time(self) -> None:
         """What was found shall also be made short: as much time again, and not more than twice in all."""
@@ -279,10 +270,7 @@ class _ViolationSearch:
                 # A few runs more, even if the time is over: how often it repeats is part of the finding.
                 each = max(self.last_seconds, self.kept_seconds)
                 more = time.monotonic() + each * (CONFIRM + 1)
-                # What gives no answer in this process cannot be stopped again and again.
-                if witness.property == ANSWERS:
-                    more = min(more, self._latest)
-                self.until = max(self.until, more)
+                self.until = max(self.until, min(more, self._latest))
                 with contextlib.suppress(_OutOfTime):
                     self.repeated(witness)
 

@@ -9,17 +9,23 @@ of a few beginnings, the shortest scripts first, so that a mistake of one comman
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from itertools import pairwise
+from itertools import pairwise, zip_longest
 
 import msgspec
 
 from seriatim_models.conformance.script import SETTLING, ScriptStep
 
 Q = "q"
+RUN = 12
+"""How many messages come one after another where one in some may go astray."""
 
 
 def small_scripts(can: frozenset[str]) -> list[list[ScriptStep]]:
-    """Every beginning followed by every form of every command that the implementation can do, the shortest first."""
+    """Every beginning followed by every form of every command that the implementation can do, the shortest first.
+
+    Those of priorities and groups, if it has them, take turns with the others. First among them are consumers of
+    different priority with some messages one after another, for a wrong turn may come seldom.
+    """
     scripts = list(_log_scripts(can)) if "read" in can else []
     scripts += [
         [*beginning, *command, *following]
@@ -28,9 +34,13 @@ def small_scripts(can: frozenset[str]) -> list[list[ScriptStep]]:
         for command in _commands(can, n, consumes=beginning[-1].op != "get")
         for following in _followings(can)
     ]
-    scripts += _priority_scripts(can) if "message-priority" in can else []
-    scripts += _group_scripts(can) if "groups" in can else []
-    return sorted(scripts, key=len)  # of equal length as they were made
+    marked = list(_priority_scripts(can)) if "message-priority" in can else []
+    marked += _group_scripts(can) if "groups" in can else []
+    once = [list(script) for script in dict.fromkeys(map(tuple, marked))]
+    lists = [sorted(each, key=len) for each in (scripts, once)]  # of equal length as made
+    if {"consume", "priority"} <= can:
+        lists[1] = [*_rank_scripts(), *lists[1]]
+    return [each for pair in zip_longest(*lists) for each in pair if each is not None]
 
 
 def _beginnings(can: frozenset[str], n: int) -> Iterator[list[ScriptStep]]:
@@ -87,6 +97,17 @@ def _followings(can: frozenset[str]) -> Iterator[list[ScriptStep]]:
     yield [more, *[ScriptStep(op="get", ch=2, q=Q)] * ("get" in can)]
 
 
+def _rank_scripts() -> Iterator[list[ScriptStep]]:
+    """Two consumers of different priority, and messages for them."""
+    for n in (1, RUN):
+        for ranks in ((0, 1), (1, 0), (1, 2), (2, 0)):
+            consumers = [
+                msgspec.structs.replace(_consumer(ch), cprio=rank)
+                for ch, rank in enumerate(ranks, 1)
+            ]
+            yield [*consumers, *[ScriptStep(op="publish", q=Q)] * n]
+
+
 def _priority_scripts(can: frozenset[str]) -> Iterator[list[ScriptStep]]:
     """Messages of rising, falling and mixed priority, taken by those who can; one of them comes back."""
     for prios in ((0, 1), (2, 1), (0, 2, 1), (1, 2, 0), (0, 0, 2, 2, 1)):
@@ -106,15 +127,19 @@ def _group_scripts(can: frozenset[str]) -> Iterator[list[ScriptStep]]:
     others = list(_takings(can, msgspec.structs.replace(limit, ch=2), ch=2))
     if "consume" in can:
         others.append([ScriptStep(op="consume", q=Q, ctag="c2")])  # another one of the same channel
-    for keys in (("k0", "k0"), ("k0", "k0", "k0"), ("k0", "k0", ""), ("k0", "k0", "k1")):
-        published = [ScriptStep(op="publish", q=Q, key=key) for key in keys]
-        for taken in _takings(can, limit):
-            for other in others:
-                for end in _endings(can, taken):
-                    yield [*published, *taken, *end, *other]
-                    if taken[-1].op == "get":
-                        yield [*published, *taken, *taken, *end, *other]
-                yield [*published, *taken, *other, ScriptStep(op="close"), more]
+    third = next(_takings(can, msgspec.structs.replace(limit, ch=3), ch=3))
+    pair, three = [more] * 2, [more] * 3
+    for taken in _takings(can, limit):
+        twice = taken * 2 if taken[-1].op == "get" else taken
+        for other in others:
+            for end in _endings(can, taken):
+                yield [*pair, *taken, *end, *other]
+                yield [*three, *twice, *end, *other]
+                if end:
+                    yield [*pair, *taken, *end, *other, *third]
+            for key in ("", "k1"):
+                yield [*pair, ScriptStep(op="publish", q=Q, key=key), *taken, *other]
+            yield [*pair, *taken, *other, ScriptStep(op="close"), more]
 
 
 def _takings(can: frozenset[str], limit: ScriptStep, ch: int = 1) -> Iterator[list[ScriptStep]]:

@@ -108,12 +108,16 @@ def drawn_script(
 
     `hurried`: most commands are sent without waiting for the effect of the one before.
     """
-    mix = Mix(can, drawn)
+    return script_of(Mix(can, drawn), steps, hurried=hurried)
+
+
+def script_of(mix: Mix, steps: int, *, hurried: bool = False) -> list[ScriptStep]:
+    """A script of so many steps of a mix, see `drawn_script`."""
     made: list[ScriptStep] = []
     while len(made) < steps:
         made += mix.move()
     if hurried:
-        made = [msgspec.structs.replace(step, wait=drawn.random() < 1 / HURRY) for step in made]
+        made = [msgspec.structs.replace(step, wait=mix.drawn.random() < 1 / HURRY) for step in made]
     return made[:steps]
 
 

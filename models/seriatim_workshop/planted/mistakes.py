@@ -30,7 +30,7 @@ class Mistake(NamedTuple):
 
 WAKE_AFTER_SETTLED = "            self._settled(ch, dtag, multiple)\n            self._wake()"
 WAKE_AFTER_NACK = "                if requeue:\n                    self._put_back(held)\n            self._wake()"
-LET_GO = "        self.groups[held.message.q, held.message.key].remove(held.taker)"
+LET_GO = "        owners[held.taker] -= 1"
 LET_GO_ON_CLOSE = "                self._let_go(held)\n                self._put_back(held)"
 FREE = "not message.key or all(owner == taker for owner in owners)"
 PUT_BACK_ON_CLOSE = LET_GO_ON_CLOSE + "\n            self._wake()\n\n    def publish"
@@ -211,7 +211,7 @@ MISTAKES: dict[str, Mistake] = {
     "groups-ignored": Mistake("groups", "whoever asks is given the next of any group", FREE, "True"),
     "group-free-after-one": Mistake(
         "groups", "a group is free when one message of several is settled", LET_GO,
-        "        self.groups.pop((held.message.q, held.message.key), None)"),
+        "        owners[held.taker] = 0"),
     "group-of-the-channel": Mistake(
         "groups", "consumers of one channel share a group", FREE,
         "not message.key or all(owner.ch == taker.ch for owner in owners)"),

@@ -18,6 +18,7 @@ from __future__ import annotations
 
 import threading
 from bisect import insort
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import NamedTuple
@@ -84,7 +85,7 @@ class PlantedQueue:
     """Queues by name, which come into being by the first message or consumer."""
 
     name = "a queue with one thread"
-    can = (
+    can: tuple[str, ...] = (
         *("publish", "get", "ack", "nack", "reject", "qos", "consume", "cancel", "open", "close"),
         *("recover", "multiple", "drop", "channel-qos", "exclusive", "priority", "redelivered"),
         *("autoack", "queues", "message-priority", "groups", "held-groups"),
@@ -94,8 +95,8 @@ class PlantedQueue:
         self.lock = threading.Condition()
         self.queues: dict[str, list[StoredMessage]] = {}
         self.channels: dict[int, QueueChannel] = {}
-        self.groups: dict[tuple[str, str], list[Taker]] = {}
-        """By queue and group, who holds messages of it: one entry a message."""
+        self.groups: dict[tuple[str, str], Counter[Taker]] = {}
+        """By queue and group, who holds messages of it, and how many."""
         self.consumers: list[PushConsumer] = []  # in the order of their turns
         self.published = 0
         self.pushed = 0
@@ -227,11 +228,15 @@ class PlantedQueue:
     def _hold(self, held: OutstandingMessage, tag: int) -> None:
         """A channel holds a message until it is settled."""
         self.channels[held.taker.ch].held[tag] = held
-        self.groups.setdefault((held.message.q, held.message.key), []).append(held.taker)
+        owners = self.groups.setdefault((held.message.q, held.message.key), Counter())
+        owners[held.taker] += 1
 
     def _let_go(self, held: OutstandingMessage) -> None:
         """Its taker holds one message less of the group."""
-        self.groups[held.message.q, held.message.key].remove(held.taker)
+        owners = self.groups[held.message.q, held.message.key]
+        owners[held.taker] -= 1
+        if not owners[held.taker]:
+            del owners[held.taker]
 
     def _settled(self, ch: int, dtag: int, multiple: bool) -> list[OutstandingMessage]:
         """Take from a channel what a settlement is about. Raises `Refused` if that is nothing."""

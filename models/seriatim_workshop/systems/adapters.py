@@ -367,7 +367,7 @@ class MotoSqsFifo(MotoSqs):
     """The same, a FIFO queue. Without a group of its own a message is of the group that all such are of."""
 
     name = "moto SQS FIFO"
-    can = (*MotoSqs.can, "groups")
+    can = (*MotoSqs.can, "held-groups")
     attributes: ClassVar[dict[str, str]] = {
         "FifoQueue": "true",
         "ContentBasedDeduplication": "true",
@@ -536,7 +536,20 @@ class Beanstalkd:
     """beanstalkd through greenstalk. What a connection has reserved is its own, so a channel is a connection."""
 
     name = "beanstalkd"
-    can = ("publish", "get", "ack", "nack", "reject", "drop", "open", "close", "redelivered")
+    can = (
+        "publish",
+        "get",
+        "ack",
+        "nack",
+        "reject",
+        "drop",
+        "open",
+        "close",
+        "redelivered",
+        "message-priority",
+    )
+    ORDINARY = 2**16
+    """The priority of a job where none is said; the most urgent is 0 (protocol.txt)."""
 
     def __init__(self) -> None:
         self._mark = uuid.uuid4().hex
@@ -555,9 +568,9 @@ class Beanstalkd:
     def open(self, ch: int) -> None:
         self._clients[ch] = self._client()
 
-    def publish(self, q: str, m: str) -> None:
+    def publish(self, q: str, m: str, prio: int | None = None) -> None:
         self._clients[0].use(self._tube(q))
-        self._clients[0].put(m)
+        self._clients[0].put(m, priority=self.ORDINARY - (prio or 0))
 
     def get(self, ch: int, q: str) -> Got | None:
         import greenstalk
@@ -568,15 +581,18 @@ class Beanstalkd:
             job = client.reserve(timeout=0)
         except greenstalk.TimedOutError:
             return None
-        again = client.stats_job(job)["reserves"] > 1
-        return job.body, self._tags.give(ch, job), again
+        known = client.stats_job(job)
+        return job.body, self._tags.give(ch, (job, known["pri"])), known["reserves"] > 1
 
     def ack(self, ch: int, dtag: int) -> None:
-        self._clients[ch].delete(self._tags.take(ch, dtag))
+        job, _ = self._tags.take(ch, dtag)
+        self._clients[ch].delete(job)
 
     def nack(self, ch: int, dtag: int, requeue: bool = True) -> None:
-        job = self._tags.take(ch, dtag)
-        self._clients[ch].release(job) if requeue else self._clients[ch].delete(job)
+        """A release names the priority anew."""
+        job, priority = self._tags.take(ch, dtag)
+        client = self._clients[ch]
+        client.release(job, priority=priority) if requeue else client.delete(job)
 
     reject = nack
 
