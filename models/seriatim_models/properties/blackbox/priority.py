@@ -12,8 +12,8 @@ messages may die by themselves, and come back as new ones.
 
 from __future__ import annotations
 
-from bisect import bisect_right, insort
-from collections.abc import Iterator, Mapping
+from bisect import bisect_left, bisect_right, insort
+from collections.abc import Callable, Mapping
 from typing import ClassVar
 
 import msgspec
@@ -28,6 +28,7 @@ from seriatim_models.properties.blackbox.strict import (
     Available,
     Known,
     Lane,
+    OrderedLine,
     OrderPass,
     Row,
     Strict,
@@ -49,28 +50,63 @@ class RankedQueues(Strict):
 
 
 class _RowsByRank(WaitingRows):
-    """The waiting acquisitions of one queue, by partition and priority, and in these by their earliest instant."""
+    """The waiting acquisitions of one queue, by partition and priority, and in these by their earliest instant.
+
+    Each is looked at while it can still become a violation, or a case, and no longer.
+    """
 
     def __init__(self, lane: Lane) -> None:
-        self._ranks: dict[tuple[int | None, int | None], list[tuple[Time, int, Row]]] = {}
+        self._regular: _Ranks = {}
+        self._untested: _Ranks = {}
         super().__init__(lane)
 
     def add(self, row: Row) -> None:
         self.rows.append(row)
-        rank = row.line.part, row.line.prio
-        insort(self._ranks.setdefault(rank, []), (row.lo, row.serial, row))
+        for ranks, waits in ((self._regular, not row.violates), (self._untested, not row.tested)):
+            if waits:
+                insort(
+                    ranks.setdefault((row.line.part, row.line.prio), []), (row.lo, row.serial, row)
+                )
 
     def oldest(self) -> Row:
         row = self.rows.popleft()
-        self._ranks[row.line.part, row.line.prio].remove((row.lo, row.serial, row))
+        for ranks in (self._regular, self._untested):
+            rows = ranks.get((row.line.part, row.line.prio), [])
+            at = bisect_left(rows, (row.lo, row.serial), key=lambda r: r[:2])
+            if at < len(rows) and rows[at][2] is row:
+                del rows[at]
         return row
 
-    def during(self, part: int | None, start: Time, end: Time) -> Iterator[Row]:
-        """The acquisitions that certainly happened between two instants."""
-        for (of, prio), rows in self._ranks.items():
-            if of == part and prio is not None:
-                later = rows[bisect_right(rows, start, key=lambda r: r[0]) :]
-                yield from (row for lo, _, row in later if row.hi < end)
+    def passed(self, line: OrderedLine, most: int, start: Time, end: Time) -> list[Row]:
+        """The acquisitions of lower priority that certainly happened between two instants, each once."""
+        assert line.prio is not None
+        mine = min(line.prio, most)
+        return _taken_out(self._regular, line.part, start, end, lambda prio: min(prio, most) < mine)
+
+    def compared(self, line: OrderedLine, most: int, start: Time, end: Time) -> list[Row]:
+        """Those of another priority, each once."""
+        assert line.prio is not None
+        mine = min(line.prio, most)
+        return _taken_out(
+            self._untested, line.part, start, end, lambda prio: min(prio, most) != mine
+        )
+
+
+_Ranks = dict[tuple[int | None, int | None], list[tuple[Time, int, Row]]]
+"""Acquisitions by partition and priority, each with its earliest instant and its number."""
+
+
+def _taken_out(
+    ranks: _Ranks, part: int | None, start: Time, end: Time, wanted: Callable[[int], bool]
+) -> list[Row]:
+    """Take out the acquisitions of some priorities that certainly happened between two instants."""
+    out: list[Row] = []
+    for (of, prio), rows in ranks.items():
+        if of == part and prio is not None and wanted(prio):
+            at = bisect_right(rows, start, key=lambda r: r[0])
+            out += (row for _, _, row in rows[at:] if row.hi < end)
+            rows[at:] = [each for each in rows[at:] if each[2].hi >= end]
+    return out
 
 
 class _RankPass(OrderPass):
@@ -98,14 +134,11 @@ class _RankPass(OrderPass):
         assert isinstance(order, _RowsByRank)
         most = declared.args[LEVELS]
         start = of.confirmed if a.first else a.start
-        passed = list[Row]()
-        for row in order.during(of.line.part, start, a.end):
-            assert row.line.prio is not None
-            rank = min(row.line.prio, most)
-            row.tested |= rank != min(prio, most)
-            if rank < min(prio, most) and not row.violates:
-                row.violates = True
-                passed.append(row)
+        for row in order.compared(of.line, most, start, a.end):
+            row.tested = True
+        passed = order.passed(of.line, most, start, a.end)
+        for row in passed:
+            row.violates = True
         lane.violations += len(passed)
         if passed:
             row = min(passed, key=lambda r: r.serial)
