@@ -114,7 +114,7 @@ def _priority_scripts(can: frozenset[str]) -> Iterator[list[ScriptStep]]:
         published = [ScriptStep(op="publish", q=Q, prio=prio) for prio in prios]
         yield published
         for taken in _takings(can, ScriptStep(op="qos", prefetch=1)):
-            for end in _endings(can, taken):
+            for end in _endings(can, taken) if len(prios) == 2 else ([],):
                 yield [*taken[:-1], *published, taken[-1], *end]
                 if taken[-1].op == "consume":
                     yield [*taken, *published, *end]
@@ -124,22 +124,21 @@ def _group_scripts(can: frozenset[str]) -> Iterator[list[ScriptStep]]:
     """Messages of groups: one taker has the first or two when another asks, perhaps after one of them was settled."""
     more = ScriptStep(op="publish", q=Q, key="k0")
     limit = ScriptStep(op="qos", prefetch=2)
-    others = list(_takings(can, msgspec.structs.replace(limit, ch=2), ch=2))
-    if "consume" in can:
-        others.append([ScriptStep(op="consume", q=Q, ctag="c2")])  # another one of the same channel
     third = next(_takings(can, msgspec.structs.replace(limit, ch=3), ch=3))
     pair, three = [more] * 2, [more] * 3
     for taken in _takings(can, limit):
         twice = taken * 2 if taken[-1].op == "get" else taken
-        for other in others:
+        for other in _takings(can, msgspec.structs.replace(limit, ch=2), ch=2):
             for end in _endings(can, taken):
                 yield [*pair, *taken, *end, *other]
                 yield [*three, *twice, *end, *other]
-                if end:
+                if end and end[0].op == "close":
                     yield [*pair, *taken, *end, *other, *third]
             for key in ("", "k1"):
                 yield [*pair, ScriptStep(op="publish", q=Q, key=key), *taken, *other]
             yield [*pair, *taken, *other, ScriptStep(op="close"), more]
+        if "consume" in can:  # another one of the same channel
+            yield [*pair, *taken, ScriptStep(op="consume", q=Q, ctag="c2")]
 
 
 def _takings(can: frozenset[str], limit: ScriptStep, ch: int = 1) -> Iterator[list[ScriptStep]]:
