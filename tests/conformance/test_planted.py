@@ -319,6 +319,15 @@ def test_the_self_test_tries_what_is_declared() -> None:
         assert any(sentence in each for each in wrong), name
 
 
+def test_a_script_ends_when_it_has_enough_events(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("seriatim_models.conformance.driving.EVENTS_MAX", 50)
+    system = Local(mistakes.right)
+    run = drive_steps(system, [PUBLISH, GET, ScriptStep(op="nack")] * 100, 60.0)
+    assert 10 < len(run.steps) < 50
+    assert violated(run) == set()
+    system.end()
+
+
 class Refusing:
     """Takes messages, and refuses to hand out any."""
 

@@ -29,6 +29,10 @@ DRAIN = 1_000
 """The channel by which what is left is taken out at the end."""
 PAUSES = (0.0, 0.0, 0.0002, 0.0, 0.001, 0.0, 0.0005)
 """Seconds between commands whose effect is not waited for, in turn."""
+EVENTS_MAX = 25_000
+"""After how many events a script is given up, as if its steps ended there: requeueing thousands of messages again and
+again makes histories that take minutes to judge.
+"""
 GETS_AGAIN = 3
 """How often a queue that says that it is empty is asked again where something must be left."""
 
@@ -651,7 +655,7 @@ def drive_steps(system: System, steps: Sequence[ScriptStep], seconds: float) -> 
         system.reset()
         driver.at_rest()
         for step in steps:
-            if time.monotonic() > until:
+            if time.monotonic() > until or len(run.events) > EVENTS_MAX:
                 break
             driver.step(step)
         driver.drain()
