@@ -56,7 +56,8 @@ seriatim: how a message queue's threads must behave, as code you can run, break 
                 installed if you are root on Debian. SYSTEM=rabbitmq takes those whose name begins so
   make planted  one right queue with single mistakes, driven with three seeds: what conform finds of them,
                 written to spec/PLANTED.md (an hour; ARGS="--seeds 1" takes a third of it)
-  make fuzz     mutated recordings for SECONDS (120): nothing but declared ends; ARGS="--seed N" repeats
+  make fuzz     what is read, of every format, mutated for SECONDS (120): declared ends and equal accounts only;
+                ARGS="--seed N" repeats
   make right-systems  N (10000) drawn histories of systems that are right: no property may report one
   make prove    z3 on the systems of spec/induction, for any number of threads, entries and consumers,
                 and CrossHair on every pure function that has a contract

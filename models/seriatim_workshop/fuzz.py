@@ -1,11 +1,13 @@
-"""Mutates recordings and runs audit, lint and show over them in this process: nothing but declared ends.
+"""Mutates what is read, and runs the commands that read it in this process: nothing but declared ends.
 
     python -m seriatim_workshop.fuzz [--seconds S] [--seed N] [--corpus DIR]
 
 A case is made of a valid recording: some of its lines, with fields dropped, swapped, of other types, at the ends of
 their ranges, nested, or of names that would do harm; lines cut, doubled and reordered; and now and then the whole
-compressed, with a byte of it changed. It is named by one number, which makes it again. What fails is kept in the
-corpus, which every run begins with.
+compressed, with a byte of it changed. Or it is of another format (`fuzz_formats`): Jepsen (EDN, JSON), OpenTelemetry,
+Parquet, a replay token, a profile, a manifest. Of recordings both engines must give the same account, line by line;
+that of Spark is run as its tasks, without Spark. A case is named by one number, which makes it again. What fails is
+kept in the corpus, which every run begins with.
 """
 
 from __future__ import annotations
@@ -26,10 +28,13 @@ from typing import Any
 import zstandard
 
 from seriatim_models.cli import run
+from seriatim_workshop import fuzz_formats
 
 ROOT = Path(__file__).resolve().parents[2]
 DATA = ROOT / "tests" / "data"
-CORPUS = DATA / "hostile"
+CORPUS = ROOT / "tests" / "cli" / "fuzz_corpus"
+RECORDING = "valid.jsonl"
+"""A recording of the corpus that every command reads to the end."""
 SEEDS = ("rabbit-classic-competing", "rabbit-classic-lockstep")
 LINES_MAX = 60
 """Of a case: enough for several messages, few enough for some cases a second."""
@@ -95,6 +100,8 @@ def _changed(choose: random.Random, event: dict[str, Any], known: list[str]) -> 
 def case(number: int, valid: list[list[dict[str, Any]]]) -> tuple[str, bytes]:
     """The suffix and the bytes of a case."""
     choose = random.Random(number)
+    if choose.random() < 0.5:
+        return fuzz_formats.case(choose, _VALUES, DATA / f"{SEEDS[1]}.jsonl.gz")
     header, *events = choose.choice(valid)
     begin = choose.randrange(max(len(events) - LINES_MAX, 1))
     chosen = [dict(e) for e in events[begin : begin + choose.randrange(1, LINES_MAX)]]
@@ -124,22 +131,42 @@ def case(number: int, valid: list[list[dict[str, Any]]]) -> tuple[str, bytes]:
     suffix = choose.choice(("jsonl", "jsonl", "jsonl", "jsonl.gz", "jsonl.zst"))
     packed = raw
     if suffix != "jsonl":
-        packed = gzip.compress(raw) if suffix == "jsonl.gz" else zstandard.compress(raw)
+        packed = gzip.compress(raw, mtime=0) if suffix == "jsonl.gz" else zstandard.compress(raw)
     if suffix != "jsonl" and choose.random() < 0.5:
         at = choose.randrange(len(packed))
         packed = packed[:at] + bytes([packed[at] ^ 1 << choose.randrange(8)]) + packed[at + 1 :]
     return suffix, packed
 
 
+def commands(path: Path) -> list[list[str]]:
+    """The commands that read a file, by its name."""
+    if path.suffix == ".token":
+        token = path.read_bytes().decode("utf-8", "replace").replace("\0", "")
+        return [["check", "--replay", token], ["show", token]]
+    if path.suffix == ".toml":
+        return [["audit", str(CORPUS / RECORDING), "--profile", str(path)]]
+    return [[command, str(path)] for command in COMMANDS]
+
+
 def ended(path: Path) -> str:
-    """What is wrong with how the commands end on a file; empty if nothing is."""
-    for command in COMMANDS:
+    """What is wrong with how the commands end on a file, or with its accounts; empty if nothing is."""
+    if path.name.endswith("manifest.json"):
+        return fuzz_formats.manifest_fault(path)
+    for command in commands(path):
         said, errors = io.StringIO(), io.StringIO()
         with contextlib.redirect_stdout(said), contextlib.redirect_stderr(errors):
-            code = run([command, str(path)])
+            code = run(command)
         if code not in ENDS:
-            return f"{command}: exit code {code}: {errors.getvalue()[-2000:]}"
-    return ""
+            return f"{command[0]}: exit code {code}: {errors.getvalue()[-2000:]}"
+    if path.suffix in (".token", ".toml"):
+        return ""
+    differs = fuzz_formats.engines_differ(path)
+    return f"the engines' accounts: {differs}" if differs else ""
+
+
+def kept_cases(corpus: Path) -> list[Path]:
+    """The files of a corpus."""
+    return sorted(p for p in corpus.glob("*.*") if p.suffix != ".md") if corpus.is_dir() else []
 
 
 def cases(seed: int) -> Iterator[int]:
@@ -152,7 +179,7 @@ def cases(seed: int) -> Iterator[int]:
 def fuzz(seconds: float, seed: int, corpus: Path, most: int | None = None) -> list[str]:
     """Try cases for so long, or so many of them; what fails is kept in the corpus and returned in words."""
     valid = recordings()
-    faults = [f"{path}: {why}" for path in sorted(corpus.glob("*.jsonl*")) if (why := ended(path))]
+    faults = [f"{path}: {why}" for path in kept_cases(corpus) if (why := ended(path))]
     until = time.monotonic() + seconds
     tried = 0
     with tempfile.TemporaryDirectory() as folder:

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import msgspec
 import pytest
 
-from seriatim_workshop import fuzz
+from seriatim_models.pipeline.audit.findings import AuditReport
+from seriatim_workshop import fuzz, fuzz_formats
 
 
 def test_mutated_recordings_end_as_declared(tmp_path: Path) -> None:
     assert fuzz.fuzz(600.0, seed=20, corpus=tmp_path, most=25) == []
-    assert [why for p in sorted(fuzz.CORPUS.glob("*.jsonl*")) if (why := fuzz.ended(p))] == []
+    assert [why for p in fuzz.kept_cases(fuzz.CORPUS) if (why := fuzz.ended(p))] == []
 
 
 def test_a_case_is_made_again_by_its_number() -> None:
@@ -21,9 +23,33 @@ def test_a_case_is_made_again_by_its_number() -> None:
     assert len(set(made)) == 30
 
 
+def test_every_format_is_among_the_cases() -> None:
+    valid = fuzz.recordings()
+    made = {fuzz.case(n, valid)[0] for n in range(300)}
+    assert made == {
+        *("jsonl", "jsonl.gz", "jsonl.zst", "edn", "jepsen.jsonl", "otlp.json", "parquet"),
+        *("token", "profile.toml", "manifest.json"),
+    }
+
+
+def test_accounts_that_differ_are_seen(monkeypatch: pytest.MonkeyPatch) -> None:
+    path = fuzz.CORPUS / fuzz.RECORDING
+    assert fuzz_formats.engines_differ(path) == ""
+    local = fuzz_formats._by_local
+
+    def loses_a_line(path: Path, folder: Path) -> AuditReport:
+        report = local(path, folder)
+        return msgspec.structs.replace(
+            report, statistics={**report.statistics, "lines": report.statistics["lines"] - 1}
+        )
+
+    monkeypatch.setattr(fuzz_formats, "_by_local", loses_a_line)
+    assert "statistics" in fuzz_formats.engines_differ(path)
+
+
 def test_what_fails_is_reported_and_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(fuzz, "run", lambda _: 70)
     (fault,) = fuzz.fuzz(600.0, seed=1, corpus=tmp_path, most=1)
     (kept,) = tmp_path.iterdir()
-    assert fault.startswith(f"{kept}: audit: exit code 70")
+    assert fault.startswith(f"{kept}: ")
     assert len(fuzz.fuzz(600.0, seed=1, corpus=tmp_path, most=0)) == 1, "the corpus is tried first"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shlex
 import time
 from pathlib import Path
@@ -70,9 +71,10 @@ def show(
     """Show an interleaving by its token or its mutant, the verdicts in a .json file, or what a recording holds."""
     out = Outputs(json, html, junit)
     path = Path(what)
-    if path.is_file() and path.suffix == ".json":
+    there = os.path.isfile(what)  # `Path.is_file` raises for a name that is too long for the system
+    if there and path.suffix == ".json":
         return show_verdicts(path, out)
-    if path.is_file():
+    if there:
         show_history(path, out.console)
         if html is not None:
             draw_history(path, find_profile(profile), html, out)

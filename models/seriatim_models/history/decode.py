@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 import msgspec
 
 from seriatim_models.history.catalogue import REQUIRED, fault, wrong_type
-from seriatim_models.history.depth import DEPTH_MAX, TOO_DEEP, too_deep
+from seriatim_models.history.depth import DEPTH_MAX, TOO_DEEP, TOO_LARGE, too_deep, too_large
 from seriatim_models.history.event import LEVELS, PHASES, SCOPES, Event
 from seriatim_models.history.header import Header, split_unknown
 from seriatim_models.history.importers import qh0
@@ -56,6 +56,9 @@ def checked(event: Event) -> Event:
         raise BadLine(f"field scope: {event.scope!r} is none of consumer, channel, conn, queue")
     if event.args and too_deep(event.args, DEPTH_MAX - 1):  # an object in the line's object
         raise BadLine(TOO_DEEP)
+    for name in ("args", "x"):
+        if (held := getattr(event, name)) and too_large(held):
+            raise BadLine(f"field {name}: {TOO_LARGE}")
     # most events need not be asked of the catalogue, and this is run for every one
     if (event.lvl == "model" or event.ev in REQUIRED) and (why := fault(event)):
         raise BadLine(why)

@@ -127,6 +127,8 @@ def read_header(path: Path) -> Header:
     for needed in ("i", "ev"):
         if needed not in schema.names:
             raise HistoryError(f"{path}: column {needed}: missing, so this is no history")
+    if twice := sorted({n for n in schema.names if schema.names.count(n) > 1}):
+        raise HistoryError(f"{path}: column {twice[0]}: there more than once")
     held = (schema.metadata or {}).get(_HEADER)
     if held is None:
         return Header()

@@ -124,7 +124,10 @@ def parse(text: str, where: str) -> Profile:
     """A profile from the text of its file. Raises `ProfileError` naming `where` and the key."""
     try:
         file = msgspec.convert(tomllib.loads(text), File)
-    except (tomllib.TOMLDecodeError, msgspec.ValidationError) as error:
+    except (
+        ValueError,
+        RecursionError,
+    ) as error:  # of TOML, and of numbers too long or nested too deep for it
         raise ProfileError(f"{where}: {error}") from error
     if file.format != FORMAT:
         raise ProfileError(f"{where}: format: {file.format!r} cannot be read; known is {FORMAT}")

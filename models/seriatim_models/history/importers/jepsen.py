@@ -31,7 +31,7 @@ from typing import Any
 
 import msgspec
 
-from seriatim_models.history.depth import TOO_DEEP, too_deep
+from seriatim_models.history.depth import TOO_DEEP, too_deep, too_large
 from seriatim_models.history.event import Event
 from seriatim_models.history.importers import edn
 from seriatim_models.history.lines import Line
@@ -146,6 +146,9 @@ class JepsenImporter:
         return found
 
     def _events(self, op: dict[str, Any]) -> list[Event]:
+        for name in ("process", "f", "type"):
+            if isinstance(op.get(name), dict | list):
+                raise ValueError(f"field {name}: {op[name]!r} is no name")
         process, f = op.get("process"), op.get("f")
         if process == "nemesis" or f in LOOKS:
             return []
@@ -154,7 +157,7 @@ class JepsenImporter:
         ph, t = op.get("type"), op.get("time")
         if ph not in _PHASES:
             raise ValueError(f"field type: {ph!r} is none of {', '.join(sorted(_PHASES))}")
-        if t is not None and not isinstance(t, int):
+        if t is not None and (type(t) is not int or too_large(t)):
             raise ValueError(f"field time: {t!r} is no whole number of nanoseconds")
         if f not in (*_QUEUE, *_LOG, *_MOVES):
             raise ValueError(f"field f: {f!r} is none of {', '.join((*_QUEUE, *_LOG, *_MOVES))}")

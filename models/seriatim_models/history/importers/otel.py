@@ -34,13 +34,14 @@ Spans say less than a recording, and what they do not say must not be a violatio
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 import msgspec
 
-from seriatim_models.history.depth import TOO_DEEP, too_deep
+from seriatim_models.history.depth import TOO_DEEP, TOO_LARGE, too_deep, too_large
 from seriatim_models.history.event import GAP, Event
 from seriatim_models.history.lines import Line
 
@@ -143,6 +144,11 @@ class OtelImporter:
                 yield line, f"no OTLP: {TOO_DEEP}"
             except (msgspec.DecodeError, UnicodeDecodeError, ValueError) as error:
                 yield line, f"no OTLP: {error}"
+            except (TypeError, AttributeError):
+                yield (
+                    line,
+                    "no OTLP: an object, a list or a name stands where another of these belongs",
+                )
         if last is None:
             return
         by_id = {s.id: s for s in spans}
@@ -285,10 +291,10 @@ def _common(span: _Span, message: str) -> dict[str, Any]:
     q = "" if temporary else str(_first(has, "destination") or "")
     base: dict[str, Any] = {"proc": str(client), "q": q, "m": message, "x": x}
     part = _first(has, "partition")
-    if part is not None and str(part).isdigit():
+    if re.fullmatch(r"[0-9]{1,18}", str(part)):
         base["part"] = int(part)
     offset = _first(has, "offset")
-    if isinstance(offset, int):
+    if type(offset) is int and not too_large(offset):
         base["pos"] = offset
     return base
 
@@ -365,6 +371,9 @@ def _attributes(of: Mapping[str, Any]) -> dict[str, Any]:
 
 def _nanos(span: Mapping[str, Any], name: str) -> int:
     try:
-        return int(span[name])
-    except (KeyError, TypeError, ValueError):
+        found = int(span[name])
+    except (KeyError, TypeError, ValueError, OverflowError):
         raise ValueError(f"field {name}: {span.get(name)!r} is no number of nanoseconds") from None
+    if too_large(found):
+        raise ValueError(f"field {name}: {TOO_LARGE}")
+    return found
