@@ -2,7 +2,7 @@
 # Everything is installed into .venv, from the pinned versions in .lock/requirements.txt, by the rule for $(STAMP) below.
 
 .DEFAULT_GOAL := help
-.PHONY: help run test demo-fair soak prove prove-induction spec mutants mutants-order reach lint format setup lock clean bench profile bench-explorer bench-spark test-slow test-kill test-cluster test-million test-planted crosscheck crosscheck-own conform planted right-systems matrix matrix-campaign data-races fuzz
+.PHONY: help run test demo-fair soak prove prove-induction spec follow-all mutants mutants-order reach lint format setup lock clean bench profile bench-explorer bench-spark test-slow test-kill test-cluster test-million test-planted crosscheck crosscheck-own conform planted right-systems matrix matrix-campaign data-races fuzz
 
 VENV  := .venv
 BIN   := $(VENV)/bin
@@ -52,6 +52,8 @@ seriatim: how a message queue's threads must behave, as code you can run, break 
   make spec     the Promela models under Spin (installed if you are root on Debian) against spec/manifest.json,
                 their outcomes against those of the same programs in Python,
                 and executions of the reference against the systems of spec/induction
+  make follow-all  every schedule of every program of the queue, and the call matrix to depth 3, against
+                those systems (for a night)
   make conform  real brokers and queues, each started, driven, judged and stopped; what is not there is
                 installed if you are root on Debian. SYSTEM=rabbitmq takes those whose name begins so
   make planted  one right queue with single mistakes, driven with three seeds: what conform finds of them,
@@ -137,6 +139,11 @@ spec: $(STAMP)
 	@$(BIN)/python -m seriatim_workshop.formal.spin $(ARGS)
 	@$(if $(ARGS),,$(BIN)/python -m seriatim_workshop.formal.outcomes)
 	@$(if $(ARGS),,$(BIN)/python -m seriatim_workshop.formal.traces)
+	@$(if $(ARGS),,$(BIN)/python -m seriatim_workshop.formal.follow_matrix pull push --sample 60)
+
+follow-all: $(STAMP)
+	@$(BIN)/python -m seriatim_workshop.formal.traces --all $(ARGS)
+	@$(BIN)/python -m seriatim_workshop.formal.follow_matrix pull push --depth 3
 
 prove: prove-induction
 	@$(BIN)/python -m seriatim_workshop.proofs.run $(ARGS)

@@ -1,0 +1,124 @@
+"""Hold the programs of the call matrix against all systems of `spec/induction`, step by step.
+
+python -m seriatim_workshop.formal.follow_matrix pull push --depth 1 --sample 100   # a slice, as in CI
+python -m seriatim_workshop.formal.follow_matrix pull --depth 3                     # all of them, at night
+
+A program is two calls beside each other from a state that earlier calls led to (`seriatim_models.matrix`). Exit code 1:
+an execution is no behaviour of the systems.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import time
+from collections.abc import Sequence
+from dataclasses import replace
+from functools import partial
+from typing import cast
+
+import seriatim.queue as reference
+from seriatim_models.explorer import Dpor, World, explore
+from seriatim_models.machines.stages import WorldStage
+from seriatim_models.matrix.plan import plan
+from seriatim_models.matrix.queue_scenes import QueueMatrixScene, QueueSystem
+from seriatim_models.matrix.systems import SYSTEMS
+from seriatim_models.matrix.work import PairData, universe_of
+from seriatim_models.programs.base import Mutant
+from seriatim_models.programs.mutant_modules import load
+from seriatim_workshop.formal.followed import Followed, share
+from seriatim_workshop.formal.recorder import Recorder
+from seriatim_workshop.formal.simulation import Simulation
+
+EACH = 40
+"""So many executions of each program are followed at most."""
+
+
+class FollowedScene(QueueMatrixScene):
+    """A scene whose consumers' clients are woken by a step that the follower of wake-ups sees."""
+
+    recorder: Recorder
+
+    def notify_work(self, consumer: reference.Consumer) -> None:
+        """Note the wake-up, as the permit of a client's thread would be, and do what the scene does."""
+        self.recorder.note("release", f"{consumer.name}.wake")
+        super().notify_work(consumer)
+
+
+def follow_pair(
+    system: str, data: PairData, executions: int = EACH, mutant: Mutant | None = None
+) -> Followed:
+    """Follow the schedules of one program of the matrix; the first execution that is no behaviour ends it."""
+    of, lib = SYSTEMS[system], load("queue", mutant)
+    assert isinstance(of, QueueSystem)
+    calls = f"{', '.join(map(str, data.path))}; {' | '.join(map(str, data.calls))}"
+    found = Followed(f"{data.universe}: {calls}")
+    rejections: list[tuple[str, str]] = []
+    began = time.process_time()
+
+    def run(world: World) -> None:
+        simulation = Simulation(lib)
+        recorder = Recorder(world, simulation)
+        made = type("Scene", (FollowedScene,), {"recorder": recorder})
+        stage = WorldStage(cast(World, recorder), of.unrecorded)
+        scene = replace(of, scene_class=made).scene(universe_of(of, data.universe), lib, stage)
+        for invocation in data.path:
+            scene.make(invocation)
+        for n, call in enumerate(data.calls, 1):
+            world.spawn(partial(scene.make, call), name=f"T{n}")
+
+        def conform() -> str | None:
+            simulation.end()
+            found.steps += simulation.steps
+            found.counts.update(simulation.counts)
+            found.actions |= simulation.actions
+            if simulation.rejected:
+                rejections.append((simulation.where, simulation.rejected))
+            return simulation.rejected or None
+
+        world.at_end(conform)
+
+    result = explore(run, Dpor(), name=found.program, shrink=0, max_executions=executions)
+    found.executions, found.exhausted = result.executions, result.exhausted
+    found.counterexample = result.counterexample
+    if rejections:
+        found.system, found.rejected = rejections[0]
+    found.seconds = time.process_time() - began
+    return found
+
+
+def programs(system: str, depth: int, sample: int = 0) -> list[PairData]:
+    """The programs of a system of queues to this depth; `sample` of them, evenly spread, or all."""
+    every = plan(system, depth).programs
+    return every[:: max(1, len(every) // sample)] if sample else every
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Follow what is asked for and print what came of it; the exit code is 1 if an execution is rejected."""
+    parser = argparse.ArgumentParser(
+        prog="python -m seriatim_workshop.formal.follow_matrix",
+        description="Hold the programs of the call matrix against the systems of spec/induction.",
+    )
+    parser.add_argument("systems", nargs="+", choices=("pull", "push"), metavar="pull|push")
+    parser.add_argument("--depth", type=int, default=1, help="calls that lead to the state (1)")
+    parser.add_argument("--sample", type=int, default=0, help="so many programs of each (all)")
+    asked = parser.parse_args(arguments)
+    outcomes = []
+    for system in asked.systems:
+        for data in programs(system, asked.depth, asked.sample):
+            outcome = follow_pair(system, data)
+            outcomes.append(outcome)
+            if outcome.wrong:
+                print(f"! {system}, {outcome.program}\n      {outcome.wrong}", flush=True)
+    steps, seconds = sum(o.steps for o in outcomes), sum(o.seconds for o in outcomes)
+    print(
+        f"{len(outcomes)} programs of the matrix, {sum(o.executions for o in outcomes):,} executions, "
+        f"{steps:,} steps, {steps / max(seconds, 0.001):,.0f} a second\n"
+        f"{share(outcomes):.1%} of shared writes are steps; "
+        f"{sum(bool(o.wrong) for o in outcomes)} not as they must be"
+    )
+    return int(any(o.wrong for o in outcomes))
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
