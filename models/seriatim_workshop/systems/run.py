@@ -66,11 +66,14 @@ class SystemRow(msgspec.Struct, kw_only=True):
     steps: int = 0
     seed: int = SEED
     seconds: float = 0.0
+    date: str = ""
+    """Of the run, as 2026-11-22."""
 
 
 def run_system(listed: Listed, bounds: SearchBounds) -> SystemRow:
     """Everything from start to stop."""
-    row = SystemRow(id=listed.id, title=listed.title, promise=listed.promise)
+    today = time.strftime("%Y-%m-%d")
+    row = SystemRow(id=listed.id, title=listed.title, promise=listed.promise, date=today)
     try:
         with listed.start() as at:
             system = open_listed(listed, at)
@@ -176,7 +179,8 @@ def table(rows: Sequence[SystemRow]) -> str:
     ran = [row for row in rows if not row.not_run]
     lines += ["## What was run", ""]
     lines += [
-        f"- {row.title}: {row.scripts} scripts, {row.steps} steps, seed {row.seed}." for row in ran
+        f"- {row.title}: {row.date}, {row.scripts} scripts, {row.steps} steps, {row.seconds:g} s, seed {row.seed}."
+        for row in ran
     ]
     lines += ["", f"Profiles: {', '.join(black_box_profiles())}.", ""]
     return "\n".join(lines)
