@@ -69,8 +69,9 @@ SYSTEMS: dict[str, Listed] = {
             known=frozenset({"P5", "P6", "P10"}),
             argued=(
                 "P5 and P6 of requeued messages, as documented (without a delivery limit they are written to the log "
-                "anew, https://github.com/rabbitmq/rabbitmq-server/issues/3776); P10: an exclusive consumer is accepted "
-                "beside others, and others beside it, which its makers know (https://github.com/rabbitmq/rabbitmq-website/issues/1973)"
+                "anew, https://github.com/rabbitmq/rabbitmq-server/issues/3776); P10: an exclusive consumer is "
+                "accepted beside others, and others beside it, which its makers know "
+                "(https://github.com/rabbitmq/rabbitmq-website/issues/1973)"
             ),
         ),
         Listed(
