@@ -2,7 +2,7 @@
 # Everything is installed into .venv, from the pinned versions in .lock/requirements.txt, by the rule for $(STAMP) below.
 
 .DEFAULT_GOAL := help
-.PHONY: help run test demo-fair soak prove prove-induction spec follow-all mutants mutants-order reach lint format setup lock clean bench profile bench-explorer bench-spark test-slow test-kill test-cluster test-million test-planted crosscheck crosscheck-own conform planted right-systems matrix matrix-campaign data-races fuzz
+.PHONY: help run test demo-fair soak prove prove-induction spec follow-all mutants mutants-order reach lint format setup lock clean bench profile bench-explorer bench-spark test-slow test-kill test-cluster test-million test-planted crosscheck crosscheck-own conform planted right-systems matrix matrix-campaign data-races fuzz corpus
 
 VENV  := .venv
 BIN   := $(VENV)/bin
@@ -80,6 +80,8 @@ seriatim: how a message queue's threads must behave, as code you can run, break 
 
   make crosscheck       the explorer against brute force on 20,000 generated programs;
                         stopped, it goes on where it was
+  make corpus           known bugs of released libraries, fetched from the package registry into a cache folder:
+                        each found, each repaired version quiet (ARGS="--table spec/OWN_CODE.md" writes the table)
   make crosscheck-own   generated tests with plain threads: promotion against every access a step
   make bench            us and our peers side by side, in rounds: numbers and a page in build/bench;
                         a peer that cannot be had is skipped with the reason
@@ -125,6 +127,9 @@ soak: $(STAMP)
 
 fuzz: $(STAMP)
 	$(BIN)/python -m seriatim_workshop.fuzz --seconds $(SECONDS) $(ARGS)
+
+corpus: $(STAMP)
+	$(BIN)/python -m seriatim_workshop.corpus.run $(ARGS)
 
 right-systems: $(STAMP)
 	$(BIN)/python -m seriatim_workshop.right --n $(N) --first $(FIRST) $(ARGS)

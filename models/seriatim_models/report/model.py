@@ -40,7 +40,9 @@ class CounterexampleSummary(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def again(self) -> str:
         """The command that shows it again; of ordinary Python the story has it, for the token names no file."""
-        if self.story is not None and ".py::" in self.story.replay:
+        if self.story is not None and (
+            ".py::" in self.story.replay or "--schedules" in self.story.replay
+        ):
             return self.story.replay
         return f"seriatim show {self.token}"
 

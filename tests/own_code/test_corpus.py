@@ -1,0 +1,33 @@
+"""The table of the corpus of known bugs; the corpus itself needs a network and is run by `make corpus`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from seriatim_workshop.corpus import drivers
+from seriatim_workshop.corpus.run import BEGIN, BUGS, END, row
+
+
+def result(verdict: str) -> dict[str, Any]:
+    return {"verdict": verdict, "why": "", "executions": 1, "seconds": 0.1}
+
+
+def test_every_bug_has_a_driver_and_two_versions() -> None:
+    for bug in BUGS:
+        assert callable(getattr(drivers, bug.driver))
+        assert bug.buggy != bug.fixed
+
+
+def test_a_missed_bug_and_a_loud_repair_stand_in_the_table() -> None:
+    assert "| found | 1 |" in row(BUGS[0], result("violated"), result("ok"))
+    assert "| missed (ok) | 1 |" in row(BUGS[0], result("ok"), result("ok"))
+    assert "| not quiet (violated) |" in row(BUGS[0], result("violated"), result("violated"))
+    assert "verdict withheld" in row(BUGS[0], result("violated"), result("inconclusive"))
+
+
+def test_the_page_has_a_row_for_each() -> None:
+    from pathlib import Path
+
+    page = (Path(__file__).parents[2] / "spec/OWN_CODE.md").read_text(encoding="utf-8")
+    table = page.partition(BEGIN)[2].partition(END)[0]
+    assert table.count("| found |") == len(BUGS)
