@@ -82,7 +82,8 @@ seriatim: how a message queue's threads must behave, as code you can run, break 
                         stopped, it goes on where it was
   make corpus           known bugs of released libraries, fetched from the package registry into a cache folder:
                         each found, each repaired version quiet (ARGS="--table spec/OWN_CODE.md" writes the table)
-  make crosscheck-own   generated tests with plain threads: promotion against every access a step
+  make crosscheck-own   generated tests with plain threads: promotion against every access a step;
+                        with asyncio: against all orders of timers on the real event loop
   make bench            us and our peers side by side, in rounds: numbers and a page in build/bench;
                         a peer that cannot be had is skipped with the reason
   make profile          where the time goes on the three hot paths
@@ -182,6 +183,7 @@ lint: $(STAMP)
 
 crosscheck-own: $(STAMP)
 	@$(BIN)/python -m seriatim_workshop.crosscheck.own_code --programs $(PROGRAMS) $(ARGS)
+	@$(BIN)/python -m seriatim_workshop.crosscheck.own_asyncio --programs $(PROGRAMS) $(ARGS)
 
 crosscheck: $(STAMP)
 	@mkdir -p $(dir $(CROSSCHECK))

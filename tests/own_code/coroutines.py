@@ -257,6 +257,86 @@ def two_calls_from_threads() -> None:
     asyncio.run(main())
 
 
+class Gate:
+    """Permits with a flag that somebody was woken, as asyncio.Semaphore had it: see gh-90155."""
+
+    def __init__(self, *, passes_on: bool) -> None:
+        self.free = 1
+        self.woken = False
+        self.passes_on = passes_on
+        self.waiting: list[asyncio.Future[None]] = []
+
+    async def enter(self) -> None:
+        while self.woken or not self.free:
+            mine = asyncio.get_running_loop().create_future()
+            self.waiting.append(mine)
+            try:
+                await mine
+            except asyncio.CancelledError:
+                if self.passes_on and mine.done() and not mine.cancelled():
+                    self.woken = False
+                    self.wake()
+                raise
+            self.woken = False
+        self.free -= 1
+
+    def leave(self) -> None:
+        self.free += 1
+        self.wake()
+
+    def wake(self) -> None:
+        while self.waiting:
+            first = self.waiting.pop(0)
+            if not first.done():
+                first.set_result(None)
+                self.woken = True
+                return
+
+
+async def through_a_gate(gate: Gate) -> None:
+    async def enter() -> None:
+        await gate.enter()
+        gate.leave()
+
+    await gate.enter()
+    first, second = asyncio.create_task(enter()), asyncio.create_task(enter())
+    asyncio.get_running_loop().call_later(1, first.cancel)
+    await asyncio.sleep(1)
+    gate.leave()
+    await asyncio.gather(first, return_exceptions=True)
+    await second
+
+
+async def gate_that_loses_a_wakeup() -> None:
+    await through_a_gate(Gate(passes_on=False))
+
+
+async def gate_that_passes_it_on() -> None:
+    await through_a_gate(Gate(passes_on=True))
+
+
+async def notified_and_cancelled() -> None:
+    """A waiter is cancelled after it was notified and before it runs: gh-112202, asyncio.Condition before 3.13."""
+    filled, items = asyncio.Condition(), [0]
+
+    async def take() -> int:
+        async with filled:
+            await filled.wait_for(lambda: len(items) > 1)
+            return items.pop()
+
+    first, second = asyncio.create_task(take()), asyncio.create_task(take())
+    asyncio.get_running_loop().call_later(1, first.cancel)
+    await asyncio.sleep(1)
+    async with filled:
+        items.append(1)
+        filled.notify()
+    await asyncio.wait([first])
+    if first.cancelled():
+        assert await second == 1
+    else:
+        second.cancel()
+
+
 # -- what is said or refused -----------------------------------------------------------------------
 
 

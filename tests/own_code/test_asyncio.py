@@ -40,6 +40,17 @@ def test_right_code_is_exhausted(name: str, traces: int | None) -> None:
     assert traces is None or result.traces == traces
 
 
+def test_known_mistakes_of_asyncio_are_found() -> None:
+    """gh-90155 as a program of our own, gh-112202 in the interpreter that runs, if it is older than 3.13."""
+    lost = check(coroutines.gate_that_loses_a_wakeup)
+    assert lost.counterexample is not None, str(lost)
+    assert "enter) at coroutines.py" in lost.counterexample.what
+    assert check(coroutines.gate_that_passes_it_on).verdict == "ok"
+    repaired = hasattr(asyncio.Condition, "_notify")
+    found = check(coroutines.notified_and_cancelled)
+    assert found.verdict == ("ok" if repaired else "violated"), str(found)
+
+
 @pytest.mark.parametrize(
     ("name", "what"),
     [

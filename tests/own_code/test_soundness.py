@@ -7,6 +7,8 @@ from pathlib import Path
 import pytest
 
 from seriatim_models.explorer.python import execution, hooks
+from seriatim_models.explorer.python.event_loop import Timers
+from seriatim_workshop.crosscheck import own_asyncio
 from seriatim_workshop.crosscheck.own_code import HEAD, Generated, compared, generate
 
 SLICE = 15
@@ -72,3 +74,30 @@ def test_an_access_that_is_not_announced_shows_on_real_threads(
         Generated(-2, HEAD + TRAP.replace("with lock:\n            pass", "pass")), tmp_path
     ).wrong
     assert any("real threads showed" in line for line in wrong), wrong
+
+
+@pytest.mark.parametrize("part", range(2))
+def test_asyncio_agrees_with_the_real_loop(part: int, tmp_path: Path) -> None:
+    for seed in range(part * 8, part * 8 + 8):
+        program = own_asyncio.generate(seed)
+        agreement = own_asyncio.compared(program, tmp_path, executions=200)
+        assert not agreement.wrong, f"seed {seed}: {agreement.wrong}\n{program.text}"
+
+
+@pytest.mark.slow
+def test_asyncio_agrees_with_the_real_loop_on_many(tmp_path: Path) -> None:
+    for seed in range(1000, 1150):
+        program = own_asyncio.generate(seed)
+        agreement = own_asyncio.compared(program, tmp_path, executions=400)
+        assert not agreement.wrong, f"seed {seed}: {agreement.wrong}\n{program.text}"
+
+
+def test_a_timer_that_waits_for_idleness_shows_against_the_real_loop(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    every = Timers._candidates
+    monkeypatch.setattr(
+        Timers, "_candidates", lambda s, ex, idle: every(s, ex, idle) if idle else []
+    )
+    programs = (own_asyncio.generate(seed) for seed in range(16))
+    assert any(own_asyncio.compared(p, tmp_path, executions=200).wrong for p in programs)

@@ -331,6 +331,9 @@ class Lock(Primitive):
 
     acquire_lock, release_lock, locked_lock = acquire, release, locked
 
+    def _at_fork_reinit(self) -> None:
+        """Nobody forks."""
+
     def __repr__(self) -> str:
         return f"<{'locked' if self.value is not None else 'unlocked'} {self.name}>"
 

@@ -13,6 +13,7 @@ import builtins
 import hashlib
 import importlib
 import importlib.util
+import os
 import random
 import sys
 import sysconfig
@@ -83,16 +84,12 @@ class _Weakref(types.ModuleType):
         self.__dict__["proxy"] = lambda obj, callback=None: weakref.proxy(obj)
 
 
-def _without(name: str, *missing: str) -> Callable[[PythonExecution], types.ModuleType]:
-    """A copy of a real module without some of its names."""
-
-    def make(ex: PythonExecution) -> types.ModuleType:
-        real = importlib.import_module(name)
-        copy = types.ModuleType(name, real.__doc__)
-        copy.__dict__.update({k: v for k, v in vars(real).items() if k not in missing})
-        return copy
-
-    return make
+def os_module(ex: PythonExecution) -> types.ModuleType:
+    """`os` for one execution: the real one, which nobody asks to do anything at a fork."""
+    copy = types.ModuleType("os", os.__doc__)
+    copy.__dict__.update(vars(os))
+    copy.__dict__["register_at_fork"] = lambda **callbacks: None
+    return copy
 
 
 def random_module(ex: PythonExecution) -> types.ModuleType:
@@ -121,7 +118,7 @@ PROVIDED: dict[str, Callable[[PythonExecution], types.ModuleType]] = {
     "time": time_module,
     "random": random_module,
     "weakref": lambda ex: _Weakref(),
-    "os": _without("os", "register_at_fork"),
+    "os": os_module,
 }
 """Modules that are made for each execution."""
 
@@ -246,7 +243,9 @@ class Sandbox:
         for wanted in fromlist or ():
             if wanted != "*" and not hasattr(module, wanted) and hasattr(module, "__path__"):
                 try:
-                    self.load(ex, f"{name}.{wanted}")
+                    submodule = self.load(ex, f"{name}.{wanted}")
+                    if not hasattr(module, wanted):  # its body runs: they import each other
+                        setattr(module, wanted, submodule)
                 except ModuleNotFoundError as error:
                     if error.name != f"{name}.{wanted}":
                         raise
@@ -316,7 +315,7 @@ class Sandbox:
 
     def _again(self, ex: PythonExecution, name: str, asynchronous: bool) -> types.ModuleType:
         """A module that an earlier execution of this round has executed."""
-        if asynchronous:
+        if asynchronous and "asyncio" in self.kept:
             ex.modules.update({n: m for n, m in self.kept.items() if asyncio_state.is_asyncio(n)})
             asyncio_state.refresh(ex)
             ex.has_threads()

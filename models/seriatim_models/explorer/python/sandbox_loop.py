@@ -69,6 +69,10 @@ class SelectorEventLoop(base_events.BaseEventLoop):
     def _timer_handle_cancelled(self, handle: Any) -> None:
         self._timers.cancelled(handle)
 
+    async def shutdown_default_executor(self, timeout: float | None = None) -> None:
+        """Wait for the threads of the executor; the five minutes that `asyncio.run` gives them are not over."""
+        await super().shutdown_default_executor()
+
     def call_exception_handler(self, context: dict[str, Any]) -> None:
         """As in asyncio; what ends an exploration is none of its business."""
         asyncio_state.pass_on(context.get("exception"))
