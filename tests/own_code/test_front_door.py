@@ -169,7 +169,7 @@ def test_pytest_explores_marked_tests(tmp_path: Path) -> None:
     )
     assert "2 failed, 3 passed" in explored.stdout, explored.stdout + explored.stderr
     assert "racing pair: Counter.value" in explored.stdout
-    assert "takes no fixtures" in " ".join(explored.stdout.split())
+    assert "the test starts no thread" in " ".join(explored.stdout.split())
 
 
 def test_a_check_of_a_real_function_has_the_same_answer() -> None:

@@ -6,6 +6,7 @@ without, once, like any other. The options of the mark are those of `explorer.py
 
 from __future__ import annotations
 
+import inspect
 import sys
 from collections.abc import Callable
 from typing import Any
@@ -72,7 +73,9 @@ def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
     if testing.OPTIONS["replay"] is not None:
         strategy = Replay(testing.OPTIONS["replay"])
     try:
-        result = check(pyfuncitem.function, strategy, **options)
+        names = inspect.signature(pyfuncitem.function).parameters
+        given = {name: value for name, value in pyfuncitem.funcargs.items() if name in names}
+        result = check(pyfuncitem.function, strategy, given=given, **options)
     except ExplorerError as error:
         pytest.fail(f"cannot be explored: {error}", pytrace=False)
     except TypeError as error:

@@ -11,7 +11,7 @@ import functools
 import gc
 import importlib.util
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, fields, replace
 from typing import Any, overload
@@ -61,10 +61,12 @@ def check(
     seconds: float | None = None,
     every_access: bool = False,
     timers: str = "any",
+    given: Mapping[str, object] | None = None,
     **options: Any,
 ) -> PythonResult:
     """Run a plain test function under every schedule (or those that `strategy` picks); returns what was found.
 
+    `given` are the arguments of the test, by name; each execution is given a copy of them.
     `modules` names installed modules whose code is observed, too. With `every_access` each access to an object is a
     step from the beginning: slow, and the same verdict. `timers` says in which order those of asyncio end: ``any``, or
     ``deadline`` (see `event_loop`). All other options are those of `explorer.explore`.
@@ -79,7 +81,7 @@ def check(
         raise Misuse(f"timers={timers!r}: it is one of {', '.join(TIMERS)}")
     search = Search(every_access=every_access)
     search.timers = timers
-    return explored(Target.of(test), search, strategy, modules, seconds, options)
+    return explored(Target.of(test, given), search, strategy, modules, seconds, options)
 
 
 def known_modules(names: Sequence[str]) -> None:
@@ -259,7 +261,8 @@ def explore(
     """Make a test of a plain function that runs it under every schedule; a decorator, with options or without.
 
     The decorated test raises AssertionError with the counterexample. Options are those of `check`, and `exhaustive`:
-    whether the test fails also if a budget ran out first.
+    whether the test fails also if a budget ran out first. What the test is called with by name (`given` of Hypothesis,
+    `parametrize` of pytest) goes to each execution.
     """
     if test is None:
         return functools.partial(explore, strategy=strategy, **options)
@@ -268,7 +271,7 @@ def explore(
     exhaustive = options.pop("exhaustive", False)
 
     @functools.wraps(test)
-    def every_schedule() -> None:
-        demand(check(test, strategy, **options), exhaustive)
+    def every_schedule(**given: object) -> None:
+        demand(check(test, strategy, given=given, **options), exhaustive)
 
     return every_schedule

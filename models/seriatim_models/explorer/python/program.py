@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import copy
 import gc
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -32,10 +33,15 @@ class Target:
     name: str
     """Its name in the module, with dots for a method of a class."""
     args: tuple[Any, ...] = ()
+    given: tuple[tuple[str, Any], ...] = ()
+    """Arguments by name, which each execution is given a copy of."""
 
     @classmethod
-    def of(cls, test: Callable[..., object]) -> Target:
-        """Where a function is defined. Raises `Misuse` for what cannot be found again by its name."""
+    def of(cls, test: Callable[..., object], given: Mapping[str, object] | None = None) -> Target:
+        """Where a function is defined. Raises `Misuse` for what cannot be found again by its name.
+
+        `given` are arguments by name; each execution is given a copy of them.
+        """
         if not callable(test):
             raise Misuse(
                 f"{test!r} cannot be called: name a test function and do not call it: explore(test)"
@@ -59,14 +65,24 @@ class Target:
         needed = [
             p.name
             for p in inspect.signature(function).parameters.values()
-            if p.default is p.empty and p.kind not in (p.VAR_POSITIONAL, p.VAR_KEYWORD)
+            if p.default is p.empty
+            and p.kind not in (p.VAR_POSITIONAL, p.VAR_KEYWORD)
+            and p.name not in (given or {})
         ]
         if needed and not name.count("."):
             raise Misuse(
                 f"{name} has the parameter {needed[0]}: a test is run many times, each time anew, so it takes no "
                 "fixtures. Make what it needs in its body"
             )
-        return cls(function.__module__, path, name)
+        for argument, value in (given or {}).items():
+            try:
+                copy.deepcopy(value)
+            except Exception as error:
+                raise Misuse(
+                    f"{name} is given {argument}, which cannot be copied for each execution ({error}). "
+                    "Make it in the body of the test"
+                ) from error
+        return cls(function.__module__, path, name, given=tuple((given or {}).items()))
 
 
 class PythonProgram:
@@ -106,7 +122,7 @@ class PythonProgram:
                     found = found()
             while hasattr(found, "__wrapped__"):
                 found = found.__wrapped__
-            result = found(*self.target.args)
+            result = found(*self.target.args, **copy.deepcopy(dict(self.target.given)))
             if inspect.iscoroutine(result):
                 result = self.sandbox.load(ex, "asyncio").run(result)
             leftovers(ex)
