@@ -426,6 +426,18 @@ def test_what_a_queue_may_drop_was_not_there_until_the_end_of_a_recording() -> N
         assert ("P5" in violated(r)) == (not limit)
 
 
+def test_a_limit_of_which_the_answer_alone_is_recorded_is_one() -> None:
+    for limit in (1, 2):
+        r = Recording()
+        r.deliver("m9", "b", dtag=1)  # somebody else
+        r.add("qos", "ok", prefetch=limit, scope="consumer", **A)
+        r.add("consume", "ok", q="q", ctag="tag-a", **A)
+        for n in (0, 1):
+            r.deliver(f"m{n}", dtag=n + 1)
+        assert ("P7" in violated(r)) == (limit == 1)
+        assert next(e for e in complete(r.events) if e.m == "m0").t_lo is None
+
+
 def test_two_copies_with_one_channel_are_not_told_apart_by_who_is_ready() -> None:
     for m, ids in (("m0", set()), ("m9", {"P11"})):
         r = Recording("broker")

@@ -479,7 +479,9 @@ class Completion(msgspec.Struct):
             case "recover" if event.ph in ("", "invoke"):
                 channel.open.clear()
                 self._forget(channel)
-            case "consume" if event.ph in ("", "invoke"):
+            case "consume" if event.ph in ("", "invoke") or (
+                event.ph == "ok" and event.op is None and event.ctag not in channel.consumers
+            ):
                 self._consume(event, channel)
             case "consume" | "cancel":
                 consumer = channel.consumers.get(event.ctag)
@@ -585,7 +587,8 @@ class Completion(msgspec.Struct):
                     asked.since = event.t
                 elif event.ph == "fail" and len(channel.limits) > 1:
                     channel.limits.remove(asked)
-            return
+            if asked is not None or event.ph != "ok" or event.op is not None:
+                return  # else the answer alone is recorded
         if event.scope == "channel":
             # A second limit on a channel that has deliveries outstanding, or on their way, has no simple count: no
             # bound from it.
@@ -597,7 +600,8 @@ class Completion(msgspec.Struct):
             channel.limiter = None
         if not channel.limits and channel.consumers:
             channel.limits.append(_Limit(None, unanswered=False))  # until then there was none
-        channel.limits.append(_Limit(event.prefetch or None, event.op))
+        since = event.t if event.ph == "ok" else None
+        channel.limits.append(_Limit(event.prefetch or None, event.op, event.ph != "ok", since))
         channel.prefetch = event.prefetch
         channel.scope = event.scope
         if event.scope != "channel":
@@ -622,7 +626,9 @@ class Completion(msgspec.Struct):
     def _consume(self, event: Event, channel: _Channel) -> None:
         own = event.prefetch is not None
         limit = channel.prefetch if channel.scope == "consumer" else None
-        limiter = _Limiter(event.prefetch if own else limit, event.t)
+        # Of the answer alone it is not known when it was asked for.
+        asked = None if event.ph == "ok" else event.t
+        limiter = _Limiter(event.prefetch if own else limit, asked)
         prefetch = event.prefetch if own else channel.own
         before = channel.consumers.get(event.ctag)
         number = channel.add_limiter(limiter, before.limiter if before else None)
