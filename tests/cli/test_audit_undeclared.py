@@ -115,6 +115,19 @@ def test_what_no_system_documents_is_a_violation(tmp_path: Path) -> None:
     assert phantom.verdicts(tmp_path)[0] == 1
 
 
+def test_a_system_without_positions_allows_no_log_to_leave_one_out(tmp_path: Path) -> None:
+    for part, verdict in ((0, "violated"), (None, "inconclusive")):
+        log = Workers()
+        for n in range(3):
+            for ph in ("invoke", "ok"):
+                log.add("publish", ph, m=f"m{n}", proc="p", part=part, pos=n)
+        for n in (0, 2, 1):
+            log.add("deliver", m=f"m{n}", proc="a", part=part, pos=n)
+        # Positions alone are those of a stream of which several work queues may read.
+        code, found = log.verdicts(tmp_path)
+        assert (code, found["P15"]) == (int(verdict == "violated"), verdict)
+
+
 def test_delivery_tags_show_what_kind_of_system_it_is(tmp_path: Path) -> None:
     tagged = Workers()
     tagged.put("m0")

@@ -110,18 +110,33 @@ def where_nothing_is_declared(
     allowing = [
         c.profile
         for c in compared
-        if c.verdict is not Verdict.VIOLATED
-        and all(promise.property != "P8" for promise in SYSTEMS[c.profile].promises)
+        if c.verdict is not Verdict.VIOLATED and not _promises(c.profile, "P8")
     ]
-    if tagged or not allowing:
+    if tagged:
         return list(findings)
     ours = {p.id for p in ORACLE}
-    why = f"{', '.join(allowing)} would allow it; name the system by --profile"
-    return [
-        msgspec.structs.replace(
-            f, verdict=Verdict.INCONCLUSIVE, explanation=f"{f.explanation}: {why}", n_violations=0
-        )
-        if f.verdict is Verdict.VIOLATED and f.property in ours
-        else f
-        for f in findings
-    ]
+    out = []
+    for f in findings:
+        allow = [name for name in allowing if not _is_of_a_log(f) or _promises(name, f.property)]
+        if f.verdict is Verdict.VIOLATED and f.property in ours and allow:
+            why = (
+                f"{f.explanation}: {', '.join(allow)} would allow it; name the system by --profile"
+            )
+            f = msgspec.structs.replace(
+                f, verdict=Verdict.INCONCLUSIVE, explanation=why, n_violations=0
+            )
+        out.append(f)
+    return out
+
+
+def _is_of_a_log(finding: Finding) -> bool:
+    """Whether a violation is of the positions of a log: those that say that they have none do not allow it."""
+    return finding.property == "P15" and any(
+        e.ev in ("commit", "seek") or (e.part is not None and e.pos is not None)
+        for e in finding.witness
+    )
+
+
+def _promises(profile: str, property: str) -> bool:
+    """Whether a profile promises a property."""
+    return any(promise.property == property for promise in SYSTEMS[profile].promises)
