@@ -10,8 +10,10 @@ import msgspec
 import pytest
 from rich.console import Console
 
+from seriatim_models.history import Event
 from seriatim_models.properties.base import Finding, Verdict
 from seriatim_models.report import MutantRun, Report, figures, worst
+from seriatim_models.report.audit_text import violation
 from seriatim_models.report.document import SCHEMA, decode, document, encode
 from seriatim_models.report.html import LessonLink, TourSections, html, mutant_page
 from seriatim_models.report.text import properties_line, write
@@ -231,3 +233,14 @@ def test_a_mutant_has_a_page(race: MutantRun) -> None:
         "if entry.acquire():",
     ):
         assert fact in read.text
+
+
+def test_a_witness_of_which_nothing_is_an_interval_is_shown_without_bars() -> None:
+    """A declaration twice, say: nobody holds a message in it."""
+    witness = [Event(i=0, ev="declare", q="q"), Event(i=1, ev="declare", q="q")]
+    finding = Finding(
+        property="P0", verdict=Verdict.VIOLATED, n_tested=1, n_violations=1, witness=witness
+    )
+    said = io.StringIO()
+    Console(file=said, width=80).print(*violation([finding], {}))
+    assert "P0 violated" in said.getvalue()

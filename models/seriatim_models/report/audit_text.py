@@ -78,8 +78,8 @@ def violation(cause: Sequence[Finding], sentences: dict[str, str]) -> Iterator[R
         yield indented(Text(sentences[finding.property], style="italic"))
     if others:
         yield indented(f"the same event violates {', '.join(f.property for f in others)}")
-    if finding.witness:
-        yield indented(Bars(intervals(finding)[:BARS_MAX]))  # type: ignore[arg-type]  # a renderable
+    if finding.witness and (rows := intervals(finding)[:BARS_MAX]):  # none if it takes no message
+        yield indented(Bars(rows))  # type: ignore[arg-type]  # a renderable
 
 
 def _standing_lines(profiles: Sequence[ProfileConsistency]) -> Iterator[RenderableType]:
