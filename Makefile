@@ -2,7 +2,7 @@
 # Everything is installed into .venv, from the pinned versions in .lock/requirements.txt, by the rule for $(STAMP) below.
 
 .DEFAULT_GOAL := help
-.PHONY: help run test demo-fair soak prove prove-induction spec follow-all mutants mutants-order reach lint format setup lock clean bench profile bench-explorer bench-spark test-slow test-kill test-cluster test-million test-planted crosscheck crosscheck-own conform planted right-systems matrix matrix-campaign data-races fuzz corpus
+.PHONY: help run test demo-fair soak prove prove-induction spec follow-all mutants mutants-order reach lint format setup lock clean bench profile bench-explorer bench-spark test-slow test-kill test-cluster test-million test-planted crosscheck crosscheck-own conform planted right-systems matrix matrix-campaign data-races fuzz corpus endure
 
 VENV  := .venv
 BIN   := $(VENV)/bin
@@ -60,6 +60,8 @@ seriatim: how a message queue's threads must behave, as code you can run, break 
                 written to spec/PLANTED.md (an hour; ARGS="--seeds 1" takes a third of it)
   make fuzz     what is read, of every format, mutated for SECONDS (120): declared ends and equal accounts only;
                 ARGS="--seed N" repeats
+  make endure   a stream for SECONDS (120) at 50,000 events a second, its driver and workers killed and paused, then
+                compared with a batch audit; memory.svg and figures.json in build/endure; ARGS="--rate N"
   make right-systems  N (10000) drawn histories of systems that are right: no property may report one
   make prove    z3 on the systems of spec/induction, for any number of threads, entries and consumers,
                 and CrossHair on every pure function that has a contract
@@ -131,6 +133,9 @@ fuzz: $(STAMP)
 
 corpus: $(STAMP)
 	$(BIN)/python -m seriatim_workshop.corpus.run $(ARGS)
+
+endure: $(STAMP)
+	$(BIN)/python -m seriatim_workshop.endure --seconds $(SECONDS) $(ARGS)
 
 right-systems: $(STAMP)
 	$(BIN)/python -m seriatim_workshop.right --n $(N) --first $(FIRST) $(ARGS)
