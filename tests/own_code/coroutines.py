@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import contextvars
+import importlib
 import threading
 from collections.abc import AsyncIterator
 
@@ -355,6 +356,10 @@ async def opens_a_connection() -> None:
 
 async def starts_a_process() -> None:
     await asyncio.create_subprocess_exec("true")
+
+
+async def takes_the_real_one() -> None:
+    importlib.import_module("asyncio").get_running_loop()
 
 
 async def handles_a_signal() -> None:

@@ -102,6 +102,7 @@ def test_without_a_timer_there_is_one_schedule() -> None:
         ("opens_a_connection", OutsideModel, r"create_connection.*stub.*coroutines\.py"),
         ("starts_a_process", OutsideModel, r"subprocess_exec.*stub.*coroutines\.py"),
         ("handles_a_signal", OutsideModel, r"add_signal_handler.*stub.*coroutines\.py"),
+        ("takes_the_real_one", OutsideModel, r"real asyncio.*modules="),
         ("spins_for_ever", Misuse, r"livelock is suspected.*sleep\(0\)"),
     ],
 )

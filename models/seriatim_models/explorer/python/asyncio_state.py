@@ -202,6 +202,12 @@ def _message(context: dict[str, Any]) -> str:
     return f"{context.get('message') or 'unhandled exception'}{who}{what}"
 
 
+def is_of_the_real_one(traceback: str) -> bool:
+    """Whether an exception says that the real asyncio, in C, runs no loop: in the sandbox a Python function says it."""
+    last = "RuntimeError: no running event loop"
+    return traceback.rstrip().endswith(last) and "in get_running_loop" not in traceback
+
+
 # -- the end ------------------------------------------------------------------------------------------------------
 
 

@@ -16,10 +16,16 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, fields, replace
 from typing import Any, overload
 
-from seriatim_models.explorer.errors import BadToken, Misuse, NondeterministicProgram
+from seriatim_models.explorer.errors import (
+    BadToken,
+    Misuse,
+    NondeterministicProgram,
+    OutsideModel,
+)
 from seriatim_models.explorer.model.execution import inside
 from seriatim_models.explorer.model.guard import own_code
 from seriatim_models.explorer.model.world import World
+from seriatim_models.explorer.python import asyncio_state
 from seriatim_models.explorer.python.asyncio_state import quiet
 from seriatim_models.explorer.python.event_loop import LATEST, OVERTAKEN
 from seriatim_models.explorer.python.execution import BESIDE_THREADS, Promotion, Search
@@ -142,6 +148,11 @@ def explored(
                 if token is not None or not search.found or result.verdict == "violated":
                     break
             search.promote()
+    if result.verdict == "violated" and asyncio_state.is_of_the_real_one(search.traceback):
+        raise OutsideModel(
+            "code that is not observed has asked the real asyncio for its event loop: name its module in modules= "
+            "(this does not help with anyio, which takes its backend from sys.modules)"
+        )
     made = summed(result, search, rounds, time.perf_counter() - started)
     if result.counterexample is not None:
         made.counterexample = _completed(result.counterexample, target, search, sources)
