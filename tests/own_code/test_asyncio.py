@@ -119,7 +119,9 @@ def test_the_command_says_it_once_and_within_the_columns(
     shown = capsys.readouterr().out
     assert shown.count("--replay py1.") == 1
     _, _, text = shown.partition("assert seen")
-    assert all(len(line) <= 80 for line in text.splitlines() if "again:" not in line)
+    # Where the project lies is no matter of ours: paths may be longer.
+    ours = [line for line in text.splitlines() if HERE not in line]
+    assert all(len(line) <= 80 for line in ours)
     assert "asyncio/runners.py" not in shown  # how a task is run says nothing
 
 
