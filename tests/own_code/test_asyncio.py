@@ -120,7 +120,7 @@ def test_the_command_says_it_once_and_within_the_columns(
     assert shown.count("--replay py1.") == 1
     _, _, text = shown.partition("assert seen")
     # Where the project lies is no matter of ours: paths may be longer.
-    ours = [line for line in text.splitlines() if HERE not in line]
+    ours = [line for line in text.splitlines() if str(HERE) not in line]
     assert all(len(line) <= 80 for line in ours)
     assert "asyncio/runners.py" not in shown  # how a task is run says nothing
 
