@@ -185,6 +185,28 @@ WRONG: dict[str, tuple[str, str, str, tuple[tuple[str, str], ...]]] = {
             ),
         ),
     ),
+    "an append is tried once": (
+        "enqueue-enqueue",
+        "entries",
+        "returns, and has not linked it",
+        (
+            (
+                "            self._tail.compare_and_set(tail, following)  # finish what another append began\n",
+                "            return\n",
+            ),
+        ),
+    ),
+    "an immediate message is left as it is": (
+        "immediate",
+        "entries",
+        "has not decided",
+        (
+            (
+                "        if message.immediate:\n            self.undelivered(entry)\n",
+                "        if message.immediate and not entry:\n            self.undelivered(entry)\n",
+            ),
+        ),
+    ),
     "announce before the group is left": (
         "group-released",
         "entries",

@@ -130,9 +130,20 @@ class Entries(Follower):
             self.context.about.pop(t, None)
             self._freeing.pop(t, None)
             self.take("settle", t=t)
+            if event.cell == "enqueue":
+                self._enqueued(str(fields["m"]))
             if event.cell == "close":
                 self._let_go(str(fields["sub"]))
         return ""
+
+    def _enqueued(self, m: str) -> None:
+        """An enqueue returns: what it has counted is linked, and of an immediate entry it has decided."""
+        if self.state.get("counted", m) and m not in self._entries:
+            raise NotThat(f"the enqueue of {m} returns, and has not linked it")
+        if self.state.get("immediate", m) and not self.state.get("given_up", m):
+            raise NotThat(
+                f"the enqueue of {m} returns, and has not decided whether it was delivered"
+            )
 
     def _let_go(self, name: str) -> None:
         found = [c for c, each in self._consumers.items() if each.name == name]
