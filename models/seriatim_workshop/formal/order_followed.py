@@ -1,0 +1,231 @@
+"""Mistakes of order, followed: which system rejects each, and at which step.
+
+python -m seriatim_workshop.formal.order_followed                  # try what has not been tried
+python -m seriatim_workshop.formal.order_followed --seconds 300    # stop after so long; it goes on where it was
+python -m seriatim_workshop.formal.order_followed --write spec/ORDER_FOLLOWED.md    # the table of what was tried
+
+The mistakes are those of `mutation.order` in the queue, its groups and its hand-over. Each is followed in the program
+that caught it under every schedule, if one did, and then in `PROGRAMS_TRIED`, until a system rejects an execution.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import select
+import signal
+import sys
+import time
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from seriatim_models.programs import PROGRAMS
+from seriatim_models.programs.base import Mutant
+from seriatim_models.programs.mutant_modules import load, source
+from seriatim_workshop.formal.order_reasons import reason
+from seriatim_workshop.formal.simulation import shortened
+from seriatim_workshop.formal.traces import follow
+from seriatim_workshop.mutation.operators import Mutation
+from seriatim_workshop.mutation.order import order_mutations
+from seriatim_workshop.mutation.order_tables import recorded
+
+FILES = ("queue", "groups", "handover")
+JOURNAL = Path(__file__).with_name("order_followed.jsonl")
+CAUGHT_IN = 200
+"""So many executions of the program that caught it are followed at most."""
+EACH = 15
+"""And so many of each of the others."""
+PROGRAMS_TRIED = (
+    "enqueue-consume",
+    "release-again-rest",
+    "interest",
+    "close",
+    "group-released",
+    "group-given-up",
+    "handover",
+    "handover-two-targets",
+    "push-two",
+    "push-close",
+    "exclusive",
+    "pause-and-take",
+    "browse-taken",
+    "expiring",
+    "held",
+    "priority-wakes",
+    "priority-arrival",
+    "subscribe-release",
+    "credit-in-vain",
+    "immediate-returned",
+    "consumer-list-middle",
+)
+SECONDS = 60.0
+"""After which a mutant that has not come to an end is given up: it loops between two steps."""
+
+
+@dataclass(frozen=True)
+class OrderFollowed:
+    """What following one mistake of order came to."""
+
+    key: str
+    name: str
+    verdict: str
+    """rejected, accepted, fails (the program raises or gets stuck first), or endless."""
+    system: str = ""
+    """Which system rejected it."""
+    where: str = ""
+    """At which step and why, or how it failed."""
+    program: str = ""
+
+
+def mutations() -> list[Mutation]:
+    """Every mistake of order of the files that the systems speak of."""
+    return [m for file in FILES for m in order_mutations(file)]
+
+
+def caught_by() -> dict[str, tuple[str, str]]:
+    """What every schedule said of each mistake, by key: outcome, and by what."""
+    return {key: (found.outcome, found.by) for key, found in recorded().items()}
+
+
+def followed(mutation: Mutation, by: str) -> OrderFollowed:
+    """Follow one mistake in its program and then in the others, until an execution is rejected."""
+    edits = ((source(mutation.file), mutation.source),)
+    mutant = Mutant(f"order-{mutation.key}", "", mutation.name, "queue", edits, "", "", 0)
+    lib = load("queue", mutant)
+    caught_in = by.rsplit(" in ", 1)[-1]
+    first = [caught_in] if caught_in in PROGRAMS else []
+    failed = ""
+    for program in [*first, *PROGRAMS_TRIED]:
+        found = follow(program, executions=CAUGHT_IN if program in first else EACH, lib=lib)
+        if found.rejected:
+            where = shortened(found.rejected)
+            return OrderFollowed(
+                mutation.key, mutation.name, "rejected", found.system, where, program
+            )
+        if found.counterexample is not None and not failed:
+            failed = f"{program}: {found.counterexample}"[:200]
+    verdict = "fails" if failed else "accepted"
+    return OrderFollowed(mutation.key, mutation.name, verdict, "", failed)
+
+
+def isolated(mutation: Mutation, by: str) -> OrderFollowed:
+    """The same in a process of its own, which ends after `SECONDS`: a mutant may loop between two steps."""
+    receives, sends = os.pipe()
+    child = os.fork()
+    if child == 0:
+        try:
+            line = json.dumps(asdict(followed(mutation, by)))
+        except BaseException as error:  # whatever the mutant raises is its outcome
+            found = OrderFollowed(mutation.key, mutation.name, "fails", "", f"{error!r}"[:200])
+            line = json.dumps(asdict(found))
+        os.write(sends, line.encode())
+        os._exit(0)
+    os.close(sends)
+    ready, _, _ = select.select([receives], [], [], SECONDS)
+    text = os.read(receives, 1 << 16).decode() if ready else ""
+    os.close(receives)
+    if not ready:
+        os.kill(child, signal.SIGKILL)
+    os.waitpid(child, 0)
+    if not text:
+        return OrderFollowed(mutation.key, mutation.name, "endless")
+    return OrderFollowed(**json.loads(text))
+
+
+def tried(journal: Path = JOURNAL) -> dict[str, OrderFollowed]:
+    """What is known, by key."""
+    if not journal.exists():
+        return {}
+    lines = journal.read_text("utf-8").splitlines()
+    return {found.key: found for found in (OrderFollowed(**json.loads(line)) for line in lines)}
+
+
+def try_all(seconds: float, journal: Path = JOURNAL) -> Iterator[OrderFollowed]:
+    """Follow what has not been followed, for so long, and keep each outcome; forget what is no mistake any more."""
+    known, by = tried(journal), caught_by()
+    every = mutations()
+    kept = [known[m.key] for m in every if m.key in known]
+    journal.write_text("".join(json.dumps(asdict(f)) + "\n" for f in kept), "utf-8")
+    until = time.monotonic() + seconds
+    for mutation in every:
+        if mutation.key in known or time.monotonic() > until:
+            continue
+        found = isolated(mutation, by.get(mutation.key, ("", ""))[1])
+        with journal.open("a", encoding="utf-8") as file:
+            file.write(json.dumps(asdict(found)) + "\n")
+        yield found
+
+
+# ---- the page
+
+
+def page() -> str:
+    """The page, of what was tried: counts, what was accepted and why, and where each was rejected."""
+    known, by = tried(), caught_by()
+    rows = [
+        (m, known[m.key], by.get(m.key, ("not judged", ""))) for m in mutations() if m.key in known
+    ]
+    counts = Counter((caught, found.verdict) for _, found, (caught, _) in rows)
+    outcomes = ("caught", "survived", "inconclusive", "out of time")
+    lines = [
+        "# Mistakes of order, followed",
+        "",
+        "Generated: `python -m seriatim_workshop.formal.order_followed --write spec/ORDER_FOLLOWED.md`. "
+        f"{len(rows)} of the {len(mutations())} mistakes of order in the queue, its groups and its hand-over "
+        "([MUTATION.md](MUTATION.md) says what they are) were followed in all systems at once: in the program that "
+        f"caught it under every schedule, and then in {len(PROGRAMS_TRIED)} others. "
+        "*Fails*: the program raises or gets stuck before a system says anything. "
+        "*Endless*: it loops between two steps.",
+        "",
+        "| every schedule | rejected | fails | endless | accepted |",
+        "|---|---:|---:|---:|---:|",
+    ]
+    for outcome in outcomes:
+        numbers = [counts[outcome, v] for v in ("rejected", "fails", "endless", "accepted")]
+        lines.append(f"| {outcome} | {' | '.join(str(n) for n in numbers)} |")
+    lines += [
+        "",
+        "## Caught by every schedule, and accepted by the systems",
+        "",
+        "| mistake | caught by | why no system rejects it |",
+        "|---|---|---|",
+    ]
+    for mutation, found, (caught, what) in rows:
+        if caught == "caught" and found.verdict == "accepted":
+            lines.append(f"| {_cell(found.name)} | {_cell(what)} | {reason(mutation.scope)} |")
+    lines += ["", "## Rejected", "", "| mistake | system | program | where |", "|---|---|---|---|"]
+    for _, found, _ in rows:
+        if found.verdict == "rejected":
+            cells = (found.name, f"`{found.system}`", found.program, found.where)
+            lines.append(f"| {' | '.join(_cell(cell) for cell in cells)} |")
+    return "\n".join([*lines, ""])
+
+
+def _cell(text: str) -> str:
+    return " ".join(text.split()).replace("|", "\\|").replace("<", "&lt;")
+
+
+def main(arguments: list[str]) -> int:
+    """Try what has not been tried, or write the page; the exit code is 0."""
+    parser = argparse.ArgumentParser(
+        prog="python -m seriatim_workshop.formal.order_followed",
+        description="Hold mistakes of order in the queue against the systems of spec/induction.",
+    )
+    parser.add_argument("--seconds", type=float, default=1e9, help="stop after so long")
+    parser.add_argument("--write", type=Path, metavar="PAGE", help="write the table; try nothing")
+    asked = parser.parse_args(arguments)
+    if asked.write:
+        asked.write.write_text(page(), "utf-8")
+        return 0
+    for found in try_all(asked.seconds):
+        print(f"{found.verdict:8} {found.system:9} {found.name[:60]}", flush=True)
+    counts = Counter(found.verdict for found in tried().values())
+    print(", ".join(f"{n} {verdict}" for verdict, n in counts.most_common()))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

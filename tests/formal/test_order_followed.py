@@ -1,0 +1,26 @@
+"""Mistakes of order are rejected by a system, and one that is caught and accepted has a reason."""
+
+from seriatim_workshop.formal import SPEC, order_followed
+from seriatim_workshop.formal.order_reasons import reason
+
+
+def test_a_mistake_of_order_is_rejected() -> None:
+    known = {m.name: m for m in order_followed.mutations()}
+    name = next(name for name in known if name.startswith("queue.NodeList.append: compare-and-set"))
+    found = order_followed.followed(known[name], "ES-5 in enqueue-enqueue")
+    assert (found.verdict, found.system) == ("rejected", "entries")
+    assert "has not linked it" in found.where
+
+
+def test_what_is_caught_and_accepted_has_a_reason() -> None:
+    tried, by = order_followed.tried(), order_followed.caught_by()
+    for mutation in order_followed.mutations():
+        found = tried.get(mutation.key)
+        caught = by.get(mutation.key, ("", ""))[0] == "caught"
+        if found is not None and found.verdict == "accepted" and caught:
+            assert reason(mutation.scope) != "not known yet", found.name
+
+
+def test_the_page_has_its_counts() -> None:
+    page = (SPEC / "ORDER_FOLLOWED.md").read_text("utf-8")
+    assert "| every schedule | rejected | fails | endless | accepted |" in page
