@@ -61,7 +61,7 @@ def test_what_is_violated_comes_first(
     lines = capsys.readouterr().out.splitlines()
     assert lines[0].startswith("Audit of ")
     assert lines[lines.index("") + 1].startswith("P6 violated 28 times in late: ")
-    assert "late: 1 violated, 9 ok, 8 not in this recording; -v lists them" in lines
+    assert any(line.startswith("late: 1 violated, 9 ok, ") for line in lines)
     assert not [line for line in lines if "no case" in line]
     assert lines[-1].startswith("violated: 933 recorded events")
 

@@ -74,8 +74,12 @@ def counter(tmp_path: Path) -> Path:
 
 
 def test_the_command_finds_shows_and_replays(
-    counter: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    counter: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
+    monkeypatch.setenv("COLUMNS", "140")  # a line of source is not folded
     out = tmp_path / "out.json"
     page = tmp_path / "out.html"
     assert run(["check", f"{counter}::test_racy", "--json", str(out), "--html", str(page)]) == 1

@@ -177,12 +177,14 @@ def check_program(
         **budgets,
     )
     if (case := explored.counterexample) is not None:
-        # What was judged last is some execution of its shrinking: the findings are to be of this one.
-        shown = Judge(ids)
-        explore(
-            runnable(program, mutant), Replay(case.token), name=case.program, on_execution=shown
-        )
-        verdicts.violated.update(shown.violated)
+        if verdicts.violated:
+            # What was judged last is some execution of its shrinking: the findings are to be of this one.
+            shown = Judge(ids)
+            again = {name: budgets[name] for name in ("max_steps",) if name in budgets}
+            once = Replay(case.token)
+            run = runnable(program, mutant)
+            explore(run, once, name=case.program, on_execution=shown, **again)
+            verdicts.violated.update(shown.violated)
         # The explorer's token names the schedule; the name of its program stands before it.
         token = f"{subject(program, mutant)}:{case.token}"
         option = "--attributes " if attributes else ""
