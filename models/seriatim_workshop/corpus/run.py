@@ -27,7 +27,7 @@ class KnownBug(NamedTuple):
     """A bug of a released library: what is wrong, where it was reported, in which version it is and is not."""
 
     driver: str
-    library: str
+    package: str
     buggy: str
     fixed: str
     modules: tuple[str, ...]
@@ -124,7 +124,7 @@ def one(driver: str, modules: list[str]) -> dict[str, Any]:
 def judged(bug: KnownBug, version: str) -> dict[str, Any]:
     """The result of a driver on one version, in a process of its own."""
     try:
-        folders = [fetched(f"{bug.library}=={version}"), *map(fetched, bug.also)]
+        folders = [fetched(f"{bug.package}=={version}"), *map(fetched, bug.also)]
     except (subprocess.SubprocessError, OSError, ValueError) as error:
         return {"verdict": "not had", "why": str(error), "executions": 0, "seconds": 0.0}
     paths = [*map(str, folders), *filter(None, os.environ.get("PYTHONPATH", "").split(os.pathsep))]
@@ -150,7 +150,7 @@ def row(bug: KnownBug, buggy: dict[str, Any], fixed: dict[str, Any]) -> str:
     if fixed["verdict"] == "inconclusive":
         quiet = "quiet, verdict withheld"
     return (
-        f"| {bug.library} {bug.buggy} -> {bug.fixed} | {bug.what} ({bug.source}) | {found} | {buggy['executions']} | "
+        f"| {bug.package} {bug.buggy} -> {bug.fixed} | {bug.what} ({bug.source}) | {found} | {buggy['executions']} | "
         f"{buggy['seconds']} | {quiet} | {fixed['executions']} |"
     )
 
