@@ -181,11 +181,22 @@ def grouped(kept: bool) -> list[Event]:
     return r.events
 
 
+def local(kept: bool) -> list[Event]:
+    """A consumer that asked for nothing of its own connection, and is given another's message, or its own."""
+    r = Recording("wire")
+    r.add("consume", "ok", q="q", ctag="tag-a", nolocal=True, conn="a", ch=1, gen=1)
+    sender = "b" if kept else "a"
+    for phase in ("invoke", "ok"):
+        r.add("publish", phase, m="m0", q="q", pub="p", pseq=0, conn=sender, ch=1, gen=1)
+    r.deliver("m0", "a", dtag=1)
+    return r.events
+
+
 @pytest.fixture(scope="module")
 def many() -> list[list[Event]]:
     any_kind = [build(Seeded(seed), 60 if seed % 3 == 0 else 24) for seed in range(SEEDS)]
     any_kind += [ranked(True), ranked(False), late(1).events, late(3).events]
-    any_kind += [made(kept) for made in (prioritised, grouped) for kept in (True, False)]
+    any_kind += [made(kept) for made in (prioritised, grouped, local) for kept in (True, False)]
     declared = [f for f in PLANTED if f.name in ("ignores-priority", "wrong-group")]
     any_kind += [completed(faulty(f, seed)[1]) for f in declared for seed in range(8)]
     return any_kind + [

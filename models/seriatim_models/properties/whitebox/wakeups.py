@@ -177,7 +177,8 @@ class Wk3(OnReplay):
                     (f"{consumer.name} was notified, NotInterested since {since.i}", [since, e])
                 )
             elif consumer.wish.held(False, began, e.i):
-                unwilling = h.event(consumer.wish.since(began) or began)
+                since_when = consumer.wish.since(began)
+                unwilling = h.event(began if since_when is None else since_when)
                 why = f"{consumer.name} was notified, whose client wants no messages since {unwilling.i}"
                 bad.append((why, [unwilling, e]))
         return tested
