@@ -140,7 +140,7 @@ def of_parquet(choose: random.Random, source: Path) -> bytes:
             case 0:
                 rows = rows.remove_column(at)
             case 1:
-                other = choose.choice(rows.column_names)
+                other = choose.randrange(rows.num_columns)  # of two of one name, one
                 rows = rows.set_column(at, name, rows.column(other))
             case 2:
                 rows = rows.append_column(choose.choice((name, "zz", "")), column)
