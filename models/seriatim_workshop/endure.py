@@ -161,6 +161,9 @@ def feed(parts: list[Path], into: Path, stopped: threading.Event) -> None:
 
 def endure(folder: Path, seconds: float, rate: int, seed: int) -> dict[str, object]:
     """Run it all; returns the figures. `folder` is made anew."""
+    folder = (
+        folder.resolve()
+    )  # tables name files as they were named to them, and the stream has their full names
     shutil.rmtree(folder, ignore_errors=True)
     (folder / "in").mkdir(parents=True)
     parts = made_parts(folder / "made", seconds, rate, seed)
