@@ -82,18 +82,24 @@ def test_a_signal_ends_a_command_without_a_traceback(
         pipe.write_text(
             "".join(f'{{"i":{i},"ev":"note","err":"{i}"}}\n' for i in range(1, 1_000_000))
         )
-    process = subprocess.Popen(
+    with subprocess.Popen(
         [*COMMAND, *(places.get(a, a) for a in arguments)],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
-    )
-    while process.poll() is None and not catches(process.pid, signal.SIGTERM):
-        time.sleep(0.05)
-    time.sleep(1.0)
-    assert process.poll() is None, process.communicate()
-    process.send_signal(number)
-    _, errors = process.communicate(timeout=60)
+        preexec_fn=lambda: signal.signal(
+            number, signal.SIG_DFL
+        ),  # a shell's background ignores Ctrl-C
+    ) as process:
+        try:
+            while process.poll() is None and not catches(process.pid, signal.SIGTERM):
+                time.sleep(0.05)
+            time.sleep(1.0)
+            assert process.poll() is None, process.communicate()
+            process.send_signal(number)
+            _, errors = process.communicate(timeout=60)
+        finally:
+            process.kill()
     assert process.returncode == code, errors
     assert "Traceback" not in errors
     assert errors.splitlines()[-1] == f"seriatim: {said}"
