@@ -94,7 +94,7 @@ def tour(data: str, engine: str, budget: float | None, mutants: bool, out: str) 
     for run in report.programs:
         for part in failures(run):
             console.print(part, soft_wrap=isinstance(part, Text))
-    race = _race()
+    race = counterexample_annotation.annotated_mutant(_race())
     repaired = next((run for run in report.programs if run.program == race.run.program), None)
     report.mutants.append(race)
     pages = {}
