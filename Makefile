@@ -2,7 +2,7 @@
 # Everything is installed into .venv, from the pinned versions in .lock/requirements.txt, by the rule for $(STAMP) below.
 
 .DEFAULT_GOAL := help
-.PHONY: help run test demo-fair soak prove prove-induction spec follow-all mutants mutants-order reach lint format setup lock clean bench profile bench-explorer bench-spark test-slow test-kill test-cluster test-million test-planted crosscheck crosscheck-own conform planted right-systems matrix matrix-campaign data-races fuzz corpus endure
+.PHONY: help run test demo-fair soak prove prove-induction spec follow-all mutants mutants-order reach lint format setup lock clean bench profile bench-explorer bench-spark test-slow test-kill test-cluster test-million test-planted test-wheel crosscheck crosscheck-own conform planted right-systems matrix matrix-campaign data-races fuzz corpus endure
 
 VENV  := .venv
 BIN   := $(VENV)/bin
@@ -96,6 +96,8 @@ seriatim: how a message queue's threads must behave, as code you can run, break 
                         SEED=n replays the moments' seed
   make test-cluster     the pipeline through spark-submit on Spark's own master and two workers, on this machine
   make test-million     a million bad lines among good ones: each found again in quarantine, in bounded memory
+  make test-wheel       the built wheel installed into clean environments: what works without extras, and what is said
+                        where one is missing; needs a package registry
   make test-planted     EVENTS (5,000,000) synthetic events with known violations: all found, and nothing else
   make bench-explorer   only the explorer: frontrun, interleave-test, loom, shuttle, Lincheck, Spin
 
@@ -218,6 +220,9 @@ test-cluster: $(STAMP)
 
 test-million: $(STAMP)
 	@$(BIN)/python -m pytest tests/pipeline/test_bad_million.py -m slow -s $(ARGS)
+
+test-wheel: $(STAMP)
+	@$(BIN)/python -m pytest tests/packaging --numprocesses 0 -m '' $(ARGS)
 
 test-planted: $(STAMP)
 	@$(BIN)/python -m seriatim_workshop.detection_recall --events $(EVENTS) $(ARGS)

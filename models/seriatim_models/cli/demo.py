@@ -11,6 +11,7 @@ from rich.text import Text
 from seriatim_models.cli.console import Outputs, ProgressDisplay, put
 from seriatim_models.cli.options import HELP, json_output, lines, number_option
 from seriatim_models.cli.usage_errors import UsageError
+from seriatim_models.extras import how_to_install
 from seriatim_models.report.document import indented
 
 if TYPE_CHECKING:
@@ -94,9 +95,7 @@ def fair(total: int, jitter: float, seed: int, svg: str | None, json: str | None
         try:
             f.plot(svg, tables, turn)
         except ImportError as error:
-            raise UsageError(
-                "--svg needs matplotlib: install seriatim with the extra 'plots'"
-            ) from error
+            raise UsageError(how_to_install("matplotlib", "--svg")) from error
         except OSError as error:
             raise UsageError(f"cannot write {svg}: {error.strerror}") from error
         console.print(Text(f"The picture: {svg}", style="bold"), soft_wrap=True)

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from importlib.util import find_spec
+
 import rich_click as click
 
 from seriatim_models.cli.console import Outputs
 from seriatim_models.cli.options import COUNT, HELP, lines, number_option
 from seriatim_models.cli.usage_errors import UsageError
+from seriatim_models.extras import how_to_install
 
 
 @click.command(
@@ -72,12 +75,12 @@ def generate(
     name: str,
 ) -> int:
     """Make a large synthetic history with known violations in it."""
-    try:
-        from seriatim_models.history import HistoryError
-        from seriatim_models.pipeline import PipelineError
-        from seriatim_models.pipeline.synthetic.generate import generate as make
-    except ImportError as missing:
-        raise UsageError("this needs pyarrow: pip install 'seriatim[spark]'") from missing
+    if find_spec("pyarrow") is None:
+        raise UsageError(how_to_install("pyarrow", "generate"))
+    from seriatim_models.history import HistoryError
+    from seriatim_models.pipeline import PipelineError
+    from seriatim_models.pipeline.synthetic.generate import generate as make
+
     kinds = None if not plants else [] if plants == ("none",) else list(plants)
     try:
         made = make(

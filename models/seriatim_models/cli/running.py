@@ -15,6 +15,7 @@ from types import FrameType
 
 import rich_click as click
 
+from seriatim_models.extras import lacking
 from seriatim_models.report.visible import visible
 
 INTERNAL_ERROR = 70
@@ -103,7 +104,10 @@ def run_command(app: click.Command, arguments: Sequence[str] | None = None) -> i
         return INTERRUPTED
     except OutputError as error:
         return _output_lost(error)
-    except Exception:
+    except Exception as error:
+        if isinstance(error, ModuleNotFoundError) and (sentence := lacking(error)):
+            _say(sentence)
+            return USAGE
         # Not exit code 1: that would mean that a property is violated.
         traceback.print_exc()
         _say("this is a fault of seriatim itself, not of what it checked")

@@ -15,8 +15,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import BinaryIO, NamedTuple
 
-import zstandard
-
+from seriatim_models.extras import how_to_install
 from seriatim_models.history.faults import HistoryError
 
 LINE_MAX = (
@@ -29,8 +28,8 @@ so that is as much as `LINE_MAX`."""
 _GZIP = b"\x1f\x8b"
 _ZSTD = b"\x28\xb5\x2f\xfd"
 PARQUET = b"PAR1"
-DAMAGE = (OSError, EOFError, zlib.error, zstandard.ZstdError)
-"""What reading a file may raise: the system, or the library that decompresses it."""
+DAMAGE = (OSError, EOFError, zlib.error)
+"""What reading a file may raise: the system, or what decompresses it (`_Zstd` raises what zlib does)."""
 
 
 class Line(NamedTuple):
@@ -45,8 +44,12 @@ class _Zstd(io.RawIOBase):
     """Frames one after another. The library's own reader takes a frame that was cut off for the end of the file."""
 
     def __init__(self, file: BinaryIO) -> None:
+        import zstandard  # an extra
+
         self._file = file
-        self._frame = zstandard.ZstdDecompressor().decompressobj()
+        self._fault = zstandard.ZstdError
+        self._begin = zstandard.ZstdDecompressor().decompressobj
+        self._frame = self._begin()
         self._ready = b""
         self._begun = False
 
@@ -60,7 +63,7 @@ class _Zstd(io.RawIOBase):
             block = self._frame.unused_data if self._frame.eof else self._file.read(_FED)
             if self._frame.eof:
                 block = block or self._file.read(_FED)
-                self._frame = zstandard.ZstdDecompressor().decompressobj()
+                self._frame = self._begin()
                 self._begun = False
             if not block:
                 if self._begun:
@@ -69,7 +72,10 @@ class _Zstd(io.RawIOBase):
                     )
                 return 0
             self._begun = True
-            self._ready = self._frame.decompress(block)
+            try:
+                self._ready = self._frame.decompress(block)
+            except self._fault as error:
+                raise zlib.error(str(error)) from error
         n = min(len(view), len(self._ready))
         view[:n] = self._ready[:n]
         self._ready = self._ready[n:]
@@ -87,13 +93,17 @@ def first_bytes(path: Path) -> bytes:
 
 @contextmanager
 def opened(path: Path) -> Iterator[io.BufferedIOBase | BinaryIO]:
-    """The file's text as bytes, decompressed. Raises what the system and the library raise."""
+    """The file's text as bytes, decompressed. Raises `DAMAGE`, and `HistoryError` where zstd cannot be read."""
     magic = first_bytes(path)
     with path.open("rb") as file:
         if magic.startswith(_GZIP):
             yield gzip.GzipFile(fileobj=file)
         elif magic == _ZSTD:
-            yield io.BufferedReader(_Zstd(file), _BLOCK)
+            try:
+                unpacked = _Zstd(file)
+            except ModuleNotFoundError as missing:
+                raise HistoryError(how_to_install("zstandard", f"{path}: zstd")) from missing
+            yield io.BufferedReader(unpacked, _BLOCK)
         else:
             yield file
 
@@ -120,7 +130,7 @@ def lines(path: Path) -> Iterator[Line]:
         ) from error
     except EOFError as error:
         raise HistoryError(f"{path}: line {number + 1}: the compressed file is cut off") from error
-    except (zlib.error, zstandard.ZstdError) as error:
+    except zlib.error as error:
         raise HistoryError(
             f"{path}: line {number + 1}: the compressed file is damaged: {error}"
         ) from error

@@ -1,7 +1,7 @@
 """qh/1 as Arrow tables: the schema of Parquet histories and of the pipeline's chunk files.
 
 One column a field, in the order of `Event`; an empty text, map or list is null, `args` is JSON text.
-Needs pyarrow, which comes with the extra ``seriatim[spark]``.
+Needs pyarrow, which comes with the extra `spark`.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from typing import Any
 
 import msgspec
 
+from seriatim_models.extras import how_to_install
 from seriatim_models.history.catalogue import wrong_type
 from seriatim_models.history.decode import BadLine, checked
 from seriatim_models.history.depth import too_deep
@@ -27,7 +28,7 @@ try:
     import pyarrow as pa
     import pyarrow.parquet as pq
 except ImportError as missing:
-    raise HistoryError("Parquet histories need pyarrow: pip install 'seriatim[spark]'") from missing
+    raise HistoryError(how_to_install("pyarrow", "a history in Parquet")) from missing
 
 _HEADER = b"qh"
 _BATCH = 16384

@@ -9,15 +9,18 @@ import gzip
 import io
 from collections.abc import Iterable
 from pathlib import Path
-from typing import BinaryIO
+from typing import TYPE_CHECKING, BinaryIO
 
 import msgspec
-import zstandard
 
+from seriatim_models.extras import how_to_install
 from seriatim_models.history.event import Event
 from seriatim_models.history.faults import HistoryError
 from seriatim_models.history.header import Header, header_object
 from seriatim_models.history.whole_file import whole_file
+
+if TYPE_CHECKING:
+    from zstandard import ZstdCompressionWriter
 
 
 def write_history(path: str | Path, events: Iterable[Event], header: Header | None = None) -> int:
@@ -38,15 +41,23 @@ def write_history(path: str | Path, events: Iterable[Event], header: Header | No
                 with gzip.GzipFile(filename="", fileobj=file, mode="wb", mtime=0) as packed:
                     return _write(packed, events, header)
             if path.suffix == ".zst":
-                with zstandard.ZstdCompressor().stream_writer(file, closefd=False) as packed_zstd:
+                with _zstd(path, file) as packed_zstd:
                     return _write(packed_zstd, events, header)
             return _write(file, events, header)
     except OSError as error:
         raise HistoryError(f"{path}: cannot be written: {error.strerror}") from error
 
 
+def _zstd(path: Path, file: BinaryIO) -> ZstdCompressionWriter:
+    try:
+        import zstandard  # an extra
+    except ModuleNotFoundError as missing:
+        raise HistoryError(how_to_install("zstandard", f"{path}: zstd")) from missing
+    return zstandard.ZstdCompressor().stream_writer(file, closefd=False)
+
+
 def _write(
-    file: BinaryIO | gzip.GzipFile | zstandard.ZstdCompressionWriter,
+    file: BinaryIO | gzip.GzipFile | ZstdCompressionWriter,
     events: Iterable[Event],
     header: Header,
 ) -> int:

@@ -15,6 +15,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import IO, TYPE_CHECKING
 
+from seriatim_models.extras import how_to_install
 from seriatim_models.pipeline import java
 from seriatim_models.pipeline.errors import PipelineError
 
@@ -49,7 +50,7 @@ def require() -> None:
     for package in ("pyspark", "pyarrow"):
         if find_spec(package) is None:
             raise PipelineError(
-                f"the Spark engine needs {package}: pip install 'seriatim[spark]'; --engine local does without"
+                f"{how_to_install(package, 'the Spark engine')}; --engine local does without"
             )
 
 

@@ -1,13 +1,14 @@
 """The local engine: one process, memory that grows with the summaries and not with the history.
 
 A clean file is judged by the columnar evaluator (`seriatim_models.properties.columnar`), all else row by row
-(`run_fold`), with the same findings.
+(`run_fold`), with the same findings. Without numpy, which the extra `audit` brings, all is judged row by row.
 """
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
+from importlib.util import find_spec
 
 from seriatim_models.history import Event, HistoryError, Rejected
 from seriatim_models.history.event import GAP
@@ -16,13 +17,16 @@ from seriatim_models.pipeline.audit import findings as found
 from seriatim_models.pipeline.audit.run_fold import RunFold
 from seriatim_models.pipeline.audit.runs import FileCount, Plan, fingerprint, read
 from seriatim_models.properties.base import AnyProperty
-from seriatim_models.properties.columnar.evaluator import NotColumnar, judge_file
 
 BATCH = 20_000  # events; long enough that combining costs little, short enough to hold
 
 
 def _by_columns(plan: Plan, properties: Sequence[AnyProperty]) -> found.AuditReport | None:
     """The same report by the columnar evaluator, for one clean file of one run; None for all else."""
+    if find_spec("numpy") is None:
+        return None
+    from seriatim_models.properties.columnar.evaluator import NotColumnar, judge_file
+
     [*sources] = [s for run in plan.runs for parts in run.recorders for s in parts]
     if len(sources) != 1:
         return None
