@@ -19,7 +19,7 @@ def broken() -> dict[str, set[str]]:
     assert found is not None
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder) / "evening.jsonl"
-        file.write_text(found[1], encoding="utf-8")
+        file.write_text(found[1].replace("\\\n", ""), encoding="utf-8")
         events = list(complete(read_history(file).events))
     return {
         f.property: {e.m for e in f.witness}
@@ -30,5 +30,14 @@ def broken() -> dict[str, set[str]]:
 
 def check(mine: ModuleType) -> None:
     verdicts = broken()
-    assert mine.PROPERTY in verdicts, f"{mine.PROPERTY} holds, or cannot be judged"
-    assert mine.MESSAGE in verdicts[mine.PROPERTY], f"{mine.MESSAGE} violates nothing"
+    known = [p.id for p in BLACKBOX]
+    assert mine.PROPERTY in known, (
+        f"there is no property {mine.PROPERTY!r}; `seriatim list properties` lists them"
+    )
+    assert mine.PROPERTY in verdicts, (
+        f"PROPERTY: {mine.PROPERTY} holds here, or cannot be judged; "
+        f"`seriatim explain {mine.PROPERTY}` says what it asks for"
+    )
+    assert mine.MESSAGE in verdicts[mine.PROPERTY], (
+        f"MESSAGE: {mine.PROPERTY} is violated, but not by {mine.MESSAGE!r}"
+    )

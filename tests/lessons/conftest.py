@@ -31,6 +31,12 @@ def stories(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(lesson_runner, "stories", kept)
 
 
+@pytest.fixture(autouse=True)
+def states(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What a learner has done is kept where nobody's home is."""
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path_factory.mktemp("states")))
+
+
 @pytest.fixture
 def checkout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """An empty folder with nothing of the checkout in it but the recordings."""

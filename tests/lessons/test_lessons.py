@@ -5,15 +5,20 @@ from __future__ import annotations
 import contextlib
 import difflib
 import io
+import json
+import os
 import re
 import shlex
+import sys
 from pathlib import Path
 from typing import Any
 
+import nbclient
+import nbformat
 import pytest
 
 from seriatim_models import cli
-from seriatim_models.cli import lesson_runner
+from seriatim_models.cli import exercises, lesson_runner
 from seriatim_models.explorer import Result
 from seriatim_models.report import lessons
 from seriatim_models.report.lessons import Lesson, LessonError
@@ -108,10 +113,10 @@ def test_commands_in_the_prose_can_be_typed(lesson: Lesson, checkout: Path, run:
 def judged(lesson: Lesson, source: str, file: Path) -> bool:
     file.write_text(source)
     try:
-        found = lesson_runner.check(lesson, file)
-    except AssertionError:
+        found = exercises.check(lesson, file)
+    except exercises.NotYet:
         return False
-    return all(f.verdict == "ok" for f in found)
+    return all(f.verdict == "ok" for f in found.values())
 
 
 @pytest.mark.parametrize("lesson", CHAPTERS, ids=named)
@@ -272,5 +277,69 @@ def test_a_check_that_explores_says_how_much(tmp_path: Path) -> None:
     lesson = CHAPTERS[1]
     mine = tmp_path / "mine.py"
     mine.write_text(lesson.answer)
-    found = lesson_runner.check(lesson, mine)
-    assert all(isinstance(f, Result) and (f.traces or 0) > 1 for f in found)
+    found = exercises.check(lesson, mine)
+    assert len(found) == 3
+    assert all(isinstance(f, Result) and (f.traces or 0) > 1 for f in found.values())
+
+
+@pytest.mark.parametrize("lesson", CHAPTERS, ids=named)
+def test_hints_come_before_the_answer(lesson: Lesson) -> None:
+    assert len(lesson.hints) >= 2
+    assert not any(hint in lesson.shown or hint in lesson.hidden for hint in lesson.hints)
+    assert not any(
+        line in hint for hint in lesson.hints for line in lesson.answer.splitlines() if line
+    )
+
+
+@pytest.mark.parametrize("lesson", CHAPTERS, ids=named)
+def test_an_exercise_is_pasted_from_a_terminal_of_80_columns(
+    lesson: Lesson, run: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    shown = run("learn", str(lesson.number)).out
+    at = -1
+    for line in filter(None, lesson.start.splitlines()):  # at the left margin, nothing behind
+        at = shown.index(f"\n{line}\n", at + 1)
+
+
+@pytest.mark.parametrize("lesson", CHAPTERS, ids=named)
+def test_a_page_leads_to_the_next_and_the_one_before(lesson: Lesson) -> None:
+    page = lessons.page(lesson, {}, CHAPTERS)
+    assert re.findall(r'rel="prev" href="0?(\d+)-', page) == [str(lesson.number - 1)] * (
+        lesson.number > 1
+    )
+    after = [str(lesson.number + 1)] * (lesson.number < len(CHAPTERS))
+    assert re.findall(r'rel="next" href="0?(\d+)-', page) == after
+    assert '<span class="k">def</span>' in page
+
+
+@pytest.mark.parametrize("lesson", CHAPTERS, ids=named)
+def test_a_notebook_has_every_program_and_command(lesson: Lesson) -> None:
+    made = json.loads(lessons.notebook(lesson))
+    nbformat.validate(made, relax_add_props=False)
+    code = [cell["source"] for cell in made["cells"] if cell["cell_type"] == "code"]
+    expected = [s.source.strip("\n") for s in lesson.runs if s.kind == "python"]
+    assert [c for c in code if not c.startswith(("!", "%%"))] == expected
+    commands = [line for c in code if c.startswith("!") for line in c.splitlines()]
+    assert commands == [
+        *(f"!{s.source}" for s in lesson.runs if s.kind == "command"),
+        f"!seriatim learn {lesson.number} --check mine.py",
+    ]
+    prose = "".join(c["source"] for c in made["cells"] if c["cell_type"] == "markdown")
+    assert all(hint in prose for hint in lesson.hints)
+    assert lesson.hidden in prose
+    assert f"%%writefile mine.py\n{lesson.start}".rstrip() in code
+
+
+def test_a_notebook_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """By a kernel of Jupyter, cell by cell; the learner has put an answer in place of what the exercise starts from."""
+    monkeypatch.setenv("PATH", f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}")
+    lesson = CHAPTERS[4]
+    made = nbformat.from_dict(json.loads(lessons.notebook(lesson)))  # type: ignore[no-untyped-call]  # has no types
+    for cell in made.cells:
+        if cell.source.startswith("%%writefile"):
+            cell.source = f"%%writefile mine.py\n{lesson.answer}"
+    nbclient.NotebookClient(made, timeout=100, kernel_name="python3").execute(cwd=str(tmp_path))
+    printed = ["".join(o.get("text", "") for o in c.get("outputs", ())) for c in made.cells]
+    assert any("starved: consumer waits" in text for text in printed)
+    assert any("Right: 2 programs" in text for text in printed)

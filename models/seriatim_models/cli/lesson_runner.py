@@ -1,4 +1,4 @@
-"""Running a chapter: its programs, its commands, and the check of its exercise."""
+"""Running a chapter: its programs, its commands, and the interleavings that they find."""
 
 from __future__ import annotations
 
@@ -7,10 +7,8 @@ import io
 import shlex
 import sys
 import tempfile
-import traceback
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from pathlib import Path
-from types import ModuleType
 from typing import cast
 
 from seriatim_models.cli import recordings
@@ -21,11 +19,10 @@ from seriatim_models.cli.counterexample_annotation import (
     with_point_of_no_return,
 )
 from seriatim_models.cli.usage_errors import UsageError
-from seriatim_models.explorer import Counterexample, Result, World, explore
+from seriatim_models.explorer import Counterexample, Result, World
 from seriatim_models.explorer.search.point_of_no_return import point_of_no_return
 from seriatim_models.report.lessons import Lesson, LessonStep
 from seriatim_models.report.stepper import Story, story
-from seriatim_models.source_files import unloaded_module
 
 CHECKOUT = Path(__file__).resolve().parents[3] / "spec" / "lessons"
 INSTALLED = Path(sys.prefix) / "share" / "seriatim" / "lessons"
@@ -112,63 +109,4 @@ def stories(lesson: Lesson) -> dict[int, Story]:
                     runner.run_program(step)
             if (shown := runner.story(step)) is not None:
                 made[step.line] = shown
-    return made
-
-
-# --------------------------------------------------------------------------------------------------
-# Exercises
-# --------------------------------------------------------------------------------------------------
-
-Check = Callable[[ModuleType], Mapping[str, Program] | None]
-"""Raises AssertionError with what is wrong, or returns programs that must be ok under every schedule."""
-
-SECONDS = 20.0  # for each program of an exercise; the answers need less than one
-STEPS_MAX = 400
-
-
-def check(lesson: Lesson, mine: Path) -> list[Result]:
-    """Check a learner's file; returns the results of the searches, of which the last may be violated.
-
-    Raises `UsageError` if the file cannot be run, AssertionError if it is wrong.
-    """
-    judge: Check = _module(Path(lesson.file).with_suffix(".py"), "judge").check
-    try:
-        answer = _module(mine.resolve(), "mine")
-    except OSError as error:
-        raise UsageError(f"cannot read {mine}: {error.strerror}") from error
-    except SyntaxError as error:
-        raise UsageError(f"{mine}, line {error.lineno}: {error.msg}") from error
-    except Exception as error:
-        raise UsageError(
-            f"{mine}, {_where(error, mine)}: {type(error).__name__}: {error}"
-        ) from error
-    results: list[Result] = []
-    try:
-        for name, program in (judge(answer) or {}).items():
-            results.append(explore(program, name=name, seconds=SECONDS, max_steps=STEPS_MAX))
-            if results[-1].verdict != "ok":
-                break
-    except AttributeError as error:
-        if error.obj is answer:
-            raise UsageError(
-                f"{mine}: has no {error.name!r}, which the exercise asks for"
-            ) from error
-        raise
-    return results
-
-
-def _where(error: Exception, file: Path) -> str:
-    lines = [
-        f.lineno
-        for f in traceback.extract_tb(error.__traceback__)
-        if Path(f.filename) == file.resolve()
-    ]
-    return f"line {lines[-1]}" if lines else "at the beginning"
-
-
-def _module(path: Path, name: str) -> ModuleType:
-    if path.suffix != ".py":
-        raise UsageError(f"{path}: an answer is a Python file, whose name ends in .py")
-    made, loader = unloaded_module(path, f"seriatim_lesson_{name}")
-    loader.exec_module(made)
     return made

@@ -4,8 +4,8 @@ A chapter is Markdown that any viewer shows. What runs in it is found by its fen
 
 - ``python`` is a program; all of a chapter share one namespace, and ``text`` right behind it is what it prints;
 - ``console`` holds commands after ``$``, each followed by what it prints;
-- under the heading Exercise the first ``python`` is what a learner starts from, and the answer is inside
-  ``<details>``.
+- under the heading Exercise the first ``python`` is what a learner starts from; behind it, each inside ``<details>``,
+  are hints, whose summary is Hint, and the answer, whose summary is Answer.
 
 In what is printed ``...`` stands for anything: a part of a line, or lines.
 """
@@ -22,11 +22,13 @@ from markdown_it import MarkdownIt
 from markdown_it.token import Token
 from markupsafe import Markup
 
+from seriatim_models.report.code import highlighted
 from seriatim_models.report.stepper import Story
 from seriatim_models.report.templating import environment
 
 EXERCISE = "Exercise"
-HIDDEN = re.compile(r"<details>\s*<summary>.*?</summary>\n(.*?)</details>\n?", re.DOTALL)
+FOLDED = re.compile(r"<details>\s*<summary>(.*?)</summary>\n(.*?)</details>\n?", re.DOTALL)
+ANSWER = "<summary>Answer</summary>"
 
 
 class LessonError(Exception):
@@ -65,14 +67,20 @@ class Lesson(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def shown(self) -> str:
-        """The text without the answer."""
-        return HIDDEN.sub("", self.text)
+        """The text without hints and answer."""
+        return FOLDED.sub("", self.text)
+
+    @property
+    def hints(self) -> list[str]:
+        """What a learner may ask for, one after another, before the answer."""
+        return [text.strip() for what, text in FOLDED.findall(self.text) if what == "Hint"]
 
     @property
     def hidden(self) -> str:
         """The answer with its explanation, which the page folds away."""
-        match = HIDDEN.search(self.text)
-        return match.group(1).strip() if match else ""
+        return next(
+            (text.strip() for what, text in FOLDED.findall(self.text) if what == "Answer"), ""
+        )
 
 
 def read(path: Path) -> Lesson:
@@ -88,7 +96,7 @@ def read(path: Path) -> Lesson:
             raise LessonError(f"{path}: has no heading `## {heading}`")
     fences = [t for t in MarkdownIt().parse(text) if t.type == "fence"]
     exercise = text[: text.index(f"\n## {EXERCISE}\n")].count("\n") + 1
-    fold = text[: text.index("<details>")].count("\n") if "<details>" in text else len(text)
+    fold = text[: text.index(ANSWER)].count("\n") if ANSWER in text else len(text)
     body = [t for t in fences if _line(t) < exercise]
     tasks = [t.content for t in fences if exercise < _line(t) < fold and t.info == "python"]
     answers = [t.content for t in fences if _line(t) > fold and t.info == "python"]
@@ -160,15 +168,65 @@ def page(lesson: Lesson, stories: Mapping[int, Story], others: list[Lesson]) -> 
         story = stories.get(_line(token) + 1)
         label = {"python": "Program", "text": "What it prints", "console": "Commands"}
         pre = Markup('<pre tabindex="0" aria-label="{}"><code>{}</code></pre>\n').format(
-            label.get(token.info, "Text"), token.content
+            label.get(token.info, "Text"), highlighted(token.content, token.info)
         )
         return str(pre + Markup(stepper(story)) if story else pre)
 
     made = MarkdownIt("commonmark", {"html": True}).enable("table")
     made.add_render_rule("fence", lambda _, tokens, at, *rest: fence(tokens, at, *rest))
+    at = lesson.number - 1
     return env.get_template("lesson.html.j2").render(
         lesson=lesson,
+        before=others[at - 1] if others and at else None,
+        after=others[at + 1] if at + 1 < len(others) else None,
         body=Markup(made.render(lesson.text)),
         others=others,
         stories=bool(stories),
     )
+
+
+# --------------------------------------------------------------------------------------------------
+# As a notebook
+# --------------------------------------------------------------------------------------------------
+
+
+def notebook(lesson: Lesson) -> bytes:
+    """The chapter for Jupyter: programs and commands are cells to run, and so is the check of the exercise.
+
+    The format is nbformat 4.5. What the chapter says that its programs print is left to them.
+    """
+    cells: list[dict[str, object]] = []
+
+    def add(kind: str, source: str) -> None:
+        if source := source.strip("\n"):
+            cell: dict[str, object] = {"id": f"cell-{len(cells)}", "cell_type": kind}
+            extra: dict[str, object] = (
+                {"outputs": [], "execution_count": None} if kind == "code" else {}
+            )
+            cells.append(cell | extra | {"metadata": {}, "source": source})
+
+    lines = lesson.text.splitlines(keepends=True)  # `at` is the first that stands in no cell yet
+    fold = next((n for n, line in enumerate(lines) if line == "<details>\n"), len(lines))
+    exercise = lines.index(f"## {EXERCISE}\n")
+    at = 0
+    for token in MarkdownIt().parse(lesson.text):
+        if token.type != "fence" or _line(token) > fold:
+            continue
+        assert token.map is not None
+        if token.info == "python":
+            add("markdown", "".join(lines[at : token.map[0]]))
+            start = "%%writefile mine.py\n" if token.map[0] > exercise else ""
+            add("code", start + token.content)
+            if start:
+                add("code", f"!seriatim learn {lesson.number} --check mine.py")
+        elif token.info == "console":
+            add("markdown", "".join(lines[at : token.map[0]]))
+            commands = re.findall(r"^\$ (.+)$", token.content, re.MULTILINE)
+            add("code", "\n".join(f"!{command}" for command in commands))
+        elif token.map[0] != at + 1:  # not what the program before it prints
+            continue
+        at = token.map[1]
+    add("markdown", "".join(lines[at:]))
+    kernel = {"name": "python3", "display_name": "Python 3", "language": "python"}
+    made = {"nbformat": 4, "nbformat_minor": 5, "metadata": {"kernelspec": kernel}, "cells": cells}
+    return msgspec.json.format(msgspec.json.encode(made), indent=1)

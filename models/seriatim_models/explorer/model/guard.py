@@ -19,6 +19,7 @@ import sys
 import sysconfig
 import threading
 import time
+import traceback
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -99,9 +100,17 @@ def place(frame: FrameType | None) -> str:
     """File, line and text of the innermost line of the program at or around `frame`, "" if there is none."""
     while frame is not None and not foreign(frame.f_code):
         frame = frame.f_back
-    if frame is None:
-        return ""
-    name, line = frame.f_code.co_filename, frame.f_lineno
+    return "" if frame is None else _place(frame, frame.f_lineno)
+
+
+def raised_at(error: BaseException) -> str:
+    """As `place`, for the innermost line of the program that an exception came through."""
+    through = [t for t in traceback.walk_tb(error.__traceback__) if foreign(t[0].f_code)]
+    return _place(*through[-1]) if through else ""
+
+
+def _place(frame: FrameType, line: int) -> str:
+    name = frame.f_code.co_filename
     text = linecache.getline(name, line).strip()
     return f"{Path(name).name}:{line} in {frame.f_code.co_name}" + (f" `{text}`" if text else "")
 

@@ -10,6 +10,7 @@ from typing import Any, Protocol, runtime_checkable
 from seriatim_models.explorer.errors import Misuse
 from seriatim_models.explorer.model.attributes import AttributeObserver
 from seriatim_models.explorer.model.execution import Execution, Space, refuse_unstarted
+from seriatim_models.explorer.model.guard import raised_at
 from seriatim_models.explorer.model.operations import shown
 from seriatim_models.explorer.model.program import Limits, Program, ProgramUnderTest, Setting
 from seriatim_models.explorer.model.watchdog import CHECKS
@@ -131,7 +132,9 @@ class Runner(ProgramUnderTest):
                 wrong.append(Violation("property", what))
             else:
                 kind = type(failure.error).__name__
+                where = raised_at(failure.error)
                 what = f"{failure.thread} raised {kind}: {failure.error} in step {failure.step}"
+                what += f", at {where}" if where else ""
                 wrong.append(Violation("error", what))
         if self.observer is not None and self.observer.withholds:
             self.races.update(dict.fromkeys(ex.data_races))
