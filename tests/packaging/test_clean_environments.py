@@ -72,18 +72,18 @@ WORKING = (
     (0, "explain IM-1"),
     (0, "matrix pull --depth 0"),
     (0, "help"),
+    (0, "help pytest"),
 )
 """Exit code and command that need none."""
 
 
 @pytest.fixture(scope="module")
 def light(environment: Callable[..., Environment]) -> Environment:
-    made = environment(others=("pytest",))
+    made = environment()
     (made.work / "recordings").mkdir()
     shutil.copy(RECORDING, made.work / "recordings")
     (made.work / "packed.jsonl.zst").write_bytes(b"\x28\xb5\x2f\xfd" + b"\0" * 8)
     (made.work / "table.parquet").write_bytes(b"PAR1" + b"\0" * 8 + b"PAR1")
-    (made.work / "test_counter.py").write_text(TEST)
     return made
 
 
@@ -126,7 +126,11 @@ def test_rejects_what_needs_an_extra_in_one_sentence(light: Environment, line: s
     assert "pip install 'seriatim[" in said
 
 
-def test_the_pytest_plugin_and_the_reference_work_in_the_core(light: Environment) -> None:
+def test_the_pytest_plugin_and_the_reference_work_in_the_core(
+    environment: Callable[..., Environment],
+) -> None:
+    light = environment(others=("pytest",))
+    (light.work / "test_counter.py").write_text(TEST)
     ran = light.run("python", "-m", "pytest", "-q", "test_counter.py")
     assert ran.returncode == 1, ran.stdout + ran.stderr
     assert "2 failed" in ran.stdout

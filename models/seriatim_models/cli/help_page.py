@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-import importlib
-import inspect
+import ast
+from importlib.util import find_spec
+from pathlib import Path
 
 import rich_click as click
 from rich.text import Text
@@ -17,6 +18,7 @@ TOPICS = {
     "reading": "seriatim_models.history.reading",
     "verdicts": "seriatim_models.report.document",
     "explorer": "seriatim_models.explorer",
+    "pytest": "seriatim_models.explorer.pytest_plugin",
     "properties": "seriatim_models.properties.base",
     "lessons": "seriatim_models.report.lessons",
     "queue": "seriatim.queue",
@@ -27,6 +29,14 @@ TOPICS = {
     "fair": "seriatim.fair",
 }
 """The docstring of each module is the text of its topic."""
+
+
+def _docstring(module: str) -> str:
+    """What a module says of itself, read from its file: importing it may need what is not installed (pytest)."""
+    spec = find_spec(module)
+    assert spec is not None
+    assert spec.origin is not None
+    return ast.get_docstring(ast.parse(Path(spec.origin).read_text(encoding="utf-8"))) or ""
 
 
 @click.command(
@@ -53,8 +63,7 @@ def help_command(context: click.Context, topic: str | None) -> int:
     assert isinstance(app, click.Group)
     commands = {name: command for name, command in app.commands.items() if not command.hidden}
     if topic in TOPICS:
-        text = inspect.getdoc(importlib.import_module(TOPICS[topic])) or ""
-        Outputs().console.print(Text(text), soft_wrap=True)
+        Outputs().console.print(Text(_docstring(TOPICS[topic])), soft_wrap=True)
         return 0
     if topic is not None and topic not in commands:
         raise unknown("topic", topic, [*commands, *TOPICS], "seriatim help --help")

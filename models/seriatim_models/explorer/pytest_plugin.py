@@ -1,12 +1,33 @@
-"""The pytest plugin: options for `testing.explored`, a fixture `explorer`, and ``pytest --explore``.
+"""The pytest plugin: programs and plain tests under every schedule. It is there once seriatim is installed.
 
-With ``--explore`` a test that is marked ``@pytest.mark.explore`` runs under every schedule of its threads;
-without, once, like any other. The options of the mark are those of `explorer.python.check`, and `exhaustive`.
+The fixture `explorer` explores a program (a function of a world) inside a test, and the decorator
+`seriatim_models.explorer.testing.explored` makes a test of one:
+
+    def test_counter(explorer):
+        explorer(program, seconds=10)
+
+With `--explore` a test that is marked `@pytest.mark.explore` runs under every schedule of its threads; without, once,
+like any other. The options of the mark are those of `explorer.python.check`, and `exhaustive`:
+
+    @pytest.mark.explore(seconds=10)
+    def test_transfer():
+        ...                           # threading, queue and concurrent.futures, as always
+
+`linearizable(make, spec, threads)` compares what threads call with a sequential object; with the extra `hypothesis`,
+`concurrent_calls` draws these calls (under `@settings(deadline=None)`: an exploration takes longer than 200 ms).
+
+A failure shows the schedule, a column for each thread, and the command that runs this schedule again:
+
+    pytest tests/test_counter.py::test_counter --explore-replay TOKEN
+
+`--explore-seconds N` is the budget of each exploration. `pytest --markers` and `pytest --fixtures` list what is here.
+A search that saw too little raises `testing.Inconclusive`, which is no success.
 """
 
 from __future__ import annotations
 
 import inspect
+import os
 import sys
 from collections.abc import Callable
 from typing import Any
@@ -56,6 +77,12 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
         session.exitstatus = pytest.ExitCode.TESTS_FAILED
 
 
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """Remember the address of the test, for the command that replays its failure."""
+    _, names, rest = item.nodeid.partition("::")
+    testing.OPTIONS["test"] = os.path.relpath(item.path) + names + rest
+
+
 @pytest.hookimpl(tryfirst=True)
 def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
     """Run a marked test under every schedule, if ``--explore`` was given."""
@@ -80,10 +107,13 @@ def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
         pytest.fail(f"cannot be explored: {error}", pytrace=False)
     except TypeError as error:
         pytest.fail(f"the mark explore: {error}", pytrace=False)
+    wrong = ""
     try:
         demand(result, exhaustive)
     except AssertionError as error:
-        pytest.fail(str(error), pytrace=False)
+        wrong = str(error)
+    if wrong:  # not while the exception is handled, or pytest would show it a second time
+        pytest.fail(wrong, pytrace=False)
     return True
 
 
@@ -94,6 +124,7 @@ def explorer(request: pytest.FixtureRequest) -> Callable[..., Result]:
     def run(
         program: Any, strategy: Any = None, *, exhaustive: bool = False, **budgets: Any
     ) -> Result:
+        __tracebackhide__ = True
         budgets.setdefault("name", request.node.name)
         return testing.judge(program, strategy, exhaustive, budgets)
 

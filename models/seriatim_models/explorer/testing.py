@@ -13,14 +13,19 @@ def test_stack(threads):                # Hypothesis draws the program, the expl
     linearizable(Stack, ListStack, threads)
 ```
 
-A failing test shows the schedule in columns and a token; `pytest --explore-replay TOKEN` runs that schedule only.
+A failing test shows the schedule in columns and the command that runs that schedule only.
+An exploration takes longer than the 200 ms that Hypothesis allows a test by default: `@settings(deadline=None)`.
+Its phase `explain` would trace the explorer, and takes long: `phases=set(Phase) - {Phase.explain}`.
 """
 
 from __future__ import annotations
 
 import functools
 import inspect
+import shlex
+import sys
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from seriatim_models.explorer.errors import BadToken
@@ -29,8 +34,10 @@ from seriatim_models.explorer.model.world import World
 from seriatim_models.explorer.result import Result
 from seriatim_models.explorer.search.explore import Replay, Strategy, explore
 
-OPTIONS: dict[str, Any] = {"replay": None, "seconds": None, "replayed": 0, "skipped": 0}
-"""Set from the command line by `pytest_plugin`."""
+OPTIONS: dict[str, Any] = {
+    "replay": None, "seconds": None, "replayed": 0, "skipped": 0, "test": "",
+}  # fmt: skip
+"""Set by `pytest_plugin`: what the command line says, and the address of the test that is run."""
 
 
 class Inconclusive(AssertionError):
@@ -46,19 +53,27 @@ def explored(
     """
 
     def decorate(function: Callable[..., object]) -> Callable[..., None]:
-        @functools.wraps(function)
-        def test(*args: Any, **kwargs: Any) -> None:
+        def run(args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+            __tracebackhide__ = True
+
             def program(world: World) -> object:
                 return function(world, *args, **kwargs)
 
             program.__module__ = function.__module__  # whose classes are observed
-            judge(
-                program,
-                strategy,
-                exhaustive,
-                {"name": function.__name__, **budgets},
-            )
+            judge(program, strategy, exhaustive, {"name": function.__name__, **budgets})
 
+        def call(*args: Any, **kwargs: Any) -> None:
+            run(args, kwargs)
+
+        # The last frame of a failure is that of the user's test, at its decorator.
+        mine = getattr(function, "__code__", None)
+        if mine is not None:
+            call.__code__ = call.__code__.replace(
+                co_filename=mine.co_filename,
+                co_name=mine.co_name,
+                co_firstlineno=max(mine.co_firstlineno - 1, 1),
+            )
+        test = functools.wraps(function)(call)
         signature = inspect.signature(function)
         test.__signature__ = signature.replace(  # type: ignore[attr-defined]
             parameters=list(signature.parameters.values())[1:]
@@ -75,32 +90,59 @@ def judge(
     budgets: dict[str, Any],
 ) -> Result:
     """Explore, and raise AssertionError if something is wrong."""
-    if OPTIONS["replay"] is not None:
-        try:
-            result = explore(program, Replay(OPTIONS["replay"]), **budgets)
-        except BadToken as error:
-            if "program" not in str(error):
-                raise
-            import pytest
+    __tracebackhide__ = True
+    found = _as_asked(lambda chosen, **asked: explore(program, chosen, **asked), strategy, budgets)
+    return verdict(found, exhaustive)
 
-            # One token is given to a whole session, and is of one test; all others have nothing to replay.
-            OPTIONS["skipped"] += 1
-            pytest.skip(f"the token to replay is of another test: {error}")
-        OPTIONS["replayed"] += 1
-    else:
+
+def _as_asked(
+    run: Callable[..., Result], strategy: Strategy | None, budgets: dict[str, Any]
+) -> Result:
+    """What `run(strategy, **budgets)` returns, under what the command line asks for.
+
+    One token is given to a whole session, and is of one test: all others have nothing to replay, and are skipped.
+    Under Hypothesis it is of one of the examples, and all others are rejected.
+    """
+    __tracebackhide__ = True
+    if OPTIONS["replay"] is None:
         if OPTIONS["seconds"] is not None:
             budgets = {**budgets, "seconds": OPTIONS["seconds"]}
-        result = explore(program, strategy, **budgets)
-    return verdict(result, exhaustive)
+        return run(strategy, **budgets)
+    try:
+        result = run(Replay(OPTIONS["replay"]), **budgets)
+    except BadToken as error:
+        if "program" not in str(error):
+            raise
+        OPTIONS["skipped"] += 1
+        if _in_hypothesis():
+            import hypothesis
+
+            hypothesis.reject()
+        import pytest
+
+        pytest.skip(f"the token to replay is of another test: {error}")
+    OPTIONS["replayed"] += 1
+    return result
+
+
+def _in_hypothesis() -> bool:
+    """Whether a test of Hypothesis runs; it is not imported for that."""
+    loaded = sys.modules.get("hypothesis")
+    return loaded is not None and bool(loaded.currently_in_test_context())
+
+
+def replay_command(token: str) -> str:
+    """What to type in order to run only this schedule of the test that is run now."""
+    where = f"{shlex.quote(OPTIONS['test'])} " if OPTIONS["test"] else ""
+    return f"pytest {where}--explore-replay {token}"
 
 
 def verdict(result: Result, exhaustive: bool = False) -> Result:
     """Raise AssertionError if the result is a violation or says nothing (or, if all was asked for, inconclusive)."""
+    __tracebackhide__ = True
     if result.counterexample is not None:
         case = result.counterexample
-        raise AssertionError(
-            f"{case.text()}\nor: pytest --explore-replay {case.token} -k {result.program}"
-        )
+        raise AssertionError(f"{case.text()}\nor: {replay_command(case.token)}")
     if OPTIONS["replay"] is None and (result.untested or (exhaustive and not result.exhausted)):
         raise Inconclusive(str(result))
     return result
@@ -114,13 +156,30 @@ def linearizable(
     max_executions: int = 5000,
     **budgets: Any,
 ) -> Result:
-    """Fail unless the calls of these threads are linearizable under every schedule (within the budget)."""
-    found = check_linearizable(make, spec, threads, max_executions=max_executions, **budgets)
+    """Fail unless the calls of these threads are linearizable under every schedule (within the budget).
+
+    `strategy=Replay(TOKEN)` runs one schedule. Raises AssertionError with the counterexample.
+    """
+    __tracebackhide__ = True
+    budgets["max_executions"] = max_executions
+    found = _as_asked(
+        functools.partial(check_linearizable, make, spec, threads),
+        budgets.pop("strategy", None),
+        budgets,
+    )
     if found.counterexample is not None:
-        raise AssertionError(found.counterexample.text())
-    if found.untested:
+        names = f"{_name(make)}, {_name(spec)}, {[list(calls) for calls in threads]}"
+        token = found.counterexample.token
+        command = f"linearizable({names}, strategy=Replay({token!r}))"
+        case = replace(found.counterexample, command=command)
+        raise AssertionError(f"{case.text()}\nor: {replay_command(token)}")
+    if found.untested and OPTIONS["replay"] is None:
         raise Inconclusive(str(found))
     return found
+
+
+def _name(made: Callable[..., object]) -> str:
+    return getattr(made, "__qualname__", None) or repr(made)
 
 
 def concurrent_calls(
@@ -136,11 +195,10 @@ def concurrent_calls(
     """
     from hypothesis import strategies as st
 
-    one = st.one_of(
-        [
-            st.builds(lambda args, name=name: (name, *args), arguments)
-            for name, arguments in methods.items()
-        ]
-    )
-    thread = st.lists(one, min_size=calls[0], max_size=calls[1])
+    @st.composite
+    def call(draw: Any) -> tuple[Any, ...]:
+        name = draw(st.sampled_from(list(methods)))
+        return (name, *draw(methods[name]))
+
+    thread = st.lists(call(), min_size=calls[0], max_size=calls[1])
     return st.lists(thread, min_size=threads[0], max_size=threads[1])

@@ -1,16 +1,21 @@
 """The report as JUnit XML, the form that most CI servers show as a table of tests.
 
-One suite per program, mutant run and audit; one case per property.
+One suite per program, mutant run and audit; one case per property, and per recording in an audit.
+A case is known by its class name (what was judged) and name (the property and the recording or program);
+no two cases of a document are named alike, and the names of one command are the same each time.
+A failure holds the events that show the violation, each with its place in the recording.
 An inconclusive finding is a skipped case: neither a pass nor a failure.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 from typing import NamedTuple
 from xml.etree import ElementTree as ET
 
 from seriatim_models.conformance.profile_consistency import ProfileConsistency
+from seriatim_models.history import Event
 from seriatim_models.properties.base import Finding, Verdict
 from seriatim_models.report.model import MutantRun, Report
 from seriatim_models.report.visible import one_line, visible
@@ -23,6 +28,7 @@ class JUnitCase(NamedTuple):
     tag: str = ""
     message: str = ""
     seconds: float | None = None
+    text: str = ""
 
 
 def junit(report: Report) -> bytes:
@@ -37,6 +43,7 @@ def junit(report: Report) -> bytes:
             _suite(root, "profiles", map(_consistency, audit.standings))
     if report.mutants:
         _suite(root, "mutants", map(_mutant, report.mutants))
+    _named_apart(root)
     ET.indent(root)
     written: bytes = ET.tostring(root, encoding="utf-8", xml_declaration=True)
     return written + b"\n"
@@ -55,20 +62,40 @@ def _suite(
         if case.seconds is not None:
             element.set("time", f"{case.seconds:.3f}")
         if case.tag:
-            ET.SubElement(element, case.tag, message=visible(case.message))
+            found = ET.SubElement(element, case.tag, message=visible(case.message))
+            found.text = visible(case.text) or None
             counts[case.tag] += 1
         counts["tests"] += 1
     for attribute, counted in (("tests", "tests"), ("failures", "failure"), ("skipped", "skipped")):
         suite.set(attribute, str(counts[counted]))
 
 
+def _named_apart(root: ET.Element) -> None:
+    """Number those cases that would be named alike: a path given twice, a recording in two files."""
+    seen: Counter[tuple[str | None, str | None]] = Counter()
+    for case in root.iter("testcase"):
+        name = case.get("classname"), case.get("name")
+        seen[name] += 1
+        if seen[name] > 1:
+            case.set("name", f"{name[1]} ({seen[name]})")
+
+
 def _finding(finding: Finding) -> JUnitCase:
+    name = f"{finding.property} in {finding.subject}" if finding.subject else finding.property
     if finding.verdict is Verdict.VIOLATED:
-        return JUnitCase(finding.property, "failure", finding.explanation or "violated")
+        places = "\n".join(map(_place, finding.witness))
+        return JUnitCase(name, "failure", finding.explanation or "violated", text=places)
     if finding.verdict is Verdict.INCONCLUSIVE:
         counts = f"tested {finding.n_tested}, untestable {finding.n_untestable}"
-        return JUnitCase(finding.property, "skipped", counts)
-    return JUnitCase(finding.property)
+        return JUnitCase(name, "skipped", counts)
+    return JUnitCase(name)
+
+
+def _place(event: Event) -> str:
+    """Where an event stands, and what it is: ``run orders, recorder a, event 17: deliver m3``."""
+    where = [f"run {event.run}"] * bool(event.run) + [f"recorder {event.rec}"] * bool(event.rec)
+    what = " ".join(filter(None, [event.ev, event.ph, event.m]))
+    return one_line(", ".join([*where, f"event {event.i}: {what}"]))
 
 
 def _consistency(row: ProfileConsistency) -> JUnitCase:

@@ -248,6 +248,7 @@ def summed(result: Result, search: Search, rounds: int, seconds: float) -> Pytho
 
 def demand(result: PythonResult, exhaustive: bool = False) -> None:
     """Raise AssertionError if the result is a violation or says nothing (see `testing.verdict`)."""
+    __tracebackhide__ = True
     case = result.counterexample
     if case is not None:
         raise AssertionError("\n\n".join(filter(None, (case.text(), result.traceback))))
@@ -283,6 +284,7 @@ def explore(
 
     @functools.wraps(test)
     def every_schedule(**given: object) -> None:
+        __tracebackhide__ = True
         demand(check(test, strategy, given=given, **options), exhaustive)
 
     return every_schedule

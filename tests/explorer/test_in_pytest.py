@@ -1,0 +1,148 @@
+"""What a user of pytest sees of a failure: the own test as the last frame, and a command that replays it."""
+
+from __future__ import annotations
+
+import re
+import shlex
+
+import pytest
+
+pytest_plugins = ["pytester"]
+
+SUITE = """
+import threading
+import pytest
+from hypothesis import Phase, given, settings, strategies as st
+from seriatim_models.explorer.testing import concurrent_calls, explored, linearizable
+
+
+def increments(world):
+    counter = world.cell(0, name="counter")
+    for name in "ab":
+        world.spawn(lambda: counter.set(counter.get() + 1), name=name)
+    world.at_end(lambda: None if counter.get() == 2 else "lost")
+
+
+class Register:
+    def __init__(self, host):
+        self.value = host.cell(0, "value")
+
+    def add(self, n):
+        self.value.set(self.value.get() + n)
+
+    def read(self):
+        return self.value.get()
+
+
+class Plain:
+    def __init__(self):
+        self.value = 0
+
+    def add(self, n):
+        self.value += n
+
+    def read(self):
+        return self.value
+
+
+@pytest.mark.parametrize("of", ["a b"])
+def test_fixture(explorer, of):
+    explorer(increments)
+
+
+@explored()
+def test_decorator(world):
+    increments(world)
+
+
+class TestIn:
+    def test_calls(self):
+        linearizable(Register, Plain, [[("add", 1)], [("add", 1), ("read",)]])
+
+
+@settings(deadline=None, max_examples=50, phases=set(Phase) - {Phase.explain})
+@given(concurrent_calls({"add": st.tuples(st.integers(1, 3)), "read": st.tuples()}))
+def test_drawn(threads):
+    linearizable(Register, Plain, threads)
+
+
+@explored()
+def test_right(world):
+    world.spawn(world.cell(0, name="other").get)
+
+
+class Counter:
+    def __init__(self):
+        self.value = 0
+
+    def increment(self):
+        self.value += 1
+
+
+@pytest.mark.explore
+def test_own():
+    counter = Counter()
+    threads = [threading.Thread(target=counter.increment) for _ in range(2)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert counter.value == 2
+"""
+LAST_FRAME = {
+    "test_fixture": "explorer(increments)",
+    "test_decorator": "@explored()",
+    "test_calls": "linearizable(Register, Plain, [[",
+    "test_drawn": "linearizable(Register, Plain, threads)",
+}
+"""By test: the marked line of the last frame."""
+
+
+def run(pytester: pytest.Pytester, *options: str) -> pytest.RunResult:
+    return pytester.runpytest_subprocess("-p", "no:cacheprovider", "-p", "no:xdist", *options)
+
+
+def test_failures_end_in_the_own_test_with_a_command_that_replays_them(
+    pytester: pytest.Pytester,
+) -> None:
+    pytester.makepyfile(test_it=SUITE)
+    ran = run(pytester)
+    ran.assert_outcomes(failed=4, passed=2)
+    shown = ran.stdout.str()
+    assert "seriatim_models/" not in shown, "no frame of ours"
+    for name, line in LAST_FRAME.items():
+        [section] = re.findall(
+            rf"^_+ [\w.]*{name}(?:\[[^\n]*)? _+$(.*?)(?=^_{{3,}} |^=+ )",
+            shown,
+            re.DOTALL | re.MULTILINE,
+        )
+        marked = re.findall(r"^> +(.*)$", section, re.MULTILINE)
+        assert marked[-1].startswith(line)
+        [command] = re.findall(r"^E? *or: pytest (.*)$", section, re.MULTILINE)
+        again = run(pytester, *shlex.split(command))
+        again.assert_outcomes(failed=1)
+        assert command in again.stdout.str(), "the same schedule"
+
+
+def test_a_failure_of_a_plain_test_is_shown_once(pytester: pytest.Pytester) -> None:
+    pytester.makepyfile(test_it=SUITE)
+    shown = run(pytester, "--explore", "-k", "own").stdout.str()
+    assert shown.count("racing pair: Counter.value") == 1
+    assert "During handling" not in shown
+    assert len(re.findall(r"^replay: seriatim check \S+::test_own --replay \S+$", shown, re.M)) == 1
+
+
+def test_an_example_that_the_token_is_not_of_is_no_failure_of_the_property(
+    pytester: pytest.Pytester,
+) -> None:
+    pytester.makepyfile(test_it=SUITE)
+    shown = run(pytester, "-k", "decorator").stdout.str()
+    [command] = re.findall(r"or: pytest \S+ (.*)$", shown, re.MULTILINE)
+    ran = run(pytester, *shlex.split(command), "-k", "drawn")
+    assert ran.ret != 0, "nothing was replayed"
+    assert "not linearizable" not in ran.stdout.str()
+
+
+def test_markers_and_fixtures_are_listed(pytester: pytest.Pytester) -> None:
+    assert "@pytest.mark.explore(" in run(pytester, "--markers").stdout.str()
+    assert re.search(r"^explorer -- ", run(pytester, "--fixtures").stdout.str(), re.MULTILINE)
