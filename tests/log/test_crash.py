@@ -11,9 +11,7 @@ import pytest
 
 from seriatim.host import Threads
 from seriatim.log import Channel, Damaged, Topic
-from seriatim_models.programs.disk import Crash, MemoryDisk
-
-from .reordering import ReorderingDisk
+from seriatim_models.programs.disk import Crash, MemoryDisk, ReorderingDisk
 
 MESSAGES = [b"", b"bad", b"\0\0\0", b"four", b"a message with zeros behind\0\0"]
 SEGMENT = 50
@@ -104,7 +102,7 @@ def test_a_disk_that_drops_and_reorders_what_was_not_synced_loses_nothing(seed: 
         handled: list[bytes] = []
         with pytest.raises(Crash):
             life(disk, promised, handled, MESSAGES)
-        holds_after(disk.left(chance), promised, handled, budget)
+        holds_after(disk.left(chance.randrange), promised, handled, budget)
 
 
 def test_a_crash_in_the_recovery_from_a_crash_loses_nothing() -> None:
@@ -116,10 +114,10 @@ def test_a_crash_in_the_recovery_from_a_crash_loses_nothing() -> None:
             handled: list[bytes] = []
             with pytest.raises(Crash):
                 life(disk, promised, handled, MESSAGES)
-            disk = ReorderingDisk(disk.left(chance), budget=again)
+            disk = ReorderingDisk(disk.left(chance.randrange), budget=again)
             with suppress(Crash):
                 Channel(Topic(Threads(), disk, SEGMENT), "c", max_attempts=2, pause=0)
-            holds_after(disk.left(chance), promised, handled, budget)
+            holds_after(disk.left(chance.randrange), promised, handled, budget)
 
 
 def test_the_made_disk_drops_and_reorders() -> None:
@@ -137,7 +135,9 @@ def test_the_made_disk_drops_and_reorders() -> None:
         with suppress(Crash):
             life(disk, promised, [], MESSAGES)
         try:
-            there = Channel(Topic(Threads(), MemoryDisk(disk.left(chance)), SEGMENT), "r").read(9)
+            there = Channel(
+                Topic(Threads(), MemoryDisk(disk.left(chance.randrange)), SEGMENT), "r"
+            ).read(9)
         except Damaged:
             lost += 1
         else:

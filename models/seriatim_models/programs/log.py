@@ -8,13 +8,14 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence, Sized
 from contextlib import suppress
 from functools import partial
+from itertools import pairwise
 from types import ModuleType
 
 import seriatim.log as reference
 from seriatim.host import Condition
 from seriatim_models.explorer import World
 from seriatim_models.programs.base import Programs, Scene
-from seriatim_models.programs.disk import Crash, MemoryDisk
+from seriatim_models.programs.disk import Crash, MemoryDisk, ReorderingDisk
 from seriatim_models.programs.folder import Folder, files_on
 from seriatim_models.recording.log import recorded
 
@@ -160,6 +161,8 @@ def fails_on_bad(message: bytes) -> None:
 
 SYSTEM_CALLS = 50
 """More than `both` makes that change or sync something."""
+CLEARS = 8
+"""More changes of the disk than there are when a message of six bytes is published behind one that failed."""
 CRASHES = 60
 """More than the disk is changed in `both`: two records of 14 bytes, two syncs, two positions."""
 
@@ -736,6 +739,129 @@ def log_damaged(scene: LogScene) -> None:
             scene.recovery("00000000.log", was["00000000.log"], spoilt=True, refused=True)
         else:
             scene.recovery("00000000.log", was["00000000.log"], spoilt=True)
+
+    scene.world.spawn(life, name="life")
+
+
+class FailsOnce(ReorderingDisk):
+    """A disk whose changes are counted: of them one fails, and at one the machine stops, without effect.
+
+    An append fails half-way, a sync without effect, a replace when it has happened.
+    """
+
+    changes = 0
+    fails_at: int | None = None
+    stops_at: int | None = None
+
+    def _fails(self) -> bool:
+        if self.changes == self.stops_at:
+            raise Crash
+        self.changes += 1
+        return self.changes - 1 == self.fails_at
+
+    def append(self, name: str, data: bytes) -> None:
+        """Write all, or write one half and raise `OSError`."""
+        failing = self._fails()
+        super().append(name, data[: len(data) // 2] if failing else data)
+        if failing:
+            raise OSError("no space left")
+
+    def truncate(self, name: str, size: int) -> None:
+        """Cut a file off."""
+        self._fails()
+        super().truncate(name, size)
+
+    def sync(self, name: str) -> None:
+        """Sync the file, or raise `OSError`."""
+        if self._fails():
+            raise OSError("input/output error")
+        super().sync(name)
+
+    def replace(self, name: str, data: bytes) -> None:
+        """Write a whole file, and then perhaps raise `OSError`: the folder could not be synced."""
+        failing = self._fails()
+        super().replace(name, data)
+        if failing:
+            raise OSError("input/output error")
+
+
+@scenario("LC-1 LC-2 LC-8", traces=507, segment_size=30, memory=FailsOnce)
+def log_crash_while_cleared(scene: LogScene) -> None:
+    """A publish fails; the next one clears what it left; the machine stops there, and leaves any part of what was not
+    synced.
+
+    Bounds: Sequential; one message there, one that fails at any of its three changes of the disk, one behind it, in
+    the same segment or, being longer, in the next; every change of the disk; a file as long as it was at any moment, or
+    half-way between, with each four bytes of it old or new.
+    """
+    disk = scene.storage
+    assert isinstance(disk, FailsOnce)
+
+    def life() -> None:
+        scene.backlog(b"m1")
+        disk.fails_at = disk.changes + scene.world.choose(3)
+        with suppress(OSError):
+            scene.topic.publish(b"m2")
+        message = (b"m3", b"longer")[scene.world.choose(2)]
+        disk.stops_at = disk.changes + scene.world.choose(CLEARS)
+        with suppress(Crash):
+            scene.topic.publish(message)
+        left = disk.left(scene.world.choose)
+        scene.storage = MemoryDisk(left)
+        try:
+            scene.topic = scene.open()
+            scene.topic.publish(b"m4")
+            work_off(scene.channel())
+        except scene.lib.Damaged as error:
+            scene.recovery(error.file, left[error.file], refused=True)
+
+    scene.world.spawn(life, name="life")
+
+
+VANISHED = 45
+"""The length of a segment in which three messages of two bytes lie."""
+
+
+def vanished(files: dict[str, bytes], size: int) -> list[tuple[str, dict[str, bytes]]]:
+    """Return what may happen to whole records of `size` bytes and to segments, each with the file that it befalls."""
+    logs = sorted(name for name in files if name.endswith(".log"))
+    found = []
+    for name in logs:
+        data = files[name]
+        starts = range(0, len(data), size)
+        found += [(name, {**files, name: data[:at]}) for at in starts]
+        found += [(name, {**files, name: data[:at] + data[at + size :]}) for at in starts[:-1]]
+    for one, other in pairwise(logs):
+        found.append((one, {**files, one: files[other], other: files[one]}))
+    return found
+
+
+@scenario("LC-8", traces=16, segment_size=VANISHED)
+def log_vanished(scene: LogScene) -> None:
+    """Whole records are gone, at the end or before it, or segments are empty or have changed places: it is noticed.
+
+    Bounds: Sequential; seven messages in three segments, each record and each segment by itself, neighbours swapped,
+    or a segment of another topic in the place of one; at once or when it is read.
+    """
+
+    elsewhere = MemoryDisk()
+    other_topic = scene.lib.Topic(scene.world.host, elsewhere, scene.segment_size)
+
+    def life() -> None:
+        for k in range(7):
+            scene.topic.publish(b"m%d" % k)
+            other_topic.publish(b"x%d" % k)
+        mine, other = scene.storage.survivors(), elsewhere.survivors()
+        ways = vanished(mine, reference.HEADER.size + 2)
+        ways += [(n, {**mine, n: other[n]}) for n in sorted(mine) if n.endswith(".log")]
+        name, left = ways[scene.world.choose(len(ways))]
+        scene.storage = MemoryDisk(left)
+        seen = False
+        try:
+            scene.lib.Channel(scene.open(), "reader").read(9)
+        except scene.lib.Damaged:
+            seen = True
+        scene.recovery(name, left[name], spoilt=True, refused=seen)
 
     scene.world.spawn(life, name="life")
 

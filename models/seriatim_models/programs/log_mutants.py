@@ -533,3 +533,70 @@ mutant(
 +        os.close(folder)
 """,
 )
+mutant(
+    id="cut-before-the-mark",
+    killed_by="LC-8",
+    program="log-crash-while-cleared",
+    steps=11,
+    origin="a mark that was written though the disk said that it failed",
+    title="what a failed write left is cut off while the mark still counts it: after a crash it passes for damage",
+    diff="""
+-        mark(end)
+         storage.truncate(name, end.offset)
+         storage.sync(name)
++        mark(end)
+""",
+)
+mutant(
+    id="cut-not-synced",
+    killed_by="LC-8",
+    program="log-crash-while-cleared",
+    steps=31,
+    origin="a truncation that a crash takes back",
+    title="what a failed write left is cut off, not durably, and a segment begins: after a crash it lies between them",
+    diff="""
+         storage.truncate(name, end.offset)
+-        storage.sync(name)
+""",
+)
+mutant(
+    id="mark-not-compared",
+    killed_by="LC-8",
+    program="log-vanished",
+    steps=67,
+    origin="the reference itself, before it marked where the last record ends",
+    title="whole records that are gone at the end of the last segment pass for none that were written",
+    diff="""
+-    elif marked.offset and read_chain(storage, name, marked.offset) != marked:
+-        raise Damaged(name, marked.offset, "the last record is not the one that was marked")
+-    end, size = marked, storage.size(name)
++    end, size = ChainEnd(0, 0), storage.size(name)
+""",
+)
+mutant(
+    id="chain-ends-with-its-segment",
+    killed_by="LC-8",
+    program="log-vanished",
+    steps=69,
+    origin="a chain of records in each segment, and none between them",
+    title="whole records that are gone at the end of an older segment are not missed by the next segment",
+    diff="""
+-            if record.before != end.check:
++            if not end.check:
+""",
+)
+mutant(
+    id="records-not-chained",
+    killed_by="LC-8",
+    program="log-vanished",
+    steps=68,
+    origin="the reference itself, whose records did not hold the checksum of the one before",
+    title="a record is not compared with the one before it: a gap, or a segment of another topic, passes",
+    diff="""
+-        if end.offset and record.before != end.check:
+-            raise Damaged(name, end.offset, "it was not written behind the record before it")
+@@
+-            if record.before != end.check:
+-                raise Damaged(name, end.offset, "here records are missing, or are others")
+""",
+)

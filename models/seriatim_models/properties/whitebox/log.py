@@ -153,7 +153,7 @@ class Lc3(OfChannels):
         "publishers signal to a connected channel once, and to no other; at rest no file is left open."
     )
     kind = "liveness"
-    reads = frozenset({"publish", "log_rest"})
+    reads = frozenset({"publish", "recovery", "log_rest"})
 
     def cases(self, events: list[Event], bad: Violations) -> int:
         rest = self.rest(events)
@@ -167,6 +167,8 @@ class Lc3(OfChannels):
                 going[e.proc] = e
             elif e.ev == "publish":
                 going.pop(e.proc, None)
+            elif e.ev == "recovery":  # the machine had stopped
+                going.clear()
         for proc, e in going.items():
             bad.append((f"{proc} never returned from publish", [e]))
         if catalogue.open_files.get(rest, 0):
@@ -395,7 +397,9 @@ class Lc8(OfChannels):
 
     def _recovered(self, e: Event) -> Violations:
         before, after = catalogue.file_before(e), catalogue.file_after(e)
-        if catalogue.refused(e) or catalogue.spoilt(e):
+        if catalogue.refused(e) and not catalogue.spoilt(e):
+            return [(f"{before!r}: what a crash may leave was refused as damaged", [e])]
+        if catalogue.spoilt(e):
             why = "was not seen" if not catalogue.refused(e) else "was changed"
             wrong = after != before or not catalogue.refused(e)
         else:
