@@ -24,7 +24,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable
-from functools import wraps
+from functools import partial, wraps
 from typing import Concatenate, Generic, NamedTuple, ParamSpec, Protocol, Self, TypeVar
 
 T = TypeVar("T")
@@ -47,6 +47,13 @@ class Change(NamedTuple, Generic[T]):
 
 Watch = Callable[[Change[T]], None]
 """Called inside the atomic step that changed the cell, so that what it records is in the order of the changes."""
+
+
+class RecordingWatch(partial[None]):
+    """A `Watch` that does nothing but record.
+
+    A host that takes steps again whose records it has kept need not call it.
+    """
 
 
 class Cell(Protocol[T]):

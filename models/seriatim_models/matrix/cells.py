@@ -171,7 +171,8 @@ class PairProgram:
         scene = self.scene = self.system.scene(pair.universe, self.lib, stage)
         for invocation in pair.path:
             scene.make(invocation)
-        self._recorded = len(world.records)
+        if not world.repeating:
+            self._recorded = len(world.records)
         self.results = ["unfinished"] * len(pair.calls)
         first: dict[str, Callable[[], None]] = {}
         for n, owner in enumerate(pair.owners):

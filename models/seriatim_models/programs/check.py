@@ -6,12 +6,15 @@ import difflib
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from hashlib import blake2b
+from operator import is_
 from typing import Any
 
 import msgspec
 
 from seriatim_models.explorer import BadToken, Dpor, Progress, Replay, Result, Watch, World, explore
 from seriatim_models.explorer.model.attributes import classes_of
+from seriatim_models.explorer.model.world import Record
 from seriatim_models.history.event import Event, event
 from seriatim_models.programs.base import Mutant, Program
 from seriatim_models.programs.disk import MemoryDisk
@@ -44,24 +47,87 @@ class ProgramResult:
         return next(v for v in order if v in verdicts)
 
 
-class Judge:
-    """Judges each execution as it ends, and adds up the cases; `counts` and `add` carry them between processes."""
+KNOWN_MAX = 2**16
+"""How many histories a `Judge` remembers to have judged; after that it begins anew. Each takes some 150 bytes."""
 
-    def __init__(self, ids: Sequence[str]) -> None:
+
+class RecordedHistory:
+    """The history of one execution after another; what neighbours in a search have in common is made once.
+
+    Two executions have a record in common if it is the same object: see `World.repeating`.
+    """
+
+    def __init__(self) -> None:
+        self._records: Sequence[Record] = ()
+        self._digests: list[bytes] = []
+        """After each record, of it and all before."""
+        self._events: list[Event] = []
+        """Of the first records; the others have not been asked for."""
+
+    def follow(self, records: Sequence[Record]) -> bytes:
+        """Go on to these records; returns a digest of all that properties read of them: all but the steps."""
+        alike = list(map(is_, self._records, records))
+        same = alike.index(False) if False in alike else len(alike)
+        digests = self._digests
+        del digests[same:], self._events[same:]
+        self._records = records
+        digest = digests[-1] if digests else b""
+        for r in records[same:]:
+            what = digest + msgspec.msgpack.encode((r.thread, r.ev, r.args))
+            digest = blake2b(what, digest_size=16).digest()
+            digests.append(digest)
+        return digest
+
+    def events(self) -> list[Event]:
+        """The records as qh/1 events; the time is the step."""
+        made = self._events
+        made += [_event(i, self._records[i]) for i in range(len(made), len(self._records))]
+        return list(made)
+
+
+class Judge:
+    """Judges each execution as it ends, and adds up the cases; `counts` and `add` carry them between processes.
+
+    Executions of different traces often record the same history, as reads record nothing: it is judged once. The
+    digest leaves the steps out, which no property of a reference reads: time is the order of events there.
+    """
+
+    def __init__(
+        self,
+        ids: Sequence[str],
+        known: dict[bytes, list[tuple[str, int, int]]] | None = None,
+    ) -> None:
+        """`known` has, by their digests, (property, cases tested, cases untestable) of histories that violate nothing.
+
+        Those with no case are not in the list.
+        """
         self.properties = [PROPERTIES[i] for i in ids]
+        self._known = {} if known is None else known
+        self._history = RecordedHistory()
         self.tested = dict.fromkeys(ids, 0)
         self.untestable = dict.fromkeys(ids, 0)
         self.violated: dict[str, Finding] = {}
 
     def __call__(self, world: World) -> str | None:
+        digest = self._history.follow(world.records)
+        cases = self._known.get(digest)
         first: Finding | None = None
-        for finding in judge(history(world), self.properties):
-            if not world.is_replay:
-                self.tested[finding.property] += finding.n_tested
-                self.untestable[finding.property] += finding.n_untestable
-            if finding.verdict is Verdict.VIOLATED:
-                self.violated[finding.property] = finding
-                first = first or finding
+        if cases is None:
+            cases = []
+            for finding in judge(self._history.events(), self.properties):
+                if finding.n_tested or finding.n_untestable:
+                    cases.append((finding.property, finding.n_tested, finding.n_untestable))
+                if finding.verdict is Verdict.VIOLATED:
+                    self.violated[finding.property] = finding
+                    first = first or finding
+            if first is None:
+                if len(self._known) >= KNOWN_MAX:
+                    self._known.clear()
+                self._known[digest] = cases
+        if not world.is_replay:
+            for id, tested, untestable in cases:
+                self.tested[id] += tested
+                self.untestable[id] += untestable
         if first is None:
             return None
         return f"{first.property}: {first.explanation}"
@@ -69,8 +135,8 @@ class Judge:
     # What several processes add up together, see `seriatim_models.explorer.search.runner.Summing`.
 
     def empty(self) -> Judge:
-        """Return a judge of the same properties that has seen nothing."""
-        return Judge([p.id for p in self.properties])
+        """Return a judge of the same properties that has counted nothing; it knows the same histories."""
+        return Judge([p.id for p in self.properties], self._known)
 
     def counts(self) -> dict[str, Any]:
         """Return what was added up, as plain data."""
@@ -113,7 +179,11 @@ class Judge:
 
 def history(world: World) -> list[Event]:
     """Return what the reference recorded in an execution, as qh/1 events; the time is the step."""
-    return [event(i, r.step, r.thread, r.ev, r.args, "model") for i, r in enumerate(world.records)]
+    return [_event(i, r) for i, r in enumerate(world.records)]
+
+
+def _event(i: int, record: Record) -> Event:
+    return event(i, record.step, record.thread, record.ev, record.args, "model")
 
 
 def subject(program: Program, mutant: Mutant | None) -> str:

@@ -3,10 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from functools import partial
 from typing import Any, ParamSpec, TypeVar, cast
 
-from seriatim.host import Cell, Change, Condition, Lock, Semaphore, Watch, WatchedHost
+from seriatim.host import (
+    Cell,
+    Change,
+    Condition,
+    Lock,
+    RecordingWatch,
+    Semaphore,
+    Watch,
+    WatchedHost,
+)
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -93,7 +101,7 @@ class Recording:
         """A cell of the inner host, watched if its kind is recorded."""
         events = self._cells.get(kind)
         if events is not None:
-            watch = partial(events, self.inner.record, owner)
+            watch = RecordingWatch(events, self.inner.record, owner)
         return self.inner.cell(value, name, kind=kind, owner=owner, watch=watch)
 
     def lock(self, name: str = "") -> Lock:

@@ -219,8 +219,8 @@ class Execution:
 
     __slots__ = (
         "acting", "by_tid", "calls", "closing", "current", "cycle", "end", "failures", "hub", "log",
-        "names", "notifies", "order", "program", "real_time", "schedule", "setting_up", "space", "spurious",
-        "steps", "strays", "switch", "threads", "timeouts", "world",
+        "names", "notifies", "ops", "order", "program", "real_time", "repeating", "schedule", "script", "setting_up",
+        "space", "spurious", "steps", "strays", "switch", "threads", "timeouts", "values", "world",
     )  # fmt: skip
 
     def __init__(
@@ -251,6 +251,14 @@ class Execution:
         self.by_tid: dict[int, Thread] = {}
         self.threads: list[Thread] = []
         self.schedule: list[tuple[int, int]] = []
+        self.repeating = False
+        """See `World.repeating`."""
+        self.script: list[Operation] = []
+        """What the running thread did next, the last time that these steps were taken; the next one is the last."""
+        self.ops: list[Operation] = []
+        """Operations of all steps that are to be taken again; each is brought up to date as it is done."""
+        self.values: list[Any] = []
+        """Values that their objects had before them."""
         self.failures: list[Failure] = []
         self.notifies: list[Notification] = []
         self.strays = 0
@@ -324,6 +332,35 @@ class Execution:
                 self._set_up()
         self.acting = None
         return result
+
+    def take_again(self, thread: Thread, script: list[Operation]) -> None:
+        """As `step` with its first alternative, and let the thread do the operations of `script` as it comes to them.
+
+        They are those that it did next the last time, in reverse order. It does them without a switch, up to the
+        first that is another one or is not `repeatable`, which it announces.
+        """
+        first = self.steps
+        self.script = script
+        self.step(thread, 0)
+        self.script = []
+        more = self.steps - first - 1
+        if more:
+            thread.last = self.steps - 1
+            self.schedule.extend([(thread.number, 0)] * more)
+
+    def repeat(self, thread: Thread, op: Operation) -> Any:
+        """Do the next operation of the script, on behalf of the thread that runs. Its watcher only records."""
+        self.script.pop()
+        thread.held = None  # what was held back has been recorded, the last time
+        self.ops[self.steps] = op
+        self.steps += 1
+        obj = op.obj
+        self.values.append(obj.value)
+        watch, obj.watch = obj.watch, None
+        try:
+            return op.run(thread, 0)
+        finally:
+            obj.watch = watch
 
     def describe(self, thread: Thread) -> str:
         """The operation that a thread has announced, for people; part of a program's hash, so it names no addresses."""
@@ -404,6 +441,7 @@ class Execution:
         shared.ex = self
         shared.value = value
         shared.watch = None
+        shared.quiet = True
         shared.name = name
         shared.index, shared.reads, shared.writes, shared.adds = self.space.object(
             NOBODY, OUTSIDE[name]
@@ -428,7 +466,9 @@ class Execution:
         name = self._named(name, f"{parent.name}.{parent.children}", tid)
         child = Thread(self, tid, name, daemon, fn)
         self.threads.append(child)
+        script, self.script = self.script, []  # it is the parent's
         self._go(child)
+        self.script = script
         return child
 
     def _named(self, name: str, otherwise: str, tid: int) -> str:

@@ -83,13 +83,16 @@ NOTHING: Final = Footprint(())
 class Shared:
     """A shared object: its state is `value`, its three footprints are made once for a whole exploration."""
 
-    __slots__ = ("adds", "ex", "index", "name", "reads", "value", "watch", "writes")
+    __slots__ = ("adds", "ex", "index", "name", "quiet", "reads", "value", "watch", "writes")
     value: Any
+    quiet: bool
+    """Whether nothing but records would be missing if its watcher were not called."""
 
     def __init__(self, ex: ExecutionContext, value: Any, kind: str, name: str) -> None:
         self.ex = ex
         self.value = value
         self.watch: Any = None
+        self.quiet = True
         self.index, self.reads, self.writes, self.adds, self.name = ex.new_object(kind, name)
 
 
@@ -107,6 +110,8 @@ class Operation:
     adding = False
     """Whether it adds `amount` to its object."""
     amount: int
+    repeatable = False
+    """Whether, taken again, it can be done where it is called, without a switch to the hub: see `Repetition`."""
     obj: Any
 
     def __init__(self, obj: Shared) -> None:
@@ -220,6 +225,10 @@ class ExecutionContext(Protocol):
     schedule: list[tuple[int, int]]
     calls: Shared
     switch: Callable[[], Any]
+    repeating: bool
+    script: list[Operation]
+    ops: list[Operation]
+    values: list[Any]
 
     def announce(self, thread: Thread, op: Operation) -> Any:
         """Stop `thread` before `op` until it has been done; its result."""
@@ -235,6 +244,9 @@ class ExecutionContext(Protocol):
 
     def outside_object(self, name: str, value: Any) -> Shared:
         """An object that no thread made."""
+
+    def repeat(self, thread: Thread, op: Operation) -> Any:
+        """Do `op`, the next of the script, at once; its result."""
 
     def stage(self, fn: Callable[[], object], name: str, daemon: bool) -> Thread:
         """A thread that starts when the set-up is over."""
@@ -279,6 +291,7 @@ class Get(Operation):
 
     __slots__ = ()
     code = 1
+    repeatable = True
 
     def touch(self) -> Footprint:
         return self.obj.reads  # type: ignore[no-any-return]
@@ -295,6 +308,7 @@ class Set(Operation):
 
     __slots__ = ("new",)
     code = 2
+    repeatable = True
 
     def __init__(self, obj: Shared, new: Any) -> None:
         self.obj = obj
@@ -332,6 +346,7 @@ class CompareAndSet(Operation):
 
     __slots__ = ("expected", "new")
     code = 4
+    repeatable = True
 
     def __init__(self, obj: Shared, expected: Any, new: Any) -> None:
         self.obj = obj
@@ -366,6 +381,7 @@ class FetchAdd(Operation):
 
     __slots__ = ("by",)
     code = 5
+    repeatable = True
 
     def __init__(self, obj: Shared, by: int) -> None:
         self.obj = obj
@@ -388,6 +404,7 @@ class Add(Operation):
 
     __slots__ = ("amount",)
     code = 6
+    repeatable = True
     adding = True
 
     def __init__(self, obj: Shared, by: int) -> None:
@@ -414,6 +431,7 @@ class Acquire(Operation):
 
     __slots__ = ()
     code = 7
+    repeatable = True
     free = False
     blocking = True
     takes = True
@@ -441,6 +459,7 @@ class Reacquire(Acquire):
 
     __slots__ = ("condition", "limited", "woken")
     code = 8
+    repeatable = False
 
     def __init__(self, lock: Shared, condition: Shared, limited: bool) -> None:
         self.obj = lock
@@ -474,6 +493,7 @@ class TryAcquire(Operation):
 
     __slots__ = ()
     code = 9
+    repeatable = True
     takes = True
 
     def touch(self) -> Footprint:
@@ -497,6 +517,7 @@ class Release(Operation):
 
     __slots__ = ()
     code = 10
+    repeatable = True
 
     def run(self, thread: Thread, alternative: int) -> None:
         if self.obj.value is not thread:
@@ -615,6 +636,7 @@ class Permit(Operation):
 
     __slots__ = ("blocking", "limited")
     code = 14
+    repeatable = True
     free = False
     takes = True
 
@@ -656,6 +678,7 @@ class Restore(Operation):
 
     __slots__ = ("amount",)
     code = 15
+    repeatable = True
     adding = True
 
     def __init__(self, obj: Shared, n: int) -> None:

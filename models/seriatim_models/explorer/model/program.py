@@ -63,8 +63,11 @@ class ProgramUnderTest:
         self.visible = False
         """Whether a thread has taken a step that others could see, in one of the executions that were followed."""
 
-    def fresh(self, log: bool = False) -> Execution:
-        """A new execution, set up and stopped before its first step; `log` keeps its steps for reading."""
+    def fresh(self, log: bool = False, *, repeating: bool = False) -> Execution:
+        """A new execution, set up and stopped before its first step; `log` keeps its steps for reading.
+
+        With `repeating` it is so at first (see `World.repeating`), if it is of a class that can.
+        """
         setting = self.setting
         observer = self.observer
         kind = getattr(self.program, "execution_class", Execution)
@@ -79,6 +82,7 @@ class ProgramUnderTest:
         if observer is not None:
             assert isinstance(ex, ObservedExecution)
             observer.execution = ex
+        ex.repeating = repeating and type(ex) is Execution
         try:
             ex.start()
         except BaseException:

@@ -11,9 +11,10 @@ no other thread runs.
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any, Generic, NamedTuple, ParamSpec, Self, TypeVar, cast
 
-from seriatim.host import Change, Watch
+from seriatim.host import Change, RecordingWatch, Watch
 from seriatim_models.explorer.errors import Misuse
 from seriatim_models.explorer.model.operations import (
     WRITE,
@@ -63,7 +64,14 @@ class ControlledCell(Shared, Generic[T]):
     def __init__(self, ex: ExecutionContext, value: T, name: str, watch: Watch[T] | None) -> None:
         Shared.__init__(self, ex, value, "cell", name)
         if watch is not None:
-            self.watch = lambda op, old, new, ok: watch(Change(op, old, new, ok))
+            self.quiet = type(watch) is RecordingWatch
+            if self.quiet:
+                self.watch = partial(_recorded, ex, watch)
+            else:
+                self.watch = lambda op, old, new, ok: watch(Change(op, old, new, ok))
+
+    # The three commonest operations do by themselves what `_do` does, and of a script (see `Execution.take_again`)
+    # what `Execution.repeat` does.
 
     def get(self) -> T:
         """The value; one step."""
@@ -71,10 +79,18 @@ class ControlledCell(Shared, Generic[T]):
         thread = ex.current
         if thread is None:
             return cast(T, self.value)
+        if ex.script:
+            before = ex.script[-1]
+            if before.__class__ is Get and before.obj.index == self.index:
+                before.obj = self
+                ex.script.pop()
+                thread.held = None
+                ex.steps += 1
+                value = self.value
+                ex.values.append(value)
+                return cast(T, value)
         thread.op = Get(self)
         return cast(T, ex.switch())
-
-    # The three commonest operations do by themselves what `_do` does.
 
     def set(self, value: T) -> None:
         """Write the value; one step."""
@@ -83,6 +99,16 @@ class ControlledCell(Shared, Generic[T]):
         if thread is None:
             ex.at_once(Set(self, value))
             return
+        if ex.script:
+            before = ex.script[-1]
+            if before.__class__ is Set and before.obj.index == self.index and self.quiet:
+                before.obj, before.new = self, value
+                ex.script.pop()
+                thread.held = None
+                ex.steps += 1
+                ex.values.append(self.value)
+                self.value = value
+                return
         thread.op = Set(self, value)
         ex.switch()
 
@@ -92,6 +118,19 @@ class ControlledCell(Shared, Generic[T]):
         thread = ex.current
         if thread is None:
             return cast(bool, ex.at_once(CompareAndSet(self, expected, new)))
+        if ex.script:
+            before = ex.script[-1]
+            if before.__class__ is CompareAndSet and before.obj.index == self.index and self.quiet:
+                before.obj, before.expected, before.new = self, expected, new
+                ex.script.pop()
+                thread.held = None
+                ex.steps += 1
+                old = self.value
+                ex.values.append(old)
+                if old is expected or old == expected:
+                    self.value = new
+                    return True
+                return False
         thread.op = CompareAndSet(self, expected, new)
         return cast(bool, ex.switch())
 
@@ -294,6 +333,8 @@ class World:
         if thread is not None and thread.held is not None:
             thread.held.append((ev, args))
             return
+        if ex.repeating:
+            return
         acting = ex.acting
         self.records.append(Record(ex.steps, "" if acting is None else acting.name, ev, args))
 
@@ -304,11 +345,15 @@ class World:
     def flush(self, thread: Thread) -> None:
         """Place what a thread held back: its next operation is being done, or it has ended, or all is over."""
         held, thread.held = thread.held, None
+        if self._ex.repeating:
+            return
         for ev, args in held or ():
             self.records.append(Record(self._ex.steps, thread.name, ev, args))
 
     def note(self, step: int, thread: str, ev: str, args: dict[str, object]) -> None:
         """Keep a record that was a step of its own."""
+        if self._ex.repeating:
+            return
         self.records.append(Record(step, thread, ev, args))
 
     # -- for programs ----------------------------------------------------------------------------------------------
@@ -375,9 +420,12 @@ class World:
         return self._ex.current is None
 
     @property
-    def schedule(self) -> list[tuple[int, int]]:
-        """The steps so far: (number of the thread in order of creation, alternative)."""
-        return list(self._ex.schedule)
+    def repeating(self) -> bool:
+        """Whether steps are taken, or a set-up is made, that have been before.
+
+        What they record has been kept, and is not recorded again: it is there when the repetition is over.
+        """
+        return self._ex.repeating
 
     @property
     def end(self) -> str:
@@ -391,10 +439,21 @@ class World:
         return self._clock
 
 
+def _recorded(ex: ExecutionContext, watch: Watch[T], op: str, old: T, new: T, ok: bool) -> None:
+    """Tell a watcher that only records of a change, unless it has been told."""
+    if not ex.repeating:
+        watch(Change(op, old, new, ok))
+
+
 def _do(ex: ExecutionContext, op: Operation) -> Any:
     """Announce an operation and stop until it has been done; outside a thread, do it at once."""
     thread = ex.current
     if thread is None:
         return ex.at_once(op)
+    if ex.script and op.repeatable:
+        before, obj = ex.script[-1], op.obj
+        alike = before.__class__ is op.__class__ and before.obj.index == obj.index
+        if alike and obj.quiet and (op.free or op.ready(thread)):
+            return ex.repeat(thread, op)
     thread.op = op
     return ex.switch()

@@ -47,6 +47,7 @@ from typing import Any
 from seriatim_models.explorer.errors import CHANCE, NondeterministicProgram
 from seriatim_models.explorer.model.execution import PATIENCE, Execution, going_on
 from seriatim_models.explorer.model.operations import Footprint, Operation, Reacquire, Thread, Wake
+from seriatim_models.explorer.model.world import Record
 from seriatim_models.explorer.search.runner import Runner
 from seriatim_models.explorer.trace.foata import digest_of, normal_form
 from seriatim_models.explorer.trace.termination import classify
@@ -118,6 +119,13 @@ class DporSearch:
         self.levels: list[int] = []
         self.sums: list[int] = []
         """For the name of the trace, see `foata`."""
+        self.turns: list[int] = []
+        """How many steps its thread has taken in a row, with it."""
+        self.marks: list[int] = []
+        """How many events were recorded before the step."""
+        self.records: list[Record] | None = None
+        """What the last execution recorded, and how much of it belongs to the known steps."""
+        self.kept = 0
         # About some of them, with the step first:
         self.races: list[tuple[int, list[int]]] = []
         """Earlier steps with which a step races; ~i for a step i that may have disabled it."""
@@ -148,7 +156,7 @@ class DporSearch:
     def once(self) -> bool:
         """One execution. True if the search is over: nothing is left, or a violation ends it."""
         runner = self.runner
-        ex = runner.fresh()
+        ex = runner.fresh(repeating=self.records is not None)
         try:
             end = self.execute(ex)
             if end != "blocked":
@@ -157,6 +165,7 @@ class DporSearch:
             if runner.forms is not None and end not in ("blocked", "cut", "failed"):
                 tids, alternatives = [s.tid for s in self.path], [s.alternative for s in self.path]
                 runner.forms.add(normal_form(ex, tids, alternatives, self.levels))
+            self.records = ex.world.records
             stop = runner.ended(ex, end, digest)
         except BaseException:
             ex.close()
@@ -213,7 +222,16 @@ class DporSearch:
     def _forget(self) -> None:
         """Drop what was known about steps that are no longer on the path."""
         self.known = depth = len(self.path)
-        for about in (self.ops, self.values, self.pasts, self.levels, self.sums):
+        self.kept = self.marks[depth]
+        for about in (
+            self.ops,
+            self.values,
+            self.pasts,
+            self.levels,
+            self.sums,
+            self.turns,
+            self.marks,
+        ):
             del about[depth:]
         for some in (self.races, self.choices):
             while some and some[-1][0] >= depth:
@@ -243,6 +261,7 @@ class DporSearch:
                 raise hidden(f"step {j + 1} of thread {step.tid} is another")
             # One new step: its happens-before and its races, then do it.
             self._note(thread, op, step)
+            self.marks.append(len(ex.world.records))
             take(thread, step.alternative)
             self.known = j = j + 1
             if ex.failures and not limits.keep_going:
@@ -273,10 +292,15 @@ class DporSearch:
                 path.append(following)
 
     def _repeat_known_steps(self, ex: Execution) -> None:
-        """Take the steps of the path that have been executed before; they must be the same operations again."""
-        by_tid, take = ex.by_tid, ex.step
-        path, ops, values = self.path, self.ops, self.values
-        for j in range(self.known):
+        """Take the steps of the path that have been executed before; they must be the same operations again.
+
+        What they record was kept the last time.
+        """
+        by_tid = ex.by_tid
+        path, ops, known = self.path, self.ops, self.known
+        ex.ops, ex.values = ops, []
+        self.values = values = ex.values
+        while (j := ex.steps) < known:
             step = path[j]
             before = ops[j]
             thread = by_tid.get(step.tid)
@@ -286,19 +310,34 @@ class DporSearch:
             if op.code != before.code or obj.index != before.obj.index:
                 raise diverged(j, before, op)
             ops[j] = op
-            values[j] = obj.value
-            take(thread, step.alternative)
+            values.append(obj.value)
+            if not ex.repeating or step.alternative:
+                ex.step(thread, step.alternative)
+                continue
+            # The thread may go on by itself as long as it is its turn.
+            until = j + 1
+            while until < known and path[until].tid == step.tid:
+                until += 1
+            ex.take_again(thread, ops[until - 1 : j : -1])
+        if ex.repeating:
+            assert self.records is not None
+            ex.world.records = self.records[: self.kept]
+            ex.repeating = False
 
     def _choose(self, ex: Execution, node: PathNode) -> Branch | str:
         """Any step that can happen and does not sleep; or the end. The running thread goes on if it can."""
         path, sleep = self.path, node.sleep
         last = ex.by_tid[path[-1].tid] if path else None
-        long = len(path) >= PATIENCE and path[-PATIENCE].tid == path[-1].tid
-        if last is not None and not sleep and not long:
+        turns = self.turns[-1] if path else 0
+        if last is not None and turns < PATIENCE:
             # What follows would choose this thread too; this is quicker.
-            op = last.op
+            op, tid = last.op, last.tid
             if op is not None and (op.free or op.ready(last)):
-                return Branch(last.tid, 0, op.touch())
+                for s in sleep:
+                    if s.tid == tid:
+                        break
+                else:
+                    return Branch(tid, 0, op.touch())
         enabled = ex.enabled()
         if not enabled:
             return classify(ex)
@@ -307,8 +346,7 @@ class DporSearch:
             enabled = [t for t in enabled if t.tid not in asleep]
             if not enabled:
                 return "blocked"
-        alone = long and all(s.tid == path[-1].tid for s in path[-PATIENCE:])
-        chosen = going_on(enabled, last, PATIENCE if alone else 0)
+        chosen = going_on(enabled, last, turns)
         return Branch(chosen.tid, 0, chosen.op.touch())  # type: ignore[union-attr]
 
     def _note(self, thread: Thread, op: Operation, step: Branch) -> None:
@@ -356,6 +394,7 @@ class DporSearch:
         level += 1
         self.ops.append(op)
         self.values.append(obj.value)
+        self.turns.append(self.turns[-1] + 1 if j and self.path[j - 1].tid == tid else 1)
         pasts.append(past)
         levels.append(level)
         hashes = self.runner.space.hashes
