@@ -2,7 +2,7 @@
 # Everything is installed into .venv, from the pinned versions in .lock/requirements.txt, by the rule for $(STAMP) below.
 
 .DEFAULT_GOAL := help
-.PHONY: help run test demo-fair soak prove prove-induction spec follow-all mutants mutants-order reach lint format setup lock clean bench profile bench-explorer bench-spark test-slow test-kill test-cluster test-million test-planted test-wheel crosscheck crosscheck-own conform planted right-systems matrix matrix-campaign data-races fuzz corpus endure
+.PHONY: help run test demo-fair soak prove prove-induction spec follow-all mutants mutants-order reach lint format setup lock clean bench profile docs bench-explorer bench-spark test-slow test-kill test-cluster test-million test-planted test-wheel crosscheck crosscheck-own conform planted right-systems matrix matrix-campaign data-races fuzz corpus endure
 
 VENV  := .venv
 BIN   := $(VENV)/bin
@@ -74,6 +74,7 @@ seriatim: how a message queue's threads must behave, as code you can run, break 
   make mutants  wrong references by the hundred: how many are caught (slow; SAMPLE=60 takes that many)
   make mutants-order  mistakes of order by the hundred, judged by every schedule of the programs (slow)
   make reach    which lines, branches and outcomes of compare-and-set the programs never reach
+  make docs     the documentation site in build/docs, its links checked
   make lint     ruff, formatting and mypy --strict, tests too
   make format   let ruff rewrite what it can
   make setup    only install into .venv
@@ -187,6 +188,11 @@ lint: $(STAMP)
 	@$(BIN)/ruff format --check .
 	@$(BIN)/mypy
 	@$(BIN)/mypy tests
+
+docs: $(STAMP)
+	@rm -rf build/docs
+	@$(BIN)/python -m sphinx -q -W --keep-going -b html -d build/doctrees -c spec/guide . build/docs $(ARGS)
+	@$(BIN)/python -m seriatim_workshop.site_links build/docs
 
 crosscheck-own: $(STAMP)
 	@$(BIN)/python -m seriatim_workshop.crosscheck.own_code --programs $(PROGRAMS) $(ARGS)

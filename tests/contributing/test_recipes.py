@@ -5,7 +5,9 @@ from __future__ import annotations
 import contextlib
 import io
 import re
+import sys
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import pytest
@@ -13,6 +15,7 @@ import pytest
 ROOT = Path(__file__).parents[2]
 PAGE = ROOT / ".github" / "CONTRIBUTING.md"
 OWN = ROOT / "spec" / "OWN_PROPERTIES.md"
+GUIDE = ROOT / "spec" / "guide"
 RECIPES = {
     "A program", "A mutant", "A property", "A check of the pipeline", "An event", "A profile",
     "An API call", "A system",
@@ -36,7 +39,15 @@ def test_there_is_a_recipe_for_each_thing_that_one_adds() -> None:
     assert headings == RECIPES, "each kind of addition has a recipe, and each recipe is listed here"
 
 
-@pytest.mark.parametrize(("page", "least"), [(PAGE, len(RECIPES)), (OWN, 4)])
+@pytest.mark.parametrize(
+    ("page", "least"),
+    [
+        (PAGE, len(RECIPES)),
+        (OWN, 4),
+        (GUIDE / "broker-author.md", 1),
+        (GUIDE / "python.md", 2),
+    ],
+)
 def test_every_recipe_prints_what_it_says(
     page: Path, least: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -44,7 +55,9 @@ def test_every_recipe_prints_what_it_says(
     (tmp_path / "spec").symlink_to(ROOT / "spec")
     recipes = blocks(page)
     assert len(recipes) >= least, "some recipe has no example"
-    shared: dict[str, Any] = {"__name__": "recipe"}  # later recipes use what earlier ones made
+    module = ModuleType("recipe")  # later recipes use what earlier ones made
+    monkeypatch.setitem(sys.modules, "recipe", module)
+    shared: dict[str, Any] = vars(module)
     for source, prints in recipes:
         assert prints, f"nothing is said of what this prints:\n{source}"
         out = io.StringIO()
