@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import deque
 from itertools import pairwise
 from typing import Any
 
@@ -59,14 +58,14 @@ def test_cut_anywhere_and_combined_equals_the_whole(
 class Sentence(strict.WaitingRows):
     """P5 as its sentence says it: every waiting acquisition against every availability, with nothing sorted."""
 
-    def __init__(self, lane: strict.Lane) -> None:
-        self.rows = deque(lane.rows)
+    def __init__(self, rows: list[strict.Row]) -> None:
+        self.rows = rows
 
     def add(self, row: strict.Row) -> None:
         self.rows.append(row)
 
     def oldest(self) -> strict.Row:
-        return self.rows.popleft()
+        return self.rows.pop(0)
 
     def _through(
         self, a: strict.Available, start: strict.Time, of: strict.Place
@@ -96,6 +95,20 @@ def by_the_sentence(events: list[Event]) -> Finding:
 @given(events=any_history())
 def test_p5_sweep_reports_what_the_sentence_does(events: list[Event]) -> None:
     assert strict.StrictOrder().check(events) == by_the_sentence(events)
+
+
+@pytest.mark.parametrize("name", ["P5", "P22"])
+def test_the_order_of_the_window_is_made_once_and_kept_between_chunks(name: str) -> None:
+    """It is asked for the finding at every chunk, which must change nothing either."""
+    prop = next(p for p in BLACKBOX if p.id == name)
+    events = list(complete(SimulatedBroker(3, 300, prefetch=3, fault="skips").run()))
+    summary, orders = prop.begin(), set[int]()
+    for begin in range(0, len(events), 50):
+        part = events[: begin + 50]
+        summary = prop.combine(summary, prop.map(part[begin:]))
+        assert prop.finish(summary) == prop.check(part)
+        orders |= {id(lane.__dict__["order"]) for lane in summary.state.lanes.values() if lane.rows}
+    assert len(orders) == 1
 
 
 @pytest.mark.parametrize("id", ["P5", "P6", "P20"])

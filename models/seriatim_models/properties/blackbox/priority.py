@@ -55,22 +55,34 @@ class _RowsByRank(WaitingRows):
     Each is looked at while it can still become a violation, or a case, and no longer.
     """
 
-    def __init__(self, lane: Lane) -> None:
+    def __init__(self, rows: list[Row]) -> None:
+        self.rows = rows
         self._regular: _Ranks = {}
         self._untested: _Ranks = {}
-        super().__init__(lane)
+        self._indexed = False
 
     def add(self, row: Row) -> None:
         self.rows.append(row)
+        if self._indexed:
+            self._index(row)
+
+    def _index(self, row: Row) -> None:
         for ranks, waits in ((self._regular, not row.violates), (self._untested, not row.tested)):
             if waits:
                 insort(
                     ranks.setdefault((row.line.part, row.line.prio), []), (row.lo, row.serial, row)
                 )
 
+    def _index_all(self) -> None:
+        """Index the rows when they are first asked for: of a queue without priorities that is never."""
+        if not self._indexed:
+            self._indexed = True
+            for row in self.rows:
+                self._index(row)
+
     def oldest(self) -> Row:
-        row = self.rows.popleft()
-        for ranks in (self._regular, self._untested):
+        row = self.rows.pop(0)
+        for ranks in (self._regular, self._untested) if self._indexed else ():
             rows = ranks.get((row.line.part, row.line.prio), [])
             at = bisect_left(rows, (row.lo, row.serial), key=lambda r: r[:2])
             if at < len(rows) and rows[at][2] is row:
@@ -80,12 +92,14 @@ class _RowsByRank(WaitingRows):
     def passed(self, line: OrderedLine, most: int, start: Time, end: Time) -> list[Row]:
         """The acquisitions of lower priority that certainly happened between two instants, each once."""
         assert line.prio is not None
+        self._index_all()
         mine = min(line.prio, most)
         return _taken_out(self._regular, line.part, start, end, lambda prio: min(prio, most) < mine)
 
     def compared(self, line: OrderedLine, most: int, start: Time, end: Time) -> list[Row]:
         """Those of another priority, each once."""
         assert line.prio is not None
+        self._index_all()
         mine = min(line.prio, most)
         return _taken_out(
             self._untested, line.part, start, end, lambda prio: min(prio, most) != mine
@@ -130,7 +144,8 @@ class _RankPass(OrderPass):
         prio = of.line.prio
         if declared is None or prio is None or of.line.key is not None:
             return
-        order, lane = self._order(q), self._lane(q)
+        lane = self._lane(q)
+        order = self.order(lane)
         assert isinstance(order, _RowsByRank)
         most = declared.args[LEVELS]
         start = of.confirmed if a.first else a.start

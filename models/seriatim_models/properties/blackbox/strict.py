@@ -35,7 +35,6 @@ still contradicts acquisitions, but only those that are in the window.
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right, insort
-from collections import deque
 from collections.abc import Iterable, Iterator, Mapping
 from typing import NamedTuple
 
@@ -151,8 +150,8 @@ class Row(msgspec.Struct, array_like=True):
     violates: bool = False
 
 
-class Lane(msgspec.Struct, array_like=True):
-    """One queue's window, and its counts."""
+class Lane(msgspec.Struct, array_like=True, dict=True):
+    """One queue's window, and its counts. The order of the window is kept beside the fields, see `OrderPass.order`."""
 
     rows: list[Row] = []
     acquisitions: int = 0
@@ -254,11 +253,12 @@ def earlier(a: Place, b: Row) -> str:
 class WaitingRows:
     """The waiting acquisitions of one queue, by everything that may put them behind another message."""
 
-    def __init__(self, lane: Lane) -> None:
+    def __init__(self, rows: list[Row]) -> None:
+        """`rows` is the lane's own list, which `add` and `oldest` change."""
         self._lists: dict[tuple[str, OrderedLine], list[tuple[Time, int, Row]]] = {}
-        self.rows: deque[Row] = deque()
-        for row in lane.rows:
-            self.add(row)
+        self.rows = rows
+        for row in rows:
+            self._index(row)
 
     def _keys(self, row: Row) -> Iterator[tuple[str, Time]]:
         if row.stream:
@@ -269,7 +269,11 @@ class WaitingRows:
             yield "begun", row.begun
 
     def add(self, row: Row) -> None:
+        """Add the latest row."""
         self.rows.append(row)
+        self._index(row)
+
+    def _index(self, row: Row) -> None:
         if not row.violates:
             for name, number in self._keys(row):
                 insort(self._lists.setdefault((name, row.line), []), (number, row.serial, row))
@@ -286,7 +290,7 @@ class WaitingRows:
 
     def oldest(self) -> Row:
         """Remove and return the row that has waited longest."""
-        row = self.rows.popleft()
+        row = self.rows.pop(0)
         self._drop("lo", row.lo, row)
         for name, number in self._keys(row):
             self._drop(name, number, row)
@@ -333,14 +337,11 @@ class OrderPass:
     def __init__(self, state: Strict, returned: bool) -> None:
         self.state = state
         self._returned = returned
-        self._orders: dict[str, WaitingRows] = {}
 
     def run(self, events: Iterable[Event]) -> None:
         """Take in events, in recording order."""
         for event in events:
             self._take(event)
-        for q, order in self._orders.items():
-            self.state.lanes[q].rows = list(order.rows)
 
     def _lane(self, q: str) -> Lane:
         lane = self.state.lanes.get(q)
@@ -348,10 +349,13 @@ class OrderPass:
             lane = self.state.lanes[q] = Lane()
         return lane
 
-    def _order(self, q: str) -> WaitingRows:
-        order = self._orders.get(q)
+    def order(self, lane: Lane) -> WaitingRows:
+        """A lane's waiting rows in order. They stay with the lane from chunk to chunk, but are no field of it: where it
+        was read from a file, or copied, they are put in order again.
+        """
+        order: WaitingRows | None = lane.__dict__.get("order")
         if order is None:
-            order = self._orders[q] = self.rows_of(self._lane(q))
+            order = lane.__dict__["order"] = self.rows_of(lane.rows)
         return order
 
     def _find(self, q: str, m: str) -> Known | None:
@@ -431,7 +435,8 @@ class OrderPass:
         hi = event.t_hi if event.t_hi is not None else when(event)
         exact = event.lvl in EXACT
         lo: Time = event.t_lo if event.t_lo is not None else (when(event) if exact else ALWAYS)
-        lane, order = self._lane(q), self._order(q)
+        lane = self._lane(q)
+        order = self.order(lane)
         lane.acquisitions += 1
         known = self._find(q, m)
         if known is not None and known.prio is None:
@@ -550,7 +555,8 @@ class OrderPass:
         """Judge the waiting acquisitions by an availability whose bounds are now both known."""
         if not (a.first or self._returned):
             return
-        order, lane = self._order(q), self._lane(q)
+        lane = self._lane(q)
+        order = self.order(lane)
         of = place(known, until)
         found = order.violating(a, of)
         lane.violations += len(found)
@@ -629,11 +635,12 @@ class StrictOrder(SequentialProperty[Strict]):
         self.judging(state).run(events)
 
     def close(self, state: Strict) -> Finding:
-        lanes = {q: _copied(lane) for q, lane in state.lanes.items()}
+        lanes = state.lanes
+        if not state.inexact:  # else nothing is judged at the end
+            lanes = {q: _copied(lane) if lane.exact else lane for q, lane in lanes.items()}
         ended = msgspec.structs.replace(state, lanes=lanes)
         final = self.judging(ended)
         final.open_ended()
-        final.run(())
         judged = self.judged_lanes(ended)
         acquisitions = sum(lane.acquisitions for lane in judged)
         tested = sum(lane.tested + sum(row.tested for row in lane.rows) for lane in judged)
