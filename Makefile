@@ -195,8 +195,7 @@ docs: $(STAMP)
 	@$(BIN)/python -m seriatim_workshop.site_links build/docs
 
 crosscheck-own: $(STAMP)
-	@$(BIN)/python -m seriatim_workshop.crosscheck.own_code --programs $(PROGRAMS) $(ARGS)
-	@$(BIN)/python -m seriatim_workshop.crosscheck.own_asyncio --programs $(PROGRAMS) $(ARGS)
+	@$(BIN)/python -m seriatim_workshop.crosscheck.own --programs $(PROGRAMS) $(ARGS)
 
 crosscheck: $(STAMP)
 	@mkdir -p $(dir $(CROSSCHECK))

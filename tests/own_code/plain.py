@@ -7,7 +7,6 @@ import copy
 import dataclasses
 import functools
 import itertools
-import operator
 import os
 import pickle
 import queue
@@ -390,12 +389,6 @@ def cached_function() -> None:
     run(lambda: squared(1), lambda: squared(1))
 
 
-def getter_of_c() -> None:
-    point = Point()
-    get = operator.attrgetter("x")
-    run(lambda: get(point), point.move)
-
-
 def pickled() -> None:
     point = Point()
     run(lambda: pickle.dumps(point), point.move)
@@ -428,3 +421,45 @@ def takes_a_fixture(tmp_path: object) -> None:
 
 def uses_a_class_pattern() -> Callable[[], None]:
     return lambda: None
+
+
+class AttributeDict(dict[str, int]):
+    """A dict whose keys are attributes, too."""
+
+    def __getattr__(self, name: str) -> int:
+        return self[name]
+
+
+class OwnList(list[int]):
+    """A container that uses itself while it is made."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.append(0)
+
+
+def containers_of_its_own() -> None:
+    names, numbers = AttributeDict(a=1), OwnList()
+    lock = threading.Lock()
+
+    def use() -> None:
+        with lock:
+            assert names["a"] == names.a
+            assert list(reversed(names.values()))[-1] == 1
+            assert list(reversed((1, 2))) == [2, 1]
+            assert [number for number in reversed(numbers)][-1] == 0  # noqa: C416 - a step each
+            numbers.append(names["a"])
+
+    run(use, use)
+    assert len(numbers) == 3
+
+
+def containers_of_its_own_that_race() -> None:
+    numbers = OwnList()
+
+    def use() -> None:
+        if len(numbers) == 1:
+            numbers.append(1)
+
+    run(use, use)
+    assert len(numbers) == 2

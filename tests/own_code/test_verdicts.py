@@ -40,6 +40,7 @@ plain: Any = load("plain_threads", Path(__file__).with_name("plain.py"))
         ("daemon_that_waits", 12),
         ("subclass_of_thread", 2),
         ("context_manager", 2),
+        ("containers_of_its_own", 2),
     ],
 )
 def test_right_code_is_exhausted(name: str, traces: int | None) -> None:
@@ -64,6 +65,7 @@ def test_right_code_is_exhausted(name: str, traces: int | None) -> None:
         ("lost_wakeup", "lost wake-up", ""),
         ("deadlock", "the cycle", ""),
         ("timer", "assert fired == []", ""),
+        ("containers_of_its_own_that_race", "assert len(numbers) == 2", "OwnList of plain.py"),
         ("get_with_a_limit", "assert q.empty()", ""),
     ],
 )
@@ -102,7 +104,6 @@ def test_a_loop_that_makes_progress_is_no_livelock() -> None:
         ("code_of_a_text", "made of a text"),
         ("cached_property", "cached_property value"),
         ("cached_function", "cache of a function"),
-        ("getter_of_c", "operator.attrgetter"),
         ("format_that_looks_inside", "looks into its arguments"),
     ],
 )

@@ -6,25 +6,20 @@ explorer: the real `asyncio`, in C, with a loop of a few lines that puts any tim
 before each turn, as a selector would; all its choices are tried one by one. Both must end with the same outcomes,
 and both must wait for ever, or neither.
 
-`python -m seriatim_workshop.crosscheck.own_asyncio --programs 1000` prints what differs, and the program.
+`python -m seriatim_workshop.crosscheck.own --kind asyncio` prints what differs, and the program.
 """
 
 from __future__ import annotations
 
-import argparse
 import asyncio
 import importlib.util
 import random
-import tempfile
 import textwrap
-import time
-from collections import Counter
-from dataclasses import dataclass, field
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from seriatim_workshop.crosscheck.own_code import Generated, result_of
+from seriatim_workshop.crosscheck.own_code import Agreement, Generated, result_of
 
 HEAD = """
 import asyncio
@@ -185,23 +180,12 @@ def _end(loop: NaiveLoop) -> None:
     loop.close()
 
 
-@dataclass
-class LoopAgreement:
-    """What the comparison of one program said."""
-
-    seed: int
-    wrong: list[str] = field(default_factory=list)
-    large: bool = False
-    """Whether there were too many executions, so that nothing was compared."""
-    traces: int = 0
-
-
-def compared(program: Generated, folder: Path, *, executions: int = 1500) -> LoopAgreement:
+def compared(program: Generated, folder: Path, *, executions: int = 1500) -> Agreement:
     """Compare both sides on one program."""
     name = f"generated_asyncio_{program.seed}"
     path = folder / f"{name}.py"
     path.write_text(program.text)
-    agreement = LoopAgreement(program.seed)
+    agreement = Agreement(program.seed)
     result = result_of(path, name, max_executions=executions)
     agreement.traces = result.traces or 0
     spec = importlib.util.spec_from_file_location(name, path)
@@ -229,35 +213,3 @@ def compared(program: Generated, folder: Path, *, executions: int = 1500) -> Loo
 
 def _wrapped(outcome: Any) -> bool:
     return isinstance(outcome, tuple) and len(outcome) == 1
-
-
-def main() -> int:
-    """Compare as many programs as asked for; the exit code is 1 if any differs."""
-    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
-    parser.add_argument("--programs", type=int, default=1000)
-    parser.add_argument("--first", type=int, default=0, help="the first seed")
-    parser.add_argument("--executions", type=int, default=1500, help="budget of each search")
-    parser.add_argument("--seconds", type=float, default=None, help="stop after so many")
-    options = parser.parse_args()
-    started = time.perf_counter()
-    sums: Counter[str] = Counter()
-    with tempfile.TemporaryDirectory() as folder:
-        for seed in range(options.first, options.first + options.programs):
-            program = generate(seed)
-            agreement = compared(program, Path(folder), executions=options.executions)
-            sums["programs"] += 1
-            sums["too large"] += agreement.large
-            sums["traces"] += agreement.traces
-            sums["differ"] += bool(agreement.wrong)
-            if agreement.wrong:
-                text = program.text[len(HEAD) :]
-                print(f"seed {seed}: {'; '.join(agreement.wrong)}\n{text}", flush=True)
-            if options.seconds is not None and time.perf_counter() - started > options.seconds:
-                break
-    print(", ".join(f"{name}: {count}" for name, count in sums.items()))
-    print(f"{time.perf_counter() - started:.0f} s")
-    return min(sums["differ"], 1)
-
-
-if __name__ == "__main__":
-    raise SystemExit(main())

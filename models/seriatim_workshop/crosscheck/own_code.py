@@ -8,19 +8,16 @@ lists, dicts, locks, conditions, events, semaphores and queues. It returns what 
 - for small ones, all schedules of the promoted program, one by one, must have the same outcomes and ends;
 - real threads, interrupted between bytecode instructions, must show no outcome that the search has not.
 
-`python -m seriatim_workshop.crosscheck.own_code --programs 5000` prints what differs, and the program.
+`python -m seriatim_workshop.crosscheck.own --kind threads` prints what differs, and the program.
 """
 
 from __future__ import annotations
 
-import argparse
 import importlib.util
 import random
-import tempfile
 import textwrap
 import threading
 import time
-from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -336,39 +333,3 @@ def _interrupting(path: str, chance: random.Random) -> Callable[..., Any]:
 
 def _kept(test: Callable[[], Any], seen: list[Any]) -> Callable[[], None]:
     return lambda: seen.append(test())
-
-
-def main() -> int:
-    """Compare as many programs as asked for; the number of those that differ is the exit code, at most 1."""
-    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
-    parser.add_argument("--programs", type=int, default=5000)
-    parser.add_argument("--first", type=int, default=0, help="the first seed")
-    parser.add_argument("--executions", type=int, default=3000, help="budget of each search")
-    parser.add_argument("--seconds", type=float, default=None, help="stop after so many")
-    options = parser.parse_args()
-    started = time.perf_counter()
-    sums: Counter[str] = Counter()
-    with tempfile.TemporaryDirectory() as folder:
-        for seed in range(options.first, options.first + options.programs):
-            program = generate(seed)
-            agreement = compared(program, Path(folder), executions=options.executions)
-            sums["programs"] += 1
-            sums["too large"] += agreement.large
-            sums["withheld"] += agreement.withheld
-            sums["traces"] += agreement.traces
-            sums["also by brute force"] += bool(agreement.brute)
-            sums["differ"] += bool(agreement.wrong)
-            if agreement.wrong:
-                print(
-                    f"seed {seed}: {'; '.join(agreement.wrong)}\n{program.text[len(HEAD) :]}",
-                    flush=True,
-                )
-            if options.seconds is not None and time.perf_counter() - started > options.seconds:
-                break
-    print(", ".join(f"{name}: {count}" for name, count in sums.items()))
-    print(f"{time.perf_counter() - started:.0f} s")
-    return min(sums["differ"], 1)
-
-
-if __name__ == "__main__":
-    raise SystemExit(main())

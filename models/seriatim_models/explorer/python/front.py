@@ -150,8 +150,7 @@ def explored(
             search.promote()
     if result.verdict == "violated" and asyncio_state.is_of_the_real_one(search.traceback):
         raise OutsideModel(
-            "code that is not observed has asked the real asyncio for its event loop: name its module in modules= "
-            "(this does not help with anyio, which takes its backend from sys.modules)"
+            "code that is not observed has asked the real asyncio for its event loop: name its module in modules="
         )
     made = summed(result, search, rounds, time.perf_counter() - started)
     if result.counterexample is not None:

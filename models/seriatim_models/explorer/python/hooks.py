@@ -12,6 +12,7 @@ rewritten cannot be observed: an object that it is given, and that another threa
 from __future__ import annotations
 
 import builtins
+import collections
 import contextvars
 import functools
 import operator
@@ -55,7 +56,7 @@ CHANGING = frozenset(
 )  # fmt: skip
 """Methods of containers that change them."""
 
-LAZY = frozenset((map, filter, zip, enumerate, reversed))
+LAZY = frozenset((map, filter, zip, enumerate))
 """Built-in classes whose objects read what they are given later, one element at a time."""
 
 PASSING = frozenset(
@@ -276,7 +277,7 @@ def _before_store(ex: PythonExecution, thread: Thread, obj: Any, name: str, site
     if is_a == OF_CLASS:
         if obj.__module__.partition(".")[0] in ("queue", "threading", "asyncio"):
             ex.search.unseen[f"{obj.__qualname__}.{name} is set at {where(site)}"] = None
-        if ex.need(f"class attribute {name}", site):
+        if _may_race(ex, f"class attribute {name}", site):
             ex.touch(thread, record_of(ex, obj, site, True), name, True, site)
         _members.clear()
     elif is_a == OF_MODULE:
@@ -284,13 +285,18 @@ def _before_store(ex: PythonExecution, thread: Thread, obj: Any, name: str, site
         if token is None:
             what = f"{obj.__name__}.{name} is set at {where(site)}: the module is not observed"
             ex.search.unseen[what] = None
-        elif ex.need(f"global {obj.__name__}.{name}", site):
+        elif _may_race(ex, f"global {obj.__name__}.{name}", site):
             ex.touch(thread, token, name, True, site)
     elif is_a == METHOD:
         ex.need(f"method {name} of an object", site)
         ex.touch(thread, record_of(ex, obj, site, True), name, True, site)
     elif is_a == DATA:
         ex.touch(thread, record_of(ex, obj, site, True), name, True, site)
+
+
+def _may_race(ex: PythonExecution, label: str, site: int) -> bool:
+    """Whether a store into something rarely shared is observed; before a second thread there is nobody to see it."""
+    return label in ex.search.promoted or (len(ex.heads) > 1 and ex.need(label, site))
 
 
 def set_(value: Any, obj: Any, name: str, site: int) -> None:
@@ -365,7 +371,8 @@ def touch_contents(obj: Any, write: bool, site: int) -> None:
         obj = ex.views.get(id(obj), (None, obj))[1]
         what = kind_of(type(obj))
     if what in (CONTAINER, OPAQUE):
-        if write and type(obj) is dict and MARK in obj:
+        # Before a second thread there is nobody whose accesses it could race with.
+        if write and type(obj) is dict and MARK in obj and len(ex.heads) > 1:
             ex.search.unseen[f"the names of a module are changed as a dict at {where(site)}"] = None
         record = ex.records.get(id(obj))
         if record is None:
@@ -415,7 +422,8 @@ def getitem(obj: Any, key: Any, site: int) -> Any:
     what = kind_of(type(obj))
     if what in (CONTAINER, OPAQUE):
         # A defaultdict makes what is missing; whether it is, others may change until the step is taken.
-        touch_contents(obj, getattr(obj, "default_factory", None) is not None, site)
+        missing = isinstance(obj, collections.defaultdict) and obj.default_factory is not None
+        touch_contents(obj, missing, site)
     elif what == INSTANCE:
         _unobserved_method(obj, "__getitem__", site)
     return obj[key]
@@ -733,6 +741,9 @@ def _call_descriptor(ex: PythonExecution, function: Any, args: Any, kwargs: Any,
 
 def _call_class(ex: PythonExecution, kind: Any, args: Any, kwargs: Any, site: int) -> Any:
     """An object is made."""
+    if kind is reversed and len(args) == 1:
+        touch_contents(args[0], False, site)  # C code asks for its length
+        return Iteration(args[0], reversed(args[0]), site)
     if kind in LAZY:
         return kind(*(iter_(argument, site) for argument in args), **kwargs)
     if kind in (type, super):
@@ -754,10 +765,14 @@ def _call_class(ex: PythonExecution, kind: Any, args: Any, kwargs: Any, site: in
             )
     elif type(kind.__init__) is types.FunctionType and MARK not in kind.__init__.__globals__:
         _unobserved(ex, kind.__init__, args, kwargs, site)
+    before = 0 if ex.acting is None else ex.numbers[ex.acting.tid]
     value = kind(*args, **kwargs)
-    new = ex.current is not None and id(value) not in ex.records
-    if new and kind_of(type(value)) in (CONTAINER, INSTANCE, OPAQUE):
-        ex.record(value, label_of(value, site), True)
+    if ex.current is not None and kind_of(type(value)) in (CONTAINER, INSTANCE, OPAQUE):
+        record = ex.records.get(id(value))
+        if record is None:
+            ex.record(value, label_of(value, site), True)
+        elif record.owner is ex.acting and record.number > before and not record.shared:
+            record.made = True  # its own `__init__` has used it first
     return value
 
 

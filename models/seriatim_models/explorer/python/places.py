@@ -80,6 +80,8 @@ def _kind_of(kind: type) -> int:
         return NATIVE
     if kind in VIEWS:
         return VIEW
+    if issubclass(kind, types.ModuleType) and kind.__flags__ & HEAP_TYPE:
+        return INSTANCE  # of a class of modules that a program has made: lazy ones
     for bases, found in (
         (type, CLASS), (types.ModuleType, MODULE), (CONTAINERS, CONTAINER), ((tuple, frozenset), TUPLE),
         ((int, float, str, bytes), VALUE), (types.FunctionType, INSTANCE),

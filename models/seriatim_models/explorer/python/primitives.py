@@ -387,6 +387,20 @@ class RLock(Primitive):
         _, thread = here()
         return self.value is thread
 
+    def _release_save(self) -> int:
+        """Let the lock go altogether; returns how often it was taken, as `threading.Condition` asks for it."""
+        _, thread = here()
+        if self.value is not thread:
+            raise RuntimeError("cannot release un-acquired lock")
+        count, self.count = self.count, 1
+        self.release()
+        return count
+
+    def _acquire_restore(self, count: int) -> None:
+        """Take the lock as often as it was taken before `_release_save`."""
+        self.acquire()
+        self.count = count
+
     def _recursion_count(self) -> int:
         _, thread = here()
         return self.count if self.value is thread else 0
@@ -398,14 +412,24 @@ class Condition(Primitive):
     __slots__ = ("_lock", "acquire", "release", "waits")
     __s_native__ = True
 
+    over_others: Any = None
+    """The class of the interpreter's `threading.py`, rewritten: for locks that a program has made itself."""
+
+    def __new__(cls, lock: Any = None) -> Any:
+        """Make it; over a lock that is none of `threading`, as `threading.py` does it."""
+        if lock is None or isinstance(lock, Lock | RLock):
+            return super().__new__(cls)
+        if cls is not Condition:
+            raise Misuse(
+                f"a subclass of threading.Condition over a {type(lock).__name__}: only Lock and RLock of "
+                "threading are known there. Use threading.Condition itself, or one of these locks"
+            )
+        return Condition.over_others(lock)
+
     def __init__(self, lock: Lock | RLock | None = None) -> None:
         ex, _ = here()
         if lock is None:
             lock = RLock()
-        if not isinstance(lock, Lock | RLock):
-            raise Misuse(
-                f"threading.Condition over a {type(lock).__name__}: only Lock and RLock of threading are known"
-            )
         Shared.__init__(self, ex, [], "condition", "")
         self._lock = lock
         self.acquire = lock.acquire

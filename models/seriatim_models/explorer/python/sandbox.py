@@ -13,8 +13,6 @@ import builtins
 import hashlib
 import importlib
 import importlib.util
-import os
-import random
 import sys
 import sysconfig
 import types
@@ -38,9 +36,8 @@ from seriatim_models.explorer.python.hooks import (
     stable_id,
     touch_all,
 )
-from seriatim_models.explorer.python.primitives import here
+from seriatim_models.explorer.python.provided import ABSENT, PROVIDED, REBOUND, Modules, rebound
 from seriatim_models.explorer.python.rewrite import MODULE_TOKEN, Unrewritable, rewritten
-from seriatim_models.explorer.python.threads import thread_module, threading_module, time_module
 
 OF_THE_LIBRARY = frozenset(
     ("queue", "concurrent", "concurrent.futures", "concurrent.futures._base", "concurrent.futures.thread", "sched")
@@ -72,60 +69,6 @@ INSTALLED = tuple(
 )
 
 
-class _Weakref(types.ModuleType):
-    """`weakref` without callbacks: within an execution nothing that it has seen is collected."""
-
-    def __init__(self) -> None:
-        import weakref
-
-        super().__init__("weakref", weakref.__doc__)
-        self.__dict__.update({k: v for k, v in vars(weakref).items() if not k.startswith("__")})
-        self.__dict__["ref"] = lambda obj, callback=None: weakref.ref(obj)
-        self.__dict__["proxy"] = lambda obj, callback=None: weakref.proxy(obj)
-
-
-def os_module(ex: PythonExecution) -> types.ModuleType:
-    """`os` for one execution: the real one, which nobody asks to do anything at a fork."""
-    copy = types.ModuleType("os", os.__doc__)
-    copy.__dict__.update(vars(os))
-    copy.__dict__["register_at_fork"] = lambda **callbacks: None
-    return copy
-
-
-def random_module(ex: PythonExecution) -> types.ModuleType:
-    """`random` for one execution: each thread has a generator of its own, seeded with its number."""
-    module = types.ModuleType("random", random.__doc__)
-    module.__dict__.update({k: v for k, v in vars(random).items() if not k.startswith("__")})
-    generators: dict[int, random.Random] = {}
-
-    def drawing(name: str) -> Callable[..., Any]:
-        def draw(*args: Any, **kwargs: Any) -> Any:
-            _, thread = here()
-            generator = generators.setdefault(thread.tid, random.Random(thread.tid))
-            return getattr(generator, name)(*args, **kwargs)
-
-        return draw
-
-    for name, value in vars(random).items():
-        if isinstance(getattr(value, "__self__", None), random.Random):
-            module.__dict__[name] = drawing(name)
-    return module
-
-
-PROVIDED: dict[str, Callable[[PythonExecution], types.ModuleType]] = {
-    "threading": threading_module,
-    "_thread": thread_module,
-    "time": time_module,
-    "random": random_module,
-    "weakref": lambda ex: _Weakref(),
-    "os": os_module,
-}
-"""Modules that are made for each execution."""
-
-ABSENT = frozenset(("_queue", "_asyncio"))
-"""Modules that cannot be imported, so that the library takes its Python version of them."""
-
-
 @dataclass
 class Found:
     """A module that is observed: where its source is."""
@@ -151,6 +94,10 @@ class Sources:
         if name not in self.found:
             self.found[name] = self._find(name, search_path)
         return self.found[name]
+
+    def observes(self, top: str) -> bool:
+        """Whether a module of the top level is observed, or a module in it is named."""
+        return top in self.paths or self._find(top, None) is not None
 
     def _find(self, name: str, search_path: Sequence[str] | None) -> Found | None:
         if name in asyncio_state.PLATFORM:
@@ -223,6 +170,9 @@ class Sandbox:
         self.codes: dict[str, types.CodeType] = {}
         self.kept: dict[str, types.ModuleType] = {}
         """The modules that were executed once."""
+        self.modules = Modules(
+            lambda top: of_the_library(top) or outside(lambda: sources.observes(top))
+        )
 
     def import_(
         self,
@@ -251,6 +201,13 @@ class Sandbox:
                         raise
         return module if fromlist or level else self.load(ex, name.partition(".")[0])
 
+    def import_module(self, name: str, package: str | None = None) -> Any:
+        """`importlib.import_module` of observed modules."""
+        ex = now.execution
+        if ex is None:
+            return importlib.import_module(name, package)
+        return self.load(ex, importlib.util.resolve_name(name, package))
+
     def load(self, ex: PythonExecution, name: str) -> Any:
         """The module of this execution by its full name."""
         module = ex.modules.get(name)
@@ -277,26 +234,63 @@ class Sandbox:
         given = name in self.sources.paths
         if "." in name and not given:
             parent = self.load(ex, name.rpartition(".")[0])
-        factory = PROVIDED.get(name)
-        if factory is not None:
-            module = outside(lambda: factory(ex))
-            ex.modules[name] = module
+        if name in REBOUND or name in PROVIDED:
+            return self._provided(ex, name)
+        module = self._by_own_finder(ex, name, parent)
+        if module is not None:
             return module
         found = None
         if parent is None or MARK in vars(parent):
             path = None if parent is None else getattr(parent, "__path__", None)
             found = outside(lambda: self.sources.find(name, path))
         if found is None:
-            if parent is not None and MARK in vars(parent) and not hasattr(parent, "__path__"):
-                raise ModuleNotFoundError(f"No module named {name!r}", name=name)
-            module = outside(lambda: importlib.import_module(name))
-            ex.modules[name] = module
-            if name in asyncio_state.REAL:
-                setattr(parent, name.rpartition(".")[2], module)
-            return module
+            return self._unobserved(ex, name, parent)
         if not (asynchronous or name in STATELESS):
             return self._execute(ex, found, parent)
         return self._first(ex, found, parent)
+
+    def _provided(self, ex: PythonExecution, name: str) -> Any:
+        """A module of the library that is not the real one."""
+        if name in REBOUND:
+            module = outside(lambda: rebound(importlib.import_module(name), self.modules))
+            self.kept[name] = module
+        else:
+            module = outside(lambda: PROVIDED[name](ex))
+        ex.modules[name] = module
+        if name == "sys":
+            module.__dict__["modules"] = self.modules
+        elif name == "importlib":
+            module.__dict__.update(import_module=self.import_module, __import__=self.import_)
+        return module
+
+    def _by_own_finder(self, ex: PythonExecution, name: str, parent: Any) -> Any:
+        """The module that an observed module has put a finder into `sys.meta_path` for, as six does; None if none."""
+        known = ex.modules.get("sys")
+        if known is None or len(known.meta_path) == len(sys.meta_path):
+            return None
+        path = getattr(parent, "__path__", None)
+        for finder in known.meta_path:
+            if any(finder is real for real in sys.meta_path):
+                continue
+            spec = finder.find_spec(name, path, None)
+            if spec is not None and spec.loader is not None:
+                module: types.ModuleType = spec.loader.create_module(spec) or types.ModuleType(name)
+                ex.modules[name] = module
+                spec.loader.exec_module(module)
+                if parent is not None and not hasattr(parent, name.rpartition(".")[2]):
+                    setattr(parent, name.rpartition(".")[2], module)
+                return module
+        return None
+
+    def _unobserved(self, ex: PythonExecution, name: str, parent: Any) -> Any:
+        """The real module, which all executions share."""
+        if parent is not None and MARK in vars(parent) and not hasattr(parent, "__path__"):
+            raise ModuleNotFoundError(f"No module named {name!r}", name=name)
+        module = outside(lambda: importlib.import_module(name))
+        ex.modules[name] = module
+        if name in asyncio_state.REAL or (parent is not None and parent.__name__ in PROVIDED):
+            setattr(parent, name.rpartition(".")[2], module)
+        return module
 
     def _first(self, ex: PythonExecution, found: Found, parent: Any) -> types.ModuleType:
         """A module that the next executions of this round will not execute again."""
@@ -347,9 +341,11 @@ class Sandbox:
             raise
         finally:
             del ex.importing[found.name]
+        # Its body may have put another in its place.
+        placed: types.ModuleType = ex.modules.get(found.name, module)
         if parent is not None:
-            setattr(parent, found.name.rpartition(".")[2], module)
-        return module
+            setattr(parent, found.name.rpartition(".")[2], placed)
+        return placed
 
     def _code(self, found: Found) -> types.CodeType:
         code = self.codes.get(found.name)

@@ -13,7 +13,8 @@ import threading
 import time
 import traceback
 import types
-from collections.abc import Callable, Iterable, Mapping
+from collections import deque
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -37,7 +38,7 @@ from seriatim_models.explorer.python.primitives import (
     do,
     here,
 )
-from seriatim_models.explorer.python.rewrite import rewritten_tree
+from seriatim_models.explorer.python.rewrite import MODULE_TOKEN, rewritten_tree
 
 FIRST_IDENT = 1000
 START = 1_000_000.0
@@ -251,25 +252,43 @@ def ignored_exception(args: Any) -> None:
 
 # -- the modules ------------------------------------------------------------------------------------------------------
 
-KEPT = ("Event", "Semaphore", "BoundedSemaphore", "Barrier", "BrokenBarrierError", "Timer")
+KEPT = (
+    "Event",
+    "Semaphore",
+    "BoundedSemaphore",
+    "Barrier",
+    "BrokenBarrierError",
+    "Timer",
+    "Condition",
+)
 """Classes of `threading.py` that are rewritten as they are."""
 
 _library: dict[str, Any] = {}
 
 
+def observed_classes(
+    module: types.ModuleType, names: Sequence[str], **space: Any
+) -> dict[str, Any]:
+    """The namespace of these classes of a module of the library, rewritten; `space` is what else they refer to."""
+    path = module.__file__
+    assert path is not None
+    tree = ast.parse(Path(path).read_text(encoding="utf-8"))
+    tree.body = [n for n in tree.body if isinstance(n, ast.ClassDef) and n.name in names]
+    rewritten_tree(tree, path)
+    known = {"__name__": module.__name__, MARK: True, **HOOKS, MODULE_TOKEN: None, **space}
+    exec(compile(tree, path, "exec", dont_inherit=True), known)
+    return known
+
+
 def library() -> dict[str, Any]:
     """The rewritten classes of the interpreter's `threading.py`; they have no state of their own."""
     if not _library:
-        path = threading.__file__
-        assert path is not None
-        tree = ast.parse(Path(path).read_text(encoding="utf-8"))
-        tree.body = [n for n in tree.body if isinstance(n, ast.ClassDef) and n.name in KEPT]
-        rewritten_tree(tree, path)
-        _library.update(
-            {"__name__": "threading", MARK: True, **HOOKS, "Thread": PythonThread, "Lock": Lock, "RLock": RLock},
-            Condition=Condition, _time=monotonic, __s_module__=None,
-        )  # fmt: skip
-        exec(compile(tree, path, "exec", dont_inherit=True), _library)
+        _library.update(observed_classes(
+            threading, KEPT, Thread=PythonThread, Lock=Lock, RLock=RLock, _allocate_lock=Lock, _deque=deque,
+            _time=monotonic,
+        ))  # fmt: skip
+        Condition.over_others = _library["Condition"]
+        _library["Condition"] = Condition
     return _library
 
 

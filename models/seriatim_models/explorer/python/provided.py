@@ -1,0 +1,232 @@
+"""Modules of the library that an execution has of its own, in the place of the real ones.
+
+`threading`, `time` and `random` are under the control of the schedule; `sys`, `importlib`, `dataclasses` and `typing`
+know the modules of the execution; `operator`, `os` and `weakref` do nothing that is out of sight.
+"""
+
+from __future__ import annotations
+
+import importlib
+import operator
+import os
+import random
+import sys
+import types
+from collections.abc import Callable, Iterator, MutableMapping
+from pathlib import Path
+from typing import Any
+
+from seriatim_models.explorer.python.execution import PythonExecution
+from seriatim_models.explorer.python.hooks import MARK, now
+from seriatim_models.explorer.python.primitives import here
+from seriatim_models.explorer.python.rewrite import MODULE_TOKEN
+from seriatim_models.explorer.python.threads import (
+    observed_classes,
+    thread_module,
+    threading_module,
+    time_module,
+)
+
+
+class Finalizer:
+    """`weakref.finalize` of what does not die while an execution lasts: it runs only if it is called."""
+
+    __s_native__ = True
+
+    atexit = True
+
+    def __init__(self, obj: Any, func: Callable[..., Any], /, *args: Any, **kwargs: Any) -> None:
+        self._info: Any = (obj, func, args, kwargs)
+
+    def __call__(self, _: object = None) -> Any:
+        """Run it, if it was not run yet."""
+        info = self.detach()
+        return None if info is None else info[1](*info[2], **info[3])
+
+    def detach(self) -> Any:
+        """What it would do; it will not do it any more."""
+        info, self._info = self._info, None
+        return info
+
+    def peek(self) -> Any:
+        """What it would do."""
+        return self._info
+
+    @property
+    def alive(self) -> bool:
+        """Whether it was neither run nor detached."""
+        return self._info is not None
+
+
+class _Weakref(types.ModuleType):
+    """`weakref` without callbacks: within an execution nothing that it has seen is collected."""
+
+    def __init__(self) -> None:
+        import weakref
+
+        super().__init__("weakref", weakref.__doc__)
+        self.__dict__.update({k: v for k, v in vars(weakref).items() if not k.startswith("__")})
+        self.__dict__["ref"] = lambda obj, callback=None: weakref.ref(obj)
+        self.__dict__["finalize"] = Finalizer
+        self.__dict__["proxy"] = lambda obj, callback=None: weakref.proxy(obj)
+
+
+def _copied(module: types.ModuleType) -> types.ModuleType:
+    copy = types.ModuleType(module.__name__, module.__doc__)
+    copy.__dict__.update(vars(module))
+    return copy
+
+
+REBOUND: dict[str, tuple[str, ...]] = {
+    "dataclasses": ("dataclass", "make_dataclass", "_process_class", "_get_field", "_is_type"),
+    "typing": ("get_type_hints",),
+}
+"""Functions that look for the modules of classes, which may be observed ones, in `sys.modules`."""
+
+
+def rebound(module: types.ModuleType, modules: Modules) -> types.ModuleType:
+    """A copy of a module in which functions of `REBOUND` know these modules; all else are the same objects."""
+    copy = _copied(module)
+    own = copy.__dict__
+    own["sys"] = _copied(sys)
+    own["sys"].modules = modules
+    for name in REBOUND[module.__name__]:
+        real = own.get(name)
+        if not isinstance(real, types.FunctionType):  # another version of Python does it elsewhere
+            continue
+        function = types.FunctionType(real.__code__, own, name, real.__defaults__, real.__closure__)
+        function.__kwdefaults__ = real.__kwdefaults__
+        own[name] = function
+    return copy
+
+
+def os_module(ex: PythonExecution) -> types.ModuleType:
+    """`os` for one execution: the real one, which nobody asks to do anything at a fork."""
+    copy = _copied(os)
+    copy.__dict__["register_at_fork"] = lambda **callbacks: None
+    return copy
+
+
+def random_module(ex: PythonExecution) -> types.ModuleType:
+    """`random` for one execution: each thread has a generator of its own, seeded with its number."""
+    module = types.ModuleType("random", random.__doc__)
+    module.__dict__.update({k: v for k, v in vars(random).items() if not k.startswith("__")})
+    generators: dict[int, random.Random] = {}
+
+    def drawing(name: str) -> Callable[..., Any]:
+        def draw(*args: Any, **kwargs: Any) -> Any:
+            _, thread = here()
+            generator = generators.setdefault(thread.tid, random.Random(thread.tid))
+            return getattr(generator, name)(*args, **kwargs)
+
+        return draw
+
+    for name, value in vars(random).items():
+        if isinstance(getattr(value, "__self__", None), random.Random):
+            module.__dict__[name] = drawing(name)
+    return module
+
+
+class Modules(MutableMapping[str, Any]):
+    """`sys.modules` of the execution that runs: its own modules, and the real ones of what is not observed."""
+
+    __s_native__ = True
+
+    def __init__(self, observes: Callable[[str], bool]) -> None:
+        self._observes = observes
+        """Whether modules in a module of the top level are observed."""
+        self._known: dict[str, bool] = {}
+
+    def _real(self, name: str) -> Any:
+        """A module that all executions share; None if there is none, or an execution makes its own."""
+        if name in PROVIDED or name in ABSENT or name not in sys.modules:
+            return None
+        top = name.partition(".")[0]
+        observed = self._known.get(top)
+        if observed is None:
+            observed = self._known[top] = self._observes(top)
+        return None if observed else sys.modules[name]
+
+    def __getitem__(self, name: str) -> Any:
+        ex = now.execution
+        found = self._real(name) if ex is None else ex.modules.get(name) or self._real(name)
+        if found is None:
+            raise KeyError(name)
+        return found
+
+    def __setitem__(self, name: str, module: Any) -> None:
+        ex, _ = here()
+        before = ex.modules.get(name)
+        if before is not None and isinstance(module, types.ModuleType):
+            # It takes the place of an observed one, while that is executed: so its submodules are observed, too.
+            for key in (MARK, MODULE_TOKEN):
+                if key in vars(before):
+                    vars(module).setdefault(key, vars(before)[key])
+        ex.modules[name] = module
+
+    def __delitem__(self, name: str) -> None:
+        ex, _ = here()
+        if ex.modules.pop(name, None) is None:
+            raise KeyError(name)
+
+    def __iter__(self) -> Iterator[str]:
+        ex = now.execution
+        own = {} if ex is None else ex.modules
+        real = [name for name in list(sys.modules) if name not in own and self._real(name)]
+        return iter([*own, *real])
+
+    def __len__(self) -> int:
+        return len(list(iter(self)))
+
+
+OURS = str(Path(__file__).resolve().parent)
+
+
+def _getframe(depth: int = 0) -> types.FrameType:
+    """`sys._getframe`, as if the rewritten code called what it calls itself."""
+    frame: types.FrameType | None = sys._getframe(1)
+    while frame is not None:
+        if not frame.f_code.co_filename.startswith(OURS):
+            if depth <= 0:
+                return frame
+            depth -= 1
+        frame = frame.f_back
+    raise ValueError("call stack is not deep enough")
+
+
+def sys_module(ex: PythonExecution) -> types.ModuleType:
+    """`sys` for one execution; the sandbox adds its modules."""
+    copy = _copied(sys)
+    copy.__dict__.update(_getframe=_getframe, meta_path=list(sys.meta_path))
+    return copy
+
+
+_getters: dict[str, Any] = {}
+
+
+def operator_module(ex: PythonExecution) -> types.ModuleType:
+    """`operator` with the getters of the interpreter's `operator.py`: what they look into is observed."""
+    names = ("attrgetter", "itemgetter", "methodcaller")
+    if not _getters:
+        known = observed_classes(operator, names)
+        _getters.update({name: known[name] for name in names})
+    copy = _copied(operator)
+    copy.__dict__.update(_getters)
+    return copy
+
+
+PROVIDED: dict[str, Callable[[PythonExecution], types.ModuleType]] = {
+    "threading": threading_module,
+    "_thread": thread_module,
+    "time": time_module,
+    "random": random_module,
+    "weakref": lambda ex: _Weakref(),
+    "os": os_module,
+    "sys": sys_module,
+    "importlib": lambda ex: _copied(importlib),
+    "operator": operator_module,
+}
+"""Modules that are made for each execution."""
+
+ABSENT = frozenset(("_queue", "_asyncio"))
+"""Modules that cannot be imported, so that the library takes its Python version of them."""

@@ -1,0 +1,179 @@
+"""Tests that look at modules while they run: `sys.modules`, lazy modules, finders, classes of the library in Python."""
+
+from __future__ import annotations
+
+import dataclasses
+import importlib
+import importlib.util
+import operator
+import sys
+import threading
+import types
+import typing
+import weakref
+from dataclasses import dataclass, field
+
+
+@dataclass
+class Point:
+    """A data class in a module whose annotations are texts: `dataclasses` looks the module up."""
+
+    x: int = 0
+    y: list[int] = field(default_factory=list)
+    kind: typing.ClassVar[str] = "point"
+    rest: dataclasses.KW_ONLY = None  # type: ignore[assignment]  # as the library wants it
+
+
+def in_two_threads(first: typing.Callable[[], object], second: typing.Callable[[], object]) -> None:
+    threads = [threading.Thread(target=first), threading.Thread(target=second)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+
+
+def knows_itself() -> None:
+    assert sys.modules[__name__].Point is Point
+    assert __name__ in list(sys.modules)
+    assert importlib.import_module(__name__).Point is Point
+    assert typing.get_type_hints(Point)["y"] == list[int]
+    assert dataclasses.replace(Point(1), x=2) == Point(2)
+    in_two_threads(Point, Point)
+
+
+class Lazy(types.ModuleType):
+    """A module that makes what it is asked for."""
+
+    def __getattr__(self, name: str) -> object:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        value = [name]
+        setattr(self, name, value)
+        return value
+
+
+def puts_another_in_its_place() -> None:
+    sys.modules["lazy_of_mine"] = Lazy("lazy_of_mine")
+    import lazy_of_mine  # type: ignore[import-not-found]  # made above
+
+    in_two_threads(lambda: lazy_of_mine.a.append(1), lambda: lazy_of_mine.b.append(2))
+    assert lazy_of_mine.a == ["a", 1]
+
+
+class Finder:
+    """As six has it: modules that are made by a loader of the program."""
+
+    def find_spec(self, name: str, path: object = None, target: object = None) -> typing.Any:
+        return importlib.util.spec_from_loader(name, self) if name == "moved_thing" else None  # type: ignore[arg-type]
+
+    def create_module(self, spec: object) -> types.ModuleType:
+        made = types.ModuleType("moved_thing")
+        made.__dict__["Queue"] = importlib.import_module("queue").Queue
+        return made
+
+    def exec_module(self, module: object) -> None:
+        return None
+
+
+def has_a_finder() -> None:
+    sys.meta_path.append(Finder())
+    import moved_thing  # type: ignore[import-not-found]  # found by the finder
+
+    q = moved_thing.Queue()
+    in_two_threads(lambda: q.put(1), q.get)
+
+
+def sees_its_caller() -> None:
+    assert sys._getframe().f_code.co_name == "sees_its_caller"
+    assert caller() == "sees_its_caller"
+    in_two_threads(caller, caller)
+
+
+def caller() -> str:
+    return sys._getframe(1).f_code.co_name
+
+
+def gets_by_name() -> None:
+    """The lost increment is seen through `attrgetter`, too."""
+    point = Point()
+    value = operator.attrgetter("x")
+
+    def increment() -> None:
+        point.x = value(point) + 1
+
+    in_two_threads(increment, increment)
+    assert point.x == 2
+
+
+def finalizes() -> None:
+    point = Point()
+    done: list[int] = []
+    finalizer = weakref.finalize(point, done.append, 1)
+    in_two_threads(finalizer, lambda: None)
+    assert done == [1]
+    assert not finalizer.alive
+
+
+class OwnLock:
+    """A lock that is none of `threading`, though it is made of one."""
+
+    def __init__(self) -> None:
+        self.inner = threading.Lock()
+
+    def acquire(self, blocking: bool = True, timeout: float = -1) -> bool:
+        return self.inner.acquire(blocking, timeout)
+
+    def release(self) -> None:
+        self.inner.release()
+
+    def __enter__(self) -> bool:
+        return self.acquire()
+
+    def __exit__(self, *error: object) -> None:
+        self.release()
+
+
+def waits_over_its_own_lock() -> None:
+    point, condition = Point(), threading.Condition(OwnLock())  # type: ignore[arg-type]
+
+    def wait() -> None:
+        with condition:
+            while not point.x:
+                condition.wait()
+
+    def set_it() -> None:
+        with condition:
+            point.x = 1
+            condition.notify()
+
+    in_two_threads(wait, set_it)
+
+
+def waits_with_if() -> None:
+    """The counterpart: nobody notifies."""
+    condition = threading.Condition(OwnLock())  # type: ignore[arg-type]
+
+    def wait() -> None:
+        with condition:
+            condition.wait()
+
+    def notify() -> None:
+        with condition:
+            condition.notify()
+
+    in_two_threads(wait, notify)
+
+
+def gives_a_lock_back() -> None:
+    """What a condition of somebody else does with an RLock."""
+    lock = threading.RLock()
+    seen: list[int] = []
+
+    def nested() -> None:
+        with lock, lock:
+            state = lock._release_save()  # type: ignore[attr-defined]  # it has it
+            lock._acquire_restore(state)  # type: ignore[attr-defined]
+            seen.append(1)
+
+    in_two_threads(nested, nested)
+    assert len(seen) == 2

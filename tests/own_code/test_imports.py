@@ -1,0 +1,42 @@
+"""Modules of an execution: what looks for itself, makes modules, or is found by a finder of the program."""
+
+from __future__ import annotations
+
+import sys
+
+import pytest
+from tests.own_code import imports
+
+from seriatim_models.explorer.python import check
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "knows_itself", "puts_another_in_its_place", "has_a_finder", "sees_its_caller", "finalizes",
+        "waits_over_its_own_lock", "gives_a_lock_back",
+    ],
+)  # fmt: skip
+def test_it_runs_and_nothing_is_wrong(name: str) -> None:
+    result = check(getattr(imports, name))
+    assert (result.verdict, result.unseen) == ("ok", []), result.why
+
+
+def test_what_a_getter_reads_is_seen() -> None:
+    result = check(imports.gets_by_name)
+    assert result.verdict == "violated"
+    assert [race.place for race in result.races] == ["Point.x"]
+
+
+def test_a_condition_over_a_lock_of_the_program_loses_wake_ups() -> None:
+    result = check(imports.waits_with_if)
+    assert result.verdict == "violated"
+    assert "deadlock" in result.ends or "wait" in result.why
+
+
+def test_nothing_of_it_is_left_behind() -> None:
+    modules, finders = set(sys.modules), list(sys.meta_path)
+    check(imports.puts_another_in_its_place)
+    check(imports.has_a_finder)
+    assert sys.meta_path == finders
+    assert set(sys.modules) == modules
