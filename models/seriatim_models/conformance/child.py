@@ -99,21 +99,7 @@ class ChildProcess:
 
     def _start(self) -> None:
         self._mark = uuid.uuid4().hex
-        try:
-            if shutil.which(self._arguments[0]) is None:
-                number = errno.EACCES if Path(self._arguments[0]).exists() else errno.ENOENT
-                raise OSError(number, os.strerror(number))
-            self._process = subprocess.Popen(
-                [*SUPERVISOR, *self._arguments] if SUPERVISED else self._arguments,
-                stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
-                stderr=subprocess.PIPE,
-                start_new_session=True,
-                env={**os.environ, MARK: self._mark, "PYTHONUNBUFFERED": "1"},
-            )
-        except (OSError, ValueError, IndexError) as error:
-            why = error.strerror if isinstance(error, OSError) else error
-            raise Fault("start", f"cannot be started: {why}") from None
+        self._process = spawned(self._arguments, self._mark)
         self._output = bytearray()
         self._stderr = bytearray()
         self._number = 0
@@ -258,6 +244,25 @@ class ChildProcess:
     def _stderr_end(self) -> str:
         text = bytes(self._stderr[-STDERR_KEPT:]).decode("utf-8", "backslashreplace").strip()
         return f"; the end of its standard error: {text.splitlines()[-1]}" if text else ""
+
+
+def spawned(arguments: list[str], mark: str) -> subprocess.Popen[bytes]:
+    """A command with pipes for its three streams, which `reap` ends. Raises `Fault` if it cannot be started."""
+    try:
+        if shutil.which(arguments[0]) is None:
+            number = errno.EACCES if Path(arguments[0]).exists() else errno.ENOENT
+            raise OSError(number, os.strerror(number))
+        return subprocess.Popen(
+            [*SUPERVISOR, *arguments] if SUPERVISED else arguments,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            start_new_session=True,
+            env={**os.environ, MARK: mark, "PYTHONUNBUFFERED": "1"},
+        )
+    except (OSError, ValueError, IndexError) as error:
+        why = error.strerror if isinstance(error, OSError) else error
+        raise Fault("start", f"cannot be started: {why}") from None
 
 
 def reap(process: subprocess.Popen[bytes], mark: str) -> None:

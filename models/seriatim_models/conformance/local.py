@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import importlib
 import inspect
+import threading
 import time
 from collections import Counter, deque
 from collections.abc import Callable, Iterable
@@ -79,7 +80,7 @@ class Local:
         except Refused as refusal:
             if refusal.closed:
                 why = str(refusal)
-                self._pushes.append(Push(ev="closed", ch=request.ch, code=refusal.code, why=why))
+                self._took(Push(ev="closed", ch=request.ch, code=refusal.code, why=why))
             return Answer(ok=False, code=refusal.code, why=str(refusal))
         except Exception as error:
             raise Fault("died", f"{request.op} raised {one_line(error)}") from error
@@ -114,6 +115,10 @@ class Local:
         if over is not None and (end := getattr(over, "end", None)) is not None:
             end()
 
+    def _took(self, push: Push) -> None:
+        """Keep what was pushed until it is asked for."""
+        self._pushes.append(push)
+
     def _arguments(self, request: Request, method: Callable[..., object]) -> dict[str, object]:
         """The fields of the request that the method has a name for."""
         asked: dict[str, object] = {
@@ -136,7 +141,7 @@ class Local:
             else:
                 flag = None if redelivered is None else bool(redelivered)
                 push = Push(ev="deliver", ch=ch, ctag=ctag, m=m, dtag=dtag, redelivered=flag, t=now)
-                self._pushes.append(push)
+                self._took(push)
 
         return deliver
 
@@ -168,10 +173,12 @@ class PutGetAdapter:
         self._left: Counter[str] = Counter()
         """By queue, how many more were put than got."""
         self._loop: asyncio.AbstractEventLoop | None = None
+        self._lock = threading.Lock()
+        """For what several clients at once would count wrong; no call of the queue is made with it."""
 
     def publish(self, q: str, m: str) -> None:
         self._done(self._queue(q).put(m))
-        self._left[q] += 1
+        self._count(q, 1)
 
     def get(self, q: str) -> tuple[str, int | None, bool | None] | None:
         queue = self._queue(q)
@@ -193,8 +200,12 @@ class PutGetAdapter:
             raise
         if found is None:
             return None
-        self._left[q] -= 1
+        self._count(q, -1)
         return found, None, None
+
+    def _count(self, q: str, n: int) -> None:
+        with self._lock:
+            self._left[q] += n
 
     def _done(self, value: Any) -> Any:
         """The value, or what it comes to if it is to be awaited."""
@@ -205,9 +216,11 @@ class PutGetAdapter:
         return self._loop.run_until_complete(value)
 
     def _queue(self, q: str) -> Implementation:
-        if q not in self._queues:
-            self._queues[q] = self._queues.pop("", None) or self._factory()
-        return self._queues[q]
+        with self._lock:
+            if q not in self._queues:
+                first = self._queues.pop("", None)
+                self._queues[q] = self._factory() if first is None else first
+            return self._queues[q]
 
     def end(self) -> None:
         """Close the loop, and what has a `close` or an `end`."""

@@ -1,7 +1,8 @@
-"""seriatim-conform/1: the messages between the drive and an implementation, one JSON object a line.
+"""seriatim-conform/1 and /2: the messages between the drive and an implementation, one JSON object a line.
 
-`spec/conform/README.md` describes it for implementers. The drive writes requests, each with an `id` of its own;
+`spec/conform/README.md` describes both for implementers. The drive writes requests, each with an `id` of its own;
 the implementation answers each with the same `id`, and between the answers writes what it pushes.
+In version 2 each request names its `client`, several are outstanding, and answers come in any order.
 """
 
 from __future__ import annotations
@@ -14,6 +15,8 @@ import msgspec
 from seriatim_models.history.depth import TOO_DEEP, too_deep
 
 VERSION = "seriatim-conform/1"
+CONCURRENT = "seriatim-conform/2"
+"""The version of who answers several clients at once; with one of them it is version 1."""
 
 OPERATIONS = (
     "publish",
@@ -86,6 +89,8 @@ class Request(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     op: str
     id: int = 0
     protocol: str = ""
+    client: int = 0
+    """Who asks, if several do at once: each has one request outstanding at most."""
     ch: int = 0
     q: str = ""
     m: str = ""
@@ -203,7 +208,7 @@ def as_hello(message: dict[str, object]) -> Hello:
     hello = _converted(message, Hello)
     if not hello.ok:
         raise Fault("start", f"refused the handshake: {hello.why or 'it gave no reason'}")
-    if hello.protocol != VERSION:
+    if hello.protocol not in (VERSION, CONCURRENT):
         raise Fault("start", f"speaks {hello.protocol or 'no protocol'!r}; this is {VERSION}")
     abilities(hello.can)
     return hello

@@ -1,0 +1,477 @@
+"""Several clients at once against one system, each in a thread of its own; what they see is recorded as it comes.
+
+A client asks, waits for the answer, and asks again. Both ends of each operation are recorded, and deliveries when they
+come. An operation that nobody answers is `info`; its client is given up, a `conn_drop`, and a new one connects.
+When all phases are over the clients are closed and the queues emptied, so that what was lost differs from what is left.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Iterator
+from typing import Protocol
+
+import msgspec
+
+from seriatim_models.conformance.concurrent.client import (
+    ConcurrentClient,
+    ConcurrentSystem,
+    OutcomeUnknown,
+)
+from seriatim_models.conformance.concurrent.streamed import StreamedRecording
+from seriatim_models.conformance.concurrent.workload import ClientCommand, ConcurrentWorkload
+from seriatim_models.conformance.protocol import Answer, Fault, Push, Request
+from seriatim_models.conformance.script import SETTLING
+from seriatim_models.history.faults import HistoryError
+
+AGAIN = 0.05  # seconds until a client that could not connect tries again
+LOOKS = 0.02  # seconds between two looks at clients that may hang
+GETS_AGAIN = 3
+"""How often a queue that says that it is empty is asked again at the end."""
+UNREACHABLE = 30.0
+"""Seconds after which a system that cannot be reached is not drained."""
+PREFETCH = 5
+"""Of consumers, where there is one."""
+
+
+class Nemesis(Protocol):
+    """Who disturbs a system while its clients work."""
+
+    def disturb(self, recording: StreamedRecording, until: float) -> None:
+        """Called in each phase `faults`; returns when all is healed, by the `time.monotonic` `until`.
+
+        Each fault is an event of the recording: ``record("fault", ph="invoke", args={"kind": "kill"})``, healed ``ok``.
+        """
+
+
+class ConcurrentRun(msgspec.Struct, kw_only=True):
+    """What came of a workload, beside its recording."""
+
+    commands: int = 0
+    unknown: int = 0
+    """Commands whose outcome nobody knows."""
+    refused: int = 0
+    messages: int = 0
+    """Given to a consumer, or got, the end not counted."""
+    drained: bool = False
+    """Whether all queues were seen empty at the end."""
+    fault: str = ""
+    """Kind of the fault that ended it, if one did, see `protocol.Fault`."""
+    why: str = ""
+
+
+class _Shared:
+    """What all clients of a run have in common."""
+
+    def __init__(
+        self, system: ConcurrentSystem, workload: ConcurrentWorkload, recording: StreamedRecording
+    ) -> None:
+        self.system, self.workload, self.recording = system, workload, recording
+        self.can = system.can
+        self.settles = bool(SETTLING & system.can)
+        self.lock = threading.Lock()
+        self.stop = threading.Event()
+        self.run = ConcurrentRun()
+        self.operations = 0
+        self.incarnations = 0
+        self.present = 0
+        """Messages published and not settled, as far as it is known."""
+
+    def operation(self) -> int:
+        with self.lock:
+            self.operations += 1
+            return self.operations
+
+    def channel(self) -> int:
+        with self.lock:
+            self.incarnations += 1
+            return self.incarnations
+
+    def add(self, n: int) -> None:
+        with self.lock:
+            self.present += n
+
+    def failed(self, fault: Fault) -> None:
+        """The system is broken: everything ends, for the first reason that is known."""
+        with self.lock:
+            if not self.run.fault:
+                self.run.fault, self.run.why = fault.kind, str(fault)
+        self.stop.set()
+
+
+class _DrivenClient:
+    """A client of the workload: the channel that it has now, and what it holds there."""
+
+    def __init__(self, shared: _Shared, number: int) -> None:
+        self.shared, self.number = shared, number
+        self.name = f"client{number}"
+        self.client: ConcurrentClient | None = None
+        self.ch = 0
+        self.held: dict[int, str] = {}
+        self.consumers: dict[str, str] = {}  # tag: queue
+        self.published = 0
+        self.asked: tuple[str, float] | None = None
+        """The operation that is under way, and since when."""
+        self._lock = threading.Lock()
+
+    # ---- connections
+
+    def connected(self) -> ConcurrentClient | None:
+        """The client, connected anew if it must be; None if that cannot be done now."""
+        if self.client is not None:
+            return self.client
+        self.ch = self.shared.channel()
+        self.held, self.consumers = {}, {}
+        self.asked = ("connect", time.monotonic())
+        try:
+            client = self.shared.system.connect(self.ch, self._receiver())
+        except OutcomeUnknown:
+            return None
+        finally:
+            self.asked = None
+        self.client = client
+        self.shared.recording.record("conn_open", conn=self.name)
+        self.shared.recording.record("ch_open", conn=self.name, ch=self.ch)
+        if "qos" in self.shared.can:
+            scope = "channel" if "whole-qos" in self.shared.can else "consumer"
+            self.ask(
+                "qos", Request(op="qos", ch=self.ch, prefetch=PREFETCH, scope=scope),
+                prefetch=PREFETCH, scope=scope,
+            )  # fmt: skip
+        return self.client
+
+    def lost(self) -> None:
+        """The connection is given up, with all that it holds."""
+        client, self.client = self.client, None
+        if client is not None:
+            self.shared.recording.record("conn_drop", conn=self.name)
+            client.close()
+        with self._lock:
+            self.held = {}
+
+    def _receiver(self) -> Callable[[Push], None]:
+        ch, held = self.ch, self.held
+
+        def receive(push: Push) -> None:
+            record = self.shared.recording.record
+            fields: dict[str, object] = {"conn": self.name, "ch": ch}
+            if push.ev == "closed":
+                record("ch_close", ph="ok", err=str(push.code or push.why), **fields)
+            elif push.ev == "return":
+                record("return", m=push.m, err=str(push.code or push.why), **fields)
+            else:
+                autoack = not self.shared.settles
+                # Recorded before it is held: only then may its client settle it.
+                record(
+                    "deliver",
+                    ctag=push.ctag,
+                    dtag=push.dtag,
+                    m=push.m,
+                    redelivered=push.redelivered,
+                    autoack=autoack,
+                    **fields,
+                )
+                with self._lock:
+                    if not autoack and push.dtag is not None:
+                        held[push.dtag] = push.m
+                with self.shared.lock:
+                    self.shared.run.messages += 1
+                    self.shared.present -= autoack
+
+        return receive
+
+    # ---- commands
+
+    def ask(self, ev: str, request: Request, /, **fields: object) -> Answer | None:
+        """Ask and record both ends; None if nobody knows the outcome, and the connection is given up then."""
+        assert self.client is not None
+        record = self.shared.recording.record
+        fields |= {"conn": self.name, "ch": self.ch, "op": self.shared.operation()}
+        record(ev, ph="invoke", proc=self.name, **fields)
+        self.asked = (request.op, time.monotonic())
+        try:
+            answer = self.client.do(request)
+        except (OutcomeUnknown, Fault) as why:
+            record(ev, ph="info", proc=self.name, err=str(why)[:200], **fields)
+            with self.shared.lock:
+                self.shared.run.unknown += 1
+            self.lost()
+            if isinstance(why, Fault):
+                raise
+            return None
+        finally:
+            self.asked = None
+        if not answer.ok:
+            fields["err"] = str(answer.code or answer.why)
+            with self.shared.lock:
+                self.shared.run.refused += 1
+        if ev == "get" and answer.m:
+            fields |= {"m": answer.m, "dtag": answer.dtag, "redelivered": answer.redelivered}
+        record(ev, ph="ok" if answer.ok else "fail", proc=self.name, **fields)
+        return answer
+
+    def do(self, command: ClientCommand) -> None:
+        """Do one command, unless it makes no sense now."""
+        if self.connected() is None:
+            time.sleep(AGAIN)
+            return
+        with self._lock:
+            full = len(self.held) >= self.shared.workload.holds
+        op = "ack" if full and "ack" in self.shared.can else command.op
+        if getattr(self, f"_{op}")(command):
+            with self.shared.lock:
+                self.shared.run.commands += 1
+
+    def _publish(self, command: ClientCommand) -> bool:
+        if self.shared.present >= self.shared.workload.backlog:
+            time.sleep(0.001)  # let others work
+            return False
+        m = f"m{self.number}.{self.published}"
+        q = f"q{command.q}"
+        self.published += 1
+        self.shared.add(1)
+        fields = {"q": q, "m": m, "pub": self.name, "pseq": self.published}
+        answer = self.ask("publish", Request(op="publish", ch=self.ch, q=q, m=m), **fields)
+        if answer is not None and not answer.ok:
+            self.shared.add(-1)
+        return True
+
+    def _get(self, command: ClientCommand) -> bool:
+        self.got(f"q{command.q}")
+        return True
+
+    def got(self, q: str) -> str | None:
+        """Get; returns the message, empty if there was none, None if it was refused or nobody knows."""
+        autoack = not self.shared.settles
+        request = Request(op="get", ch=self.ch, q=q, autoack=autoack)
+        answer = self.ask("get", request, q=q, autoack=autoack)
+        if answer is None or not answer.ok:
+            return None
+        if not answer.m:
+            # What a fault took is no longer there, and nobody said so.
+            with self.shared.lock:
+                self.shared.present //= 2
+        if answer.m:
+            with self._lock:
+                if not autoack and answer.dtag is not None:
+                    self.held[answer.dtag] = answer.m
+            with self.shared.lock:
+                self.shared.run.messages += 1
+                self.shared.present -= autoack
+        return answer.m
+
+    def _consume(self, command: ClientCommand) -> bool:
+        q, ctag = f"q{command.q}", f"c{self.ch}.{len(self.consumers)}"
+        if q in self.consumers.values():
+            return False
+        self.consumers[ctag] = q
+        autoack = not self.shared.settles
+        request = Request(op="consume", ch=self.ch, q=q, ctag=ctag, autoack=autoack)
+        answer = self.ask("consume", request, q=q, ctag=ctag, autoack=autoack)
+        if answer is not None and not answer.ok:
+            del self.consumers[ctag]
+        return True
+
+    def _cancel(self, command: ClientCommand) -> bool:
+        ctag = next(reversed(self.consumers), None)
+        if ctag is None:
+            return False
+        answer = self.ask("cancel", Request(op="cancel", ch=self.ch, ctag=ctag), ctag=ctag)
+        if answer is not None and answer.ok:
+            # Its number is not used again: what was on its way to it may still come.
+            self.consumers[ctag] = ""
+        return True
+
+    def _settle(self, command: ClientCommand, op: str) -> bool:
+        with self._lock:
+            if not self.held:
+                return False
+            dtag = list(self.held)[command.which % len(self.held)]
+            self.held.pop(dtag)
+        requeue = None if op == "ack" else command.requeue
+        request = Request(op=op, ch=self.ch, dtag=dtag, requeue=requeue)
+        answer = self.ask(op, request, dtag=dtag, multiple=False, requeue=requeue)
+        if answer is not None and answer.ok and not requeue:
+            self.shared.add(-1)
+        return True
+
+    def _ack(self, command: ClientCommand) -> bool:
+        return self._settle(command, "ack")
+
+    def _nack(self, command: ClientCommand) -> bool:
+        return self._settle(command, "nack")
+
+    def _reject(self, command: ClientCommand) -> bool:
+        return self._settle(command, "reject")
+
+    def _close(self, command: ClientCommand) -> bool:
+        self.closed()
+        return True
+
+    def closed(self) -> None:
+        """Give up the channel in order; the next command opens another one."""
+        if self.client is None:
+            return
+        if "close" in self.shared.can:
+            self.ask("ch_close", Request(op="close", ch=self.ch))
+        else:
+            for ctag in [c for c, q in self.consumers.items() if q]:
+                if self.client is None:
+                    return
+                self._cancel(ClientCommand(op="cancel"))
+                self.consumers.pop(ctag, None)
+            op = "ack" if "ack" in self.shared.can else ""
+            while op and self.held and self.client is not None:
+                self._settle(ClientCommand(op=op), op)
+        client, self.client = self.client, None
+        if client is not None:
+            client.close()
+
+
+class _WorkloadThread(threading.Thread):
+    def __init__(self, driven: _DrivenClient, start: threading.Barrier) -> None:
+        super().__init__(name=driven.name, daemon=True)
+        self.driven, self._start_line = driven, start
+
+    def run(self) -> None:
+        shared, driven = self.driven.shared, self.driven
+        workload = shared.workload
+        step = workload.clients / workload.rate if workload.rate else 0.0
+        try:
+            driven.connected()
+            self._start_line.wait()
+            at = time.monotonic()
+            for command in workload.of_client(driven.number, shared.can):
+                if shared.stop.is_set():
+                    break
+                driven.do(command)
+                at += step
+                if step and (early := at - time.monotonic()) > 0:
+                    shared.stop.wait(early)
+        except Fault as fault:
+            shared.failed(fault)
+            self._start_line.abort()
+        except threading.BrokenBarrierError:
+            pass
+        except (
+            HistoryError
+        ) as error:  # the disk is full: the clients end, and what is written stays
+            shared.failed(Fault("disk", str(error)))
+
+
+def run_workload(
+    system: ConcurrentSystem,
+    workload: ConcurrentWorkload,
+    recording: StreamedRecording,
+    *,
+    nemesis: Nemesis | None = None,
+    patience: float = 5.0,
+) -> ConcurrentRun:
+    """Let the clients work, and drain the queues. What a broken system does becomes part of the result.
+
+    `patience`: how many seconds one operation may take; after that the system is given up as silent.
+    """
+    if "queues" not in system.can:
+        workload = msgspec.structs.replace(workload, queues=1)
+    shared = _Shared(system, workload, recording)
+    count = len(workload.commands) or workload.clients
+    driven = [_DrivenClient(shared, n) for n in range(1, count + 1)]
+    start = threading.Barrier(count)
+    threads = [_WorkloadThread(each, start) for each in driven]
+    for thread in threads:
+        thread.start()
+    watched = [*driven]
+    try:
+        for phase, seconds in [("load", float("inf"))] if workload.commands else workload.phases:
+            until = time.monotonic() + seconds
+            if phase == "faults" and nemesis is not None:
+                nemesis.disturb(recording, until)
+            _watch(shared, threads, watched, until, patience)
+        shared.stop.set()
+        _watch(shared, threads, watched, float("inf"), patience)
+        if not shared.run.fault:
+            watched.append(_DrivenClient(shared, 0))
+            ending = threading.Thread(
+                target=_drained, args=(shared, driven, watched[-1]), daemon=True
+            )
+            ending.start()
+            _watch(shared, [ending], watched, float("inf"), patience)
+    except Fault as fault:
+        shared.failed(fault)
+        system.end()
+    finally:
+        shared.stop.set()
+    recording.flush()
+    return shared.run
+
+
+def _watch(
+    shared: _Shared,
+    threads: list[_WorkloadThread] | list[threading.Thread],
+    driven: list[_DrivenClient],
+    until: float,
+    patience: float,
+) -> None:
+    """Wait until all threads have ended, or `until`. Raises `Fault` if one failed or an operation takes too long."""
+    while (living := [t for t in threads if t.is_alive()]) and time.monotonic() < until:
+        if shared.run.fault:
+            raise Fault(shared.run.fault, shared.run.why)
+        for each in driven:
+            asked = each.asked
+            if asked is not None and time.monotonic() - asked[1] > patience:
+                why = f"gave {each.name} no answer to {asked[0]} within {patience:g} s"
+                raise Fault("silent", why)
+        living[0].join(min(LOOKS, max(0.0, until - time.monotonic())))
+    if shared.run.fault:
+        raise Fault(shared.run.fault, shared.run.why)
+
+
+def _drained(shared: _Shared, driven: list[_DrivenClient], last: _DrivenClient) -> None:
+    """Close all clients, take out what is left, and note that the queues were seen empty."""
+    last.name = "drain"
+    messages = shared.run.messages
+    try:
+        for each in driven:
+            each.closed()
+        for q in _queues(shared):
+            if not _emptied(shared, last, q, limit=2 * sum(c.published for c in driven) + 10):
+                return
+            shared.recording.record("note", q=q, args={"depth": 0})
+        last.closed()
+        shared.run.drained = True
+    except Fault as fault:
+        shared.failed(fault)
+    except HistoryError as error:
+        shared.failed(Fault("disk", str(error)))
+    finally:
+        shared.run.messages = messages
+
+
+def _queues(shared: _Shared) -> Iterator[str]:
+    named = {c.q for each in shared.workload.commands for c in each}
+    return (f"q{n}" for n in sorted(named or range(shared.workload.queues)))
+
+
+def _emptied(shared: _Shared, last: _DrivenClient, q: str, limit: int) -> bool:
+    """Whether the queue was seen empty, after everything was taken out, at most so many messages."""
+    if "get" not in shared.can:
+        return False
+    missed = 0
+    until = time.monotonic() + UNREACHABLE
+    for _ in range(limit):
+        while last.connected() is None:
+            if time.monotonic() > until:
+                return False
+            time.sleep(AGAIN)
+        found = last.got(q)
+        if found:
+            missed = 0
+            while last.client is not None and last.held:
+                if not last._ack(ClientCommand(op="ack")):
+                    break
+        elif found == "":
+            missed += 1
+            if missed > GETS_AGAIN:
+                return True
+    return False

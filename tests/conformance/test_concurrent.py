@@ -1,0 +1,213 @@
+"""Several clients at once: what is right is consistent, a race is found, and the history outlives the system."""
+
+from __future__ import annotations
+
+import contextlib
+import queue
+import random
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from seriatim_models.conformance.concurrent.client import ConcurrentSystem, OutcomeUnknown
+from seriatim_models.conformance.concurrent.commands import ConcurrentCommand
+from seriatim_models.conformance.concurrent.driving import ConcurrentRun, run_workload
+from seriatim_models.conformance.concurrent.objects import ThreadedObject
+from seriatim_models.conformance.concurrent.streamed import StreamedRecording
+from seriatim_models.conformance.concurrent.workload import ConcurrentWorkload
+from seriatim_models.conformance.profiles import PROFILES
+from seriatim_models.conformance.protocol import Answer, Fault, Request
+from seriatim_models.history import Header, HistoryError, read_history
+from seriatim_models.history.complete import complete
+from seriatim_models.properties import audit
+from seriatim_models.properties.base import Verdict
+
+from .conftest import example
+
+HEADER = Header(run="r", rec="drive", lvl="api", clk="here")
+SHORT = ConcurrentWorkload(clients=3, phases=(("load", 0.4),))
+
+
+def driven(
+    system: ConcurrentSystem, path: Path, workload: ConcurrentWorkload = SHORT, **options: float
+) -> ConcurrentRun:
+    """The run of a workload, recorded to a file."""
+    try:
+        with StreamedRecording(path, HEADER) as recording:
+            return run_workload(system, workload, recording, **options)  # type: ignore[arg-type]
+    finally:
+        system.end()
+
+
+def verdicts(path: Path) -> dict[str, Verdict]:
+    """What the properties say of a recording."""
+    history = read_history(path)
+    assert not history.quarantine
+    return {
+        f.property: f.verdict
+        for f in audit(list(complete(history.events)), PROFILES["any"].properties)
+    }
+
+
+def test_a_right_queue_is_not_reported(tmp_path: Path) -> None:
+    path = tmp_path / "run.jsonl"
+    run = driven(ThreadedObject(queue.Queue), path)
+    assert (run.fault, run.drained) == ("", True)
+    assert run.messages > 0
+    found = verdicts(path)
+    assert found["P1"] is Verdict.OK
+    assert Verdict.VIOLATED not in found.values()
+
+
+def test_a_program_of_version_1_is_asked_by_one_client_after_the_other(tmp_path: Path) -> None:
+    path = tmp_path / "run.jsonl"
+    system = ConcurrentCommand(example())
+    assert system.one_at_a_time
+    run = driven(system, path)
+    assert (run.fault, run.drained) == ("", True)
+    found = verdicts(path)
+    assert found["P1"] is Verdict.OK
+    assert Verdict.VIOLATED not in found.values()
+
+
+class Peeks:
+    """Two getters that meet are given the same message: it is read first and removed later."""
+
+    def __init__(self) -> None:
+        self._items: list[str] = []
+
+    def put(self, m: str) -> None:
+        self._items.append(m)
+
+    def get(self, block: bool = False) -> str | None:
+        if not self._items:
+            return None
+        m = self._items[0]
+        time.sleep(0)  # here another getter may come
+        if m in self._items:
+            with contextlib.suppress(ValueError):
+                self._items.remove(m)
+        return m
+
+
+class Copies:
+    """A put that meets another one is lost: each writes back a copy of what it read."""
+
+    def __init__(self) -> None:
+        self._items: tuple[str, ...] = ()
+        self._lock = threading.Lock()
+
+    def put(self, m: str) -> None:
+        items = self._items
+        time.sleep(0)
+        with self._lock:
+            self._items = (*items, m)
+
+    def get(self, block: bool = False) -> str | None:
+        with self._lock:
+            m, *rest = self._items or (None,)
+            self._items = tuple(x for x in rest if x is not None)
+            return m
+
+
+@pytest.mark.parametrize("factory", [Peeks, Copies])
+def test_finds_a_race_of_two_clients(factory: Callable[[], object], tmp_path: Path) -> None:
+    """One client alone never shows it."""
+    path = tmp_path / "run.jsonl"
+    alone = ConcurrentWorkload(clients=1, phases=(("load", 0.2),))
+    assert not driven(ThreadedObject(factory), path, alone).fault
+    assert verdicts(path)["P1"] is Verdict.OK
+    assert not driven(ThreadedObject(factory), path).fault
+    assert verdicts(path)["P1"] is Verdict.VIOLATED
+
+
+class Flaky:
+    """A queue whose clients lose their connections: each operation is done or not, and nobody knows."""
+
+    name, version = "flaky", ""
+    can = frozenset({"publish", "get", "autoack"})
+
+    def __init__(self) -> None:
+        self.items: queue.Queue[str] = queue.Queue()
+        self.drawn = random.Random(1)
+        self.steady = False
+
+    def connect(self, number: int, receive: object) -> Flaky:
+        if not self.steady and self.drawn.random() < 0.3:
+            raise OutcomeUnknown("unreachable")
+        return self
+
+    def do(self, request: Request) -> Answer:
+        lost = not self.steady and self.drawn.random() < 0.1
+        if lost and self.drawn.random() < 0.5:
+            raise OutcomeUnknown("before")
+        answer = Answer()
+        if request.op == "publish":
+            self.items.put(request.m)
+        elif not self.items.empty():
+            with contextlib.suppress(queue.Empty):
+                answer = Answer(m=self.items.get_nowait())
+        if lost:
+            raise OutcomeUnknown("after")
+        return answer
+
+    def close(self) -> None:
+        pass
+
+    end = close
+
+
+class Steadies:
+    """The nemesis whose faults are over at once."""
+
+    def __init__(self, system: Flaky) -> None:
+        self.system = system
+
+    def disturb(self, recording: StreamedRecording, until: float) -> None:
+        recording.record("fault", ph="invoke", args={"kind": "cut"})
+        time.sleep(max(0.0, until - time.monotonic()))
+        self.system.steady = True
+        recording.record("fault", ph="ok", args={"kind": "cut"})
+
+
+def test_unknown_outcomes_stay_unknown_and_faults_are_events(tmp_path: Path) -> None:
+    path = tmp_path / "run.jsonl"
+    system = Flaky()
+    workload = ConcurrentWorkload(clients=3, rate=2000, phases=(("faults", 0.5), ("heal", 0.3)))
+    with StreamedRecording(path, HEADER) as recording:
+        run = run_workload(system, workload, recording, nemesis=Steadies(system))
+    assert run.unknown > 10
+    assert run.drained
+    events = read_history(path).events
+    assert [e.ph for e in events if e.ev == "fault"] == ["invoke", "ok"]
+    assert sum(e.ph == "info" for e in events) == run.unknown
+    assert Verdict.VIOLATED not in verdicts(path).values()
+
+
+def test_the_history_so_far_is_kept_when_a_call_never_returns(tmp_path: Path) -> None:
+    class Hangs(queue.Queue[str]):
+        def get(self, block: bool = True, timeout: float | None = None) -> str:
+            if self.unfinished_tasks > 20:
+                threading.Event().wait()
+            return super().get(block, timeout)
+
+    path = tmp_path / "run.jsonl"
+    run = driven(ThreadedObject(Hangs), path, patience=0.5)
+    assert run.fault == "silent"
+    assert "no answer to get within 0.5 s" in run.why
+    assert sum(e.ev == "publish" and e.ph == "ok" for e in read_history(path).events) >= 20
+
+
+def test_rejects_an_object_of_coroutines_and_a_path_that_is_no_jsonl(tmp_path: Path) -> None:
+    class Waits:
+        async def put(self, m: str) -> None: ...
+
+        async def get(self) -> None: ...
+
+    with pytest.raises(Fault, match="coroutine"):
+        ThreadedObject(Waits)
+    with pytest.raises(HistoryError, match=r"\.jsonl"):
+        StreamedRecording(tmp_path / "run.parquet", HEADER)
