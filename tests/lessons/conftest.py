@@ -8,7 +8,7 @@ import pytest
 
 from seriatim_models.cli import lesson_runner
 from seriatim_models.report.lessons import Lesson
-from seriatim_models.report.stepper import Story
+from seriatim_models.report.story import Story
 
 from ..cli.conftest import run as run
 

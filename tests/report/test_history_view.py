@@ -13,7 +13,8 @@ from seriatim_models.history.event import event
 from seriatim_models.properties.base import Finding
 from seriatim_models.properties.blackbox.holding import OneHolder
 from seriatim_models.report.history_view import EVENTS_MAX, history_story
-from seriatim_models.report.stepper import Story, page
+from seriatim_models.report.stepper import page
+from seriatim_models.report.story import Story
 
 HOSTILE = "</script><img src=x onerror=alert(1)>"
 

@@ -10,8 +10,9 @@ from rich.console import Console
 from seriatim_models import programs
 from seriatim_models.cli.report_builder import property_catalogue
 from seriatim_models.programs.check import check_program
-from seriatim_models.report.interleaving_text import InterleavingText, race
-from seriatim_models.report.stepper import Story, story
+from seriatim_models.report.interleaving_text import InterleavingText
+from seriatim_models.report.stepper import story
+from seriatim_models.report.story import Story, race
 
 MUTANTS = ("published-immediate", "published-look-then-rest", "acquire-by-set", "published-rewind")
 

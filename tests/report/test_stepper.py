@@ -30,13 +30,8 @@ from seriatim_models.report.reconstruct import (
     effects,
     states,
 )
-from seriatim_models.report.stepper import (
-    STEPS_MAX,
-    Story,
-    happens_before,
-    page,
-    story,
-)
+from seriatim_models.report.stepper import STEPS_MAX, happens_before, page, story
+from seriatim_models.report.story import Story
 from seriatim_models.report.templating import script_data
 from seriatim_models.report.visible import visible
 

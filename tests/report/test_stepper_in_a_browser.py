@@ -27,8 +27,8 @@ from seriatim_models.report.figures import Fairness
 from seriatim_models.report.history_view import history_story
 from seriatim_models.report.html import LessonLink, TourSections, html, mutant_page
 from seriatim_models.report.model import ProgramRun
-from seriatim_models.report.stepper import Story
 from seriatim_models.report.stepper import page as stepper_page
+from seriatim_models.report.story import Story
 
 playwright = pytest.importorskip("playwright.sync_api", reason="Playwright is not installed")
 
@@ -264,9 +264,10 @@ def test_it_plays_and_stops(visit: Any) -> None:
 
 def test_a_click_on_a_row_goes_there(visit: Any) -> None:
     seen = visit("short")
+    seen.page.locator("[data-fold]").uncheck()
     seen.page.locator("[data-step='5']").click()
     assert seen.now.startswith("Step 5 of 11, job")
-    seen.page.locator(".lanes tbody tr").nth(2).locator("td:not(.idle)").click()
+    seen.page.locator(".lanes tbody tr:not(.fold)").nth(2).locator("td:not(.idle)").click()
     assert seen.now.startswith("Step 3 of 11, job")
 
 
@@ -358,8 +359,74 @@ def test_in_a_report_each_has_keys_of_its_own(visit: Any) -> None:
     assert [text.startswith("Before") for text in status.all_inner_texts()] == [True, True]
     seen.page.locator(".trace").nth(1).focus()
     seen.press("ArrowRight", "ArrowRight")
-    assert [text[:6] for text in status.all_inner_texts()] == ["Before", "Step 2"]
-    assert seen.page.url.endswith("#steps-release-again.published-two-pointers/2")
+    first, second = status.all_inner_texts()
+    assert first.startswith("Before")
+    assert (step := re.match(r"Step (\d+) of", second))
+    assert seen.page.url.endswith(f"#steps-release-again.published-two-pointers/{step[1]}")
+
+
+# ---- folded steps, and where they come from
+
+
+def shown_steps(seen: Any) -> list[int]:
+    return [int(b.inner_text()) for b in seen.page.locator("[data-step]:visible").all()]
+
+
+def test_steps_that_do_not_matter_are_folded_until_they_are_asked_for(visit: Any) -> None:
+    seen = visit("short")
+    matter = shown_steps(seen)
+    folds = seen.page.locator("tr.fold button:visible")
+    assert 0 < len(matter) < 11
+    assert len(matter) + sum(int(t.split()[1]) for t in folds.all_inner_texts()) == 11
+    for n in matter:  # the keys go from one of them to the next
+        seen.press("ArrowRight")
+        assert seen.now.startswith(f"Step {n} of 11")
+    hidden = int(folds.first.inner_text().split()[1])
+    folds.first.click()
+    assert len(shown_steps(seen)) == len(matter) + hidden
+    seen.page.locator("[data-fold]").uncheck()
+    assert shown_steps(seen) == list(range(1, 12))
+    seen.page.locator("[data-fold]").check()
+    assert shown_steps(seen) == matter
+
+
+def test_a_link_to_a_folded_step_unfolds_it(visit: Any) -> None:
+    seen = visit("short")
+    hidden = min({*range(1, 12)} - {*shown_steps(seen)})
+    seen.click("bad")
+    seen.open(re.sub(r"\d+$", str(hidden), "#" + seen.page.url.partition("#")[2]))
+    assert seen.now.startswith(f"Step {hidden} of 11")
+    assert hidden in shown_steps(seen)
+
+
+def test_the_source_of_the_step_is_shown_with_the_lines_around_it(visit: Any) -> None:
+    seen = visit("mutant")
+    seen.click("bad")
+    code = seen.page.locator(".state .code")
+    assert code.count() == 1
+    here = code.locator(".here")
+    assert here.count() == 1
+    number, text = here.inner_text().split(None, 1)
+    assert code.locator("figcaption").inner_text().endswith(f"queue.py>:{number}")
+    assert "state" in text
+    assert 3 <= code.locator("span").count() <= 9
+    assert seen.page.locator(".next small").first.inner_text()
+
+
+def test_a_value_leads_to_the_step_that_wrote_it(visit: Any) -> None:
+    seen = visit("short")
+    seen.press("End")
+    links = seen.page.locator(".facts a")
+    assert links.count()
+    link = links.first
+    value, step = link.inner_text(), int(str(link.get_attribute("href")).rpartition("/")[2])
+    cell = link.locator("xpath=..")
+    name, row = cell.get_attribute("data-name"), cell.locator("xpath=..").locator("th").inner_text()
+    link.click()
+    seen.waits_for(f"Step {step} ")
+    assert re.search(
+        rf"{re.escape(row)}, {re.escape(str(name))}: .* → {re.escape(value)}", seen.now
+    )
 
 
 # ---- a recorded history

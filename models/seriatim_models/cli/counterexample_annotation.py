@@ -6,7 +6,7 @@ import msgspec
 
 from seriatim_models.report import ProgramRun
 from seriatim_models.report.model import MutantRun
-from seriatim_models.report.stepper import Story
+from seriatim_models.report.story import Story
 
 
 def annotated(run: ProgramRun) -> ProgramRun:

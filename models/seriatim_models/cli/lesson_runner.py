@@ -22,7 +22,8 @@ from seriatim_models.cli.usage_errors import UsageError
 from seriatim_models.explorer import Counterexample, Result, World
 from seriatim_models.explorer.search.point_of_no_return import point_of_no_return
 from seriatim_models.report.lessons import Lesson, LessonStep
-from seriatim_models.report.stepper import Story, story
+from seriatim_models.report.stepper import story
+from seriatim_models.report.story import Story
 
 CHECKOUT = Path(__file__).resolve().parents[3] / "spec" / "lessons"
 INSTALLED = Path(sys.prefix) / "share" / "seriatim" / "lessons"

@@ -24,7 +24,8 @@ from seriatim_models.report.matrix_view import (
     one_page,
     pages,
 )
-from seriatim_models.report.stepper import Story, page, story
+from seriatim_models.report.stepper import page, story
+from seriatim_models.report.story import Story
 
 if TYPE_CHECKING:
     from seriatim_models.cli.matrix_run import MatrixRun

@@ -18,7 +18,7 @@ from seriatim_models.properties.base import Finding, Verdict
 from seriatim_models.report import AuditRun
 from seriatim_models.report.history_view import history_story
 from seriatim_models.report.latency import publish_to_delivery
-from seriatim_models.report.stepper import Story
+from seriatim_models.report.story import Story
 from seriatim_models.report.terminal import table, titled
 
 PICTURE_MAX = (

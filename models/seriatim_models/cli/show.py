@@ -32,7 +32,8 @@ from seriatim_models.conformance.profiles import Profile
 from seriatim_models.report import ProgramRun
 from seriatim_models.report.document import SavedVerdicts, decode
 from seriatim_models.report.picture import TooLong, picture
-from seriatim_models.report.stepper import Story, page
+from seriatim_models.report.stepper import page
+from seriatim_models.report.story import Story
 from seriatim_models.report.terminal import table, titled, verdict_text
 
 FILE_SUFFIXES = (".json", ".jsonl", ".gz", ".zst", ".parquet", ".html")

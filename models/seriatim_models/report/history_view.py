@@ -28,7 +28,8 @@ from seriatim_models.properties.blackbox.naming import (
 )
 from seriatim_models.properties.causes import last_step
 from seriatim_models.report.reconstruct import Reconstruction, Section, State
-from seriatim_models.report.stepper import MessageBar, StepRow, Story, broken_property
+from seriatim_models.report.stepper import broken_property
+from seriatim_models.report.story import MessageBar, StepRow, Story
 
 EVENTS_MAX = 300
 """More are not put on a page: nobody steps through more, and it stays small."""

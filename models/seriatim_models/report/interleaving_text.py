@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from rich.console import Console, ConsoleOptions, RenderResult
 from rich.text import Text
 
-from seriatim_models.report.stepper import StepRow, Story
+from seriatim_models.report.story import StepRow, Story, race, steps_that_matter
 
 NARROW = 14  # no column is narrower
 
@@ -15,21 +15,15 @@ NARROW = 14  # no column is narrower
 class InterleavingText:
     """The steps of a story in the width that there is.
 
-    Shown are steps of which the order matters: with a step of another thread on the same cell; a change of a list that
-    others read, and a look that found its end; where a thread was interrupted; what shows the violation. The others
-    are counted. `verbose` shows all, with what each recorded. Bold are the two steps of the `race`, red is the first
-    bad one.
+    Shown are the steps that matter; the others are counted. `verbose` shows all, with what each recorded. Bold are
+    the two steps of the `race`, red is the first bad one.
     """
 
     def __init__(self, story: Story, verbose: bool = False) -> None:
         self._story = story
         self._verbose = verbose
-        meeting = {n for pair in story.arrows for n in pair} | _in_shared_lists(story)
-        self._shown = [
-            step
-            for step in story.steps
-            if verbose or step.witness or step.preempts or step.n in meeting or step.n == story.bad
-        ]
+        matter = steps_that_matter(story)
+        self._shown = [step for step in story.steps if verbose or step.n in matter]
         self._race = race(story) or ()
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
@@ -65,55 +59,29 @@ class InterleavingText:
             yield Text(f"{'':>{number}} | ... {_steps(len(story.steps) - before)}", style="dim")
         if story.left_out:
             yield Text(story.left_out, style="dim")
+        yield from self._sources(number, width)
+
+    def _sources(self, number: int, width: int) -> Iterator[Text]:
+        """Where in the source the two steps of the race and the first bad one are."""
+        read = {*self._race, self._story.bad}
+        steps = [(s.n, *s.place) for s in self._shown if s.n in read and s.place]
+        if steps:
+            yield Text("")
+        for n, file, line, function in steps:
+            text = self._story.sources[file].get(line, "").strip()
+            where = f"{n:>{number}}  {file}:{line} in {function}"
+            style = "bold red" if n == self._story.bad else "bold"
+            if len(f"{where}  {text}") <= width:
+                yield Text(f"{where}  {text}", style=style)
+                continue
+            yield from (Text(part, style=style) for part in _folded(where, width))
+            indent = " " * (number + 4)
+            for part in _folded(text, width - len(indent)):
+                yield Text(indent + part, style=style)
 
     def _texts(self, step: StepRow) -> list[str]:
         shown = [f"{step.op} -> {step.result}" if step.result else step.op]
         return shown + [f"  * {record}" for record in step.records if self._verbose]
-
-
-def race(story: Story) -> tuple[int, int] | None:
-    """The two steps that met badly: of different threads, on one object, before it was too late; None if none did.
-
-    A thread that acts on what it saw before another changed it: its look and that change, on the object of the first
-    bad step. Otherwise the last two steps that met.
-    """
-    if not story.bad:
-        return None
-    steps = {step.n: step for step in story.steps}
-    bad = steps[story.bad]
-    overtaken = [
-        (earlier, later)
-        for earlier, later in story.arrows
-        if later < bad.n
-        and steps[earlier].lane == bad.lane
-        and _object(steps[earlier]) == _object(bad)
-    ]
-    met = [pair for pair in story.arrows if pair[1] <= bad.n]
-    return max(overtaken or met, key=lambda pair: (pair[1], pair[0]), default=None)
-
-
-def _object(step: StepRow) -> str:
-    return step.op.partition("(")[0].rpartition(".")[0]
-
-
-def _in_shared_lists(story: Story) -> set[int]:
-    """Steps on the links of a list that several threads use: those that changed one or found the end."""
-    users: dict[str, set[int]] = {}
-    links = [s for s in story.steps if _object(s).rpartition(".")[2] in ("next", "marked")]
-    for step in links:
-        users.setdefault(_object(step), set()).add(step.lane)
-    changed = {_object(s) for s in links if _changes(s)}
-    return {
-        s.n
-        for s in links
-        if len(users[_object(s)]) > 1
-        and _object(s) in changed
-        and (_changes(s) or s.result in ("", "None"))
-    }
-
-
-def _changes(step: StepRow) -> bool:
-    return not step.op.endswith(".get()") and step.result != "False"
 
 
 def _steps(count: int) -> str:

@@ -23,7 +23,7 @@ from markdown_it.token import Token
 from markupsafe import Markup
 
 from seriatim_models.report.code import highlighted
-from seriatim_models.report.stepper import Story
+from seriatim_models.report.story import Story
 from seriatim_models.report.templating import environment
 
 EXERCISE = "Exercise"

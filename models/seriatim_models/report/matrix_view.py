@@ -14,7 +14,7 @@ import msgspec
 
 from seriatim_models.properties.base import Verdict
 from seriatim_models.report.model import worst
-from seriatim_models.report.stepper import Story
+from seriatim_models.report.story import Story
 from seriatim_models.report.templating import render
 
 PROGRAMS_MAX = 200

@@ -11,7 +11,7 @@ import msgspec
 
 from seriatim_models.conformance.profile_consistency import ProfileConsistency
 from seriatim_models.properties.base import Finding, Verdict
-from seriatim_models.report.stepper import Story
+from seriatim_models.report.story import Story
 
 EXIT_CODES = {Verdict.OK: 0, Verdict.VIOLATED: 1, Verdict.INCONCLUSIVE: 3}
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from seriatim_models.report.stepper import Story
+from seriatim_models.report.story import Story
 from seriatim_models.report.templating import render
 
 STEPS_MAX = 60

@@ -1,4 +1,4 @@
-"""A counterexample to step through: its steps, the state after each, its first bad step; and the page for it.
+"""A counterexample as a story: its steps, the state after each, its first bad step; and the page to step through it.
 
 The page needs nothing else: no network, works from a file. Data is embedded as JSON and put on the page as text,
 never as markup, because names and values in it come from the program that was checked.
@@ -6,17 +6,18 @@ never as markup, because names and values in it come from the program that was c
 
 from __future__ import annotations
 
+import linecache
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Protocol
 
-import msgspec
-
 from seriatim_models.history.event import Event
 from seriatim_models.properties.base import AnyProperty, Finding, Verdict
 from seriatim_models.report.reconstruct import Recorded, State, Stepped, states, touched
+from seriatim_models.report.story import BrokenProperty, StepRow, Story
 from seriatim_models.report.templating import render
 
+AROUND = 4  # lines of source are shown before and after that of a step
 STEPS_MAX = 1000
 """More steps are not put on a page, which would grow beyond what a browser shows at once."""
 
@@ -28,6 +29,8 @@ class InterleavingStep(Stepped, Protocol):
     def preempts(self) -> bool: ...
     @property
     def records(self) -> Sequence[Recorded]: ...
+    @property
+    def place(self) -> tuple[str, int, str] | None: ...
 
 
 class Interleaving(Protocol):
@@ -51,82 +54,6 @@ class Interleaving(Protocol):
     def replay(self) -> str: ...
 
 
-class StepRow(msgspec.Struct, frozen=True, kw_only=True):
-    """One row of the page."""
-
-    n: int
-    lane: int
-    """Which thread, an index."""
-    op: str
-    result: str
-    preempts: bool
-    records: list[str]
-    state: int
-    """Which state holds after it, an index."""
-    witness: bool
-    """Whether an event that shows the violation was recorded in it."""
-
-
-class BrokenProperty(msgspec.Struct, frozen=True, kw_only=True):
-    """A property that is broken."""
-
-    id: str
-    sentence: str
-    source: str
-    explanation: str
-
-
-class MessageBar(msgspec.Struct, frozen=True, kw_only=True):
-    """One interval of a message, waiting or with a consumer, from the step that began it to the step that ended it."""
-
-    message: str
-    by: str
-    """Who had it; empty while it waited in the queue."""
-    start: int
-    end: int
-    """One beyond the last step if it never ended."""
-    how: str
-    """How it ended, in a word."""
-    violating: bool
-    """Whether an event of it shows the violation."""
-
-
-class Story(msgspec.Struct, frozen=True, kw_only=True):
-    """Everything that the page shows: an execution, or a recorded history (`history_view.py`)."""
-
-    id: str
-    """Stands in the link to a step."""
-    title: str
-    what: list[str]
-    """What is wrong, in words."""
-    broken: list[BrokenProperty]
-    end: str
-    left_out: str
-    """Why steps are missing, if any are."""
-    replay: str
-    threads: list[str]
-    steps: list[StepRow]
-    states: list[State]
-    """Without repetition."""
-    initial: int
-    """Which of them holds before the first step."""
-    good: int
-    bad: int
-    """Number of the last good and of the first bad step; both 0 if nothing is wrong."""
-    arrows: list[tuple[int, int]]
-    """Steps of different threads, one of which must come before the other."""
-    no_return: str = ""
-    """From which step on every continuation violates the property, in a sentence; empty if it was not computed."""
-    bars: list[MessageBar] = []
-    """Of a recorded history: who had which message when."""
-
-    @property
-    def heading(self) -> str:
-        """The title of its page."""
-        wrong = self.broken or self.what
-        return f"{self.title}: {'how it breaks' if wrong else 'what was seen'}"
-
-
 def story(
     case: Interleaving,
     findings: Iterable[Finding] = (),
@@ -139,20 +66,16 @@ def story(
     """
     known = properties or {}
     violations = [f for f in findings if f.verdict is Verdict.VIOLATED]
-    witness = [
-        e.t
-        for f in violations
-        if all(_recorded(e, case.records) for e in f.witness)
-        for e in f.witness
-        if e.t is not None
-    ]
+    here = [f.witness for f in violations if all(_recorded(e, case.records) for e in f.witness)]
+    witness = [e.t for shown in here for e in shown if e.t is not None]
     events, left_out = _shown(case)
-    last = len(events)
-    never = any(p.kind == "liveness" for f in violations if (p := known.get(f.property)))
-    bad = last if never else min(max(witness, default=last), last) or last
-    if not violations and not case.violations:
-        bad = 0
+    bad = 0
+    if violations or case.violations:
+        never = any(p.kind == "liveness" for f in violations if (p := known.get(f.property)))
+        last = len(events)
+        bad = last if never else min(max(witness, default=last), last) or last
     threads = list(dict.fromkeys([*case.threads, *(_lane(e) for e in events)]))
+    files = short_names(e.place[0] for e in events if e.place)
     unique: dict[State, int] = {}
     indexes = [unique.setdefault(s, len(unique)) for s in states(events, case.records)]
     return Story(
@@ -174,6 +97,7 @@ def story(
                 records=[_record(r) for r in e.records],
                 state=indexes[at],
                 witness=e.n in witness,
+                place=None if e.place is None else (files[e.place[0]], *e.place[1:]),
             )
             for at, e in enumerate(events, 1)
         ],
@@ -182,7 +106,36 @@ def story(
         good=max(bad - 1, 0),
         bad=bad,
         arrows=happens_before(events),
+        sources=_sources(events, files),
     )
+
+
+def short_names(files: Iterable[str]) -> dict[str, str]:
+    """A name for each file that is no longer than it needs to be: with the folders in which two of a name differ."""
+    unique = dict.fromkeys(files)
+    short: dict[str, str] = {}
+    for file in unique:
+        parts = file.replace("\\", "/").split("/")
+        for kept in range(1, len(parts) + 1):
+            short[file] = "/".join(parts[-kept:])
+            if not any(
+                f"/{other}".endswith(f"/{short[file]}") for other in unique if other != file
+            ):
+                break
+    return short
+
+
+def _sources(
+    events: Iterable[InterleavingStep], files: Mapping[str, str]
+) -> dict[str, dict[int, str]]:
+    """The lines around the place of each step, as the interpreter has read them."""
+    found: dict[str, dict[int, str]] = {}
+    for file, line in sorted({e.place[:2] for e in events if e.place}):
+        lines = linecache.getlines(file)
+        shown = found.setdefault(files[file], {})
+        for n in range(max(line - AROUND, 1), min(line + AROUND, len(lines)) + 1):
+            shown[n] = lines[n - 1].rstrip("\n")
+    return found
 
 
 def _shown(case: Interleaving) -> tuple[Sequence[InterleavingStep], str]:

@@ -158,16 +158,17 @@ class LiteQueue:
         found = self._queue(q).pop()
         if found is None:
             return None
-        return found.data, self._tags.give(ch, (q, found.message_id)), None
+        claim = {"claim_id": found.claim_id} if hasattr(found, "claim_id") else {}  # since 0.14
+        return found.data, self._tags.give(ch, (q, found.message_id, claim)), None
 
     def ack(self, ch: int, dtag: int) -> None:
-        q, number = self._tags.take(ch, dtag)
-        self._queue(q).done(number)
+        q, number, claim = self._tags.take(ch, dtag)
+        self._queue(q).done(number, **claim)
 
     def nack(self, ch: int, dtag: int, requeue: bool = True) -> None:
-        q, number = self._tags.take(ch, dtag)
+        q, number, claim = self._tags.take(ch, dtag)
         settle = self._queue(q).retry if requeue else self._queue(q).mark_failed
-        settle(number)
+        settle(number, **claim)
 
     reject = nack
 

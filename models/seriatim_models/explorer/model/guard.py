@@ -98,21 +98,31 @@ def foreign(code: CodeType) -> bool:
 
 def place(frame: FrameType | None) -> str:
     """File, line and text of the innermost line of the program at or around `frame`, "" if there is none."""
+    found = line_of(frame)
+    return "" if found is None else _shown_place(*found)
+
+
+def line_of(frame: FrameType | None) -> tuple[str, int, str] | None:
+    """File, line and function of the innermost line of the program at or around `frame`."""
     while frame is not None and not foreign(frame.f_code):
         frame = frame.f_back
-    return "" if frame is None else _place(frame, frame.f_lineno)
+    return (
+        None if frame is None else (frame.f_code.co_filename, frame.f_lineno, frame.f_code.co_name)
+    )
 
 
 def raised_at(error: BaseException) -> str:
     """As `place`, for the innermost line of the program that an exception came through."""
     through = [t for t in traceback.walk_tb(error.__traceback__) if foreign(t[0].f_code)]
-    return _place(*through[-1]) if through else ""
+    if not through:
+        return ""
+    frame, line = through[-1]
+    return _shown_place(frame.f_code.co_filename, line, frame.f_code.co_name)
 
 
-def _place(frame: FrameType, line: int) -> str:
-    name = frame.f_code.co_filename
-    text = linecache.getline(name, line).strip()
-    return f"{Path(name).name}:{line} in {frame.f_code.co_name}" + (f" `{text}`" if text else "")
+def _shown_place(file: str, line: int, function: str) -> str:
+    text = linecache.getline(file, line).strip()
+    return f"{Path(file).name}:{line} in {function}" + (f" `{text}`" if text else "")
 
 
 _own_code = 0

@@ -26,6 +26,8 @@ class Step:
     preempts: bool
     """Whether another thread was interrupted that could have gone on."""
     records: tuple[Record, ...]
+    place: tuple[str, int, str] | None = None
+    """File, line and function of the program's own code in which it is; None of an alarm."""
 
     def __str__(self) -> str:
         return f"{self.op} -> {self.result}" if self.result else self.op

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from seriatim_models.explorer.errors import CHANCE, NondeterministicProgram
 from seriatim_models.explorer.model.execution import PATIENCE, Execution, going_on
+from seriatim_models.explorer.model.guard import line_of
 from seriatim_models.explorer.model.operations import (
     CallBoundary,
     Join,
@@ -94,6 +95,7 @@ def _taken(ex: Execution, thread: Thread, alternative: int, last_could: bool) ->
     assert op is not None
     description = ex.describe(thread)
     records = len(ex.world.records)
+    place = line_of(getattr(thread.greenlet, "gr_frame", None))
     previous = ex.log[-1].thread if ex.log else thread.name
     result = ex.step(thread, alternative)
     if isinstance(op, Spawn):
@@ -103,9 +105,8 @@ def _taken(ex: Execution, thread: Thread, alternative: int, last_could: bool) ->
     else:
         shows = shown(result)
     preempts = last_could and previous != thread.name and not thread.virtual
-    return Step(
-        ex.steps, thread.name, description, shows, preempts, tuple(ex.world.records[records:])
-    )
+    recorded = tuple(ex.world.records[records:])
+    return Step(ex.steps, thread.name, description, shows, preempts, recorded, place)
 
 
 def counterexample(

@@ -1,6 +1,7 @@
 // Steps through every counterexample on the page. Data is shown as text only, never as markup.
 "use strict";
 (() => {
+  const AROUND = 4; // lines of source before and after that of the step
   const PACE = 900; // milliseconds between steps while playing
   const SVG = "http://www.w3.org/2000/svg";
   const all = [...document.querySelectorAll(".stepper")].map(stepper);
@@ -19,12 +20,42 @@
     const button = (name) => find(`[data-go="${name}"]`);
     const now = find(".now"), panel = find(".state"), trace = find(".trace");
     const rows = [...root.querySelectorAll(".lanes tbody tr")];
-    const arrows = find("[data-arrows]");
+    const arrows = find("[data-arrows]"), fold = find("[data-fold]");
     let at = 0, timer = 0;
     // Radio buttons of one name are one choice: that of two steppers on a page must not be.
     const choices = [...root.querySelectorAll(".timeline input")];
     for (const choice of choices) choice.name = `line-${number}`;
     if (choices.length) choices[0].checked = true;
+
+    // Runs of steps that do not matter are folded: a row says how many, and opens them.
+    for (let from = 0; fold && from < last; from++) {
+      if (!rows[from].classList.contains("aside")) continue;
+      let to = from;
+      while (to + 1 < last && rows[to + 1].classList.contains("aside")) to++;
+      const run = rows.slice(from, to + 1), filler = make("tr", undefined, "fold"), cell = make("td");
+      const opener = make("button", `… ${run.length} step${run.length > 1 ? "s" : ""}`);
+      filler.setAttribute("role", "row");
+      cell.setAttribute("role", "cell");
+      cell.colSpan = story.threads.length + 1;
+      opener.type = "button";
+      opener.dataset.open = from;
+      cell.append(opener);
+      filler.append(cell);
+      rows[from].before(filler);
+      for (const row of run) row.run = [filler, ...run];
+      from = to;
+    }
+    const shown = (n) => !fold?.checked || !rows[n - 1].run || rows[n - 1].classList.contains("open");
+    const open = (n) => rows[n - 1].run?.forEach((row) => row.classList.add("open"));
+
+    function after(n) {
+      do n++; while (n < last && !shown(n));
+      return Math.min(n, last);
+    }
+    function before(n) {
+      do n--; while (n > 0 && !shown(n));
+      return Math.max(n, 0);
+    }
 
     const index = (n) => (n === 0 ? story.initial : story.steps[n - 1].state);
     const state = (n) => story.states[index(n)];
@@ -52,9 +83,21 @@
       return found;
     }
 
+    // The step after which a value of the state at this step stood there first; 0: it did from the beginning.
+    function writer(key) {
+      for (let n = at; n > 0; n--)
+        if (index(n) !== index(n - 1) && tables(n - 1).get(key)?.value !== tables(n).get(key)?.value) return n;
+      return 0;
+    }
+    const known = new Map();
+    function tables(n) {
+      if (!known.has(index(n))) known.set(index(n), cells(state(n)));
+      return known.get(index(n));
+    }
+
     function drawState(changed) {
       const keys = new Set(changed.map((c) => c.key));
-      const tables = state(at).map(([title, columns, lines]) => {
+      const drawn = state(at).map(([title, columns, lines]) => {
         const table = make("table");
         table.append(make("caption", title));
         table.setAttribute("role", "table"); // set explicitly, because a narrow page lays it out as no table
@@ -73,11 +116,18 @@
           const tr = make("tr");
           tr.setAttribute("role", "row");
           line.forEach((value, k) => {
-            const cell = make(k ? "td" : "th", value);
+            const key = JSON.stringify([title, line[0], k]), wrote = k && value ? writer(key) : 0;
+            const cell = make(k ? "td" : "th", wrote ? undefined : value);
             cell.setAttribute("role", k ? "cell" : "rowheader");
             if (!k) cell.scope = "row";
             else cell.dataset.name = columns[k];
-            if (keys.has(JSON.stringify([title, line[0], k]))) {
+            if (wrote) {
+              const link = make("a", value);
+              link.href = `#${encodeURIComponent(root.id)}/${wrote}`;
+              link.title = `written in step ${wrote}, by ${story.threads[story.steps[wrote - 1].lane]}`;
+              cell.append(link);
+            }
+            if (keys.has(key)) {
               cell.className = "changed";
               cell.append(make("span", " (changed)", "unseen"));
             }
@@ -87,7 +137,25 @@
         }
         return table;
       });
-      panel.replaceChildren(...tables, next());
+      panel.replaceChildren(...code(), ...drawn, next());
+    }
+
+    // The source around the step.
+    function code() {
+      const step = story.steps[at - 1];
+      if (!step?.place) return [];
+      const box = make("figure", undefined, "code"), [file, here, name] = step.place;
+      box.append(make("figcaption", `${story.threads[step.lane]} in ${name}, ${file}:${here}`));
+      const list = make("pre"), lines = story.sources[file];
+      list.tabIndex = 0;
+      list.setAttribute("aria-label", "Source around the step");
+      for (const [n, text] of Object.entries(lines)) {
+        if (Math.abs(n - here) > AROUND) continue;
+        const row = make("span", `${String(n).padStart(5)}  ${text}\n`, Number(n) === here ? "here" : undefined);
+        list.append(row);
+      }
+      box.append(list);
+      return [box];
     }
 
     function next() {
@@ -97,7 +165,10 @@
         const step = story.steps.find((s) => s.n > at && s.lane === lane);
         const tr = make("tr"), th = make("th", name);
         th.scope = "row";
-        tr.append(th, make("td", step ? `${step.n}: ${step.op}` : "none any more"));
+        const what = make("td", step ? `${step.n}: ${step.op}` : "none any more");
+        const [file, at_line] = step?.place ?? [], line = file && story.sources[file][at_line];
+        if (line) what.append(make("small", `${file}:${at_line}  ${line.trim()}`));
+        tr.append(th, what);
         table.tBodies[0].append(tr);
       });
       return table;
@@ -129,6 +200,7 @@
         return [r.left - box.left - 4, r.top - box.top + trace.scrollTop + Math.min(r.height / 2, 12)];
       };
       for (const [from, to] of story.arrows) {
+        if (!shown(from) || !shown(to)) continue;
         const [x1, y1] = spot(from), [x2, y2] = spot(to);
         const path = document.createElementNS(SVG, "path");
         const bend = x1 === x2 ? Math.min(40, 8 + (y2 - y1) / 8) : 0;
@@ -196,6 +268,7 @@
 
     function go(n, quietly) {
       at = Math.min(Math.max(n, 0), last);
+      if (at && !shown(at)) open(at);
       rows.forEach((row, k) => {
         row.classList.toggle("later", k + 1 > at);
         if (k + 1 === at) row.setAttribute("aria-current", "step");
@@ -223,13 +296,13 @@
     function play() {
       if (timer) return stop();
       if (at === last) go(0);
-      timer = setInterval(() => go(at + 1), PACE);
+      timer = setInterval(() => go(after(at)), PACE);
       button("play").textContent = "pause";
       button("play").setAttribute("aria-pressed", "true");
     }
 
     const acts = {
-      first: () => go(0), back: () => go(at - 1), forward: () => go(at + 1), last: () => go(last),
+      first: () => go(0), back: () => go(before(at)), forward: () => go(after(at)), last: () => go(last),
       good: () => go(story.good), bad: () => go(story.bad), play,
     };
     const keys = {
@@ -242,11 +315,14 @@
       if (pressed?.dataset.go) {
         if (pressed.dataset.go !== "play") stop();
         acts[pressed.dataset.go]();
+      } else if (pressed?.dataset.open) {
+        open(Number(pressed.dataset.open) + 1);
+        rows[pressed.dataset.open].querySelector("button").focus();
       } else if (pressed?.dataset.at) {
         stop();
         go(Number(pressed.dataset.at));
       } else {
-        const row = event.target.closest(".lanes tbody tr");
+        const row = event.target.closest(".lanes tbody tr:not(.fold)");
         if (row && !String(getSelection())) {
           stop();
           go(rows.indexOf(row) + 1);
@@ -254,6 +330,15 @@
       }
     });
     arrows?.addEventListener("change", drawArrows);
+    fold?.addEventListener("change", () => {
+      root.classList.toggle("folded", fold.checked);
+      for (const row of root.querySelectorAll(".open")) row.classList.remove("open");
+      go(at, true);
+    });
+    if (fold) {
+      fold.checked = true; // a browser may have kept it from an earlier visit
+      root.classList.add("folded");
+    }
     addEventListener("resize", drawArrows);
     find(".timeline")?.addEventListener("change", drawLines);
     drawLines();
