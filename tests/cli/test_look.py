@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from seriatim_models.cli import app
+from seriatim_models.cli import run as run_command
 from seriatim_models.cli.help_page import TOPICS
 
 TWO_HOLDERS = """\
@@ -89,6 +90,36 @@ def test_lists_are_tables_and_json(world: Any, run: Any, what: str, first: str) 
     rows = json.loads(run("list", what, "--json", "-").out)
     assert len(rows) == 2
     assert all(row[first] in run("list", what).out for row in rows)
+
+
+@pytest.mark.parametrize("what", ["programs", "mutants", "properties", "profiles"])
+def test_a_list_fits_a_screen_and_every_name_is_in_it(
+    what: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    assert run_command(["list", what, "--json", "-"]) == 0
+    rows = json.loads(capsys.readouterr().out)
+    assert run_command(["list", what]) == 0
+    shown = capsys.readouterr().out
+    assert max(map(len, shown.splitlines())) <= 80
+    assert len(shown.splitlines()) < 80
+    assert all(row[next(iter(row))] in shown.split() for row in rows)
+
+
+def test_a_list_has_the_rows_with_every_word(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run_command(["list", "properties", "p1"]) == 0
+    assert "P10" not in capsys.readouterr().out, "an id is no part of another"
+    assert run_command(["list", "mutants", "IM-1", "REPAIR"]) == 0
+    shown = capsys.readouterr().out
+    assert shown.startswith("published-immediate-repair\n")
+    assert "1 of the mutants" in shown
+    assert run_command(["list", "mutants", "IM-1", "REPAIR", "-v"]) == 0
+    assert "killed by" in capsys.readouterr().out
+
+
+def test_rejects_a_word_that_nothing_has(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run_command(["list", "mutants", "zzz"]) == 2
+    assert "none of the mutants has 'zzz' in it" in capsys.readouterr().err
 
 
 def test_rejects_a_list_that_there_is_not(run: Any) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -77,6 +78,36 @@ def test_shrinking_prefers_fewer_preemptions_then_fewer_steps() -> None:
     assert case.preemptions == 1
     assert len(case.events) == 12
     assert case.violations == [Violation("property", "SO-1: an increment was lost")]
+
+
+def test_a_notebook_shows_a_result_and_its_counterexample_and_no_style_beyond() -> None:
+    def lost(world: World) -> None:
+        c = world.cell(0, name="<c>")
+        for _ in range(2):
+            world.spawn(lambda: c.set(c.get() + 1))
+        world.at_end(lambda: None if c.get() == 2 else "an increment was lost")
+
+    result = explore(lost)
+    case = result.counterexample
+    assert case is not None
+    assert repr(result).splitlines() == [
+        f"<Result of lost: violated, {result.executions} executions, Replay({case.token!r})>"
+    ]
+    fragment = result._repr_html_()
+    assert "an increment was lost" in fragment
+    assert case.token in fragment
+    assert "&lt;c&gt;.get()" in fragment
+    assert "<c>" not in fragment
+    [style] = re.findall(r"<style>(.*?)</style>", fragment)
+    assert all(
+        rule.startswith(".seriatim ")
+        for rules in re.findall(r"([^{}]+)\{", style)
+        for rule in rules.split(",")
+    ), "a rule without the class would be the whole notebook's"
+    assert case._repr_html_() in case.html()
+    right = explore(lambda world: world.spawn(world.cell(0, name="c").get), name="right")
+    assert repr(right) == "<Result of right: ok, 1 executions>"
+    assert "seriatim" not in right._repr_html_()
 
 
 def test_a_token_replays_in_pytest(tmp_path: Path) -> None:

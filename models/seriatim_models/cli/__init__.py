@@ -47,7 +47,7 @@ from seriatim_models.cli.vectors import vectors
         seriatim matrix pull                       every call beside every other
         seriatim audit recordings --engine spark   check what a real broker did
         seriatim conform --exec ./queue            is this queue right?
-        seriatim list properties                   every property and its source
+        seriatim list properties wake-up           the properties that say so
         seriatim learn                             lessons with exercises
         seriatim demo fair                         two published tables, simulated
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass, field
+from html import escape
 from typing import Any
 
 from seriatim_models.explorer.search.estimate import Progress
@@ -12,7 +13,7 @@ from seriatim_models.explorer.trace.counterexample import Counterexample
 from seriatim_models.explorer.trace.foata import NormalForm
 
 
-@dataclass
+@dataclass(repr=False)
 class Result:
     """The finding of one exploration.
 
@@ -75,6 +76,16 @@ class Result:
     def speed(self) -> float:
         """Executions per second."""
         return self.executions / self.seconds if self.seconds else 0.0
+
+    def __repr__(self) -> str:
+        name, token = self.program or "program", self.counterexample and self.counterexample.token
+        shown = f"<{type(self).__name__} of {name}: {self.verdict}, {self.executions} executions"
+        return f"{shown}, Replay({token!r})>" if token else f"{shown}>"
+
+    def _repr_html_(self) -> str:
+        """What a notebook shows: the verdict, and the counterexample if there is one."""
+        case = self.counterexample
+        return f"<p>{escape(str(self))}</p>{case._repr_html_() if case else ''}"
 
     def __str__(self) -> str:
         return f"{self.program or 'program'} under {self.strategy}: {self.verdict}. {self.why}"

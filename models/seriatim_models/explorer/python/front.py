@@ -45,7 +45,7 @@ TIMERS = ("any", "deadline")
 GRANULARITY = "at the granularity of Python operations, sequentially consistent"
 
 
-@dataclass
+@dataclass(repr=False)
 class PythonResult(Result):
     """What was found of a plain test function."""
 

@@ -96,6 +96,15 @@ class Counterexample:
 
     def html(self) -> str:
         """A page that needs nothing else."""
+        name = escape(self.program or "program")
+        return (
+            f'<!doctype html><html lang="en"><meta charset="utf-8"><title>{name}</title><style>'
+            "body{font:15px/1.4 system-ui,sans-serif;margin:2em;max-width:80em}"
+            f"</style><h1>{name}</h1>{_html(self)}</html>"
+        )
+
+    def _repr_html_(self) -> str:
+        """What a notebook shows: the columns of `text`, as a table whose style stays its own."""
         return _html(self)
 
     def __str__(self) -> str:
@@ -179,7 +188,7 @@ def _wrapped(text: str, width: int) -> list[str]:
 
 
 def _html(case: Counterexample) -> str:
-    """The counterexample as a page of its own."""
+    """The counterexample as an element of a page."""
     threads = _columns(case)
     rows: list[str] = []
     for step in case.events:
@@ -192,14 +201,13 @@ def _html(case: Counterexample) -> str:
     head = "".join(f"<th>{escape(name)}</th>" for name in threads)
     wrong = "".join(f"<li>{escape(str(v))}</li>" for v in case.violations)
     return (
-        '<!doctype html><html lang="en"><meta charset="utf-8">'
-        f"<title>{escape(case.program or 'program')}</title><style>"
-        "body{font:15px/1.4 system-ui,sans-serif;margin:2em;max-width:80em}"
-        "table{border-collapse:collapse}td,th{padding:.2em .8em;border-left:1px solid #ccc;"
+        "<style>.seriatim table{border-collapse:collapse}"
+        ".seriatim td,.seriatim th{padding:.2em .8em;border-left:1px solid #ccc;"
         "text-align:left;vertical-align:top;font-family:ui-monospace,monospace;font-size:13px}"
-        "tr.preempts td,tr.preempts th{border-top:2px solid #c60}i{color:#666}code{word-break:break-all}"
-        f"</style><h1>{escape(case.program or 'program')}</h1><p>{escape(_headline(case))}</p><ul>{wrong}</ul>"
+        ".seriatim tr.preempts td,.seriatim tr.preempts th{border-top:2px solid #c60}"
+        ".seriatim i{color:#666}.seriatim code{word-break:break-all}</style>"
+        f'<div class="seriatim"><p>{escape(_headline(case))}</p><ul>{wrong}</ul>'
         f"<table><thead><tr><th></th>{head}</tr></thead><tbody>{''.join(rows)}</tbody></table>"
-        f"<p>A line above a step hashes a preemption.</p>"
-        f"<p>Replay: <code>{escape(case.replay)}</code></p></html>"
+        "<p>A line above a step marks a preemption.</p>"
+        f"<p>Replay: <code>{escape(case.replay)}</code></p></div>"
     )
