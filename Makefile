@@ -2,7 +2,7 @@
 # Everything is installed into .venv, from the pinned versions in .lock/requirements.txt, by the rule for $(STAMP) below.
 
 .DEFAULT_GOAL := help
-.PHONY: help run test demo-fair soak prove prove-induction spec follow-all mutants mutants-order reach lint format setup lock clean bench profile docs bench-explorer bench-spark test-slow test-kill test-cluster test-million test-planted test-wheel crosscheck crosscheck-own conform planted right-systems matrix matrix-campaign data-races fuzz corpus endure
+.PHONY: help run test demo-fair soak prove prove-induction spec follow-all mutants mutants-order reach lint format setup lock clean bench profile docs bench-explorer bench-spark test-slow test-kill test-cluster test-million test-planted test-wheel crosscheck crosscheck-own conform chaos planted right-systems matrix matrix-campaign data-races fuzz corpus endure
 
 VENV  := .venv
 BIN   := $(VENV)/bin
@@ -56,6 +56,8 @@ seriatim: how a message queue's threads must behave, as code you can run, break 
                 those systems (for a night)
   make conform  real brokers and queues, each started, driven, judged and stopped; what is not there is
                 installed if you are root on Debian. SYSTEM=rabbitmq takes those whose name begins so
+  make chaos    real brokers killed, restarted, paused, cut off and out of disk while clients are at work, then
+                drained and judged; CASE="beanstalkd redis/memory" takes those whose name begins so
   make planted  one right queue with single mistakes, driven with three seeds: what conform finds of them,
                 written to spec/PLANTED.md (an hour; ARGS="--seeds 1" takes a third of it)
   make fuzz     what is read, of every format, mutated for SECONDS (120): declared ends and equal accounts only;
@@ -145,6 +147,9 @@ right-systems: $(STAMP)
 
 conform: $(STAMP)
 	@$(BIN)/python -m seriatim_workshop.systems.run $(SYSTEM) $(ARGS)
+
+chaos: $(STAMP)
+	@$(BIN)/python -m seriatim_workshop.systems.chaos $(CASE) $(ARGS)
 
 planted: $(STAMP)
 	@$(BIN)/python -m seriatim_workshop.planted.run --table spec/PLANTED.md $(ARGS)

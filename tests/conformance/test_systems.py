@@ -65,16 +65,6 @@ def test_a_program_that_is_missing_is_named(monkeypatch: pytest.MonkeyPatch) -> 
         servers.needed("no-such-package", "no-such-program")
 
 
-def test_a_server_that_ends_at_once_is_not_here() -> None:
-    command = ["sh", "-c", "echo oh no; exit 3"]
-    with (
-        servers.folder("test") as home,
-        pytest.raises(servers.NotHere, match="exit code 3: oh no"),
-        servers.running(command, home, servers.free_port()),
-    ):
-        raise AssertionError("it never listened")
-
-
 def test_rejects_an_unknown_system() -> None:
     with pytest.raises(SystemExit) as caught:
         run.main(["no-such-system"])

@@ -242,6 +242,23 @@ waits_for = Arg[str]("waits_for", "what the thread waits for, or how the explore
 # ---- fields in `args` of what clients see
 
 depth = Arg[Any]("depth", "how many ready messages somebody saw in `q`")
+held = Arg[Any]("held", "how many messages of `q` somebody saw held, not yet settled or requeued")
+fault_kind = Arg[Any](
+    "kind",
+    "what was done: kill, restart (an orderly stop, and a start), pause, cut, half-open, delay, throttle, disk-full",
+)
+fault_here = Arg[Any](
+    "fault",
+    "no lines were lost, but a fault of that kind ended the system: what it had only in memory may be gone",
+)
+survives = Arg[Any](
+    "survives",
+    "kinds of faults that its confirmed messages are promised to survive; absent: none, so that no loss is a violation",
+)
+settled = Arg[Any](
+    "settled",
+    "kinds of faults after which none of its messages may come again whose settlement was answered; absent: none",
+)
 rest = Arg[Any](
     "rest",
     "true: every command recorded before has taken effect, and all that it set off is recorded before",
@@ -287,13 +304,13 @@ BLACK_BOX = (
     EventKind("reject", "One delivery was settled: not done.", may=("dtag", "requeue", "dead", "ms", "t_hi")),
     EventKind("recover", "A channel's unsettled deliveries were requeued.", may=("requeue",)),
     EventKind("expire", "A lease or a time to live ran out; `requeue` says whether the message came back.",
-              may=("m", "q", "requeue"), unrecorded=_OWN),
+              may=("m", "q", "requeue")),
     EventKind("consume", "A consumer was begun.",
               may=("q", "ctag", "autoack", "exclusive", "nolocal", "cprio", attempts_allowed)),
     EventKind("cancel", "A consumer was ended.", may=("ctag",)),
     EventKind("qos", "A limit of unsettled deliveries was set.", may=("prefetch", "scope", "credit")),
     EventKind("declare", "A queue was declared.",
-              may=("q", single_active, max_priority, held_groups, attempts_allowed)),
+              may=("q", single_active, max_priority, held_groups, attempts_allowed, survives, settled)),
     EventKind("delete", "A queue was deleted.", may=("q",)),
     EventKind("purge", "A queue was emptied.", may=("q",)),
     EventKind("conn_open", "A connection was opened.", may=("conn", pool)),
@@ -307,9 +324,12 @@ BLACK_BOX = (
     EventKind("cb_begin", "A callback of the client began.", may=("m", "dtag"), unrecorded=_OWN),
     EventKind("cb_end", "A callback of the client ended.", may=("m", "dtag", "err"), unrecorded=_OWN),
     EventKind("rpc", "A synchronous operation of another kind.", may=("err",), unrecorded=_OWN),
-    EventKind("note", "Somebody looked at a queue.", may=("q", depth, rest)),
-    EventKind("gap", "Lines of the recording were lost here: anything may have happened.",
-              unrecorded="put in by the reader, never recorded"),
+    EventKind("note", "Somebody looked at a queue.", may=("q", depth, held, rest)),
+    EventKind("fault", "The system was disturbed (`invoke`), and has healed (`ok`).",
+              ("invoke", "ok"), may=(fault_kind,)),
+    EventKind("gap", "Lines of the recording were lost here, or the system ended: anything may have happened.",
+              may=(fault_here,),
+              unrecorded="put in by the reader where lines were lost; recorded only with `fault`"),
 )  # fmt: skip
 
 # --------------------------------------------------------------------------------------------------

@@ -18,7 +18,8 @@ Rules of the envelope, held by whoever records:
 - A `note` with ``args={"depth": n}`` says that somebody looked and saw `n` ready messages in `q`; one with
   ``args={"rest": true}`` that all had come to rest: every command recorded before it has taken effect, and everything
   that those set off is recorded before it.
-- `GAP` is not recorded but put in by the reader, where lines were lost: anything may have happened there.
+- `GAP` is put in by the reader where lines were lost: anything may have happened there. It is recorded, with
+  ``args={"fault": kind}``, only where the system was ended on purpose: what it had in memory may be gone.
 """
 
 from __future__ import annotations

@@ -2,11 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
-
-from seriatim_workshop.systems import servers
 
 ADAPTERS = "seriatim_workshop.systems.adapters"
 LOGS = "seriatim_workshop.systems.logs"
@@ -30,7 +26,8 @@ class Listed:
     """What its documentation promises about order and ownership, and where."""
     factory: str = ""
     """For `--python`; empty for a broker of AMQP."""
-    start: Callable[[], AbstractContextManager[str]] = servers.nothing
+    server: str = ""
+    """Its description in ``described``; empty for what lives in the process that tests it."""
     arguments: dict[str, str | int] = field(default_factory=dict)
     """Of its queues."""
     without: frozenset[str] = frozenset()
@@ -49,14 +46,14 @@ SYSTEMS: dict[str, Listed] = {
             "RabbitMQ, classic queue",
             "rabbitmq-server",
             "requeued at its original position, if possible; https://www.rabbitmq.com/docs/nack",
-            start=servers.rabbitmq,
+            server="rabbitmq",
         ),
         Listed(
             "rabbitmq-priority",
             "RabbitMQ, classic queue with three priorities",
             "rabbitmq-server",
             "messages of higher priority first; https://www.rabbitmq.com/docs/priority",
-            start=servers.rabbitmq,
+            server="rabbitmq",
             arguments={"x-max-priority": 2},
         ),
         Listed(
@@ -64,7 +61,7 @@ SYSTEMS: dict[str, Listed] = {
             "RabbitMQ, quorum queue",
             "rabbitmq-server",
             "requeued at the head or at the tail, by the delivery limit; https://www.rabbitmq.com/docs/quorum-queues",
-            start=servers.rabbitmq,
+            server="rabbitmq",
             arguments={"x-queue-type": "quorum"},
             known=frozenset({"P5", "P6", "P10"}),
             argued=(
@@ -79,7 +76,7 @@ SYSTEMS: dict[str, Listed] = {
             "Apache Qpid Broker-J, standard queue",
             "org.apache.qpid:qpid-broker-core",
             "strict order: an entry keeps its place for life",
-            start=servers.brokerj,
+            server="brokerj",
             without=frozenset({"drop"}),
             known=frozenset({"P1"}),
             argued="not documented anywhere: tag 0 or multiple with requeue loses a message (F-93)",
@@ -89,7 +86,7 @@ SYSTEMS: dict[str, Listed] = {
             "the same, with nack and reject without requeue",
             "org.apache.qpid:qpid-broker-core",
             "a message rejected without requeue is discarded or dead-lettered; AMQP 0-9-1, basic.reject",
-            start=servers.brokerj,
+            server="brokerj",
             known=frozenset({"P1", "P5", "P14"}),
             argued="as above; and what is rejected without requeue comes again (P14 sees it lie while it is away)",
         ),
@@ -99,7 +96,7 @@ SYSTEMS: dict[str, Listed] = {
             "beanstalkd",
             "jobs are reserved by priority, those of one in the order put; protocol.txt",
             factory=f"{ADAPTERS}:Beanstalkd",
-            start=servers.beanstalkd,
+            server="beanstalkd",
         ),
         Listed(
             "redis-streams",
@@ -107,7 +104,7 @@ SYSTEMS: dict[str, Listed] = {
             "redis-server",
             "each entry to one consumer, claimed again by hand; https://redis.io/docs/latest/develop/data-types/streams",
             factory=f"{ADAPTERS}:RedisStreams",
-            start=servers.redis,
+            server="redis",
         ),
         Listed(
             "nats-jetstream",
@@ -115,7 +112,7 @@ SYSTEMS: dict[str, Listed] = {
             "nats-server",
             "at least once; a nak is for redelivery, without a place; https://docs.nats.io/nats-concepts/jetstream",
             factory=f"{ADAPTERS}:JetStream",
-            start=servers.nats,
+            server="nats",
             known=frozenset({"P5"}),
             argued="documented: a nak names no place",
         ),
@@ -215,7 +212,7 @@ SYSTEMS: dict[str, Listed] = {
             "org.apache.kafka:kafka_2.13",
             "a partition is read in order, again from the committed offset; https://kafka.apache.org/documentation/#design",
             f"{LOGS}:Kafka",
-            start=servers.kafka,
+            server="kafka",
         ),
         Listed(
             "elasticmq",
@@ -223,7 +220,7 @@ SYSTEMS: dict[str, Listed] = {
             "org.elasticmq:elasticmq-rest-sqs",
             "SQS's interface: at least once, best-effort order; https://github.com/softwaremill/elasticmq#readme",
             f"{SERVED}:ElasticMq",
-            start=servers.elasticmq,
+            server="elasticmq",
             known=frozenset({"P5", "P20"}),
             argued="best-effort order: a visibility timeout that ends puts a message at its new time, behind others",
         ),
@@ -233,7 +230,7 @@ SYSTEMS: dict[str, Listed] = {
             "org.elasticmq:elasticmq-rest-sqs",
             "SQS's interface: in order within a group, of which one message at a time is processed; https://github.com/softwaremill/elasticmq#readme",
             f"{SERVED}:ElasticMqFifo",
-            start=servers.elasticmq,
+            server="elasticmq",
             known=frozenset({"P14", "P20"}),
             argued=GROUP_LOCKED,
         ),
@@ -243,7 +240,7 @@ SYSTEMS: dict[str, Listed] = {
             "nsqd",
             "at least once, un-ordered; https://nsq.io/overview/features_and_guarantees.html",
             f"{SERVED}:Nsq",
-            start=servers.nsq,
+            server="nsq",
             known=frozenset({"P5", "P6"}),
             argued="as documented: messages are un-ordered, and one that is requeued goes behind the others",
         ),
@@ -253,7 +250,7 @@ SYSTEMS: dict[str, Listed] = {
             "org.apache.activemq:artemis-server",
             "a queue in order, what is not acknowledged is delivered again; https://activemq.apache.org/components/artemis/documentation/latest/stomp.html",
             f"{SERVED}:ArtemisStomp",
-            start=servers.artemis,
+            server="artemis",
         ),
         Listed(
             "postgresql",
@@ -261,7 +258,7 @@ SYSTEMS: dict[str, Listed] = {
             "psycopg",
             "rows that are locked are skipped; an inconsistent view, so no order is promised; https://www.postgresql.org/docs/current/sql-select.html",
             f"{ADAPTERS}:PostgresSkipLocked",
-            start=servers.postgresql,
+            server="postgresql",
         ),
     )
 }

@@ -19,6 +19,7 @@ from pathlib import Path
 import msgspec
 
 from seriatim_models.conformance.amqp import AmqpBroker
+from seriatim_models.conformance.faults.node import STARTING
 from seriatim_models.conformance.judging import black_box_profiles, default_profile
 from seriatim_models.conformance.profiles import PROFILES
 from seriatim_models.conformance.protocol import Fault
@@ -26,11 +27,14 @@ from seriatim_models.conformance.python_child import PythonChild
 from seriatim_models.conformance.search import SearchBounds, SearchOutcome, search
 from seriatim_models.conformance.system import System
 from seriatim_models.properties.base import Verdict
+from seriatim_workshop.systems import servers
 from seriatim_workshop.systems.adapters import TARGET
 from seriatim_workshop.systems.registry import SYSTEMS, Listed
-from seriatim_workshop.systems.servers import STARTING, NotHere
+from seriatim_workshop.systems.servers import NotHere
 
 SEED = 1
+CHAOS = "\n## Under faults"
+"""How the section of the page begins that `make chaos` writes."""
 WHITE = frozenset({"P16", "P17", "P18", "P19"})
 """Properties of what happens inside, of which no client can see a case."""
 
@@ -75,7 +79,7 @@ def run_system(listed: Listed, bounds: SearchBounds) -> SystemRow:
     today = time.strftime("%Y-%m-%d")
     row = SystemRow(id=listed.id, title=listed.title, promise=listed.promise, date=today)
     try:
-        with listed.start() as at:
+        with servers.reached(listed.server) as at:
             system = open_listed(listed, at)
             system.can = system.can - listed.without
             row.version = version_of(listed, system)
@@ -237,7 +241,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         news += [f"{row.id}: {p}" for p in row.violates if p not in listed.known]
     if asked.table is not None:
         rows = [saved(asked.out, listed) for listed in SYSTEMS.values()]
-        asked.table.write_text(table(rows), encoding="utf-8")
+        page = asked.table.read_text(encoding="utf-8") if asked.table.exists() else ""
+        _, heading, chaos = page.partition(CHAOS)
+        asked.table.write_text(table(rows) + heading + chaos, encoding="utf-8")
     for each in news:
         print(f"NEW: {each} was not known to be violated", file=sys.stderr)
     return 1 if news else 0

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 import msgspec
 
 from seriatim_models.history.complete import EXACT, SETTLES
-from seriatim_models.history.event import Event
+from seriatim_models.history.event import GAP, Event
 from seriatim_models.properties.base import Finding, ProfileValue
 from seriatim_models.properties.blackbox.lifecycle import (
     ACQUIRED,
@@ -17,6 +17,7 @@ from seriatim_models.properties.blackbox.lifecycle import (
     RELEASED,
     SETTLED,
     Birth,
+    Command,
     LifecycleKey,
     LifecycleProperty,
     Lifecycles,
@@ -36,6 +37,8 @@ from seriatim_models.properties.blackbox.naming import (
     holder,
 )
 from seriatim_models.properties.blackbox.sessions import PlacedEvent
+
+Name = TypeVar("Name")
 
 
 class Depth(msgspec.Struct, array_like=True, gc=False):
@@ -77,7 +80,15 @@ class Traffic(msgspec.Struct):
     polls: dict[Poll, int] = {}
     """How many polls of somebody were not answered."""
     unknown: list[str] = []
-    """Queues of polls whose outcome nobody knows: each may have taken a message."""
+    """Queues of polls that settle what they take, and whose outcome nobody knows: each may have taken a message."""
+    unseen: list[str] = []
+    """Queues of other polls whose outcome nobody knows: a message that one took is held, until the poller ends."""
+    faults: list[PlacedEvent] = []
+    """Where the system was ended on purpose, twice each: before it ended, and when it was there again."""
+    declared: dict[str, PlacedEvent] = {}
+    """Queues that declare what their messages survive."""
+    answered: dict[Command, PlacedEvent] = {}
+    """Answers to acknowledgements in queues that declare what these survive."""
     pollers: list[Holder] = []
     """Who polled: the answer of a poll may overtake what was pushed before, and its tag cover that in a settlement."""
     leaky: list[str] = []
@@ -102,9 +113,13 @@ class Conservation(LifecycleProperty):
       settlement failed or its outcome is unknown, and for messages that were published more than once.
     - A confirmed message whose queue was drained, and which was neither settled, refused nor held: lost.
       Drained means that somebody saw depth 0 after the last traffic, and that the end of every channel that had
-      consumed from the queue or polled it was confirmed, so that nothing can be in flight. Open otherwise, for queues
-      that may drop messages, after a poll of unknown outcome, and for consumers that acknowledge on push (what they
-      were sent and never saw is gone by their own wish).
+      consumed from the queue or polled it was confirmed, so that nothing can be in flight, or that nothing was seen
+      held either. Open otherwise, for queues that may drop messages, after a poll of unknown outcome, and for
+      consumers that acknowledge on push (what they were sent and never saw is gone by their own wish).
+
+    Where the system was ended on purpose (a `gap` with `fault`), a loss is definite only if the queue declares that
+    confirmed messages survive that kind of fault (`survives`), and a message that comes again only if it declares so
+    of settlements (`settled`) and this one was answered.
     """
 
     id = "P1"
@@ -172,6 +187,9 @@ class Conservation(LifecycleProperty):
 
     def add(self, out: ConservationSummary, event: Event) -> None:
         """Take in the event at position `out.n`, without judging it yet."""
+        if event.ev == GAP and event.args.get("fault"):
+            out.traffic.faults.append(PlacedEvent(out.n, event))
+            return
         self._add(out, event)
         self._traffic(out, event)
 
@@ -182,6 +200,8 @@ class Conservation(LifecycleProperty):
             self.poll(traffic, event)
         if ev in ("publish", "return", "expire") or acquires(event) or ev in SETTLES:
             traffic.last[event.q] = pos
+            if ev == "ack" and event.ph == "ok" and event.q in traffic.declared:
+                traffic.answered[command(event)] = PlacedEvent(pos, event)
         elif ev == "note":
             depth = event.args.get("depth")
             if isinstance(depth, int) and event.q:
@@ -192,7 +212,9 @@ class Conservation(LifecycleProperty):
             if event.ph in ("", "invoke"):
                 uptake = Uptake(pos, holder(event), event.ctag, bool(event.autoack))
                 traffic.uptakes.setdefault(event.q, []).append(uptake)
-        elif (
+        elif ev == "declare" and ("survives" in event.args or "settled" in event.args):
+            traffic.declared[event.q] = PlacedEvent(pos, event)
+        if (
             ev in ("delete", "purge")
             or (ev == "declare" and any(a in event.args for a in DROPPING))
         ) and event.q not in traffic.leaky:
@@ -200,8 +222,9 @@ class Conservation(LifecycleProperty):
 
     def poll(self, traffic: Traffic, event: Event) -> None:
         """Take in a poll: one that nobody knows the outcome of may have taken a message."""
-        if event.ph == "info" and event.q not in traffic.unknown:
-            traffic.unknown.append(event.q)
+        unknown = traffic.unknown if event.autoack else traffic.unseen
+        if event.ph == "info" and event.q not in unknown:
+            unknown.append(event.q)
         if holder(event) not in traffic.pollers and event.lvl in ("", "api"):
             traffic.pollers.append(holder(event))
         if event.ph:
@@ -225,6 +248,10 @@ class Conservation(LifecycleProperty):
         for poll, n in more.polls.items():
             _count(mine.polls, poll, n)
         mine.unknown += [q for q in more.unknown if q not in mine.unknown]
+        mine.unseen += [q for q in more.unseen if q not in mine.unseen]
+        mine.faults += [PlacedEvent(f.pos + shift, f.event) for f in more.faults]
+        mine.declared |= _moved(more.declared, shift)
+        mine.answered |= _moved(more.answered, shift)
         mine.pollers += [by for by in more.pollers if by not in mine.pollers]
         mine.leaky += [q for q in more.leaky if q not in mine.leaky]
         left.published |= right.published
@@ -283,9 +310,12 @@ class Conservation(LifecycleProperty):
                 violations.append((lost, in_order([begun, birth.confirmed, *steps, seen])))
         return Finding.of(self.id, tested, violations, n_untestable=untestable)
 
-    def _came_again(self, summary: Lifecycles, suspect: Suspect, settled: Step) -> bool:
+    def _came_again(self, summary: ConservationSummary, suspect: Suspect, settled: Step) -> bool:
         """Whether a message was certainly handed out after it was settled for good."""
         before = suspect.before
+        faults = [f for f in summary.traffic.faults if settled.pos < f.pos < suspect.after.pos]
+        if faults:
+            return self._came_back(summary, suspect, settled, faults)
         key = LifecycleKey(before.event.q, before.event.m)
         returned = (
             (before.event.lvl not in EXACT and key in summary.expired)
@@ -305,8 +335,37 @@ class Conservation(LifecycleProperty):
             and not summary.may_die(settled)
         )
 
-    def _shown_again(self, summary: Lifecycles, suspect: Suspect, settled: Step) -> list[Event]:
+    def _came_back(
+        self,
+        summary: ConservationSummary,
+        suspect: Suspect,
+        settled: Step,
+        faults: Sequence[PlacedEvent],
+    ) -> bool:
+        """The same if the system was ended and started in between: only what was answered counts, and only if the
+        queue declares that it survives. Nothing that was handed out before can arrive after.
+        """
+        answered = summary.traffic.answered.get(command(settled.event))
+        back = any(f.event.ph == "ok" for f in faults)
+        return (
+            back
+            and answered is not None
+            and answered.pos < min(f.pos for f in faults if f.event.ph == "ok")
+            and all(_declared(summary, settled.event.q, "settled", f) for f in faults)
+            and command(settled.event) not in summary.voided
+            and not summary.copied(suspect.after.event)
+            and not summary.may_die(settled)
+        )
+
+    def _shown_again(
+        self, summary: ConservationSummary, suspect: Suspect, settled: Step
+    ) -> list[Event]:
         """The two deliveries, the settlement between them, and the answers by which they are certain."""
+        traffic, after = summary.traffic, suspect.after
+        faults = [f for f in traffic.faults if settled.pos < f.pos < after.pos]
+        if faults:
+            shown = (traffic.answered[command(settled.event)], traffic.declared[settled.event.q])
+            return in_order([suspect.before, settled, after, *shown, *faults])
         took_effect = settled.event.ev in ACQUIRES or settled.event.lvl in EXACT or _own(suspect)
         effect = [] if took_effect else summary.sessions.proof(settled.by)
         if not _own(suspect):
@@ -340,6 +399,10 @@ class Conservation(LifecycleProperty):
         if max(traffic.last.get(q, -1), traffic.last.get("", -1)) > look.pos:
             return False
         uptakes = traffic.uptakes.get(q, ())
+        if _none_held(look):
+            return not any(u.autoack for u in uptakes)
+        if not {q, ""}.isdisjoint(traffic.unseen):
+            return False
         return not any(u.autoack or not self._stopped(summary, u, look) for u in uptakes)
 
     def _stopped(self, summary: Lifecycles, uptake: Uptake, look: Depth) -> bool:
@@ -383,6 +446,10 @@ class Conservation(LifecycleProperty):
         q = _queue(birth)
         if q not in drained or any(s.kind == SETTLED for steps in lifecycles for s in steps):
             return None  # one that was settled before may have been seen late
+        sent = birth.sent.pos if birth.sent else -1
+        since = [f for f in summary.traffic.faults if f.pos > sent]
+        if not all(_declared(summary, q, "survives", f) for f in since):
+            return None
         acquired = [tail[0] for tail in tails if tail and tail[0].kind == ACQUIRED]
         if self._swept_unseen(summary, birth):
             return None
@@ -401,7 +468,12 @@ class Conservation(LifecycleProperty):
             if s.kind == RELEASED and s.by == last.by and self._in_effect(summary, s, look)
         ]
         if not (released or self._over(summary, last.by, look, last.pos)):
-            return None
+            if not _none_held(look):
+                return None
+            return (
+                f"{m} was given to {last.by}, which did not settle it; {q} was drained, and nobody held it",
+                [last],
+            )
         why = f"{m} was requeued to {q} by {last.by}, {q} was drained, but nobody got it again"
         return why, [last, *(released[:1] or self._ended(summary, last))]
 
@@ -430,6 +502,23 @@ class Conservation(LifecycleProperty):
             return False
         answers = summary.sessions.answers_count(released.by, released.event.lvl)
         return not answers or released.pos < look.rest
+
+
+def _moved(placed: Mapping[Name, PlacedEvent], shift: int) -> dict[Name, PlacedEvent]:
+    return {key: PlacedEvent(p.pos + shift, p.event) for key, p in placed.items()}
+
+
+def _none_held(look: Depth) -> bool:
+    """Whether it was seen that nobody held a message of the queue."""
+    held = look.event.args.get("held")
+    return isinstance(held, int) and held == 0
+
+
+def _declared(summary: ConservationSummary, q: str, what: str, fault: PlacedEvent) -> bool:
+    """Whether a queue declares that messages (`survives`) or settlements (`settled`) survive a fault."""
+    declared = summary.traffic.declared.get(q)
+    kinds = declared.event.args.get(what) if declared else None
+    return isinstance(kinds, list) and fault.event.args.get("fault") in kinds
 
 
 def _own(suspect: Suspect) -> bool:

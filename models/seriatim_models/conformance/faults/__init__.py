@@ -1,0 +1,1 @@
+"""Systems that are broken on purpose: described, started, disturbed and judged."""

@@ -1,0 +1,186 @@
+"""A system that is started as its description says: free ports, a folder of its own, and what faults need."""
+
+from __future__ import annotations
+
+import glob
+import os
+import shutil
+import socket
+import subprocess
+import tempfile
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from seriatim_models.conformance.faults.description import (
+    RUN,
+    SystemDescription,
+    SystemSetting,
+    filled,
+)
+from seriatim_models.conformance.faults.disk import SmallDisk
+from seriatim_models.conformance.faults.nemesis import FaultTargets
+from seriatim_models.conformance.faults.node import ServerNode, alive
+from seriatim_models.conformance.faults.relay import FaultRelay
+from seriatim_models.conformance.protocol import Fault as ProtocolFault
+
+PREPARING = 600.0
+"""Seconds that a command which prepares the first start may take."""
+PREFIX = "seriatim"
+
+
+@dataclass(frozen=True)
+class DescribedSystem:
+    """A system that runs."""
+
+    description: SystemDescription
+    setting: SystemSetting
+    reach: str
+    """What its clients are told: the relay's port in place of the server's, if there is a relay."""
+    home: Path
+    targets: FaultTargets
+
+
+@contextmanager
+def started(
+    description: SystemDescription,
+    here: Path,
+    *,
+    setting: str = RUN,
+    installed: Mapping[str, str] | None = None,
+    relayed: bool = False,
+    disk: int = 0,
+) -> Iterator[DescribedSystem]:
+    """A system from the moment it listens; afterwards it, all that it started and its folder are gone.
+
+    `here` is the folder of its description, `installed` has the values of ``{jars}`` and ``{go}``. With `relayed` its
+    clients go through a relay; `disk` is the size in megabytes of a disk of its own for ``{data}``, 0 for none.
+    Raises `Fault` if it cannot be started, and `DescriptionError` for an unknown setting.
+    """
+    chosen = description.setting_of(setting)
+    with ExitStack() as stack:
+        home = stack.enter_context(folder(description.id))
+        data = home / "data"
+        data.mkdir()
+        ports = free_ports(description.ports)
+        first = description.ports[0]
+        values: dict[str, object] = {"home": home, "data": data, "here": here, "pid": os.getpid()}
+        values |= {**ports, **(installed or {})}
+        for name, text in description.files.items():
+            (home / name).write_text(filled(text, values), encoding="utf-8")
+        as_user = _given(home, description.user)
+        environment = {**description.environment, **chosen.environment}
+        environment = {name: filled(text, values) for name, text in environment.items()}
+        if description.search:
+            environment["PATH"] = os.pathsep.join([*found(description.search), os.environ["PATH"]])
+        small = stack.enter_context(SmallDisk(data, disk)) if disk else None
+        before = [*(small.prefix if small else ()), *as_user]
+
+        def command(parts: list[str]) -> list[str]:
+            given = [filled(part, values) for part in parts]
+            program = shutil.which(given[0], path=environment.get("PATH")) or given[0]
+            return [*before, program, *given[1:]]
+
+        for parts in description.prepare:
+            run_to_end(command(parts), environment, home)
+        node = ServerNode(
+            command([*description.start, *chosen.options]),
+            home,
+            ports[description.ready or first],
+            environment=environment,
+            stop=description.stop,
+        )
+        stack.enter_context(node)
+        relay = stack.enter_context(FaultRelay(ports[first])) if relayed else None
+        reached = {**values, first: relay.port} if relay else values
+        targets = FaultTargets(node, relay, small)
+        yield DescribedSystem(
+            description, chosen, filled(description.reach, reached), home, targets
+        )
+
+
+def version_of_description(description: SystemDescription) -> str:
+    """The version that the program prints, or the one that the description says."""
+    if isinstance(description.version, str):
+        return description.version
+    path = os.pathsep.join([*found(description.search), os.environ["PATH"]])
+    try:
+        program = shutil.which(description.version[0], path=path) or description.version[0]
+        done = subprocess.run(
+            [program, *description.version[1:]],
+            capture_output=True,
+            stdin=subprocess.DEVNULL,
+            timeout=30,
+            check=False,
+        )
+    except (OSError, subprocess.TimeoutExpired, IndexError):
+        return ""
+    lines = (done.stdout + done.stderr).decode("utf-8", "replace").strip().splitlines()
+    words = lines[-1].replace("v=", " ").split() if lines else []
+    return next((word.lstrip("v") for word in words if word.lstrip("v")[:1].isdigit()), "")
+
+
+def found(patterns: list[str]) -> list[str]:
+    """The folders that patterns stand for, the last one of each."""
+    matches = (sorted(glob.glob(pattern)) for pattern in patterns)
+    return [each[-1] for each in matches if each]
+
+
+def free_ports(names: list[str]) -> dict[str, int]:
+    """A port of the loopback for each name that no process listens on, all different."""
+    with ExitStack() as stack:
+        probes = [stack.enter_context(socket.socket()) for _ in names]
+        for probe in probes:
+            probe.bind(("127.0.0.1", 0))
+        return {name: int(p.getsockname()[1]) for name, p in zip(names, probes, strict=True)}
+
+
+@contextmanager
+def folder(name: str) -> Iterator[Path]:
+    """A folder that is gone afterwards; one that a killed driver left is removed now."""
+    for left in Path(tempfile.gettempdir()).glob(f"{PREFIX}-{name}-*-*"):
+        owner = left.name.removeprefix(f"{PREFIX}-{name}-").partition("-")[0]
+        if owner.isdigit() and not alive(int(owner)):
+            shutil.rmtree(left, ignore_errors=True)
+    with tempfile.TemporaryDirectory(
+        prefix=f"{PREFIX}-{name}-{os.getpid()}-", ignore_cleanup_errors=True
+    ) as made:
+        yield Path(made)
+
+
+def run_to_end(
+    command: list[str], environment: Mapping[str, str], home: Path | None = None
+) -> None:
+    """Run a command to its end. Raises `Fault` with the last line that it printed."""
+    try:
+        done = subprocess.run(
+            command,
+            cwd=home,
+            env={**os.environ, **environment},
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            timeout=PREPARING,
+            check=False,
+        )
+    except (OSError, subprocess.TimeoutExpired) as error:
+        raise ProtocolFault("start", f"{command[0]}: {error}") from None
+    if done.returncode:
+        output = done.stdout.decode("utf-8", "replace").strip().splitlines()
+        last = output[-1] if output else "it printed nothing"
+        raise ProtocolFault("start", f"{' '.join(command[:3])} failed: {last}")
+
+
+def _given(home: Path, user: str) -> list[str]:
+    """Make a folder and what is in it a user's; returns what a command begins with that is run as that user. Nothing is
+    done for no user, or by one who is not root. Raises `Fault` if there is no such user.
+    """
+    if not user or os.geteuid() != 0:
+        return []
+    try:
+        for each in (home, *home.rglob("*")):
+            shutil.chown(each, user, user)
+    except (LookupError, OSError) as error:
+        raise ProtocolFault("start", f"cannot be run as {user}: {error}") from None
+    return ["setpriv", f"--reuid={user}", f"--regid={user}", "--clear-groups"]

@@ -1,0 +1,173 @@
+"""How a system is started, recognised as ready, disturbed and stopped: one TOML file, format ``seriatim-system/1``.
+
+| key | meaning |
+|---|---|
+| format | ``"seriatim-system/1"`` |
+| id, title | the name, and the system in a few words |
+| origin | where the program comes from |
+| version | the command that prints the version, or the version itself |
+| ports | names of the free ports that it is given; the first is what its clients reach |
+| reach | what its clients are told |
+| start | the command, which stays in the foreground |
+| ready | the port by whose listening it is ready; the first, if not said |
+| stop | the signal that asks it to end, ``TERM`` if not said |
+| prepare | commands that are run once before the first start |
+| files | files of its folder by name, with their text |
+| environment | variables of its processes |
+| user | who it runs as where the driver is root |
+| search | folders of its programs, as patterns; the last match counts |
+| [[needs]] | what must be installed, see `SystemNeed` |
+| [setting.NAME] | a way to run it, and what is promised then, see `SystemSetting` |
+
+In `start`, `prepare`, `reach`, `files`, `environment` and `options` names in braces stand for values: each port,
+``{home}`` (a folder of its own), ``{data}`` (a folder in it that may be a small disk), ``{here}`` (the folder of the
+description), ``{pid}`` (the driver's), ``{jars}`` and ``{go}`` (of what it needs). A brace itself is written twice.
+"""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Literal
+
+import msgspec
+
+FORMAT = "seriatim-system/1"
+RUN = ""
+"""The setting of a system that is run as its description says and promises nothing of faults."""
+
+FaultKind = Literal[
+    "kill", "restart", "pause", "cut", "half-open", "delay", "throttle", "disk-full"
+]
+"""What can be done to a system."""
+ENDING: tuple[FaultKind, ...] = ("kill", "restart")
+"""Faults that end the process: what it had only in memory is gone."""
+
+
+class DescriptionError(ValueError):
+    """A description that cannot be used; names the file and the key."""
+
+
+class SystemNeed(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """What must be installed before a system can be started."""
+
+    program: str = ""
+    debian: str = ""
+    jars: str = ""
+    """A file for Maven beside the description that lists them."""
+    chief: str = ""
+    """How the name of the one begins that shows that they are there."""
+    go: str = ""
+    """A Go program: a source file beside the description, or a module's package with its version."""
+    modules: list[str] = []
+    """Modules that the source file requires."""
+
+
+class SystemSetting(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """One way to run a system, and what confirmed messages survive then by its documentation."""
+
+    options: list[str] = []
+    environment: dict[str, str] = {}
+    arguments: dict[str, str | int | bool] = {}
+    """Of the queues that are declared."""
+    persistent: bool = True
+    """Whether messages are published as persistent, where the system tells them apart."""
+    survives: list[FaultKind] = []
+    settled: list[FaultKind] = []
+    """Faults after which no message comes again whose settlement had been answered."""
+    says: str = ""
+    """The promise in a sentence."""
+    source: str = ""
+
+
+class SystemDescription(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """One system as its file describes it."""
+
+    format: str
+    id: str
+    title: str
+    origin: str
+    start: list[str]
+    reach: str
+    ports: list[str] = msgspec.field(default_factory=lambda: ["port"])
+    version: list[str] | str = ""
+    ready: str = ""
+    stop: str = "TERM"
+    prepare: list[list[str]] = []
+    files: dict[str, str] = {}
+    environment: dict[str, str] = {}
+    user: str = ""
+    search: list[str] = []
+    needs: list[SystemNeed] = []
+    setting: dict[str, SystemSetting] = {}
+
+    def setting_of(self, name: str) -> SystemSetting:
+        """The setting of a name. Raises `DescriptionError`."""
+        if name == RUN:
+            return SystemSetting()
+        if name not in self.setting:
+            known = ", ".join(self.setting) or "none"
+            raise DescriptionError(f"{self.id} has no setting {name!r}; there are {known}")
+        return self.setting[name]
+
+
+def read_description(path: Path) -> SystemDescription:
+    """The description in a file. Raises `DescriptionError`."""
+    try:
+        text = path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        why = error.strerror if isinstance(error, OSError) else "not UTF-8"
+        raise DescriptionError(f"{path}: {why}") from None
+    return parse_description(text, str(path))
+
+
+def parse_description(text: str, where: str) -> SystemDescription:
+    """The description in a text; `where` is named in what is wrong. Raises `DescriptionError`."""
+    try:
+        found = msgspec.convert(tomllib.loads(text), SystemDescription)
+    except (ValueError, RecursionError) as error:
+        raise DescriptionError(f"{where}: {error}") from None
+    if found.format != FORMAT:
+        raise DescriptionError(
+            f"{where}: format: {found.format!r} cannot be read; known is {FORMAT}"
+        )
+    if not found.start:
+        raise DescriptionError(f"{where}: start: the command is empty")
+    if not found.ports:
+        raise DescriptionError(f"{where}: ports: a system needs one at least")
+    if found.ready and found.ready not in found.ports:
+        raise DescriptionError(f"{where}: ready: {found.ready!r} is none of its ports")
+    for key, texts in _patterns(found).items():
+        for each in texts:
+            try:
+                filled(each, _any_value(found))
+            except (KeyError, ValueError, IndexError, AttributeError) as error:
+                raise DescriptionError(f"{where}: {key}: {each!r}: no value for {error}") from None
+    return found
+
+
+def filled(text: str, values: Mapping[str, object]) -> str:
+    """A text with the values of the names in braces."""
+    return text.format_map(values)
+
+
+def _any_value(description: SystemDescription) -> dict[str, str]:
+    names = ["home", "data", "here", "pid", *description.ports]
+    names += [name for name in ("jars", "go") if any(getattr(n, name) for n in description.needs)]
+    return dict.fromkeys(names, "0")
+
+
+def _patterns(description: SystemDescription) -> dict[str, list[str]]:
+    """The texts of a description with names in braces, by their key."""
+    found = {
+        "start": description.start,
+        "reach": [description.reach],
+        "prepare": [each for command in description.prepare for each in command],
+        "files": list(description.files.values()),
+        "environment": list(description.environment.values()),
+    }
+    for name, setting in description.setting.items():
+        found[f"setting.{name}.options"] = setting.options
+        found[f"setting.{name}.environment"] = list(setting.environment.values())
+    return found

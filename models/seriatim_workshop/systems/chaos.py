@@ -1,0 +1,266 @@
+"""``python -m seriatim_workshop.systems.chaos [SYSTEM[/SETTING] ...]``: break real systems while they work.
+
+Each case is a system, a setting and some faults: it is started, used by publishers and consumers while the faults come
+and go, healed, drained and judged. A name stands for all cases that begin with it; without one, all are run.
+Histories are kept in ``--out``; ``--table`` writes the rows of all cases that were ever run into a page.
+Exit code 1 if a system violates what it promises and is not known to violate, or a case ended early; 2 for bad usage.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import time
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import msgspec
+
+from seriatim_models.conformance.faults.described import version_of_description
+from seriatim_models.conformance.faults.description import FaultKind
+from seriatim_models.conformance.faults.nemesis import NETWORK, plan_faults
+from seriatim_models.conformance.faults.workload import FaultyRun, FaultyWorkload, run_faulty
+from seriatim_models.conformance.profiles import PROFILES
+from seriatim_models.conformance.protocol import Fault
+from seriatim_models.history import Header, write_history
+from seriatim_models.history.complete import complete
+from seriatim_models.properties import audit
+from seriatim_models.properties.base import Verdict
+from seriatim_models.properties.standing import confirmed
+from seriatim_workshop.systems import servers
+from seriatim_workshop.systems.faulty_clients import connector
+
+DISK = 32
+"""Megabytes of the disk that is filled up."""
+HEADING = "## Under faults"
+"""Of the last section of the page, which is this module's."""
+
+
+@dataclass(frozen=True)
+class ChaosCase:
+    """A system in a setting, and what is done to it."""
+
+    system: str
+    setting: str
+    faults: tuple[FaultKind, ...]
+    seconds: float = 8.0
+    profile: str = "any"
+    known: frozenset[str] = frozenset()
+    """Properties that it is known to violate; any other is news."""
+    argued: str = ""
+    """Why what is seen is, or is not, against its documentation, if its setting does not say it."""
+
+    @property
+    def id(self) -> str:
+        """The name of the case: system/setting/faults."""
+        return f"{self.system}/{self.setting}/{'+'.join(self.faults)}"
+
+
+ENDED: tuple[FaultKind, ...] = ("kill", "restart", "pause")
+CASES = (
+    ChaosCase("beanstalkd", "memory", ("kill",)),
+    ChaosCase("beanstalkd", "binlog", ENDED),
+    ChaosCase("beanstalkd", "binlog-unsynced", ("kill",)),
+    ChaosCase("beanstalkd", "binlog", NETWORK),
+    ChaosCase("beanstalkd", "binlog-small", ("disk-full",)),
+    ChaosCase("redis", "memory", ("kill",)),
+    ChaosCase("redis", "aof-always", ENDED),
+    ChaosCase("redis", "aof-everysec", ("kill",)),
+    ChaosCase("redis", "aof-always", NETWORK),
+    ChaosCase("redis", "aof-always", ("disk-full",)),
+    ChaosCase("rabbitmq", "transient", ("kill",), 12.0, "rabbit-classic"),
+    ChaosCase("rabbitmq", "persistent", ("kill",), 20.0, "rabbit-classic"),
+    ChaosCase("rabbitmq", "persistent", ("restart", "pause"), 25.0, "rabbit-classic"),
+    ChaosCase("rabbitmq", "persistent", NETWORK, 12.0, "rabbit-classic"),
+)
+
+
+class ChaosRow(msgspec.Struct, kw_only=True):
+    """One case, as the table shows it."""
+
+    id: str
+    title: str
+    version: str = ""
+    setting: str = ""
+    not_run: str = ""
+    """Why, if it was not run."""
+    ended: str = ""
+    """Why it ended early, if it did."""
+    faults: dict[str, int] = {}
+    """How often each fault was done and healed."""
+    confirmed: int = 0
+    lost: int = 0
+    again: int = 0
+    unknown: int = 0
+    drained: bool = False
+    profile: str = ""
+    violates: list[str] = []
+    why: list[str] = []
+    tested: list[str] = []
+    """Properties that had a case."""
+    says: str = ""
+    source: str = ""
+    seed: int = 1
+    seconds: float = 0.0
+    date: str = ""
+
+
+def run_case(case: ChaosCase, seed: int, out: Path, factor: float = 1.0) -> ChaosRow:
+    """Everything from start to stop; `factor` is by how much longer than usual."""
+    description = servers.description_of(case.system)
+    setting = description.setting_of(case.setting)
+    row = ChaosRow(
+        id=case.id,
+        title=description.title,
+        setting=case.setting,
+        says=setting.says,
+        source=setting.source,
+        profile=case.profile,
+        seed=seed,
+        date=time.strftime("%Y-%m-%d"),
+    )
+    begun = time.monotonic()
+    plan = FaultyWorkload(seconds=case.seconds * factor, seed=seed)
+    faults = plan_faults(case.faults, plan.seconds, seed)
+    relayed = not set(NETWORK).isdisjoint(case.faults)
+    disk = DISK if "disk-full" in case.faults else 0
+    try:
+        with servers.server(
+            case.system, setting=case.setting, relayed=relayed, disk=disk
+        ) as system:
+            row.version = version_of_description(description)
+            run = run_faulty(connector(system), system.targets, faults, setting, plan)
+    except servers.NotHere as why:
+        row.not_run = str(why)
+        return row
+    except Fault as why:
+        row.ended = str(why)
+        return row
+    row.seconds = round(time.monotonic() - begun, 1)
+    header = Header(run=case.id, rec="chaos", lvl="api", params={"seed": seed})
+    write_history(str(out / f"{case.id.replace('/', '-')}.jsonl.gz"), run.events, header)
+    return judged_row(row, run)
+
+
+def judged_row(row: ChaosRow, run: FaultyRun) -> ChaosRow:
+    """The row with what was seen and what the properties of its profile say of it."""
+    row.faults = dict(Counter(run.faults))
+    row.confirmed, row.lost, row.again = len(run.confirmed), len(run.lost), len(run.again)
+    row.unknown, row.drained = run.errors, run.drained
+    properties = PROFILES[row.profile].properties
+    findings = audit(list(complete(run.events)), properties)
+    for prop, finding in zip(properties, findings, strict=True):
+        sure = confirmed(prop, finding)
+        if sure.verdict is Verdict.VIOLATED:
+            row.violates.append(sure.property)
+            row.why.append(f"{sure.property}: {sure.explanation}")
+        if sure.n_tested:
+            row.tested.append(sure.property)
+    return row
+
+
+def outcome(row: ChaosRow) -> str:
+    """What became of the confirmed messages, in words."""
+    if row.not_run:
+        return f"not run: {row.not_run}"
+    if row.ended:
+        return f"ended early: {row.ended}"
+    if not row.drained:
+        return f"not drained, so nothing is known of {row.confirmed} confirmed messages"
+    lost = f"lost {row.lost} of {row.confirmed} confirmed messages"
+    again = f"{row.again} came again after their acknowledgement" if row.again else "none doubled"
+    return f"{lost if row.lost else f'kept all {row.confirmed} confirmed messages'}, {again}"
+
+
+def verdict(row: ChaosRow) -> str:
+    """Whether that is against what the system promises in this setting."""
+    if row.violates:
+        return f"VIOLATES {', '.join(row.violates)} of {row.profile}"
+    if "P1" not in row.tested:
+        return "inconclusive: no case of P1"
+    if not row.drained:
+        return "inconclusive: not drained"
+    return "as documented" if row.lost or row.again else "kept"
+
+
+def summary(row: ChaosRow) -> str:
+    """The row for the terminal."""
+    faults = ", ".join(f"{n} x {kind}" for kind, n in row.faults.items()) or "no fault"
+    head = f"{row.id} ({row.version}): {faults}: {outcome(row)}"
+    if row.not_run or row.ended:
+        return head
+    tail = f"{verdict(row)} ({row.unknown} of unknown outcome, seed {row.seed}, {row.seconds:g} s)"
+    return "\n".join([f"{head}: {tail}", *(f"  {why}" for why in row.why)])
+
+
+def table(rows: Sequence[ChaosRow]) -> list[str]:
+    """The table of all cases, and what each setting promises."""
+    lines = [
+        HEADING,
+        "",
+        "Made by `make chaos`: publishers and consumers at work while the system is broken and healed, then drained.",
+        "A message is lost if it was confirmed, nobody settled it, and the queue was seen empty with nothing held.",
+        "",
+        "| system, setting | version | faults | confirmed messages | against what it promises | tested | again |",
+        "|---|---|---|---|---|---|---|",
+    ]
+    for row in rows:
+        again = f"`make chaos CASE={row.id}`"
+        faults = ", ".join(f"{n} {kind}" for kind, n in row.faults.items())
+        said = "" if row.not_run or row.ended else verdict(row)
+        name = f"{row.title}, {row.setting}"
+        lines.append(
+            f"| {name} | {row.version} | {faults} | {outcome(row)} | {said} | {', '.join(row.tested)} | {again} |"
+        )
+    lines += ["", "What is promised, and where:", ""]
+    promised = {f"{row.title}, {row.setting}": row for row in rows}
+    lines += [f"- {name}: {row.says}; {row.source}." for name, row in promised.items()]
+    lines += [""]
+    lines += [f"- {row.id}: {row.date}, seed {row.seed}, {row.seconds:g} s." for row in rows]
+    return lines
+
+
+def chosen(names: Sequence[str]) -> list[ChaosCase]:
+    """Raises SystemExit with code 2 for a name that stands for nothing."""
+    for name in names:
+        if not any(case.id.startswith(name) for case in CASES):
+            print(
+                f"no case {name!r}; there are {', '.join(case.id for case in CASES)}",
+                file=sys.stderr,
+            )
+            raise SystemExit(2)
+    return [case for case in CASES if not names or any(case.id.startswith(n) for n in names)]
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the cases that are named (all) and print what was found; 1 if a violation was not known."""
+    parser = argparse.ArgumentParser(description=__doc__, prog="make chaos")
+    parser.add_argument("cases", nargs="*", metavar="CASE")
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--factor", type=float, default=1.0, help="how much longer than usual")
+    parser.add_argument("--out", type=Path, default=Path("build/chaos"))
+    parser.add_argument("--table", type=Path, help="write the rows of all cases into this page")
+    asked = parser.parse_args(arguments)
+    asked.out.mkdir(parents=True, exist_ok=True)
+    news = []
+    for case in chosen(asked.cases):
+        row = run_case(case, asked.seed, asked.out, asked.factor)
+        kept = asked.out / f"{case.id.replace('/', '-')}.row.json"
+        kept.write_bytes(msgspec.json.encode(row))
+        print(summary(row), flush=True)
+        news += [f"{row.id} violates {p}" for p in row.violates if p not in case.known]
+        news += [f"{row.id} ended early: {row.ended}"] if row.ended else []
+    if asked.table is not None:
+        paths = [asked.out / f"{case.id.replace('/', '-')}.row.json" for case in CASES]
+        rows = [msgspec.json.decode(p.read_bytes(), type=ChaosRow) for p in paths if p.exists()]
+        before = asked.table.read_text(encoding="utf-8").partition(HEADING)[0]
+        asked.table.write_text(before + "\n".join(table(rows)) + "\n", encoding="utf-8")
+    for each in news:
+        print(f"NEW: {each}", file=sys.stderr)
+    return 1 if news else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

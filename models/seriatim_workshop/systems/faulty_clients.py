@@ -1,0 +1,221 @@
+"""Clients of real systems for `chaos`: each a connection that may break."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import time
+from collections.abc import Callable
+from typing import Any
+
+import greenstalk
+import pika
+import pika.exceptions
+import redis
+from redis.backoff import NoBackoff
+from redis.retry import Retry
+
+from seriatim_models.conformance.faults.described import DescribedSystem
+from seriatim_models.conformance.faults.workload import FaultyClient, RefusedByServer, TakenMessage
+
+PATIENCE = 2.0
+"""Seconds until an operation without an answer is given up, with its connection."""
+LEASE = 3600
+"""Seconds for which a message is a consumer's, where the system has leases: none may run out unseen."""
+NAME = "chaos"
+
+
+def _place(reach: str) -> tuple[str, int]:
+    host, _, port = reach.partition(":")
+    return host, int(port)
+
+
+class FaultyBeanstalkd:
+    """beanstalkd: a reserved job goes back when its connection ends, or its time to run."""
+
+    puts_back = True
+    leases = False
+
+    def __init__(self, reach: str) -> None:
+        self._client = greenstalk.Client(_place(reach), use=NAME, watch=NAME)
+        self._client._sock.settimeout(PATIENCE)
+        self._jobs: list[Any] = []  # Any: a job is generic in its body
+
+    def publish(self, m: str, persistent: bool) -> None:
+        try:
+            self._client.put(m, ttr=LEASE)
+        except (greenstalk.OutOfMemoryError, greenstalk.DrainingError) as why:
+            raise RefusedByServer(type(why).__name__) from None
+
+    def get(self, seconds: float) -> TakenMessage | None:
+        try:
+            # Whole seconds only: polled, so that a client is not blind for a second.
+            job = self._client.reserve(timeout=0)
+        except greenstalk.TimedOutError:
+            time.sleep(seconds)
+            return None
+        self._jobs.append(job)
+        return TakenMessage(str(job.body), len(self._jobs))
+
+    def ack(self, tag: int) -> None:
+        try:
+            self._client.delete(self._jobs[tag - 1])
+        except greenstalk.NotFoundError:
+            raise RefusedByServer("NOT_FOUND") from None
+
+    def nack(self, tag: int) -> None:
+        try:
+            self._client.release(self._jobs[tag - 1])
+        except greenstalk.NotFoundError:
+            raise RefusedByServer("NOT_FOUND") from None
+
+    def left(self) -> tuple[int, int]:
+        stats = self._client.stats_tube(NAME)
+        waiting = stats["current-jobs-ready"] + stats["current-jobs-delayed"]
+        return waiting + stats["current-jobs-buried"], stats["current-jobs-reserved"]
+
+    def close(self) -> None:
+        self._client.close()
+
+
+class FaultyRedis:
+    """A stream with a consumer group: what is pending too long is claimed first; what is acknowledged is deleted."""
+
+    GROUP = "all"
+    puts_back = False
+    leases = True
+
+    def __init__(self, reach: str) -> None:
+        host, port = _place(reach)
+        self._redis: Any = redis.Redis(  # Any: redis-py types its answers as Any or awaitable
+            host=host,
+            port=port,
+            socket_timeout=PATIENCE,
+            socket_connect_timeout=PATIENCE,
+            decode_responses=True,
+            retry=Retry(NoBackoff(), 0),
+        )
+        self._me = f"{id(self)}-{time.monotonic_ns()}"
+        self._ids: list[str] = []
+        self._claims = False
+        try:
+            self._redis.xgroup_create(NAME, self.GROUP, id="0", mkstream=True)
+        except redis.ResponseError as why:
+            if "BUSYGROUP" not in str(why):
+                raise
+
+    def _refused(self, do: Callable[[], Any]) -> Any:
+        try:
+            return do()
+        except redis.ResponseError as why:
+            if str(why).startswith(("MISCONF", "OOM", "NOGROUP")):
+                raise RefusedByServer(str(why)) from None
+            raise
+
+    def publish(self, m: str, persistent: bool) -> None:
+        self._refused(lambda: self._redis.xadd(NAME, {"m": m}))
+
+    def get(self, seconds: float) -> TakenMessage | None:
+        entries = []
+        if self._claims:
+            answer = self._redis.xautoclaim(NAME, self.GROUP, self._me, min_idle_time=0, count=1)
+            entries = answer[1]
+        claimed = bool(entries)
+        if not entries:
+            block = max(1, int(seconds * 1000))
+            read = self._redis.xreadgroup(self.GROUP, self._me, {NAME: ">"}, count=1, block=block)
+            entries = read[0][1] if read else []
+        if not entries:
+            return None
+        id, fields = entries[0]
+        self._ids.append(id)
+        return TakenMessage(fields["m"], len(self._ids), claimed=claimed)
+
+    def ack(self, tag: int) -> None:
+        def do() -> None:
+            pipe = self._redis.pipeline(transaction=True)
+            pipe.xack(NAME, self.GROUP, self._ids[tag - 1])
+            pipe.xdel(NAME, self._ids[tag - 1])
+            pipe.execute()
+
+        self._refused(do)
+
+    def nack(self, tag: int) -> None:
+        """There is none in this version: the entry stays pending until somebody claims it."""
+
+    def left(self) -> tuple[int, int]:
+        self._claims = True  # nobody else is there any more
+        pending = int(self._redis.xpending(NAME, self.GROUP)["pending"])
+        return int(self._redis.xlen(NAME)) - pending, pending
+
+    def close(self) -> None:
+        self._redis.close()
+
+
+class FaultyRabbit:
+    """RabbitMQ: a durable queue and publisher confirms."""
+
+    puts_back = True
+    leases = False
+
+    def __init__(self, system: DescribedSystem) -> None:
+        self._environment = system.targets.node.environment
+        arguments = system.setting.arguments
+        parameters = pika.URLParameters(system.reach)
+        parameters.heartbeat = 2
+        parameters.socket_timeout = parameters.stack_timeout = PATIENCE
+        parameters.blocked_connection_timeout = PATIENCE
+        self._connection = pika.BlockingConnection(parameters)
+        self._channel = self._connection.channel()
+        self._channel.queue_declare(NAME, durable=True, arguments=arguments)
+        self._channel.confirm_delivery()
+
+    def publish(self, m: str, persistent: bool) -> None:
+        properties = pika.BasicProperties(delivery_mode=2 if persistent else 1)
+        try:
+            self._channel.basic_publish("", NAME, m.encode(), properties)
+        except pika.exceptions.NackError:
+            raise RefusedByServer("basic.nack") from None
+
+    def get(self, seconds: float) -> TakenMessage | None:
+        method, _, body = self._channel.basic_get(NAME)
+        if method is None:
+            self._connection.sleep(seconds)
+            return None
+        return TakenMessage(body.decode(), method.delivery_tag, method.redelivered)
+
+    def ack(self, tag: int) -> None:
+        self._channel.basic_ack(tag)
+
+    def nack(self, tag: int) -> None:
+        self._channel.basic_nack(tag, requeue=True)
+
+    def left(self) -> tuple[int, int]:
+        # A passive declare counts what is ready alone.
+        asked = ["list_queues", "--quiet", "--no-table-headers"]
+        columns = ["messages_ready", "messages_unacknowledged"]
+        with subprocess.Popen(
+            ["/usr/lib/rabbitmq/bin/rabbitmqctl", *asked, *columns],
+            env={**os.environ, **self._environment},
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+        ) as process:
+            while process.poll() is None:
+                self._connection.sleep(0.1)  # heartbeats go on
+            assert process.stdout is not None
+            ready, held = process.stdout.read().split()
+        return int(ready), int(held)
+
+    def close(self) -> None:
+        self._connection.close()
+
+
+def connector(system: DescribedSystem) -> Callable[[], FaultyClient]:
+    """What makes connections to a system."""
+    made: dict[str, Callable[[], FaultyClient]] = {
+        "beanstalkd": lambda: FaultyBeanstalkd(system.reach),
+        "redis": lambda: FaultyRedis(system.reach),
+        "rabbitmq": lambda: FaultyRabbit(system),
+    }
+    return made[system.description.id]

@@ -1,0 +1,551 @@
+"""Systems that are broken on purpose: their descriptions, processes, connections and disks, and what is judged then."""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from seriatim_models.conformance.faults.described import DescribedSystem, free_ports, started
+from seriatim_models.conformance.faults.description import (
+    DescriptionError,
+    FaultKind,
+    SystemDescription,
+    parse_description,
+    read_description,
+)
+from seriatim_models.conformance.faults.disk import SmallDisk
+from seriatim_models.conformance.faults.nemesis import plan_faults
+from seriatim_models.conformance.faults.node import ServerNode, alive, descendants
+from seriatim_models.conformance.faults.relay import FaultRelay
+from seriatim_models.conformance.faults.workload import (
+    FaultyRun,
+    FaultyWorkload,
+    TakenMessage,
+    kinds_of,
+    run_faulty,
+)
+from seriatim_models.conformance.protocol import Fault
+from seriatim_models.history import Header, read_history, write_history
+from seriatim_models.history.event import Event
+from seriatim_models.properties import audit
+from seriatim_models.properties.base import Verdict
+from seriatim_models.properties.blackbox.conservation import Conservation
+from seriatim_models.properties.standing import confirmed
+from seriatim_workshop.systems import chaos, servers
+from seriatim_workshop.systems.registry import SYSTEMS
+
+HERE = Path(__file__).parent
+PLANTED = """
+format = "seriatim-system/1"
+id = "planted"
+title = "a queue with a log"
+origin = "this folder"
+reach = "127.0.0.1:{{port}}"
+start = ["{python}", "{{here}}/planted_server.py", "{{port}}", "{{data}}"]
+
+[setting.before]
+options = ["before"]
+survives = ["kill", "pause", "cut"]
+settled = ["kill"]
+
+[setting.later]
+options = ["later"]
+survives = ["kill", "pause", "cut"]
+settled = ["kill"]
+"""
+
+
+def planted() -> SystemDescription:
+    return parse_description(PLANTED.format(python=sys.executable), "planted.toml")
+
+
+# ---- descriptions
+
+
+@pytest.mark.parametrize("name", sorted({s.server for s in SYSTEMS.values() if s.server}))
+def test_every_description_can_be_read_and_says_where_its_program_is_from(name: str) -> None:
+    description = servers.description_of(name)
+    assert description.id == name
+    assert description.origin
+    for setting in description.setting.values():
+        assert setting.says, "what is promised, in a sentence"
+        assert setting.source, "where that is documented"
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "why"),
+    [
+        ("seriatim-system/1", "seriatim-system/9", "format: 'seriatim-system/9' cannot be read"),
+        ('title = "a queue with a log"', "", "missing required field `title`"),
+        ("title =", "titel =", "unknown field `titel`"),
+        ("start = [", "start = [] #", "start: the command is empty"),
+        ("{{data}}", "{{dta}}", "start: '{dta}': no value for 'dta'"),
+        ("{{here}}", "{{here", "start: "),
+        ('"kill", "pause"', '"kil", "pause"', "Invalid enum value 'kil'"),
+        ('origin = "this folder"', 'origin = "x"\nports = []', "ports: a system needs one"),
+        ('origin = "this folder"', 'origin = "x"\nready = "http"', "ready: 'http' is none of its"),
+        ("reach =", "reach", "planted.toml: "),
+    ],
+)
+def test_a_bad_description_is_refused_in_a_sentence(old: str, new: str, why: str) -> None:
+    assert old in PLANTED
+    text = PLANTED.replace(old, new).format(python="python")
+    with pytest.raises(DescriptionError) as caught:
+        parse_description(text, "planted.toml")
+    assert why in str(caught.value)
+    assert str(caught.value).startswith("planted.toml: ")
+
+
+def test_a_description_that_is_not_there_is_named(tmp_path: Path) -> None:
+    with pytest.raises(DescriptionError, match=r"none\.toml: No such file"):
+        read_description(tmp_path / "none.toml")
+    with pytest.raises(DescriptionError, match="has no setting 'fast'; there are before, later"):
+        planted().setting_of("fast")
+
+
+# ---- processes
+
+LISTENS = "import socket, sys, time; s = socket.create_server(('127.0.0.1', int(sys.argv[1])))\n"
+HIDES = (
+    "import os\n"
+    "if not os.fork():\n"
+    "    os.setsid()\n"
+    "    if not os.fork(): os.execve('/bin/sleep', ['sleep', '1000'], {})\n"
+    "    os._exit(0)\n"
+)
+DEAF = "import signal; signal.signal(signal.SIGTERM, signal.SIG_IGN)\n"
+WAITS = "time.sleep(1000)"
+
+
+def node_of(tmp_path: Path, *parts: str) -> ServerNode:
+    (port,) = free_ports(["port"]).values()
+    command = [sys.executable, "-c", LISTENS + "".join(parts) + WAITS, str(port)]
+    return ServerNode(command, tmp_path, port)
+
+
+def gone(pids: list[int]) -> bool:
+    until = time.monotonic() + 20
+    while any(map(alive, pids)) and time.monotonic() < until:
+        time.sleep(0.01)
+    return not any(map(alive, pids))
+
+
+@pytest.mark.parametrize("how", ["kill", "stop", "end"])
+@pytest.mark.parametrize("parts", [(), (HIDES,), (DEAF, HIDES)], ids=["plain", "hides", "deaf"])
+def test_nothing_of_a_server_is_left(
+    tmp_path: Path, how: str, parts: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("seriatim_models.conformance.faults.node.STOPPING", 0.5)
+    node = node_of(tmp_path, *parts)
+    node.start()
+    until = time.monotonic() + 20
+    while len(node.pids()) < 1 + (HIDES in parts) and time.monotonic() < until:
+        time.sleep(0.01)
+    pids = node.pids()
+    assert len(pids) >= 1 + (HIDES in parts)
+    getattr(node, how)()
+    assert gone(pids)
+    node.start()  # and it can be started again, on the same port
+    node.end()
+
+
+def test_a_paused_server_is_stopped_and_goes_on(tmp_path: Path) -> None:
+    with node_of(tmp_path) as node:
+        (pid,) = node.pids()
+        node.pause()
+        assert state(pid) == "T"
+        node.resume()
+        assert state(pid) != "T"
+        node.pause()
+    assert gone([pid])  # also if it ends paused
+
+
+def state(pid: int) -> str:
+    return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+
+
+def test_a_server_that_ends_at_once_says_why(tmp_path: Path) -> None:
+    (port,) = free_ports(["port"]).values()
+    node = ServerNode(["sh", "-c", "echo oh no; exit 3"], tmp_path, port)
+    with pytest.raises(Fault, match="sh ended with exit code 3: oh no"):
+        node.start()
+
+
+def test_a_port_that_is_taken_is_named(tmp_path: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as other:
+        port = other.getsockname()[1]
+        with pytest.raises(Fault, match=rf"port {port} of 127\.0\.0\.1 is taken"):
+            ServerNode(["sleep", "1000"], tmp_path, port).start()
+
+
+def test_a_program_or_signal_that_is_not_there_is_named(tmp_path: Path) -> None:
+    with pytest.raises(Fault, match="no-such-program: there is no such program"):
+        ServerNode(["no-such-program"], tmp_path, free_ports(["p"])["p"]).start()
+    with pytest.raises(Fault, match="no signal 'QUICK'"):
+        ServerNode(["sleep", "1000"], tmp_path, 1, stop="QUICK")
+
+
+DRIVER = """
+import sys, time
+from pathlib import Path
+from seriatim_models.conformance.faults.node import ServerNode
+with ServerNode([sys.executable, "-c", sys.argv[2], sys.argv[3]], Path(sys.argv[1]), int(sys.argv[3])) as node:
+    while len(node.pids()) < 2:
+        time.sleep(0.01)
+    if sys.argv[4] == "paused":
+        node.pause()
+    print(*node.pids(), flush=True)
+    time.sleep(1000)
+"""
+
+
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGINT, signal.SIGHUP])
+@pytest.mark.parametrize("how", ["running", "paused"])
+def test_nothing_is_left_when_the_driver_is_ended(
+    tmp_path: Path, number: signal.Signals, how: str
+) -> None:
+    (port,) = free_ports(["port"]).values()
+    code = LISTENS + DEAF + HIDES + WAITS
+    driver = subprocess.Popen(
+        [sys.executable, "-c", DRIVER, str(tmp_path), code, str(port), how],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        text=True,
+        # Where a shell started pytest in the background, SIGINT is ignored, and children inherit that.
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
+    )
+    assert driver.stdout is not None
+    pids = [int(pid) for pid in driver.stdout.readline().split()]
+    assert len(pids) >= 2
+    supervisors = descendants(driver.pid)
+    driver.send_signal(number)
+    driver.wait()
+    driver.stdout.close()
+    assert gone([*pids, *supervisors])
+
+
+# ---- connections
+
+
+def echo(relay: Callable[[int], FaultRelay]) -> tuple[FaultRelay, socket.socket]:
+    """A relay in front of a listener."""
+    listener = socket.create_server(("127.0.0.1", 0))
+    listener.settimeout(10)
+    return relay(listener.getsockname()[1]), listener
+
+
+def connected(relay: FaultRelay, listener: socket.socket) -> tuple[socket.socket, socket.socket]:
+    client = socket.create_connection(("127.0.0.1", relay.port), timeout=10)
+    server, _ = listener.accept()
+    server.settimeout(10)
+    return client, server
+
+
+def refused(relay: FaultRelay) -> None:
+    with socket.create_connection(("127.0.0.1", relay.port), timeout=10) as more:
+        more.sendall(b"x")
+        more.recv(1)
+        more.sendall(b"x")
+        more.recv(1)
+
+
+def test_a_relay_forwards_both_ways_and_ends_with_its_client() -> None:
+    relay, listener = echo(FaultRelay)
+    with listener, relay:
+        client, server = connected(relay, listener)
+        with client, server:
+            block = bytes(range(256)) * 4096
+            client.sendall(block)
+            got = b""
+            while len(got) < len(block):
+                got += server.recv(2**16)
+            assert got == block
+            server.sendall(b"back")
+            assert client.recv(4) == b"back"
+            client.close()
+            assert server.recv(1) == b""
+
+
+def test_a_cut_resets_both_sides_and_refuses_until_it_heals() -> None:
+    relay, listener = echo(FaultRelay)
+    with listener, relay:
+        client, server = connected(relay, listener)
+        with client, server:
+            relay.cut()
+            for side in (client, server):
+                with pytest.raises(ConnectionResetError):
+                    side.recv(1)
+            with pytest.raises(ConnectionError):
+                refused(relay)
+            relay.heal()
+            again, other = connected(relay, listener)
+            with again, other:
+                again.sendall(b"x")
+                assert other.recv(1) == b"x"
+
+
+def test_half_open_ends_the_servers_side_and_says_nothing_to_the_client() -> None:
+    relay, listener = echo(FaultRelay)
+    with listener, relay:
+        client, server = connected(relay, listener)
+        with client, server:
+            relay.half_open()
+            with pytest.raises(ConnectionResetError):
+                server.recv(1)
+            client.sendall(b"into the void")
+            client.settimeout(0.3)
+            with pytest.raises(TimeoutError):
+                client.recv(1)
+            relay.heal()
+            with pytest.raises(TimeoutError):
+                client.recv(1)
+            again, other = connected(relay, listener)
+            with again, other:
+                again.sendall(b"x")
+                assert other.recv(1) == b"x"
+
+
+def test_a_delay_and_a_slow_line_hold_bytes_back() -> None:
+    relay, listener = echo(FaultRelay)
+    with listener, relay:
+        client, server = connected(relay, listener)
+        with client, server:
+            for late, rate in ((0.2, 0.0), (0.0, 5.0)):
+                relay.delay(late)
+                relay.throttle(rate)
+                begun = time.monotonic()
+                client.sendall(b"x")
+                assert server.recv(1) == b"x"
+                assert time.monotonic() - begun >= 0.19
+                relay.heal()
+
+
+def test_bytes_behind_a_delay_stay_in_order() -> None:
+    relay, listener = echo(FaultRelay)
+    with listener, relay:
+        client, server = connected(relay, listener)
+        with client, server:
+            relay.delay(0.1)
+            client.sendall(b"abc")
+            relay.delay(0.0)
+            client.sendall(b"def")
+            got = b""
+            while len(got) < 6:
+                got += server.recv(6)
+            assert got == b"abcdef"
+
+
+# ---- disks
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="mounting needs root; the next test has the refusal")
+def test_a_small_disk_fills_up_and_is_gone_with_its_holder(tmp_path: Path) -> None:
+    folder = tmp_path / "data"
+    folder.mkdir()
+    with SmallDisk(folder, 2) as disk:
+        assert disk.fill() > 2**20
+        assert disk.full()
+        write = [*disk.prefix, "sh", "-c", f"head -c 9999 /dev/zero > {folder}/more"]
+        assert subprocess.run(write, stderr=subprocess.DEVNULL, check=False).returncode
+        disk.free()
+        assert not subprocess.run(write, check=False).returncode
+        assert os.listdir(folder) == []  # nobody else sees it
+    assert str(folder) not in Path("/proc/mounts").read_text()
+
+
+def test_without_root_a_disk_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("os.geteuid", lambda: 1000)
+    with pytest.raises(Fault, match="a full disk needs Linux and root"):
+        SmallDisk(tmp_path)
+
+
+# ---- plans
+
+
+def test_a_seed_is_a_plan_with_each_kind() -> None:
+    kinds: list[FaultKind] = ["kill", "pause", "cut"]
+    plan = plan_faults(kinds, 60.0, 7)
+    assert plan == plan_faults(kinds, 60.0, 7) != plan_faults(kinds, 60.0, 8)
+    counts = [sum(fault.kind == kind for fault in plan) for kind in kinds]
+    assert min(counts) >= max(counts) - 1 > 1
+    assert sum(fault.after + fault.seconds for fault in plan) <= 60
+    assert plan_faults(["kill"], 0.0, 7)  # one comes always
+
+
+def test_kinds_are_named() -> None:
+    assert kinds_of("kill,half-open") == ["kill", "half-open"]
+    with pytest.raises(ValueError, match="no fault 'kil'; there are kill, restart"):
+        kinds_of("kil")
+
+
+# ---- a planted mistake
+
+
+class PlantedClient:
+    """A connection to `planted_server`."""
+
+    puts_back = True
+    leases = False
+
+    def __init__(self, reach: str) -> None:
+        host, _, port = reach.partition(":")
+        self._socket = socket.create_connection((host, int(port)), timeout=5)
+        self._file = self._socket.makefile("rw")
+
+    def _ask(self, line: str) -> str:
+        self._file.write(line + "\n")
+        self._file.flush()
+        answer = self._file.readline()
+        if not answer.endswith("\n"):
+            raise ConnectionError("the server has gone")
+        return answer.strip()
+
+    def publish(self, m: str, persistent: bool) -> None:
+        self._ask(f"put {m}")
+
+    def get(self, seconds: float) -> TakenMessage | None:
+        answer = self._ask("get")
+        if answer == "none":
+            time.sleep(seconds)
+            return None
+        tag, _, m = answer.partition(" ")
+        return TakenMessage(m, int(tag))
+
+    def ack(self, tag: int) -> None:
+        self._ask(f"ack {tag}")
+
+    def nack(self, tag: int) -> None:
+        self._ask(f"nack {tag}")
+
+    def left(self) -> tuple[int, int]:
+        ready, held = self._ask("left").split()
+        return int(ready), int(held)
+
+    def close(self) -> None:
+        try:
+            self._file.close()
+        finally:
+            self._socket.close()
+
+
+def faulty(setting: str, kinds: list[FaultKind], seed: int = 1) -> FaultyRun:
+    with started(planted(), HERE, setting=setting, relayed="cut" in kinds) as system:
+        plan = FaultyWorkload(seconds=4.0, seed=seed)
+        faults = plan_faults(kinds, plan.seconds, seed)
+        return run_faulty(connecting(system), system.targets, faults, system.setting, plan)
+
+
+def connecting(system: DescribedSystem) -> Callable[[], PlantedClient]:
+    return lambda: PlantedClient(system.reach)
+
+
+def verdict_of(events: list[Event]) -> Verdict:
+    prop = Conservation()
+    (finding,) = audit(events, [prop])
+    return confirmed(prop, finding).verdict
+
+
+def test_confirmed_before_it_is_written_is_found_by_a_kill() -> None:
+    run = faulty("later", ["kill"])
+    assert run.drained
+    assert run.lost or run.again
+    assert verdict_of(run.events) is Verdict.VIOLATED
+
+
+@pytest.mark.parametrize(
+    ("setting", "kinds"), [("before", ["kill", "pause", "cut"]), ("later", ["pause", "cut"])]
+)
+def test_without_a_kill_or_without_the_mistake_nothing_is_violated(
+    setting: str, kinds: list[FaultKind], tmp_path: Path
+) -> None:
+    run = faulty(setting, kinds)
+    assert run.drained
+    assert set(run.faults) == set(kinds)
+    assert run.lost == []
+    row = chaos.judged_row(chaos.ChaosRow(id="x", title="x", profile="any"), run)
+    assert row.violates == []
+    assert {"P1", "P2", "P14"} <= set(row.tested)
+    path = tmp_path / "run.jsonl"
+    write_history(str(path), run.events, Header())
+    history = read_history(path)
+    assert verdict_of(history.events) is Verdict.OK
+
+
+# ---- what is judged
+
+
+def lost_after(fault: str, survives: list[str], *, held: int | None = 0) -> list[Event]:
+    """A confirmed message, a fault, and a queue that is empty after it."""
+    note = {"depth": 0} | ({} if held is None else {"held": held})
+    return [
+        Event(i=1, ev="declare", lvl="api", q="q", args={"survives": survives}),
+        Event(i=2, ev="publish", lvl="api", q="q", m="a", ph="invoke", op=1, conn="p"),
+        Event(i=3, ev="publish", lvl="api", q="q", m="a", ph="ok", op=1, conn="p"),
+        Event(i=4, ev="get", lvl="api", q="q", ph="invoke", op=2, conn="c"),
+        Event(i=5, ev="gap", lvl="api", ph="invoke", args={"fault": fault}),
+        Event(i=6, ev="get", lvl="api", q="q", ph="info", op=2, conn="c"),
+        Event(i=7, ev="gap", lvl="api", ph="ok", args={"fault": fault}),
+        Event(i=8, ev="note", lvl="api", q="q", args=note),
+    ]
+
+
+def test_a_loss_is_one_only_if_its_survival_is_declared() -> None:
+    assert verdict_of(lost_after("kill", ["kill"])) is Verdict.VIOLATED
+    assert verdict_of(lost_after("kill", ["restart"])) is Verdict.INCONCLUSIVE
+    assert verdict_of(lost_after("kill", ["kill"])[1:]) is Verdict.INCONCLUSIVE  # undeclared
+
+
+def test_a_get_of_unknown_outcome_may_hold_what_is_missing() -> None:
+    assert verdict_of(lost_after("kill", ["kill"], held=None)) is Verdict.INCONCLUSIVE
+    assert verdict_of(lost_after("kill", ["kill"], held=1)) is Verdict.INCONCLUSIVE
+
+
+def test_without_a_fault_a_loss_needs_no_declaration() -> None:
+    events = [e for e in lost_after("kill", [])[1:] if e.ev != "gap"]
+    assert verdict_of(events) is Verdict.VIOLATED
+
+
+def again_after(settled: list[str], answer: str) -> list[Event]:
+    """A message that is settled, and comes again after a kill."""
+    return [
+        Event(i=1, ev="declare", lvl="api", q="q", args={"settled": settled}),
+        Event(i=2, ev="publish", lvl="api", q="q", m="a", conn="p", ph="invoke", op=1),
+        Event(i=3, ev="publish", lvl="api", q="q", m="a", conn="p", ph="ok", op=1),
+        Event(i=4, ev="get", lvl="api", q="q", m="a", dtag=1, conn="c", ph="ok", op=2),
+        Event(i=5, ev="ack", lvl="api", q="q", dtag=1, ms=["a"], conn="c", ph="invoke", op=3),
+        Event(i=6, ev="ack", lvl="api", q="q", dtag=1, ms=["a"], conn="c", ph=answer, op=3),
+        Event(i=7, ev="gap", lvl="api", ph="invoke", args={"fault": "kill"}),
+        Event(i=8, ev="gap", lvl="api", ph="ok", args={"fault": "kill"}),
+        Event(i=9, ev="get", lvl="api", q="q", m="a", dtag=1, conn="d", ph="ok", op=4),
+    ]
+
+
+def test_a_message_comes_again_after_a_fault_only_as_declared() -> None:
+    assert verdict_of(again_after(["kill"], "ok")) is Verdict.VIOLATED
+    assert verdict_of(again_after(["kill"], "info")) is not Verdict.VIOLATED
+    assert verdict_of(again_after([], "ok")) is not Verdict.VIOLATED
+
+
+# ---- the table
+
+
+def test_a_case_that_is_not_there_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as caught:
+        chaos.main(["no-such-system"])
+    assert caught.value.code == 2
+    assert "no case 'no-such-system'; there are beanstalkd/memory/kill" in capsys.readouterr().err
+
+
+def test_every_case_has_its_setting_and_its_row() -> None:
+    page = (HERE.parents[1] / "spec" / "SYSTEMS.md").read_text(encoding="utf-8")
+    for case in chaos.CASES:
+        assert case.setting in servers.description_of(case.system).setting
+        assert f"`make chaos CASE={case.id}`" in page
