@@ -38,7 +38,9 @@ def examples() -> Iterator[str]:
 
 
 EXAMPLES = sorted(set(examples()))
-REAL = re.compile(r"seriatim (learn(?! --html)|help|show (?!TOKEN|verdicts)|check \S+\.py::)")
+REAL = re.compile(
+    r"seriatim (learn(?! --html)|help|list \w+ \w|show (?!TOKEN|verdicts)|check \S+\.py::)"
+)
 """Quick enough without the small world of fakes. The pages of all chapters are written by the tests of lessons."""
 
 
