@@ -249,6 +249,32 @@ PLANTED: list[tuple[str, str, str, str, str]] = [
             if self.entries.overtaking:
                 self._rewind_all(entry)
             self._arrived(entry)"""),
+    ("immediate-after-exclusive", "outcome", "queue",
+     """        if consumer.exclusive:
+            self.exclusive.set(None)
+        self.all.delete(consumer.in_all)""",
+     """        self.all.delete(consumer.in_all)
+        if consumer.exclusive:
+            self.exclusive.set(None)"""),
+    ("push-publishes-when-served", "WK-1", "queue",
+     """                self._last_delivered.set(consumer.in_all)
+                consumer.target.send(consumer, entry)""",
+     """                consumer.target.send(consumer, entry)
+                self._last_delivered.set(consumer.in_all)"""),
+    ("push-shown-first", "outcome", "queue",
+     """            if self.deliver_to(consumer, path, entry) and consumer.acquires:""",
+     """            if consumer.acquires and self.deliver_to(consumer, path, entry):"""),
+    ("push-turns-unaided", "outcome", "queue",
+     """        for consumer in self._in_turn() if alone is None else (alone,):
+            if self.deliver_to(consumer, path, entry) and consumer.acquires:
+                return
+        if not entry.message.immediate and entry.available():
+            self.deliver_async()""",
+     """        if not entry.message.immediate and entry.available():
+            self.deliver_async()
+        for consumer in self._in_turn() if alone is None else (alone,):
+            if self.deliver_to(consumer, path, entry) and consumer.acquires:
+                return"""),
     ("depth-read", "QL-2", "queue",
      """        self.depth.add(1)
         entry = self.entries.add(message, DELAYED if message.not_before else AVAILABLE)""",

@@ -5,9 +5,10 @@ from __future__ import annotations
 from contextlib import suppress
 from functools import partial
 
+import seriatim.queue as reference
 from seriatim_models.programs.base import Programs
 from seriatim_models.programs.queue import subscribe_or_not
-from seriatim_models.programs.scene import PushScene, RecordedInbox
+from seriatim_models.programs.scene import Inbox, PushScene, RecordedInbox
 
 PUSH_PROGRAMS = Programs("queue")
 scenario = PUSH_PROGRAMS.scenarios(PushScene)
@@ -25,15 +26,74 @@ def immediate(scene: PushScene) -> None:
     scene.spawn(lambda: scene.queue.grant(c, 1), name="A")
 
 
-@scenario("ES-5 IM-1", traces=9)
+@scenario("ES-5 IM-1", traces=1, executor=False)
 def immediate_ready(scene: PushScene) -> None:
-    """An immediate message arrives for two consumers, of which the second is ready.
+    """Immediate messages arrive for a consumer that is ready, beside one that is not, and one that is ready once.
 
-    Bounds: Sequential; two consumers, one message, one publisher.
+    Bounds: Sequential; three consumers in turn, three messages, one publisher, no job. The turn of the third message
+    begins behind the last consumer, and comes to one that is not ready first.
     """
     scene.subscribe("A", credit=0)
     scene.subscribe("B")
-    scene.publish("m1", immediate=True)
+    scene.subscribe("C", credit=1)
+    scene.publish("m1", "m2", "m3", immediate=True)
+
+
+@scenario("ES-5 IM-1 QL-6", traces=11, executor=False)
+def immediate_after_exclusive(scene: PushScene) -> None:
+    """An exclusive consumer closes; who is admitted behind it gets an immediate message that is published then.
+
+    Bounds: One exclusive consumer, which closes, one other, which asks once and then publishes, an ordinary message
+    if it was refused.
+    """
+    a = scene.subscribe("A", exclusive=True)
+
+    def other() -> None:
+        try:
+            scene.subscribe("B")
+        except scene.lib.QueueMisuse:
+            scene.enqueue("m2")  # so that a message that was discarded is told from none
+        else:
+            scene.enqueue("m1", immediate=True)
+
+    scene.spawn(lambda: scene.queue.close(a), name="A")
+    scene.spawn(other, name="B")
+
+
+class PublishesWhenServed(Inbox):
+    """A client that, sent its first message, publishes another before `send` returns."""
+
+    def __init__(self, scene: PushScene, name: str) -> None:
+        super().__init__(scene.world, name)
+        self.scene = scene
+
+    def send(self, consumer: reference.Consumer, entry: reference.QueueEntry) -> None:
+        """Keep the entry, and publish."""
+        super().send(consumer, entry)
+        if len(self.sent) == 1:
+            self.scene.enqueue("m2")
+
+
+@scenario("ES-5 WK-1", traces=1, executor=False)
+def push_publishes_when_served(scene: PushScene) -> None:
+    """A client publishes while it is sent a message: the turn is the next consumer's.
+
+    Bounds: Sequential; two consumers, the first of which publishes once, one message before.
+    """
+    scene.queue.subscribe("A", PublishesWhenServed(scene, "A"))
+    scene.subscribe("B")
+    scene.publish("m1")
+
+
+@scenario("ES-5 WK-1", traces=1, executor=False)
+def push_shown_first(scene: PushScene) -> None:
+    """A message is pushed while a browser comes before the consumer that takes it: both see it.
+
+    Bounds: Sequential; one browser, one consumer, one message, no job.
+    """
+    scene.subscribe("A", acquires=False)
+    scene.subscribe("B")
+    scene.publish("m1")
 
 
 @scenario("ES-1 ES-2 ES-3 ES-5 IM-1 IM-2", traces=9, executor=False)
@@ -193,6 +253,27 @@ def push_turns_kept(scene: PushScene) -> None:
         scene.enqueue("m2", "m3", "m4")
 
     scene.spawn(publish, name="P")
+
+
+@scenario("ES-5 WK-1", traces=1, executor=False)
+def push_turns_unaided(scene: PushScene) -> None:
+    """Messages are pushed to two consumers that are ready; the executor waits for a job, and none is asked for.
+
+    Bounds: One publisher, two messages, two consumers without limits, one job at most. It would take the second
+    consumer's turn for the first.
+    """
+    for name in ("A", "B"):
+        scene.subscribe(name)
+    scene.queue._job()
+    asked = scene.world.semaphore(0, name="asked")
+    scene.queue._submit = lambda job: asked.release()
+
+    def executor() -> None:
+        asked.acquire()
+        scene.queue._job()
+
+    scene.spawn(executor, name="job", daemon=True)
+    scene.publish("m1", "m2")
 
 
 @scenario("ES-2 ES-5 IM-3", traces=164)

@@ -8,10 +8,30 @@ REASONS = {
     "PriorityQueueEntryList.next": "a look may end early; of consumers of several priorities `wakeups` does not speak",
     "Queue.check_message_status": "no system obliges housekeeping to drop what has expired",
     "Queue.enqueue": "an immediate message that is dropped before anybody looks is dropped undelivered, as IM-1 allows",
+    "Queue.attempt": "an attempt may end without an entry, and whoever made it wakes another; only clients see who",
+    "Queue.close": "no system obliges a close to end its consumer",
+    "Queue._close": "to release what one does not hold fails, and changes nothing that a system speaks of",
+    "Queue.grant": "no system obliges a grant to add credit, or speaks of interest and credit together (WK-9)",
+    "PushQueue": "deliveries of a push queue, turns and jobs are outside `wakeups`, which speaks of pull queues",
+    "QueueConsumerManager.interested": "of consumers of several priorities `wakeups` does not speak",
+    "QueueConsumerManager.set_notified": "browsers are outside `wakeups`",
+    "PullQueue._arrived": "browsers are outside `wakeups`",
+    "PullQueue._notify": "a consumer may be woken in vain: no system counts how often",
+    "PullQueue.deliver_single_message": "no system speaks of interest and credit together (WK-9)",
+    "WorkSet.take": "a take may find nothing; the permit of the scheduler that it uses up is outside `handover`",
+    "ConsumerTarget.process": (
+        "`handover` ends at the target: which of its consumers are asked it does not say, "
+        "and `wakeups` takes one in Notified for awake"
+    ),
+    "Session.process": (
+        "`handover` owes a visit to who has notified; a target that has more to do has not notified again"
+    ),
+    "Connection.run": "a run too many, or one that never ends, makes no step that a system forbids",
+    "Scheduler.submit": "the permits of the scheduler are outside `handover`",
 }
-"""Function -> the reason."""
+"""Function, or a class if it is the same for all of its functions -> the reason."""
 
 
 def reason(scope: str) -> str:
     """Return why no system speaks of what the function does; says so if no reason is known."""
-    return REASONS.get(scope, "not known yet")
+    return REASONS.get(scope) or REASONS.get(scope.partition(".")[0], "not known yet")

@@ -101,6 +101,26 @@ TAIL_IS_A_HINT = (
 GONE_EITHER_WAY = (
     "a dequeued entry is available to nobody, whether it is marked as deleted yet or not"
 )
+COPY_OF_CONSUMERS = (
+    "who joins behind the copy looks himself once he is listed (rule 6), and who has left since is served, woken or "
+    "admitted against no more than a moment earlier"
+)
+LAZY = "a generator reads nothing before it is first asked"
+CLOSED_BEHIND_THE_LOCK = (
+    "who delivers looks at the flag under the lock, and is waited for behind the flag"
+)
+ONLY_A_SHORTCUT = (
+    "admission asks All, and not this cell: where it is None too early the publisher walks All, "
+    "in which there is only the exclusive consumer"
+)
+OFFERED_IN_VAIN = "only who finds the message available takes it: as if it had been given back to be offered again"
+ASKED_AGAIN = "a consumer that could not take it is asked again, as if he could a moment later"
+POINTER_TOO_EARLY = (
+    "a pointer that goes back too far only passes over what its consumer does not want (rule 5)"
+)
+UNDER_MOVING = "`listed` is looked at under this lock only"
+ASSERTION = "the assertion is for the type checker, and never fails"
+
 NOBODY_WAITS = "without a capacity nobody waits for room"
 
 ORDER_EQUIVALENT: dict[str, str] = {
@@ -601,5 +621,40 @@ ORDER_EQUIVALENT: dict[str, str] = {
         "queue.QueueEntry.change_available: conditions-swapped: "
         "self.change(AVAILABLE, new) | self.change(RETURNED, new)"
     ): "what is released between the two is as if released behind both: who attempts or cleans up comes again",
+    "queue.ConsumerList.consumers: iterated-over-a-copy: self.members()": COPY_OF_CONSUMERS,
+    "queue.Queue._rewind_all: iterated-over-a-copy: self.all.consumers()": COPY_OF_CONSUMERS,
+    "queue.Queue.subscribe: iterated-over-a-copy: self.all.consumers()": COPY_OF_CONSUMERS,
+    "queue.PushQueue._arrived: iterated-over-a-copy: self._in_turn() if alone is None else (alone,)": COPY_OF_CONSUMERS,
+    "queue.PushQueue._in_turn: iterated-over-a-copy: self.all": COPY_OF_CONSUMERS,
+    "queue.PushQueue._job: iterated-over-a-copy: self.all.consumers()": COPY_OF_CONSUMERS,
+    "queue.PullQueue._arrived: iterated-over-a-copy: self.manager.lists[NON_ACQUIRING].consumers()": COPY_OF_CONSUMERS,
+    "queue.PullQueue._arrived: iterated-over-a-copy: self.manager.interested()": COPY_OF_CONSUMERS,
+    "queue.PullQueue._notify_other: iterated-over-a-copy: self.manager.interested()": COPY_OF_CONSUMERS,
+    "queue.PullQueue._arrived: read-too-early: self.manager.interested()": LAZY,
+    "queue.Queue.subscribe: read-before-the-lock: self.all.consumers()": LAZY,
+    "queue.Queue.close: before-the-lock: if consumer.wants_work.get_and_set(None) is None:": CLOSED_BEHIND_THE_LOCK,
+    "queue.Queue.close: read-before-the-lock: consumer.wants_work.get_and_set(None) is None": CLOSED_BEHIND_THE_LOCK,
+    "queue.Queue.close: read-before-the-lock: consumer.wants_work.get_and_set(None)": CLOSED_BEHIND_THE_LOCK,
+    "queue.Queue.close: swapped: self._close(consumer) | if consumer.exclusive:": ONLY_A_SHORTCUT,
+    "queue.Queue.close: moved-past-several: if consumer.exclusive: to with consumer.send_lock:": ONLY_A_SHORTCUT,
+    "queue.Queue.close: acts-before-it-checks: self.exclusive.set(None)": ONLY_A_SHORTCUT,
+    "queue.Queue.close: check-left-out: consumer.exclusive is true": ONLY_A_SHORTCUT,
+    "queue.PushQueue._arrived: check-left-out: self.deliver_to(consumer, path, entry) and consume is false": (
+        OFFERED_IN_VAIN
+    ),
+    "queue.PushQueue._arrived: all-rather-than-one: if self.deliver_to(consumer, path, entry) and cons": (
+        OFFERED_IN_VAIN
+    ),
+    "queue.PushQueue._in_turn: check-left-out: node.id > last.id is false": ASKED_AGAIN,
+    "queue.PushQueue._in_turn: all-rather-than-one: if node.id > last.id:": ASKED_AGAIN,
+    "queue.Queue.enqueue: acts-before-it-checks: if self.entries.overtaking:": POINTER_TOO_EARLY,
+    "queue.Queue.enqueue: acts-before-it-checks: self._rewind_all(entry)": POINTER_TOO_EARLY,
+    "queue.QueueConsumerManager._move: swapped: if consumer.in_list is not None: | consumer.listed = to": UNDER_MOVING,
+    "queue.QueueConsumerManager._move: moved-past-several: consumer.listed = to to if to != REMOVED:": UNDER_MOVING,
+    "queue.QueueConsumerManager._move: lock-split: before self.host.record('qcm_move', sub=consumer.name, ol (2)": (
+        RECORD
+    ),
+    "queue.Queue._take: swapped: assert isinstance(entry, QueueEntry) | if consumer.acquires:": ASSERTION,
+    "queue.Queue._dispose: swapped: self.depth.add(-1) | entry.change(DEQUEUED, DELETED)": GONE_EITHER_WAY,
 }
 """The same of the mutants of order (`seriatim_workshop.mutation.order`)."""
