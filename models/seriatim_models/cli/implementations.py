@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import shlex
+import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -10,6 +12,7 @@ import rich_click as click
 from seriatim_models.cli.options import F
 from seriatim_models.cli.usage_errors import UsageError
 from seriatim_models.conformance.child import ChildProcess
+from seriatim_models.conformance.concurrent.commands import ConcurrentCommand
 from seriatim_models.conformance.python_child import PythonChild
 from seriatim_models.conformance.system import System
 
@@ -39,6 +42,17 @@ class Implementation:
         assert self.url is not None
         return AmqpBroker(self.url, queue_arguments(self.queue_arguments), patience=self.patience)
 
+    def open_concurrent(self) -> ConcurrentCommand:
+        """Start it to be driven by several clients at once. Raises `Fault` if it cannot be driven so."""
+        if sum(given is not None for given in (self.command, self.factory)) != 1:
+            raise UsageError("say which implementation: one of --exec and --python")
+        command = self.command
+        if command is None:
+            # In a process of its own, whose threads call the object.
+            module = "seriatim_models.conformance.concurrent.serve"
+            command = shlex.join([sys.executable, "-m", module, self.factory or ""])
+        return ConcurrentCommand(command, patience=self.patience)
+
     @property
     def words(self) -> list[str]:
         """The options as they would be typed."""
@@ -52,7 +66,7 @@ def implementation_options(command: F) -> F:
     for name, key, metavar, what in (
         ("--amqp", "url", "URL", "An AMQP 0-9-1 broker [dim](needs the extra amqp)[/]."),
         ("--python", "factory", "MODULE:FACTORY", "What makes the object to test."),
-        ("--exec", "command", "CMD", "A program that speaks seriatim-conform/1."),
+        ("--exec", "command", "CMD", "A program that speaks seriatim-conform/1 or /2."),
     ):
         command = click.option(name, key, metavar=metavar, help=what)(command)
     return command

@@ -10,10 +10,18 @@ import rich_click as click
 from rich.console import Console
 
 from seriatim_models.cli.console import Outputs, put
-from seriatim_models.cli.implementations import queue_argument_option, queue_arguments
+from seriatim_models.cli.implementations import (
+    Implementation,
+    implementation_options,
+    queue_argument_option,
+    queue_arguments,
+)
 from seriatim_models.cli.options import COUNT, HELP, POSITIVE, json_output, lines, number_option
 from seriatim_models.cli.recordings import read
 from seriatim_models.cli.usage_errors import UsageError
+from seriatim_models.conformance.concurrent.driving import run_workload
+from seriatim_models.conformance.concurrent.streamed import StreamedRecording
+from seriatim_models.conformance.concurrent.workload import ConcurrentWorkload
 from seriatim_models.conformance.lint import Hint
 from seriatim_models.conformance.lint import lint as hints
 from seriatim_models.conformance.protocol import Fault
@@ -26,6 +34,7 @@ if TYPE_CHECKING:
     from seriatim_models.conformance.wire_recording import WireRecorder
 
 
+# Long: half of it is the list of options.
 @click.command(
     epilog=lines(
         """
@@ -33,15 +42,17 @@ if TYPE_CHECKING:
         seriatim record --amqp amqp://guest:guest@127.0.0.1/ --out run.jsonl.gz
         seriatim audit run.jsonl.gz --profile rabbit-classic
         seriatim record --amqp amqp://127.0.0.1/ --out mine.jsonl --listen 5673
+        seriatim record --python queue:Queue --clients 4 --seconds 2 --out queue.jsonl
+        seriatim record --exec "python3 spec/conform/clients.py" --rate 500 --out program.jsonl
 
+        A program or an object is used by --clients at once, and the recording is on disk as it comes: what was
+        seen before the implementation broke is kept.
         With --listen nothing is done to the broker: let your own clients connect to that port instead of the
         broker's, and stop with Ctrl-C. Encrypted connections cannot be recorded.
         """
     )
 )
-@click.option(
-    "--amqp", "url", required=True, metavar="URL", help="The broker [dim](needs the extra amqp)[/]."
-)
+@implementation_options
 @click.option(
     "--out",
     required=True,
@@ -59,10 +70,20 @@ if TYPE_CHECKING:
 @number_option("--prefetch", None, click.IntRange(1, 1000), 8)
 @number_option("--messages", "Of each publisher, at most.", COUNT, 2000)
 @number_option("--seed", "What the clients do.", int, 1)
+@number_option("--clients", "With --exec and --python: so many at once.", click.IntRange(1, 64), 4)
+@number_option("--queues", "With --exec and --python.", click.IntRange(1, 64), 1)
+@number_option(
+    "--rate",
+    "With --exec and --python: commands a second of all clients [dim](as many as they can by default)[/].",
+    POSITIVE,
+)
+@number_option("--patience", "How long one answer may take.", POSITIVE, 5.0, metavar="SECONDS")
 @queue_argument_option("Such as x-queue-type=quorum.")
 @click.rich_config(help_config=HELP)
 def record(
-    url: str,
+    url: str | None,
+    factory: str | None,
+    command: str | None,
     out: str,
     listen: int | None,
     seconds: float | None,
@@ -71,9 +92,26 @@ def record(
     prefetch: int,
     messages: int,
     seed: int,
+    clients: int,
+    queues: int,
+    rate: float | None,
+    patience: float,
     arguments: tuple[str, ...],
 ) -> int:
-    """Record what a broker and its clients send to each other, frame by frame."""
+    """Record what a queue does for several clients at once; of a broker frame by frame."""
+    if url is None:
+        workload = ConcurrentWorkload(
+            clients=clients,
+            queues=queues,
+            seed=seed,
+            rate=rate or 0.0,
+            phases=(("load", seconds or 5.0),),
+        )
+        return _record_clients(
+            Implementation(command, factory, None, patience=patience), workload, Path(out)
+        )
+    if command is not None or factory is not None:
+        raise UsageError("say which implementation: one of --exec, --python and --amqp")
     from seriatim_models.conformance.recording import RecordingPlan
     from seriatim_models.conformance.recording import record as made
     from seriatim_models.conformance.wire_recording import WireRecorder
@@ -109,6 +147,46 @@ def record(
     if recorder.full:
         console.print("the recording is full: what came later is not in it")
     show(console, out, hints(recorder.events))
+    return 0
+
+
+def _record_clients(implementation: Implementation, workload: ConcurrentWorkload, out: Path) -> int:
+    """Let the clients use a program or an object, and record it. Exit code 1 if it broke, 2 if it cannot be driven."""
+    console = Outputs().console
+    named = implementation.command or implementation.factory
+    try:
+        system = implementation.open_concurrent()
+    except Fault as fault:
+        raise UsageError(f"{named}: {fault}") from fault
+    params = {"seed": workload.seed, "clients": workload.clients, "rate": workload.rate}
+    header = Header(
+        run=out.stem,
+        rec="seriatim record",
+        lvl="api",
+        clk="drive",
+        broker=f"{system.name} {system.version}".strip(),
+        params=params,
+    )
+    try:
+        with StreamedRecording(out, header) as recording:
+            run = run_workload(system, workload, recording, patience=implementation.patience)
+    except HistoryError as error:
+        raise UsageError(str(error)) from error
+    finally:
+        system.end()
+    console.print(
+        f"{recording.count:,} events in {out}: {run.commands:,} commands, {run.unknown:,} of unknown outcome",
+        soft_wrap=True,
+    )
+    if system.one_at_a_time:
+        console.print("it speaks seriatim-conform/1: its clients took turns")
+    if run.fault:
+        console.print(f"{named} {run.why}", soft_wrap=True, markup=False)
+        return 1
+    if not run.drained:
+        console.print(
+            "the queues were not seen empty at the end: what is missing is not known to be lost"
+        )
     return 0
 
 

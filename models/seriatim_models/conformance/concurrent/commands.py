@@ -36,6 +36,9 @@ from seriatim_models.conformance.protocol import (
     shown,
 )
 
+STARTING = 10.0
+"""Seconds that the handshake may take at least: a busy machine takes long to start an interpreter."""
+
 
 class _Asked:
     """A request that is outstanding."""
@@ -56,6 +59,7 @@ class ConcurrentCommand:
             raise Fault("start", f"cannot be started: {error}") from None
         self._patience = patience
         self.name, self.version = command, ""
+        self.can: frozenset[str] = frozenset()
         self._process: subprocess.Popen[bytes] | None = None
         self.reset()
 
@@ -78,8 +82,7 @@ class ConcurrentCommand:
         for work in (self._read_answers, self._read_errors):
             threading.Thread(target=work, args=(self._process,), daemon=True).start()
         try:
-            message = self._exchange(Request(op="hello", protocol=CONCURRENT))
-            hello = as_hello(message)
+            hello = as_hello(self._exchange(Request(op="hello", protocol=CONCURRENT), STARTING))
         except Fault:
             self.end()
             raise
@@ -115,7 +118,9 @@ class ConcurrentCommand:
 
     # ---- the pipes
 
-    def _exchange(self, request: Request) -> dict[str, object]:
+    def _exchange(self, request: Request, patience: float = 0.0) -> dict[str, object]:
+        """Ask and wait for the answer, so many seconds if not the usual. Raises `Fault`."""
+        patience = max(patience, self._patience)
         asked = _Asked()
         with self._lock:
             if self._fault is not None:
@@ -124,8 +129,8 @@ class ConcurrentCommand:
             number = self._number
             self._asked[number] = asked
         self._write(msgspec.json.encode(msgspec.structs.replace(request, id=number)) + b"\n")
-        if not asked.done.wait(self._patience):
-            why = f"gave no answer to {request.op} within {self._patience:g} s{self._errors()}"
+        if not asked.done.wait(patience):
+            why = f"gave no answer to {request.op} within {patience:g} s{self._errors()}"
             self._failed(Fault("silent", why))
         if asked.message is None:
             assert self._fault is not None

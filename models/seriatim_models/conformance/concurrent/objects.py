@@ -27,12 +27,20 @@ class ThreadedObject(Local):
 
     def connect(self, number: int, receive: Receiver) -> ConcurrentClient:
         """A client that is channel `number`."""
-        self._receivers[number] = receive
+        self.receive(number, receive)
         if "open" in self.can:
             answer = self.do(Request(op="open", client=number, ch=number))
             if not answer.ok:
                 raise Fault("garbage", f"refused to open a channel: {answer.why or 'no reason'}")
         return _ObjectClient(self)
+
+    def receive(self, ch: int, receive: Receiver) -> None:
+        """Give what is pushed on a channel to `receive`."""
+        self._receivers[ch] = receive
+
+    def receives(self, ch: int) -> bool:
+        """Whether somebody is given what is pushed on a channel."""
+        return ch in self._receivers
 
     def _took(self, push: Push) -> None:
         self._receivers[push.ch](push)
