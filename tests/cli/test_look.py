@@ -13,6 +13,8 @@ from seriatim_models.cli import app
 from seriatim_models.cli import run as run_command
 from seriatim_models.cli.help_page import TOPICS
 
+ROOT = Path(__file__).resolve().parents[2]
+
 TWO_HOLDERS = """\
 {"schema": "qh/1", "run": "day", "rec": "me", "lvl": "api", "clk": "here"}
 {"i": 1, "t": 10, "ev": "publish", "ph": "invoke", "conn": "c", "ch": 1, "q": "q", "m": "p:0", "pub": "p", "pseq": 0}
@@ -228,3 +230,15 @@ def test_rejects_an_unknown_profile_of_a_drawing(run: Any, tmp_path: Path) -> No
     ran = run("show", str(recording), "--html", "x.html", "--profile", "strict-qpit")
     assert ran.code == 2
     assert "did you mean 'strict-qpid'?" in ran.err
+
+
+@pytest.mark.parametrize("command", [["demo", "fair"], ["show", "RECORDING"], ["list", "mutants"]])
+def test_no_line_is_wider_than_80_columns(
+    command: list[str], capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    recording = str(ROOT / "tests" / "data" / "rabbit-classic-lockstep.jsonl.gz")
+    assert run_command([recording if word == "RECORDING" else word for word in command]) == 0
+    shown = capsys.readouterr().out.splitlines()
+    assert len(shown) > 5
+    assert [line for line in shown if len(line) > 80 and str(ROOT) not in line] == []

@@ -88,7 +88,7 @@ def fair(total: int, jitter: float, seed: int, svg: str | None, json: str | None
         console.print(Text(summary, style="green" if table.ok else "bold red"))
         console.print()
     console.print(_turn(turn))
-    console.print(Text(f.WHY), soft_wrap=True)
+    console.print(Text(f.WHY))
     if jitter:
         console.print(Text(f"Times vary by {jitter:.0%}, drawn from seed {seed}."))
     if svg is not None:

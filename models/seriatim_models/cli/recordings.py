@@ -98,9 +98,7 @@ def show_history(path: Path, console: Console) -> None:
         "level": header.lvl,
         "broker": header.broker,
     }
-    console.print(
-        Text(", ".join(f"{name} {value}" for name, value in about.items() if value)), soft_wrap=True
-    )
+    console.print(Text(", ".join(f"{name} {value}" for name, value in about.items() if value)))
     kinds: dict[str, list[str]] = {}
     for e in history.events:
         kinds.setdefault(e.ev, []).append(e.q)
