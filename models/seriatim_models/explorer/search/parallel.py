@@ -24,6 +24,7 @@ import pickle  # its error only: what may not go to another process
 import signal
 from collections import deque
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from multiprocessing.connection import Connection, wait
 from typing import Any
@@ -44,10 +45,10 @@ from seriatim_models.explorer.search.frontier import (
 from seriatim_models.explorer.search.runner import Runner
 
 EXECUTIONS_PER_TASK = 200
-"""Executions after which a worker returns the rest of its task, so that others can help."""
+"""Executions after which a worker returns the rest of its task, so that others can help; before that, if asked to."""
 
-COORDINATOR_EXECUTIONS = 20
-"""The same for the coordinator, on whom the workers wait for more."""
+EXECUTIONS_BETWEEN_LOOKS = 10
+"""Executions after which a process looks whether another waits for it."""
 
 TASKS_PER_MESSAGE = 32
 """Most tasks in one message."""
@@ -195,12 +196,26 @@ class Coordinator:
             trail.append(trail[-1].add(step))
         self._add_task(trail)
 
-    def explore_one_task(self) -> None:
-        """Explore below one leaf in this process, for a short while, so that it does not only wait for the workers."""
+    def explore_one_task(self, pool: WorkerPool) -> None:
+        """Explore below one leaf in this process, as a worker does, and serve the workers meanwhile.
+
+        It ends earlier if one of them is left without a task: every end makes more of them, and costs both sides.
+        """
+        runner = self.runner
         trail = self.tasks.pop()
-        search = search_below(self.task(trail), self.runner, self.runner.seconds_left)
-        over = run_batch(search, COORDINATOR_EXECUTIONS)
-        add_counts(self.runner, counts(search.runner))
+        search = search_below(self.task(trail), runner, runner.seconds_left)
+        executions = int(min(EXECUTIONS_PER_TASK, runner.room - sum(pool.promised.values())))
+        pool.reserved = executions
+        over = False
+        while executions > 0 and not over:
+            over = run_batch(search, min(EXECUTIONS_BETWEEN_LOOKS, executions))
+            executions -= EXECUTIONS_BETWEEN_LOOKS
+            pool.serve(self, 0)
+            found = runner.found and not runner.limits.keep_going
+            if search.runner.spent or found or (pool.idle and not self.tasks):
+                break
+        pool.reserved = 0
+        add_counts(runner, counts(search.runner))
         self.receive(answer(search, over), trail)
 
     def task(self, trail: list[WakeupNode]) -> dict[str, Any]:
@@ -246,14 +261,13 @@ def explore_parallel(runner: Runner, jobs: int) -> None:
 
 def _share(runner: Runner, coordinator: Coordinator, jobs: int) -> None:
     with WorkerPool(runner, jobs - 1) as pool:
+        pool.assign_tasks(coordinator)
         while (coordinator.tasks or pool.busy) and not runner.over():
-            pool.assign_tasks(coordinator)
             if coordinator.tasks and runner.room > sum(pool.promised.values()):
-                coordinator.explore_one_task()
-            for trails, answers in pool.receive(0 if coordinator.tasks else 0.2):
-                for trail, data in zip(trails, answers, strict=True):
-                    add_counts(runner, data["counts"])
-                    coordinator.receive(data, trail)
+                coordinator.explore_one_task(pool)
+            if not coordinator.tasks:
+                pool.ask_for_more()
+            pool.serve(coordinator, 0 if coordinator.tasks else 0.2)
             if runner.found and not runner.limits.keep_going:
                 return
         if runner.spent:
@@ -278,6 +292,10 @@ class WorkerPool:
         self.idle: list[Connection] = []
         self.promised: dict[Connection, int] = {}
         """How many executions each may make at most."""
+        self.asked: set[Connection] = set()
+        """Those that were asked to return what they have not done."""
+        self.reserved = 0
+        """How many the coordinator itself may make, in the task that it is at."""
         context = multiprocessing.get_context("fork")
         for _ in range(jobs):
             mine, its = context.Pipe()
@@ -300,7 +318,7 @@ class WorkerPool:
         """Send tasks to all idle workers: several in one message where there are many."""
         runner = self.runner
         while coordinator.tasks and self.idle:
-            room = runner.room - sum(self.promised.values())
+            room = runner.room - sum(self.promised.values()) - self.reserved
             many = len(coordinator.tasks) // (2 * len(self.workers))
             number = max(1, min(TASKS_PER_MESSAGE, many))
             executions = int(min((20 if many else 1) * EXECUTIONS_PER_TASK, room))
@@ -315,6 +333,22 @@ class WorkerPool:
             self.busy[connection] = trails
             self.promised[connection] = executions
 
+    def ask_for_more(self) -> None:
+        """Ask the busy workers, each once, to return what they have not done: there is nothing else to do."""
+        for connection in self.busy:
+            if connection not in self.asked:
+                self.asked.add(connection)
+                with suppress(OSError):  # it has ended: `receive` says so
+                    connection.send(None)
+
+    def serve(self, coordinator: Coordinator, within: float) -> None:
+        """Take what the workers return within so many seconds, and send them more."""
+        for trails, answers in self.receive(within):
+            for trail, data in zip(trails, answers, strict=True):
+                add_counts(self.runner, data["counts"])
+                coordinator.receive(data, trail)
+        self.assign_tasks(coordinator)
+
     def receive(self, within: float) -> Iterator[tuple[list[list[WakeupNode]], list[Any]]]:
         """The leaves and answers of the workers that have finished; raises what a worker raised."""
         for ready in wait(list(self.busy), timeout=within):
@@ -327,6 +361,7 @@ class WorkerPool:
                 ) from error
             trails = self.busy.pop(ready)
             del self.promised[ready]
+            self.asked.discard(ready)
             self.idle.append(ready)
             if isinstance(answers, Exception):
                 raise answers
@@ -386,18 +421,25 @@ def work(connection: Connection, parent: Runner) -> None:
 def _work_watched(connection: Connection, parent: Runner) -> None:
     while True:
         try:
-            tasks, executions, seconds = connection.recv()
+            message = connection.recv()
         except EOFError:
             return
+        if message is None:  # it was asked for what it had returned already
+            continue
+        tasks, executions, seconds = message
         answers: Any = []
         try:
             for task in tasks:
                 search = search_below(task, parent, seconds)
-                over = run_batch(search, executions)
+                over = False
+                while executions > 0 and not over and not search.runner.spent:
+                    over = run_batch(search, min(EXECUTIONS_BETWEEN_LOOKS, executions))
+                    executions -= EXECUTIONS_BETWEEN_LOOKS
+                    if connection.poll():
+                        executions = 0
                 if refused:
                     raise refused[0]
                 answers.append(answer(search, over))
-                executions -= search.runner.executions
         except Exception as error:  # the coordinator raises it
             answers = error
         try:
