@@ -1,6 +1,6 @@
-"""Where the time goes on the three hot paths.
+"""Where the time goes on the four hot paths.
 
-``python -m seriatim_workshop.bench.profile [explorer|oracle|pipeline]``
+``python -m seriatim_workshop.bench.profile [explorer|reference|oracle|pipeline]``
 prints the functions that cost most by themselves, and keeps the whole profile for other viewers.
 """
 
@@ -33,6 +33,13 @@ def explorer() -> Hot:
     return lambda: _ignore(explore(program, max_executions=3000))
 
 
+def reference() -> Hot:
+    """The first executions of the hand-over, which `seriatim check handover` explores, each one judged."""
+    from seriatim_models.programs import PROGRAMS, check_program
+
+    return lambda: _ignore(check_program(PROGRAMS["handover"], max_executions=1000))
+
+
 def oracle() -> Hot:
     """Every black-box property over the history of a FIFO queue."""
     from seriatim_models.properties.blackbox import BLACKBOX
@@ -58,6 +65,7 @@ def _ignore(result: object) -> None:
 
 PATHS: dict[str, Callable[[], Hot]] = {
     "explorer": explorer,
+    "reference": reference,
     "oracle": oracle,
     "pipeline": pipeline,
 }
