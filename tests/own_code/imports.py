@@ -34,6 +34,8 @@ def in_two_threads(first: typing.Callable[[], object], second: typing.Callable[[
 
 def knows_itself() -> None:
     assert sys.modules[__name__].Point is Point
+    assert __spec__ is not None
+    assert __spec__.name == __name__
     assert __name__ in list(sys.modules)
     assert importlib.import_module(__name__).Point is Point
     assert typing.get_type_hints(Point)["y"] == list[int]
@@ -125,6 +127,9 @@ class OwnLock:
 
     def release(self) -> None:
         self.inner.release()
+
+    def locked(self) -> bool:
+        return self.inner.locked()
 
     def __enter__(self) -> bool:
         return self.acquire()

@@ -21,6 +21,8 @@ def test_every_bug_has_a_driver_and_two_versions() -> None:
 def test_a_missed_bug_and_a_loud_repair_stand_in_the_table() -> None:
     assert "| found | 1 |" in row(BUGS[0], result("violated"), result("ok"))
     assert "| missed (ok) | 1 |" in row(BUGS[0], result("ok"), result("ok"))
+    broken = {**result("violated"), "why": "error: main raised ImportError in step 0 (execution 1)"}
+    assert "| missed (violated) | 1 |" in row(BUGS[0], broken, result("ok"))
     assert "| not quiet (violated) |" in row(BUGS[0], result("violated"), result("violated"))
     assert "verdict withheld" in row(BUGS[0], result("violated"), result("inconclusive"))
 

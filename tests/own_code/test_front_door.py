@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 import subprocess
 import sys
 from pathlib import Path
@@ -95,6 +96,46 @@ def test_the_command_finds_shows_and_replays(
     assert "the sides were 1 and 2" in capsys.readouterr().out
 
 
+TIMERS = """
+import asyncio
+import sched
+
+async def say(seen, number, seconds):
+    await asyncio.sleep(seconds)
+    seen.append(number)
+
+async def test_order():
+    seen = []
+    await asyncio.gather(say(seen, 1, 0.1), say(seen, 2, 0.2))
+    assert seen == [1, 2]
+
+async def test_always_wrong():
+    seen = []
+    await asyncio.gather(say(seen, 1, 0.1), say(seen, 2, 0.2))
+    assert seen == [2, 1]
+"""
+
+
+def test_timers_in_the_order_of_their_deadlines(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "400")
+    path = tmp_path / "test_timers.py"
+    path.write_text(TIMERS)
+    assert run(["check", f"{path}::test_order"]) == 1
+    capsys.readouterr()
+    assert run(["check", f"{path}::test_order", "--timers", "deadline"]) == 0
+    capsys.readouterr()
+    options = ["--timers", "deadline", "--module", "sched"]
+    assert run(["check", f"{path}::test_always_wrong", *options]) == 1
+    shown = capsys.readouterr().out
+    [again] = [line for line in shown.splitlines() if line.startswith("again: ")]
+    command = shlex.split(again.removeprefix("again: seriatim "))
+    assert "--timers" in command
+    assert command[command.index("--module") + 1] == "sched"
+    assert run(command) == 1
+
+
 def test_the_command_says_ok(counter: Path, capsys: pytest.CaptureFixture[str]) -> None:
     tests = ("test_right", "TestCounter::test_method", "test_coroutine")
     assert run(["check", *(f"{counter}::{test}" for test in tests)]) == 0
@@ -112,6 +153,7 @@ def test_the_command_says_ok(counter: Path, capsys: pytest.CaptureFixture[str]) 
         (["{file}::test_right", "--replay", "py1.x"], "was it cut"),
         (["{file}::test_right", "--replay", "sr1.x"], "begins with py1"),
         (["two-takers", "--module", "queue"], "tests of your own"),
+        (["two-takers", "--timers", "deadline"], "--timers is for tests of your own"),
     ],
 )
 def test_bad_input_is_one_sentence(

@@ -106,6 +106,13 @@ ANNOTATED = 3
     multiple=True,
     help="An installed module whose code is observed, too, with FILE.py [dim](repeatable)[/].",
 )
+@click.option(
+    "--timers",
+    type=click.Choice(["any", "deadline"]),
+    default="any",
+    show_default=True,
+    help="In which order timers of asyncio end, with FILE.py.",
+)
 @verbose_option("Show which properties each program tested, and where each mutant comes from, too.")
 @outputs
 @click.rich_config(help_config=HELP)
@@ -120,6 +127,7 @@ def check(
     attributes: bool,
     token: str | None,
     modules: tuple[str, ...],
+    timers: str,
     verbose: bool,
     json: str | None,
     html: str | None,
@@ -128,7 +136,7 @@ def check(
     """Run small concurrent programs over the reference under every schedule that matters."""
     out = Outputs(json, html, junit)
     own = [name for name in names if is_own(name)]
-    search = SearchOptions(strategy, budget, seed, attributes)
+    search = SearchOptions(strategy, budget, seed, attributes, timers)
     report = new_report("greenlet", seed=seed)
     begun = time.monotonic()
     if own:
@@ -146,8 +154,9 @@ def check(
         report.programs.extend(own_runs(names, search, modules, token))
         report.seconds = time.monotonic() - begun
         return finish(report, out, verbose)
-    if modules:
-        raise UsageError("--module is for tests of your own: seriatim check FILE.py::test")
+    if modules or timers != "any":
+        what = "--module" if modules else "--timers"
+        raise UsageError(f"{what} is for tests of your own: seriatim check FILE.py::test")
     if sum([mutant_id is not None, all_mutants, token is not None]) > 1 or (
         names and (all_mutants or token)
     ):

@@ -28,6 +28,8 @@ class SearchOptions:
     budget: float | None = None
     seed: int | None = None
     attributes: bool = False
+    timers: str = "any"
+    """The order in which timers of asyncio end, of tests of one's own."""
 
     @property
     def seconds(self) -> float | None:
@@ -46,6 +48,8 @@ class SearchOptions:
             typed += ["--seed", str(self.seed)]
         if self.attributes:
             typed.append("--attributes")
+        if self.timers != "any":
+            typed += ["--timers", self.timers]
         return typed
 
 

@@ -107,13 +107,15 @@ def _run(
     from seriatim_models.explorer.python.front import explored, known_modules
 
     known_modules(modules)
+    state = Search()
+    state.timers = search.timers
     strategies: dict[str, Any] = {"random": Random, "pct": Pct, "pos": Pos}
     strategy: Any = Dpor()
     if token is not None:
         strategy = Replay(token)
     elif search.strategy != "dpor":
         strategy = strategies[search.strategy](seed=search.seed or 0)
-    return explored(target, Search(), strategy, modules, search.seconds, {})
+    return explored(target, state, strategy, modules, search.seconds, {})
 
 
 @contextmanager

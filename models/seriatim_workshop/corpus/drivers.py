@@ -4,6 +4,7 @@
 
 import contextlib
 import threading
+import types
 
 
 def together(*bodies):
@@ -112,3 +113,226 @@ def urllib3_two_pools():
 
     together(take, take)
     assert got[0] is got[1]
+
+
+def urllib3_closed_pool():
+    """A pool is pushed out of the manager while a thread uses it: its request finds the pool closed."""
+    from urllib3 import PoolManager
+
+    manager = PoolManager(1)
+
+    def borrow():
+        pool = manager.connection_from_host("one", 80)
+        pool._put_conn(pool._get_conn())
+
+    together(borrow, lambda: manager.connection_from_host("two", 80))
+
+
+def jinja2_setdefault():
+    """`setdefault` takes the lock, and then asks the cache for the key, which takes it again."""
+    from jinja2.utils import LRUCache
+
+    cache = LRUCache(2)
+    together(lambda: cache.setdefault("a", 1), lambda: cache.get("a"))
+
+
+def requests_digest():
+    """Two requests share an authentication: one of them skips a number of its nonce, or both have the same."""
+    from requests.auth import HTTPDigestAuth
+
+    auth = HTTPDigestAuth("user", "password")
+    counts = {"one": [], "two": []}
+
+    def request(name):
+        if hasattr(auth, "init_per_thread_state"):
+            auth.init_per_thread_state()
+        state = getattr(auth, "_thread_local", auth)
+        state.chal = {"realm": "r", "nonce": name, "qop": "auth"}
+        header = auth.build_digest_header("GET", "http://localhost/")
+        counts[name].append(header.partition('nonce="')[2].partition('"')[0])
+
+    together(lambda: request("one"), lambda: request("two"))
+    assert counts == {"one": ["one"], "two": ["two"]}
+
+
+def paho_mid():
+    """Two threads publish at once: two messages in flight have one identifier."""
+    from paho.mqtt import client as mqtt
+
+    mqtt._socketpair_compat = lambda: (None, None)
+    client = mqtt.Client("id")
+    made = []
+    together(
+        lambda: made.append(client._mid_generate()), lambda: made.append(client._mid_generate())
+    )
+    client._sockpairR = client._sockpairW = None
+    assert made[0] != made[1]
+
+
+def pykka_get():
+    """Two threads wait for one future: the second waits for ever."""
+    from pykka import ThreadingFuture
+
+    future = ThreadingFuture()
+    together(lambda: future.get(), lambda: future.get(), lambda: future.set(1))
+
+
+async def aiorwlock_both():
+    """A reader that was woken and has not run yet does not keep a writer out."""
+    import asyncio
+
+    from aiorwlock import RWLock
+
+    lock = RWLock(fast=True)
+    inside = []
+
+    async def use(side, name, first):
+        await asyncio.sleep(first)
+        async with side:
+            inside.append(name)
+            assert inside.count("writer") == 0 or len(inside) == 1, inside
+            await asyncio.sleep(1)
+            inside.remove(name)
+
+    await asyncio.gather(
+        use(lock.writer, "writer", 0), use(lock.reader, "reader", 1), use(lock.writer, "writer", 1)
+    )
+
+
+async def anyio_lock():
+    """A waiter is cancelled, the owner lets go before it has noticed: whoever comes next waits for ever."""
+    import asyncio
+
+    import anyio
+
+    lock = anyio.Lock(fast_acquire=True)
+
+    async def use(first, inside):
+        await asyncio.sleep(first)
+        async with lock:
+            await asyncio.sleep(inside)
+
+    holder = asyncio.create_task(use(0, 1))
+    await asyncio.sleep(0)
+    waiter = asyncio.create_task(use(0, 0))
+    late = asyncio.create_task(use(1, 0))
+    await asyncio.sleep(1)
+    waiter.cancel()
+    await asyncio.gather(holder, waiter, late, return_exceptions=True)
+
+
+async def anyio_condition():
+    """A waiter that is being cancelled is notified: the notification is lost for the next one."""
+    import asyncio
+
+    import anyio
+
+    condition = anyio.Condition()
+    scope = anyio.CancelScope()
+
+    async def wait():
+        async with condition:
+            await condition.wait()
+
+    async def cancelled():
+        with scope:
+            await wait()
+
+    async with anyio.create_task_group() as group:
+        group.start_soon(cancelled)
+        group.start_soon(wait)
+        while condition.statistics().tasks_waiting < 2:
+            await asyncio.sleep(0)
+        async with condition:
+            scope.cancel()
+            condition.notify()
+            await asyncio.sleep(1)
+            condition.notify(0)
+        group.cancel_scope.deadline = float("inf")
+
+
+def urllib3_lru():
+    """Two threads fill the container of pools: both push out, and one finds nothing left to push out."""
+    from urllib3._collections import RecentlyUsedContainer
+
+    container = RecentlyUsedContainer(1)
+
+    def add(key):
+        container[key] = key
+
+    together(lambda: add("one"), lambda: add("two"))
+    assert len(container) == 1
+
+
+def peewee_pool():
+    """Two threads ask a pool for its only connection: each gets one."""
+    from playhouse.pool import MaxConnectionsExceeded, PooledDatabase
+
+    class Connections:
+        def __init__(self, *args, **options):
+            pass
+
+        def _connect(self):
+            return object()
+
+    class Pool(PooledDatabase, Connections):
+        pass
+
+    pool = Pool("name", max_connections=1)
+    got = []
+
+    def take():
+        with contextlib.suppress(MaxConnectionsExceeded):
+            got.append(pool._connect())
+
+    together(take, take)
+    assert len(got) == 1
+
+
+class NoTimer:
+    """A timer that never rings: what it would do is no part of the bug, and it never ends."""
+
+    def __init__(self, *args, **options):
+        pass
+
+    def start(self):
+        """Do nothing."""
+
+    def is_alive(self):
+        """Always, so that nobody makes another."""
+        return True
+
+
+def limits_count():
+    """Two hits of one limit are counted at once: one of them is lost."""
+    from limits.storage import memory
+
+    memory.threading = types.SimpleNamespace(**{**vars(threading), "Timer": NoTimer})
+    storage = memory.MemoryStorage()
+    storage.incr("key", 60)
+    together(lambda: storage.incr("key", 60), lambda: storage.incr("key", 60))
+    assert storage.get("key") == 3
+
+
+def django_locmem():
+    """A reader that has found a key expired deletes the value that somebody has set meanwhile."""
+    from django.core.cache.backends.locmem import LocMemCache
+
+    cache = LocMemCache("corpus", {})
+    cache.set("key", 1, timeout=-1)
+    together(lambda: cache.get("key"), lambda: cache.set("key", 2))
+    assert cache.get("key") == 2
+
+
+def boltons_lri():
+    """Two insertions into a cache of one: both evict the same, or neither does."""
+    from boltons.cacheutils import LRI
+
+    cache = LRI(1)
+    cache["old"] = 0
+
+    def add(key):
+        cache[key] = key
+
+    together(lambda: add("one"), lambda: add("two"))
+    assert len(cache) == 1

@@ -71,7 +71,8 @@ class Watch:
             self._seen, self._still = (), 0.0
             return
         ex = bottom.f_locals.get("ex")
-        seen = (id(bottom), id(ex), getattr(ex, "steps", 0))
+        # A module of ordinary Python that is imported is progress, too: rewriting a large one takes a second.
+        seen = (id(bottom), id(ex), getattr(ex, "steps", 0), len(getattr(ex, "modules", ())))
         if seen != self._seen:
             self._seen, self._still = seen, 0.0
             return

@@ -10,6 +10,7 @@ from __future__ import annotations
 import functools
 import gc
 import importlib.util
+import shlex
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -188,12 +189,16 @@ def _completed(
 ) -> Counterexample:
     """A counterexample with the racing pairs and the token of ordinary Python."""
     token = write(sources.digest(), list(search.promoted), case.token)
+    name = f"{target.path}::{target.name.replace('.', '::')}"
+    options = [word for module in sources.named for word in ("--module", module)]
+    if search.timers != "any":
+        options += ["--timers", search.timers]
     shown = [Violation("racing pair", race) for race in search.promoted.values() if race.second]
     return replace(
         case,
         token=token,
         violations=[*case.violations, *shown],
-        command=f"seriatim check {target.path}::{target.name.replace('.', '::')} --replay {token}",
+        command=shlex.join(["seriatim", "check", name, *options, "--replay", token]),
     )
 
 

@@ -15,6 +15,7 @@ import builtins
 import collections
 import contextvars
 import functools
+import logging
 import operator
 import re
 import types
@@ -602,6 +603,8 @@ def _unobserved(
         return  # "<string>": what dataclasses and namedtuple make
     thread = ex.current
     assert thread is not None
+    if module == "logging" and args and isinstance(args[0], logging.Logger):
+        args = args[1:]  # what a logger keeps is no part of the program
     for value in (*args, *kwargs.values()):
         for element in elements(value):
             known = id(element) in ex.records or element is value

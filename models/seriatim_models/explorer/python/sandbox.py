@@ -326,7 +326,9 @@ class Sandbox:
             __file__=found.path,
             __package__=found.name if package else found.name.rpartition(".")[0],
             __builtins__=self.builtins,
-            __spec__=None,
+            __spec__=importlib.util.spec_from_file_location(
+                found.name, found.path, submodule_search_locations=found.search_path
+            ),
         )
         module.__dict__[MARK] = True
         module.__dict__[MODULE_TOKEN] = token
