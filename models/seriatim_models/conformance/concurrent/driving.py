@@ -35,7 +35,7 @@ PREFETCH = 5
 """Of consumers, where there is one."""
 
 
-class Nemesis(Protocol):
+class FaultInjector(Protocol):
     """Who disturbs a system while its clients work."""
 
     def disturb(self, recording: StreamedRecording, until: float) -> None:
@@ -365,7 +365,7 @@ def run_workload(
     workload: ConcurrentWorkload,
     recording: StreamedRecording,
     *,
-    nemesis: Nemesis | None = None,
+    nemesis: FaultInjector | None = None,
     patience: float = 5.0,
 ) -> ConcurrentRun:
     """Let the clients work, and drain the queues. What a broken system does becomes part of the result.
