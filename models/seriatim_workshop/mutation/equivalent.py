@@ -656,5 +656,17 @@ ORDER_EQUIVALENT: dict[str, str] = {
     ),
     "queue.Queue._take: swapped: assert isinstance(entry, QueueEntry) | if consumer.acquires:": ASSERTION,
     "queue.Queue._dispose: swapped: self.depth.add(-1) | entry.change(DEQUEUED, DELETED)": GONE_EITHER_WAY,
+    "log.read_record: read-too-early: ChainedRecord(payload, before, ChainEnd(offset + H": LOCAL,
+    "log.read_record: read-too-early: ChainEnd(offset + HEADER.size + length, check)": LOCAL,
+    "log.Topic.read: acts-before-it-checks: name = segment_name(place.segment - 1)": LOCAL,
+    "log.Topic.read: read-too-early: place.segment > position.segment": LOCAL,
+    "log.Topic.read: read-too-early: Delivery(record.payload, place, Position(place.seg": LOCAL,
+    "log.Topic.read: read-too-early: Position(place.segment, record.end.offset)": LOCAL,
+    "log.append_record: swapped: clear(storage, name, end, mark) | record = record_bytes(name, end, payload)": LOCAL,
+    "log.append_record: swapped: storage.sync(name) | end = ChainEnd(end.offset + len(record), HEADER.un": LOCAL,
+    (
+        "log.append_record: moved-past-several: end = ChainEnd(end.offset + len(record), HEADER.un"
+        " to storage.append(name, record)"
+    ): (LOCAL),
 }
 """The same of the mutants of order (`seriatim_workshop.mutation.order`)."""
