@@ -103,3 +103,52 @@ def test_what_was_put_back_counts_as_available() -> None:
         judged(REST, channel, PUBLISH, taken, back, REST, NOTHING, REST, again).verdict
         is Verdict.VIOLATED
     )
+
+
+READY: dict[str, object] = {"ev": "note", "q": "q", "args": {"rest": True, "depth": 1}}
+EARLY: list[dict[str, object]] = [
+    {"ev": "ch_open", "ch": 1},
+    {"ev": "consume", "ch": 1, "ctag": "c1"},
+    {**PUBLISH, "ph": "ok"},
+]
+CLOSED: list[dict[str, object]] = [
+    {"ev": "ch_close", "ch": 1, "ph": ph, "lvl": "api", "op": 1} for ph in ("invoke", "ok")
+]
+
+
+def at_api(*events: dict[str, object]) -> Finding:
+    return judged(*({"lvl": "api", **fields} for fields in events))
+
+
+def test_what_was_there_before_the_first_note_of_rest_counts() -> None:
+    assert judged(*EARLY, REST, GOT).verdict is Verdict.VIOLATED
+    assert judged(*EARLY, {**GOT, "ev": "deliver", "ch": 1}, REST).verdict is not Verdict.VIOLATED
+
+
+def test_a_consumer_that_held_something_before_the_first_note_may_have_no_credit() -> None:
+    limited = [EARLY[0], {**EARLY[1], "prefetch": 1}, EARLY[2]]
+    had: dict[str, object] = {"ev": "deliver", "ch": 1, "ctag": "c1", "m": "m0", "dtag": 1}
+    more = [{**PUBLISH, "m": "m1", "pseq": 1}, REST, {**GOT, "m": "m1"}]
+    assert judged(*limited, had, *more).verdict is not Verdict.VIOLATED
+
+
+def test_a_queue_that_pushes_nothing_is_a_violation_if_it_says_that_it_has_something() -> None:
+    assert at_api(*EARLY, READY, *CLOSED).verdict is Verdict.VIOLATED
+
+
+def test_else_the_verdict_says_what_would_decide_it() -> None:
+    finding = at_api(*EARLY, REST, REST, *CLOSED)
+    assert finding.verdict is Verdict.INCONCLUSIVE
+    assert "a note of rest with depth" in finding.decides
+    assert "m0" in finding.explanation
+    empty = {**READY, "args": {"rest": True, "depth": 0}}
+    assert at_api(*EARLY, empty, *CLOSED).verdict is Verdict.INCONCLUSIVE
+
+
+def test_a_client_that_was_killed_unseen_is_no_ready_consumer() -> None:
+    """A drawn right history: nothing shows that the consumer was still there."""
+    asked: list[dict[str, object]] = [
+        {"ev": "qos", "ch": 1, "op": 1, "ph": ph} for ph in ("invoke", "ok")
+    ]
+    assert at_api(EARLY[0], *asked, *EARLY[1:], READY).verdict is not Verdict.VIOLATED
+    assert at_api(EARLY[0], *asked, *EARLY[1:], READY, *CLOSED).verdict is Verdict.VIOLATED

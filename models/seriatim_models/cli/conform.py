@@ -41,6 +41,7 @@ from seriatim_models.cli.report_builder import new_report
 from seriatim_models.cli.usage_errors import UsageError
 from seriatim_models.conformance.driving import drive
 from seriatim_models.conformance.judging import default_profile, judged
+from seriatim_models.conformance.profile_consistency import where_nothing_is_named
 from seriatim_models.conformance.profiles import Profile
 from seriatim_models.conformance.protocol import Fault
 from seriatim_models.conformance.script import Script, ScriptError, read_script
@@ -66,8 +67,9 @@ if TYPE_CHECKING:
         seriatim conform --exec ./q --replay build/conform/P5.json
 
         A broker gets queues of its own, whose names begin with seriatim-conform, and loses them again.
-        Without --profile every promise is held against the queue: the protocol has delivery tags and a
-        requeue, so nothing is left open as seriatim audit does for systems without; each profile is compared.
+        Without --profile every promise is held against the queue, and each profile is compared. What a
+        documented system that offers the same operations allows, in order or in time, is inconclusive then
+        (exit code 3) and is shown with those systems; --profile any allows nothing.
         A log, which has read instead of get and consume, is held to the profile kafka.
         spec/conform/README.md describes the protocol, with examples in two languages and a faulty one.
         """
@@ -183,6 +185,10 @@ def conform(
             outcome = _searched(system, chosen, bounds, seed)
     finally:
         system.end()
+    if profile is None and chosen.id == "any":
+        outcome.findings = where_nothing_is_named(
+            outcome.findings, outcome.profiles, system.can, amqp=url is not None
+        )
     report.seed = outcome.seed
     report.seconds = time.monotonic() - begun
     report.audits.append(audit_run(outcome))

@@ -14,6 +14,7 @@ from rich.text import Text
 
 from seriatim_models.cli.usage_errors import UsageError
 from seriatim_models.conformance.driving import DrivenRun
+from seriatim_models.conformance.profiles import SYSTEMS
 from seriatim_models.conformance.protocol import Fault
 from seriatim_models.conformance.script import Script, write_script
 from seriatim_models.conformance.selftest import self_test, speed
@@ -123,12 +124,13 @@ def print_outcome(
             console.print(_profile_table(outcome))
         return
     console.print(Text(title, style="bold"))
-    held = [name for name, violated in outcome.profiles.items() if not violated]
+    systems = {name: v for name, v in outcome.profiles.items() if name in SYSTEMS}
+    held = [name for name, violated in systems.items() if not violated]
     for part in counts("", outcome.findings):
         console.print(part)
     for part in profile_lines(
         [name for name in held if name in outcome.tested],
-        {name: violated for name, violated in outcome.profiles.items() if violated},
+        {name: violated for name, violated in systems.items() if violated},
         [name for name in held if name not in outcome.tested],
     ):
         console.print(part)

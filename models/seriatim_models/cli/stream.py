@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 
+import msgspec
 import rich_click as click
 
 from seriatim_models.cli.audit import find_profile
@@ -20,6 +21,8 @@ from seriatim_models.cli.report_builder import QUARANTINE_SHOWN, audit_run, new_
 from seriatim_models.cli.stop_request import StopRequest
 from seriatim_models.cli.stream_ui import view
 from seriatim_models.cli.usage_errors import UsageError
+from seriatim_models.conformance.profile_consistency import in_one_form, where_nothing_is_declared
+from seriatim_models.report import AuditRun
 from seriatim_models.report.text import write
 
 
@@ -51,9 +54,10 @@ from seriatim_models.report.text import write
         On a terminal a panel, otherwise a line a batch, on standard error.
 
         [bold]Without --profile[/]
-        Every promise is held against the system. seriatim audit says of a finished
-        recording without delivery tags that what some system documents is open: it
-        compares all profiles, a stream keeps the state of one. Name the system.
+        Every promise is held against the system; what some documented system
+        allows is open at the end, and the exit code 3. A stream keeps one form of
+        each property, where seriatim audit judges each profile by its own: so it
+        may still report what only another form allows. Name the system.
 
         [bold]To stop[/]
         Ctrl-C, or SIGTERM, lets the batch under way end, shows the verdicts and exits
@@ -140,16 +144,25 @@ def stream(
         raise UsageError(str(error)) from error
     report = new_report("pyspark")
     report.seconds = time.monotonic() - begun
-    report.audits.append(
-        audit_run(
-            watching.report(),
-            watching.left_out(QUARANTINE_SHOWN),
-            paths=[folder],
-            engine="spark",
-            profile=chosen,
-            seconds=report.seconds,
-        )
+    run = audit_run(
+        watching.report(),
+        watching.left_out(QUARANTINE_SHOWN),
+        paths=[folder],
+        engine="spark",
+        profile=chosen,
+        seconds=report.seconds,
     )
+    report.audits.append(_undeclared(run) if chosen.id == "any" else run)
     write(outputs.console, report, verbose)
     outputs.write(report)
     return report.exit_code
+
+
+def _undeclared(run: AuditRun) -> AuditRun:
+    """The result where no profile was named: what a documented system allows is open."""
+    findings = [
+        finding
+        for findings in run.by_recording().values()
+        for finding in where_nothing_is_declared(findings, in_one_form(findings))
+    ]
+    return msgspec.structs.replace(run, findings=findings)

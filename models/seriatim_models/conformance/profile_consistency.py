@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 
 import msgspec
 
 from seriatim_models.conformance.profiles import ORACLE, SYSTEMS, Profile
-from seriatim_models.properties.base import AnyProperty, Finding, Verdict
+from seriatim_models.properties.base import AnyProperty, Finding, Verdict, undecided
 from seriatim_models.properties.causes import causes
 
 
@@ -98,8 +99,8 @@ def where_nothing_is_declared(
 ) -> list[Finding]:
     """The findings on one recording whose system nobody has named.
 
-    Without delivery tags nothing shows what kind of system it is. What some system of those that have none documents is
-    then no violation but open: it takes a profile to say more. `compared` are the recording's profiles.
+    What a documented system allows is then no violation but open: it takes a profile to say more. Whether there are
+    delivery tags shows which systems it may be. `compared` are the recording's profiles.
     A property of the user's own stands, since no profile can allow what it forbids.
     """
     tagged = any(
@@ -107,36 +108,105 @@ def where_nothing_is_declared(
         or any(e.dtag is not None for e in f.witness)
         for f in findings
     )
-    allowing = [
-        c.profile
+    kept = [
+        SYSTEMS[c.profile]
         for c in compared
-        if c.verdict is not Verdict.VIOLATED and not _promises(c.profile, "P8")
+        if c.verdict is not Verdict.VIOLATED and _promises(SYSTEMS[c.profile], "P8") == tagged
     ]
-    if tagged:
-        return list(findings)
-    ours = {p.id for p in ORACLE}
-    out = []
-    for f in findings:
-        allow = [name for name in allowing if not _is_of_a_log(f) or _promises(name, f.property)]
-        if f.verdict is Verdict.VIOLATED and f.property in ours and allow:
-            why = (
-                f"{f.explanation}: {', '.join(allow)} would allow it; name the system by --profile"
-            )
-            f = msgspec.structs.replace(
-                f, verdict=Verdict.INCONCLUSIVE, explanation=why, n_violations=0
-            )
-        out.append(f)
-    return out
+    ruled_out = {c.profile: [f.property for f in c.broken] for c in compared if c.broken}
+    return [_unless_allowed(f, kept, ruled_out) for f in findings]
+
+
+def in_one_form(findings: Sequence[Finding]) -> list[ProfileConsistency]:
+    """The consistency of one recording with each profile, where each property was judged in its default form alone.
+
+    A profile that promises another form may be ruled out by what it allows, and never the other way round.
+    """
+    found = {f.property: f for f in findings}
+    profiles = [
+        replace(
+            profile,
+            properties=tuple(p for p in ORACLE if _promises(profile, p.id) and p.id in found),
+        )
+        for profile in SYSTEMS.values()
+    ]
+    judges = [p for p in ORACLE if p.id in found]
+    return consistencies(judges, [found[p.id] for p in judges], profiles)
+
+
+def where_nothing_is_named(
+    findings: Sequence[Finding],
+    profiles: Mapping[str, Sequence[str]],
+    can: frozenset[str],
+    amqp: bool,
+) -> list[Finding]:
+    """The findings on an implementation that was driven without a profile.
+
+    `profiles` are all profiles, each with its properties that were violated, `can` what the implementation offers,
+    `amqp` whether it speaks AMQP, by which it promises what that specification says.
+    What it offers it declares (flags, limits, exclusive consumers), and no lease runs out while it is driven; so only
+    order, and when something is delivered, may be as some system of its kind documents.
+    """
+    systems = [
+        profile
+        for name, violated in profiles.items()
+        if not violated
+        and (profile := SYSTEMS.get(name)) is not None
+        and profile.needs <= can
+        and (_promises(profile, "P8") or not amqp)
+    ]
+    ruled_out = {name: violated for name, violated in profiles.items() if name in SYSTEMS}
+    return [
+        _unless_allowed(f, systems, ruled_out) if f.property in NOT_OFFERED else f for f in findings
+    ]
+
+
+NOT_OFFERED = frozenset({"P4", "P5", "P6", "P14", "P20"})
+"""Promises that no operation or field of a command shows: in which order, and when."""
+SPOKEN = frozenset({"P10", "P11", "P22", "P23"})
+"""Properties that only speak of what a recording itself declares: no silence of a profile takes that back."""
+
+
+def _unless_allowed(
+    finding: Finding, kept: Sequence[Profile], ruled_out: Mapping[str, Sequence[str]]
+) -> Finding:
+    """The finding, inconclusive if one of the profiles that were kept allows what it shows.
+
+    `ruled_out` are the others, each with the properties that were violated.
+    """
+    if finding.verdict is not Verdict.VIOLATED or finding.property not in _OURS - SPOKEN:
+        return finding
+    allowing = [profile.id for profile in kept if _allows(profile, finding)]
+    if not allowing:
+        return finding
+    stricter = [name for name, broken in ruled_out.items() if finding.property in broken]
+    definite = f", {', '.join(stricter)} would not" if stricter else ""
+    why = f"{finding.explanation}: {', '.join(allowing)} would allow it{definite}"
+    return undecided(finding, why, "name the system by --profile")
+
+
+_OURS = frozenset(p.id for p in ORACLE)
+
+
+def _allows(profile: Profile, finding: Finding) -> bool:
+    """Whether a system that keeps the profile may do what a violation shows."""
+    if _is_of_a_log(finding):  # those that say that they have no positions do not allow it
+        return _promises(profile, finding.property)
+    if finding.property == "P14" and any(e.ev == "note" for e in finding.witness):
+        # At rest no time passes: that none is promised allows nothing.
+        polled = not any(e.ev == "consume" for e in finding.witness)
+        return polled and any(s.property == "P14" and s.polls for s in profile.silent)
+    return True
 
 
 def _is_of_a_log(finding: Finding) -> bool:
-    """Whether a violation is of the positions of a log: those that say that they have none do not allow it."""
+    """Whether a violation is of the positions of a log."""
     return finding.property == "P15" and any(
         e.ev in ("commit", "seek") or (e.part is not None and e.pos is not None)
         for e in finding.witness
     )
 
 
-def _promises(profile: str, property: str) -> bool:
+def _promises(profile: Profile, property: str) -> bool:
     """Whether a profile promises a property."""
-    return any(promise.property == property for promise in SYSTEMS[profile].promises)
+    return any(promise.property == property for promise in profile.promises)

@@ -359,7 +359,8 @@ class _ViolationSearch:
             verdicts = {p.id: self.tallies[id(p)].verdict for p in profile.properties}
             out.profiles[name] = [p for p, v in verdicts.items() if v is Verdict.VIOLATED]
             out.untested[name] = [p for p, v in verdicts.items() if v is Verdict.INCONCLUSIVE]
-            if Verdict.OK in verdicts.values() and profile.core.isdisjoint(out.untested[name]):
+            seen = Verdict.OK in verdicts.values() and profile.core.isdisjoint(out.untested[name])
+            if seen and profile.needs <= self.system.can:
                 out.tested.append(name)
         return out
 

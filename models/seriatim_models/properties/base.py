@@ -66,6 +66,8 @@ class Finding(msgspec.Struct, frozen=True, kw_only=True):
     subject: str = ""
     explanation: str = ""
     witness: list[Event] = []
+    decides: str = ""
+    """What would have to be declared or recorded to decide what looks like a violation; empty if nothing does."""
 
     @staticmethod
     def of(
@@ -102,6 +104,17 @@ class Finding(msgspec.Struct, frozen=True, kw_only=True):
             n_untestable=n_untestable,
             subject=subject,
         )
+
+
+def undecided(finding: Finding, why: str, decides: str) -> Finding:
+    """The finding, inconclusive: what looks like a violation, and what would have to be declared or recorded."""
+    return msgspec.structs.replace(
+        finding,
+        verdict=Verdict.INCONCLUSIVE,
+        explanation=f"{why}; {decides}",
+        n_violations=0,
+        decides=decides,
+    )
 
 
 class Property(Generic[S]):

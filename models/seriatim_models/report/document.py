@@ -108,6 +108,8 @@ def _finding(report: Report, finding: Finding, subject: str, **more: str | None)
         "explanation": finding.explanation,
         "sentence": report.sentences.get(finding.property, ""),
     }
+    if finding.decides:
+        plain["decides"] = finding.decides
     return plain | {key: value for key, value in more.items() if value is not None}
 
 

@@ -173,11 +173,13 @@ class AuditRun(msgspec.Struct, frozen=True, kw_only=True):
         """Violated if any finding is; ok if some property of every recording is ok; else inconclusive.
 
         A recording cannot test everything: what it could not test still stands in the findings, as inconclusive.
+        But what looks like a violation, and takes a declaration or a further event to be one, leaves the whole so.
         """
         verdicts = [{f.verdict for f in findings} for findings in self.by_recording().values()]
         if any(Verdict.VIOLATED in found for found in verdicts):
             return Verdict.VIOLATED
         tested = verdicts and all(Verdict.OK in found for found in verdicts)
+        tested = tested and not any(f.decides for f in self.findings)
         return Verdict.OK if tested else Verdict.INCONCLUSIVE
 
     def by_recording(self) -> dict[str, list[Finding]]:

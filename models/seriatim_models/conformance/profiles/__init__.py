@@ -10,10 +10,12 @@ Each profile is a file of this folder, format ``seriatim-profile/1`` (spec/HISTO
 | format | ``"seriatim-profile/1"`` |
 | id, title | the name, and the promise in a sentence |
 | core | the properties that make the system what it is: without a case of each, not enough was seen |
+| needs | operations without which a driven system is not of this kind |
 | [[promise]] property | a property's id |
 | [[promise]] source | where the system says so: a document, a section, an address |
 | [[promise]] within, returned, again, committed | the form of the property, see its `options` |
 | [[silent]] property, why | a property that the system does not promise |
+| [[silent]] polls | of P14: a poll may find nothing beside a message; of a waiting consumer nothing is allowed |
 
 Every property of the oracle is in a profile once, promised or silent, so that none is forgotten. A property may
 declare itself which profiles promise it, and why others are silent (`Property.promised_in`, `silent_elsewhere`); then
@@ -80,6 +82,8 @@ class Silent(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     property: str
     why: str
+    polls: bool = False
+    """Of P14: whether a poll at rest may find nothing although a message is there."""
 
 
 class File(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -92,6 +96,7 @@ class File(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     core: list[str] | None = None
     """Of the promises, those that make the system what it is; None: all of them."""
     silent: list[Silent] = []
+    needs: list[str] = []
 
 
 @dataclass(frozen=True)
@@ -105,6 +110,8 @@ class Profile:
     silent: tuple[Silent, ...] = ()
     core: frozenset[str] = frozenset()
     """Properties of which a recording must have a case before it is called consistent with the profile."""
+    needs: frozenset[str] = frozenset()
+    """Operations that a driven system must offer to be of this kind."""
 
 
 _DEFAULT = {p.id: p for p in ORACLE}
@@ -150,7 +157,8 @@ def parse(text: str, where: str) -> Profile:
     core = frozenset(judges if file.core is None else file.core)
     if wrong := sorted(core - judges.keys()):
         raise ProfileError(f"{where}: core: {', '.join(wrong)} is not promised")
-    return Profile(file.id, file.title, ordered, tuple(promises), tuple(silent), core)
+    needs = frozenset(file.needs)
+    return Profile(file.id, file.title, ordered, tuple(promises), tuple(silent), core, needs)
 
 
 def _promised_by_default(profile: str, properties: Iterable[AnyProperty]) -> list[Promise]:

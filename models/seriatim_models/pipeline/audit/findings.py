@@ -9,7 +9,7 @@ import msgspec
 
 from seriatim_models.history import Rejected
 from seriatim_models.pipeline.audit.runs import FileCount, Plan
-from seriatim_models.properties.base import AnyProperty, Finding, Property, Verdict
+from seriatim_models.properties.base import AnyProperty, Finding, Property, Verdict, undecided
 from seriatim_models.properties.standing import confirmed
 
 
@@ -87,13 +87,18 @@ def merged(findings: Sequence[Finding]) -> Finding:
     if len(findings) == 1:
         return findings[0]
     violations = [(f.explanation, f.witness) for f in findings if f.verdict is Verdict.VIOLATED]
-    return Finding.of(
+    found = Finding.of(
         findings[0].property,
         sum(f.n_tested for f in findings),
         violations,
         n_untestable=sum(f.n_untestable for f in findings),
         n_violations=sum(f.n_violations for f in findings),
     )
+    open_ = next((f for f in findings if f.decides), None)
+    if violations or open_ is None:
+        return found
+    why = open_.explanation.removesuffix(f"; {open_.decides}")
+    return undecided(found, why, open_.decides)
 
 
 def report(

@@ -6,21 +6,25 @@ At such a moment a message that nobody holds, beside a consumer that is ready fo
 nothing is on its way, so nothing but a further command can bring the two together.
 In the same way a `get` that is asked at rest and finds nothing, beside a message that nobody holds, went astray.
 
-Nothing is kept before the first such note, so a recording without one pays nothing.
+Before the first such note only channels and consumers are kept, so a recording without one pays little; what nobody
+was given until then comes from P14 itself (`begin`).
 
 Definite only if the message was certainly there, which its next acquisition shows: a message that is never seen again
-may be lost (P1) or may have been dropped. So a case waits until its message is handed out.
+may be lost (P1) or may have been dropped. So a case waits until its message is handed out, or until a note of rest
+says that ready messages are in the queue (``depth``) and the consumer's channel answers a later call. Where neither
+comes, it is undecided: `undecided_at_rest`.
 
 A consumer is ready if it began (`ok`) and no sign of its end is recorded, and if under every reading of its prefetch
 it has credit left: its own limit counts what it holds, and a later limit of its channel counts from then on for it too.
 Never definitely ready are consumers of a channel with a limit of its own, which messages of other queues may use up,
-or of one whose opening was not recorded after the first such note; no-local ones; others beside an exclusive one; and
-consumers of a queue with a single active one.
+or of one whose opening was not recorded; those that held something at the first such note; no-local ones; others
+beside an exclusive one; and consumers of a queue with a single active one.
 Not judged: messages with a key, for a group may belong to somebody else.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
 import msgspec
@@ -102,6 +106,14 @@ class RestingGet(NamedTuple):
     op: int | None
 
 
+class SeenReady(NamedTuple):
+    """A consumer beside messages that a note of rest counts: a violation if the consumer was still there."""
+
+    consumer: ConsumerKey
+    why: str
+    witness: list[Event]
+
+
 class RestState(msgspec.Struct):
     """All queues and channels, and whether the last event said that all is at rest."""
 
@@ -112,6 +124,22 @@ class RestState(msgspec.Struct):
     """Gets under way that were asked at rest, each with the note that says so."""
     begun: Event | None = None
     """The first note of rest."""
+    seen: list[SeenReady] = []
+    """Of the last event; each is counted as tested."""
+
+
+EARLY = ENDS | {"ch_open", "qos", "consume", "cancel", "declare", GAP}
+"""What is taken in before the first note of rest."""
+
+
+def begin(
+    state: RestState, q: str, unread: Mapping[str, Event], idle: Iterable[ConsumerKey]
+) -> None:
+    """Before the first note of rest: which messages of a queue nobody was given, and who of its consumers held none."""
+    queue = state.queues.setdefault(q, RestingQueue())
+    queue.available |= {m: AvailableMessage(event) for m, event in unread.items()}
+    for name in queue.consumers.keys() - set(idle):
+        queue.consumers[name].choosy = True  # what it holds is not known here
 
 
 def take(state: RestState, tally: CaseCounts, event: Event) -> None:  # noqa: C901, PLR0912  # a branch an event name
@@ -123,7 +151,7 @@ def take(state: RestState, tally: CaseCounts, event: Event) -> None:  # noqa: C9
             state.resting = event
             _rest(state, tally, event)
         return
-    if not state.begun:
+    if not state.begun and ev not in EARLY:
         return
     rested, state.resting = state.resting, None
     if ev == "get":
@@ -295,16 +323,35 @@ def _rest(state: RestState, tally: CaseCounts, event: Event) -> None:
             continue
         first = ready[0]
         assert first.ok is not None
+        assert state.begun is not None
+        opened = state.channels[first.key.by].opened
         for m in waiting:
             there = queue.available[m]
             if not there.passed:
-                opened = state.channels[first.key.by].opened
-                assert state.begun is not None
                 there.passed = [state.begun, opened, first.ok, event]
                 there.why = (
                     f"{first.key} was ready at event {event.i}, where all had come to rest, "
                     f"and was given nothing from {q}"
                 )
+        depth = event.args.get("depth")
+        if event.q == q and isinstance(depth, int) and depth > 0 and waiting == [*queue.available]:
+            there = queue.available[waiting[0]]
+            why = (
+                f"{first.key} was ready at event {event.i}, where all had come to rest, and was "
+                f"given nothing, although {depth} messages were ready in {q}"
+            )
+            witness = [there.given, there.event, *there.passed[:1], opened, first.ok, event]
+            state.seen.append(SeenReady(first.key, why, each_once(witness)))
+            tally.tested += 1
+
+
+def undecided_at_rest(state: RestState) -> str:
+    """What looks like a lost wake-up at rest and is none for certain; empty if nothing does."""
+    for queue in state.queues.values():
+        for m, there in queue.available.items():
+            if there.passed:
+                return f"{there.why}; {m} was never seen again, so it may have been lost or dropped"
+    return ""
 
 
 def _get(state: RestState, tally: CaseCounts, event: Event, rested: Event | None) -> None:

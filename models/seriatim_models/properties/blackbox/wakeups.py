@@ -8,7 +8,7 @@ import msgspec
 
 from seriatim_models.history.complete import EXACT, SETTLES
 from seriatim_models.history.event import GAP, Event
-from seriatim_models.properties.base import Finding, ProfileValue
+from seriatim_models.properties.base import Finding, ProfileValue, Verdict, undecided
 from seriatim_models.properties.blackbox import at_rest
 from seriatim_models.properties.blackbox.aggregation import AggregationState, SequentialProperty
 from seriatim_models.properties.blackbox.channels import CaseCounts
@@ -81,6 +81,11 @@ class Wakeups(msgspec.Struct):
 
 
 EARLY_KEPT = 65_536  # messages; a confirm comes soon
+DECIDES = (
+    "record how many messages are ready (a note of rest with depth), and a later answer to the "
+    "consumer's channel"
+)
+"""What makes it certain that nobody woke a consumer, where its message is never seen again."""
 WITHIN = 10_000_000_000  # ns; far beyond what a broker on one machine needs to hand a message over
 
 
@@ -131,7 +136,12 @@ class NoLostWakeup(SequentialProperty[Wakeups]):
 
     def feed(self, state: Wakeups, events: Iterable[Event]) -> None:  # noqa: C901, PLR0912  # a branch an event name
         for event in events:
+            if event.ev == "note" and event.args.get("rest") and state.rest.begun is None:
+                self._begin_rest(state)
             at_rest.take(state.rest, state.tally, event)
+            while state.rest.seen:
+                ready, why, seen = state.rest.seen.pop()
+                state.doubts.report(event, [ready.by], why, seen, consumers=[ready])
             state.doubts.take(event)
             if event.lvl == "model" or event.t is None:
                 continue
@@ -174,6 +184,14 @@ class NoLostWakeup(SequentialProperty[Wakeups]):
                     self._unsettled(state, event)
             elif event.q:
                 self._on_queue(state, state.queues[event.q], event)
+
+    def _begin_rest(self, state: Wakeups) -> None:
+        """The first note of rest: what was kept of each queue until now is what `at_rest` begins with."""
+        for q, idle in state.queues.items():
+            unread = {} if idle.blind else idle.unread
+            at_rest.begin(
+                state.rest, q, unread, [n for n, c in idle.consumers.items() if not c.holds]
+            )
 
     def _on_queue(self, state: Wakeups, idle: Idle, event: Event) -> None:  # noqa: C901, PLR0912  # a branch an event name
         if event.ev == "declare":
@@ -309,4 +327,8 @@ class NoLostWakeup(SequentialProperty[Wakeups]):
             else:
                 tally.untestable += 1
         doubts.resolve(tally)
-        return tally.finding(self.id)
+        found = tally.finding(self.id)
+        why = at_rest.undecided_at_rest(state.rest)
+        if not why or found.verdict is Verdict.VIOLATED:
+            return found
+        return undecided(found, why, DECIDES)
