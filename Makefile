@@ -2,7 +2,7 @@
 # Everything is installed into .venv, from the pinned versions in .lock/requirements.txt, by the rule for $(STAMP) below.
 
 .DEFAULT_GOAL := help
-.PHONY: help run test demo-fair soak prove prove-induction spec follow-all mutants mutants-order reach lint format setup lock clean bench profile docs bench-explorer bench-spark test-slow test-kill test-cluster test-million test-planted test-wheel crosscheck crosscheck-own conform chaos planted right-systems matrix matrix-campaign data-races fuzz corpus endure
+.PHONY: help run test demo-fair soak prove prove-induction spec follow-all mutants mutants-order reach lint format setup lock clean bench profile docs bench-explorer bench-spark test-slow test-kill test-cluster test-million test-planted test-wheel crosscheck crosscheck-own crosscheck-columnar conform chaos planted right-systems matrix matrix-campaign data-races fuzz corpus endure
 
 VENV  := .venv
 BIN   := $(VENV)/bin
@@ -87,6 +87,7 @@ seriatim: how a message queue's threads must behave, as code you can run, break 
                         stopped, it goes on where it was
   make corpus           known bugs of released libraries, fetched from the package registry into a cache folder:
                         each found, each repaired version quiet (ARGS="--table spec/OWN_CODE.md" writes the table)
+  make crosscheck-columnar   columnar against row-based judging, on HISTORIES (10000) mutated ones
   make crosscheck-own   generated tests with plain threads: promotion against every access a step;
                         with asyncio: against all orders of timers on the real event loop
   make bench            us and our peers side by side, in rounds: numbers and a page in build/bench;
@@ -198,6 +199,9 @@ docs: $(STAMP)
 	@rm -rf build/docs
 	@$(BIN)/python -m sphinx -q -W --keep-going -b html -d build/doctrees -c spec/guide . build/docs $(ARGS)
 	@$(BIN)/python -m seriatim_workshop.site_links build/docs
+
+crosscheck-columnar: $(STAMP)
+	@$(BIN)/python -m seriatim_workshop.crosscheck.columnar --histories $(or $(HISTORIES),10000) $(ARGS)
 
 crosscheck-own: $(STAMP)
 	@$(BIN)/python -m seriatim_workshop.crosscheck.own --programs $(PROGRAMS) $(ARGS)

@@ -137,6 +137,24 @@ def test_whoever_acts_without_a_channel_keeps_connections_together(
     assert not manifest.units[0].chunks["run"][0].lone
 
 
+def test_a_chunk_in_which_nobody_names_a_connection_is_judged_once(tmp_path: Path) -> None:
+    """Found: it was judged in every part of the connections, and its cases counted in each."""
+    rows = [
+        {"ev": "publish", "ph": ph, "q": "q", "m": f"m{n}"}
+        for n in range(30)
+        for ph in ("invoke", "ok")
+    ]
+    events = [Event(i=i, t=i, lvl="api", **row) for i, row in enumerate(rows)]  # type: ignore[arg-type]  # fields
+    (answered,) = [p for p in BLACKBOX if p.id == "P21"]
+    expected = answered.check(events)
+    assert expected.n_tested == 30
+    whole = next(
+        iter(chunks.partitions(tmp_path, written(tmp_path, events, 30), {"connection": 1}))
+    )
+    parts = [msgspec.structs.replace(whole, part=k, parts=3) for k in range(3)]
+    assert merged([f for p in parts for _, f in judged(p, [answered])]) == expected
+
+
 def test_a_hot_queue_goes_first_and_alone() -> None:
     of = [chunks.Chunk("", 100, {"q001": 60, "q002": 10, "q003": 20, "control": 5, "q004": 5})]
     assert chunks._divided(of, 2) == [(["q001"], 65), (["q003", "q002", "q004"], 40)]

@@ -39,6 +39,8 @@ class CaseEvents(NamedTuple):
     """Their event names."""
     matches: Callable[[Event], bool] = lambda _: True
     """Whether an event of such a name counts."""
+    fields: tuple[str, ...] = ()
+    """Fields of which one that counts has at least one; none if it may have none."""
 
 
 class Verdict(StrEnum):

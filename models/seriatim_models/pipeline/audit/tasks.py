@@ -12,8 +12,8 @@ A run that comes as events is folded by `run_fold`, in the local engine and in a
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from functools import partial
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from functools import partial, reduce
 from itertools import islice
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol
@@ -197,8 +197,7 @@ def _judged(
     if task.scope == "message":
         yield from zip(properties, _judged_by_message(task, of), strict=True)
     elif task.scope == "connection":
-        read = partial(_of_connections, task)
-        yield from zip(properties, _folded(task, of, read), strict=True)
+        yield from zip(properties, _folded(task, of, partial(_of_connections, task)), strict=True)
     else:
         # One bucket after the other: a queue's state is a window, and a thousand windows are no small state.
         apart: list[set[str] | None] = [{bucket, chunks.CONTROL} for bucket in task.buckets]
@@ -207,28 +206,60 @@ def _judged(
             yield from zip(properties, _folded(task, of, read), strict=True)
 
 
+class ReadsChunk(Protocol):
+    """Reads the rows of a chunk file that belong to some part of its run."""
+
+    def __call__(self, file: str, columns: Collection[str] | None) -> pa.RecordBatch:
+        """All columns, or those of some that the file has; see `chunks.read_chunk`."""
+
+
 def _folded(
-    task: chunks.Partition,
-    properties: Sequence[AnyProperty],
-    read: Callable[[str], pa.RecordBatch],
+    task: chunks.Partition, properties: Sequence[AnyProperty], read: ReadsChunk
 ) -> list[Finding]:
-    """The findings on what is read of each chunk."""
-    fold = Fold(properties, first=True)
-    for file in task.files:
-        for events in _batches(chunks.in_order(_read_by(read(file), properties))):
+    """The findings on what is read of each chunk. What has no case there is cleared by columns."""
+    cleared = _without_case(task.files, properties, read)
+    left = [p for n, p in enumerate(properties) if n not in cleared]
+    fold = Fold(left, first=True)
+    for file in task.files if left else ():
+        for events in _batches(chunks.in_order(_read_by(read(file, None), left))):
             fold.take(events)
     if task.ended is not None:
         fold.take([Event(i=-1, ev="note", t=task.ended)])
-    return fold.finish()
+    found = iter(fold.finish())
+    return [Finding.of(p.id, 0) if n in cleared else next(found) for n, p in enumerate(properties)]
 
 
-def _of_connections(task: chunks.Partition, file: str) -> pa.RecordBatch:
+def _without_case(
+    files: Iterable[str], properties: Sequence[AnyProperty], read: ReadsChunk
+) -> set[int]:
+    """The properties, by number, of whose case events none is in what is read."""
+    cases = {n: p.case_events for n, p in enumerate(properties) if p.case_events is not None}
+    for file in files:
+        if not cases:
+            break
+        wanted = {"i", "ev", "n", "bucket"}.union(*(c.fields for c in cases.values()))
+        batch = read(file, wanted)
+        for n, case in list(cases.items()):
+            of = pc.is_in(batch["ev"], pa.array(sorted(case.names)))
+            there = [batch[f].is_valid() for f in case.fields if f in batch.schema.names]
+            if case.fields:
+                of = pc.and_(of, reduce(pc.or_, there, pa.array(np.zeros(len(batch), np.bool_))))
+            if any(case.matches(e) for e in table.events(batch.filter(of))):
+                del cases[n]
+    return set(cases)
+
+
+def _of_connections(
+    task: chunks.Partition, file: str, columns: Collection[str] | None
+) -> pa.RecordBatch:
     """The events of some connections, the gaps, and the leases that ran out on nobody knows which."""
-    batch = chunks.read_chunk(file)
-    if task.parts == 1 or "conn" not in batch.schema.names:
+    batch = chunks.read_chunk(file, columns if columns is None else {*columns, "conn"})
+    if task.parts == 1:
         return batch
+    # A chunk in which nobody names a connection has no such column: it is of the part of those who name none.
+    named = batch["conn"] if "conn" in batch.schema.names else pa.nulls(len(batch), pa.string())
     # Of each different connection, and at the end of none: its part. Then of each row whether that is this one.
-    conn = batch["conn"].dictionary_encode()
+    conn = named.dictionary_encode()
     part = [chunks.hashed(name or "", task.parts) for name in conn.dictionary.to_pylist()]
     codes = np.asarray(pc.fill_null(conn.indices, len(part)))
     parts = np.array([*part, chunks.hashed("", task.parts)])

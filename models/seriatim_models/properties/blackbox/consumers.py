@@ -107,6 +107,7 @@ class SoleConsumer(SequentialProperty[Sole]):
     case_events = CaseEvents(
         frozenset({"consume", "declare"}),
         lambda e: bool(e.exclusive) or bool(e.args.get("x-single-active-consumer")),
+        ("exclusive", "args"),
     )
 
     def feed(self, state: Sole, events: Iterable[Event]) -> None:  # noqa: C901  # a branch an event name
@@ -310,7 +311,7 @@ class ConsumerPriority(SequentialProperty[Ranks]):
     summary_type = AggregationState[Ranks]
     keeps = "consumers, what is held, what nobody was given"
     time = "O(n k), k consumers of a queue"
-    case_events = CaseEvents(frozenset({"consume"}), lambda e: e.cprio is not None)
+    case_events = CaseEvents(frozenset({"consume"}), lambda e: e.cprio is not None, ("cprio",))
 
     def feed(self, state: Ranks, events: Iterable[Event]) -> None:  # noqa: C901, PLR0912  # a branch an event name
         for event in events:

@@ -73,7 +73,9 @@ class OneConsumerOfGroup(SequentialProperty[GroupedQueues]):
     summary_type = AggregationState[GroupedQueues]
     keeps = "messages of groups that somebody holds"
     time = "O(n k), k messages of one group that are held"
-    case_events = CaseEvents(frozenset({"declare"}), lambda e: e.args.get(GROUPS) == "held")
+    case_events = CaseEvents(
+        frozenset({"declare"}), lambda e: e.args.get(GROUPS) == "held", ("args",)
+    )
     promised_in: ClassVar[Mapping[str, str]] = {
         "strict-qpid": "https://qpid.apache.org/releases/qpid-broker-j-9.2.0/book/Java-Broker-Concepts-Queues.html: "
         "a group is bound to a consumer while messages of it are acquired",

@@ -253,7 +253,7 @@ class LogReader(SequentialProperty[Logs]):
         "each reader's last position and commit; the latest 65,536 known positions of a partition"
     )
     time = "O(n log n)"
-    case_events = CaseEvents(reads, lambda e: e.pos is not None)
+    case_events = CaseEvents(reads, lambda e: e.pos is not None, ("pos",))
 
     options = frozenset({"committed"})
 

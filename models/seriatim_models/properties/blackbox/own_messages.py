@@ -45,7 +45,7 @@ class NothingOfItsOwn(SequentialProperty[NoLocalState]):
     reads = ENDS | {"publish", "consume", "cancel", "deliver", GAP}
     summary_type = AggregationState[NoLocalState]
     keeps = "no-local consumers, and who sent the latest 65,536 messages"
-    case_events = CaseEvents(frozenset({"consume"}), lambda e: bool(e.nolocal))
+    case_events = CaseEvents(frozenset({"consume"}), lambda e: bool(e.nolocal), ("nolocal",))
     promised_in: ClassVar[Mapping[str, str]] = {
         "amqp-0-9-1-4.7": "AMQP 0-9-1 specification, domain no-local: the server will not send messages to the "
         "connection that published them",

@@ -179,7 +179,7 @@ class MessagePriority(StrictOrder):
     summary_type = AggregationState[RankedQueues]
     keeps = "as P5"
     time = "O(n k), k acquisitions that an availability covers"
-    case_events = CaseEvents(frozenset({"declare"}), lambda e: LEVELS in e.args)
+    case_events = CaseEvents(frozenset({"declare"}), lambda e: LEVELS in e.args, ("args",))
     options: ClassVar[frozenset[str]] = frozenset()
     promised_in: ClassVar[Mapping[str, str]] = {
         "rabbit-classic": "https://www.rabbitmq.com/docs/priority: of a queue declared with x-max-priority",

@@ -173,11 +173,10 @@ class _Evaluation:
         self.columns.feed(block)
         rare = [e for e in block if e.ev not in _COMMON]
         for n, p in list(self._without_case.items()):
-            assert p.case_events is not None
-            names, matches = p.case_events
-            if any(
-                matches(e) and e.ev in names for e in (rare if names.isdisjoint(_COMMON) else block)
-            ):
+            case = p.case_events
+            assert case is not None
+            looked_at = rare if case.names.isdisjoint(_COMMON) else block
+            if any(case.matches(e) and e.ev in case.names for e in looked_at):
                 del self._without_case[n]
         self._folded.take(block)
 

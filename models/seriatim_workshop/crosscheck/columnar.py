@@ -1,0 +1,188 @@
+"""Columnar evaluation against the row-based one, on mutated histories: the same findings, in every field.
+
+    python -m seriatim_workshop.crosscheck.columnar [--histories N] [--seed N] [--chunks K]
+
+A history is one of a right or a faulty simulated system, with a few events dropped, doubled, swapped, or given another
+flag, holder, message, tag or time, or a field that makes a case of a rare property. Each is judged event by event, by
+the columnar evaluator, and every K-th also as chunk files, by the tasks that Spark runs. What is printed at the end is
+in how many histories each property was violated: a comparison in which nothing is violated says little.
+"""
+
+from __future__ import annotations
+
+import argparse
+import random
+import sys
+import tempfile
+from collections import Counter
+from collections.abc import Callable, Sequence
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from seriatim_models.history import Event, table
+from seriatim_models.history.complete import complete
+from seriatim_models.history.event import GAP
+from seriatim_models.pipeline.audit import chunks, columns
+from seriatim_models.pipeline.audit.findings import RunStatistics, annotated
+from seriatim_models.pipeline.audit.tasks import audit_chunks
+from seriatim_models.properties.base import Finding, Verdict
+from seriatim_models.properties.blackbox import BLACKBOX
+from seriatim_models.properties.columnar.evaluator import judge
+from seriatim_workshop.bench.simulated_broker import FAULTS, SimulatedBroker
+from seriatim_workshop.inline import Inline
+from seriatim_workshop.right.faults import FAULTS as PLANTED
+from seriatim_workshop.right.faults import faulty
+from seriatim_workshop.right.judging import completed
+
+EVENTS_MAX = 250
+"""Of a history: the quadratic parts of judging stay out of the way, and several messages come back."""
+MUTATIONS_MAX = 4
+RARE: tuple[dict[str, Any], ...] = (
+    {"prio": 1}, {"pos": 3}, {"key": "k"}, {"part": 0}, {"autoack": True}, {"exclusive": True},
+    {"nolocal": True}, {"cprio": 2}, {"prefetch": 1}, {"dead": True}, {"multiple": True},
+    {"lvl": "broker"}, {"ph": "fail"}, {"ph": "info"},
+)  # fmt: skip
+"""Fields that make cases of rare properties, or take columns out of what is regular."""
+DECLARED = ({"x-max-priority": 5}, {"x-single-active-consumer": True}, {"x-message-ttl": 9})
+
+
+def _change(event: Event, **fields: Any) -> Event:  # Any: the fields of an event
+    return msgspec.structs.replace(event, **fields)
+
+
+def mutate(events: list[Event], chance: random.Random) -> None:
+    """Change one thing, in place."""
+    at, other = chance.randrange(len(events)), chance.randrange(len(events))
+    event, from_there = events[at], events[other]
+    match chance.randrange(11):
+        case 0:
+            del events[at]
+        case 1:
+            events.insert(other, event)
+        case 2:
+            near = min(len(events) - 1, at + chance.randrange(1, 6))
+            events[at], events[near] = events[near], event
+        case 3:
+            events[at] = _change(event, redelivered=chance.choice([None, False, True]))
+        case 4:
+            who = {n: getattr(from_there, n) for n in ("conn", "ch", "gen", "ctag", "proc")}
+            events[at] = _change(event, **who)
+        case 5:
+            events[at] = _change(
+                event,
+                m=from_there.m if event.m and from_there.m else event.m,
+                ms=from_there.ms if event.ms and from_there.ms else event.ms,
+            )
+        case 6:
+            events[at] = _change(event, dtag=max(0, (event.dtag or 0) + chance.choice([-1, 1])))
+        case 7:
+            shift = chance.choice([-(10**6), 10**4, 10**6, 2 * 10**10])
+            events[at:] = [_change(e, t=None if e.t is None else e.t + shift) for e in events[at:]]
+        case 8:
+            events[at] = _change(event, **chance.choice(RARE))
+        case 9:
+            args = chance.choice(DECLARED)
+            events.insert(
+                at, Event(i=0, ev="declare", q=event.q or "q", t=event.t, args=dict(args))
+            )
+        case _:
+            events.insert(at, Event(i=0, ev=GAP, t=event.t))
+
+
+def history(seed: int) -> list[Event]:
+    """The completed history of a seed."""
+    chance = random.Random(seed)
+    if seed % 3 == 2:
+        fault = PLANTED[chance.randrange(len(PLANTED))]
+        events = completed(faulty(fault, seed)[1])
+    else:
+        broker = SimulatedBroker(
+            seed,
+            chance.randrange(5, 50),
+            prefetch=chance.randrange(1, 6),
+            closes=chance.random() < 0.7,
+            fault=chance.choice(["", "", "", *FAULTS]),
+        )
+        events = list(broker.run())
+        if seed % 3:  # as if recorded inside the broker
+            events = [_change(e, lvl="broker") for e in events]
+    events = events[:EVENTS_MAX]
+    for _ in range(chance.randrange(MUTATIONS_MAX + 1)):
+        if events:
+            mutate(events, chance)
+    return list(complete(_change(e, i=n) for n, e in enumerate(events)))
+
+
+def by_rows(events: Sequence[Event]) -> list[Finding]:
+    """The findings of the row-based forms."""
+    return [p.check(events) for p in BLACKBOX]
+
+
+def by_chunks(events: Sequence[Event]) -> list[Finding]:
+    """The findings of the tasks over chunk files; `annotated` as those of an audit are."""
+    edges = [0, len(events) // 3, len(events) // 2, len(events)]
+    with tempfile.TemporaryDirectory(prefix="seriatim-") as name:
+        folder = Path(name)
+        made = [
+            chunks.write_chunk(
+                folder, f"{a}.parquet", columns.placed(table.columns(list(events[a:b])), a)
+            )
+            for a, b in pairwise(edges)
+            if b > a
+        ]
+        statistics = RunStatistics("run", len(events))
+        unit = chunks.Unit("run", [], {"run": made}, [], [], [statistics])
+        chunks.write_manifest(folder, chunks.Manifest([unit]))
+        return audit_chunks(Inline(2), folder, BLACKBOX, measure=False).findings
+
+
+def differences(seed: int, chunked: bool, violated: Counter[str]) -> list[str]:
+    """In which properties which way differs on the history of a seed; counts what the row-based forms report."""
+    events = history(seed)
+    expected = by_rows(events)
+    violated.update(f.property for f in expected if f.verdict is Verdict.VIOLATED)
+    ways: list[tuple[str, Callable[[Sequence[Event]], list[Finding]], list[Finding]]] = [
+        ("columns", judge, expected)
+    ]
+    if chunked:
+        of = [annotated(p, f, "run", 0) for p, f in zip(BLACKBOX, expected, strict=True)]
+        ways.append(("chunks", by_chunks, of))
+    return [
+        f"seed {seed}: {way} differ in {f.property}: {f.verdict} {f.n_tested} {f.n_untestable} "
+        f"{f.n_violations}, and by rows {e.verdict} {e.n_tested} {e.n_untestable} {e.n_violations}"
+        for way, judged, wanted in ways
+        for f, e in zip(judged(events), wanted, strict=True)
+        if f != e
+    ]
+
+
+def main(arguments: list[str]) -> int:
+    """Compare on so many histories; returns 1 if any differ, and names them."""
+    parser = argparse.ArgumentParser(
+        prog="python -m seriatim_workshop.crosscheck.columnar",
+        description="Compare columnar with row-based judging on mutated histories.",
+    )
+    parser.add_argument("--histories", type=int, default=1000, metavar="N")
+    parser.add_argument("--seed", type=int, default=0, metavar="N", help="of the first history")
+    parser.add_argument(
+        "--chunks", type=int, default=5, metavar="K", help="every K-th also as chunk files"
+    )
+    chosen = parser.parse_args(arguments)
+    chunks.SLICE = 10  # so that a few events are worth a task
+    violated: Counter[str] = Counter()
+    wrong: list[str] = []
+    for n in range(chosen.histories):
+        wrong += differences(chosen.seed + n, n % chosen.chunks == 0, violated)
+        if (n + 1) % 500 == 0:
+            print(f"{n + 1} histories, {len(wrong)} differences", file=sys.stderr, flush=True)
+    print(*wrong, sep="\n")
+    print(f"{chosen.histories} histories, {len(wrong)} differences; violated in:")
+    print(", ".join(f"{p.id} {violated[p.id]}" for p in BLACKBOX))
+    return 1 if wrong else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
