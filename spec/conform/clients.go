@@ -93,7 +93,7 @@ func do(r request) words {
 		}
 		delete(held, r.Ch)
 	case "reset":
-		queues, held = map[string][]entry{}, map[int]map[int]entry{}
+		queues, held, tags = map[string][]entry{}, map[int]map[int]entry{}, map[int]int{}
 	case "open", "sync": // nothing to do here
 	default:
 		return words{"ok": false, "why": "cannot " + r.Op}

@@ -49,6 +49,7 @@ async function answer({ op, ch = 0, q = "", m = "", dtag = 0, requeue = true }) 
     case "reset":
       queues.clear();
       held.clear();
+      tags.clear();
       return {};
     case "open":
     case "sync":

@@ -49,6 +49,7 @@ def do(op, ch=0, q="", m="", dtag=0, back=True, **_):
         elif op == "reset":
             queues.clear()
             held.clear()
+            tags.clear()
         elif op not in ("open", "sync"):  # these two have nothing to do here
             return {"ok": False, "why": f"cannot {op}"}
         return {}

@@ -16,6 +16,7 @@ from seriatim_models.conformance.concurrent.client import ConcurrentSystem, Outc
 from seriatim_models.conformance.concurrent.commands import ConcurrentCommand
 from seriatim_models.conformance.concurrent.driving import ConcurrentRun, run_workload
 from seriatim_models.conformance.concurrent.objects import ThreadedObject
+from seriatim_models.conformance.concurrent.search import TRIES, search_clients
 from seriatim_models.conformance.concurrent.streamed import StreamedRecording
 from seriatim_models.conformance.concurrent.workload import ConcurrentWorkload
 from seriatim_models.conformance.profiles import PROFILES
@@ -122,6 +123,36 @@ def test_finds_a_race_of_two_clients(factory: Callable[[], object], tmp_path: Pa
     assert verdicts(path)["P1"] is Verdict.OK
     assert not driven(ThreadedObject(factory), path).fault
     assert verdicts(path)["P1"] is Verdict.VIOLATED
+
+
+def test_the_smallest_clients_of_a_race_are_a_publisher_and_two_getters() -> None:
+    """`Peeks` needs all three; how often it shows again is counted."""
+    found = search_clients(
+        ThreadedObject(Peeks), PROFILES["any"].properties, clients=4, seconds=30, seed=1
+    )
+    assert found.violated == "P1"
+    assert found.workload is not None
+    ops = sorted(c.op for thread in found.workload.commands for c in thread)
+    assert ops.count("get") >= 2
+    assert len(found.workload.commands) in (2, 3)
+    assert len(ops) <= 6
+    assert found.events
+    assert found.shown <= TRIES
+
+
+def test_drawn_clients_of_right_queues_are_not_reported() -> None:
+    for factory in (queue.Queue, queue.SimpleQueue):
+        found = search_clients(
+            ThreadedObject(factory),
+            PROFILES["any"].properties,
+            clients=4,
+            seconds=60,
+            seed=1,
+            most=100,
+        )
+        assert found.runs == 100
+        assert found.violated == ""
+        assert {f.property: f.verdict for f in found.findings}["P1"] is Verdict.OK
 
 
 class Flaky:

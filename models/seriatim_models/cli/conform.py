@@ -11,6 +11,7 @@ import msgspec
 import rich_click as click
 
 from seriatim_models.cli.audit import find_profile, with_own
+from seriatim_models.cli.conform_clients import conform_clients
 from seriatim_models.cli.conform_results import (
     audit_run,
     print_outcome,
@@ -63,6 +64,7 @@ if TYPE_CHECKING:
         seriatim conform --python queue:Queue                 an object of Python
         seriatim conform --python mine:Broker --profile strict-qpid
         seriatim conform --python queue:Queue --schedules     its threads under every schedule
+        seriatim conform --python queue:Queue --clients 3     several clients at once
         seriatim conform --amqp amqp://guest:guest@127.0.0.1/ a broker
         seriatim conform --exec ./q --replay build/conform/P5.json
 
@@ -84,6 +86,11 @@ if TYPE_CHECKING:
     "--schedules",
     is_flag=True,
     help="With --python: small concurrent clients over the unmodified object, under every schedule of their threads.",
+)
+@number_option(
+    "--clients",
+    "With --exec and --python: small workloads of so many clients at once, the smallest that shows a violation.",
+    click.IntRange(2, 64),
 )
 @click.option(
     "--module",
@@ -134,6 +141,7 @@ def conform(
     arguments: tuple[str, ...],
     test: bool,
     schedules: bool,
+    clients: int | None,
     modules: tuple[str, ...],
     replay: str | None,
     profile: str | None,
@@ -161,6 +169,15 @@ def conform(
         )
     if modules:
         raise UsageError("--module is for --schedules: else every module is run as it is")
+    if clients is not None:
+        if url or test or replay is not None or steps is not None:
+            raise UsageError(
+                "--clients is for --exec and --python, without --self-test, --replay and --steps"
+            )
+        driven = Implementation(command, factory, None, patience=patience)
+        return conform_clients(
+            targets, driven, clients, profile, own, seconds, scripts, seed, Path(out)
+        )
     script = _script(replay) if replay is not None else None
     named = _named(profile, script)
     if arguments and url is None:

@@ -61,10 +61,16 @@ class ConcurrentCommand:
         self.name, self.version = command, ""
         self.can: frozenset[str] = frozenset()
         self._process: subprocess.Popen[bytes] | None = None
-        self.reset()
+        self._start()
 
     def reset(self) -> None:
-        """Start the program anew. Raises `Fault`."""
+        """Ask for a fresh start; a program that is broken is started anew. Raises `Fault`."""
+        if self._process is None or self._fault is not None:
+            self._start()
+        self._receivers.clear()
+        self.ask(Request(op="reset"))
+
+    def _start(self) -> None:
         self.end()
         self._asked: dict[int, _Asked] = {}
         self._receivers: dict[int, Receiver] = {}

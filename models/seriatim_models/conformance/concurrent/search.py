@@ -1,0 +1,169 @@
+"""Small workloads of several clients, drawn until one shows a violation, which is then made smaller.
+
+Threads meet by chance: a workload that showed a violation may not show it again. So each smaller one is tried several
+times, and the outcome says in how many of so many further runs the smallest one showed it. Its history is the evidence.
+"""
+
+from __future__ import annotations
+
+import random
+import tempfile
+import time
+from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
+from typing import Protocol
+
+import msgspec
+
+from seriatim_models.conformance.concurrent.client import ConcurrentSystem
+from seriatim_models.conformance.concurrent.driving import run_workload
+from seriatim_models.conformance.concurrent.streamed import StreamedRecording
+from seriatim_models.conformance.concurrent.workload import MIX, ClientCommand, ConcurrentWorkload
+from seriatim_models.conformance.driving import DrivenRun
+from seriatim_models.conformance.judging import FindingTally, judged
+from seriatim_models.history import Header, read_history
+from seriatim_models.history.complete import complete
+from seriatim_models.history.event import Event
+from seriatim_models.properties.base import AnyProperty, Finding, Verdict
+
+TRIES = 15
+"""How often a smaller workload is run before it is given up, and the smallest to see how often it shows."""
+LONGEST = 40
+"""Commands of a client, at most."""
+
+
+class FreshSystem(ConcurrentSystem, Protocol):
+    """A system that can start anew."""
+
+    def reset(self) -> None:
+        """No messages, no channels. Raises `Fault`."""
+
+
+class ClientsOutcome(msgspec.Struct, kw_only=True):
+    """What came of a search."""
+
+    findings: list[Finding] = []
+    runs: int = 0
+    commands: int = 0
+    recorded: int = 0
+    """Events of all runs."""
+    violated: str = ""
+    """The property whose violation was made smaller, if there is one."""
+    workload: ConcurrentWorkload | None = None
+    """The smallest workload that showed it."""
+    events: list[Event] = []
+    """The history that is the evidence."""
+    shown: int = 0
+    """In how many of `TRIES` further runs the smallest workload showed it again."""
+
+
+def drawn(seed: int, n: int, clients: int, can: frozenset[str]) -> ConcurrentWorkload:
+    """The n-th workload: few commands at first, then more."""
+    chance = random.Random(f"{seed}/{n}")
+    mix = {op: often for op, often in MIX.items() if op in can}
+    longest = min(LONGEST, 3 + n // 10)
+
+    def commands() -> Iterator[ClientCommand]:
+        ops = chance.choices([*mix], [*mix.values()], k=chance.randint(1, longest))
+        for op in ops:
+            back = "drop" not in can or chance.random() < 0.9
+            yield ClientCommand(op=op, which=chance.randrange(3), requeue=back)
+
+    threads = tuple(tuple(commands()) for _ in range(chance.randint(2, clients)))
+    return ConcurrentWorkload(commands=threads)
+
+
+def smaller(workload: ConcurrentWorkload) -> Iterator[ConcurrentWorkload]:
+    """The same without a client, without half of the commands of one, or without one command."""
+    threads = workload.commands
+    for n, thread in enumerate(threads):
+        before, after = threads[:n], threads[n + 1 :]
+        half = len(thread) // 2
+        fewer = [thread[:half], thread[half:]] if half > 1 else []
+        fewer += [thread[:k] + thread[k + 1 :] for k in range(len(thread))]
+        for less in [(), *fewer]:
+            rest = (*before, less, *after) if less else (*before, *after)
+            if rest:
+                yield ConcurrentWorkload(commands=rest)
+
+
+def search_clients(
+    system: FreshSystem,
+    properties: Iterable[AnyProperty],
+    *,
+    clients: int,
+    seconds: float,
+    seed: int,
+    most: int | None = None,
+    patience: float = 5.0,
+    on_progress: Callable[[int], None] = lambda count: None,
+) -> ClientsOutcome:
+    """Draw workloads for so many seconds, `most` at most; the first violation is made smaller, as long again."""
+    search = _Search(system, list(properties), patience)
+    outcome = search.outcome
+    until = time.monotonic() + seconds
+    n = 0
+    while not outcome.violated and time.monotonic() < until and (most is None or n < most):
+        workload = drawn(seed, n, clients, system.can)
+        n += 1
+        search.try_one(workload)
+        on_progress(outcome.runs)
+    if outcome.workload is not None:
+        until = time.monotonic() + seconds
+        while time.monotonic() < until and search.shrink(until):
+            pass
+        outcome.shown = sum(search.shows(outcome.workload) for _ in range(TRIES))
+    outcome.findings = [tally.finding(id, system.name) for id, tally in search.tallies.items()]
+    return outcome
+
+
+class _Search:
+    def __init__(self, system: FreshSystem, properties: list[AnyProperty], patience: float) -> None:
+        self.system, self.properties, self.patience = system, properties, patience
+        self.tallies: dict[str, FindingTally] = {}
+        self.outcome = ClientsOutcome()
+
+    def once(self, workload: ConcurrentWorkload) -> tuple[list[Finding], list[Event]]:
+        """Run a workload from a fresh start; what is found, and its history."""
+        self.system.reset()
+        with tempfile.TemporaryDirectory(prefix="seriatim-clients-") as folder:
+            path = Path(folder) / "run.jsonl"
+            with StreamedRecording(path, Header(run="r", rec="conform", clk="drive")) as recording:
+                run = run_workload(self.system, workload, recording, patience=self.patience)
+            events = list(complete(read_history(path).events))
+        self.outcome.runs += 1
+        self.outcome.commands += run.commands
+        self.outcome.recorded += len(events)
+        driven = DrivenRun(steps=[], events=events, fault=run.fault, why=run.why)
+        return judged(driven, self.properties), events
+
+    def try_one(self, workload: ConcurrentWorkload) -> None:
+        """Run a workload, and keep the first violation that is seen."""
+        findings, events = self.once(workload)
+        for finding in findings:
+            self.tallies.setdefault(finding.property, FindingTally()).add(finding)
+            if finding.verdict is Verdict.VIOLATED and not self.outcome.violated:
+                self.outcome.violated, self.outcome.workload = finding.property, workload
+                self.outcome.events = events
+
+    def shows(self, workload: ConcurrentWorkload) -> bool:
+        """Whether a workload shows the violation now; then that history is the evidence."""
+        findings, events = self.once(workload)
+        found = {f.property: f for f in findings if f.verdict is Verdict.VIOLATED}
+        if self.outcome.violated not in found:
+            return False
+        self.tallies[self.outcome.violated].add(found[self.outcome.violated])
+        self.outcome.events = events
+        return True
+
+    def shrink(self, until: float) -> bool:
+        """Whether a smaller workload shows the violation; it takes the place of the one before."""
+        assert self.outcome.workload is not None
+        for less in smaller(self.outcome.workload):
+            for _ in range(TRIES):
+                if time.monotonic() > until:
+                    return False
+                if self.shows(less):
+                    self.outcome.workload = less
+                    return True
+        return False
