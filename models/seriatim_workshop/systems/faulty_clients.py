@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import select
 import subprocess
 import time
 from collections.abc import Callable
@@ -15,6 +16,7 @@ import redis
 from redis.backoff import NoBackoff
 from redis.retry import Retry
 
+from seriatim_models.conformance.child import MARK, SUPERVISOR, reap
 from seriatim_models.conformance.faults.described import DescribedSystem
 from seriatim_models.conformance.faults.workload import FaultyClient, RefusedByServer, TakenMessage
 
@@ -194,17 +196,23 @@ class FaultyRabbit:
         # A passive declare counts what is ready alone.
         asked = ["list_queues", "--quiet", "--no-table-headers"]
         columns = ["messages_ready", "messages_unacknowledged"]
-        with subprocess.Popen(
-            ["/usr/lib/rabbitmq/bin/rabbitmqctl", *asked, *columns],
-            env={**os.environ, **self._environment},
+        # Supervised, for where no epmd is left it starts one, which would outlive it.
+        mark = f"count-{os.getpid()}-{id(self)}"
+        process = subprocess.Popen(
+            [*SUPERVISOR, "/usr/lib/rabbitmq/bin/rabbitmqctl", *asked, *columns],
+            env={**os.environ, **self._environment, MARK: mark},
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
-        ) as process:
-            while process.poll() is None:
-                self._connection.sleep(0.1)  # heartbeats go on
+            start_new_session=True,
+        )
+        try:
             assert process.stdout is not None
-            ready, held = process.stdout.read().split()
+            while not select.select([process.stdout], [], [], 0)[0]:
+                self._connection.sleep(0.1)  # heartbeats go on
+            ready, held = process.stdout.readline().split()
+        finally:
+            reap(process, mark)
         return int(ready), int(held)
 
     def close(self) -> None:
