@@ -15,7 +15,7 @@ from seriatim_models.properties.base import Finding, Verdict
 from seriatim_models.report import MutantRun, Report, figures, worst
 from seriatim_models.report.audit_text import violation
 from seriatim_models.report.document import SCHEMA, decode, document, encode
-from seriatim_models.report.html import LessonLink, TourSections, html, mutant_page
+from seriatim_models.report.html import LessonLink, TourSections, html, mutant_page, pages
 from seriatim_models.report.text import properties_line, write
 
 OK, VIOLATED, INCONCLUSIVE = Verdict.OK, Verdict.VIOLATED, Verdict.INCONCLUSIVE
@@ -220,6 +220,38 @@ def test_the_page_of_a_tour_has_what_is_beside_the_verdicts(
     assert "<h4>F-1 A race</h4>" in page
     assert "&lt;b&gt;told" in page  # no markup comes from a text
     assert len(re.findall(r"<svg.*?</svg>", page, re.DOTALL)) == 3
+
+
+def test_a_report_in_pages_says_what_the_one_page_says(report: Report, race: MutantRun) -> None:
+    more = TourSections(
+        race,
+        report.programs[1],
+        {"published-immediate": "mutants/published-immediate.html"},
+        "# What was found\n\n## Article\n\n### F-1 A race\n\ntold\n",
+        [LessonLink("Two threads", "Who gets it?", "lessons/1.html")],
+        [figures.Fairness("1 us", (4, 8), (1000, 2100), (990, 1980))],
+    )
+    made = pages(report, more)
+    parts = ["properties", "programs", "mutants", "recordings", "fairness", "findings", "lessons"]
+    assert list(made) == ["index.html", *(f"{part}.html" for part in parts)]
+    whole = Page(html(report, more)).text
+    read = {name: Page(page) for name, page in made.items()}
+    assert all(page.open == [] for page in read.values())
+    for heading in re.findall(r"<h2>(.+?)</h2>", html(report, more)):
+        assert sum(f"<h2>{heading}</h2>" in page for page in made.values()) == 1
+    for part in parts:  # each of them is reached from each, and says whose it is
+        assert all(f'href="{part}.html"' in page for n, page in made.items() if n != f"{part}.html")
+        assert made[f"{part}.html"].count('aria-current="page"') == 1
+    within = {
+        f"{name}#{id}" for name, page in made.items() for id in re.findall(r' id="([^"]+)"', page)
+    }
+    for name, page in made.items():
+        for link in re.findall(r'href="([\w.-]*#[^"]+)"', page):
+            target = link if not link.startswith("#") else f"{name}{link}"
+            assert target in within, f"{name} links to {link}"
+    for words in ("F-1 A race", "Who gets it?", "2,100"):
+        assert words in whole
+        assert sum(words in page.text for page in read.values()) == 1
 
 
 def test_a_mutant_has_a_page(race: MutantRun) -> None:

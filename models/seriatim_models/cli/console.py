@@ -50,20 +50,24 @@ class Outputs:
         self.console = terminal(stderr=bool(to_stdout))
 
     def write(self, report: Report, sections: TourSections | None = None) -> None:
-        """Write the report to the files; `sections` are added to the page."""
+        """Write the report to the files; with `sections` it is a folder of pages."""
         if self.json is not None:
             from seriatim_models.report.document import encode
 
             put(self.json, encode(report))
         if self.html is not None:
             from seriatim_models.cli import counterexample_annotation as annotation
-            from seriatim_models.report.html import html
+            from seriatim_models.report.html import html, pages
 
             programs = [annotation.annotated(run) for run in report.programs]
             report = msgspec.structs.replace(report, programs=programs)
             if sections is not None and sections.race is not None:
                 sections = sections._replace(race=annotation.annotated_mutant(sections.race))
-            put(self.html, html(report, sections).encode())
+            if sections is None:
+                put(self.html, html(report).encode())
+            else:
+                for name, page in pages(report, sections).items():
+                    put(str(Path(self.html).parent / name), page.encode())
         if self.junit is not None:
             from seriatim_models.report.junit import junit
 

@@ -88,9 +88,9 @@ def tour(data: str, engine: str, budget: float | None, mutants: bool, out: str) 
     begun = time.monotonic()
 
     console.rule("[bold]1. Every program, every schedule", align="left")
-    report.programs.extend(
-        check_programs(find_programs((), None), None, SearchOptions(budget=budget))
-    )
+    programs = find_programs((), None)
+    systems = {program.id: program.reference for program in programs}
+    report.programs.extend(check_programs(programs, None, SearchOptions(budget=budget)))
     for run in report.programs:
         for part in failures(run):
             console.print(part, soft_wrap=isinstance(part, Text))
@@ -128,7 +128,9 @@ def tour(data: str, engine: str, budget: float | None, mutants: bool, out: str) 
     console.print(indented(summary(report), 0))
     outputs.write(
         report,
-        TourSections(race, repaired, pages, _findings(), _lessons(Path(out)), _fairness(), table),
+        TourSections(
+            race, repaired, pages, _findings(), _lessons(Path(out)), _fairness(), table, systems
+        ),
     )
     console.print(Text(f"The report: {page.resolve()}", style="bold"), soft_wrap=True)
     return report.exit_code
@@ -169,7 +171,7 @@ def write_pages(report: Report, out: Path) -> dict[str, str]:
                 sentence = report.sentences.get(mutant.expected, "")
                 run = counterexample_annotation.annotated_mutant(mutant)
                 case = cases.get(mutant.mutant)
-                page = mutant_page(run, sentence, "../index.html#mutants", case)
+                page = mutant_page(run, sentence, "../mutants.html", case)
                 put(str(out / link), page.encode())
                 pages[mutant.mutant] = link
     return pages

@@ -1,23 +1,27 @@
-"""The report as one HTML page that needs nothing else: no network, and a script only to step.
+"""The report as one HTML page, or an overview and a page for each part.
 
-It is light or dark as the reader's system is, and can be read on a telephone.
+A page needs nothing else: no network, and a script only to step. It is light or dark as the reader's system is, and
+can be read on a telephone.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from markdown_it import MarkdownIt
 from markupsafe import Markup
 
 from seriatim_models.report import figures
-from seriatim_models.report.model import MutantRun, ProgramRun, Report
+from seriatim_models.report.model import MutantRun, ProgramRun, Report, worst
 from seriatim_models.report.templating import render
 
 if TYPE_CHECKING:
     from seriatim_models.programs.bug_catalogue import BugCase
     from seriatim_models.report.matrix_view import MatrixSection
+
+Row = TypeVar("Row", ProgramRun, MutantRun)
 
 
 class LessonLink(NamedTuple):
@@ -41,25 +45,93 @@ class TourSections(NamedTuple):
     lessons: Sequence[LessonLink] = ()
     fairness: Sequence[figures.Fairness] = ()
     matrix: MatrixSection | None = None
+    systems: Mapping[str, str] = {}
+    """Which reference each program is of; long tables are folded by it."""
+
+
+class ReportPart(NamedTuple):
+    """A part of the report: a section of the one page, or a page of its own."""
+
+    id: str
+    title: str
+    summary: str
+    verdict: str = ""
+
+
+def report_parts(report: Report, more: TourSections) -> list[ReportPart]:
+    """The parts that the report has, in their order."""
+    rows = report.rows()
+    tested = sum(row.n_tested > 0 for row in rows)
+    found = [ReportPart("properties", "Properties", f"{tested} of {len(rows)} had a case")]
+    if report.programs:
+        traces = sum(run.traces or 0 for run in report.programs)
+        of = f"{len(report.programs)} programs, {traces:,} traces"
+        verdict = worst(run.verdict for run in report.programs)
+        found.append(ReportPart("programs", "Programs", of, verdict.value))
+    if more.matrix:
+        verdict = worst(system.verdict for system in more.matrix.systems)
+        found.append(ReportPart("matrix", "Call against call", more.matrix.extent, verdict.value))
+    if report.mutants:
+        killed = sum(mutant.as_expected for mutant in report.mutants)
+        of = f"{killed} of {len(report.mutants)} are found by the property that must find them"
+        found.append(ReportPart("mutants", "Mutants", of))
+    if report.audits:
+        events = sum(audit.events for audit in report.audits)
+        found.append(ReportPart("recordings", "Recordings", f"{events:,} events of real systems"))
+    if more.fairness:
+        found.append(ReportPart("fairness", "Fair shares", "published beside simulated"))
+    if more.findings:
+        found.append(ReportPart("findings", "Findings", "where published designs break"))
+    if more.lessons:
+        found.append(ReportPart("lessons", "Lessons", f"{len(more.lessons)} chapters"))
+    return found
 
 
 def html(report: Report, sections: TourSections | None = None) -> str:
-    """The page."""
-    more = sections or TourSections()
-    shown = [*report.programs, *([more.race.run] if more.race else [])]
+    """The report as one page."""
+    return _page(report, sections or TourSections(), None)
+
+
+def pages(report: Report, sections: TourSections) -> dict[str, str]:
+    """The report as an overview and a page for each part, by the names of their files."""
+    names = ["index", *(part.id for part in report_parts(report, sections))]
+    return {f"{name}.html": _page(report, sections, name) for name in names}
+
+
+def _page(report: Report, more: TourSections, only: str | None) -> str:
+    """One page: `only` a part, or all of them."""
+    programs = report.programs if only in (None, "programs") else []
+    shown = [*programs, *([more.race.run] if more.race and only in (None, "index") else [])]
+    audits = report.audits if only in (None, "recordings") else []
     return render(
         "report.html.j2",
         report=report,
         more=more,
+        only=only,
+        parts=report_parts(report, more),
         race=more.race,
         repaired=more.repaired,
         rows=report.rows(),
-        findings=Markup(_markdown(more.findings)),
-        stories=any(run.story for run in shown) or any(a.stories for a in report.audits),
-        traces_figure=_traces_figure(report),
-        latency_figure=_latency_figure(report),
-        fairness_figure=_fairness_figure(more.fairness),
+        programs=_by_system(programs, [run.program for run in programs], more.systems),
+        mutants=_by_system(
+            report.mutants, [mutant.run.program for mutant in report.mutants], more.systems
+        ),
+        findings=Markup(_markdown(more.findings, folded=only is not None)),
+        stories=any(run.story for run in shown) or any(a.stories for a in audits),
+        traces_figure=_traces_figure(report) if programs else None,
+        latency_figure=_latency_figure(report) if audits else None,
+        fairness_figure=_fairness_figure(more.fairness) if only in (None, "fairness") else None,
     )
+
+
+def _by_system(
+    rows: Sequence[Row], programs: Sequence[str], systems: Mapping[str, str]
+) -> dict[str, list[Row]]:
+    """The rows of a table by the reference that each one's program is of; "" where that is not known."""
+    found: dict[str, list[Row]] = {}
+    for row, program in zip(rows, programs, strict=True):
+        found.setdefault(systems.get(program, ""), []).append(row)
+    return found
 
 
 def mutant_page(mutant: MutantRun, sentence: str, back: str, bug: BugCase | None = None) -> str:
@@ -85,14 +157,17 @@ def bug_catalogue_page(
     return render("bug_catalogue.html.j2", cases=cases, not_shown=not_shown)
 
 
-def _markdown(text: str) -> str:
-    """Without its title, its headings one step smaller."""
+def _markdown(text: str, folded: bool) -> str:
+    """Without its title, its headings one step smaller; `folded`: what is below the smallest is opened by them."""
     body = text.partition("\n")[2] if text.startswith("# ") else text
     made = MarkdownIt("commonmark", {"html": False}).enable("table").render(body)
     for level in (3, 2):
         made = made.replace(f"<h{level}>", f"<h{level + 1}>").replace(
             f"</h{level}>", f"</h{level + 1}>"
         )
+    for inner, outer in (("h4", "h[34]"), ("h3", "h3")) if folded else ():
+        section = rf"<{inner}>(.*?)</{inner}>(.*?)(?=<{outer}>|\Z)"
+        made = re.sub(section, r"<details><summary>\1</summary>\2</details>", made, flags=re.DOTALL)
     return str(made)
 
 
