@@ -50,6 +50,7 @@ EXECUTIONS_PER_TASK = 200
 EXECUTIONS_BETWEEN_LOOKS = 10
 """Executions after which a process looks whether another waits for it."""
 
+ENDED = "a process that shared the search has ended: was it killed, or out of memory?"
 TASKS_PER_MESSAGE = 32
 """Most tasks in one message."""
 
@@ -329,7 +330,10 @@ class WorkerPool:
                 coordinator.tasks.popleft() for _ in range(number)
             ]  # the shallowest, so the largest
             tasks = [coordinator.task(trail) for trail in trails]
-            connection.send((tasks, executions, runner.seconds_left))
+            try:
+                connection.send((tasks, executions, runner.seconds_left))
+            except ConnectionError as error:
+                raise ExplorerError(ENDED) from error
             self.busy[connection] = trails
             self.promised[connection] = executions
 
@@ -355,10 +359,8 @@ class WorkerPool:
             assert isinstance(ready, Connection)
             try:
                 answers = ready.recv()
-            except EOFError as error:
-                raise ExplorerError(
-                    "a process that shared the search has ended: was it killed, or out of memory?"
-                ) from error
+            except (EOFError, ConnectionError) as error:
+                raise ExplorerError(ENDED) from error
             trails = self.busy.pop(ready)
             del self.promised[ready]
             self.asked.discard(ready)
@@ -422,7 +424,7 @@ def _work_watched(connection: Connection, parent: Runner) -> None:
     while True:
         try:
             message = connection.recv()
-        except EOFError:
+        except (EOFError, ConnectionError):
             return
         if message is None:  # it was asked for what it had returned already
             continue
