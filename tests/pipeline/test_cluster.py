@@ -255,7 +255,7 @@ def test_an_environment_is_shipped_to_executors(cluster: str, wheel: Path, tmp_p
     python = tmp_path / "env" / "bin" / "python"
     versions = tmp_path / "constraints.txt"
     versions.write_text(re.sub(r" \\\n +--hash=\S+", "", LOCK.read_text()))
-    pip(python, "install", "--constraint", versions, wheel, "pyarrow", "venv-pack2")
+    pip(python, "install", "--constraint", versions, f"{wheel}[audit]", "pyarrow", "venv-pack2")
     packed = tmp_path / "seriatim.tar.gz"
     pack = (tmp_path / "env" / "bin" / "venv-pack", "--quiet", "--compress-level", "1")
     subprocess.run([*pack, "--prefix", tmp_path / "env", "--output", packed], check=True)
