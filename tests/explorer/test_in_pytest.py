@@ -98,6 +98,13 @@ LAST_FRAME = {
 """By test: the marked line of the last frame."""
 
 
+@pytest.fixture(autouse=True)
+def at_a_desk(monkeypatch: pytest.MonkeyPatch) -> None:
+    """In CI pytest shows a message twice, and Hypothesis keeps no examples, of which a replay needs the failed one."""
+    for name in ("CI", "BUILD_NUMBER", "GITHUB_ACTIONS"):
+        monkeypatch.delenv(name, raising=False)
+
+
 def run(pytester: pytest.Pytester, *options: str) -> pytest.RunResult:
     return pytester.runpytest_subprocess("-p", "no:cacheprovider", "-p", "no:xdist", *options)
 
