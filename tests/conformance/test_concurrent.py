@@ -7,20 +7,20 @@ import queue
 import random
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import pytest
 
+from seriatim_models.conformance.child import ChildProcess
 from seriatim_models.conformance.concurrent.client import ConcurrentSystem, OutcomeUnknown
-from seriatim_models.conformance.concurrent.commands import ConcurrentCommand
 from seriatim_models.conformance.concurrent.driving import ConcurrentRun, run_workload
 from seriatim_models.conformance.concurrent.objects import ThreadedObject
 from seriatim_models.conformance.concurrent.search import TRIES, search_clients
 from seriatim_models.conformance.concurrent.streamed import StreamedRecording
-from seriatim_models.conformance.concurrent.workload import ConcurrentWorkload
+from seriatim_models.conformance.concurrent.workload import ConcurrentWorkload, PlannedFault
 from seriatim_models.conformance.profiles import PROFILES
-from seriatim_models.conformance.protocol import Answer, Fault, Request
+from seriatim_models.conformance.protocol import CONCURRENT, Answer, Fault, Request
 from seriatim_models.history import Header, HistoryError, read_history
 from seriatim_models.history.complete import complete
 from seriatim_models.properties import audit
@@ -65,7 +65,7 @@ def test_a_right_queue_is_not_reported(tmp_path: Path) -> None:
 
 def test_a_program_of_version_1_is_asked_by_one_client_after_the_other(tmp_path: Path) -> None:
     path = tmp_path / "run.jsonl"
-    system = ConcurrentCommand(example())
+    system = ChildProcess(example(), protocol=CONCURRENT)
     assert system.one_at_a_time
     run = driven(system, path)
     assert (run.fault, run.drained) == ("", True)
@@ -185,6 +185,9 @@ class Flaky:
             raise OutcomeUnknown("after")
         return answer
 
+    def sync(self) -> bool:
+        return False
+
     def close(self) -> None:
         pass
 
@@ -197,7 +200,9 @@ class Steadies:
     def __init__(self, system: Flaky) -> None:
         self.system = system
 
-    def disturb(self, recording: StreamedRecording, until: float) -> None:
+    def disturb(
+        self, recording: StreamedRecording, faults: Sequence[PlannedFault], until: float
+    ) -> None:
         recording.record("fault", ph="invoke", args={"kind": "cut"})
         time.sleep(max(0.0, until - time.monotonic()))
         self.system.steady = True

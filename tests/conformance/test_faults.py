@@ -13,27 +13,28 @@ from pathlib import Path
 
 import pytest
 
-from seriatim_models.conformance.faults.described import DescribedSystem, free_ports, started
+from seriatim_models.cli import run as run_command
+from seriatim_models.conformance.concurrent.driving import ConcurrentRun, run_workload
+from seriatim_models.conformance.concurrent.objects import ThreadedObject
+from seriatim_models.conformance.concurrent.streamed import StreamedRecording
+from seriatim_models.conformance.concurrent.workload import (
+    ConcurrentWorkload,
+    FaultKind,
+    kinds_of,
+    plan_faults,
+)
+from seriatim_models.conformance.faults.described import free_ports, started
 from seriatim_models.conformance.faults.description import (
     DescriptionError,
-    FaultKind,
     SystemDescription,
     parse_description,
     read_description,
 )
 from seriatim_models.conformance.faults.disk import SmallDisk
-from seriatim_models.conformance.faults.nemesis import plan_faults
 from seriatim_models.conformance.faults.node import ServerNode, alive, descendants
 from seriatim_models.conformance.faults.relay import FaultRelay
-from seriatim_models.conformance.faults.workload import (
-    FaultyRun,
-    FaultyWorkload,
-    TakenMessage,
-    kinds_of,
-    run_faulty,
-)
 from seriatim_models.conformance.protocol import Fault
-from seriatim_models.history import Header, read_history, write_history
+from seriatim_models.history import Header, read_history
 from seriatim_models.history.event import Event
 from seriatim_models.properties import audit
 from seriatim_models.properties.base import Verdict
@@ -41,6 +42,8 @@ from seriatim_models.properties.blackbox.conservation import Conservation
 from seriatim_models.properties.standing import confirmed
 from seriatim_workshop.systems import chaos, servers
 from seriatim_workshop.systems.registry import SYSTEMS
+
+from .planted_client import PlantedClient
 
 HERE = Path(__file__).parent
 PLANTED = """
@@ -138,7 +141,7 @@ def gone(pids: list[int]) -> bool:
     return not any(map(alive, pids))
 
 
-@pytest.mark.parametrize("how", ["kill", "stop", "end"])
+@pytest.mark.parametrize("how", ["kill", "stop", "close"])
 @pytest.mark.parametrize("parts", [(), (HIDES,), (DEAF, HIDES)], ids=["plain", "hides", "deaf"])
 def test_nothing_of_a_server_is_left(
     tmp_path: Path, how: str, parts: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
@@ -154,7 +157,7 @@ def test_nothing_of_a_server_is_left(
     getattr(node, how)()
     assert gone(pids)
     node.start()  # and it can be started again, on the same port
-    node.end()
+    node.close()
 
 
 def test_a_paused_server_is_stopped_and_goes_on(tmp_path: Path) -> None:
@@ -389,62 +392,25 @@ def test_kinds_are_named() -> None:
 # ---- a planted mistake
 
 
-class PlantedClient:
-    """A connection to `planted_server`."""
-
-    puts_back = True
-    leases = False
-
-    def __init__(self, reach: str) -> None:
-        host, _, port = reach.partition(":")
-        self._socket = socket.create_connection((host, int(port)), timeout=5)
-        self._file = self._socket.makefile("rw")
-
-    def _ask(self, line: str) -> str:
-        self._file.write(line + "\n")
-        self._file.flush()
-        answer = self._file.readline()
-        if not answer.endswith("\n"):
-            raise ConnectionError("the server has gone")
-        return answer.strip()
-
-    def publish(self, m: str, persistent: bool) -> None:
-        self._ask(f"put {m}")
-
-    def get(self, seconds: float) -> TakenMessage | None:
-        answer = self._ask("get")
-        if answer == "none":
-            time.sleep(seconds)
-            return None
-        tag, _, m = answer.partition(" ")
-        return TakenMessage(m, int(tag))
-
-    def ack(self, tag: int) -> None:
-        self._ask(f"ack {tag}")
-
-    def nack(self, tag: int) -> None:
-        self._ask(f"nack {tag}")
-
-    def left(self) -> tuple[int, int]:
-        ready, held = self._ask("left").split()
-        return int(ready), int(held)
-
-    def close(self) -> None:
-        try:
-            self._file.close()
-        finally:
-            self._socket.close()
-
-
-def faulty(setting: str, kinds: list[FaultKind], seed: int = 1) -> FaultyRun:
+def faulty(
+    setting: str, kinds: list[FaultKind], path: Path, monkeypatch: pytest.MonkeyPatch
+) -> tuple[ConcurrentRun, list[FaultKind]]:
+    """The run of a workload on the planted server, recorded, and the faults that were done."""
     with started(planted(), HERE, setting=setting, relayed="cut" in kinds) as system:
-        plan = FaultyWorkload(seconds=4.0, seed=seed)
-        faults = plan_faults(kinds, plan.seconds, seed)
-        return run_faulty(connecting(system), system.targets, faults, system.setting, plan)
-
-
-def connecting(system: DescribedSystem) -> Callable[[], PlantedClient]:
-    return lambda: PlantedClient(system.reach)
+        monkeypatch.setenv("SERIATIM_TARGET", system.reach)
+        faults = plan_faults(kinds, 4.0, 1)
+        workload = ConcurrentWorkload(rate=400, faults=faults, phases=(("faults", 4.0),))
+        promised = {"survives": system.setting.survives, "settled": system.setting.settled}
+        with StreamedRecording(path, Header(rec="drive", lvl="api", clk="here")) as recording:
+            run = run_workload(
+                ThreadedObject(PlantedClient),
+                workload,
+                recording,
+                nemesis=system.faults,
+                declares=promised,
+                patience=30,
+            )
+        return run, system.faults.done
 
 
 def verdict_of(events: list[Event]) -> Verdict:
@@ -453,30 +419,78 @@ def verdict_of(events: list[Event]) -> Verdict:
     return confirmed(prop, finding).verdict
 
 
-def test_confirmed_before_it_is_written_is_found_by_a_kill() -> None:
-    run = faulty("later", ["kill"])
+def test_confirmed_before_it_is_written_is_found_by_a_kill(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run, _ = faulty("later", ["kill"], tmp_path / "run.jsonl", monkeypatch)
     assert run.drained
-    assert run.lost or run.again
-    assert verdict_of(run.events) is Verdict.VIOLATED
+    assert verdict_of(list(read_history(tmp_path / "run.jsonl").events)) is Verdict.VIOLATED
 
 
 @pytest.mark.parametrize(
     ("setting", "kinds"), [("before", ["kill", "pause", "cut"]), ("later", ["pause", "cut"])]
 )
 def test_without_a_kill_or_without_the_mistake_nothing_is_violated(
-    setting: str, kinds: list[FaultKind], tmp_path: Path
+    setting: str, kinds: list[FaultKind], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    run = faulty(setting, kinds)
-    assert run.drained
-    assert set(run.faults) == set(kinds)
-    assert run.lost == []
-    row = chaos.judged_row(chaos.ChaosRow(id="x", title="x", profile="any"), run)
+    path = tmp_path / "run.jsonl"
+    run, done = faulty(setting, kinds, path, monkeypatch)
+    assert run.drained, run.undrained
+    assert set(done) == set(kinds)
+    row = chaos.ChaosRow(id="x", title="x", profile="any")
+    row = chaos.judged_row(row, run, list(read_history(path).events))
+    assert row.lost == 0
     assert row.violates == []
     assert {"P1", "P2", "P14"} <= set(row.tested)
-    path = tmp_path / "run.jsonl"
-    write_history(str(path), run.events, Header())
-    history = read_history(path)
-    assert verdict_of(history.events) is Verdict.OK
+
+
+def written(folder: Path) -> str:
+    """The description of the planted server as a file."""
+    path = folder / "planted.toml"
+    path.write_text(PLANTED.format(python=sys.executable).replace("{here}", str(HERE)))
+    return str(path)
+
+
+@pytest.mark.parametrize(("setting", "code"), [("later", 1), ("before", 0)])
+def test_the_command_starts_a_system_and_kills_it(
+    setting: str, code: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The recording of a run with kills; what had been confirmed and not written is a violation of P1."""
+    monkeypatch.chdir(HERE)
+    words = ["--system", written(tmp_path), "--setting", setting, "--faults", "kill"]
+    words += ["--python", "planted_client:PlantedClient", "--rate", "300", "--seconds", "4"]
+    path = str(tmp_path / "run.jsonl")
+    assert run_command(["record", *words, "--out", path]) == 0
+    assert {e.args["kind"] for e in read_history(path).events if e.ev == "fault"} == {"kill"}
+    assert run_command(["audit", path, "--engine", "local", "--profile", "amqp-0-9-1-4.7"]) == code
+
+
+def test_small_clients_and_faults_are_drawn_and_made_smaller(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A message that was confirmed, and one kill; further commands only wait for it."""
+    monkeypatch.chdir(HERE)
+    monkeypatch.setenv("COLUMNS", "200")
+    words = ["--system", written(tmp_path), "--setting", "later", "--faults", "kill,pause"]
+    words += ["--python", "planted_client:PlantedClient", "--seed", "1", "--seconds", "20"]
+    assert run_command(["conform", *words, "--out", str(tmp_path)]) == 1
+    shown = capsys.readouterr().out
+    assert "faults: kill after" in shown
+    assert "pause" not in shown.partition("The smallest clients that violate P1")[2]
+
+
+def test_bad_words_about_systems_are_refused(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    queue, out = ["--python", "queue:Queue"], ["--out", str(tmp_path / "x.jsonl")]
+    for words, why in (
+        (["--faults", "kill"], "--setting and --faults are for --system"),
+        (["--system", written(tmp_path), "--faults", "kil"], "no fault 'kil'; there are kill,"),
+        (["--system", written(tmp_path), "--setting", "no"], "has no setting 'no'"),
+        (["--system", str(tmp_path / "none.toml")], "none.toml: No such file"),
+    ):
+        assert run_command(["record", *queue, *words, *out]) == 2
+        assert why in " ".join(capsys.readouterr().err.split())
 
 
 # ---- what is judged

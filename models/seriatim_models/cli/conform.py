@@ -22,6 +22,7 @@ from seriatim_models.cli.conform_results import (
 )
 from seriatim_models.cli.conform_schedules import conform_schedules
 from seriatim_models.cli.console import Outputs, ProgressDisplay
+from seriatim_models.cli.described_systems import system_options
 from seriatim_models.cli.implementations import (
     Implementation,
     implementation_options,
@@ -54,6 +55,10 @@ if TYPE_CHECKING:
     from seriatim_models.conformance import search as searching
 
 
+CLIENTS = 4
+"""Of a system that is started here, if nothing else is said."""
+
+
 # Long: half of it is the list of options.
 @click.command(
     epilog=lines(
@@ -78,6 +83,7 @@ if TYPE_CHECKING:
     )
 )
 @implementation_options
+@system_options
 @queue_argument_option("With --amqp: an argument of the queue, such as x-queue-type=quorum.")
 @click.option(
     "--self-test", "test", is_flag=True, help="Only see that the protocol is spoken right."
@@ -142,6 +148,9 @@ def conform(
     test: bool,
     schedules: bool,
     clients: int | None,
+    description: str | None,
+    setting: str | None,
+    faults: str | None,
     modules: tuple[str, ...],
     replay: str | None,
     profile: str | None,
@@ -169,15 +178,17 @@ def conform(
         )
     if modules:
         raise UsageError("--module is for --schedules: else every module is run as it is")
-    if clients is not None:
+    described = (description, setting, faults)
+    if clients is not None or any(described):
         if url or test or replay is not None or steps is not None:
             raise UsageError(
-                "--clients is for --exec and --python, without --self-test, --replay and --steps"
+                "--clients and --system are for --exec and --python, without --self-test, --replay and --steps"
             )
         driven = Implementation(command, factory, None, patience=patience)
         return conform_clients(
-            targets, driven, clients, profile, own, seconds, scripts, seed, Path(out)
-        )
+            targets, driven, clients or CLIENTS, profile, own, seconds, scripts, seed, Path(out),
+            described,
+        )  # fmt: skip
     script = _script(replay) if replay is not None else None
     named = _named(profile, script)
     if arguments and url is None:

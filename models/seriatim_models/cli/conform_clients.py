@@ -10,6 +10,7 @@ from rich.text import Text
 
 from seriatim_models.cli.audit import find_profile, with_own
 from seriatim_models.cli.console import Outputs, ProgressDisplay
+from seriatim_models.cli.described_systems import opened
 from seriatim_models.cli.implementations import Implementation
 from seriatim_models.cli.report_builder import new_report
 from seriatim_models.cli.usage_errors import UsageError
@@ -33,34 +34,34 @@ def conform_clients(
     most: int | None,
     seed: int | None,
     out: Path,
+    described: tuple[str | None, str | None, str | None] = (None, None, None),
 ) -> int:
-    """Search, print what came of it and keep the history of a violation; returns the exit code."""
+    """Search, print what came of it and keep the history of a violation; returns the exit code.
+
+    `described`: a system's description, its setting and the faults, see `described_systems`.
+    """
     chosen = with_own(find_profile(profile or "any"), own)
     seed = random.randrange(SEEDS) if seed is None else seed
     begun = time.monotonic()
-    try:
-        system = implementation.open_concurrent()
-    except Fault as fault:
-        raise UsageError(f"{implementation.command or implementation.factory}: {fault}") from fault
-    try:
-        with (
-            ProgressDisplay(1, "searches").running() as work,
-            work.item(system.name) as count,
-        ):
-            outcome = search_clients(
-                system,
-                chosen.properties,
-                clients=clients,
-                seconds=seconds,
-                seed=seed,
-                most=most,
-                patience=implementation.patience,
-                on_progress=count,
-            )
-    except Fault as fault:
-        raise UsageError(f"{system.name}: {fault}") from fault
-    finally:
-        system.end()
+    with opened(implementation, *described) as (system, faults):
+        try:
+            with (
+                ProgressDisplay(1, "searches").running() as work,
+                work.item(system.name) as count,
+            ):
+                outcome = search_clients(
+                    system,
+                    chosen.properties,
+                    clients=clients,
+                    seconds=seconds,
+                    seed=seed,
+                    most=most,
+                    patience=implementation.patience,
+                    faults=faults,
+                    on_progress=count,
+                )
+        except Fault as fault:
+            raise UsageError(f"{system.name}: {fault}") from fault
     report = new_report("random", seed=seed)
     report.seconds = time.monotonic() - begun
     report.sentences.update({p.id: p.sentence for p in chosen.properties})

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import shlex
-import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 import rich_click as click
@@ -12,8 +10,8 @@ import rich_click as click
 from seriatim_models.cli.options import F
 from seriatim_models.cli.usage_errors import UsageError
 from seriatim_models.conformance.child import ChildProcess
-from seriatim_models.conformance.concurrent.commands import ConcurrentCommand
-from seriatim_models.conformance.python_child import PythonChild
+from seriatim_models.conformance.protocol import CONCURRENT
+from seriatim_models.conformance.python_child import PythonChild, served
 from seriatim_models.conformance.system import System
 
 
@@ -42,16 +40,15 @@ class Implementation:
         assert self.url is not None
         return AmqpBroker(self.url, queue_arguments(self.queue_arguments), patience=self.patience)
 
-    def open_concurrent(self) -> ConcurrentCommand:
+    def open_concurrent(self, environment: Mapping[str, str] | None = None) -> ChildProcess:
         """Start it to be driven by several clients at once. Raises `Fault` if it cannot be driven so."""
         if sum(given is not None for given in (self.command, self.factory)) != 1:
             raise UsageError("say which implementation: one of --exec and --python")
-        command = self.command
-        if command is None:
-            # In a process of its own, whose threads call the object.
-            module = "seriatim_models.conformance.concurrent.serve"
-            command = shlex.join([sys.executable, "-m", module, self.factory or ""])
-        return ConcurrentCommand(command, patience=self.patience)
+        # An object is in a process of its own, whose threads call it.
+        command = self.command if self.command is not None else served(self.factory or "")
+        return ChildProcess(
+            command, patience=self.patience, protocol=CONCURRENT, environment=environment
+        )
 
     @property
     def words(self) -> list[str]:

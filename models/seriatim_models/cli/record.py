@@ -6,10 +6,12 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import msgspec
 import rich_click as click
 from rich.console import Console
 
 from seriatim_models.cli.console import Outputs, put
+from seriatim_models.cli.described_systems import opened, system_options
 from seriatim_models.cli.implementations import (
     Implementation,
     implementation_options,
@@ -19,9 +21,11 @@ from seriatim_models.cli.implementations import (
 from seriatim_models.cli.options import COUNT, HELP, POSITIVE, json_output, lines, number_option
 from seriatim_models.cli.recordings import read
 from seriatim_models.cli.usage_errors import UsageError
+from seriatim_models.conformance.child import ChildProcess
 from seriatim_models.conformance.concurrent.driving import run_workload
+from seriatim_models.conformance.concurrent.search import SmallFaults
 from seriatim_models.conformance.concurrent.streamed import StreamedRecording
-from seriatim_models.conformance.concurrent.workload import ConcurrentWorkload
+from seriatim_models.conformance.concurrent.workload import ConcurrentWorkload, Phase, plan_faults
 from seriatim_models.conformance.lint import Hint
 from seriatim_models.conformance.lint import lint as hints
 from seriatim_models.conformance.protocol import Fault
@@ -32,6 +36,10 @@ from seriatim_models.report.terminal import table, titled
 
 if TYPE_CHECKING:
     from seriatim_models.conformance.wire_recording import WireRecorder
+
+
+HEAL = 1.0
+"""Seconds for which clients go on after the last fault has healed."""
 
 
 # Long: half of it is the list of options.
@@ -53,6 +61,7 @@ if TYPE_CHECKING:
     )
 )
 @implementation_options
+@system_options
 @click.option(
     "--out",
     required=True,
@@ -84,6 +93,9 @@ def record(
     url: str | None,
     factory: str | None,
     command: str | None,
+    description: str | None,
+    setting: str | None,
+    faults: str | None,
     out: str,
     listen: int | None,
     seconds: float | None,
@@ -107,10 +119,9 @@ def record(
             rate=rate or 0.0,
             phases=(("load", seconds or 5.0),),
         )
-        return _record_clients(
-            Implementation(command, factory, None, patience=patience), workload, Path(out)
-        )
-    if command is not None or factory is not None:
+        driven = Implementation(command, factory, None, patience=patience)
+        return _record_clients(driven, workload, Path(out), (description, setting, faults))
+    if command is not None or factory is not None or description or setting or faults:
         raise UsageError("say which implementation: one of --exec, --python and --amqp")
     from seriatim_models.conformance.recording import RecordingPlan
     from seriatim_models.conformance.recording import record as made
@@ -150,14 +161,34 @@ def record(
     return 0
 
 
-def _record_clients(implementation: Implementation, workload: ConcurrentWorkload, out: Path) -> int:
-    """Let the clients use a program or an object, and record it. Exit code 1 if it broke, 2 if it cannot be driven."""
+def _record_clients(
+    implementation: Implementation,
+    workload: ConcurrentWorkload,
+    out: Path,
+    described: tuple[str | None, str | None, str | None],
+) -> int:
+    """Let the clients use a program or an object, and record it. Exit code 1 if it broke, 2 if it cannot be driven.
+
+    `described`: a system's description, its setting and the faults, see `described_systems`.
+    """
+    with opened(implementation, *described) as (system, faults):
+        if faults is not None and faults.kinds:
+            plan = plan_faults(faults.kinds, workload.seconds, workload.seed, nodes=faults.nodes)
+            phases: tuple[tuple[Phase, float], ...] = (("faults", workload.seconds), ("heal", HEAL))
+            workload = msgspec.structs.replace(workload, faults=plan, phases=phases)
+        return _recorded(implementation, workload, out, system, faults)
+
+
+def _recorded(
+    implementation: Implementation,
+    workload: ConcurrentWorkload,
+    out: Path,
+    system: ChildProcess,
+    faults: SmallFaults | None,
+) -> int:
+    """Record a system that runs; returns the exit code."""
     console = Outputs().console
     named = implementation.command or implementation.factory
-    try:
-        system = implementation.open_concurrent()
-    except Fault as fault:
-        raise UsageError(f"{named}: {fault}") from fault
     params = {"seed": workload.seed, "clients": workload.clients, "rate": workload.rate}
     header = Header(
         run=out.stem,
@@ -169,11 +200,16 @@ def _record_clients(implementation: Implementation, workload: ConcurrentWorkload
     )
     try:
         with StreamedRecording(out, header) as recording:
-            run = run_workload(system, workload, recording, patience=implementation.patience)
+            run = run_workload(
+                system,
+                workload,
+                recording,
+                nemesis=faults.injector if faults else None,
+                declares=faults.declares if faults else None,
+                patience=implementation.patience,
+            )
     except HistoryError as error:
         raise UsageError(str(error)) from error
-    finally:
-        system.end()
     console.print(
         f"{recording.count:,} events in {out}: {run.commands:,} commands, {run.unknown:,} of unknown outcome",
         soft_wrap=True,
@@ -184,9 +220,9 @@ def _record_clients(implementation: Implementation, workload: ConcurrentWorkload
         console.print(f"{named} {run.why}", soft_wrap=True, markup=False)
         return 1
     if not run.drained:
-        console.print(
-            "the queues were not seen empty at the end: what is missing is not known to be lost"
-        )
+        why = f" ({run.undrained})" if run.undrained else ""
+        unseen = f"the queues were not seen empty at the end{why}"
+        console.print(f"{unseen}: what is missing is not known to be lost", soft_wrap=True)
     return 0
 
 

@@ -1,8 +1,11 @@
 """An implementation as a child process that speaks `protocol` over its standard input and output.
 
-The child is not trusted: it may write nothing, garbage, half a line or gigabytes, never read, die, ignore signals, or
-leave processes behind. Every wait has an end, every buffer a size, and whatever happens the child and what it
-started are killed: its process group, and on Linux, where a `supervisor` stands between, all that came of it.
+It is asked by one client (`System`) or by several at once (`ConcurrentSystem`); one that speaks version 1 is asked by
+one client after the other.
+
+The child is not trusted: it may write nothing, garbage, half a line, two answers or gigabytes, never read, die, ignore
+signals, or leave processes behind. Every wait has an end, every buffer a size, and whatever happens the child and what
+it started are killed: its process group, and on Linux, where a `supervisor` stands between, all that came of it.
 Elsewhere who forks twice and begins a session of its own lives on.
 """
 
@@ -11,20 +14,28 @@ from __future__ import annotations
 import contextlib
 import errno
 import os
-import selectors
+import select
 import shlex
 import shutil
 import signal
 import subprocess
 import sys
+import threading
 import time
 import uuid
+from collections.abc import Mapping
 from pathlib import Path
 
 import msgspec
 
 from seriatim_models.conformance import supervisor
+from seriatim_models.conformance.concurrent.client import (
+    ConcurrentClient,
+    OutcomeUnknown,
+    Receiver,
+)
 from seriatim_models.conformance.protocol import (
+    CONCURRENT,
     FLOOD_MAX,
     LINE_MAX,
     PUSHES_MAX,
@@ -45,26 +56,54 @@ SUPERVISED = sys.platform == "linux"
 SUPERVISOR = (sys.executable, "-I", "-S", supervisor.__file__)
 HASTE = 0.5
 """Seconds that are always waited for an answer."""
+STARTING = 10.0
+"""Seconds that the handshake of who is driven by several clients may take: a busy machine is slow to start one."""
 DYING = 2.0
 """Seconds that what was killed may take to be gone."""
 STDERR_KEPT = 2000  # bytes, the last ones, shown when the child fails
 HALF_LINE = "; what came was half a line"
 
 
+class _Asked:
+    """A request that is outstanding."""
+
+    def __init__(self, op: str) -> None:
+        self.op = op
+        self.done = threading.Event()
+        self.message: dict[str, object] | None = None
+
+
 class ChildProcess:
-    """`System` over a pipe. One child serves one script after another; after a fault a new one is started."""
+    """`System` and `ConcurrentSystem` over pipes. One child serves one script after another; after a fault a new one is
+    started.
+    """
 
     exact = True
     starting: float | None = None
     """Seconds that the handshake may take; None for the patience of any answer."""
 
-    def __init__(self, command: str, *, patience: float = 5.0) -> None:
+    def __init__(
+        self,
+        command: str,
+        *,
+        patience: float = 5.0,
+        protocol: str = VERSION,
+        environment: Mapping[str, str] | None = None,
+    ) -> None:
         """`patience` is how many seconds an answer may take. Raises `Fault` if there is no handshake."""
-        self._arguments = shlex.split(command)
-        self._patience = patience
+        try:
+            self._arguments = shlex.split(command)
+        except ValueError as error:
+            raise Fault("start", f"cannot be started: {error}") from None
+        self._patience, self._protocol = patience, protocol
+        self._environment = dict(environment or {})
+        if protocol == CONCURRENT:
+            self.starting = max(patience, STARTING)
         self._slowest = 0.0
+        self._ending = threading.RLock()
         self._process: subprocess.Popen[bytes] | None = None
         self._pushes: list[Push] = []
+        self._receivers: dict[int, Receiver] = {}
         self.name, self.version = command, ""
         self.can: frozenset[str] = frozenset()
         self._start()
@@ -74,148 +113,188 @@ class ChildProcess:
     def reset(self) -> None:
         if self._process is None:
             self._start()
+        self._receivers.clear()
         self._pushes.clear()
-        self._ask(Request(op="reset"))
+        self.ask(Request(op="reset"))
         self._pushes.clear()
 
     def do(self, request: Request) -> Answer:
-        return self._ask(request)
+        return self.ask(request)
 
     def sync(self) -> bool:
-        self._ask(Request(op="sync"))
-        return True
+        return self.ask(Request(op="sync")).ok
 
     def pushed(self) -> list[Push]:
         taken, self._pushes = self._pushes, []
         return taken
 
     def end(self) -> None:
-        process, self._process = self._process, None
-        if process is not None:
-            self._selector.close()
-            reap(process, self._mark)
+        with (
+            self._ending
+        ):  # whoever asks returns when nothing is left, also if another thread ends it
+            process, self._process = self._process, None
+            if process is not None:
+                self._failed(Fault("died", "was ended"))
+                reap(process, self._mark)
 
-    # ---- the pipe
+    # ---- ConcurrentSystem
+
+    @property
+    def one_at_a_time(self) -> bool:
+        """Whether it speaks version 1, so that its clients take turns."""
+        return self._turn is not None
+
+    def connect(self, number: int, receive: Receiver) -> ConcurrentClient:
+        """A client that is channel `number`."""
+        self._receivers[number] = receive
+        client = _ChildClient(self, number)
+        if "open" in self.can:
+            answer = client.do(Request(op="open", ch=number))
+            if not answer.ok:
+                raise Fault("garbage", f"refused to open a channel: {answer.why or 'no reason'}")
+        return client
+
+    # ---- the pipes
 
     def _start(self) -> None:
-        self._mark = uuid.uuid4().hex
-        self._process = spawned(self._arguments, self._mark)
+        self._asked: dict[int, _Asked] = {}
+        self._number = 0
+        self._fault: Fault | None = None
+        self._budget = FLOOD_MAX
+        self._lock = threading.Lock()
+        self._writing = threading.Lock()
+        self._turn: threading.Lock | None = threading.Lock()
         self._output = bytearray()
         self._stderr = bytearray()
-        self._number = 0
-        pipes = (self._process.stdin, self._process.stdout, self._process.stderr)
-        assert all(pipes)
-        self._in, self._out, self._err = (pipe.fileno() for pipe in pipes if pipe)
-        self._selector = selectors.DefaultSelector()
-        for fd in (self._in, self._out, self._err):
-            os.set_blocking(fd, False)
-        for fd in (self._out, self._err):
-            self._selector.register(fd, selectors.EVENT_READ)
+        self._mark = uuid.uuid4().hex
+        self._process = spawned(self._arguments, self._mark, self._environment)
+        assert self._process.stdin is not None
+        os.set_blocking(self._process.stdin.fileno(), False)
+        works = (self._read_answers, self._read_errors)
+        self._readers = [
+            threading.Thread(target=work, args=(self._process,), daemon=True) for work in works
+        ]
+        for reader in self._readers:
+            reader.start()
         try:
-            hello = as_hello(self._exchange(Request(op="hello", protocol=VERSION), self.starting))
+            asked = Request(op="hello", protocol=self._protocol)
+            hello = as_hello(self._exchange(asked, self.starting))
+            self.name, self.version = hello.name or self.name, hello.version
+            self.can = abilities(hello.can)
         except Fault:
             self.end()
             raise
-        self.name, self.version = hello.name or self.name, hello.version
-        self.can = abilities(hello.can)
+        if self._protocol == hello.protocol == CONCURRENT:
+            self._turn = None
 
-    def _ask(self, request: Request, within: float | None = None) -> Answer:
+    def ask(self, request: Request, within: float | None = None) -> Answer:
+        """Ask and wait for the answer, `within` so many seconds if not the usual. Raises `Fault`; then it is ended."""
         if self._process is None:
-            raise Fault("died", "is not running any more")
+            raise self._fault or Fault("died", "is not running any more")
         try:
-            return as_answer(self._exchange(request, within))
+            with self._turn or contextlib.nullcontext():
+                return as_answer(self._exchange(request, within))
         except Fault:
             self.end()
             raise
 
     def _exchange(self, request: Request, within: float | None = None) -> dict[str, object]:
-        """Send one request and read until its answer; what is pushed meanwhile is kept.
-
-        `within` is how many seconds the answer may take, if not the usual.
-        """
-        self._number += 1
-        request = msgspec.structs.replace(request, id=self._number)
-        waiting = memoryview(msgspec.json.encode(request) + b"\n")
+        """Send one request and wait for its answer."""
         begun = time.monotonic()
-        until = begun + (self._patience if within is None else within)
-        budget = FLOOD_MAX
-        if len(waiting):
-            self._selector.register(self._in, selectors.EVENT_WRITE)
-        try:
-            while True:
-                while (line := self._line()) is not None:
-                    message = parse(line)
-                    if "ev" in message:
-                        self._push(as_push(message))
-                    elif message.get("id") == self._number and not len(waiting):
-                        self._slowest = max(self._slowest, time.monotonic() - begun)
-                        return message
-                    else:
-                        why = f"answered {message.get('id')!r} when {self._number} was asked"
-                        raise Fault("garbage", why)
-                ready = self._selector.select(max(0.0, until - time.monotonic()))
-                if not ready and time.monotonic() >= until:
-                    raise self._late(request, bool(len(waiting)), until - begun)
-                for key, _ in ready:
-                    if key.fd == self._in:
-                        waiting = self._write(waiting)
-                    else:
-                        budget -= self._read(key.fd, request)
-                        if budget < 0:
-                            raise Fault(
-                                "flood", f"wrote more than {FLOOD_MAX:,} bytes to one {request.op}"
-                            )
-        finally:
-            with contextlib.suppress(KeyError, ValueError):
-                self._selector.unregister(self._in)
+        patience = self._patience if within is None else within
+        asked = _Asked(request.op)
+        with self._lock:
+            if self._fault is not None:
+                raise self._fault
+            self._number += 1
+            number = self._number
+            self._asked[number] = asked
+        data = msgspec.json.encode(msgspec.structs.replace(request, id=number)) + b"\n"
+        self._write(data, begun + patience, patience)
+        if not asked.done.wait(max(0.0, begun + patience - time.monotonic())):
+            self._failed(self._late(request, patience))
+        if asked.message is None:
+            assert self._fault is not None
+            raise self._fault
+        self._slowest = max(self._slowest, time.monotonic() - begun)
+        return asked.message
 
-    def _write(self, waiting: memoryview) -> memoryview:
-        try:
-            waiting = waiting[os.write(self._in, waiting) :]
-        except BlockingIOError:
-            return waiting
-        except OSError:
-            # It closed its input; whether it ended or only does not listen, reading shows.
-            waiting = waiting[:0]
-        if not len(waiting):
-            self._selector.unregister(self._in)
-        return waiting
+    def _write(self, data: bytes, until: float, patience: float) -> None:
+        process = self._process
+        waiting = memoryview(data)
+        with self._writing:
+            while waiting and process is not None and process.stdin is not None:
+                try:
+                    waiting = waiting[os.write(process.stdin.fileno(), waiting) :]
+                except BlockingIOError:
+                    left = until - time.monotonic()
+                    if left <= 0:
+                        why = f"did not read a request within {patience:g} s"
+                        self._failed(Fault("deaf", why))
+                        return
+                    with contextlib.suppress(OSError, ValueError):
+                        select.select([], [process.stdin.fileno()], [], left)
+                except (OSError, ValueError):
+                    return  # it closed its input; whether it ended, its output shows
 
-    def _read(self, fd: int, request: Request) -> int:
-        """Bytes read, of either stream."""
+    def _read_answers(self, process: subprocess.Popen[bytes]) -> None:
+        """What the thread does that reads its output."""
+        assert process.stdout is not None
         try:
-            block = os.read(fd, LINE_MAX)
-        except BlockingIOError:
-            return 0
-        if fd == self._err:
-            if not block:
-                self._selector.unregister(fd)
-            self._stderr += block
-            del self._stderr[:-STDERR_KEPT]
-        elif not block:
-            raise self._ended(request)
-        else:
-            self._output += block
-            if len(self._output) > LINE_MAX and b"\n" not in self._output:
-                raise Fault("flood", f"wrote a line longer than {LINE_MAX:,} bytes")
-        return len(block)
+            while block := os.read(process.stdout.fileno(), LINE_MAX):
+                self._budget -= len(block)
+                if self._budget < 0:
+                    raise Fault("flood", f"wrote more than {FLOOD_MAX:,} bytes without an answer")
+                self._output += block
+                *lines, rest = self._output.split(b"\n")
+                self._output = rest
+                if len(rest) > LINE_MAX:
+                    raise Fault("flood", f"wrote a line longer than {LINE_MAX:,} bytes")
+                for line in lines:
+                    self._take(parse(bytes(line)))
+        except Fault as fault:
+            self._failed(fault)
+            return
+        except (OSError, ValueError):
+            pass
+        self._failed(self._ended(process))
 
-    def _line(self) -> bytes | None:
-        end = self._output.find(b"\n")
-        if end < 0:
-            return None
-        line = bytes(self._output[:end])
-        del self._output[: end + 1]
-        return line
+    def _take(self, message: dict[str, object]) -> None:
+        """One message of the program: what it pushed, or an answer. Raises `Fault`."""
+        if "ev" in message:
+            self._push(as_push(message))
+            return
+        number = message.get("id")
+        with self._lock:
+            asked = self._asked.pop(number, None) if isinstance(number, int) else None
+        if asked is None:
+            turns = self._turn is not None
+            why = f" when {self._number} was asked" if turns else NEVER_ASKED
+            raise Fault("garbage", f"answered {number!r}{why}")
+        self._budget = FLOOD_MAX
+        asked.message = message
+        asked.done.set()
 
     def _push(self, push: Push) -> None:
+        if self._protocol == CONCURRENT:
+            receive = self._receivers.get(push.ch)
+            if receive is None:
+                raise Fault("garbage", f"said {push.ev} on channel {push.ch}, which nobody opened")
+            receive(push)
+            return
         if len(self._pushes) >= PUSHES_MAX:
             raise Fault("flood", f"pushed more than {PUSHES_MAX:,} times")
         self._pushes.append(push)
 
-    def _late(self, request: Request, unread: bool, waited: float) -> Fault:
-        if unread:
-            return Fault("deaf", f"did not read a request within {waited:g} s")
+    def _read_errors(self, process: subprocess.Popen[bytes]) -> None:
+        """What the thread does that reads its standard error."""
+        assert process.stderr is not None
+        with contextlib.suppress(OSError, ValueError):
+            while block := os.read(process.stderr.fileno(), LINE_MAX):
+                self._stderr += block
+                del self._stderr[:-STDERR_KEPT]
+
+    def _late(self, request: Request, waited: float) -> Fault:
         half = HALF_LINE if self._output else ""
         why = f"gave no answer to {request.op} within {waited:g} s{half}{self._stderr_end()}"
         # It will be silent again in every attempt to shorten the script: then wait no longer than a multiple of the
@@ -224,13 +303,11 @@ class ChildProcess:
             self._patience = min(self._patience, max(HASTE, 20 * self._slowest))
         return Fault("silent", why)
 
-    def _ended(self, request: Request) -> Fault:
-        assert self._process is not None
+    def _ended(self, process: subprocess.Popen[bytes]) -> Fault:
         with contextlib.suppress(subprocess.TimeoutExpired):
-            self._process.wait(supervisor.GRACE)
-        with contextlib.suppress(OSError):
-            self._stderr += os.read(self._err, LINE_MAX)
-        code = self._process.returncode
+            process.wait(supervisor.GRACE)
+        self._readers[1].join(supervisor.GRACE)
+        code = process.returncode
         how = (
             "closed its output"
             if code is None
@@ -238,15 +315,46 @@ class ChildProcess:
             if code < 0
             else f"ended with exit code {code}"
         )
+        with self._lock:
+            asked = list(self._asked.values())
+        when = f" when {asked[0].op} was asked" if asked and self._turn is not None else ""
         half = HALF_LINE if self._output else ""
-        return Fault("died", f"{how} when {request.op} was asked{half}{self._stderr_end()}")
+        return Fault("died", f"{how}{when}{half}{self._stderr_end()}")
 
     def _stderr_end(self) -> str:
-        text = bytes(self._stderr[-STDERR_KEPT:]).decode("utf-8", "backslashreplace").strip()
+        text = bytes(self._stderr).decode("utf-8", "backslashreplace").strip()
         return f"; the end of its standard error: {text.splitlines()[-1]}" if text else ""
 
+    def _failed(self, fault: Fault) -> None:
+        """It is broken: whoever waits gets the first reason."""
+        with self._lock:
+            if self._fault is None:
+                self._fault = fault
+            waiting, self._asked = list(self._asked.values()), {}
+        for asked in waiting:
+            asked.done.set()
 
-def spawned(arguments: list[str], mark: str) -> subprocess.Popen[bytes]:
+
+NEVER_ASKED = ", which was not asked or is answered already"
+
+
+class _ChildClient:
+    def __init__(self, system: ChildProcess, number: int) -> None:
+        self._system, self._number = system, number
+
+    def do(self, request: Request) -> Answer:
+        answer = self._system.ask(msgspec.structs.replace(request, client=self._number))
+        if answer.unknown:
+            raise OutcomeUnknown(answer.why)
+        return answer
+
+    def close(self) -> None:
+        """There is nothing to give up: the number is not used again."""
+
+
+def spawned(
+    arguments: list[str], mark: str, environment: Mapping[str, str] | None = None
+) -> subprocess.Popen[bytes]:
     """A command with pipes for its three streams, which `reap` ends. Raises `Fault` if it cannot be started."""
     try:
         if shutil.which(arguments[0]) is None:
@@ -258,7 +366,7 @@ def spawned(arguments: list[str], mark: str) -> subprocess.Popen[bytes]:
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             start_new_session=True,
-            env={**os.environ, MARK: mark, "PYTHONUNBUFFERED": "1"},
+            env={**os.environ, **(environment or {}), MARK: mark, "PYTHONUNBUFFERED": "1"},
         )
     except (OSError, ValueError, IndexError) as error:
         why = error.strerror if isinstance(error, OSError) else error

@@ -43,6 +43,12 @@ class Refused(Exception):
         self.closed = closed
 
 
+class Unknown(Exception):
+    """Raised by an implementation of which nobody knows whether it did what was asked, or still will: a connection that
+    broke before the answer. What the client held is given up with it.
+    """
+
+
 class Local:
     """`System` over an object. The factory makes a new one for each script."""
 
@@ -82,6 +88,8 @@ class Local:
                 why = str(refusal)
                 self._took(Push(ev="closed", ch=request.ch, code=refusal.code, why=why))
             return Answer(ok=False, code=refusal.code, why=str(refusal))
+        except Unknown as why:
+            return Answer(ok=False, unknown=True, why=str(why))
         except Exception as error:
             raise Fault("died", f"{request.op} raised {one_line(error)}") from error
         if request.op == "get":
@@ -90,6 +98,8 @@ class Local:
             return _read(value)
         if request.op == "publish" and isinstance(value, int):
             return Answer(pos=value)
+        if request.op == "count":
+            return _counted(value)
         if request.op in ("dwrr", "dwrr-table"):
             return Answer(served=list(value))
         return Answer()
@@ -285,18 +295,26 @@ def one_line(error: BaseException) -> str:
 
 
 def answer_of(value: object) -> Answer:
-    """The answer for what `get` returned: nothing, a tuple (m, dtag, redelivered), or an object with these fields."""
+    """The answer for what `get` returned: nothing, a tuple (m, dtag, redelivered, expired), or an object with these."""
     if value is None:
         return Answer()
     fields = (
         value
         if isinstance(value, tuple)
-        else tuple(getattr(value, n, None) for n in ("m", "dtag", "redelivered"))
+        else tuple(getattr(value, n, None) for n in ("m", "dtag", "redelivered", "expired"))
     )
-    m, dtag, redelivered = (*fields, None, None)[:3]
+    m, dtag, redelivered, expired = (*fields, None, None, None)[:4]
     if not isinstance(m, str) or not m:
         raise Fault("garbage", f"get returned {value!r}, which names no message")
-    return Answer(m=m, dtag=dtag, redelivered=redelivered)
+    return Answer(m=m, dtag=dtag, redelivered=redelivered, expired=bool(expired))
+
+
+def _counted(value: object) -> Answer:
+    """The answer for what `count` returned, a tuple (ready, held)."""
+    match value:
+        case (int(ready), int(held)):
+            return Answer(ready=ready, held=held)
+    raise Fault("garbage", f"count returned {value!r}, which is not (ready, held)")
 
 
 def _read(value: object) -> Answer:

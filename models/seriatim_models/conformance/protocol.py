@@ -33,6 +33,7 @@ OPERATIONS = (
     "read",
     "seek",
     "commit",
+    "count",
     "dwrr",
     "dwrr-table",
 )
@@ -54,6 +55,7 @@ FEATURES = (
     "partitions",
     "redelivered",
     "autoack",
+    "lease",
     "mandatory",
     "immediate",
 )
@@ -62,6 +64,7 @@ What else: `multiple` settles all up to a tag; `drop` is nack or reject without 
 the whole channel too, `whole-qos` that it always is; `priority` is one of consumers, `message-priority` the field
 `prio` of `publish`, `groups` its field `key`, `held-groups` that a group is one consumer's while that holds a message
 of it; `queues` are more than one, by name, `partitions` two of a log, 0 and 1;
+`lease` means that what a client holds stays its own when its connection ends, until the lease runs out;
 `redelivered` means that the flag of deliveries can be relied on; `autoack` that deliveries can be settled by pushing;
 the rest are arguments of `consume` and `publish`.
 """
@@ -133,11 +136,18 @@ class Answer(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     id: int = 0
     ok: bool = True
+    unknown: bool = False
+    """Nobody knows whether it has taken effect, or still will: its client is given up."""
     code: int | None = None
     why: str = ""
     m: str = ""
     dtag: int | None = None
     redelivered: bool | None = None
+    expired: bool = False
+    """Of what was got: the lease of who held it before had run out."""
+    ready: int | None = None
+    held: int | None = None
+    """Of `count`: how many messages of the queue are ready, and how many somebody holds."""
     pos: int | None = None
     """In a log, the position of what was published or read."""
     served: list[int] = []

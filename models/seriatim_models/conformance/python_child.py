@@ -25,6 +25,11 @@ WHOLE_SECONDS = 1.0
 STEPS = 100
 
 
+def served(where: str) -> str:
+    """The command that serves the object that ``package.module:name`` makes."""
+    return shlex.join([sys.executable, "-m", "seriatim_models.conformance.serve", where])
+
+
 class DriveTask(msgspec.Struct, frozen=True, kw_only=True):
     """What `serve` is asked to drive: a script, for so many seconds, by a system that can do so much."""
 
@@ -44,8 +49,7 @@ class PythonChild(ChildProcess):
 
     def __init__(self, where: str, *, patience: float = 5.0) -> None:
         """Raises `Fault` if there is no such object."""
-        serve = [sys.executable, "-m", "seriatim_models.conformance.serve", where]
-        super().__init__(shlex.join(serve), patience=patience)
+        super().__init__(served(where), patience=patience)
 
     def drive(self, steps: Iterable[ScriptStep], seconds: float) -> DrivenRun | None:
         """The run of a whole script within so many seconds; None if it must be driven step by step."""
@@ -62,7 +66,7 @@ class PythonChild(ChildProcess):
                 self._folder = tempfile.TemporaryDirectory(prefix="seriatim-drive-")
             path = Path(self._folder.name) / "script"
             path.write_bytes(msgspec.msgpack.encode(task))
-            self._ask(Request(op="drive", path=str(path)), within)
+            self.ask(Request(op="drive", path=str(path)), within)
             return msgspec.msgpack.decode(path.read_bytes(), type=DrivenRun)
         except (Fault, OSError, msgspec.MsgspecError):
             return None

@@ -12,26 +12,36 @@ import argparse
 import sys
 import time
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 import msgspec
 
+from seriatim_models.conformance.concurrent.driving import ConcurrentRun, run_workload
+from seriatim_models.conformance.concurrent.streamed import StreamedRecording
+from seriatim_models.conformance.concurrent.workload import (
+    ConcurrentWorkload,
+    FaultKind,
+    plan_faults,
+)
 from seriatim_models.conformance.faults.described import version_of_description
-from seriatim_models.conformance.faults.description import FaultKind
-from seriatim_models.conformance.faults.nemesis import NETWORK, plan_faults
-from seriatim_models.conformance.faults.workload import FaultyRun, FaultyWorkload, run_faulty
+from seriatim_models.conformance.faults.nemesis import NETWORK
 from seriatim_models.conformance.profiles import PROFILES
 from seriatim_models.conformance.protocol import Fault
-from seriatim_models.history import Header, write_history
+from seriatim_models.history import Header, read_history
 from seriatim_models.history.complete import complete
+from seriatim_models.history.event import Event
 from seriatim_models.properties import audit
 from seriatim_models.properties.base import Verdict
 from seriatim_models.properties.standing import confirmed
 from seriatim_workshop.systems import servers
-from seriatim_workshop.systems.faulty_clients import connector
+from seriatim_workshop.systems.faulty_clients import clients_of
 
+CLIENTS, RATE = 4, 400.0
+"""How many clients a case has, and how many commands a second they are asked for together."""
+PATIENCE = 60.0
+"""Seconds that one operation may take while the system is broken."""
 DISK = 32
 """Megabytes of the disk that is filled up."""
 HEADING = "## Under faults"
@@ -95,6 +105,8 @@ class ChaosRow(msgspec.Struct, kw_only=True):
     again: int = 0
     unknown: int = 0
     drained: bool = False
+    undrained: str = ""
+    """Why it was not drained, if that is known."""
     profile: str = ""
     violates: list[str] = []
     why: list[str] = []
@@ -122,16 +134,31 @@ def run_case(case: ChaosCase, seed: int, out: Path, factor: float = 1.0) -> Chao
         date=time.strftime("%Y-%m-%d"),
     )
     begun = time.monotonic()
-    plan = FaultyWorkload(seconds=case.seconds * factor, seed=seed)
-    faults = plan_faults(case.faults, plan.seconds, seed)
+    seconds = case.seconds * factor
+    faults = plan_faults(case.faults, seconds, seed, nodes=description.nodes)
+    workload = ConcurrentWorkload(
+        clients=CLIENTS, seed=seed, rate=RATE, faults=faults, phases=(("faults", seconds),)
+    )
     relayed = not set(NETWORK).isdisjoint(case.faults)
     disk = DISK if "disk-full" in case.faults else 0
+    path = out / f"{case.id.replace('/', '-')}.jsonl"
+    header = Header(run=case.id, rec="chaos", lvl="api", clk="drive", params={"seed": seed})
+    promised = {"survives": list(setting.survives), "settled": list(setting.settled)}
     try:
-        with servers.server(
-            case.system, setting=case.setting, relayed=relayed, disk=disk
-        ) as system:
+        with (
+            servers.server(case.system, setting=case.setting, relayed=relayed, disk=disk) as system,
+            StreamedRecording(path, header) as recording,
+        ):
             row.version = version_of_description(description)
-            run = run_faulty(connector(system), system.targets, faults, setting, plan)
+            run = run_workload(
+                clients_of(system),
+                workload,
+                recording,
+                nemesis=system.faults,
+                declares=promised,
+                patience=PATIENCE,
+            )
+            row.faults = dict(Counter(system.faults.done))
     except servers.NotHere as why:
         row.not_run = str(why)
         return row
@@ -139,18 +166,19 @@ def run_case(case: ChaosCase, seed: int, out: Path, factor: float = 1.0) -> Chao
         row.ended = str(why)
         return row
     row.seconds = round(time.monotonic() - begun, 1)
-    header = Header(run=case.id, rec="chaos", lvl="api", params={"seed": seed})
-    write_history(str(out / f"{case.id.replace('/', '-')}.jsonl.gz"), run.events, header)
-    return judged_row(row, run)
+    return judged_row(row, run, list(read_history(path).events))
 
 
-def judged_row(row: ChaosRow, run: FaultyRun) -> ChaosRow:
+def judged_row(row: ChaosRow, run: ConcurrentRun, events: list[Event]) -> ChaosRow:
     """The row with what was seen and what the properties of its profile say of it."""
-    row.faults = dict(Counter(run.faults))
-    row.confirmed, row.lost, row.again = len(run.confirmed), len(run.lost), len(run.again)
-    row.unknown, row.drained = run.errors, run.drained
+    fates = fates_of(events)
+    row.confirmed, row.again = len(fates.confirmed), len(fates.again)
+    row.lost = len(fates.confirmed - fates.settled) if run.drained else 0
+    row.unknown, row.drained, row.undrained, row.ended = (
+        run.unknown, run.drained, run.undrained, run.why,
+    )  # fmt: skip
     properties = PROFILES[row.profile].properties
-    findings = audit(list(complete(run.events)), properties)
+    findings = audit(list(complete(events)), properties)
     for prop, finding in zip(properties, findings, strict=True):
         sure = confirmed(prop, finding)
         if sure.verdict is Verdict.VIOLATED:
@@ -161,6 +189,31 @@ def judged_row(row: ChaosRow, run: FaultyRun) -> ChaosRow:
     return row
 
 
+class MessageFates(msgspec.Struct):
+    """What became of the messages of a run."""
+
+    confirmed: set[str] = set()
+    settled: set[str] = set()
+    """Whose settlement was sent."""
+    answered: set[str] = set()
+    """Whose settlement was answered."""
+    again: set[str] = set()
+    """Given to somebody after their settlement had been answered."""
+
+
+def fates_of(events: Iterable[Event]) -> MessageFates:
+    """What became of the messages of a history."""
+    fates = MessageFates()
+    for event in events:
+        if event.ev == "publish" and event.ph == "ok":
+            fates.confirmed.add(event.m)
+        elif event.ev in ("get", "deliver") and event.m in fates.answered:
+            fates.again.add(event.m)
+        elif event.ev == "ack" and event.ms:
+            (fates.answered if event.ph == "ok" else fates.settled).update(event.ms)
+    return fates
+
+
 def outcome(row: ChaosRow) -> str:
     """What became of the confirmed messages, in words."""
     if row.not_run:
@@ -168,7 +221,8 @@ def outcome(row: ChaosRow) -> str:
     if row.ended:
         return f"ended early: {row.ended}"
     if not row.drained:
-        return f"not drained, so nothing is known of {row.confirmed} confirmed messages"
+        why = f" ({row.undrained})" if row.undrained else ""
+        return f"not drained{why}, so nothing is known of {row.confirmed} confirmed messages"
     lost = f"lost {row.lost} of {row.confirmed} confirmed messages"
     again = f"{row.again} came again after their acknowledgement" if row.again else "none doubled"
     return f"{lost if row.lost else f'kept all {row.confirmed} confirmed messages'}, {again}"

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import select
 import subprocess
 import time
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple, Protocol
 
 import greenstalk
 import pika
@@ -17,14 +18,129 @@ from redis.backoff import NoBackoff
 from redis.retry import Retry
 
 from seriatim_models.conformance.child import MARK, SUPERVISOR, reap
+from seriatim_models.conformance.concurrent.client import (
+    ConcurrentClient,
+    OutcomeUnknown,
+    Receiver,
+)
 from seriatim_models.conformance.faults.described import DescribedSystem
-from seriatim_models.conformance.faults.workload import FaultyClient, RefusedByServer, TakenMessage
+from seriatim_models.conformance.protocol import Answer, Request
 
 PATIENCE = 2.0
 """Seconds until an operation without an answer is given up, with its connection."""
 LEASE = 3600
 """Seconds for which a message is a consumer's, where the system has leases: none may run out unseen."""
 NAME = "chaos"
+
+
+WAIT = 0.02
+"""Seconds that a get waits for a message."""
+COMMON = frozenset({"publish", "get", "ack", "close", "count"})
+
+
+class RefusedByServer(Exception):
+    """The system answered that it did not do it."""
+
+
+class TakenMessage(NamedTuple):
+    """A message that a consumer was given."""
+
+    m: str
+    tag: int
+    """By which its connection settles it."""
+    redelivered: bool | None = None
+    claimed: bool = False
+    """Whether it was taken from a consumer that had held it too long."""
+
+
+class FaultyClient(Protocol):
+    """One connection to a queue. Methods may raise anything; then their outcome is unknown, unless it is
+    `RefusedByServer`.
+    """
+
+    def publish(self, m: str) -> None:
+        """Returns when the message is confirmed."""
+
+    def get(self) -> TakenMessage | None:
+        """The next message, waiting for it for `WAIT` seconds at most; None if there was none."""
+
+    def ack(self, tag: int) -> None:
+        """Settle a message for good."""
+
+    def nack(self, tag: int) -> None:
+        """Put a message back."""
+
+    def left(self) -> tuple[int, int]:
+        """How many messages the queue has ready, and how many consumers hold of it, as the system counts them. Called
+        when no other client works; it may claim what clients held that are gone.
+        """
+
+    def close(self) -> None:
+        """End the connection in order; what it held goes back, where there are no leases."""
+
+
+class FaultySystem:
+    """`ConcurrentSystem` over connections that may break."""
+
+    version = ""
+
+    def __init__(
+        self, name: str, connect: Callable[[Receiver], FaultyClient], *features: str
+    ) -> None:
+        self.name, self._connect = name, connect
+        self.can = COMMON | set(features)
+
+    def connect(self, number: int, receive: Receiver) -> ConcurrentClient:
+        """A connection for each client."""
+        try:
+            return _BreakingClient(self._connect(receive))
+        except Exception as why:
+            raise OutcomeUnknown(str(why)) from why
+
+    def sync(self) -> bool:
+        """Behind a network nothing is certain; `count` is."""
+        return False
+
+    def end(self) -> None:
+        """There is nothing beside the connections."""
+
+
+class _BreakingClient:
+    def __init__(self, client: FaultyClient) -> None:
+        self._client = client
+
+    def do(self, request: Request) -> Answer:
+        try:
+            return self._done(request)
+        except RefusedByServer as why:
+            return Answer(ok=False, why=str(why)[:200])
+        except Exception as why:
+            raise OutcomeUnknown(f"{type(why).__name__}: {why}") from why
+
+    def _done(self, request: Request) -> Answer:
+        client, tag = self._client, request.dtag or 0
+        if request.op == "get":
+            taken = client.get()
+            if taken is None:
+                return Answer()
+            flag, expired = taken.redelivered, taken.claimed
+            return Answer(m=taken.m, dtag=taken.tag, redelivered=flag, expired=expired)
+        if request.op == "count":
+            ready, held = client.left()
+            return Answer(ready=ready, held=held)
+        if request.op == "publish":
+            client.publish(request.m)
+        elif request.op == "ack":
+            client.ack(tag)
+        elif request.op == "nack":
+            client.nack(tag)
+        else:
+            client.close()
+        return Answer()
+
+    def close(self) -> None:
+        with contextlib.suppress(Exception):
+            self._client.close()
 
 
 def _place(reach: str) -> tuple[str, int]:
@@ -35,26 +151,23 @@ def _place(reach: str) -> tuple[str, int]:
 class FaultyBeanstalkd:
     """beanstalkd: a reserved job goes back when its connection ends, or its time to run."""
 
-    puts_back = True
-    leases = False
-
     def __init__(self, reach: str) -> None:
         self._client = greenstalk.Client(_place(reach), use=NAME, watch=NAME)
         self._client._sock.settimeout(PATIENCE)
         self._jobs: list[Any] = []  # Any: a job is generic in its body
 
-    def publish(self, m: str, persistent: bool) -> None:
+    def publish(self, m: str) -> None:
         try:
             self._client.put(m, ttr=LEASE)
         except (greenstalk.OutOfMemoryError, greenstalk.DrainingError) as why:
             raise RefusedByServer(type(why).__name__) from None
 
-    def get(self, seconds: float) -> TakenMessage | None:
+    def get(self) -> TakenMessage | None:
         try:
             # Whole seconds only: polled, so that a client is not blind for a second.
             job = self._client.reserve(timeout=0)
         except greenstalk.TimedOutError:
-            time.sleep(seconds)
+            time.sleep(WAIT)
             return None
         self._jobs.append(job)
         return TakenMessage(str(job.body), len(self._jobs))
@@ -84,8 +197,6 @@ class FaultyRedis:
     """A stream with a consumer group: what is pending too long is claimed first; what is acknowledged is deleted."""
 
     GROUP = "all"
-    puts_back = False
-    leases = True
 
     def __init__(self, reach: str) -> None:
         host, port = _place(reach)
@@ -114,17 +225,17 @@ class FaultyRedis:
                 raise RefusedByServer(str(why)) from None
             raise
 
-    def publish(self, m: str, persistent: bool) -> None:
+    def publish(self, m: str) -> None:
         self._refused(lambda: self._redis.xadd(NAME, {"m": m}))
 
-    def get(self, seconds: float) -> TakenMessage | None:
+    def get(self) -> TakenMessage | None:
         entries = []
         if self._claims:
             answer = self._redis.xautoclaim(NAME, self.GROUP, self._me, min_idle_time=0, count=1)
             entries = answer[1]
         claimed = bool(entries)
         if not entries:
-            block = max(1, int(seconds * 1000))
+            block = int(WAIT * 1000)
             read = self._redis.xreadgroup(self.GROUP, self._me, {NAME: ">"}, count=1, block=block)
             entries = read[0][1] if read else []
         if not entries:
@@ -143,7 +254,7 @@ class FaultyRedis:
         self._refused(do)
 
     def nack(self, tag: int) -> None:
-        """There is none in this version: the entry stays pending until somebody claims it."""
+        raise RefusedByServer("an entry stays pending until somebody claims it")
 
     def left(self) -> tuple[int, int]:
         self._claims = True  # nobody else is there any more
@@ -157,11 +268,10 @@ class FaultyRedis:
 class FaultyRabbit:
     """RabbitMQ: a durable queue and publisher confirms."""
 
-    puts_back = True
-    leases = False
-
     def __init__(self, system: DescribedSystem) -> None:
-        self._environment = system.targets.node.environment
+        node = system.faults.nodes[0]
+        self._environment = node.environment
+        self._persistent = system.setting.persistent
         arguments = system.setting.arguments
         parameters = pika.URLParameters(system.reach)
         parameters.heartbeat = 2
@@ -172,17 +282,17 @@ class FaultyRabbit:
         self._channel.queue_declare(NAME, durable=True, arguments=arguments)
         self._channel.confirm_delivery()
 
-    def publish(self, m: str, persistent: bool) -> None:
-        properties = pika.BasicProperties(delivery_mode=2 if persistent else 1)
+    def publish(self, m: str) -> None:
+        properties = pika.BasicProperties(delivery_mode=2 if self._persistent else 1)
         try:
             self._channel.basic_publish("", NAME, m.encode(), properties)
         except pika.exceptions.NackError:
             raise RefusedByServer("basic.nack") from None
 
-    def get(self, seconds: float) -> TakenMessage | None:
+    def get(self) -> TakenMessage | None:
         method, _, body = self._channel.basic_get(NAME)
         if method is None:
-            self._connection.sleep(seconds)
+            self._connection.sleep(WAIT)
             return None
         return TakenMessage(body.decode(), method.delivery_tag, method.redelivered)
 
@@ -219,11 +329,11 @@ class FaultyRabbit:
         self._connection.close()
 
 
-def connector(system: DescribedSystem) -> Callable[[], FaultyClient]:
-    """What makes connections to a system."""
-    made: dict[str, Callable[[], FaultyClient]] = {
-        "beanstalkd": lambda: FaultyBeanstalkd(system.reach),
-        "redis": lambda: FaultyRedis(system.reach),
-        "rabbitmq": lambda: FaultyRabbit(system),
-    }
-    return made[system.description.id]
+def clients_of(system: DescribedSystem) -> FaultySystem:
+    """What makes connections to a system that runs."""
+    reach = system.reach
+    if system.description.id == "redis":
+        return FaultySystem("Redis", lambda _: FaultyRedis(reach), "lease")
+    if system.description.id == "beanstalkd":
+        return FaultySystem("beanstalkd", lambda _: FaultyBeanstalkd(reach), "nack")
+    return FaultySystem("RabbitMQ", lambda _: FaultyRabbit(system), "nack", "redelivered")

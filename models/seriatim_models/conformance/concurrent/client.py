@@ -43,5 +43,11 @@ class ConcurrentSystem(Protocol):
         Raises `OutcomeUnknown` if it cannot be reached now, and `protocol.Fault` if it is broken.
         """
 
+    def sync(self) -> bool:
+        """While no client asks: wait until nothing more happens by itself; whether it is certain that nothing does.
+
+        Raises `protocol.Fault`.
+        """
+
     def end(self) -> None:
         """Give up everything that it holds. May be called twice."""

@@ -3,14 +3,15 @@
 A client asks, waits for the answer, and asks again. Both ends of each operation are recorded, and deliveries when they
 come. An operation that nobody answers is `info`; its client is given up, a `conn_drop`, and a new one connects.
 When all phases are over the clients are closed and the queues emptied, so that what was lost differs from what is left.
+Then a few messages more are published and taken at rest: a get that finds none of them went astray.
 """
 
 from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Iterator
-from typing import Protocol
+from collections.abc import Callable, Mapping, Sequence
+from typing import NamedTuple, Protocol
 
 import msgspec
 
@@ -20,7 +21,11 @@ from seriatim_models.conformance.concurrent.client import (
     OutcomeUnknown,
 )
 from seriatim_models.conformance.concurrent.streamed import StreamedRecording
-from seriatim_models.conformance.concurrent.workload import ClientCommand, ConcurrentWorkload
+from seriatim_models.conformance.concurrent.workload import (
+    ClientCommand,
+    ConcurrentWorkload,
+    PlannedFault,
+)
 from seriatim_models.conformance.protocol import Answer, Fault, Push, Request
 from seriatim_models.conformance.script import SETTLING
 from seriatim_models.history.faults import HistoryError
@@ -29,8 +34,10 @@ AGAIN = 0.05  # seconds until a client that could not connect tries again
 LOOKS = 0.02  # seconds between two looks at clients that may hang
 GETS_AGAIN = 3
 """How often a queue that says that it is empty is asked again at the end."""
-UNREACHABLE = 30.0
-"""Seconds after which a system that cannot be reached is not drained."""
+DRAINING = 120.0
+"""Seconds that taking out what is left may take, of a system that may still be coming back."""
+LAST_MESSAGES = 10
+"""Messages that are published after all has healed, of which each must be found."""
 PREFETCH = 5
 """Of consumers, where there is one."""
 
@@ -38,8 +45,11 @@ PREFETCH = 5
 class FaultInjector(Protocol):
     """Who disturbs a system while its clients work."""
 
-    def disturb(self, recording: StreamedRecording, until: float) -> None:
-        """Called in each phase `faults`; returns when all is healed, by the `time.monotonic` `until`.
+    def disturb(
+        self, recording: StreamedRecording, faults: Sequence[PlannedFault], until: float
+    ) -> None:
+        """Called in each phase `faults`, in a thread of its own; returns when all is healed, soon after the
+        `time.monotonic` `until`. Raises `Fault` if that cannot be.
 
         Each fault is an event of the recording: ``record("fault", ph="invoke", args={"kind": "kill"})``, healed ``ok``.
         """
@@ -56,6 +66,8 @@ class ConcurrentRun(msgspec.Struct, kw_only=True):
     """Given to a consumer, or got, the end not counted."""
     drained: bool = False
     """Whether all queues were seen empty at the end."""
+    undrained: str = ""
+    """Why they were not, if that is known."""
     fault: str = ""
     """Kind of the fault that ended it, if one did, see `protocol.Fault`."""
     why: str = ""
@@ -69,6 +81,7 @@ class _Shared:
     ) -> None:
         self.system, self.workload, self.recording = system, workload, recording
         self.can = system.can
+        self.leases = "lease" in system.can
         self.settles = bool(SETTLING & system.can)
         self.lock = threading.Lock()
         self.stop = threading.Event()
@@ -100,6 +113,14 @@ class _Shared:
         self.stop.set()
 
 
+class DrivenMessage(NamedTuple):
+    """A message that a client holds, and the tag by which that is recorded."""
+
+    m: str
+    q: str
+    dtag: int
+
+
 class _DrivenClient:
     """A client of the workload: the channel that it has now, and what it holds there."""
 
@@ -107,8 +128,12 @@ class _DrivenClient:
         self.shared, self.number = shared, number
         self.name = f"client{number}"
         self.client: ConcurrentClient | None = None
+        self.conn = ""
         self.ch = 0
-        self.held: dict[int, str] = {}
+        self.given = 0
+        """Deliveries so far; where there are leases they are the client's, whatever its connections."""
+        self.held: dict[int, DrivenMessage] = {}
+        """By delivery tag."""
         self.consumers: dict[str, str] = {}  # tag: queue
         self.published = 0
         self.asked: tuple[str, float] | None = None
@@ -122,6 +147,7 @@ class _DrivenClient:
         if self.client is not None:
             return self.client
         self.ch = self.shared.channel()
+        self.conn = f"{self.name}.{self.ch}"
         self.held, self.consumers = {}, {}
         self.asked = ("connect", time.monotonic())
         try:
@@ -131,8 +157,8 @@ class _DrivenClient:
         finally:
             self.asked = None
         self.client = client
-        self.shared.recording.record("conn_open", conn=self.name)
-        self.shared.recording.record("ch_open", conn=self.name, ch=self.ch)
+        self.shared.recording.record("conn_open", conn=self.conn)
+        self.shared.recording.record("ch_open", conn=self.conn, ch=self.ch)
         if "qos" in self.shared.can:
             scope = "channel" if "whole-qos" in self.shared.can else "consumer"
             self.ask(
@@ -145,17 +171,17 @@ class _DrivenClient:
         """The connection is given up, with all that it holds."""
         client, self.client = self.client, None
         if client is not None:
-            self.shared.recording.record("conn_drop", conn=self.name)
+            self.shared.recording.record("conn_drop", conn=self.conn)
             client.close()
         with self._lock:
             self.held = {}
 
     def _receiver(self) -> Callable[[Push], None]:
-        ch, held = self.ch, self.held
+        ch, held, consumers = self.ch, self.held, self.consumers
+        fields: dict[str, object] = {"conn": self.conn, "ch": ch}
 
         def receive(push: Push) -> None:
             record = self.shared.recording.record
-            fields: dict[str, object] = {"conn": self.name, "ch": ch}
             if push.ev == "closed":
                 record("ch_close", ph="ok", err=str(push.code or push.why), **fields)
             elif push.ev == "return":
@@ -174,7 +200,8 @@ class _DrivenClient:
                 )
                 with self._lock:
                     if not autoack and push.dtag is not None:
-                        held[push.dtag] = push.m
+                        q = consumers.get(push.ctag, "")
+                        held[push.dtag] = DrivenMessage(push.m, q, push.dtag)
                 with self.shared.lock:
                     self.shared.run.messages += 1
                     self.shared.present -= autoack
@@ -187,7 +214,9 @@ class _DrivenClient:
         """Ask and record both ends; None if nobody knows the outcome, and the connection is given up then."""
         assert self.client is not None
         record = self.shared.recording.record
-        fields |= {"conn": self.name, "ch": self.ch, "op": self.shared.operation()}
+        fields["op"] = self.shared.operation()
+        if not self.shared.leases or ev in ("publish", "ch_close"):
+            fields |= {"conn": self.conn, "ch": self.ch}
         record(ev, ph="invoke", proc=self.name, **fields)
         self.asked = (request.op, time.monotonic())
         try:
@@ -207,7 +236,11 @@ class _DrivenClient:
             with self.shared.lock:
                 self.shared.run.refused += 1
         if ev == "get" and answer.m:
-            fields |= {"m": answer.m, "dtag": answer.dtag, "redelivered": answer.redelivered}
+            if answer.expired:
+                record("expire", q=fields["q"], m=answer.m, requeue=True)
+            self.given += 1
+            dtag = self.given if self.shared.leases else answer.dtag
+            fields |= {"m": answer.m, "dtag": dtag, "redelivered": answer.redelivered}
         record(ev, ph="ok" if answer.ok else "fail", proc=self.name, **fields)
         return answer
 
@@ -231,7 +264,7 @@ class _DrivenClient:
         q = f"q{command.q}"
         self.published += 1
         self.shared.add(1)
-        fields = {"q": q, "m": m, "pub": self.name, "pseq": self.published}
+        fields = {"q": q, "m": m, "pub": self.conn, "pseq": self.published}
         answer = self.ask("publish", Request(op="publish", ch=self.ch, q=q, m=m), **fields)
         if answer is not None and not answer.ok:
             self.shared.add(-1)
@@ -255,11 +288,32 @@ class _DrivenClient:
         if answer.m:
             with self._lock:
                 if not autoack and answer.dtag is not None:
-                    self.held[answer.dtag] = answer.m
+                    tag = self.given if self.shared.leases else answer.dtag
+                    self.held[answer.dtag] = DrivenMessage(answer.m, q, tag)
             with self.shared.lock:
                 self.shared.run.messages += 1
                 self.shared.present -= autoack
         return answer.m
+
+    def settled(self) -> None:
+        """Acknowledge all that is held, where that can be done."""
+        while self.client is not None and self.held and "ack" in self.shared.can:
+            self._ack(ClientCommand(op="ack"))
+
+    def counted(self, q: str) -> tuple[int, int] | None:
+        """How many messages of a queue are ready and held, as the system counts them; None if it does not say."""
+        assert self.client is not None
+        self.asked = ("count", time.monotonic())
+        try:
+            answer = self.client.do(Request(op="count", ch=self.ch, q=q))
+        except OutcomeUnknown:
+            self.lost()
+            return None
+        finally:
+            self.asked = None
+        if not answer.ok or answer.ready is None or answer.held is None:
+            return None
+        return answer.ready, answer.held
 
     def _consume(self, command: ClientCommand) -> bool:
         q, ctag = f"q{command.q}", f"c{self.ch}.{len(self.consumers)}"
@@ -288,10 +342,11 @@ class _DrivenClient:
             if not self.held:
                 return False
             dtag = list(self.held)[command.which % len(self.held)]
-            self.held.pop(dtag)
+            held = self.held.pop(dtag)
         requeue = None if op == "ack" else command.requeue
         request = Request(op=op, ch=self.ch, dtag=dtag, requeue=requeue)
-        answer = self.ask(op, request, dtag=dtag, multiple=False, requeue=requeue)
+        fields = {"dtag": held.dtag, "ms": [held.m], "multiple": False, "requeue": requeue}
+        answer = self.ask(op, request, **fields, **({"q": held.q} if held.q else {}))
         if answer is not None and answer.ok and not requeue:
             self.shared.add(-1)
         return True
@@ -321,9 +376,7 @@ class _DrivenClient:
                     return
                 self._cancel(ClientCommand(op="cancel"))
                 self.consumers.pop(ctag, None)
-            op = "ack" if "ack" in self.shared.can else ""
-            while op and self.held and self.client is not None:
-                self._settle(ClientCommand(op=op), op)
+            self.settled()
         client, self.client = self.client, None
         if client is not None:
             client.close()
@@ -337,7 +390,8 @@ class _WorkloadThread(threading.Thread):
     def run(self) -> None:
         shared, driven = self.driven.shared, self.driven
         workload = shared.workload
-        step = workload.clients / workload.rate if workload.rate else 0.0
+        count = len(workload.commands) or workload.clients
+        step = count / workload.rate if workload.rate else 0.0
         try:
             driven.connected()
             self._start_line.wait()
@@ -366,27 +420,39 @@ def run_workload(
     recording: StreamedRecording,
     *,
     nemesis: FaultInjector | None = None,
+    declares: Mapping[str, object] | None = None,
     patience: float = 5.0,
 ) -> ConcurrentRun:
     """Let the clients work, and drain the queues. What a broken system does becomes part of the result.
 
+    `declares`: what is promised of each queue, the `args` of its `declare`.
     `patience`: how many seconds one operation may take; after that the system is given up as silent.
     """
     if "queues" not in system.can:
         workload = msgspec.structs.replace(workload, queues=1)
     shared = _Shared(system, workload, recording)
     count = len(workload.commands) or workload.clients
+    phases = workload.phases
+    if workload.commands:
+        phases = (("faults" if workload.faults else "load", float("inf")),)
     driven = [_DrivenClient(shared, n) for n in range(1, count + 1)]
     start = threading.Barrier(count)
     threads = [_WorkloadThread(each, start) for each in driven]
+    if declares is not None:
+        for q in _queues(shared):
+            recording.record("declare", q=q, args=dict(declares))
     for thread in threads:
         thread.start()
     watched = [*driven]
     try:
-        for phase, seconds in [("load", float("inf"))] if workload.commands else workload.phases:
+        for phase, seconds in phases:
             until = time.monotonic() + seconds
             if phase == "faults" and nemesis is not None:
-                nemesis.disturb(recording, until)
+                faults = threading.Thread(
+                    target=_disturbed, args=(shared, nemesis, until), daemon=True
+                )
+                faults.start()
+                _watch(shared, [faults], watched, float("inf"), patience)
             _watch(shared, threads, watched, until, patience)
         shared.stop.set()
         _watch(shared, threads, watched, float("inf"), patience)
@@ -404,6 +470,16 @@ def run_workload(
         shared.stop.set()
     recording.flush()
     return shared.run
+
+
+def _disturbed(shared: _Shared, nemesis: FaultInjector, until: float) -> None:
+    """What the thread of the faults does."""
+    try:
+        nemesis.disturb(shared.recording, shared.workload.faults, until)
+    except Fault as fault:
+        shared.failed(fault)
+    except HistoryError as error:
+        shared.failed(Fault("disk", str(error)))
 
 
 def _watch(
@@ -432,14 +508,13 @@ def _drained(shared: _Shared, driven: list[_DrivenClient], last: _DrivenClient) 
     last.name = "drain"
     messages = shared.run.messages
     try:
+        if not shared.run.unknown and shared.system.sync():
+            shared.recording.record("note", args={"rest": True})
         for each in driven:
             each.closed()
-        for q in _queues(shared):
-            if not _emptied(shared, last, q, limit=2 * sum(c.published for c in driven) + 10):
-                return
-            shared.recording.record("note", q=q, args={"depth": 0})
+        limit = 2 * sum(c.published for c in driven) + LAST_MESSAGES
+        shared.run.drained = all(_emptied(shared, last, q, limit) for q in _queues(shared))
         last.closed()
-        shared.run.drained = True
     except Fault as fault:
         shared.failed(fault)
     except HistoryError as error:
@@ -448,30 +523,61 @@ def _drained(shared: _Shared, driven: list[_DrivenClient], last: _DrivenClient) 
         shared.run.messages = messages
 
 
-def _queues(shared: _Shared) -> Iterator[str]:
+def _queues(shared: _Shared) -> list[str]:
     named = {c.q for each in shared.workload.commands for c in each}
-    return (f"q{n}" for n in sorted(named or range(shared.workload.queues)))
+    return [f"q{n}" for n in sorted(named or range(shared.workload.queues))]
 
 
 def _emptied(shared: _Shared, last: _DrivenClient, q: str, limit: int) -> bool:
-    """Whether the queue was seen empty, after everything was taken out, at most so many messages."""
+    """Whether the queue was seen empty, after everything was taken out, at most `limit` messages."""
     if "get" not in shared.can:
         return False
-    missed = 0
-    until = time.monotonic() + UNREACHABLE
-    for _ in range(limit):
-        while last.connected() is None:
-            if time.monotonic() > until:
-                return False
+    note, run = shared.recording.record, shared.run
+    found, missed, more = 0, 0, LAST_MESSAGES
+    until = time.monotonic() + DRAINING
+    while time.monotonic() < until and found <= limit:
+        if last.connected() is None or (m := last.got(q)) is None:
+            run.undrained = f"{q} could not be reached"
             time.sleep(AGAIN)
-        found = last.got(q)
-        if found:
-            missed = 0
-            while last.client is not None and last.held:
-                if not last._ack(ClientCommand(op="ack")):
-                    break
-        elif found == "":
-            missed += 1
-            if missed > GETS_AGAIN:
-                return True
+            continue
+        if m:
+            found, missed = found + 1, 0
+            last.settled()
+            continue
+        missed += 1
+        empty = {"depth": 0}
+        if "count" in shared.can:
+            if (counted := last.counted(q)) is None or any(counted):
+                ready, held = counted or (None, None)
+                run.undrained = f"{q} gave nothing, and counts {ready} ready and {held} held"
+                time.sleep(AGAIN)
+                continue
+            empty["held"] = 0
+        elif missed <= GETS_AGAIN:
+            continue
+        if more and (("count" in shared.can) or (not run.unknown and shared.system.sync())):
+            # Nobody holds anything, so at each of the gets that follow all is at rest: none may find nothing.
+            more = _last_messages(shared, last, q, more)
+            continue
+        note("note", q=q, args=empty)
+        run.undrained = ""
+        return True
     return False
+
+
+def _last_messages(shared: _Shared, last: _DrivenClient, q: str, more: int) -> int:
+    """Publish so many messages and take each at rest; returns how many were not come to, for nobody knew an outcome."""
+    rest = {"rest": True}
+    shared.present = 0
+    shared.recording.record("note", q=q, args=rest)
+    for _ in range(more):
+        last._publish(ClientCommand(op="publish", q=int(q[1:])))
+        if last.client is None:
+            return more
+    for left in range(more, 0, -1):
+        shared.recording.record("note", q=q, args=rest)
+        last.got(q)
+        last.settled()
+        if last.client is None:
+            return left - 1
+    return 0

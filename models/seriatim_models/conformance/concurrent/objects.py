@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 
-from seriatim_models.conformance.concurrent.client import ConcurrentClient, Receiver
+from seriatim_models.conformance.concurrent.client import ConcurrentClient, OutcomeUnknown, Receiver
 from seriatim_models.conformance.local import Factory, Local
 from seriatim_models.conformance.protocol import Answer, Fault, Push, Request
 
@@ -28,11 +28,12 @@ class ThreadedObject(Local):
     def connect(self, number: int, receive: Receiver) -> ConcurrentClient:
         """A client that is channel `number`."""
         self.receive(number, receive)
+        client = _ObjectClient(self)
         if "open" in self.can:
-            answer = self.do(Request(op="open", client=number, ch=number))
+            answer = client.do(Request(op="open", client=number, ch=number))
             if not answer.ok:
                 raise Fault("garbage", f"refused to open a channel: {answer.why or 'no reason'}")
-        return _ObjectClient(self)
+        return client
 
     def receive(self, ch: int, receive: Receiver) -> None:
         """Give what is pushed on a channel to `receive`."""
@@ -56,9 +57,11 @@ class _ObjectClient:
 
     def do(self, request: Request) -> Answer:
         answer = self._system.do(request)
+        if answer.unknown:
+            raise OutcomeUnknown(answer.why)
         if (fault := self._system.broken()) is not None:
             raise fault
         return answer
 
     def close(self) -> None:
-        pass
+        """There is nothing to give up."""

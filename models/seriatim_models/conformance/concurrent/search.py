@@ -1,7 +1,8 @@
-"""Small workloads of several clients, drawn until one shows a violation, which is then made smaller.
+"""Small workloads of several clients and faults, drawn until one shows a violation, which is then made smaller.
 
-Threads meet by chance: a workload that showed a violation may not show it again. So each smaller one is tried several
-times, and the outcome says in how many of so many further runs the smallest one showed it. Its history is the evidence.
+Threads meet by chance, and so do commands and faults: a workload that showed a violation may not show it again. So each
+smaller one is tried several times, and the outcome says in how many of so many further runs the smallest one showed it.
+Its history is the evidence. (Hypothesis would take the first run that differs for a flaky test, and give up.)
 """
 
 from __future__ import annotations
@@ -9,16 +10,22 @@ from __future__ import annotations
 import random
 import tempfile
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Protocol
 
 import msgspec
 
 from seriatim_models.conformance.concurrent.client import ConcurrentSystem
-from seriatim_models.conformance.concurrent.driving import run_workload
+from seriatim_models.conformance.concurrent.driving import FaultInjector, run_workload
 from seriatim_models.conformance.concurrent.streamed import StreamedRecording
-from seriatim_models.conformance.concurrent.workload import MIX, ClientCommand, ConcurrentWorkload
+from seriatim_models.conformance.concurrent.workload import (
+    MIX,
+    ClientCommand,
+    ConcurrentWorkload,
+    FaultKind,
+    PlannedFault,
+)
 from seriatim_models.conformance.driving import DrivenRun
 from seriatim_models.conformance.judging import FindingTally, judged
 from seriatim_models.history import Header, read_history
@@ -30,6 +37,20 @@ TRIES = 15
 """How often a smaller workload is run before it is given up, and the smallest to see how often it shows."""
 LONGEST = 40
 """Commands of a client, at most."""
+FAULTS, PACE = 3, 10.0
+"""The most faults of a small workload, and how many commands a second each client makes while there are some: a fault
+shall find work under way.
+"""
+
+
+class SmallFaults(msgspec.Struct, frozen=True):
+    """The faults that small workloads have, and who does them."""
+
+    injector: FaultInjector
+    kinds: Sequence[FaultKind] = ()
+    nodes: int = 1
+    declares: Mapping[str, object] | None = None
+    """What is promised of each queue."""
 
 
 class FreshSystem(ConcurrentSystem, Protocol):
@@ -57,7 +78,9 @@ class ClientsOutcome(msgspec.Struct, kw_only=True):
     """In how many of `TRIES` further runs the smallest workload showed it again."""
 
 
-def drawn(seed: int, n: int, clients: int, can: frozenset[str]) -> ConcurrentWorkload:
+def drawn(
+    seed: int, n: int, clients: int, can: frozenset[str], faults: SmallFaults | None = None
+) -> ConcurrentWorkload:
     """The n-th workload: few commands at first, then more."""
     chance = random.Random(f"{seed}/{n}")
     mix = {op: often for op, often in MIX.items() if op in can}
@@ -70,12 +93,36 @@ def drawn(seed: int, n: int, clients: int, can: frozenset[str]) -> ConcurrentWor
             yield ClientCommand(op=op, which=chance.randrange(3), requeue=back)
 
     threads = tuple(tuple(commands()) for _ in range(chance.randint(2, clients)))
-    return ConcurrentWorkload(commands=threads)
+    if faults is None or not faults.kinds:
+        return ConcurrentWorkload(commands=threads)
+    length = max(map(len, threads)) / PACE
+    plan = tuple(
+        PlannedFault(
+            after=chance.uniform(0, length),
+            kind=chance.choice(faults.kinds),
+            seconds=chance.uniform(0.02, 0.5 if faults.nodes == 1 else 3.0),
+            nodes=(chance.randrange(faults.nodes),),
+        )
+        for _ in range(chance.randint(1, FAULTS))
+    )
+    return ConcurrentWorkload(commands=threads, faults=plan, rate=PACE * len(threads))
 
 
 def smaller(workload: ConcurrentWorkload) -> Iterator[ConcurrentWorkload]:
-    """The same without a client, without half of the commands of one, or without one command."""
-    threads = workload.commands
+    """The same without a client, half of the commands of one, a command or a fault, or with a fault at once."""
+    threads, faults = workload.commands, workload.faults
+
+    def less_of(
+        commands: tuple[tuple[ClientCommand, ...], ...], faults: tuple[PlannedFault, ...]
+    ) -> ConcurrentWorkload:
+        pace = PACE * len(commands) if workload.faults else 0.0
+        return ConcurrentWorkload(commands=commands, faults=faults, rate=pace)
+
+    for n, fault in enumerate(faults):
+        yield less_of(threads, (*faults[:n], *faults[n + 1 :]))
+        if fault.after > 1 / PACE:
+            sooner = msgspec.structs.replace(fault, after=round(fault.after / 2, 2))
+            yield less_of(threads, (*faults[:n], sooner, *faults[n + 1 :]))
     for n, thread in enumerate(threads):
         before, after = threads[:n], threads[n + 1 :]
         half = len(thread) // 2
@@ -84,7 +131,7 @@ def smaller(workload: ConcurrentWorkload) -> Iterator[ConcurrentWorkload]:
         for less in [(), *fewer]:
             rest = (*before, less, *after) if less else (*before, *after)
             if rest:
-                yield ConcurrentWorkload(commands=rest)
+                yield less_of(rest, faults)
 
 
 def search_clients(
@@ -96,15 +143,16 @@ def search_clients(
     seed: int,
     most: int | None = None,
     patience: float = 5.0,
+    faults: SmallFaults | None = None,
     on_progress: Callable[[int], None] = lambda count: None,
 ) -> ClientsOutcome:
     """Draw workloads for so many seconds, `most` at most; the first violation is made smaller, as long again."""
-    search = _Search(system, list(properties), patience)
+    search = _Search(system, list(properties), patience, faults)
     outcome = search.outcome
     until = time.monotonic() + seconds
     n = 0
     while not outcome.violated and time.monotonic() < until and (most is None or n < most):
-        workload = drawn(seed, n, clients, system.can)
+        workload = drawn(seed, n, clients, system.can, faults)
         n += 1
         search.try_one(workload)
         on_progress(outcome.runs)
@@ -118,8 +166,15 @@ def search_clients(
 
 
 class _Search:
-    def __init__(self, system: FreshSystem, properties: list[AnyProperty], patience: float) -> None:
+    def __init__(
+        self,
+        system: FreshSystem,
+        properties: list[AnyProperty],
+        patience: float,
+        faults: SmallFaults | None,
+    ) -> None:
         self.system, self.properties, self.patience = system, properties, patience
+        self.faults = faults
         self.tallies: dict[str, FindingTally] = {}
         self.outcome = ClientsOutcome()
 
@@ -129,7 +184,14 @@ class _Search:
         with tempfile.TemporaryDirectory(prefix="seriatim-clients-") as folder:
             path = Path(folder) / "run.jsonl"
             with StreamedRecording(path, Header(run="r", rec="conform", clk="drive")) as recording:
-                run = run_workload(self.system, workload, recording, patience=self.patience)
+                run = run_workload(
+                    self.system,
+                    workload,
+                    recording,
+                    nemesis=self.faults.injector if self.faults else None,
+                    declares=self.faults.declares if self.faults else None,
+                    patience=self.patience,
+                )
             events = list(complete(read_history(path).events))
         self.outcome.runs += 1
         self.outcome.commands += run.commands

@@ -31,6 +31,8 @@ class StreamedRecording:
         self.path = path
         self.count = 0
         """How many events were recorded."""
+        self.connections: dict[str, None] = {}
+        """Those that were opened and whose end is not recorded."""
         self._encoder = msgspec.json.Encoder()
         self._lock = threading.Lock()
         self._buffer = bytearray(self._encoder.encode(header_object(header)) + b"\n")
@@ -49,10 +51,14 @@ class StreamedRecording:
         with self._lock:
             now = time.monotonic_ns()
             # Any field of Event; msgspec does not check on construction
-            event = Event(i=self.count, t=now, ev=ev, lvl="api", **fields)  # type: ignore[arg-type]
+            event = Event(i=self.count, t=now, ev=ev, **{"lvl": "api", **fields})  # type: ignore[arg-type]
             self._buffer += self._encoder.encode(event)
             self._buffer += b"\n"
             self.count += 1
+            if ev == "conn_open":
+                self.connections[event.conn] = None
+            elif ev == "conn_drop" or (ev in ("conn_close", "ch_close") and event.ph == "ok"):
+                self.connections.pop(event.conn, None)
             late = now / 1e9 - self._flushed > FLUSH_SECONDS
             if late or len(self._buffer) > FLUSH_BYTES:
                 self._flush()
@@ -64,6 +70,8 @@ class StreamedRecording:
             self._flush()
 
     def _flush(self) -> None:
+        if self._file.closed:  # for threads that a broken system held up
+            raise HistoryError(f"{self.path}: the recording has ended")
         try:
             while self._buffer:
                 del self._buffer[: self._file.write(self._buffer)]

@@ -3,13 +3,74 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator
-from typing import Literal
+from collections.abc import Iterator, Sequence
+from typing import Literal, get_args
 
 import msgspec
 
 Phase = Literal["load", "faults", "heal"]
 """Clients work through all phases; in `faults` the system is disturbed, in `heal` no more. Then it is drained."""
+
+
+FaultKind = Literal[
+    "kill", "restart", "pause", "cut", "half-open", "delay", "throttle", "disk-full", "partition"
+]
+"""What can be done to a system."""
+ENDING: tuple[FaultKind, ...] = ("kill", "restart")
+"""Faults that end the process: what it had only in memory is gone."""
+
+
+class PlannedFault(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """A fault: how many seconds after the one before it has healed, and for how many."""
+
+    after: float
+    kind: FaultKind
+    seconds: float
+    nodes: tuple[int, ...] = (0,)
+    """Of a cluster, those to which it is done. A partition cuts them off from the others, and from each other."""
+
+    def __str__(self) -> str:
+        where = (
+            f" of {', '.join(f'node {n + 1}' for n in self.nodes)}" if self.nodes != (0,) else ""
+        )
+        return f"{self.kind}{where} after {self.after:.2f} s for {self.seconds:.2f} s"
+
+
+def plan_faults(
+    kinds: Sequence[FaultKind], seconds: float, seed: int, *, longest: float = 1.0, nodes: int = 1
+) -> tuple[PlannedFault, ...]:
+    """Faults for so many seconds, each kind as often as the others but for one. The first comes always.
+
+    Of a cluster mostly one node is hit, which the others can do without, and every fourth time all.
+    """
+    drawn = random.Random(f"{seed}/faults")
+    plan: list[PlannedFault] = []
+    used = 0.0
+    while kinds:
+        turn = list(kinds)
+        drawn.shuffle(turn)
+        for kind in turn:
+            after, lasts = drawn.uniform(0.3, 1.5), drawn.uniform(0.1, longest)
+            hit: tuple[int, ...] = (0,)
+            if nodes > 1:
+                every = drawn.random() < 0.25
+                hit = tuple(range(nodes)) if every else (drawn.randrange(nodes),)
+            used += after + lasts
+            if plan and used > seconds:
+                return tuple(plan)
+            plan.append(PlannedFault(after=after, kind=kind, seconds=lasts, nodes=hit))
+    return tuple(plan)
+
+
+def kinds_of(text: str) -> list[FaultKind]:
+    """The kinds in a list with commas. Raises `ValueError` for one that there is not."""
+    known: tuple[FaultKind, ...] = get_args(FaultKind)
+    found: list[FaultKind] = []
+    for name in filter(None, text.split(",")):
+        if name not in known:
+            raise ValueError(f"no fault {name!r}; there are {', '.join(known)}")
+        found += [kind for kind in known if kind == name]
+    return found
 
 
 class ClientCommand(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -48,6 +109,8 @@ class ConcurrentWorkload(msgspec.Struct, frozen=True, kw_only=True, omit_default
     mix: dict[str, int] = msgspec.field(default_factory=lambda: MIX | REOPEN)
     phases: tuple[tuple[Phase, float], ...] = (("load", 5.0),)
     """Each with its seconds."""
+    faults: tuple[PlannedFault, ...] = ()
+    """What is done to the system in the phase `faults`."""
     backlog: int = 1000
     """So many messages of all may be in the system: beyond that nobody publishes."""
     holds: int = 20
@@ -78,5 +141,7 @@ class ConcurrentWorkload(msgspec.Struct, frozen=True, kw_only=True, omit_default
     def __str__(self) -> str:
         if not self.commands:
             return f"{self.clients} clients for {self.seconds:g} s, seed {self.seed}"
-        parts = (f"client{n}: {'; '.join(map(str, c))}" for n, c in enumerate(self.commands, 1))
-        return " | ".join(parts)
+        parts = [f"client{n}: {'; '.join(map(str, c))}" for n, c in enumerate(self.commands, 1)]
+        return " | ".join(
+            [*parts, *(["faults: " + "; ".join(map(str, self.faults))] if self.faults else [])]
+        )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import glob
 import os
 import shutil
@@ -20,8 +21,9 @@ from seriatim_models.conformance.faults.description import (
     filled,
 )
 from seriatim_models.conformance.faults.disk import SmallDisk
-from seriatim_models.conformance.faults.nemesis import FaultTargets
-from seriatim_models.conformance.faults.node import ServerNode, alive
+from seriatim_models.conformance.faults.nemesis import SystemFaults, each
+from seriatim_models.conformance.faults.network import NodeNetwork
+from seriatim_models.conformance.faults.node import LOOPBACK, ServerNode, alive
 from seriatim_models.conformance.faults.relay import FaultRelay
 from seriatim_models.conformance.protocol import Fault as ProtocolFault
 
@@ -39,7 +41,7 @@ class DescribedSystem:
     reach: str
     """What its clients are told: the relay's port in place of the server's, if there is a relay."""
     home: Path
-    targets: FaultTargets
+    faults: SystemFaults
 
 
 @contextmanager
@@ -59,45 +61,77 @@ def started(
     Raises `Fault` if it cannot be started, and `DescriptionError` for an unknown setting.
     """
     chosen = description.setting_of(setting)
+    count = description.nodes
+    if count > 1 and (relayed or disk):
+        what = "a relay" if relayed else "a small disk"
+        raise ProtocolFault("start", f"{description.id} has {count} nodes: {what} is for one")
     with ExitStack() as stack:
-        home = stack.enter_context(folder(description.id))
-        data = home / "data"
-        data.mkdir()
+        top = stack.enter_context(folder(description.id))
+        network = stack.enter_context(NodeNetwork(count)) if count > 1 else None
         ports = free_ports(description.ports)
         first = description.ports[0]
-        values: dict[str, object] = {"home": home, "data": data, "here": here, "pid": os.getpid()}
-        values |= {**ports, **(installed or {})}
-        for name, text in description.files.items():
-            (home / name).write_text(filled(text, values), encoding="utf-8")
-        as_user = _given(home, description.user)
-        environment = {**description.environment, **chosen.environment}
-        environment = {name: filled(text, values) for name, text in environment.items()}
-        if description.search:
-            environment["PATH"] = os.pathsep.join([*found(description.search), os.environ["PATH"]])
-        small = stack.enter_context(SmallDisk(data, disk)) if disk else None
-        before = [*(small.prefix if small else ()), *as_user]
+        common: dict[str, object] = {"here": here, "pid": os.getpid(), **ports, **(installed or {})}
+        if network:
+            for n in range(count):
+                common |= {f"address{n + 1}": network.address(n)}
+                common |= {f"listen{n + 1}": network.reach(n)}
+        nodes, reaches = [], []
+        small: SmallDisk | None = None
+        relay: FaultRelay | None = None
+        for n in range(count):
+            home = top / f"node{n + 1}" if network else top
+            data = home / "data"
+            data.mkdir(parents=True)
+            values = {**common, "home": home, "data": data}
+            if network:
+                values |= {"node": n + 1, "address": network.address(n), "listen": network.reach(n)}
+            small = stack.enter_context(SmallDisk(data, disk)) if disk else None
+            inside = network.prefix(n) if network else small.prefix if small else []
+            host = network.reach(n) if network else LOOPBACK
+            node = _prepared(description, chosen, values, inside, ports, host)
+            nodes.append(node)
+            stack.enter_context(contextlib.closing(node))
+            relay = stack.enter_context(FaultRelay(ports[first])) if relayed else None
+            reached = {**values, first: relay.port} if relay else values
+            reaches.append(filled(description.reach, reached))
+        each(nodes, ServerNode.start)
+        faults = SystemFaults(nodes, relay, small, network)
+        yield DescribedSystem(description, chosen, ",".join(reaches), top, faults)
 
-        def command(parts: list[str]) -> list[str]:
-            given = [filled(part, values) for part in parts]
-            program = shutil.which(given[0], path=environment.get("PATH")) or given[0]
-            return [*before, program, *given[1:]]
 
-        for parts in description.prepare:
-            run_to_end(command(parts), environment, home)
-        node = ServerNode(
-            command([*description.start, *chosen.options]),
-            home,
-            ports[description.ready or first],
-            environment=environment,
-            stop=description.stop,
-        )
-        stack.enter_context(node)
-        relay = stack.enter_context(FaultRelay(ports[first])) if relayed else None
-        reached = {**values, first: relay.port} if relay else values
-        targets = FaultTargets(node, relay, small)
-        yield DescribedSystem(
-            description, chosen, filled(description.reach, reached), home, targets
-        )
+def _prepared(
+    description: SystemDescription,
+    setting: SystemSetting,
+    values: dict[str, object],
+    inside: list[str],
+    ports: Mapping[str, int],
+    host: str,
+) -> ServerNode:
+    """A node with its files, prepared and not started; `inside` is what its commands begin with. Raises `Fault`."""
+    home = Path(str(values["home"]))
+    for name, text in description.files.items():
+        (home / name).write_text(filled(text, values), encoding="utf-8")
+    before = [*inside, *_given(home, description.user)]
+    environment = {**description.environment, **setting.environment}
+    environment = {name: filled(text, values) for name, text in environment.items()}
+    if description.search:
+        environment["PATH"] = os.pathsep.join([*found(description.search), os.environ["PATH"]])
+
+    def command(parts: list[str]) -> list[str]:
+        given = [filled(part, values) for part in parts]
+        program = shutil.which(given[0], path=environment.get("PATH")) or given[0]
+        return [*before, program, *given[1:]]
+
+    for parts in description.prepare:
+        run_to_end(command(parts), environment, home)
+    return ServerNode(
+        command([*description.start, *setting.options]),
+        home,
+        ports[description.ready or description.ports[0]],
+        host=host,
+        environment=environment,
+        stop=description.stop,
+    )
 
 
 def version_of_description(description: SystemDescription) -> str:

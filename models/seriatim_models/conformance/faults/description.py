@@ -5,6 +5,7 @@
 | format | ``"seriatim-system/1"`` |
 | id, title | the name, and the system in a few words |
 | origin | where the program comes from |
+| nodes | how many there are of it, 1 if not said; the nodes of a cluster have a network of their own |
 | version | the command that prints the version, or the version itself |
 | ports | names of the free ports that it is given; the first is what its clients reach |
 | reach | what its clients are told |
@@ -20,8 +21,11 @@
 | [setting.NAME] | a way to run it, and what is promised then, see `SystemSetting` |
 
 In `start`, `prepare`, `reach`, `files`, `environment` and `options` names in braces stand for values: each port,
-``{home}`` (a folder of its own), ``{data}`` (a folder in it that may be a small disk), ``{here}`` (the folder of the
-description), ``{pid}`` (the driver's), ``{jars}`` and ``{go}`` (of what it needs). A brace itself is written twice.
+``{home}`` (a folder of its own, of each node), ``{data}`` (a folder in it that may be a small disk), ``{here}`` (the
+folder of the description), ``{pid}`` (the driver's), ``{jars}`` and ``{go}`` (of what it needs). Of a cluster there are
+also ``{node}`` (1, 2 and so on), ``{address}`` by which the other nodes reach this one, ``{listen}`` by which clients
+do, and ``{address1}``, ``{listen1}`` and so on of each node; `reach` is filled for each node, and joined with commas.
+A brace itself is written twice.
 """
 
 from __future__ import annotations
@@ -29,20 +33,15 @@ from __future__ import annotations
 import tomllib
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Literal
 
 import msgspec
 
+from seriatim_models.conformance.concurrent.workload import FaultKind
+
 FORMAT = "seriatim-system/1"
+NODES_MAX = 9
 RUN = ""
 """The setting of a system that is run as its description says and promises nothing of faults."""
-
-FaultKind = Literal[
-    "kill", "restart", "pause", "cut", "half-open", "delay", "throttle", "disk-full"
-]
-"""What can be done to a system."""
-ENDING: tuple[FaultKind, ...] = ("kill", "restart")
-"""Faults that end the process: what it had only in memory is gone."""
 
 
 class DescriptionError(ValueError):
@@ -90,6 +89,7 @@ class SystemDescription(msgspec.Struct, frozen=True, forbid_unknown_fields=True)
     origin: str
     start: list[str]
     reach: str
+    nodes: int = 1
     ports: list[str] = msgspec.field(default_factory=lambda: ["port"])
     version: list[str] | str = ""
     ready: str = ""
@@ -136,6 +136,8 @@ def parse_description(text: str, where: str) -> SystemDescription:
         raise DescriptionError(f"{where}: start: the command is empty")
     if not found.ports:
         raise DescriptionError(f"{where}: ports: a system needs one at least")
+    if not 1 <= found.nodes <= NODES_MAX:
+        raise DescriptionError(f"{where}: nodes: {found.nodes} is not between 1 and {NODES_MAX}")
     if found.ready and found.ready not in found.ports:
         raise DescriptionError(f"{where}: ready: {found.ready!r} is none of its ports")
     for key, texts in _patterns(found).items():
@@ -154,6 +156,10 @@ def filled(text: str, values: Mapping[str, object]) -> str:
 
 def _any_value(description: SystemDescription) -> dict[str, str]:
     names = ["home", "data", "here", "pid", *description.ports]
+    if description.nodes > 1:
+        numbered = range(1, description.nodes + 1)
+        names += ["node", "address", "listen"]
+        names += [f"{name}{n}" for name in ("address", "listen") for n in numbered]
     names += [name for name in ("jars", "go") if any(getattr(n, name) for n in description.needs)]
     return dict.fromkeys(names, "0")
 

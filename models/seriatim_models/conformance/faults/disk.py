@@ -9,11 +9,10 @@ from __future__ import annotations
 import contextlib
 import os
 import shutil
-import subprocess
 from pathlib import Path
 
-from seriatim_models.conformance.child import MARK, SUPERVISED, SUPERVISOR, reap
-from seriatim_models.conformance.faults.node import descendants
+from seriatim_models.conformance.child import SUPERVISED
+from seriatim_models.conformance.faults.namespace import NamespaceHolder
 from seriatim_models.conformance.protocol import Fault as ProtocolFault
 
 SIZE = 64
@@ -30,40 +29,24 @@ class SmallDisk:
         if shutil.which("unshare") is None or shutil.which("nsenter") is None:
             raise ProtocolFault("start", "a full disk needs unshare and nsenter (util-linux)")
         self.folder, self.megabytes = folder, megabytes
-        self._mark = f"disk-{os.getpid()}-{folder}"
-        self._holder = 0
 
     def __enter__(self) -> SmallDisk:
-        mount = f"mount -t tmpfs -o size={self.megabytes}m tmpfs"
-        script = f'{mount} "$0" && echo mounted && exec sleep infinity'
-        self._process = subprocess.Popen(
-            [*SUPERVISOR, "unshare", "--mount", "sh", "-c", script, str(self.folder)],
-            env={**os.environ, MARK: self._mark},
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            start_new_session=True,
-        )
-        assert self._process.stdout is not None
-        said = self._process.stdout.readline().decode("utf-8", "replace").strip()
-        if said != "mounted":
-            reap(self._process, self._mark)
-            raise ProtocolFault("start", f"no disk could be mounted: {said}")
-        (self._holder,) = descendants(self._process.pid)
+        mount = f'mount -t tmpfs -o size={self.megabytes}m tmpfs "$0"'
+        self._holder = NamespaceHolder("--mount", mount, str(self.folder)).__enter__()
         return self
 
     def __exit__(self, *_: object) -> None:
-        reap(self._process, self._mark)
+        self._holder.__exit__()
 
     @property
     def prefix(self) -> list[str]:
         """What a command begins with that shall see the disk."""
-        return ["nsenter", "--target", str(self._holder), "--mount", "--"]
+        return self._holder.prefix
 
     @property
     def seen(self) -> Path:
         """The disk as the driver reaches it."""
-        return Path(f"/proc/{self._holder}/root{self.folder}")
+        return Path(f"/proc/{self._holder.pid}/root{self.folder}")
 
     def fill(self) -> int:
         """Write until nothing more goes in; returns how many bytes that were."""

@@ -1,145 +1,131 @@
-"""Faults at moments that a seed draws, each healed before the next, and all at the end."""
+"""Faults done to a system while its clients are at work, each healed before the next, and all at the end."""
 
 from __future__ import annotations
 
-import random
-import threading
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
 
-from seriatim_models.conformance.faults.description import FaultKind
+from seriatim_models.conformance.concurrent.streamed import StreamedRecording
+from seriatim_models.conformance.concurrent.workload import ENDING, FaultKind, PlannedFault
 from seriatim_models.conformance.faults.disk import SmallDisk
+from seriatim_models.conformance.faults.network import NodeNetwork
 from seriatim_models.conformance.faults.node import ServerNode
 from seriatim_models.conformance.faults.relay import FaultRelay
 from seriatim_models.conformance.protocol import Fault as ProtocolFault
-from seriatim_models.history.event import Event, event
+from seriatim_models.history.event import GAP
 
 LATE = 0.05  # seconds of `delay`
 SLOW = 20_000.0  # bytes a second of `throttle`
 NETWORK: tuple[FaultKind, ...] = ("cut", "half-open", "delay", "throttle")
 """Faults of the connections, for which clients go through a relay."""
+LOSING: tuple[FaultKind, ...] = (*ENDING, "disk-full", "partition")
+"""Faults after which a system that promises nothing of them may have lost something; a full disk may end it."""
+NEMESIS = "nemesis"
+"""Who records them."""
 
 
 @dataclass(frozen=True)
-class PlannedFault:
-    """A fault: how many seconds after the one before it has healed, and for how many."""
+class SystemFaults:
+    """What there is to be broken: a `FaultInjector`."""
 
-    after: float
-    kind: FaultKind
-    seconds: float
-
-    def __str__(self) -> str:
-        return f"{self.kind} after {self.after:.2f} s for {self.seconds:.2f} s"
-
-
-@dataclass(frozen=True)
-class FaultTargets:
-    """What there is to be broken."""
-
-    node: ServerNode
+    nodes: Sequence[ServerNode]
     relay: FaultRelay | None = None
     disk: SmallDisk | None = None
+    network: NodeNetwork | None = None
+    done: list[FaultKind] = field(default_factory=list)
+    """What was done and healed, in its order."""
 
-
-def plan_faults(
-    kinds: Sequence[FaultKind], seconds: float, seed: int, *, longest: float = 1.0
-) -> list[PlannedFault]:
-    """Faults for so many seconds, each kind as often as the others but for one. The first comes always."""
-    drawn = random.Random(f"{seed}/faults")
-    plan: list[PlannedFault] = []
-    used = 0.0
-    while kinds:
-        turn = list(kinds)
-        drawn.shuffle(turn)
-        for kind in turn:
-            fault = PlannedFault(drawn.uniform(0.3, 1.5), kind, drawn.uniform(0.1, longest))
-            used += fault.after + fault.seconds
-            if plan and used > seconds:
-                return plan
-            plan.append(fault)
-    return plan
-
-
-class Nemesis(threading.Thread):
-    """Does what was planned and tells of each fault when it begins and when it has healed."""
-
-    def __init__(
-        self,
-        plan: Sequence[PlannedFault],
-        targets: FaultTargets,
-        tell: Callable[[PlannedFault, int, str], None],
+    def disturb(
+        self, recording: StreamedRecording, faults: Sequence[PlannedFault], until: float
     ) -> None:
-        """`tell` is called with the fault, its number, and ``invoke`` or ``ok``."""
-        super().__init__(name="nemesis", daemon=True)
-        self.plan, self.targets, self._tell = plan, targets, tell
-        self._over = threading.Event()
-        self.error: Exception | None = None
-        """Why it gave up, such as a server that does not start again."""
+        """Do what was planned, one after another, each healed before the next, until the `time.monotonic` `until`; each
+        kind once at least, however slow the system.
 
-    def run(self) -> None:
-        """Do the faults one after another, each healed before the next."""
-        try:
-            for number, fault in enumerate(self.plan, 1):
-                if self._over.wait(fault.after):
-                    return
-                self._tell(fault, number, "invoke")
-                try:
-                    begin_fault(fault.kind, self.targets)
-                    self._over.wait(fault.seconds)
-                finally:
-                    heal_fault(fault.kind, self.targets)
-                self._tell(fault, number, "ok")
-        except (OSError, ProtocolFault) as error:
-            self.error = error
+        Raises `Fault` if a fault needs something that is not there, or a server does not start again.
+        """
+        for number, fault in enumerate(faults, 1):
+            known = fault.kind in self.done
+            time.sleep(fault.after if not known else min(fault.after, left(until)))
+            if known and not left(until):
+                continue
+            whole = set(fault.nodes) >= set(range(len(self.nodes)))
+            before = list(recording.connections) if fault.kind in ENDING and whole else []
+            self._record(recording, fault, number, "invoke")
+            try:
+                self.begin(fault)
+                time.sleep(fault.seconds)
+            finally:
+                self.heal(fault)
+            self._record(recording, fault, number, "ok")
+            self.done.append(fault.kind)
+            for conn in before:  # the server that knew of it is gone
+                recording.record("conn_drop", proc=NEMESIS, lvl="broker", conn=conn)
 
-    def finish(self) -> None:
-        """End it, with everything healed. Raises `Fault` if it could not be."""
-        self._over.set()
-        self.join()
-        if self.error is not None:
-            raise ProtocolFault("died", f"the faults ended early: {self.error}") from self.error
+    def _record(
+        self, recording: StreamedRecording, fault: PlannedFault, number: int, phase: str
+    ) -> None:
+        args: dict[str, object] = {"kind": fault.kind}
+        if len(self.nodes) > 1:
+            args["nodes"] = [n + 1 for n in fault.nodes]
+        recording.record("fault", proc=NEMESIS, ph=phase, op=-number, args=args)
+        if fault.kind in LOSING:
+            recording.record(GAP, proc=NEMESIS, ph=phase, args={"fault": fault.kind})
+
+    def begin(self, fault: PlannedFault) -> None:
+        """Do a fault. Raises `Fault` if it needs something that is not there."""
+        kind, hit = fault.kind, [self.nodes[n] for n in fault.nodes]
+        if kind == "kill":
+            each(hit, ServerNode.kill)
+        elif kind == "restart":
+            each(hit, ServerNode.stop)
+        elif kind == "pause":
+            each(hit, ServerNode.pause)
+        elif kind == "partition":
+            if self.network is None:
+                raise ProtocolFault("start", "a partition needs a system of several nodes")
+            rest = [n for n in range(len(self.nodes)) if n not in fault.nodes]
+            self.network.split([*([n] for n in fault.nodes), *([rest] if rest else [])])
+        elif kind == "disk-full":
+            if self.disk is None:
+                raise ProtocolFault("start", "a full disk needs a disk of its own")
+            self.disk.fill()
+        elif self.relay is None:
+            raise ProtocolFault("start", f"{kind} needs a relay, which only a single node has")
+        elif kind == "cut":
+            self.relay.cut()
+        elif kind == "half-open":
+            self.relay.half_open()
+        elif kind == "delay":
+            self.relay.delay(LATE)
+        else:
+            self.relay.throttle(SLOW)
+
+    def heal(self, fault: PlannedFault) -> None:
+        """Undo a fault; a server that does not run is started. Raises `Fault` if it does not start."""
+        if fault.kind == "pause":
+            each([self.nodes[n] for n in fault.nodes], ServerNode.resume)
+        elif fault.kind == "partition" and self.network is not None:
+            self.network.heal()
+        elif fault.kind == "disk-full" and self.disk is not None:
+            self.disk.free()
+        elif self.relay is not None and fault.kind in NETWORK:
+            self.relay.heal()
+        # What was asked, or a server that a full disk ended.
+        each([node for node in self.nodes if not node.running], ServerNode.start)
 
 
-def begin_fault(kind: FaultKind, targets: FaultTargets) -> None:
-    """Do a fault. Raises `Fault` if it needs something that is not there."""
-    node, relay, disk = targets.node, targets.relay, targets.disk
-    if kind == "kill":
-        node.kill()
-    elif kind == "restart":
-        node.stop()
-    elif kind == "pause":
-        node.pause()
-    elif kind == "disk-full":
-        if disk is None:
-            raise ProtocolFault("start", "a full disk needs a disk of its own")
-        disk.fill()
-    elif relay is None:
-        raise ProtocolFault("start", f"{kind} needs a relay")
-    elif kind == "cut":
-        relay.cut()
-    elif kind == "half-open":
-        relay.half_open()
-    elif kind == "delay":
-        relay.delay(LATE)
-    else:
-        relay.throttle(SLOW)
+def left(until: float) -> float:
+    """Seconds until then, 0 if it is over."""
+    return max(0.0, until - time.monotonic())
 
 
-def heal_fault(kind: FaultKind, targets: FaultTargets) -> None:
-    """Undo a fault; a server that does not run is started. Raises `Fault` if it does not start."""
-    node, relay, disk = targets.node, targets.relay, targets.disk
-    if kind == "pause":
-        node.resume()
-    elif kind == "disk-full" and disk is not None:
-        disk.free()
-    elif relay is not None and kind in NETWORK:
-        relay.heal()
-    if not node.running:  # what was asked, or a server that a full disk ended
-        node.start()
-
-
-def fault_event(fault: PlannedFault, number: int, phase: str, i: int) -> Event:
-    """The event of a fault that begins (``invoke``) or has healed (``ok``), now."""
-    fields = {"kind": fault.kind, "ph": phase, "op": number}
-    return event(i, time.monotonic_ns(), "nemesis", "fault", fields, "api")
+def each(nodes: Sequence[ServerNode], do: Callable[[ServerNode], None]) -> None:
+    """Do something to all nodes at once: one may wait for another to come."""
+    if len(nodes) == 1:
+        do(nodes[0])
+    elif nodes:
+        with ThreadPoolExecutor(len(nodes)) as pool:
+            for done in [pool.submit(do, node) for node in nodes]:
+                done.result()

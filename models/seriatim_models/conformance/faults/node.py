@@ -25,6 +25,7 @@ STOPPING = 30.0
 """Seconds that a server may take to end when it is asked to."""
 LOG_SHOWN = 500  # characters of a server's log that say why it did not start
 POLL = 0.02
+LOOPBACK = "127.0.0.1"
 
 
 class ServerNode:
@@ -36,20 +37,21 @@ class ServerNode:
         home: Path,
         port: int,
         *,
+        host: str = LOOPBACK,
         environment: Mapping[str, str] | None = None,
         stop: str = "TERM",
     ) -> None:
-        """`port`: by whose listening it is ready. `stop`: the signal that asks it to end.
+        """`port` of `host`: by whose listening it is ready. `stop`: the signal that asks it to end.
 
         Raises `Fault` for a signal that does not exist.
         """
-        self.command, self.home, self.port = list(command), home, port
+        self.command, self.home, self.host, self.port = list(command), home, host, port
         self.environment = dict(environment or {})
         try:
             self._stop = signal.Signals[f"SIG{stop}"]
         except KeyError:
             raise ProtocolFault("start", f"there is no signal {stop!r}") from None
-        self._mark = f"server-{os.getpid()}-{port}"
+        self._mark = f"server-{os.getpid()}-{host}-{port}"
         self._process: subprocess.Popen[bytes] | None = None
         self._main = 0
 
@@ -58,7 +60,7 @@ class ServerNode:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self.end()
+        self.close()
 
     @property
     def log(self) -> Path:
@@ -72,7 +74,7 @@ class ServerNode:
 
     def start(self, within: float = STARTING) -> None:
         """Start it, and wait until it listens. Raises `Fault` with the end of its log."""
-        if taken(self.port):
+        if self.host == LOOPBACK and taken(self.port):
             raise ProtocolFault("start", f"port {self.port} of 127.0.0.1 is taken")
         if shutil.which(self.command[0]) is None:
             raise ProtocolFault("start", f"{self.command[0]}: there is no such program")
@@ -89,7 +91,7 @@ class ServerNode:
         try:
             self._listening(time.monotonic() + within, within)
         except BaseException:
-            self.end()
+            self.close()
             raise
         below = descendants(self._process.pid)
         self._main = min(below, key=_started, default=self._process.pid)
@@ -102,7 +104,7 @@ class ServerNode:
             if not ended:
                 with (
                     contextlib.suppress(OSError),
-                    socket.create_connection(("127.0.0.1", self.port), timeout=1),
+                    socket.create_connection((self.host, self.port), timeout=1),
                 ):
                     return
             if ended or time.monotonic() > until:
@@ -139,7 +141,7 @@ class ServerNode:
         # Stopped first, so that none is started while the others die.
         self.signal(signal.SIGSTOP)
         self.signal(signal.SIGKILL)
-        self.end()
+        self.close()
 
     def stop(self) -> None:
         """Ask it to end, wait until it has, and kill what is left then."""
@@ -150,7 +152,7 @@ class ServerNode:
         until = time.monotonic() + STOPPING
         while alive(self._main) and time.monotonic() < until:
             time.sleep(POLL)
-        self.end()
+        self.close()
 
     def pause(self) -> None:
         """Stop its processes without ending them; returns when they stand still."""
@@ -165,7 +167,7 @@ class ServerNode:
         """Let it go on."""
         self.signal(signal.SIGCONT)
 
-    def end(self) -> None:
+    def close(self) -> None:
         """End it and all that it started."""
         process, self._process = self._process, None
         if process is not None:
