@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import shlex
+import subprocess
 from pathlib import Path
 
 import pytest
+from rich.cells import cell_len
 
 from seriatim_models.cli import run
+from seriatim_models.cli.help_page import TOPICS, folded
+from seriatim_models.cli.options import lines
 from seriatim_models.history import Header, write_history
+from seriatim_models.report.terminal import shell_lines
 from seriatim_workshop.bench.simulated_broker import SimulatedBroker
 
 COMMANDS = (
@@ -20,6 +25,17 @@ COMMANDS = (
     "show published-look-then-rest -v",
     'conform --exec "python3 spec/conform/faulty.py requeues-to-the-tail" --seconds 1 --seed 1 --out {out}',
     'conform --exec "python3 spec/conform/example.py" --scripts 3 --seed 1 --out {out} -v',
+    "check spec/own/test_counter.py::test_counter",
+    "check --mutant published-two-pointers -v",
+    "matrix pull --depth 0",
+    "learn",
+    "learn 1",
+    "learn 1 --check {begun}",
+    "explain IM-1",
+    "list properties",
+    "list programs",
+    *(f"help {topic}" for topic in TOPICS),
+    "help",
 )
 
 
@@ -31,12 +47,6 @@ def late(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
-def longest(text: str) -> str:
-    """The longest line but for commands to copy and interleavings, which are not folded."""
-    kept = [line for line in text.splitlines() if "again: " not in line and "replay: " not in line]
-    return max(kept, key=len)
-
-
 @pytest.mark.parametrize("command", COMMANDS)
 def test_a_pipe_is_as_wide_as_it_says(
     late: Path,
@@ -46,11 +56,14 @@ def test_a_pipe_is_as_wide_as_it_says(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     monkeypatch.setenv("COLUMNS", "80")
-    run(shlex.split(command.format(late=late, out=tmp_path)))
-    shown = capsys.readouterr().out
-    assert shown
-    assert not [line for line in shown.splitlines() if line != line.rstrip()]
-    assert len(longest(shown)) <= 80, longest(shown)
+    begun = tmp_path / "begun.py"
+    begun.write_text("RUNS = WRONG = TRACES = 0")
+    run(shlex.split(command.format(late=late, out=tmp_path, begun=begun)))
+    said = capsys.readouterr()
+    assert said.out
+    for line in [*said.out.splitlines(), *said.err.splitlines()]:
+        assert line == line.rstrip()
+        assert cell_len(line) <= 80, line
 
 
 def test_what_is_violated_comes_first(
@@ -70,3 +83,61 @@ def test_every_sentence_is_said_once(late: Path, capsys: pytest.CaptureFixture[s
     assert run(["audit", str(late), str(late.parent), "-v"]) == 3
     shown = " ".join(capsys.readouterr().out.split())
     assert shown.count("A message has at most one holder at a time.") == 1
+
+
+@pytest.mark.parametrize("width", [12, 20, 33, 80])
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["printf", "%s|", "one", "two words", "it's", "x" * 70, "--replay", "py1." + "a-b_c." * 20],
+        ["printf", "%s|", "a" * 200],
+    ],
+)
+def test_a_folded_command_is_the_same_to_a_shell(words: list[str], width: int) -> None:
+    made = list(shell_lines(shlex.join(words), width, taken=len("replay: ")))
+    ran = subprocess.run(["sh", "-c", "\n".join(made)], capture_output=True, text=True, check=True)
+    assert ran.stdout == "".join(f"{word}|" for word in words[2:])
+    quoted = max((len(q) for q in map(shlex.quote, words) if "'" in q), default=0)
+    assert max(map(len, made)) <= max(width, quoted + 4)
+    assert len(made[0]) <= max(width - len("replay: "), quoted + 4)
+
+
+def test_a_docstring_is_folded_by_what_it_is() -> None:
+    text = """\
+Title
+-----
+Two lines of prose
+are one.
+
+    program()   # as it stands
+
+- an item that goes
+  on
+Rule 1.    a row of two
+           columns"""
+    assert folded(text, 24).splitlines() == [
+        "Title",
+        "-----",
+        "Two lines of prose are",
+        "one.",
+        "",
+        "    program()   # as it stands",
+        "",
+        "- an item that goes on",
+        "Rule 1.    a row of two",
+        "           columns",
+    ]
+
+
+def test_sentences_of_a_help_flow_and_rows_do_not() -> None:
+    text = """
+        [bold]Examples[/]
+        seriatim check a     one
+        seriatim check b
+
+        First line
+        second line.
+        0  all well
+        """
+    made = ["[bold]Examples[/]", "seriatim check a     one", "seriatim check b", ""]
+    assert lines(text).split("\n\n") == [*made, "First line second line.", "0  all well"]

@@ -86,7 +86,7 @@ def test_the_command_finds_shows_and_replays(
     assert run(["check", f"{counter}::test_racy", "--json", str(out), "--html", str(page)]) == 1
     shown = capsys.readouterr().out
     assert "Counter.value: test_counter.py:10 against test_counter.py:10" in shown
-    assert "[test_counter.py:10: self.value += 1" in " ".join(shown.replace("|", " ").split())
+    assert "test_counter.py:10 self.value += 1" in " ".join(shown.replace("|", " ").split())
     assert "Traceback" in shown
     assert "self.value += 1" in page.read_text()
     [program] = json.loads(out.read_text())["programs"]
@@ -129,8 +129,8 @@ def test_timers_in_the_order_of_their_deadlines(
     options = ["--timers", "deadline", "--module", "sched"]
     assert run(["check", f"{path}::test_always_wrong", *options]) == 1
     shown = capsys.readouterr().out
-    [again] = [line for line in shown.splitlines() if line.startswith("again: ")]
-    command = shlex.split(again.removeprefix("again: seriatim "))
+    [again] = [line for line in shown.splitlines() if line.startswith("replay: ")]
+    command = shlex.split(again.removeprefix("replay: seriatim "))
     assert "--timers" in command
     assert command[command.index("--module") + 1] == "sched"
     assert run(command) == 1

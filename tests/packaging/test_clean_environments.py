@@ -108,6 +108,16 @@ def test_the_core_brings_no_extra_and_is_light(environment: Callable[..., Enviro
     print(f"the light core is {size:.1f} MB")
 
 
+def test_a_counterexample_is_a_page_to_step_through(light: Environment) -> None:
+    (light.work / "race.py").write_text(
+        f"{TEST}\nfrom seriatim_models.explorer import explore\n"
+        "print(explore(increments).counterexample.html())"
+    )
+    ran = light.run("python", "race.py")
+    assert ran.returncode == 0, ran.stderr
+    assert 'class="stepper"' in ran.stdout
+
+
 @pytest.mark.parametrize(("code", "line"), WORKING)
 def test_the_core_runs_what_needs_no_extra(light: Environment, code: int, line: str) -> None:
     ran = light.run("seriatim", *line.split())

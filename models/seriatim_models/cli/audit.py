@@ -47,10 +47,10 @@ from seriatim_models.report.text import write
         seriatim audit recordings --engine spark --out a   and keep tables in a/tables
         seriatim audit day.jsonl.zst --json - | jq .results
         seriatim audit day.jsonl --profile strict-qpid     under a stricter profile
-        seriatim audit day.jsonl --profile mine.toml       under your own (spec/HISTORY.md)
-        seriatim audit day.jsonl --property rules.py:Mine     your own (spec/OWN_PROPERTIES.md)
-        seriatim audit day.jsonl --shrink small.jsonl      the smallest part with a violation
-        seriatim audit day.jsonl -v                        a row for each property and profile
+        seriatim audit day.jsonl --profile mine.toml       yours: spec/HISTORY.md
+        seriatim audit day.jsonl --property rules.py:Mine
+        seriatim audit day.jsonl --shrink small.jsonl      the least that violates
+        seriatim audit day.jsonl -v                        a row for each property
 
         Files are JSON lines (also .gz and .zst) or Parquet; a folder stands for those in it.
         A line that cannot be read is left out and counted; the rest still gets its verdict.

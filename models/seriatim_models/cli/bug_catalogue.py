@@ -17,7 +17,7 @@ from seriatim_models.report.model import MutantRun
     epilog=lines(
         """
         [bold]Examples[/]
-        seriatim bugs                      write build/bugs/index.html and a page for each bug
+        seriatim bugs                      an index and a page for each bug
         seriatim bugs --out /tmp/bugs      the same elsewhere
         """
     ),

@@ -34,9 +34,9 @@ MEMORY = 2048
     epilog=lines(
         """
         [bold]Examples[/]
-        seriatim campaign --out c --strategy pct --seeds 100       all programs, a hundred seeds each
-        seriatim campaign immediate --out c --mutants --first-bug  until something breaks
-        seriatim campaign PROGRAM --out c --exhaustive             one search, shared by all executors
+        seriatim campaign --out c --strategy pct --seeds 100       all programs
+        seriatim campaign immediate --out c --mutants --first-bug  until one breaks
+        seriatim campaign PROGRAM --out c --exhaustive             one, shared by all
 
         Run again with the same DIR, it goes on where it was. Results are Parquet: results, bugs, coverage.
         An item (or a part of an exhaustive search) that hangs, dies or takes all memory is a result.
@@ -161,7 +161,7 @@ def _show(console: Console, done: CampaignResult, out: str) -> int:
     console.print(
         f"{len(done.results):,} of {done.total:,} items ({ended}), "
         f"{traces:,} distinct traces, {done.seconds:.1f} s; tables in {out}",
-        markup=False, soft_wrap=True,
+        markup=False,
     )  # fmt: skip
     if found:
         return 1
@@ -177,13 +177,13 @@ def _show_distributed(console: Console, done: DistributedResult, out: str) -> in
         why = f" ({search.why})" if search.why else ""
         console.print(
             f"{name}: {search.verdict}, {all_of_it} traces{why}: {search.traces:,} in {len(search.results):,} parts",
-            markup=False, soft_wrap=True,
+            markup=False,
         )  # fmt: skip
     ended = _verdicts([o.verdict for o in done.results])
     console.print(
         f"{len(done.results):,} parts ({ended}), {sum(t.traces for t in done.searches):,} distinct traces, "
         f"{done.seconds:.1f} s; tables in {out}",
-        markup=False, soft_wrap=True,
+        markup=False,
     )  # fmt: skip
     if found:
         return 1

@@ -45,10 +45,10 @@ ANNOTATED = 3
         seriatim check --mutant published-immediate   see the published race
         seriatim check --mutants                      each must die by its property
         seriatim check --strategy pct --budget 30     sample, 30 s for each program
-        seriatim check handover --jobs 4              one program's schedules in four processes
+        seriatim check handover --jobs 4              one program in four processes
         seriatim check --json - | jq .verdict         verdicts for another program
-        seriatim check test_pool.py::test_close       a plain test of your own, every schedule
-        seriatim check --attributes two-takers        also what no schedule can show: data races
+        seriatim check test_pool.py::test_close       a plain test of your own
+        seriatim check --attributes two-takers        also data races
 
         [bold]Data races[/]
         Threads change places only at cells, locks, semaphores and conditions. A plain attribute
@@ -179,7 +179,7 @@ def finish(report: Report, out: Outputs, verbose: bool = False) -> int:
     write(out.console, report, verbose)
     for run in report.programs:
         if run.split:
-            out.console.print(f"{run.program}: {run.split}", markup=False, soft_wrap=True)
+            out.console.print(f"{run.program}: {run.split}", markup=False)
     out.write(report)
     return report.exit_code
 

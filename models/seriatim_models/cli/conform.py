@@ -64,11 +64,11 @@ CLIENTS = 4
     epilog=lines(
         """
         [bold]Examples[/]
-        seriatim conform --exec "node queue.js" --self-test   is the protocol spoken right?
+        seriatim conform --exec "node queue.js" --self-test   does it speak right?
         seriatim conform --exec "node queue.js"               then: is it a queue?
         seriatim conform --python queue:Queue                 an object of Python
         seriatim conform --python mine:Broker --profile strict-qpid
-        seriatim conform --python queue:Queue --schedules     its threads under every schedule
+        seriatim conform --python queue:Queue --schedules     all its schedules
         seriatim conform --python queue:Queue --clients 3     several clients at once
         seriatim conform --amqp amqp://guest:guest@127.0.0.1/ a broker
         seriatim conform --exec ./q --replay build/conform/P5.json

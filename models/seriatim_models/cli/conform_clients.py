@@ -80,7 +80,7 @@ def conform_clients(
     )
     write(targets.console, report)
     facts = f"{outcome.runs:,} workloads, {outcome.commands:,} commands, seed {seed}"
-    targets.console.print(Text(f"{system.name}: {facts}"), soft_wrap=True)
+    targets.console.print(Text(f"{system.name}: {facts}"))
     if system.one_at_a_time:
         targets.console.print("it speaks seriatim-conform/1: its clients took turns")
     if outcome.workload is not None:
@@ -96,6 +96,6 @@ def conform_clients(
             f"Their history: {path}",
         ]
         for line in lines:
-            targets.console.print(Text(line), soft_wrap=True)
+            targets.console.print(Text(line))
     targets.write(report)
     return report.exit_code

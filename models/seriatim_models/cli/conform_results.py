@@ -24,7 +24,7 @@ from seriatim_models.properties.base import Finding, Verdict
 from seriatim_models.properties.causes import causes
 from seriatim_models.report import AuditRun
 from seriatim_models.report.audit_text import counts, profile_lines, property_table, violation
-from seriatim_models.report.terminal import STYLES, table, titled, verdict_text
+from seriatim_models.report.terminal import STYLES, ShellCommand, table, titled, verdict_text
 
 if TYPE_CHECKING:
     from seriatim_models.conformance.search import SearchOutcome, Witness
@@ -104,7 +104,7 @@ def print_outcome(
 ) -> None:
     """Print each violation with the shortest script that shows it, what was tested, and the profiles.
 
-    `words` are the options that name the implementation. `verbose`: a row for each property and profile.
+    `words` are the options that name the implementation. `verbose`: a row for each property.
     """
     witnesses = {w.property: w for w in outcome.witnesses}
     for cause in causes(outcome.findings):
@@ -163,17 +163,17 @@ def _print_script(
     console.print(Text(f"  The shortest way to violate {witness.property}:"))
     steps = witness.run.steps
     for n, step in enumerate(steps[:SHOWN], 1):
-        console.print(Text(f"  {n:4}  {step}"), soft_wrap=True)
+        console.print(Text(f"  {n:4}  {step}"))
     if len(steps) > SHOWN:
         more = f"        ... and {len(steps) - SHOWN:,} more, see the file"
-        console.print(Text(more), soft_wrap=True)
+        console.print(Text(more))
     if script is None:
         return
     if witness.again < witness.runs:
         repeated = f"  came again in {witness.again} of {witness.runs} further runs"
         console.print(Text(repeated, style="yellow"))
     command = shlex.join(["seriatim", "conform", *words, "--replay", str(script)])
-    console.print(Text.assemble("  again: ", (command, "bold")), soft_wrap=True)
+    console.print(ShellCommand("  replay: ", command))
 
 
 def self_tested(console: Console, system: System) -> bool:
@@ -188,7 +188,7 @@ def self_tested(console: Console, system: System) -> bool:
         return True
     console.print(Text(f"{counted}, {len(failed)} fail:", style="red"))
     for check in failed:
-        console.print(Text(f"  {check.sentence}: {check.why}", style="red"), soft_wrap=True)
+        console.print(Text(f"  {check.sentence}: {check.why}", style="red"))
     return False
 
 

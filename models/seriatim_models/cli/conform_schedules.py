@@ -142,16 +142,15 @@ def _print(targets: Outputs, outcome: ScheduleOutcome) -> None:
         title = f"The smallest clients that violate {case.property}:"
         console.print(Text(title, style="bold red"))
         for line in str(case.clients).split(" | "):
-            console.print(Text(f"  {line}"), soft_wrap=True)
+            console.print(Text(f"  {line}"))
     console.print(
         Text(
             f"{outcome.name}, profile {outcome.profile}, seed {outcome.seed}: {outcome.programs:,} sets of clients, "
             f"{outcome.exhausted:,} of them under every schedule, {outcome.executions:,} executions"
-        ),
-        soft_wrap=True,
+        )
     )
     if case is None:
-        console.print(Text(outcome.why), soft_wrap=True)
+        console.print(Text(outcome.why))
 
 
 def _save(implementation: ClientTarget, profile: str, case: ScheduleWitness, folder: Path) -> Path:

@@ -202,7 +202,7 @@ class ProgressDisplay:
 
     def _line(self, text: str) -> None:
         self._printed_at = time.monotonic()
-        self._console.print(text, markup=False, soft_wrap=True)
+        self._console.print(text, markup=False)
 
     def finished(self, name: str, seconds: float, executions: int = 0) -> None:
         """Count an item that ended; where lines cannot be redrawn, print one."""

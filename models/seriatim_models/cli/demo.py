@@ -24,7 +24,7 @@ SCHEMA = "seriatim-demo-fair/1"
     epilog=lines(
         """
         [bold]Examples[/]
-        seriatim demo fair                   two published tables beside their simulation
+        seriatim demo fair                   two published tables, simulated
         seriatim demo fair --help            what can be changed about it
         """
     )

@@ -63,7 +63,7 @@ WORDS: dict[str, list[Part]] = {
     epilog=lines(
         """
         [bold]Examples[/]
-        seriatim explain IM-1                  a property: sentence, source, programs, bugs
+        seriatim explain IM-1                  a property: sentence and source
         seriatim explain rabbit-quorum         a profile: each promise with its source
         seriatim explain immediate             a program
         seriatim explain published-immediate   a mutant, and its smallest edit

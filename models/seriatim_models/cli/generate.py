@@ -16,9 +16,9 @@ from seriatim_models.extras import how_to_install
     epilog=lines(
         """
         [bold]Examples[/]
-        seriatim generate soak --events 1000000            correct but for one violation of each kind
+        seriatim generate soak --events 1000000            one violation of each kind
         seriatim generate clean --plant none               without violations
-        seriatim generate tags --plant P8 --each 5         five of each kind of wrong delivery tags
+        seriatim generate tags --plant P8 --each 5         five of each kind
         seriatim generate lines --format jsonl.zst         as JSON lines
 
         planted.json in the folder says what was injected, and how many violations each property must find.

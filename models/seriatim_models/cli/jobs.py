@@ -133,7 +133,7 @@ def _together(
                     ended = wait(pending, timeout=0.5, return_when=FIRST_COMPLETED).done
                     while not messages.empty():
                         n, text = messages.get()
-                        work.note(jobs[n].name, f"{jobs[n].name}: {text}")
+                        work.note(jobs[n].name, text)
                 for future in ended:
                     n = pending.pop(future)
                     done[n] = run = future.result()

@@ -229,7 +229,7 @@ def check_answer(lesson: Lesson, mine: Path, console: Console) -> int:
     try:
         results = exercises.check(lesson, mine)
     except exercises.NotYet as wrong:
-        console.print(Text(f"Not yet: {wrong}", style="bold red"), soft_wrap=True)
+        console.print(Text(f"Not yet: {wrong}", style="bold red"))
         console.print(Text(f"a hint: seriatim learn {lesson.number} --hint", style="dim"))
         return 1
     name, last = next(reversed(results.items()), ("", None))
@@ -238,13 +238,13 @@ def check_answer(lesson: Lesson, mine: Path, console: Console) -> int:
         over = (
             f": {len(results)} programs, {traces:,} traces, and nothing is wrong" if results else ""
         )
-        console.print(Text(f"Right{over}.", style="bold green"), soft_wrap=True)
+        console.print(Text(f"Right{over}.", style="bold green"))
         learned.add(lesson.name)
         return 0
     for other, result in list(results.items())[:-1]:
         console.print(Text(f"{other}: right, {result.traces:,} traces", style="green"))
     if last.counterexample is None:
-        console.print(Text(f"{name}: not decided: {last.why}", style="yellow"), soft_wrap=True)
+        console.print(Text(f"{name}: not decided: {last.why}", style="yellow"))
         return 3
     console.print(Text(f"{name}: not yet:", style="bold red"))
     console.print(Text(last.counterexample.text(console.width)), soft_wrap=True)

@@ -25,12 +25,12 @@ EXIT = {"ok": 0, "violated": 1, "inconclusive": 3}
     epilog=lines(
         """
         [bold]Examples[/]
-        seriatim matrix                        every system, calls from states two calls deep
+        seriatim matrix                        every system, states two calls deep
         seriatim matrix pull --depth 3         one system, deeper; what CI runs
         seriatim matrix push --universe group  one of its universes only
         seriatim matrix pull --threads 3       three calls at once
         seriatim matrix --json - | jq .        the table for another program
-        seriatim matrix push --html table      pages: every cell, its programs, their interleavings
+        seriatim matrix push --html table      pages: cells, programs, interleavings
         seriatim matrix --depth 5 --campaign c deeper, on Spark; goes on after a kill
         seriatim matrix push --pair "settle exclusive: ; subscribe A | subscribe B"
                                                one program, with its counterexample if it is wrong

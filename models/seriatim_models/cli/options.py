@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+import sys
 from collections.abc import Callable, Iterable
 from textwrap import dedent
 from typing import Any, TypeVar
@@ -20,8 +22,29 @@ PROFILE_HELP = (
 
 
 def lines(text: str) -> str:
-    """The text as an epilog whose lines stay lines: rich-click joins those of one paragraph."""
-    return "\n\n".join(dedent(text).strip().splitlines())
+    """The text as an epilog: sentences flow, headings and lines in columns stay lines."""
+    made: list[str] = []
+    sentences = False
+    for line in dedent(text).strip().splitlines():
+        flows = bool(line) and "  " not in line and not line.startswith(("seriatim ", "[bold]"))
+        if flows and sentences:
+            made[-1] += f" {line}"
+        else:
+            made.append(line)
+        sentences = flows
+    return "\n\n".join(made)  # of a paragraph, rich-click would join the lines
+
+
+class UnpaddedHelp(click.RichHelpFormatter):
+    """Help whose lines end where their text ends: a pipe needs no blanks up to its width."""
+
+    def getvalue(self) -> str:
+        """The help as text."""
+        made = super().getvalue()
+        return made if sys.stdout.isatty() else re.sub(r" +$", "", made, flags=re.MULTILINE)
+
+
+click.RichContext.formatter_class = UnpaddedHelp
 
 
 def outputs(command: F) -> F:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ast
 import shlex
-import shutil
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -21,9 +20,6 @@ from seriatim_models.report.stepper import story
 if TYPE_CHECKING:
     from seriatim_models.explorer.python import PythonResult
     from seriatim_models.explorer.python.program import Target
-
-WIDTH, NARROWEST = 120, 40
-"""Columns of a counterexample: as many as the terminal has, within these."""
 
 
 def is_own(name: str) -> bool:
@@ -137,15 +133,13 @@ def own_run(
     case = result.counterexample
     summary = None
     if case is not None:
-        width = min(shutil.get_terminal_size((WIDTH, 24)).columns, WIDTH)
-        # Without its last line: the command is said below.
-        text = case.text(max(width, NARROWEST)).rpartition("\n\nreplay: ")[0]
+        text = case.text().rpartition("\n\nreplay: ")[0]  # the command is said by itself
         text += f"\n\n{result.traceback}" if result.traceback else ""
         summary = CounterexampleSummary(
             token=case.token,
             steps=len(case.events),
             text=text,
-            story=story(case, [], property_catalogue()),
+            story=story(case, [], property_catalogue(), result.traceback),
         )
     return ProgramRun(
         program=f"{Path(target.path).name}::{target.name.replace('.', '::')}",

@@ -51,7 +51,7 @@ HEAL = 1.0
         seriatim audit run.jsonl.gz --profile rabbit-classic
         seriatim record --amqp amqp://127.0.0.1/ --out mine.jsonl --listen 5673
         seriatim record --python queue:Queue --clients 4 --seconds 2 --out queue.jsonl
-        seriatim record --exec "python3 spec/conform/clients.py" --rate 500 --out program.jsonl
+        seriatim record --exec "python3 spec/conform/clients.py" --rate 9 --out p.jsonl
 
         A program or an object is used by --clients at once, and the recording is on disk as it comes: what was
         seen before the implementation broke is kept.
@@ -211,13 +211,12 @@ def _recorded(
     except HistoryError as error:
         raise UsageError(str(error)) from error
     console.print(
-        f"{recording.count:,} events in {out}: {run.commands:,} commands, {run.unknown:,} of unknown outcome",
-        soft_wrap=True,
+        f"{recording.count:,} events in {out}: {run.commands:,} commands, {run.unknown:,} of unknown outcome"
     )
     if system.one_at_a_time:
         console.print("it speaks seriatim-conform/1: its clients took turns")
     if run.fault:
-        console.print(f"{named} {run.why}", soft_wrap=True, markup=False)
+        console.print(f"{named} {run.why}", markup=False)
         return 1
     if not run.drained:
         why = f" ({run.undrained})" if run.undrained else ""

@@ -117,4 +117,4 @@ def show_history(path: Path, console: Console) -> None:
             Text(f"{len(history.quarantine):,} lines left out, the first of them:", style="yellow")
         )
         for line in history.quarantine[:5]:
-            console.print(Text(f"  line {line.line}: {line.reason}"), soft_wrap=True)
+            console.print(Text(f"  line {line.line}: {line.reason}"))

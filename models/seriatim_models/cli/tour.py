@@ -42,7 +42,7 @@ RACE = "published-immediate"
     epilog=lines(
         """
         [bold]Examples[/]
-        seriatim tour                            programs, the race, recordings, the matrix
+        seriatim tour                            all of it
         seriatim tour --engine local             the same without Spark
         seriatim tour --no-mutants               a minute less
         seriatim tour --data recordings          others than tests/data

@@ -27,7 +27,7 @@ FOLDER = "spec/vectors"
     epilog=lines(
         """
         [bold]Examples[/]
-        seriatim vectors consume --exec "node queue.js"        compare it with every vector that it can run
+        seriatim vectors consume --exec "node queue.js"        compare with all it can
         seriatim vectors consume --python mine:Broker --by reference
         seriatim vectors fill                                  write spec/vectors anew
         """
@@ -80,7 +80,7 @@ def consume(
     out.console.print(titled(f"{system.name} against {len(results)} vectors", shown))
     for each in results:
         if each.why:
-            out.console.print(Text(f"{each.id}: {each.why}"), soft_wrap=True)
+            out.console.print(Text(f"{each.id}: {each.why}"))
     if json is not None:
         put(json, known.encode({"schema": "seriatim-vectors-judged/1", "results": results}))
     verdicts = {verdict_of(each) for each in results}

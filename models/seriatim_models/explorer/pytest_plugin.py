@@ -11,7 +11,7 @@ like any other. The options of the mark are those of `explorer.python.check`, an
 
     @pytest.mark.explore(seconds=10)
     def test_transfer():
-        ...                           # threading, queue and concurrent.futures, as always
+        ...    # threading, queue and concurrent.futures, as always
 
 `linearizable(make, spec, threads)` compares what threads call with a sequential object; with the extra `hypothesis`,
 `concurrent_calls` draws these calls (under `@settings(deadline=None)`: an exploration takes longer than 200 ms).
@@ -72,7 +72,9 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
     alone = not session.config.getoption("numprocesses", None)
     if alone and testing.OPTIONS["skipped"] and not testing.OPTIONS["replayed"]:
         print(
-            "\nseriatim: the token of --explore-replay is of no test that was run", file=sys.stderr
+            "\nseriatim: the token of --explore-replay is of no test that was run (if Hypothesis draws the test: "
+            "put the failing example above it with @example)",
+            file=sys.stderr,
         )
         session.exitstatus = pytest.ExitCode.TESTS_FAILED
 

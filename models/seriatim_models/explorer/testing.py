@@ -137,12 +137,22 @@ def replay_command(token: str) -> str:
     return f"pytest {where}--explore-replay {token}"
 
 
+def _kept() -> str:
+    """What the command that replays a drawn test needs besides: the token names a schedule, and not what was drawn."""
+    if not _in_hypothesis():
+        return ""
+    return (
+        "\n(where Hypothesis keeps no examples, as on a CI server, first put the example that it prints above the "
+        "test: @example(...))"
+    )
+
+
 def verdict(result: Result, exhaustive: bool = False) -> Result:
     """Raise AssertionError if the result is a violation or says nothing (or, if all was asked for, inconclusive)."""
     __tracebackhide__ = True
     if result.counterexample is not None:
         case = result.counterexample
-        raise AssertionError(f"{case.text()}\nor: {replay_command(case.token)}")
+        raise AssertionError(f"{case.text()}\nor: {replay_command(case.token)}{_kept()}")
     if OPTIONS["replay"] is None and (result.untested or (exhaustive and not result.exhausted)):
         raise Inconclusive(str(result))
     return result
@@ -172,7 +182,7 @@ def linearizable(
         token = found.counterexample.token
         command = f"linearizable({names}, strategy=Replay({token!r}))"
         case = replace(found.counterexample, command=command)
-        raise AssertionError(f"{case.text()}\nor: {replay_command(token)}")
+        raise AssertionError(f"{case.text()}\nor: {replay_command(token)}{_kept()}")
     if found.untested and OPTIONS["replay"] is None:
         raise Inconclusive(str(found))
     return found

@@ -18,14 +18,14 @@ def show(console: Console, matrix: Matrix) -> None:
     """Print the table of a system, its numbers, and the shortest of what is wrong."""
     pairs = all(len(c.calls) == 2 for c in matrix.cells)
     console.print(_square(matrix) if pairs else _listed(matrix))
-    console.print(summary(matrix), markup=False, soft_wrap=True)
+    console.print(summary(matrix), markup=False)
     for why, number in excused(matrix).items():
-        console.print(f"  let pass in {number} programs: {why}", markup=False, soft_wrap=True)
+        console.print(f"  let pass in {number} programs: {why}", markup=False)
     if beside := only_beside_threads(matrix):
-        console.print(f"  {beside}", markup=False, soft_wrap=True)
+        console.print(f"  {beside}", markup=False)
     wrong = [*matrix.edge_problems, *(p for c in matrix.cells for p in c.problems[:1])]
     for problem in wrong[:SHOWN]:
-        console.print(f"  {problem}", style="red", markup=False, soft_wrap=True)
+        console.print(f"  {problem}", style="red", markup=False)
     if len(wrong) > SHOWN:
         console.print(f"  and {len(wrong) - SHOWN} more: --json FILE has all", markup=False)
 

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from rich.console import Console, ConsoleOptions, RenderResult
 from rich.text import Text
 
+from seriatim_models.report.reconstruct import operation_and_line
 from seriatim_models.report.story import StepRow, Story, race, steps_that_matter
 
 NARROW = 14  # no column is narrower
@@ -62,9 +63,10 @@ class InterleavingText:
         yield from self._sources(number, width)
 
     def _sources(self, number: int, width: int) -> Iterator[Text]:
-        """Where in the source the two steps of the race and the first bad one are."""
+        """Where in the source the two steps of the race and the first bad one are, if the columns do not say it."""
         read = {*self._race, self._story.bad}
-        steps = [(s.n, *s.place) for s in self._shown if s.n in read and s.place]
+        silent = [s for s in self._shown if s.n in read and not operation_and_line(s.op)[1]]
+        steps = [(s.n, *s.place) for s in silent if s.place]
         if steps:
             yield Text("")
         for n, file, line, function in steps:
@@ -80,7 +82,10 @@ class InterleavingText:
                 yield Text(indent + part, style=style)
 
     def _texts(self, step: StepRow) -> list[str]:
-        shown = [f"{step.op} -> {step.result}" if step.result else step.op]
+        op, line = operation_and_line(step.op)
+        file, _, source = line.partition(": ")
+        shown = [f"{op} -> {step.result}" if step.result else op]
+        shown += [f"  {part}" for part in (file, source) if part]
         return shown + [f"  * {record}" for record in step.records if self._verbose]
 
 

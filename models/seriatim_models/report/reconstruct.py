@@ -256,16 +256,28 @@ CALL = re.compile(
     r"wait|notify|notify_all)\((?P<args>.*)\)(?: wakes)?",
     re.DOTALL,
 )
+ACCESS = re.compile(r"(?P<what>read|write) (?P<obj>.+)")
+"""A step of ordinary Python."""
 ASSIGNED = re.compile(r"([A-Za-z_][\w.\[\]]*) = ([^;]*)")
 
 
-def touched(step: Stepped) -> tuple[str, bool] | None:
+def operation_and_line(op: str) -> tuple[str, str]:
+    """What a step did and, of ordinary Python, the file and line in which it stands, with the text of the line."""
+    bare, _, line = op.partition("  [")
+    return bare, line.removesuffix("]")
+
+
+def touched(op: str, result: str) -> tuple[str, bool] | None:
     """The shared object of a step, and whether it was changed; None for a step that has none."""
-    call = CALL.fullmatch(step.op)
+    op, _ = operation_and_line(op)
+    access = ACCESS.fullmatch(op)
+    if access is not None:
+        return access["obj"], access["what"] == "write"
+    call = CALL.fullmatch(op)
     if call is None:
         return None
     what = call["what"]
-    failed = what in ("compare_and_set", "try_acquire") and step.result == "False"
+    failed = what in ("compare_and_set", "try_acquire") and result == "False"
     return call["obj"], what != "get" and not failed
 
 

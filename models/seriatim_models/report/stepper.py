@@ -58,6 +58,7 @@ def story(
     case: Interleaving,
     findings: Iterable[Finding] = (),
     properties: Mapping[str, AnyProperty] | None = None,
+    traceback: str = "",
 ) -> Story:
     """The counterexample as data for the page; `properties` are those that `findings` may name, by id.
 
@@ -107,6 +108,7 @@ def story(
         bad=bad,
         arrows=happens_before(events),
         sources=_sources(events, files),
+        traceback=traceback,
     )
 
 
@@ -186,7 +188,7 @@ def happens_before(events: Sequence[Stepped]) -> list[tuple[int, int]]:
     reads: dict[str, dict[str, int]] = {}
     """Of each object, the last read by each thread since it was written."""
     for at, step in enumerate(events, 1):
-        access = touched(step)
+        access = touched(step.op, step.result)
         if access is None or access[0].rpartition(".")[2] in ("next", "marked"):
             continue
         (name, changes), lane = access, _lane(step)
@@ -205,3 +207,8 @@ def happens_before(events: Sequence[Stepped]) -> list[tuple[int, int]]:
 def page(story: Story, command: str = "") -> str:
     """A page of its own that steps through one story. `command` makes the page again."""
     return render("stepper_page.html.j2", story=story, again=command)
+
+
+def counterexample_page(case: Interleaving) -> str:
+    """The page of a counterexample of which nothing else is known: what `Counterexample.html` returns."""
+    return page(story(case))

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import msgspec
 
-from seriatim_models.report.reconstruct import State
+from seriatim_models.report.reconstruct import State, touched
 
 
 class StepRow(msgspec.Struct, frozen=True, kw_only=True):
@@ -82,6 +82,8 @@ class Story(msgspec.Struct, frozen=True, kw_only=True):
     """Of a recorded history: who had which message when."""
     sources: dict[str, dict[int, str]] = {}
     """Lines of source around those in which steps are, by file and number."""
+    traceback: str = ""
+    """Of the exception that ended a program of ordinary Python."""
 
     @property
     def matter(self) -> list[int]:
@@ -113,7 +115,7 @@ def race(story: Story) -> tuple[int, int] | None:
     """The two steps that met badly: of different threads, on one object, before it was too late; None if none did.
 
     A thread that acts on what it saw before another changed it: its look and that change, on the object of the first
-    bad step. Otherwise the last two steps that met.
+    bad step, or on one that it then changed itself. Otherwise the last two steps that met.
     """
     if not story.bad:
         return None
@@ -125,13 +127,29 @@ def race(story: Story) -> tuple[int, int] | None:
         if later < bad.n
         and steps[earlier].lane == bad.lane
         and _object(steps[earlier]) == _object(bad)
+        and _changes(steps[later])
     ]
+    stale = [pair for pair in story.arrows if pair[1] < bad.n and _acted_on_the_past(story, *pair)]
     met = [pair for pair in story.arrows if pair[1] <= bad.n]
-    return max(overtaken or met, key=lambda pair: (pair[1], pair[0]), default=None)
+    return max(overtaken or stale or met, key=lambda pair: (pair[1], pair[0]), default=None)
+
+
+def _acted_on_the_past(story: Story, look: int, change: int) -> bool:
+    """Whether the thread that looked went on to change what another had changed meanwhile."""
+    looked, changed = story.steps[look - 1], story.steps[change - 1]
+    return (
+        not _changes(looked)
+        and _changes(changed)
+        and any(
+            s.lane == looked.lane and _object(s) == _object(looked) and _changes(s)
+            for s in story.steps[change:]
+        )
+    )
 
 
 def _object(step: StepRow) -> str:
-    return step.op.partition("(")[0].rpartition(".")[0]
+    access = touched(step.op, step.result)
+    return "" if access is None else access[0]
 
 
 def _in_shared_lists(story: Story) -> set[int]:
@@ -151,4 +169,5 @@ def _in_shared_lists(story: Story) -> set[int]:
 
 
 def _changes(step: StepRow) -> bool:
-    return not step.op.endswith(".get()") and step.result != "False"
+    access = touched(step.op, step.result)
+    return access is not None and access[1]

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import os
+import re
+from collections.abc import Iterator
+
 from rich import box
-from rich.console import Group, RenderableType
+from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderResult
 from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
@@ -38,3 +42,41 @@ def titled(title: str, made: Table) -> RenderableType:
 def indented(text: Text | str, by: int = 2) -> RenderableType:
     """A paragraph that is folded to the width of the terminal, `by` columns further right."""
     return Padding(text, (0, 0, 0, by))
+
+
+class ShellCommand:
+    """A command to be pasted, after a label: a shell reads its lines as one, for all but the last end with a backslash.
+
+    Where nobody has said how wide lines may be (a pipe without COLUMNS) it is one line.
+    """
+
+    def __init__(self, label: str, command: str) -> None:
+        self._label = label
+        self._command = command
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        width = options.max_width
+        if not console.is_terminal and "COLUMNS" not in os.environ:
+            width = len(self._label) + len(self._command)
+        for n, line in enumerate(shell_lines(self._command, width, len(self._label))):
+            label = self._label if n == 0 else ""
+            yield Text.assemble(label, (line, "bold"), no_wrap=True, overflow="ignore")
+
+
+def shell_lines(command: str, width: int, taken: int = 0) -> Iterator[str]:
+    """The command in lines of at most `width` columns, the first shorter by `taken`.
+
+    It is cut between words and, where a word without quotes is too long, in the word.
+    """
+    words = re.findall(r"(?:[^\s'\"]|'[^']*'|\"[^\"]*\")+", command)
+    line, room = "", width - taken
+    for n, word in enumerate(words):
+        end = 0 if n == len(words) - 1 else 2  # for the backslash
+        if line and len(line) + 1 + len(word) + end > room:
+            yield f"{line} \\"
+            line, room = " ", width
+        line += f" {word}" if line else word
+        while len(line) + end > room and "'" not in word and '"' not in word:
+            yield line[: room - 1] + "\\"
+            line, room = line[room - 1 :], width
+    yield line

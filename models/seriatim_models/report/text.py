@@ -12,7 +12,14 @@ from seriatim_models.properties.base import Verdict
 from seriatim_models.report.audit_text import audit_parts
 from seriatim_models.report.interleaving_text import InterleavingText
 from seriatim_models.report.model import CounterexampleSummary, MutantRun, ProgramRun, Report
-from seriatim_models.report.terminal import STYLES, indented, table, titled, verdict_text
+from seriatim_models.report.terminal import (
+    STYLES,
+    ShellCommand,
+    indented,
+    table,
+    titled,
+    verdict_text,
+)
 
 
 def write(console: Console, report: Report, verbose: bool = False) -> None:
@@ -27,7 +34,9 @@ def summary(report: Report) -> Text:
     """One line: the verdict, and the numbers that it rests on."""
     facts = []
     if report.programs:
-        facts.append(f"{_count(report.programs, 'program')}, {report.traces:,} traces")
+        facts.append(
+            f"{_count(report.programs, 'program')}, {report.traces:,} trace{'s' * (report.traces != 1)}"
+        )
     if report.mutants:
         killed = sum(m.as_expected for m in report.mutants)
         facts.append(f"{killed} of {_count(report.mutants, 'mutant')} killed as expected")
@@ -87,7 +96,7 @@ def counterexample(
 ) -> Iterator[RenderableType]:
     """The interleaving, and the command that shows it again."""
     story = summary.story
-    if story is None or ".py::" in story.replay:  # ordinary Python has its own text, with lines
+    if story is None:
         yield Text(summary.text.rstrip("\n"))
     else:
         for what in story.what:
@@ -105,7 +114,11 @@ def counterexample(
         yield InterleavingText(story, verbose)
         if story.no_return:
             yield indented(Text(story.no_return), 0)
-    yield Text.assemble("\nagain: ", (summary.again, "bold"), "\n")
+        if story.traceback:
+            yield Text(f"\n{story.traceback.rstrip()}")
+    yield Text()
+    yield ShellCommand("replay: ", summary.again)
+    yield Text()
 
 
 def survivors(runs: list[MutantRun]) -> Iterator[RenderableType]:

@@ -88,12 +88,16 @@ refused: list[OutsideModel] = []
 """What was refused since the outermost `guarded` began: a program may swallow it, and is no better for that."""
 
 
+def program_text(path: str) -> bool:
+    """Whether a file belongs to the program, and not to the explorer (also when installed) or the standard library."""
+    if path.startswith(str(HARNESS)):
+        return False
+    return path.startswith(INSTALLED) or not path.startswith(STANDARD)
+
+
 def foreign(code: CodeType) -> bool:
     """Whether some code belongs to the program and not to the explorer or the standard library."""
-    name = code.co_filename
-    if name.startswith(str(HARNESS)):
-        return False
-    return name.startswith(INSTALLED) or not name.startswith(STANDARD)
+    return program_text(code.co_filename)
 
 
 def place(frame: FrameType | None) -> str:

@@ -28,6 +28,7 @@ from pathlib import PurePath
 from typing import Any
 
 from seriatim_models.explorer.errors import Misuse
+from seriatim_models.explorer.model.guard import program_text
 from seriatim_models.explorer.model.operations import (
     Footprint,
     LocalOperation,
@@ -36,7 +37,7 @@ from seriatim_models.explorer.model.operations import (
     Shared,
 )
 from seriatim_models.explorer.model.operations import Thread as EngineThread
-from seriatim_models.explorer.python.execution import PythonExecution, program_text
+from seriatim_models.explorer.python.execution import PythonExecution
 from seriatim_models.explorer.python.places import where
 from seriatim_models.explorer.python.primitives import Primitive, do, here
 from seriatim_models.explorer.python.threads import START

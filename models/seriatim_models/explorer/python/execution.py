@@ -5,18 +5,15 @@ from __future__ import annotations
 import linecache
 from collections import Counter, defaultdict
 from collections.abc import Callable
-from pathlib import Path, PurePath
+from pathlib import PurePath
 from typing import Any
 
 from seriatim_models.explorer.errors import ExplorerError
 from seriatim_models.explorer.model.execution import Execution
-from seriatim_models.explorer.model.guard import INSTALLED, STANDARD
+from seriatim_models.explorer.model.guard import program_text
 from seriatim_models.explorer.model.operations import READ, WRITE, Footprint, Operation, Thread
 from seriatim_models.explorer.python.places import CONTENTS, ObjectRecord, Race, SharedPlace, where
 from seriatim_models.explorer.python.rewrite import SITES
-
-OURS = str(Path(__file__).resolve().parent.parent)
-"""Frames of files below are the explorer's own."""
 
 SPIN = 100_000
 """Accesses in one step after which a thread may be in a loop that waits for another."""
@@ -388,11 +385,6 @@ class PythonExecution(Execution):
         self.budget = 1 << 60
         if waits:
             raise Promotion(f"{waits[0].label} is read in a loop")
-
-
-def program_text(path: str) -> bool:
-    """Whether a file belongs to the program, and not to the explorer or the standard library."""
-    return not path.startswith((OURS, *STANDARD)) or path.startswith(INSTALLED)
 
 
 def line_of(thread: Thread) -> tuple[str, int]:

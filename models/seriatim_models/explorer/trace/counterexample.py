@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from html import escape
+from importlib.metadata import entry_points
 
 from seriatim_models.explorer.model.world import Record
 
@@ -95,7 +96,13 @@ class Counterexample:
         return _text(self, width)
 
     def html(self) -> str:
-        """A page that needs nothing else."""
+        """A page that needs nothing else: steps through the schedule, with the source and the state at each step.
+
+        It is made by the entry point `counterexample` of the group `seriatim.pages`, which comes with the package;
+        where that is not installed, the page is the table of `_repr_html_`.
+        """
+        for page in entry_points(group="seriatim.pages", name="counterexample"):
+            return str(page.load()(self))
         name = escape(self.program or "program")
         return (
             f'<!doctype html><html lang="en"><meta charset="utf-8"><title>{name}</title><style>'
