@@ -11,8 +11,8 @@ and the next one deletes it.
 
 A chunk has the columns of qh/1 (`history.table`; those that are empty throughout are left out) and two more:
 `n`, the event's place in the run, and `bucket`, one of queues (``q000`` and so on, or ``control`` for events that
-name no queue and so concern all). Its rows are sorted by bucket, then by `n`; each bucket is a row group, and the
-manifest says how long.
+concern all: those that name no queue, and notes of rest). Its rows are sorted by bucket, then by `n`; each bucket is a
+row group, and the manifest says how long.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ from seriatim_models.pipeline.errors import PipelineError
 from seriatim_models.properties.base import Scope
 from seriatim_models.properties.blackbox.lifecycle import ACQUIRES
 
-SCHEMA = "seriatim-chunks/7"
+SCHEMA = "seriatim-chunks/8"
 SLICE = 100_000  # events: about 100 MB as Python objects, and a few seconds of work
 BUCKETS = 64  # of queues: what is judged by queues holds the state of one bucket at a time
 CONTROL = "control"

@@ -148,6 +148,11 @@ def placed(held: dict[str, pa.Array], n: int) -> dict[str, pa.Array]:
         )
         lone = pc.and_(lone, pc.greater(pc.utf8_length(pc.fill_null(held["m"], "")), 0))
         bucket = pc.if_else(lone, chunks.bucket(""), bucket)
+    if "args" in held:
+        # Whoever looked at one queue may say of all that they had come to rest.
+        said = pc.fill_null(pc.match_substring(held["args"], '"rest"'), False)
+        rest = pc.and_(pc.equal(held["ev"], "note"), said)
+        bucket = pc.if_else(rest, chunks.CONTROL, bucket)
     return {**held, "n": pa.array(np.arange(n, n + rows)), "bucket": bucket}
 
 

@@ -94,7 +94,7 @@ def merged(findings: Sequence[Finding]) -> Finding:
         n_untestable=sum(f.n_untestable for f in findings),
         n_violations=sum(f.n_violations for f in findings),
     )
-    open_ = next((f for f in findings if f.decides), None)
+    open_ = min((f for f in findings if f.decides), key=lambda f: f.explanation, default=None)
     if violations or open_ is None:
         return found
     why = open_.explanation.removesuffix(f"; {open_.decides}")

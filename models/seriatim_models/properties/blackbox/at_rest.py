@@ -5,6 +5,8 @@ those commands set off is recorded before it. The drive of `seriatim conform` wr
 At such a moment a message that nobody holds, beside a consumer that is ready for it, is a wake-up that was lost:
 nothing is on its way, so nothing but a further command can bring the two together.
 In the same way a `get` that is asked at rest and finds nothing, beside a message that nobody holds, went astray.
+What happens in another queue does not end the rest of this one, for queues are judged apart; unless a consumer of this
+one may have credit again by it, for then its messages may be on their way: no get is judged beside such a consumer.
 
 Before the first such note only channels and consumers are kept, so a recording without one pays little; what nobody
 was given until then comes from P14 itself (`begin`).
@@ -115,11 +117,13 @@ class SeenReady(NamedTuple):
 
 
 class RestState(msgspec.Struct):
-    """All queues and channels, and whether the last event said that all is at rest."""
+    """All queues and channels, and the latest note of rest, if nothing happened since that concerns all queues."""
 
     queues: dict[str, RestingQueue] = {}
     channels: dict[Holder, RestingChannel] = {}
     resting: Event | None = None
+    stirred: list[str] = []
+    """Queues in which something happened since that note."""
     asked: dict[RestingGet, list[Event]] = {}
     """Gets under way that were asked at rest, each with the note that says so."""
     begun: Event | None = None
@@ -148,12 +152,16 @@ def take(state: RestState, tally: CaseCounts, event: Event) -> None:  # noqa: C9
     if ev == "note":
         if event.args.get("rest"):
             state.begun = state.begun or event
-            state.resting = event
+            state.resting, state.stirred = event, []
             _rest(state, tally, event)
         return
     if not state.begun and ev not in EARLY:
         return
-    rested, state.resting = state.resting, None
+    rested = None if event.q in state.stirred else state.resting
+    if not event.q:
+        state.resting = None
+    elif rested:
+        state.stirred.append(event.q)
     if ev == "get":
         _get(state, tally, event, rested)
         return
@@ -304,9 +312,14 @@ def _ready(state: RestState, queue: RestingQueue) -> list[RestingConsumer]:
         if c.ok is not None
         and not c.choosy
         and (not c.limit or c.holds < c.limit)
-        and (channel := state.channels.get(c.key.by)) is not None
-        and not channel.whole
+        and not _shares_credit(state, c)
     ]
+
+
+def _shares_credit(state: RestState, consumer: RestingConsumer) -> bool:
+    """Whether settling a message of another queue may give a consumer credit, as far as is known."""
+    channel = state.channels.get(consumer.key.by)
+    return channel is None or bool(channel.whole)
 
 
 def _rest(state: RestState, tally: CaseCounts, event: Event) -> None:
@@ -346,12 +359,18 @@ def _rest(state: RestState, tally: CaseCounts, event: Event) -> None:
 
 
 def undecided_at_rest(state: RestState) -> str:
-    """What looks like a lost wake-up at rest and is none for certain; empty if nothing does."""
-    for queue in state.queues.values():
-        for m, there in queue.available.items():
-            if there.passed:
-                return f"{there.why}; {m} was never seen again, so it may have been lost or dropped"
-    return ""
+    """What looks like a lost wake-up at rest and is none for certain, the first of several by its text; empty if
+    nothing does.
+    """
+    return min(
+        (
+            f"{there.why}; {m} was never seen again, so it may have been lost or dropped"
+            for queue in state.queues.values()
+            for m, there in queue.available.items()
+            if there.passed
+        ),
+        default="",
+    )
 
 
 def _get(state: RestState, tally: CaseCounts, event: Event, rested: Event | None) -> None:
@@ -371,7 +390,9 @@ def _get(state: RestState, tally: CaseCounts, event: Event, rested: Event | None
         tally.tested += bool(begun) and event.m in queue.available
         _acquire(state, tally, queue, event)
         return
-    if not begun or queue.single or any(c.sole for c in queue.consumers.values()):
+    if not begun or queue.single:
+        return
+    if any(c.sole or _shares_credit(state, c) for c in queue.consumers.values()):
         return
     for m, there in queue.available.items():
         if m not in queue.keyed and not there.passed:

@@ -254,7 +254,9 @@ class NoLostWakeup(SequentialProperty[Wakeups]):
 
     def _unsettled(self, state: Wakeups, event: Event) -> None:
         """A settlement had no effect, or nobody knows: how much its sender holds is not known any more."""
-        for idle in state.queues.values():
+        for q, idle in state.queues.items():
+            if event.q not in ("", q):
+                continue
             for name in [n for n in idle.consumers if n.by == holder(event)]:
                 self._pause(state, idle)
                 del idle.consumers[name]

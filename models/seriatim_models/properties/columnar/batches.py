@@ -43,7 +43,7 @@ from seriatim_models.properties.columnar.rows import (
 
 COLUMNS = (
     "n", "i", "ev", "lvl", "ph", "op", "conn", "ch", "gen", "q", "m", "ctag", "proc",
-    "redelivered", "requeue", "ms", "autoack", "pos", "multiple", "args",
+    "redelivered", "requeue", "ms", "autoack", "pos", "multiple", "dead", "args",
 )  # fmt: skip
 """The columns that `rows_of_batch` looks at; those that a batch lacks are empty throughout."""
 
@@ -110,7 +110,7 @@ def _kinds(batch: pa.RecordBatch, ev: Coded, exact: Bools, q_some: Bools, m_some
     kind[acquired & ev.among("get") & worker] = OTHER
     lone = np.asarray(column_of(batch, "op").is_null())
     settles = ev.among(*SETTLES) & (ph.among("", "invoke") | (ph.among("ok") & lone))
-    kind[settles] = RELEASED
+    kind[settles] = np.where(coded(batch, "dead").among(True)[settles], OTHER, RELEASED)
     kind[settles & (ev.among("ack") | ~_flags(column_of(batch, "requeue"), True))] = SETTLED
     kind[settles & ~q_some] = OTHER
     kind[ev.among(*SETTLES) & ph.among("fail", "info")] = OTHER

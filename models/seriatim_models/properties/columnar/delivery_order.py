@@ -49,8 +49,8 @@ def first_delivery_order(batch: pa.RecordBatch) -> DeliveryLines:
     code = np.zeros(len(at), np.int64)
     for name in NAMES[1:]:
         codes, values = columns[name]
-        # Consumer and worker tell lines apart only where there is no channel; a connection only where there is one.
-        counts = lone if name in ("ctag", "proc") else ~lone if name in ("conn", "gen") else None
+        # Consumer and worker tell lines apart only where there is no channel; an incarnation only where there is one.
+        counts = lone if name in ("ctag", "proc") else ~lone if name == "gen" else None
         codes = codes if counts is None else np.where(counts, codes, 0)
         if len(values) > 1:
             code = np.unique(code * len(values) + codes, return_inverse=True)[1]

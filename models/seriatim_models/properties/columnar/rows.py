@@ -199,7 +199,11 @@ def _kind(event: Event) -> int:
             return -1
         if not event.q:
             return OTHER
-        return SETTLED if ev == "ack" or event.requeue is False else RELEASED
+        if ev == "ack" or event.requeue is False:
+            return SETTLED
+        return (
+            OTHER if event.dead else RELEASED
+        )  # it went elsewhere, and may come back as a new one
     return kind_of_publish(event) if ev == "publish" else OTHER
 
 
