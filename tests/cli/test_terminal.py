@@ -16,6 +16,8 @@ from seriatim_models.history import Header, write_history
 from seriatim_models.report.terminal import shell_lines
 from seriatim_workshop.bench.simulated_broker import SimulatedBroker
 
+ROOT = Path(__file__).resolve().parents[2]
+
 COMMANDS = (
     "audit {late} --profile strict-qpid",
     "audit {late} -v",
@@ -141,3 +143,15 @@ def test_sentences_of_a_help_flow_and_rows_do_not() -> None:
         """
     made = ["[bold]Examples[/]", "seriatim check a     one", "seriatim check b", ""]
     assert lines(text).split("\n\n") == [*made, "First line second line.", "0  all well"]
+
+
+def test_a_pipe_that_says_no_width_gets_the_command_in_one_line(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.delenv("COLUMNS", raising=False)
+    test = tmp_path / f"test_{'long' * 30}.py"
+    test.write_text((ROOT / "spec" / "own" / "test_counter.py").read_text())
+    assert run(["check", str(test)]) == 1
+    [line] = [x for x in capsys.readouterr().out.splitlines() if x.startswith("replay: ")]
+    assert len(line) > 200
+    assert run(shlex.split(line)[2:]) == 1

@@ -173,7 +173,7 @@ def _print_script(
         repeated = f"  came again in {witness.again} of {witness.runs} further runs"
         console.print(Text(repeated, style="yellow"))
     command = shlex.join(["seriatim", "conform", *words, "--replay", str(script)])
-    console.print(ShellCommand("  replay: ", command))
+    console.print(ShellCommand("  replay: ", command), crop=False)
 
 
 def self_tested(console: Console, system: System) -> bool:

@@ -93,7 +93,7 @@ def tour(data: str, engine: str, budget: float | None, mutants: bool, out: str) 
     report.programs.extend(check_programs(programs, None, SearchOptions(budget=budget)))
     for run in report.programs:
         for part in failures(run):
-            console.print(part, soft_wrap=isinstance(part, Text))
+            console.print(part, soft_wrap=isinstance(part, Text), crop=False)
     race = counterexample_annotation.annotated_mutant(_race())
     repaired = next((run for run in report.programs if run.program == race.run.program), None)
     report.mutants.append(race)
@@ -232,7 +232,7 @@ def _print_race(console: Console, race: MutantRun, repaired: ProgramRun | None) 
         )
     else:
         for part in counterexample(race.run.counterexample):
-            console.print(part, soft_wrap=isinstance(part, Text))
+            console.print(part, soft_wrap=isinstance(part, Text), crop=False)
     if repaired is not None:
         extent = "in all of" if repaired.exhausted else "after"
         traces = f"{repaired.traces or repaired.complete:,} traces of {repaired.program}"

@@ -26,7 +26,7 @@ def write(console: Console, report: Report, verbose: bool = False) -> None:
     """What broke, then the rest in a few lines (`verbose`: in tables), then the verdict in one line."""
     for part in _parts(report, verbose):
         # Text wider than the terminal is left to the terminal: a cropped interleaving cannot be read.
-        console.print(part, soft_wrap=isinstance(part, Text))
+        console.print(part, soft_wrap=isinstance(part, Text), crop=False)
     console.print(indented(summary(report), 0))
 
 
