@@ -232,7 +232,7 @@ def test_a_report_in_pages_says_what_the_one_page_says(report: Report, race: Mut
         [figures.Fairness("1 us", (4, 8), (1000, 2100), (990, 1980))],
     )
     made = pages(report, more)
-    parts = ["properties", "programs", "mutants", "recordings", "fairness", "findings", "lessons"]
+    parts = ["programs", "mutants", "recordings", "properties", "fairness", "findings", "lessons"]
     assert list(made) == ["index.html", *(f"{part}.html" for part in parts)]
     whole = Page(html(report, more)).text
     read = {name: Page(page) for name, page in made.items()}
@@ -276,3 +276,12 @@ def test_a_witness_of_which_nothing_is_an_interval_is_shown_without_bars() -> No
     said = io.StringIO()
     Console(file=said, width=80).print(*violation([finding], {}))
     assert "P0 violated" in said.getvalue()
+
+
+def test_a_page_shows_what_had_no_case_apart_and_folded(report: Report) -> None:
+    page = html(report)
+    for recording in page.split("<h3>")[1:]:
+        rows, _, folded = recording.partition("<details><summary>")
+        assert not re.search(r'data-name="tested">0</td>\s*<td class="n" data-name="untestable">0', rows)
+        assert not folded or "without a case in this recording" in folded
+    assert "<h2>Words</h2>" in page.partition("<h2>Programs</h2>")[2], "what was found comes first"

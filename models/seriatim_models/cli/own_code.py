@@ -128,7 +128,6 @@ def own_run(
     target: Target, result: PythonResult, search: SearchOptions, modules: tuple[str, ...]
 ) -> ProgramRun:
     """The result as data of the report."""
-    name = f"{target.path}::{target.name.replace('.', '::')}"
     named = [word for module in modules for word in ("--module", module)]
     case = result.counterexample
     summary = None
@@ -155,6 +154,6 @@ def own_run(
         why=result.why,
         limits={name: limit for name, limit in result.bounds.items() if limit is not None},
         findings=[],
-        command=shlex.join(["seriatim", "check", name, *named, *search.options]),
+        command=shlex.join(["seriatim", "check", target.address, *named, *search.options]),
         counterexample=summary,
     )

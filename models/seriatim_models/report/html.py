@@ -62,7 +62,7 @@ def report_parts(report: Report, more: TourSections) -> list[ReportPart]:
     """The parts that the report has, in their order."""
     rows = report.rows()
     tested = sum(row.n_tested > 0 for row in rows)
-    found = [ReportPart("properties", "Properties", f"{tested} of {len(rows)} had a case")]
+    found = []
     if report.programs:
         traces = sum(run.traces or 0 for run in report.programs)
         of = f"{len(report.programs)} programs, {traces:,} traces"
@@ -78,6 +78,8 @@ def report_parts(report: Report, more: TourSections) -> list[ReportPart]:
     if report.audits:
         events = sum(audit.events for audit in report.audits)
         found.append(ReportPart("recordings", "Recordings", f"{events:,} events of real systems"))
+    if rows:
+        found.append(ReportPart("properties", "Properties", f"{tested} of {len(rows)} had a case"))
     if more.fairness:
         found.append(ReportPart("fairness", "Fair shares", "published beside simulated"))
     if more.findings:

@@ -7,7 +7,6 @@ from collections.abc import Iterator
 from rich.console import Console, ConsoleOptions, RenderResult
 from rich.text import Text
 
-from seriatim_models.report.reconstruct import operation_and_line
 from seriatim_models.report.story import StepRow, Story, race, steps_that_matter
 
 NARROW = 14  # no column is narrower
@@ -65,7 +64,7 @@ class InterleavingText:
     def _sources(self, number: int, width: int) -> Iterator[Text]:
         """Where in the source the two steps of the race and the first bad one are, if the columns do not say it."""
         read = {*self._race, self._story.bad}
-        silent = [s for s in self._shown if s.n in read and not operation_and_line(s.op)[1]]
+        silent = [s for s in self._shown if s.n in read and not s.line]
         steps = [(s.n, *s.place) for s in silent if s.place]
         if steps:
             yield Text("")
@@ -82,9 +81,8 @@ class InterleavingText:
                 yield Text(indent + part, style=style)
 
     def _texts(self, step: StepRow) -> list[str]:
-        op, line = operation_and_line(step.op)
-        file, _, source = line.partition(": ")
-        shown = [f"{op} -> {step.result}" if step.result else op]
+        file, _, source = step.line.partition(": ")
+        shown = [f"{step.op} -> {step.result}" if step.result else step.op]
         shown += [f"  {part}" for part in (file, source) if part]
         return shown + [f"  * {record}" for record in step.records if self._verbose]
 

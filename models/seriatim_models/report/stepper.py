@@ -13,7 +13,14 @@ from typing import Protocol
 
 from seriatim_models.history.event import Event
 from seriatim_models.properties.base import AnyProperty, Finding, Verdict
-from seriatim_models.report.reconstruct import Recorded, State, Stepped, states, touched
+from seriatim_models.report.reconstruct import (
+    Recorded,
+    State,
+    Stepped,
+    operation_and_line,
+    states,
+    touched,
+)
 from seriatim_models.report.story import BrokenProperty, StepRow, Story
 from seriatim_models.report.templating import render
 
@@ -92,7 +99,8 @@ def story(
             StepRow(
                 n=at,
                 lane=threads.index(_lane(e)),
-                op=e.op,
+                op=operation_and_line(e.op)[0],
+                line=operation_and_line(e.op)[1],
                 result=e.result,
                 preempts=e.preempts,
                 records=[_record(r) for r in e.records],

@@ -24,6 +24,8 @@ class StepRow(msgspec.Struct, frozen=True, kw_only=True):
     """Which state holds after it, an index."""
     witness: bool
     """Whether an event that shows the violation was recorded in it."""
+    line: str = ""
+    """Of ordinary Python: file, line and the text of the line in which it stands."""
     place: tuple[str, int, str] | None = None
     """Where in the source it is: a key of the story's sources, line and function; None if that is not known."""
 

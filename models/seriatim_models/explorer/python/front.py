@@ -189,7 +189,6 @@ def _completed(
 ) -> Counterexample:
     """A counterexample with the racing pairs and the token of ordinary Python."""
     token = write(sources.digest(), list(search.promoted), case.token)
-    name = f"{target.path}::{target.name.replace('.', '::')}"
     options = [word for module in sources.named for word in ("--module", module)]
     if search.timers != "any":
         options += ["--timers", search.timers]
@@ -198,7 +197,7 @@ def _completed(
         case,
         token=token,
         violations=[*case.violations, *shown],
-        command=shlex.join(["seriatim", "check", name, *options, "--replay", token]),
+        command=shlex.join(["seriatim", "check", target.address, *options, "--replay", token]),
     )
 
 

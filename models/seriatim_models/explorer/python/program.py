@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import gc
 import inspect
+import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -35,6 +36,13 @@ class Target:
     args: tuple[Any, ...] = ()
     given: tuple[tuple[str, Any], ...] = ()
     """Arguments by name, which each execution is given a copy of."""
+
+    @property
+    def address(self) -> str:
+        """The test as a command line names it: its file as seen from the current folder, if it is in there."""
+        beside = os.path.relpath(self.path)
+        path = self.path if beside.startswith("..") else beside
+        return f"{path}::{self.name.replace('.', '::')}"
 
     @classmethod
     def of(cls, test: Callable[..., object], given: Mapping[str, object] | None = None) -> Target:
