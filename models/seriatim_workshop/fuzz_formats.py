@@ -12,6 +12,7 @@ import random
 import tempfile
 import traceback
 from collections.abc import Callable, Mapping
+from copy import deepcopy
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -91,13 +92,12 @@ def changed(choose: random.Random, tree: Any, values: tuple[Any, ...]) -> None:
         case 1:
             container[key] = json.loads(json.dumps(other[name]))
         case 2 if isinstance(container, dict):
-            container[choose.choice(("", "\x00", "value", "time", "a" * 300))] = choose.choice(
-                values
-            )
+            name = choose.choice(("", "\x00", "value", "time", "a" * 300))
+            container[name] = deepcopy(choose.choice(values))
         case 3 if isinstance(container, list):
             container.insert(0, container[key])
-        case _:
-            container[key] = choose.choice(values)
+        case _:  # a copy: a later change of it would be one of all later cases, and may put it into itself
+            container[key] = deepcopy(choose.choice(values))
 
 
 def edn(value: Any) -> str:

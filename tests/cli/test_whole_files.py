@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 
 from seriatim_models.cli.console import put
+from seriatim_models.files import whole_file, write_whole
 from seriatim_models.history import Event, HistoryError, read_history, write_history
-from seriatim_models.history.whole_file import whole_file, write_whole
 
 from .test_ends import COMMAND, DATA
 

@@ -108,7 +108,7 @@ def test_a_bad_description_is_refused_in_a_sentence(old: str, new: str, why: str
 
 
 def test_a_description_that_is_not_there_is_named(tmp_path: Path) -> None:
-    with pytest.raises(DescriptionError, match=r"none\.toml: No such file"):
+    with pytest.raises(DescriptionError, match=r"none\.toml: cannot be read: No such file"):
         read_description(tmp_path / "none.toml")
     with pytest.raises(DescriptionError, match="has no setting 'fast'; there are before, later"):
         planted().setting_of("fast")
@@ -487,7 +487,7 @@ def test_bad_words_about_systems_are_refused(
         (["--faults", "kill"], "--setting and --faults are for --system"),
         (["--system", written(tmp_path), "--faults", "kil"], "no fault 'kil'; there are kill,"),
         (["--system", written(tmp_path), "--setting", "no"], "has no setting 'no'"),
-        (["--system", str(tmp_path / "none.toml")], "none.toml: No such file"),
+        (["--system", str(tmp_path / "none.toml")], "none.toml: cannot be read: No such file"),
     ):
         assert run_command(["record", *queue, *words, *out]) == 2
         assert why in " ".join(capsys.readouterr().err.split())

@@ -10,11 +10,12 @@ import msgspec
 import pytest
 from rich.console import Console
 
+from seriatim_models.files import decoded
 from seriatim_models.history import Event
 from seriatim_models.properties.base import Finding, Verdict
 from seriatim_models.report import MutantRun, Report, figures, worst
 from seriatim_models.report.audit_text import violation
-from seriatim_models.report.document import SCHEMA, decode, document, encode
+from seriatim_models.report.document import SCHEMA, SavedVerdicts, document, encode
 from seriatim_models.report.html import LessonLink, TourSections, html, mutant_page, pages
 from seriatim_models.report.text import properties_line, write
 
@@ -62,7 +63,7 @@ def test_a_violation_anywhere_stands_in_the_row(report: Report) -> None:
 
 
 def test_json_can_be_read_back(report: Report) -> None:
-    saved = decode(encode(report))
+    saved = decoded(encode(report), SavedVerdicts, "saved")
     assert saved.schema == SCHEMA
     assert [(r.property, r.verdict) for r in saved.results] == [
         ("SO-1", OK),

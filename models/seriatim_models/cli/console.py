@@ -23,7 +23,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from rich.segment import Segment
 
 from seriatim_models.cli.usage_errors import UsageError
-from seriatim_models.history.whole_file import write_whole
+from seriatim_models.files import write_whole
 from seriatim_models.report import Report
 from seriatim_models.report.visible import visible
 

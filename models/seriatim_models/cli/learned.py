@@ -8,7 +8,7 @@ from pathlib import Path
 
 import msgspec
 
-from seriatim_models.history.whole_file import write_whole
+from seriatim_models.files import write_whole
 
 
 def file() -> Path:

@@ -15,7 +15,9 @@ from types import FrameType
 
 import rich_click as click
 
+from seriatim_models.cli.usage_errors import UsageError
 from seriatim_models.extras import lacking
+from seriatim_models.files import not_text, text_of
 from seriatim_models.report.visible import visible
 
 INTERNAL_ERROR = 70
@@ -86,7 +88,13 @@ def run_command(app: click.Command, arguments: Sequence[str] | None = None) -> i
 
     Without `arguments` those of this process are taken.
     """
+    given = sys.argv[1:] if arguments is None else arguments
     try:
+        for argument in given:
+            if not_text(argument):
+                raise UsageError(
+                    f"{text_of(argument)} is not UTF-8; a file of that name needs another"
+                )
         with terminable():
             code = app.main(args=arguments, prog_name="seriatim", standalone_mode=False)
         sys.stdout.flush()
@@ -105,14 +113,28 @@ def run_command(app: click.Command, arguments: Sequence[str] | None = None) -> i
     except OutputError as error:
         return _output_lost(error)
     except Exception as error:
-        if isinstance(error, ModuleNotFoundError) and (sentence := lacking(error)):
-            _say(sentence)
+        if why := _surroundings(error):
+            _say(why)
             return USAGE
         # Not exit code 1: that would mean that a property is violated.
         traceback.print_exc()
         _say("this is a fault of seriatim itself, not of what it checked")
         return INTERNAL_ERROR
     return code if isinstance(code, int) else 0
+
+
+def _surroundings(error: Exception) -> str:
+    """What the machine lacks, in a sentence, if that is why `error` was raised; else nothing."""
+    if isinstance(error, ModuleNotFoundError):
+        return lacking(error) or ""
+    if isinstance(error, MemoryError):
+        return "this takes more memory than there is"
+    if isinstance(error, OSError):  # what no command expected: a full disk, a name too long
+        named = f"{text_of(os.fsdecode(error.filename))}: " if error.filename else ""
+        return f"{named}{error.strerror or error}"
+    if type(error).__name__ == "Py4JNetworkError":  # killed, or without memory or disk
+        return "Spark broke off, its Java process has ended; the same command goes on where it was"
+    return ""
 
 
 def _say(sentence: str) -> None:

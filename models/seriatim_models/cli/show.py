@@ -7,7 +7,6 @@ import shlex
 import time
 from pathlib import Path
 
-import msgspec
 import rich_click as click
 from rich.markup import escape
 from rich.text import Text
@@ -29,8 +28,9 @@ from seriatim_models.cli.recordings import show_history, stories
 from seriatim_models.cli.report_builder import new_report
 from seriatim_models.cli.usage_errors import UsageError
 from seriatim_models.conformance.profiles import Profile
+from seriatim_models.files import read_document
 from seriatim_models.report import ProgramRun
-from seriatim_models.report.document import SavedVerdicts, decode
+from seriatim_models.report.document import SavedVerdicts
 from seriatim_models.report.picture import TooLong, picture
 from seriatim_models.report.stepper import page
 from seriatim_models.report.story import Story
@@ -156,9 +156,4 @@ def show_verdicts(path: Path, out: Outputs) -> int:
 
 def read_verdicts(path: Path) -> SavedVerdicts:
     """What `--json` wrote. Raises `UsageError`."""
-    try:
-        return decode(path.read_bytes())
-    except OSError as error:
-        raise UsageError(f"cannot read {path}: {error.strerror}") from error
-    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
-        raise UsageError(f"{path} holds no verdicts of this version: {error}") from error
+    return read_document(path, SavedVerdicts, "holds no verdicts of this version", UsageError)

@@ -14,6 +14,7 @@ from pathlib import Path
 import msgspec
 
 from seriatim_models.conformance.protocol import NAME_MAX
+from seriatim_models.files import read_document, write_whole
 
 SCHEMA = "seriatim-script/1"
 STEPS_MAX = 10_000
@@ -123,19 +124,12 @@ class Script(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 def write_script(path: Path, script: Script) -> None:
     """Save a script."""
     encoded = msgspec.json.encode(script)
-    path.write_bytes(msgspec.json.format(encoded, indent=1) + b"\n")
+    write_whole(path, msgspec.json.format(encoded, indent=1) + b"\n")
 
 
 def read_script(path: Path) -> Script:
     """A saved script. Raises `ScriptError`."""
-    try:
-        if path.stat().st_size > BYTES_MAX:
-            raise ScriptError(f"{path}: longer than {BYTES_MAX} bytes")
-        script = msgspec.json.decode(path.read_bytes(), type=Script)
-    except OSError as error:
-        raise ScriptError(f"{path}: cannot be read: {error.strerror}") from None
-    except (msgspec.MsgspecError, UnicodeDecodeError) as error:
-        raise ScriptError(f"{path}: no script: {error}") from None
+    script = read_document(path, Script, "no script", ScriptError, BYTES_MAX)
     if script.schema != SCHEMA:
         raise ScriptError(f"{path}: field schema: {script.schema!r} is not {SCHEMA!r}")
     if len(script.steps) > STEPS_MAX:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import TypeVar
 
 import msgspec
 
@@ -17,6 +16,7 @@ from seriatim_models.conformance.protocol import Answer, Fault, Push, Request
 from seriatim_models.conformance.reference import Reference
 from seriatim_models.conformance.system import System
 from seriatim_models.conformance.vector_scripts import VectorScript, all_scripts
+from seriatim_models.files import read_document
 from seriatim_models.history.complete import complete
 from seriatim_models.history.event import Event
 from seriatim_models.programs.fair_simulation import TABLES
@@ -218,7 +218,7 @@ def encode(value: object) -> bytes:
 
 def read_observed(path: Path) -> dict[str, list[RequestOutcome]]:
     """What a system was seen to do, by vector. Raises `VectorError`."""
-    return _decoded(path, dict[str, list[RequestOutcome]])
+    return read_document(path, dict[str, list[RequestOutcome]], "no vector", VectorError, BYTES_MAX)
 
 
 def read_vectors(folder: Path) -> list[Vector]:
@@ -228,7 +228,7 @@ def read_vectors(folder: Path) -> list[Vector]:
         raise VectorError(f"{folder}: there are no vectors")
     found = []
     for path in paths:
-        vector = _decoded(path, Vector)
+        vector = read_document(path, Vector, "no vector", VectorError, BYTES_MAX)
         if vector.schema != SCHEMA:
             raise VectorError(f"{path}: field schema: {vector.schema!r} is not {SCHEMA!r}")
         for n, accepted in enumerate(vector.accepted):
@@ -238,20 +238,6 @@ def read_vectors(folder: Path) -> list[Vector]:
                 )
         found.append(vector)
     return found
-
-
-T = TypeVar("T")
-
-
-def _decoded(path: Path, shape: type[T]) -> T:
-    try:
-        if path.stat().st_size > BYTES_MAX:
-            raise VectorError(f"{path}: longer than {BYTES_MAX} bytes")
-        return msgspec.json.decode(path.read_bytes(), type=shape)
-    except OSError as error:
-        raise VectorError(f"{path}: cannot be read: {error.strerror}") from None
-    except (msgspec.MsgspecError, UnicodeDecodeError) as error:
-        raise VectorError(f"{path}: no vector: {error}") from None
 
 
 # ---- consuming

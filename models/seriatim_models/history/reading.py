@@ -32,6 +32,7 @@ from pathlib import Path
 
 import msgspec
 
+from seriatim_models.files import check_file
 from seriatim_models.history.decode import BadLine, Decode, decoder, parse_object
 from seriatim_models.history.depth import TOO_DEEP
 from seriatim_models.history.event import Event
@@ -89,8 +90,7 @@ class Reader:
             False  # whether any line was an event, be it one that stands in the wrong place
         )
         self._seen = {} if seen is None else seen
-        if self.path.is_dir():
-            raise HistoryError(f"{path}: is a folder, not a history")
+        check_file(self.path, HistoryError)
         self._rows: Iterator[Line] = iter(())
         self._foreign: Importer | None = None
         self._parquet = first_bytes(self.path) == PARQUET

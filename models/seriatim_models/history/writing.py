@@ -14,10 +14,10 @@ from typing import TYPE_CHECKING, BinaryIO
 import msgspec
 
 from seriatim_models.extras import how_to_install
+from seriatim_models.files import whole_file
 from seriatim_models.history.event import Event
 from seriatim_models.history.faults import HistoryError
 from seriatim_models.history.header import Header, header_object
-from seriatim_models.history.whole_file import whole_file
 
 if TYPE_CHECKING:
     from zstandard import ZstdCompressionWriter

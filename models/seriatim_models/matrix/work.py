@@ -25,6 +25,7 @@ import msgspec
 import seriatim
 import seriatim_models
 from seriatim_models.explorer.search.child_process import end_with
+from seriatim_models.files import decoded, read_whole
 from seriatim_models.matrix.cells import CallPair, Mode, PairResult, run_pair
 from seriatim_models.matrix.scene import Invocation, MatrixSystem, Universe
 from seriatim_models.matrix.states import explore_path
@@ -325,24 +326,18 @@ class Journal:
         """
         if not self.path.exists():
             return []
-        try:
-            content = self.path.read_bytes()
-        except OSError as error:
-            raise WrongJournal(f"{self.path} cannot be read: {error.strerror}") from None
+        content = read_whole(self.path, error=WrongJournal)
         if self._first_line().startswith(content):
             return []
         lines = content.split(b"\n")
-        try:
-            found = msgspec.json.decode(lines[0], type=JournalHeader)
-        except msgspec.DecodeError:
-            raise WrongJournal(f"{self.path} is not a journal of a matrix") from None
+        alien = f"{self.path} is not a journal of a matrix"
+        found = decoded(lines[0], JournalHeader, alien, WrongJournal)
         if found != self.header:
             raise WrongJournal(f"{self.path} is of {differing(found, self.header)}")
-        whole = lines[1:-1]
-        try:
-            return [msgspec.json.decode(line, type=Done) for line in whole]
-        except msgspec.DecodeError as error:
-            raise WrongJournal(f"{self.path} is damaged: {error}") from None
+        return [
+            decoded(line, Done, f"{self.path}: line {n} is damaged", WrongJournal)
+            for n, line in enumerate(lines[1:-1], 2)
+        ]
 
     def keep(self, done: Done) -> None:
         """Append a result. Raises `WrongJournal` if the file cannot be written."""

@@ -17,6 +17,8 @@ from typing import Annotated, Any, TypeVar
 import msgspec
 import pyarrow as pa
 
+from seriatim_models.files import decoded as decoded_json
+from seriatim_models.files import read_whole
 from seriatim_models.pipeline.errors import PipelineError
 
 SCHEMA = "seriatim-state/1"
@@ -48,16 +50,12 @@ def read_state(path: Path, kind: str, type: type[T], remedy: str) -> T:
     Raises `PipelineError`, one sentence with the file and the remedy, for one that is damaged, of another version, or
     no state at all.
     """
-    try:
-        raw = path.read_bytes()
-        line, _, small = raw.partition(b"\n")
-        head = msgspec.json.decode(line, type=_Head)
-    except OSError as error:
-        raise PipelineError(
-            f"{path}: cannot be read ({error.strerror or error}); {remedy}"
-        ) from error
-    except (msgspec.DecodeError, RecursionError):
-        raise PipelineError(f"{path}: is no state of this version of seriatim; {remedy}") from None
+
+    def refused(why: str) -> PipelineError:
+        return PipelineError(f"{why}; {remedy}")
+
+    line, _, small = read_whole(path, error=refused).partition(b"\n")
+    head = decoded_json(line, _Head, f"{path}: is no state of this version of seriatim", refused)
     if (head.schema, head.kind) != (SCHEMA, kind):
         raise PipelineError(
             f"{path}: is a state {head.schema!r} of kind {head.kind!r}, not {SCHEMA!r} of kind {kind!r}; {remedy}"

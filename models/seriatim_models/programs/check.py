@@ -288,7 +288,7 @@ def replay(
         )
     program_id, _, mutant_id = name.partition("+")
     for id, known, kind in ((program_id, programs, "program"), (mutant_id, mutants, "mutant")):
-        if id and id not in known:
+        if (id or kind == "program") and id not in known:
             near = difflib.get_close_matches(id, known, 1)
             raise BadToken(
                 f"the token names the {kind} {id!r}, and there is none"

@@ -39,13 +39,8 @@ class SavedVerdicts(msgspec.Struct):
 
     schema: Literal["seriatim-verdicts/1"]
     command: str
-    exit_code: int
+    exit_code: Literal[0, 1, 2, 3]
     results: list[SavedResult]
-
-
-def decode(content: bytes) -> SavedVerdicts:
-    """Saved verdicts read back. Raises `msgspec.MsgspecError` with the field at fault."""
-    return msgspec.json.decode(content, type=SavedVerdicts)
 
 
 def document(report: Report) -> Json:

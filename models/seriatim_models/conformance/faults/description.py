@@ -37,6 +37,7 @@ from pathlib import Path
 import msgspec
 
 from seriatim_models.conformance.concurrent.workload import FaultKind
+from seriatim_models.files import read_text
 
 FORMAT = "seriatim-system/1"
 NODES_MAX = 9
@@ -114,12 +115,7 @@ class SystemDescription(msgspec.Struct, frozen=True, forbid_unknown_fields=True)
 
 def read_description(path: Path) -> SystemDescription:
     """The description in a file. Raises `DescriptionError`."""
-    try:
-        text = path.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        why = error.strerror if isinstance(error, OSError) else "not UTF-8"
-        raise DescriptionError(f"{path}: {why}") from None
-    return parse_description(text, str(path))
+    return parse_description(read_text(path, DescriptionError), str(path))
 
 
 def parse_description(text: str, where: str) -> SystemDescription:

@@ -34,6 +34,7 @@ from pathlib import Path
 
 import msgspec
 
+from seriatim_models.files import read_text
 from seriatim_models.properties import WHITEBOX
 from seriatim_models.properties.base import AnyProperty, ProfileValue
 from seriatim_models.properties.blackbox import BLACKBOX
@@ -183,11 +184,7 @@ def _judges(promises: Iterable[Promise], where: str) -> dict[str, AnyProperty]:
 
 def load(path: str | Path) -> Profile:
     """A profile from a file of one's own. Raises `ProfileError`."""
-    try:
-        text = Path(path).read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        raise ProfileError(f"{path}: cannot be read: {error}") from error
-    return parse(text, str(path))
+    return parse(read_text(Path(path), ProfileError), str(path))
 
 
 def _shipped() -> Iterable[Traversable]:

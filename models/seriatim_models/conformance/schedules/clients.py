@@ -17,6 +17,7 @@ import msgspec
 
 from seriatim_models.conformance.local import declared
 from seriatim_models.conformance.script import ScriptError
+from seriatim_models.files import read_document, write_whole
 
 SCHEMA = "seriatim-clients/1"
 QUEUE = "q"
@@ -296,17 +297,12 @@ class SavedClients(msgspec.Struct, frozen=True, kw_only=True):
 
 def write_clients(path: Path, saved: SavedClients) -> None:
     """Save a case."""
-    path.write_bytes(msgspec.json.format(msgspec.json.encode(saved), indent=1) + b"\n")
+    write_whole(path, msgspec.json.format(msgspec.json.encode(saved), indent=1) + b"\n")
 
 
 def read_clients(path: Path) -> SavedClients:
     """A saved case. Raises `ScriptError`."""
-    try:
-        saved = msgspec.json.decode(path.read_bytes(), type=SavedClients)
-    except OSError as error:
-        raise ScriptError(f"{path}: cannot be read: {error.strerror}") from None
-    except (msgspec.MsgspecError, UnicodeDecodeError) as error:
-        raise ScriptError(f"{path}: no clients: {error}") from None
+    saved = read_document(path, SavedClients, "no clients", ScriptError)
     if saved.schema != SCHEMA:
         raise ScriptError(f"{path}: field schema: {saved.schema!r} is not {SCHEMA!r}")
     return saved

@@ -28,8 +28,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from seriatim_models.files import read_document, write_whole
 from seriatim_models.history import Event, Rejected, table
-from seriatim_models.history.whole_file import write_whole
 from seriatim_models.pipeline.audit.findings import RunStatistics
 from seriatim_models.pipeline.audit.runs import FileCount
 from seriatim_models.pipeline.errors import PipelineError
@@ -160,10 +160,7 @@ def write_manifest(folder: Path, manifest: Manifest) -> None:
 def read_manifest(folder: Path) -> Manifest:
     """Raises `PipelineError` if the folder holds no chunk files of this version."""
     path = folder / "manifest.json"
-    try:
-        manifest = msgspec.json.decode(path.read_bytes(), type=Manifest)
-    except (OSError, msgspec.DecodeError) as error:
-        raise PipelineError(f"{path}: no manifest of chunk files: {error}") from error
+    manifest = read_document(path, Manifest, "no manifest of chunk files", PipelineError)
     if manifest.schema != SCHEMA:
         raise PipelineError(f"{path}: field schema: {manifest.schema!r}, not {SCHEMA!r}")
     return manifest

@@ -33,6 +33,7 @@ from pathlib import Path
 
 import msgspec
 
+from seriatim_models.files import text_of
 from seriatim_models.history import Event, HistoryError, Rejected
 from seriatim_models.history.complete import Completion
 from seriatim_models.history.event import GAP
@@ -203,8 +204,9 @@ def _in_order(parts: list[Source]) -> list[Source]:
 
 def whole(path: str, why: HistoryError | str) -> Rejected:
     """A file, or what is left of it, in quarantine."""
-    reason = str(why).removeprefix(f"{path}: ")
-    return Rejected(source=path, line=0, offset=0, reason=reason, text="")
+    source = text_of(path)
+    reason = str(why).removeprefix(f"{source}: ")
+    return Rejected(source=source, line=0, offset=0, reason=reason, text="")
 
 
 class Carry(msgspec.Struct):

@@ -10,11 +10,13 @@ import functools
 import os
 import uuid
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import BinaryIO
 
 import msgspec
 
+from seriatim_models.files import BadFile, decoded
 from seriatim_models.pipeline.campaign.items import ItemResult
 
 VERSION = "3"  # of the lines; files of another one are not read
@@ -40,10 +42,8 @@ class CheckpointLog:
             whole = fresh.rfind(b"\n") + 1
             self._read[path] = begin + whole
             for line in fresh[:whole].split(b"\n"):
-                try:
-                    yield msgspec.json.decode(line, type=ItemResult)
-                except msgspec.DecodeError:
-                    continue
+                with suppress(BadFile):  # a damaged line's item is done again
+                    yield decoded(line, ItemResult, str(path))
 
 
 def log_folder(folder: Path) -> Path:

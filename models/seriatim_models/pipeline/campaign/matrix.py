@@ -17,7 +17,7 @@ from pathlib import Path
 import msgspec
 from pyspark.sql import SparkSession
 
-from seriatim_models.history.whole_file import write_whole
+from seriatim_models.files import read_document, write_whole
 from seriatim_models.matrix.work import (
     PAIRS_PER_ITEM,
     Done,
@@ -159,10 +159,8 @@ class MatrixCampaign:
         if not path.exists():
             write_whole(path, due)
             return
-        try:
-            found = msgspec.json.decode(path.read_bytes(), type=JournalHeader)
-        except msgspec.DecodeError:
-            raise PipelineError(f"{path} does not say of which matrix its results are") from None
+        unsaid = "does not say of which matrix its results are"
+        found = read_document(path, JournalHeader, unsaid, PipelineError)
         if found != self.header:
             raise PipelineError(
                 f"{self.folder} has results of {differing(found, self.header)}; give another folder"

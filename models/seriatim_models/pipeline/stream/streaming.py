@@ -34,11 +34,11 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.functions import unix_micros
 from pyspark.sql.types import BinaryType, StringType, StructField, StructType
 
+from seriatim_models.files import read_document, write_whole
 from seriatim_models.history import Event, HistoryError, Rejected
 from seriatim_models.history.header import Header
 from seriatim_models.history.parts import PartEdges, begins_in_the_middle, continued, edges
 from seriatim_models.history.reading import SUFFIXES, Reader, stem
-from seriatim_models.history.whole_file import write_whole
 from seriatim_models.pipeline.audit import findings as found
 from seriatim_models.pipeline.audit import tables
 from seriatim_models.pipeline.audit.ingest import locked
@@ -216,10 +216,7 @@ class Stream:
         path = self.out / "stream.json"
         if not path.exists():
             return StreamState()
-        try:
-            state = msgspec.json.decode(path.read_bytes(), type=StreamState)
-        except msgspec.DecodeError as error:
-            raise PipelineError(f"{path}: not the state of a stream: {error}") from error
+        state = read_document(path, StreamState, "not the state of a stream", PipelineError)
         if state.schema != SCHEMA:
             raise PipelineError(f"{path}: field schema: {state.schema!r}, not {SCHEMA!r}")
         return state

@@ -22,9 +22,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from seriatim_models.files import whole_file, write_whole
 from seriatim_models.history import Event, table, write_history
 from seriatim_models.history.header import Header, header_object
-from seriatim_models.history.whole_file import whole_file, write_whole
 from seriatim_models.pipeline.errors import PipelineError
 from seriatim_models.pipeline.synthetic.injected import KINDS, ViolationKind, expected, scene
 

@@ -1,0 +1,135 @@
+"""Files at the border: what is read as a whole from a path, and what is written there.
+
+Reading: a document is data of a declared type, or there is one sentence that begins with its path, whatever the file
+is: missing, unreadable, a folder, a pipe nobody writes to, a device without end, too large, no UTF-8, no JSON, of
+other types, nested too deep.
+
+Writing: a file is whole or not there, written beside its place and renamed into it when it is complete. A full disk,
+an error, Ctrl-C or SIGTERM leave the file as it was before; after SIGKILL there is besides a hidden file
+``.NAME.PID.new``, which nobody reads and which may be deleted.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TypeVar
+
+import msgspec
+
+DOCUMENT_MAX = 2**30
+"""Bytes of a document that is read into memory as a whole."""
+TEXT_MAX = 2**24
+"""Bytes of a text that a person writes: a profile, a description."""
+DEEP = "nested too deep"
+"""What is wrong with a document for which the decoder's stack ends."""
+
+T = TypeVar("T")
+
+
+class BadFile(ValueError):
+    """A file that cannot be used as it is: one sentence, which begins with its path."""
+
+
+Fault = Callable[[str], Exception]
+"""The error of whoever asks, made of its sentence."""
+
+
+def not_text(name: str) -> bool:
+    """Whether a name holds bytes that are no UTF-8: it could not stand in JSON, XML or a page."""
+    return any("\ud800" <= c <= "\udfff" for c in name)
+
+
+def text_of(name: str) -> str:
+    """A name as the system gave it, with those bytes that are no UTF-8 as ``\\xNN``."""
+    return name.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")
+
+
+def check_file(path: Path, error: Fault = BadFile) -> None:
+    """Raise `error` for what is no readable file: reading a pipe waits for ever, reading a device never ends."""
+    if not_text(str(path)):
+        raise error(f"{text_of(str(path))}: its name is not UTF-8; rename it")
+    try:
+        mode = path.stat().st_mode
+    except OSError as why:
+        raise error(f"{path}: cannot be read: {why.strerror}") from None
+    if stat.S_ISDIR(mode):
+        raise error(f"{path}: is a folder, not a file")
+    if not stat.S_ISREG(mode):
+        raise error(f"{path}: is a pipe, a socket or a device, not a file; copy what it gives")
+
+
+def read_whole(path: Path, most: int = DOCUMENT_MAX, error: Fault = BadFile) -> bytes:
+    """The content of a file. Raises `error`."""
+    check_file(path, error)
+    try:
+        with path.open("rb") as file:
+            content = file.read(most + 1)
+    except OSError as why:
+        raise error(f"{path}: cannot be read: {why.strerror}") from None
+    if len(content) > most:
+        raise error(f"{path}: longer than {most} bytes")
+    return content
+
+
+def read_text(path: Path, error: Fault = BadFile) -> str:
+    """The text in a file. Raises `error`."""
+    try:
+        return read_whole(path, TEXT_MAX, error).decode()
+    except UnicodeDecodeError:
+        raise error(f"{path}: cannot be read: not UTF-8") from None
+
+
+def decoded(content: bytes, type: type[T], fault: str, error: Fault = BadFile) -> T:
+    """A JSON document. Raises `error`, which begins with `fault` and says which field is at fault."""
+    try:
+        return msgspec.json.decode(content, type=type)
+    except RecursionError:
+        raise error(f"{fault}: {DEEP}") from None
+    except (msgspec.MsgspecError, ValueError) as why:  # some bytes are no UTF-8
+        raise error(f"{fault}: {why}") from None
+
+
+def read_document(
+    path: Path, type: type[T], fault: str, error: Fault = BadFile, most: int = DOCUMENT_MAX
+) -> T:
+    """The JSON document in a file; `fault` says what a file without one is. Raises `error`."""
+    return decoded(read_whole(path, most, error), type, f"{path}: {fault}", error)
+
+
+@contextmanager
+def whole_file(path: Path) -> Iterator[Path]:
+    """The path to write to; it becomes `path` when the context is left without an exception.
+
+    What is no file (a device, a pipe) and a file in a folder that takes no new ones are written in place.
+    Raises `OSError`.
+    """
+    place = Path(
+        os.path.realpath(path)
+    )  # a link stays a link; `resolve` raises for a link to itself
+    if (place.exists() and not place.is_file()) or not os.access(place.parent, os.W_OK):
+        yield path
+        return
+    draft = place.with_name(f".{place.name[:200]}.{os.getpid()}.new")
+    draft.unlink(missing_ok=True)
+    # A new file: where others may write, too, a link of that name would lead to another one.
+    os.close(os.open(draft, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o666))
+    try:
+        yield draft
+        with draft.open("rb+") as written:
+            os.fsync(written.fileno())
+        if place.exists():
+            draft.chmod(place.stat().st_mode & 0o777)
+        draft.replace(place)
+    except BaseException:
+        draft.unlink(missing_ok=True)
+        raise
+
+
+def write_whole(path: Path, content: bytes) -> None:
+    """Put a file in place at once. Raises `OSError`."""
+    with whole_file(path) as draft:
+        draft.write_bytes(content)

@@ -1,0 +1,149 @@
+"""What stands in the place of a file that a command reads as a whole, or has an odd name, costs a sentence."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from seriatim_models import files
+from seriatim_models.cli import run
+from seriatim_models.cli.usage_errors import UsageError
+from seriatim_models.pipeline.audit import chunks
+from seriatim_models.pipeline.errors import PipelineError
+from seriatim_models.pipeline.state_file import read_state
+
+from .test_hostile_files import BASE
+
+IMPLEMENTATION = ("--python", "queue:Queue")
+READS = {
+    "audit": ("a.jsonl", ["audit", "FILE"]),
+    "lint": ("a.jsonl", ["lint", "FILE"]),
+    "show": ("a.json", ["show", "FILE"]),
+    "profile": ("p.toml", ["audit", "SOUND", "--profile", "FILE"]),
+    "script": ("s.json", ["conform", *IMPLEMENTATION, "--replay", "FILE"]),
+    "clients": ("s.json", ["conform", *IMPLEMENTATION, "--schedules", "--replay", "FILE"]),
+    "vectors": ("v.json", ["vectors", "consume", "FILE", *IMPLEMENTATION]),
+    "journal": ("j", ["matrix", "fair", "--depth", "0", "--jobs", "1", "--journal", "FILE"]),
+}
+ODD: dict[str, Callable[[Path], object]] = {
+    "nested 100,000 deep": lambda p: p.write_bytes(b"[" * 100_000),
+    "objects 50,000 deep": lambda p: p.write_bytes(b'{"a":' * 50_000 + b"1" + b"}" * 50_000),
+    "a table 100,000 deep": lambda p: p.write_bytes(b"a=" + b"[" * 100_000),
+    "zeros": lambda p: p.write_bytes(bytes(100)),
+    "no UTF-8": lambda p: p.write_bytes(b"\xff\xfe{}"),
+    "a number of 100,000 digits": lambda p: p.write_bytes(b"9" * 100_000),
+    "half a character": lambda p: p.write_bytes(b'{"schema":"\\ud800"}'),
+    "a folder": Path.mkdir,
+    "a pipe": os.mkfifo,
+    "a link to itself": lambda p: p.symlink_to(p.name),
+    "a device without end": lambda p: p.symlink_to("/dev/zero"),
+}
+
+
+@pytest.mark.parametrize(
+    ("kind", "odd"),
+    # A journal that is not there is begun.
+    [(k, o) for k in READS for o in ODD if (k, o) != ("journal", "a link to itself")],
+)
+def test_what_is_no_document_is_a_sentence(
+    kind: str, odd: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    name, arguments = READS[kind]
+    path, sound = tmp_path / name, tmp_path / "sound.jsonl"
+    sound.write_text(BASE)
+    ODD[odd](path)
+    places = {"FILE": str(path), "SOUND": str(sound)}
+    if odd == "a folder" and kind in ("audit", "vectors"):
+        places["FILE"] += "/nothing"
+    code = run([places.get(a, a) for a in arguments])
+    said = capsys.readouterr().err
+    assert code == 2, said
+    assert "Traceback" not in said
+    assert len(said.splitlines()) <= 4, "a sentence, on a narrow terminal in some lines"
+    assert str(tmp_path) in said or name in said
+
+
+@pytest.mark.parametrize("odd", [o for o in ODD if o != "a link to itself"])
+def test_what_is_no_state_of_the_pipeline_is_a_sentence(odd: str, tmp_path: Path) -> None:
+    for name in ("manifest.json", "run.state"):
+        ODD[odd](tmp_path / name)
+    with pytest.raises(PipelineError, match=r"manifest\.json: "):
+        chunks.read_manifest(tmp_path)
+    with pytest.raises(PipelineError, match=r"run\.state: .*; make it anew"):
+        read_state(tmp_path / "run.state", "run", int, "make it anew")
+
+
+def test_a_name_that_is_not_utf8_is_a_sentence(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    odd = os.fsencode(tmp_path) + b"/\xff.jsonl"
+    Path(os.fsdecode(odd)).write_text(BASE)
+    assert run(["audit", os.fsdecode(odd)]) == 2
+    assert "\\xff.jsonl is not UTF-8" in capsys.readouterr().err
+    (tmp_path / "a.jsonl").write_text(BASE)
+    assert run(["audit", str(tmp_path), "--json", str(tmp_path / "o.json")]) in (0, 3)
+    assert "its name is not UTF-8; rename it" in (tmp_path / "o.json").read_text()
+
+
+def test_a_name_that_is_too_long_is_a_sentence(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    long = str(tmp_path / ("x" * 300))
+    (tmp_path / "a.jsonl").write_text(BASE)
+    for arguments in (
+        ["lint", long], ["audit", long], ["check", long + ".py"], ["learn", "1", "--check", long],
+        ["audit", str(tmp_path / "a.jsonl"), "--json", long],
+    ):  # fmt: skip
+        assert run(arguments) == 2, arguments
+        assert "Traceback" not in capsys.readouterr().err
+
+
+def test_saved_verdicts_have_no_exit_code_of_their_own(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "v.json"
+    saved = '{"schema":"seriatim-verdicts/1","command":"x","exit_code":%d,"results":[]}'
+    path.write_text(saved % 3)
+    assert run(["show", str(path)]) == 3
+    path.write_text(saved % 99)
+    assert run(["show", str(path)]) == 2
+    assert "$.exit_code" in capsys.readouterr().err
+
+
+def test_a_token_without_a_program_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["check", "--replay", ":sr1.x"]) == 2
+    assert "names the program ''" in capsys.readouterr().err
+
+
+def test_a_draft_that_somebody_else_left_is_not_written_through(tmp_path: Path) -> None:
+    victim, target = tmp_path / "victim", tmp_path / "target"
+    victim.write_text("mine")
+    (tmp_path / f".target.{os.getpid()}.new").symlink_to(victim)
+    files.write_whole(target, b"x")
+    assert (victim.read_text(), target.read_bytes()) == ("mine", b"x")
+    assert not target.is_symlink()
+
+
+def test_what_the_machine_lacks_is_a_sentence(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    class Py4JNetworkError(Exception):
+        pass
+
+    for error, code, sentence in (
+        (MemoryError(), 2, "more memory than there is"),
+        (OSError(28, "No space left on device", "f"), 2, "f: No space left on device"),
+        (Py4JNetworkError("x"), 2, "its Java process has ended"),
+        (UsageError("wrong"), 2, "wrong"),
+        (ValueError("x"), 70, "a fault of seriatim itself"),
+    ):
+
+        def fails(error: Exception = error, **_: object) -> int:
+            raise error
+
+        monkeypatch.setattr("seriatim_models.cli.app.main", fails)
+        assert run(["list"]) == code
+        assert sentence in capsys.readouterr().err
