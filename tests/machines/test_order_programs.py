@@ -471,6 +471,107 @@ PLANTED: list[tuple[str, str, str, str, str]] = [
                 if not""",
      """            if not self._stopping:
                 if not"""),
+    ("log-vanished", "LC-8", "log",
+     """        if end.offset and record.before != end.check:
+            raise Damaged(name, end.offset, "it was not written behind the record before it")
+        end = record.end
+    return end
+
+
+def recover(""",
+     """        end = record.end
+    return end
+
+
+def recover("""),
+    ("log-vanished", "LC-8", "log",
+     """            break
+        if record.before != end.check:
+            raise Damaged(name, end.offset, "it was not written behind the record before it")""",
+     """            break"""),
+    ("log-old-mark", "LC-8", "log",
+     """        end = record.end
+    if end != marked:""",
+     """        end = record.end
+        break
+    if end != marked:"""),
+    ("log-full-for-two", "outcome", "log",
+     """            clear(self.storage, segment_name(self._segment), self._end, self._mark)
+            self._segment""",
+     """            self._writing.release()
+            self._writing.acquire()
+            clear(self.storage, segment_name(self._segment), self._end, self._mark)
+            self._segment"""),
+    ("log-closed-and-opened", "LC-8", "log",
+     """        if self._closed:
+            raise Misuse("the topic is closed")
+        if self._end.offset + HEADER.size + len(message) > self.segment_size:
+            clear(self.storage, segment_name(self._segment), self._end, self._mark)
+            self._segment, self._end = self._segment + 1, ChainEnd(0, self._end.check)
+""",
+     """        if self._end.offset + HEADER.size + len(message) > self.segment_size:
+            clear(self.storage, segment_name(self._segment), self._end, self._mark)
+            self._segment, self._end = self._segment + 1, ChainEnd(0, self._end.check)
+        if self._closed:
+            raise Misuse("the topic is closed")
+"""),
+    ("log-slow-to-read", "LC-3", "log",
+     """                return None
+        return self.topic.read(self.position)""",
+     """                return None
+            return self.topic.read(self.position)"""),
+    ("log-opened-step-by-step", "outcome", "log",
+     """    if name not in storage.names():
+        return None
+    text = storage.read(name, 0, storage.size(name))""",
+     """    text = storage.read(name, 0, storage.size(name))
+    if name not in storage.names():
+        return None"""),
+    ("log-crash-while-parked", "LC-6", "log",
+     """            if self.attempts < self.max_attempts:
+                self._save()""",
+     """            self._save()
+            if self.attempts < self.max_attempts:"""),
+    ("log-refused-and-tried", "outcome", "log",
+     """        if position < self.position:
+            raise Misuse(f"channel {self.name} stands at {tuple(self.position)} already")
+        self._position.set(position)
+        self.attempts = 0""",
+     """        self.attempts = 0
+        if position < self.position:
+            raise Misuse(f"channel {self.name} stands at {tuple(self.position)} already")
+        self._position.set(position)"""),
+    ("log-consumed-twice", "outcome", "log",
+     """        if not self._state.compare_and_set(CONNECTED, CONSUMING):
+            raise""",
+     """        connected = self._state.get() == CONNECTED
+        self._state.set(CONSUMING)
+        if not connected:
+            raise"""),
+    ("log-consumed-twice", "outcome", "log",
+     """        if not self._state.compare_and_set(CONNECTED, CONSUMING):
+            raise""",
+     """        self._state.set(CONSUMING)
+        if False:
+            raise"""),
+    ("log-not-connected", "AP-1", "log",
+     """        if not self._state.compare_and_set(CONNECTED, CONSUMING):
+            raise""",
+     """        self._state.set(CONSUMING)
+        if False:
+            raise"""),
+    ("log-state-spoilt", "AP-1", "log",
+     """            if zlib.crc32(json.dumps(state).encode()) != check:
+                raise ValueError("its checksum is wrong")
+            return parse(state)""",
+     """            parsed = parse(state)
+            if zlib.crc32(json.dumps(state).encode()) != check:
+                raise ValueError("its checksum is wrong")
+            return parsed"""),
+    ("log-connect-and-stop", "outcome", "log",
+     """            if self._connected.compare_and_set(there, rest):
+                return""",
+     """            return"""),
     ("log-read-before-damage", "outcome", "log",
      """        while len(found) < limit and (delivery := self.topic.read(position)) is not None:""",
      """        while (delivery := self.topic.read(position)) is not None and len(found) < limit:"""),

@@ -12,7 +12,7 @@ from itertools import pairwise
 from types import ModuleType
 
 import seriatim.log as reference
-from seriatim.host import Condition
+from seriatim.host import Cell, Condition
 from seriatim_models.explorer import World
 from seriatim_models.programs.base import Programs, Scene
 from seriatim_models.programs.disk import Crash, MemoryDisk, ReorderingDisk
@@ -557,19 +557,21 @@ def log_opened_at_once(scene: LogScene) -> None:
     scene.world.spawn(consumer, name="B", daemon=True)
 
 
-@scenario("LC-1 LC-2 LC-6", traces=1)
+@scenario("LC-1 LC-2 LC-6", traces=2)
 def log_refused_and_tried(scene: LogScene) -> None:
-    """A message fails, and a commit behind it is refused: how often it has failed stays as it was.
+    """A message fails, and a commit behind the end or before it is refused: how often it failed stays as it was.
 
-    Bounds: Sequential; one message that fails, three attempts, one refused commit after the first.
+    Bounds: Sequential; one message that is handled and one that fails, three attempts, one refused commit after the
+    first.
     """
     c = scene.channel(max_attempts=3)
-    scene.backlog(b"bad")
+    scene.backlog(b"good", b"bad")
 
     def life() -> None:
         handle_until_bad(scene, c)
-        with suppress(scene.lib.PastTheEnd):
-            c.commit(scene.lib.Position(5, 0))
+        refused = (scene.lib.Position(5, 0), scene.lib.Position(0, 0))[scene.world.choose(2)]
+        with suppress(scene.lib.PastTheEnd, scene.lib.Misuse):
+            c.commit(refused)
         handle_until_bad(scene, c)
         handle_until_bad(scene, c)
 
@@ -836,23 +838,46 @@ def vanished(files: dict[str, bytes], size: int) -> list[tuple[str, dict[str, by
     return found
 
 
-@scenario("LC-8", traces=16, segment_size=VANISHED)
+def exchanged(
+    lives: Sequence[dict[str, bytes]], other: dict[str, bytes], size: int
+) -> list[tuple[str, dict[str, bytes]]]:
+    """Return what another topic's records of `size` bytes may do in the places of a topic's own.
+
+    `lives` has the files of the topic after each message: a record stands before the mark, or is the one behind it.
+    Of an empty topic nobody can say whose the one behind the mark is.
+    """
+    found = []
+    for now, then in pairwise(lives):
+        name, at = next((n, len(now.get(n, b""))) for n in sorted(then) if then[n] != now.get(n))
+        record = other[name][at : at + size]
+        if now is not lives[0]:
+            found.append((name, {**now, name: now.get(name, b"") + record}))
+        whole = lives[-1][name]
+        found.append((name, {**lives[-1], name: whole[:at] + record + whole[at + size :]}))
+    return found
+
+
+@scenario("LC-8", traces=29, segment_size=VANISHED)
 def log_vanished(scene: LogScene) -> None:
     """Whole records are gone, at the end or before it, or segments are empty or have changed places: it is noticed.
 
     Bounds: Sequential; seven messages in three segments, each record and each segment by itself, neighbours swapped,
-    or a segment of another topic in the place of one; at once or when it is read.
+    or a record or a segment of another topic in the place of one, or a record behind the mark; at once or when it is
+    read.
     """
 
     elsewhere = MemoryDisk()
     other_topic = scene.lib.Topic(scene.world.host, elsewhere, scene.segment_size)
 
     def life() -> None:
+        size = reference.HEADER.size + 2
+        lives = [scene.storage.survivors()]
         for k in range(7):
             scene.topic.publish(b"m%d" % k)
             other_topic.publish(b"x%d" % k)
-        mine, other = scene.storage.survivors(), elsewhere.survivors()
-        ways = vanished(mine, reference.HEADER.size + 2)
+            lives.append(scene.storage.survivors())
+        mine, other = lives[-1], elsewhere.survivors()
+        ways = vanished(mine, size) + exchanged(lives, other, size)
         ways += [(n, {**mine, n: other[n]}) for n in sorted(mine) if n.endswith(".log")]
         name, left = ways[scene.world.choose(len(ways))]
         scene.storage = MemoryDisk(left)
@@ -862,6 +887,32 @@ def log_vanished(scene: LogScene) -> None:
         except scene.lib.Damaged:
             seen = True
         scene.recovery(name, left[name], spoilt=True, refused=seen)
+
+    scene.world.spawn(life, name="life")
+
+
+@scenario("LC-1 LC-2 LC-8", traces=8, segment_size=VANISHED)
+def log_old_mark(scene: LogScene) -> None:
+    """The topic's state file is put back as it was some messages ago: each message that lies behind it is taken.
+
+    Bounds: Sequential; seven messages in three segments, the state file as it was after any number of them.
+    """
+
+    def life() -> None:
+        marks = [scene.storage.survivors()]
+        for k in range(7):
+            scene.topic.publish(b"m%d" % k)
+            marks.append(scene.storage.survivors())
+        mark = marks[scene.world.choose(len(marks))]["topic.json"]
+        scene.storage = MemoryDisk({**marks[-1], "topic.json": mark})
+        try:
+            scene.topic = scene.open()
+            work_off(scene.channel())
+        except scene.lib.Damaged as error:
+            scene.recovery(error.file, marks[-1][error.file], refused=True)
+        for name in marks[-1]:
+            if name.endswith(".log"):
+                scene.recovery(name, marks[-1][name])
 
     scene.world.spawn(life, name="life")
 
@@ -1274,3 +1325,224 @@ def log_parked_while_parking(scene: LogScene) -> None:
 
     scene.world.spawn(partial(handle_until_bad, scene, c), name="c")
     scene.world.spawn(look, name="operator")
+
+
+@scenario("LC-3 LC-7 LC-8", traces=2, segment_size=30)
+def log_full_for_two(scene: LogScene) -> None:
+    """Two publishers meet where a segment ends: both messages go into the next one.
+
+    Bounds: Two messages, which fill a segment; two publishers with one message each, and one channel nobody reads.
+    """
+    scene.channel()
+    scene.backlog(b"m1", b"m2")
+    for name in ("P1", "P2"):
+        scene.publish(name.encode(), name=name)
+
+
+@scenario("LC-7 LC-8 AP-1", traces=3, segment_size=30)
+def log_closed_and_opened(scene: LogScene) -> None:
+    """A topic is closed while a message is published; it is opened anew, as by another process, and published to.
+
+    Bounds: One message there, one to each of the two, of which the first wants a new segment; one that is refused.
+    """
+    scene.backlog(b"m0")
+    first = scene.topic
+
+    def publisher() -> None:
+        with suppress(scene.lib.Misuse):
+            first.publish(b"longer one")
+
+    def closer() -> None:
+        first.close()
+        scene.topic = scene.open()
+        scene.topic.publish(b"m2")
+        with scene.refused(scene.lib.Misuse):
+            first.publish(b"longer one")
+        scene.topic = scene.open()
+
+    scene.world.spawn(publisher, name="P")
+    scene.world.spawn(closer, name="closer")
+
+
+@scenario("LC-5", traces=3)
+def log_connect_and_stop(scene: LogScene) -> None:
+    """A consumer connects while it is asked to end.
+
+    Bounds: No messages, one consumer, one request, which comes too early or ends it.
+    """
+    c = scene.channel()
+
+    def consumer() -> None:
+        c.connect()
+        c.consume(lambda message: None)
+
+    scene.world.spawn(consumer, name="c", daemon=True)
+    scene.world.spawn(c.disconnect, name="stop")
+
+
+class SlowToRead(MemoryDisk):
+    """A disk that reads from a segment only when somebody has published meanwhile."""
+
+    before_reading: Callable[[], object] | None = None
+
+    def read(self, name: str, offset: int, length: int) -> bytes:
+        """Wait, once, and read."""
+        wait, self.before_reading = self.before_reading, None
+        if wait is not None:
+            wait()
+        return super().read(name, offset, length)
+
+
+@scenario("LC-1 LC-3 LC-4", traces=4, memory=SlowToRead)
+def log_slow_to_read(scene: LogScene) -> None:
+    """A message is published while a consumer waits for the disk that is to read another.
+
+    Bounds: One message there, one arriving, one read that ends when that is published.
+    """
+    published = scene.world.semaphore(0, name="published")
+    scene.backlog(b"m1")
+    scene.consumer()
+    scene.storage.before_reading = published.acquire  # type: ignore[attr-defined]  # it is a `SlowToRead`
+
+    def publisher() -> None:
+        scene.topic.publish(b"m2")
+        published.release()
+
+    scene.world.spawn(publisher, name="P")
+
+
+class Stepwise(MemoryDisk):
+    """A disk each of whose calls that concern a channel's state is a step, so that others come between."""
+
+    there: Cell[int] | None = None
+
+    def _step(self, writes: bool) -> None:
+        if self.there is not None:
+            self.there.add(1) if writes else self.there.get()
+
+    def names(self) -> list[str]:
+        """Return the names of all files."""
+        self._step(writes=False)
+        return super().names()
+
+    def size(self, name: str) -> int:
+        """Return the length of a file."""
+        self._step(writes=False)
+        return super().size(name)
+
+    def replace(self, name: str, data: bytes) -> None:
+        """Write a whole file."""
+        self._step(writes=True)
+        super().replace(name, data)
+
+
+@scenario("LC-1", traces=22, memory=Stepwise)
+def log_opened_step_by_step(scene: LogScene) -> None:
+    """Two threads open a channel of one name while the disk shows each what the other has done so far.
+
+    Bounds: One message there; one of them is refused, and the other reads.
+    """
+    scene.backlog(b"m1")
+    scene.storage.there = scene.world.cell(0, name="disk")  # type: ignore[attr-defined]  # it is a `Stepwise`
+
+    def opens() -> None:
+        with suppress(scene.lib.Misuse):
+            work_off(scene.channel())
+
+    for name in ("A", "B"):
+        scene.world.spawn(opens, name=name)
+
+
+@scenario("LC-1 LC-2 LC-6", traces=60)
+def log_crash_while_parked(scene: LogScene) -> None:
+    """The machine stops at any write while a message fails and is parked: it is tried as often as is stated.
+
+    Bounds: Sequential; two attempts, one message that fails, every byte and every other change of the disk.
+    """
+
+    def life() -> None:
+        scene.backlog(b"bad")
+        scene.storage.budget = scene.storage.spent + scene.world.choose(CRASHES)
+        with suppress(Crash):
+            c = scene.channel()
+            for _ in range(2):
+                handle_until_bad(scene, c)
+        scene.restart()
+        c = scene.channel()
+        while c.read():
+            handle_until_bad(scene, c)
+
+    scene.world.spawn(life, name="life")
+
+
+@scenario("LC-1 LC-2 LC-3", traces=2)
+def log_consumed_twice(scene: LogScene) -> None:
+    """Two threads would consume from a channel that one of them connected; one is refused.
+
+    Bounds: One message there, two threads.
+    """
+    scene.backlog(b"m1")
+    c = scene.channel()
+    c.connect()
+
+    def consumer() -> None:
+        with suppress(scene.lib.Misuse):
+            c.consume(lambda message: None)
+
+    for name in ("A", "B"):
+        scene.world.spawn(consumer, name=name, daemon=True)
+
+
+@scenario("LC-1 AP-1", traces=1)
+def log_not_connected(scene: LogScene) -> None:
+    """A channel to which nobody is connected is consumed, before there was anybody and after; both are refused.
+
+    Bounds: Sequential; one message, one consumer between the two calls.
+    """
+    scene.backlog(b"m1")
+    c = scene.channel()
+
+    def life() -> None:
+        for _ in range(2):
+            with scene.refused(scene.lib.Misuse):
+                c.consume(lambda message: None)
+            work_off(c)
+
+    scene.world.spawn(life, name="life")
+
+
+SPOILT = (
+    lambda state: b"",
+    lambda state: b"[" * 10_000,
+    lambda state: b"[]",
+    lambda state: state.replace(b"0", b"1e999", 1),
+    lambda state: state.replace(b"0", b"[]", 1),
+    lambda state: state.replace(b"0", b"1", 1),
+)
+"""What may have become of a state file, which has a 0 somewhere: a number too large for one, or of another kind, ..."""
+
+
+@scenario("LC-8 AP-1", traces=18)
+def log_state_spoilt(scene: LogScene) -> None:
+    """A state file is not what was written to it when it is read again: it is said to be damaged, and nothing else.
+
+    Bounds: Sequential; the files of a topic, of a channel and of its parking file, each in six ways.
+    """
+
+    def life() -> None:
+        scene.backlog(b"m1")
+        scene.channel()
+        names = ("topic.json", "c.channel", "c.parking")
+        name = names[scene.world.choose(len(names))]
+        files = scene.storage.survivors()
+        files[name] = SPOILT[scene.world.choose(len(SPOILT))](files[name])
+        scene.storage = MemoryDisk(files)
+        with scene.refused(scene.lib.Damaged):
+            scene.topic = scene.open()
+            scene.channel()
+        changed = scene.storage.survivors()[name] != files[name]
+        scene.world.host.record(
+            "recovery", before="", after="x" if changed else "", aside="", spoilt=True, refused=True
+        )
+
+    scene.world.spawn(life, name="life")

@@ -668,5 +668,30 @@ ORDER_EQUIVALENT: dict[str, str] = {
         "log.append_record: moved-past-several: end = ChainEnd(end.offset + len(record), HEADER.un"
         " to storage.append(name, record)"
     ): (LOCAL),
+    "log.read_chain: conditions-swapped: end.offset | record.before != end.check": LOCAL,
+    (
+        "log.recover: conditions-swapped: marked.offset | read_chain(storage, name, marked.offset) != mar"
+        "ked"
+    ): (
+        "of 0 bytes `read_chain` reads nothing and raises nothing, and then the other condition dec"
+        "ides"
+    ),
+    "log.recover: swapped: if end != marked: | clear(storage, name, end, mark)": (
+        "`clear` marks the end itself before it cuts anything off"
+    ),
+    "log.Topic._append: acts-before-it-checks: clear(self.storage, segment_name(self._segment), s": (
+        "the record that follows clears what lies at the same end, and to clear twice is to clear o"
+        "nce"
+    ),
+    "log.Topic._append: lock-given-up: self._writing before if self._closed:": (
+        "nothing was read before the gap: as if the lock were taken behind it"
+    ),
+    "log.Channel.connect: swapped: with self._lock: | self.topic.enlist(self)": (
+        "a signal reads nothing, and nobody waits for one before `connect` has returned"
+    ),
+    "log.Channel._next: lock-split: before if self._stopping:": (
+        "a request to end that comes in the gap is as one that came before it: it stays until the n"
+        "ext `connect`"
+    ),
 }
 """The same of the mutants of order (`seriatim_workshop.mutation.order`)."""

@@ -91,10 +91,13 @@ def search(
 def take_turns(runner: Runner) -> None:
     """Look for a livelock in fair schedules and judge it: the search goes into depth and may cut only unfair ones.
 
-    Daemons that go round for ever count, too: the explorer lets a daemon poll, but those of the references wait.
+    One of them begins as the longest that was cut, half-way to its end: there a thread goes round already that does
+    so only after a race. Daemons that go round for ever count, too: the explorer lets a daemon poll, but those of the
+    references wait.
     """
-    for patience in (1, 2, 3):
-        execution = follow(runner, [], patience=patience)
+    went_round = runner.deepest[: len(runner.deepest) // 2]
+    for begins, patience in (([], 1), ([], 2), ([], 3), (went_round, 1)):
+        execution = follow(runner, begins, patience=patience)
         assert execution is not None  # only a schedule that cannot be followed gives None
         execution.world.is_replay = False  # it is judged like any other
         cycle = execution.cycle
