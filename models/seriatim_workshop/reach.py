@@ -40,7 +40,6 @@ SITES = (
 
 EXPLAINED = {
     "Queue._dispose: entry.change(DEQUEUED, DELETED) -> False": "only who made it DEQUEUED gets there, once",
-    "Scheduler.run_one: if connection is not None: no": "a permit is released only after a connection was added",
     "Message.__post_init__: if self.immediate and self.not_before: yes": "a caller's mistake, refused; tests/machines",
     "PullQueue._begin: self.manager.set_interest(consumer, wants, new=True) -> False": (
         "nothing else leads out of Removed, and subscribe has not returned the consumer yet"

@@ -147,5 +147,5 @@ class Scheduler:
         """Step 7: wait for a connection with work and serve it. An IO thread repeats this for ever."""
         self._permits.acquire()
         connection = self._ready.take()
-        if connection is not None:
-            connection.run()
+        assert connection is not None  # there is a permit for each that is ready
+        connection.run()

@@ -471,6 +471,105 @@ PLANTED: list[tuple[str, str, str, str, str]] = [
                 if not""",
      """            if not self._stopping:
                 if not"""),
+    ("close-and-pause", "QL-2", "queue",
+     """        changed = self.wants_work.compare_and_set(not desired, desired)
+        return""",
+     """        changed = self.wants_work.get() is (not desired)
+        if changed:
+            self.wants_work.set(desired)
+        return"""),
+    ("close-and-pause", "QL-2", "queue",
+     """        entry.marked.set(True)
+        self.size.add(-1)""",
+     """        self.size.add(-1)
+        entry.marked.set(True)"""),
+    ("immediate-while-granted", "outcome", "queue",
+     """        while (left := self.credit.get()) > 0:
+            if self.credit.compare_and_set(left, left - 1):
+                return True
+        return False""",
+     """        left = self.credit.get()
+        return left > 0 and self.credit.compare_and_set(left, left - 1)"""),
+    ("browsers-and-arrivals", "WK-11", "queue",
+     """            if consumer.has_interest(entry):
+                self._notify(consumer)""",
+     """            self._notify(consumer)"""),
+    ("arrivals-of-two-kinds", "WK-11", "queue",
+     """            if consumer.has_interest(entry) and self._notify(consumer):""",
+     """            if self._notify(consumer) and consumer.has_interest(entry):"""),
+    ("freed-beside-arrival", "WK-11", "queue",
+     """            if entry.message.group == group and entry.available():
+                self._announce(entry)""",
+     """            self._announce(entry)"""),
+    ("browser-wakes-nobody", "WK-11", "queue",
+     """            elif consumer.acquires:
+                self._notify_other(consumer)
+        return entry""",
+     """            else:
+                self._notify_other(consumer)
+        return entry"""),
+    ("browse-group", "MG-2", "queue",
+     """        if consumer.acquires:
+            if not self.groups.join(entry.message.group, consumer):
+                return None
+            if not""",
+     """        if not self.groups.join(entry.message.group, consumer):
+            return None
+        if consumer.acquires:
+            if not"""),
+    ("third-refused", "QL-1", "queue",
+     """                    raise QueueMisuse(f"queue {self.name} has {other.name}; {name} cannot join it")
+""",
+     """                    raise QueueMisuse(f"queue {self.name} has {other.name}; {name} cannot join it")
+                break
+"""),
+    ("pull-while-suspended", "outcome", "queue",
+     """        if consumer.wants_work.get():
+            entry = self.attempt(consumer, "pull")
+            if""",
+     """        if True:
+            entry = self.attempt(consumer, "pull")
+            if"""),
+    ("exclusive-handed-back", "outcome", "queue",
+     """        self._close(consumer)
+        if consumer.exclusive:
+            self.exclusive.set(None)
+        self.all.delete(consumer.in_all)  # last: from here on others are admitted""",
+     """        if consumer.exclusive:
+            self.exclusive.set(None)
+        self.all.delete(consumer.in_all)
+        self._close(consumer)"""),
+    ("woken-one-of-several", "WK-11", "queue",
+     """            if other is not consumer and self._notify(other):
+                return""",
+     """            if other is not consumer:
+                self._notify(other)"""),
+    ("push-taken-meanwhile", "IM-4", "queue",
+     """        if not entry.message.immediate and entry.available():
+            self.deliver_async()""",
+     """        self.deliver_async()"""),
+    ("handover-two-threads", "WK-6", "handover",
+     """        while (session := self._sessions.take()) is not None:
+            if session.process():
+                self._sessions.add(session)
+        self.host.record("conn_run", conn=self.name, at="end")
+        self._scheduled.set(False)  # rule 6 once more: from here on a notification schedules,
+""",
+     """        self.host.record("conn_run", conn=self.name, at="end")
+        self._scheduled.set(False)  # rule 6 once more: from here on a notification schedules,
+        while (session := self._sessions.take()) is not None:
+            if session.process():
+                self._sessions.add(session)
+"""),
+    ("handover-once", "WK-1", "handover",
+     """        self._permits.acquire()
+        connection = self._ready.take()
+        assert connection is not None  # there is a permit for each that is ready
+        connection.run()""",
+     """        connection = self._ready.take()
+        self._permits.acquire()
+        if connection is not None:
+            connection.run()"""),
     ("log-vanished", "LC-8", "log",
      """        if end.offset and record.before != end.check:
             raise Damaged(name, end.offset, "it was not written behind the record before it")

@@ -41,6 +41,18 @@ def handover_one(scene: HandoverScene) -> None:
     scene.spawn(lambda: q.enqueue(scene.message("m1")), name="P")
 
 
+@scenario("ES-5 WK-1 WK-5 WK-6", traces=1)
+def handover_once(scene: HandoverScene) -> None:
+    """A message arrives, and an IO thread serves one connection, for which it may have to wait.
+
+    Bounds: One queue, one consumer, one message, one IO thread that ends when it has served.
+    """
+    q, _ = scene.queues
+    scene.target.consumers = [q.subscribe("A", scene.target)]
+    scene.spawn(scene.scheduler.run_one, name="io")
+    scene.spawn(lambda: q.enqueue(scene.message("m1")), name="P")
+
+
 @scenario("WK-1 WK-5 WK-6", traces=109)
 def handover_meanwhile(scene: HandoverScene) -> None:
     """A session is notified of a target that has nothing for it, while an IO thread is at work on another.

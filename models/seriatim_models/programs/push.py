@@ -355,3 +355,33 @@ def push_group(scene: PushScene) -> None:
     # Daemons: whether somebody is stuck is for the properties to say.
     scene.spawn(lambda: scene.queue.grant(a, 3), name="A")
     scene.housekeeping(after=6, daemon=True)
+
+
+@scenario("IM-1 ES-5 ES-6", traces=3, executor=False)
+def immediate_while_granted(scene: PushScene) -> None:
+    """An immediate message arrives for a consumer with credit for one message, which is granted another meanwhile.
+
+    Bounds: One consumer, one message, one grant; the job that the grant asks for does not run.
+    """
+    a = scene.subscribe("A", credit=1)
+    scene.publish("m1", immediate=True)
+    scene.spawn(lambda: scene.queue.grant(a, 1), name="A")
+
+
+@scenario("IM-4 ES-5", traces=10, executor=False)
+def push_taken_meanwhile(scene: PushScene) -> None:
+    """A message arrives that a job delivers meanwhile, and an immediate one that nobody takes: neither asks for a job.
+
+    Bounds: Two consumers, of which one wants neither and one has credit for one message, one attempt beside the
+    publisher's.
+    """
+    scene.subscribe("A", keys=frozenset({"other"}))
+    b = scene.subscribe("B", credit=1)
+    scene.queue._job()  # what the two have asked for
+    scene.spawn(lambda: scene.queue.deliver_to(b, "job"), name="job")
+
+    def publish() -> None:
+        scene.enqueue("m1")
+        scene.enqueue("m2", immediate=True)
+
+    scene.spawn(publish, name="P")

@@ -813,14 +813,19 @@ def close_then_grant(scene: PullScene) -> None:
     scene.spawn(too_late, name="A")
 
 
-@scenario("QL-1 QL-2", traces=4)
+@scenario("QL-1 QL-2", traces=6)
 def close_and_pause(scene: PullScene) -> None:
-    """A consumer closes while another thread suspends it.
+    """A consumer closes, twice, while another thread suspends it.
 
-    Bounds: One consumer, one close, one suspension, no messages.
+    Bounds: One consumer, two closes on one thread, one suspension, no messages.
     """
     a = scene.subscribe("A")
-    scene.spawn(lambda: scene.queue.close(a), name="A")
+
+    def close() -> None:
+        scene.queue.close(a)
+        scene.queue.close(a)
+
+    scene.spawn(close, name="A")
     scene.spawn(lambda: scene.queue.set_notify_work_desired(a, False), name="suspend")
 
 
@@ -1049,3 +1054,153 @@ def consumer_list_middle(scene: PullScene) -> None:
     scene.spawn(lambda: members.delete(middle), name="delete")
     scene.spawn(look, name="walk")
     scene.world.at_end(look)
+
+
+# ---- who is woken, and for what
+
+
+@scenario("WK-1 WK-2 WK-11", traces=1)
+def woken_one_of_several(scene: PullScene) -> None:
+    """A consumer that was woken pauses: one of those that could take the message instead is woken, and no more.
+
+    Bounds: Sequential; four consumers, the second of which wants other messages, one message, one pause.
+    """
+    a = scene.subscribe("A")
+    scene.subscribe("B", keys=frozenset({"other"}))
+    for name in ("C", "D"):
+        scene.serve(scene.subscribe(name))
+
+    def pause() -> None:
+        scene.enqueue("m1")
+        scene.queue.set_notify_work_desired(a, False)
+
+    scene.spawn(pause, name="A")
+
+
+@scenario("WK-2 WK-11", traces=1)
+def browsers_and_arrivals(scene: PullScene) -> None:
+    """Messages arrive for two browsers, one of which does not want all of them, and none of them yet.
+
+    Bounds: Sequential; two browsers that look at nothing, three messages: both want the first, one the second, and
+    the third is held.
+    """
+    scene.clock_starts()
+    scene.subscribe("X", acquires=False, keys=frozenset({"b"}))
+    scene.subscribe("Y", acquires=False)
+
+    def publish() -> None:
+        scene.enqueue("m1", key="b")
+        scene.enqueue("m2", key="a")
+        scene.enqueue("m3", key="b", not_before=5)
+
+    scene.spawn(publish, name="P")
+
+
+@scenario("WK-11", traces=16)
+def arrivals_of_two_kinds(scene: PullScene) -> None:
+    """Two messages arrive at the same time for a consumer that wants one of them: that one wakes it.
+
+    Bounds: Two publishers, one consumer that takes nothing.
+    """
+    scene.subscribe("A", keys=frozenset({"b"}))
+    for key in ("a", "b"):
+        scene.publish(f"m-{key}", by=f"P{key}", key=key)
+
+
+@scenario("WK-11 MG-2", traces=4)
+def freed_beside_arrival(scene: PullScene) -> None:
+    """A group is set free while a message that is of none arrives: who waits is woken for that by its arrival alone.
+
+    Bounds: One message of the group, which is dequeued, one arriving, one consumer that takes nothing.
+    """
+    a = scene.taker("A")
+    scene.enqueue("g1", group="g")
+    held = scene.take(a)
+    scene.subscribe("B")
+    scene.spawn(lambda: scene.queue.dequeue(held, a), name="A")
+    scene.publish("m1")
+
+
+@scenario("WK-11 SO-4", traces=12)
+def browser_wakes_nobody(scene: PullScene) -> None:
+    """A browser that finds nothing, and pauses, wakes nobody while a message arrives that another consumer waits for.
+
+    Bounds: One browser, which pulls once and pauses, one consumer that takes nothing, one message.
+    """
+    browser = scene.subscribe("browser", acquires=False)
+    scene.subscribe("A")
+
+    def look() -> None:
+        scene.queue.deliver_single_message(browser)
+        scene.queue.set_notify_work_desired(browser, False)
+
+    scene.spawn(look, name="browser")
+    scene.publish("m1")
+
+
+@scenario("SO-4 MG-2 ES-5 WK-1", traces=1)
+def browse_group(scene: PullScene) -> None:
+    """A browser is shown a message of a group, and a consumer takes it: to look at a message owns no group.
+
+    Bounds: Sequential; one browser, one consumer, one message.
+    """
+    browser, a = scene.subscribe("browser", acquires=False), scene.subscribe("A")
+    scene.enqueue("g1", group="g")
+
+    def look_and_take() -> None:
+        scene.drain(browser)
+        scene.drain(a)
+
+    scene.spawn(look_and_take, name="A")
+
+
+@scenario("QL-1 AP-1", traces=1)
+def third_refused(scene: PullScene) -> None:
+    """Two consumers are there; a third with the name of the second is refused, and so is an exclusive one.
+
+    Bounds: Sequential; no messages.
+    """
+
+    def subscribe() -> None:
+        scene.subscribe("A")
+        scene.subscribe("B")
+        with scene.refused(scene.lib.QueueMisuse):
+            scene.subscribe("B")
+        with scene.refused(scene.lib.QueueMisuse):
+            scene.subscribe("C", exclusive=True)
+
+    scene.spawn(subscribe, name="C")
+
+
+@scenario("ES-5 WK-9", traces=1)
+def pull_while_suspended(scene: PullScene) -> None:
+    """A consumer that was woken is suspended and pulls: it is given nothing, and what is there stays.
+
+    Bounds: Sequential; one consumer, one message.
+    """
+    a = scene.subscribe("A")
+
+    def pull() -> None:
+        scene.enqueue("m1")
+        scene.queue.set_notify_work_desired(a, False)
+        scene.drain(a)
+
+    scene.spawn(pull, name="A")
+
+
+@scenario("ES-5 SO-2 QL-6", traces=3)
+def exclusive_handed_back(scene: PullScene) -> None:
+    """An exclusive consumer closes with a message; who is admitted behind it finds that message first.
+
+    Bounds: One exclusive consumer that holds the first of two messages, one other, which asks once and pulls once.
+    """
+    a = scene.subscribe("A", exclusive=True, credit=1)
+    scene.enqueue("m1", "m2")
+    scene.drain(a)
+
+    def other() -> None:
+        with suppress(scene.lib.QueueMisuse):
+            scene.queue.deliver_single_message(scene.subscribe("B", credit=1))
+
+    scene.spawn(lambda: scene.queue.close(a), name="A")
+    scene.spawn(other, name="B")

@@ -1475,3 +1475,30 @@ mutant(
 +            self._turn += 1
 """,
 )
+
+mutant(
+    id="hands-on-to-all",
+    killed_by="WK-11",
+    program="woken-one-of-several",
+    steps=206,
+    origin="a mistake of order: a loop that goes on where one was enough",
+    title="who gives up wakes everybody who could take the message",
+    diff="""
+             if other is not consumer and self._notify(other):
+-                return
++                continue
+""",
+)
+
+mutant(
+    id="job-for-what-is-gone",
+    killed_by="IM-4",
+    program="push-taken-meanwhile",
+    steps=80,
+    origin="a mistake of order: a check that is not made again",
+    title="a publisher asks for a job whether its message is still there or not",
+    edit=(
+        "if not entry.message.immediate and entry.available():",
+        "if not entry.message.immediate:",
+    ),
+)

@@ -33,6 +33,7 @@ ACCEPTED = {
     "youngest-first": "`wakeups` does not say who of equals is notified",
     "housekeeping-leaves-it": "no system obliges housekeeping to drop what has expired",
     "granted-in-silence": "no system obliges a thread that grants credit to resume the consumer",
+    "job-for-what-is-gone": JOB,
     "pause-is-not-heard": "no system obliges a call that pauses to lower the flag",
 }
 """Mutants of which no execution leaves a system -> why: what they break lies outside of all systems."""

@@ -113,13 +113,28 @@ ONLY_A_SHORTCUT = (
     "admission asks All, and not this cell: where it is None too early the publisher walks All, "
     "in which there is only the exclusive consumer"
 )
-OFFERED_IN_VAIN = "only who finds the message available takes it: as if it had been given back to be offered again"
-ASKED_AGAIN = "a consumer that could not take it is asked again, as if he could a moment later"
 POINTER_TOO_EARLY = (
-    "a pointer that goes back too far only passes over what its consumer does not want (rule 5)"
+    "what arrives at the end, or may not be taken yet, stands behind every pointer or is passed over again: a fresh "
+    "pointer in the same place only makes an advance that is under way look once more (rule 3)"
 )
 UNDER_MOVING = "`listed` is looked at under this lock only"
 ASSERTION = "the assertion is for the type checker, and never fails"
+
+LOOKS_ITSELF = (
+    "`_notify` wakes only a consumer for which it finds an entry: a walk that goes on when its own message is taken "
+    "is as one that another call began"
+)
+HOLDS_BACK = (
+    "of whoever is held back by a wish that ends, or by an entry that a consumer of higher priority may not take any "
+    "more, the call that ends either wakes somebody (rules 5 and 7)"
+)
+UNTIL_NOTIFIED = (
+    "until it is in Notified a consumer may be woken for the next message in either order, "
+    "and it looks again anyway"
+)
+OWN_CREDIT = (
+    "only the consumer's own thread, which is in this call, changes its credit, and not in `send`"
+)
 
 NOBODY_WAITS = "without a capacity nobody waits for room"
 
@@ -639,14 +654,6 @@ ORDER_EQUIVALENT: dict[str, str] = {
     "queue.Queue.close: moved-past-several: if consumer.exclusive: to with consumer.send_lock:": ONLY_A_SHORTCUT,
     "queue.Queue.close: acts-before-it-checks: self.exclusive.set(None)": ONLY_A_SHORTCUT,
     "queue.Queue.close: check-left-out: consumer.exclusive is true": ONLY_A_SHORTCUT,
-    "queue.PushQueue._arrived: check-left-out: self.deliver_to(consumer, path, entry) and consume is false": (
-        OFFERED_IN_VAIN
-    ),
-    "queue.PushQueue._arrived: all-rather-than-one: if self.deliver_to(consumer, path, entry) and cons": (
-        OFFERED_IN_VAIN
-    ),
-    "queue.PushQueue._in_turn: check-left-out: node.id > last.id is false": ASKED_AGAIN,
-    "queue.PushQueue._in_turn: all-rather-than-one: if node.id > last.id:": ASKED_AGAIN,
     "queue.Queue.enqueue: acts-before-it-checks: if self.entries.overtaking:": POINTER_TOO_EARLY,
     "queue.Queue.enqueue: acts-before-it-checks: self._rewind_all(entry)": POINTER_TOO_EARLY,
     "queue.QueueConsumerManager._move: swapped: if consumer.in_list is not None: | consumer.listed = to": UNDER_MOVING,
@@ -693,5 +700,63 @@ ORDER_EQUIVALENT: dict[str, str] = {
         "a request to end that comes in the gap is as one that came before it: it stays until the n"
         "ext `connect`"
     ),
+    (
+        "handover.ConsumerTarget.process: moved-past-several: names = [each.name for each in self.consume"
+        "rs] to consumer = self.consumers.pop(0)"
+    ): ("only what is recorded: the same names, in another order"),
+    "handover.Connection.run: while-made-if: while (session := self._sessions.take()) is not No": (
+        "behind the run its sessions are looked at, and what is left is scheduled at once: another "
+        "run serves it"
+    ),
+    (
+        "queue.Queue.next_available: swapped: if not pointer.passed and self._wanted(consumer, p | follow"
+        "ing = self.entries.next(pointer.entry)"
+    ): (
+        "an end that was read too early is as a call a moment earlier: who links an entry looks for"
+        " a consumer behind that (rule 5)"
+    ),
+    "queue.Queue._wanted: conditions-swapped: node.available() | not self._expired(node)": (
+        "time passes between the two looks and behind them in either order"
+    ),
+    "queue.Queue._take: branches-swapped: not consumer.pointer.compare_and_set(pointer, Poin": (
+        "the pointer is past what it is about to take: whoever makes that, or its group, free again"
+        " behind that moves it back (rule 4)"
+    ),
+    "queue.Queue._join: swapped: if consumer.exclusive: | self.all.add(consumer.in_all)": ONLY_A_SHORTCUT,
+    "queue.Queue._close: swapped: self._end(consumer) | for entry in self.entries:": (
+        "a consumer that is woken between the flag and `_end` loses its interest in `_end`, which w"
+        "akes another (rule 7)"
+    ),
+    "queue.PullQueue._arrived: read-before-the-loop: if not entry.available():": LOOKS_ITSELF,
+    (
+        "queue.PullQueue._arrived: swapped: if not entry.available(): | if consumer.has_interest(entry) a"
+        "nd self._notify(c"
+    ): LOOKS_ITSELF,
+    "queue.PullQueue._arrived: read-too-early: consumer.has_interest(entry) and self._notify(cons": LOOKS_ITSELF,
+    "queue.PullQueue._arrived: read-too-early: consumer.has_interest(entry)": CONSTANT,
+    "queue.PullQueue._arrived: check-left-out: not entry.available() is false": LOOKS_ITSELF,
+    "queue.PullQueue._arrived: all-rather-than-one: if not entry.available():": LOOKS_ITSELF,
+    (
+        "queue.PullQueue._may_take: conditions-swapped: other.wants_work.get() | self._wanted(other, entr"
+        "y)"
+    ): HOLDS_BACK,
+    (
+        "queue.PullQueue.deliver_single_message: swapped: self.manager.set_notified(consumer, True) | con"
+        "sumer.target.send(consumer, entry)"
+    ): UNTIL_NOTIFIED,
+    (
+        "queue.PullQueue.deliver_single_message: swapped: consumer.target.send(consumer, entry) | if not "
+        "consumer.has_credit():"
+    ): OWN_CREDIT,
+    (
+        "queue.PullQueue.deliver_single_message: moved-past-several: self.manager.set_notified(consumer, "
+        "True) to if not consumer.has_credit():"
+    ): UNTIL_NOTIFIED,
+    (
+        "queue.PullQueue.deliver_single_message: moved-past-several: if not consumer.has_credit(): to sel"
+        "f.manager.set_notified(consumer, True)"
+    ): OWN_CREDIT,
+    "queue.PullQueue.deliver_single_message: read-too-early: not consumer.has_credit()": OWN_CREDIT,
+    "queue.PullQueue.deliver_single_message: read-too-early: consumer.has_credit()": OWN_CREDIT,
 }
 """The same of the mutants of order (`seriatim_workshop.mutation.order`)."""

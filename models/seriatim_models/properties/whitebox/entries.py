@@ -484,6 +484,68 @@ class Im3(OnReplay):
                     break
 
 
+class Im4(OnReplay):
+    """A case is an enqueue in a push queue that attempted to deliver its message."""
+
+    id = "IM-4"
+    sentence = (
+        "No attempt without a reason: an enqueue in a push queue asks each consumer once, and none when one has taken "
+        "its message; it asks for a delivery job only if its message is not immediate and was available at some moment "
+        "after its last attempt to deliver it."
+    )
+    source = SOURCE
+    case_events = PUSH_QUEUE
+
+    def cases(self, h: Replay, bad: Violations) -> int:
+        asked = self._asked(h)
+        for call, attempts in asked.items():
+            self._in_vain(call, attempts, bad)
+        for job in h.named("job"):
+            call_at = h.call_at(job.i)
+            if call_at is None or call_at.ev != "enqueue" or catalogue.job_at(job) != "submit":
+                continue
+            entry = h.entries[call_at.first.m]
+            since = int(max((a.end for a in asked.get(call_at, ())), default=call_at.start))
+            if entry.immediate:
+                why = f"enqueue({entry.m}), immediate, asked for a job"
+                bad.append((why, [call_at.first, job]))
+            elif ("AVAILABLE", "") not in entry.state.during(since, job.i):
+                why = (
+                    f"enqueue({entry.m}) asked for a job, and {entry.m} was not available any more"
+                )
+                bad.append((why, [h.event(since), job]))
+        return len(asked)
+
+    @staticmethod
+    def _asked(h: Replay) -> dict[CallSpan, list[CallSpan]]:
+        """By enqueue: its own attempts, in their order, and none of a job or a call that was made within it."""
+        enqueues: dict[str, list[CallSpan]] = {}
+        for call in h.of("enqueue"):
+            enqueues.setdefault(call.proc, []).append(call)
+        found: dict[CallSpan, list[CallSpan]] = {}
+        for attempt in h.of("attempt"):
+            calls = enqueues.get(attempt.proc, ())
+            within = [c for c in calls if c.start < attempt.start < c.end]
+            if within and catalogue.path(attempt.first) in ("general", "shortcut"):
+                found.setdefault(within[-1], []).append(attempt)
+        return found
+
+    @staticmethod
+    def _in_vain(call: CallSpan, attempts: list[CallSpan], bad: Violations) -> None:
+        """Find attempts behind the one that took the message, and those for somebody whose turn was over."""
+        turns: list[ConsumerHistory | None] = []
+        taken = False
+        for attempt in attempts:
+            if taken:
+                why = f"{call.first.m} was taken, and {attempt.consumer} is asked"
+                bad.append((why, [call.first, attempt.first]))
+            if attempt.by in turns[:-1]:
+                bad.append((f"{attempt.consumer} is asked again", [call.first, attempt.first]))
+            if not turns or turns[-1] is not attempt.by:
+                turns.append(attempt.by)
+            taken = bool(attempt.found) and attempt.by is not None and attempt.by.acquires
+
+
 class Mg1(OnReplay):
     """A case is another message of the group of one that is taken."""
 
@@ -606,5 +668,5 @@ class Tm2(OnReplay):
 
 
 ENTRIES = (Es1(), Es2(), Es3(), Es4(), Es5(), Es6())
-IMMEDIATE = (Im1(), Im2(), Im3())
+IMMEDIATE = (Im1(), Im2(), Im3(), Im4())
 MORE = (Mg1(), Tm1(), Tm2())

@@ -280,7 +280,8 @@ class Wk6(OnReplay):
     sentence = (
         "The hand-over consumer, target, session, connection, scheduler, IO thread schedules a connection "
         "at least once after every notification, leaves nobody waiting when nothing moves any more, "
-        "and never runs one connection on two threads."
+        "and never runs one connection on two threads; a thread that runs connections gives no target a turn but while "
+        "it runs one."
     )
     source = SOURCE + ", the twelve steps"
     case_events = CaseEvents(frozenset({"conn_notify", "conn_run", "handover_rest"}))
@@ -288,14 +289,23 @@ class Wk6(OnReplay):
     def cases(self, h: Replay, bad: Violations) -> int:
         tested = 0
         running: dict[str, Event] = {}
+        ended: dict[str, Event] = {}
+        """By thread, the end of the connection that it ran, until it runs another."""
         last_end: dict[str, int] = {}
-        for e in h.named("conn_run"):
-            if catalogue.run_at(e) == "begin":
+        for e in h.named("conn_run", "turn"):
+            if e.ev == "turn":
+                if e.proc in ended:
+                    bad.append(
+                        (f"{e.proc} gives a turn, and runs no connection", [ended[e.proc], e])
+                    )
+            elif catalogue.run_at(e) == "begin":
+                ended.pop(e.proc, None)
                 if e.conn in running:
                     bad.append((f"{e.conn} runs on two threads", [running[e.conn], e]))
                 running[e.conn] = e
             else:
                 running.pop(e.conn, None)
+                ended[e.proc] = e
                 last_end[e.conn] = e.i
         for e in h.named("handover_rest"):
             for name, n in catalogue.waiting_below(e).items():
@@ -444,4 +454,91 @@ class Wk8(OnReplay):
         return h.entries[op.first.m].q if op.first.m in h.entries else ""
 
 
-WAKEUPS = (Wk1(), Wk2(), Wk3(), Wk4(), Wk5(), Wk6(), Wk7(), Wk8())
+class Wk11(OnReplay):
+    """A case is a call that may wake others, while a consumer of its queue waits to be woken."""
+
+    id = "WK-11"
+    sentence = (
+        "No wake-up without a reason: a call that makes messages available wakes consumers that select one of them, "
+        "at most one acquiring consumer for each; one by which a consumer resumes wakes that one, "
+        "one by which an acquiring consumer gives up or finds nothing at most one other; no other call wakes anybody."
+    )
+    source = SOURCE
+    case_events = PULL_QUEUE
+
+    def cases(self, h: Replay, bad: Violations) -> int:
+        woken: dict[CallSpan, list[Event]] = {}
+        for e in h.notifies:
+            call = h.call_at(e.i)
+            if call is not None and not self._joined_in(h, h.woken[e.i], call):
+                woken.setdefault(call, []).append(e)
+        for call, events in woken.items():
+            if wrong := self._without_reason(h, call, events):
+                names = [catalogue.sub(e) for e in events]
+                bad.append((f"{call.ev} woke {names}: {wrong}", [call.first, *events]))
+        waiting = [s for s in h.subscriptions if s.listed.values]
+        return sum(
+            any(
+                s is not call.by and s.listed.at(call.start) in ("Interested", "NonAcquiring")
+                for s in waiting
+            )
+            for call in h.of(*MAKES_AVAILABLE, "dequeue", "pull", "work_desired")
+        )
+
+    @staticmethod
+    def _joined_in(h: Replay, consumer: ConsumerHistory, call: CallSpan) -> bool:
+        """Whether the consumer subscribed within the call, by the target that the call woke: it looks for itself."""
+        return consumer.since > call.start and h.event(consumer.since).proc == call.proc
+
+    def _without_reason(self, h: Replay, call: CallSpan, events: list[Event]) -> str:
+        """What is wrong with the wake-ups of a call; '' if nothing is."""
+        consumers = [h.woken[e.i] for e in events]
+        acquiring = sum(c.acquires for c in consumers)
+        if call.ev in ("pull", "work_desired"):
+            resumes = call.ev == "work_desired" and catalogue.desired(call.first)
+            if len(events) > 1:
+                return "at most one has a reason"
+            if resumes != (consumers[0] is call.by):
+                return "it is not the one that resumes"
+            gives_up = resumes or (call.by is not None and call.by.acquires and not call.found)
+            return "" if gives_up else "nobody gave up"
+        announced = self._announced(h, call, events[-1].i)
+        if acquiring > len(announced):
+            return f"{acquiring} for {[entry.m for entry in announced]}"
+        if not all(any(c.selects(entry) for entry in announced) for c in consumers):
+            return f"not all of them select any of {[entry.m for entry in announced]}"
+        return ""
+
+    @staticmethod
+    def _announced(h: Replay, call: CallSpan, until: int) -> list[EntryHistory]:
+        """The messages that the call may have made available, those of a group that it may have set free included."""
+        if call.ev == "check_status":
+            return [
+                entry
+                for entry in h.entries.values()
+                if any(
+                    catalogue.ok(e) and catalogue.new_state(e) == "AVAILABLE"
+                    for e in entry.changes
+                    if h.call_at(e.i) is call
+                )
+            ]
+        entry = h.entries.get(call.first.m)
+        own = []
+        if entry is not None and (
+            call.ev == "release" or (call.ev == "enqueue" and not entry.not_before)
+        ):
+            own = [entry]
+        # An attempt that joined a group in vain leaves it again.
+        group = entry.group if entry is not None else None if call.ev == "attempt" else ""
+        if call.ev == "enqueue" or group == "":
+            return own
+        return [
+            other
+            for other in h.entries.values()
+            if other.group
+            and group in (None, other.group)
+            and ("AVAILABLE", "") in other.state.during(call.start, until)
+        ]
+
+
+WAKEUPS = (Wk1(), Wk2(), Wk3(), Wk4(), Wk5(), Wk6(), Wk7(), Wk8(), Wk11())
