@@ -97,10 +97,6 @@ def report(race: MutantRun) -> Report:
                 statistics={"queues": 2},
                 seconds=9.0,
                 command="seriatim audit tests/data --engine spark",
-                latencies={
-                    "lockstep": [float(n % 97) + 0.5 for n in range(3000)],
-                    "competing": [0.1 * (n % 31) + 0.05 for n in range(3000)],
-                },
             )
         ],
     )

@@ -85,7 +85,6 @@ def pages(tmp_path_factory: pytest.TempPathFactory) -> Path:
         quarantined=0,
         seconds=0.1,
         command="seriatim audit day.jsonl",
-        latencies={"day": [1.0, 2.0]},
         stories={"day": story_of_day},
     )
     whole = Report(

@@ -13,11 +13,10 @@ from rich.text import Text
 from seriatim_models.cli.usage_errors import UsageError
 from seriatim_models.conformance.profiles import Profile
 from seriatim_models.history import Event, History, HistoryError, read_history
-from seriatim_models.history.reading import SUFFIXES, stem
+from seriatim_models.history.reading import SUFFIXES
 from seriatim_models.properties.base import Finding, Verdict
 from seriatim_models.report import AuditRun
 from seriatim_models.report.history_view import history_story
-from seriatim_models.report.latency import publish_to_delivery
 from seriatim_models.report.story import Story
 from seriatim_models.report.terminal import table, titled
 
@@ -35,18 +34,8 @@ def files(paths: Iterable[str]) -> list[Path]:
     return recorded
 
 
-def latencies(paths: Iterable[str]) -> dict[str, list[float]]:
-    """Milliseconds from publish to first delivery, by file."""
-    return {
-        stem(path): publish_to_delivery(read_history(path).events)
-        for path in files(paths)
-        if path.stat().st_size <= PICTURE_MAX
-    }
-
-
 def add_drawings(audit: AuditRun, profile: Profile) -> None:
-    """Add to an audit what a page draws: how long messages waited, and the runs with a violation."""
-    audit.latencies.update(latencies(audit.paths))
+    """Add to an audit what a page draws: the runs with a violation."""
     if audit.verdict is Verdict.VIOLATED:
         audit.stories.update(stories(audit.paths, profile, audit.findings, audit.command))
 

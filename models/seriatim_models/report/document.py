@@ -126,9 +126,7 @@ def _mutant(mutant: MutantRun) -> Json:
 
 
 def _audit(audit: AuditRun) -> Json:
-    return _plain(audit, leave_out={"findings", "latencies", "stories"}) | {
-        "verdict": audit.verdict.value
-    }
+    return _plain(audit, leave_out={"findings", "stories"}) | {"verdict": audit.verdict.value}
 
 
 def _plain(struct: msgspec.Struct, leave_out: set[str]) -> Json:

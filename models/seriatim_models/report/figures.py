@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import io
 import logging
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
@@ -21,7 +21,6 @@ SERIES = ("#030303", "#040404", "#050505", "#060606")
 PAGE_COLOURS = {INK: "var(--ink)", FAINT: "var(--line)"} | {
     colour: f"var(--series-{n})" for n, colour in enumerate(SERIES, 1)
 }
-BINS = 40
 
 
 class Fairness(NamedTuple):
@@ -38,51 +37,6 @@ def available() -> bool:
     from importlib.util import find_spec
 
     return find_spec("matplotlib") is not None
-
-
-def traces_per_program(traces: Mapping[str, int], cut_short: Collection[str] = ()) -> str:
-    """One bar per program: how many different traces (schedules that matter) it has.
-
-    Of a search that was `cut_short` only a lower bound is known, and the label says so.
-    """
-    figure, axes = _canvas(height=0.9 + 0.26 * len(traces))
-    names = list(traces)[::-1]
-    counts = [max(traces[name], 1) for name in names]
-    labels = [
-        f"{n:,}{' or more' if name in cut_short else ''}"
-        for name, n in zip(names, counts, strict=True)
-    ]
-    bars = axes.barh(names, counts, color=SERIES[0], height=0.62)
-    axes.bar_label(bars, labels=labels, padding=4, color=INK, fontsize=9)
-    axes.margins(y=0.02)
-    axes.set_xscale("log")
-    axes.set_xlim(0.8, max(counts, default=1) * 9)
-    axes.set_xlabel("distinct traces (logarithmic)")
-    axes.tick_params(axis="y", length=0)
-    return _svg(figure, "traces-per-program")
-
-
-def latency(milliseconds: Mapping[str, Sequence[float]]) -> str:
-    """From publish to first delivery, one step line per recording, as the share of messages in each bin."""
-    import numpy as np
-
-    figure, axes = _canvas(height=2.8)
-    shown = {name: np.asarray(ms) for name, ms in milliseconds.items() if len(ms)}
-    low = min((ms.min() for ms in shown.values()), default=0.01)
-    high = max((ms.max() for ms in shown.values()), default=1.0)
-    edges = np.geomspace(max(low, 1e-3), max(high, 2e-3) * 1.01, BINS + 1)
-    for colour, (name, ms) in zip(SERIES, shown.items(), strict=False):
-        counts, _ = np.histogram(np.clip(ms, edges[0], edges[-1]), edges)
-        share = 100 * counts / len(ms)
-        axes.stairs(share, edges, color=colour, linewidth=1.6, label=name)
-    axes.set_xscale("log")
-    axes.set_ylim(bottom=0)
-    axes.set_xlabel("milliseconds from publish to first delivery (logarithmic)")
-    axes.set_ylabel("% of messages")
-    axes.grid(axis="y", color=FAINT, linewidth=0.6)
-    axes.set_axisbelow(True)
-    axes.legend(frameon=False, labelcolor=INK, fontsize=9)
-    return _svg(figure, "latency")
 
 
 def fairness(tables: Sequence[Fairness]) -> str:

@@ -120,8 +120,6 @@ def _page(report: Report, more: TourSections, only: str | None) -> str:
         ),
         findings=Markup(_markdown(more.findings, folded=only is not None)),
         stories=any(run.story for run in shown) or any(a.stories for a in audits),
-        traces_figure=_traces_figure(report) if programs else None,
-        latency_figure=_latency_figure(report) if audits else None,
         fairness_figure=_fairness_figure(more.fairness) if only in (None, "fairness") else None,
     )
 
@@ -171,25 +169,6 @@ def _markdown(text: str, folded: bool) -> str:
         section = rf"<{inner}>(.*?)</{inner}>(.*?)(?=<{outer}>|\Z)"
         made = re.sub(section, r"<details><summary>\1</summary>\2</details>", made, flags=re.DOTALL)
     return str(made)
-
-
-def _traces_figure(report: Report) -> Markup | None:
-    traces = {
-        run.program: run.traces
-        for run in report.programs
-        if run.mutant is None and run.traces is not None
-    }
-    cut_short = {run.program for run in report.programs if not run.exhausted}
-    if len(traces) < 2 or not figures.available():
-        return None
-    return Markup(figures.traces_per_program(traces, cut_short))
-
-
-def _latency_figure(report: Report) -> Markup | None:
-    latencies = {name: ms for audit in report.audits for name, ms in audit.latencies.items()}
-    if not any(latencies.values()) or not figures.available():
-        return None
-    return Markup(figures.latency(latencies))
 
 
 def _fairness_figure(tables: Sequence[figures.Fairness]) -> Markup | None:

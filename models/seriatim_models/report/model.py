@@ -163,8 +163,6 @@ class AuditRun(msgspec.Struct, frozen=True, kw_only=True):
     statistics: dict[str, int] = {}
     standings: list[ProfileConsistency] = []
     """Which systems' profiles each recording is consistent with."""
-    latencies: dict[str, list[float]] = {}
-    """Milliseconds from publish to first delivery, for each file; drawn, not written to JSON."""
     stories: dict[str, Story] = {}
     """The runs with a violation, to step through; drawn, not written to JSON."""
 
