@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import socket
 import time
@@ -23,11 +24,15 @@ class PlantedClient:
         self._connections: dict[int, socket.socket] = {}
 
     def open(self, ch: int) -> None:
-        host, _, port = self._nodes[ch % len(self._nodes)].partition(":")
-        try:
-            self._connections[ch] = socket.create_connection((host, int(port)), timeout=PATIENCE)
-        except OSError as error:
-            raise Unknown(str(error)) from error
+        first = ch % len(self._nodes)
+        for node in (*self._nodes[first:], *self._nodes[:first]):
+            host, _, port = node.partition(":")
+            with contextlib.suppress(OSError, Unknown):
+                at = (host, int(port))
+                self._connections[ch] = socket.create_connection(at, timeout=PATIENCE)
+                self._ask(ch, "left")  # a node that does not lead hangs up
+                return
+        raise Unknown("no node can be reached that leads")
 
     def _ask(self, ch: int, line: str) -> str:
         connection, answer = self._connections[ch], b""

@@ -9,6 +9,8 @@ from collections.abc import Callable
 
 import pytest
 
+from seriatim_models.conformance.concurrent.objects import ThreadedObject
+from seriatim_models.conformance.concurrent.search import search_clients
 from seriatim_models.conformance.driving import drive
 from seriatim_models.conformance.local import Local
 from seriatim_models.conformance.profiles import PROFILES
@@ -39,3 +41,19 @@ def test_a_bare_queue_that_loses_is_seen_all_the_same() -> None:
     run = drive(Local(Loses), [PUBLISH, PUBLISH, GET])
     (p1,) = (p for p in PROFILES["any"].properties if p.id == "P1")
     assert "m1 was confirmed" in p1.check(run.events).explanation
+
+
+@pytest.mark.parametrize("made", [queue.Queue, asyncio.Queue, multiprocessing.Queue])
+def test_a_queue_that_is_full_refuses(made: Callable[[int], object]) -> None:
+    """A put that would wait for a get is no answer that is missing."""
+    system = Local(lambda: made(2))
+    assert [check.why for check in self_test(system) if check.why and not check.skipped] == []
+    outcome = search(system, PROFILES["any"], SearchBounds(seconds=60.0, scripts=12), seed=1)
+    assert [w.finding.explanation for w in outcome.witnesses] == []
+    assert "fifo-adt" in outcome.tested
+    shared = ThreadedObject(lambda: made(2)) if made is queue.Queue else None
+    if shared is not None:
+        found = search_clients(
+            shared, PROFILES["any"].properties, clients=3, seconds=60, seed=1, most=40
+        )
+        assert (found.violated, found.runs) == ("", 40)

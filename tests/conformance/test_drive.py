@@ -264,3 +264,33 @@ def test_the_self_test_says_what_is_wrong(capsys: pytest.CaptureFixture[str]) ->
 def test_rejects_what_is_no_factory() -> None:
     with pytest.raises(Fault, match="MODULE:FACTORY"):
         load("queue")
+
+
+def test_the_self_test_tries_count() -> None:
+    class Counts:
+        def __init__(self, wrong: int = 0) -> None:
+            self.items: list[str] = []
+            self.held: dict[int, str] = {}
+            self.wrong = wrong
+
+        def publish(self, m: str) -> None:
+            self.items.append(m)
+
+        def get(self) -> tuple[str, int] | None:
+            if not self.items:
+                return None
+            tag = len(self.held) + 1
+            self.held[tag] = self.items.pop(0)
+            return self.held[tag], tag
+
+        def ack(self, dtag: int) -> None:
+            self.held[dtag] = ""
+
+        def count(self) -> tuple[int, int]:
+            return len(self.items) + self.wrong, sum(map(bool, self.held.values()))
+
+    for wrong in (0, 1):
+        checks = self_test(Local(lambda wrong=wrong: Counts(wrong)))  # type: ignore[misc]
+        (count,) = (check for check in checks if check.sentence.startswith("count says"))
+        assert bool(count.why) == bool(wrong)
+        assert not count.skipped

@@ -20,6 +20,7 @@ from seriatim_models.conformance.concurrent.streamed import StreamedRecording
 from seriatim_models.conformance.concurrent.workload import (
     ConcurrentWorkload,
     FaultKind,
+    PlannedFault,
     kinds_of,
     plan_faults,
 )
@@ -31,6 +32,7 @@ from seriatim_models.conformance.faults.description import (
     read_description,
 )
 from seriatim_models.conformance.faults.disk import SmallDisk
+from seriatim_models.conformance.faults.network import NodeNetwork
 from seriatim_models.conformance.faults.node import ServerNode, alive, descendants
 from seriatim_models.conformance.faults.relay import FaultRelay
 from seriatim_models.conformance.protocol import Fault
@@ -66,8 +68,31 @@ settled = ["kill"]
 """
 
 
-def planted() -> SystemDescription:
-    return parse_description(PLANTED.format(python=sys.executable), "planted.toml")
+CLUSTER = """
+format = "seriatim-system/1"
+id = "planted-cluster"
+title = "a queue of three replicas"
+origin = "this folder"
+nodes = 3
+ports = ["port", "peers"]
+reach = "{{listen}}:{{port}}"
+start = [
+  "{python}", "{{here}}/planted_cluster.py", "{{node}}", "{mode}", "{{listen}}:{{port}}",
+  "{{address1}}:{{peers}}", "{{address2}}:{{peers}}", "{{address3}}:{{peers}}",
+]
+
+[setting.replicated]
+survives = ["kill", "pause", "partition"]
+"""
+
+
+def planted(mode: str = "") -> SystemDescription:
+    text = (
+        CLUSTER.format(python=sys.executable, mode=mode)
+        if mode
+        else PLANTED.format(python=sys.executable)
+    )
+    return parse_description(text, "planted.toml")
 
 
 # ---- descriptions
@@ -112,6 +137,13 @@ def test_a_description_that_is_not_there_is_named(tmp_path: Path) -> None:
         read_description(tmp_path / "none.toml")
     with pytest.raises(DescriptionError, match="has no setting 'fast'; there are before, later"):
         planted().setting_of("fast")
+
+
+def test_ports_are_none_that_outgoing_connections_get() -> None:
+    least = int(Path("/proc/sys/net/ipv4/ip_local_port_range").read_text().split()[0])
+    found = [port for _ in range(20) for port in free_ports(["a", "b"]).values()]
+    assert max(found) < least
+    assert min(found) > 1024
 
 
 # ---- processes
@@ -393,12 +425,17 @@ def test_kinds_are_named() -> None:
 
 
 def faulty(
-    setting: str, kinds: list[FaultKind], path: Path, monkeypatch: pytest.MonkeyPatch
+    setting: str,
+    kinds: list[FaultKind],
+    path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    mode: str = "",
+    faults: tuple[PlannedFault, ...] = (),
 ) -> tuple[ConcurrentRun, list[FaultKind]]:
-    """The run of a workload on the planted server, recorded, and the faults that were done."""
-    with started(planted(), HERE, setting=setting, relayed="cut" in kinds) as system:
+    """The run of a workload on the planted server (or cluster, of a mode), recorded, and the faults that were done."""
+    with started(planted(mode), HERE, setting=setting, relayed="cut" in kinds) as system:
         monkeypatch.setenv("SERIATIM_TARGET", system.reach)
-        faults = plan_faults(kinds, 4.0, 1)
+        faults = faults or plan_faults(kinds, 4.0, 1)
         workload = ConcurrentWorkload(rate=400, faults=faults, phases=(("faults", 4.0),))
         promised = {"survives": system.setting.survives, "settled": system.setting.settled}
         with StreamedRecording(path, Header(rec="drive", lvl="api", clk="here")) as recording:
@@ -444,11 +481,71 @@ def test_without_a_kill_or_without_the_mistake_nothing_is_violated(
     assert {"P1", "P2", "P14"} <= set(row.tested)
 
 
-def written(folder: Path) -> str:
-    """The description of the planted server as a file."""
+ALONE = tuple(PlannedFault(after=0.5, kind="partition", seconds=3.0, nodes=(0,)) for _ in range(2))
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="networks need root; the next test has the refusal")
+@pytest.mark.parametrize(
+    ("mode", "verdict"), [("reachable", Verdict.VIOLATED), ("majority", Verdict.OK)]
+)
+def test_confirmed_by_whoever_is_reachable_is_found_by_a_partition(
+    mode: str, verdict: Verdict, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "run.jsonl"
+    run, done = faulty("replicated", [], path, monkeypatch, mode, ALONE)
+    assert set(done) == {"partition"}
+    assert run.drained, run.undrained
+    assert verdict_of(list(read_history(path).events)) is verdict
+
+
+def test_without_root_a_partition_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("os.geteuid", lambda: 1000)
+    with pytest.raises(Fault, match="a partition needs Linux and root"):
+        NodeNetwork(3)
+
+
+def written(folder: Path, mode: str = "") -> str:
+    """The description of the planted server, or cluster, as a file."""
     path = folder / "planted.toml"
-    path.write_text(PLANTED.format(python=sys.executable).replace("{here}", str(HERE)))
+    text = (CLUSTER if mode else PLANTED).format(python=sys.executable, mode=mode)
+    path.write_text(text.replace("{here}", str(HERE)))
     return str(path)
+
+
+def addresses() -> str:
+    return subprocess.run(["ip", "addr"], capture_output=True, text=True, check=True).stdout
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="networks need root")
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
+def test_nothing_is_left_of_a_cluster_whose_driver_ends(
+    number: signal.Signals, tmp_path: Path
+) -> None:
+    words = ["record", "--system", written(tmp_path, "majority"), "--setting", "replicated"]
+    words += ["--faults", "partition,kill", "--python", "planted_client:PlantedClient"]
+    words += ["--seconds", "60", "--rate", "100", "--out", str(tmp_path / "run.jsonl")]
+    driver = subprocess.Popen(
+        [sys.executable, "-m", "seriatim_models.cli.submit", *words],
+        cwd=HERE, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+    )  # fmt: skip
+    path, until = tmp_path / "run.jsonl", time.monotonic() + 60
+    while not (path.exists() and b"partition" in path.read_bytes()) and time.monotonic() < until:
+        assert driver.poll() is None
+        time.sleep(0.05)
+    below = descendants(driver.pid)
+    assert len(below) >= 3 * 2 + 4 * 2  # nodes and namespaces, each under a supervisor
+    told = (Path(f"/proc/{pid}/environ").read_text() for pid in below)
+    reach = next(t.partition("SERIATIM_TARGET=")[2] for t in told if "SERIATIM_TARGET=" in t)
+    mine = f" {reach.partition('.2:')[0]}.1/30 "  # the driver's end of the first node's cable
+    assert mine in addresses()
+    driver.send_signal(number)
+    driver.wait(60)
+    assert gone(below)
+    while mine in addresses() and time.monotonic() < until + 60:
+        time.sleep(0.05)  # the kernel takes a network down when its last process is gone
+    assert mine not in addresses()
+    if number is not signal.SIGKILL:
+        assert read_history(path).events
 
 
 @pytest.mark.parametrize(("setting", "code"), [("later", 1), ("before", 0)])

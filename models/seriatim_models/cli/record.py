@@ -55,6 +55,9 @@ HEAL = 1.0
 
         A program or an object is used by --clients at once, and the recording is on disk as it comes: what was
         seen before the implementation broke is kept.
+        With --system a server is started as a TOML file says, broken by --faults while its clients work, healed
+        and drained; --exec or --python is the adapter, which finds it by SERIATIM_TARGET.
+        spec/conform/README.md has the keys of the file.
         With --listen nothing is done to the broker: let your own clients connect to that port instead of the
         broker's, and stop with Ctrl-C. Encrypted connections cannot be recorded.
         """
@@ -73,6 +76,12 @@ HEAL = 1.0
 )
 @number_option(
     "--seconds", "How long [dim](5 by default; with --listen until Ctrl-C)[/].", POSITIVE
+)
+@number_option(
+    "--parts",
+    "With --exec and --python: --out is a folder, and gets a file every so many seconds, for seriatim stream.",
+    POSITIVE,
+    metavar="SECONDS",
 )
 @number_option("--publishers", None, click.IntRange(1, 64), 2)
 @number_option("--consumers", None, click.IntRange(1, 64), 3)
@@ -99,6 +108,7 @@ def record(
     out: str,
     listen: int | None,
     seconds: float | None,
+    parts: float | None,
     publishers: int,
     consumers: int,
     prefetch: int,
@@ -120,7 +130,8 @@ def record(
             phases=(("load", seconds or 5.0),),
         )
         driven = Implementation(command, factory, None, patience=patience)
-        return _record_clients(driven, workload, Path(out), (description, setting, faults))
+        described = (description, setting, faults)
+        return _record_clients(driven, workload, Path(out), described, parts or 0.0)
     if command is not None or factory is not None or description or setting or faults:
         raise UsageError("say which implementation: one of --exec, --python and --amqp")
     from seriatim_models.conformance.recording import RecordingPlan
@@ -166,6 +177,7 @@ def _record_clients(
     workload: ConcurrentWorkload,
     out: Path,
     described: tuple[str | None, str | None, str | None],
+    parts: float,
 ) -> int:
     """Let the clients use a program or an object, and record it. Exit code 1 if it broke, 2 if it cannot be driven.
 
@@ -176,13 +188,14 @@ def _record_clients(
             plan = plan_faults(faults.kinds, workload.seconds, workload.seed, nodes=faults.nodes)
             phases: tuple[tuple[Phase, float], ...] = (("faults", workload.seconds), ("heal", HEAL))
             workload = msgspec.structs.replace(workload, faults=plan, phases=phases)
-        return _recorded(implementation, workload, out, system, faults)
+        return _recorded(implementation, workload, out, parts, system, faults)
 
 
 def _recorded(
     implementation: Implementation,
     workload: ConcurrentWorkload,
     out: Path,
+    parts: float,
     system: ChildProcess,
     faults: SmallFaults | None,
 ) -> int:
@@ -199,7 +212,7 @@ def _recorded(
         params=params,
     )
     try:
-        with StreamedRecording(out, header) as recording:
+        with StreamedRecording(out, header, part=parts) as recording:
             run = run_workload(
                 system,
                 workload,

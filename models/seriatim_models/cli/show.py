@@ -24,7 +24,7 @@ from seriatim_models.cli.options import (
     profile_option,
     verbose_option,
 )
-from seriatim_models.cli.recordings import show_history, stories
+from seriatim_models.cli.recordings import read, show_history, stories
 from seriatim_models.cli.report_builder import new_report
 from seriatim_models.cli.usage_errors import UsageError
 from seriatim_models.conformance.profiles import Profile
@@ -35,6 +35,7 @@ from seriatim_models.report.picture import TooLong, picture
 from seriatim_models.report.stepper import page
 from seriatim_models.report.story import Story
 from seriatim_models.report.terminal import table, titled, verdict_text
+from seriatim_models.report.timeline import timeline_svg
 
 FILE_SUFFIXES = (".json", ".jsonl", ".gz", ".zst", ".parquet", ".html")
 
@@ -49,13 +50,18 @@ FILE_SUFFIXES = (".json", ".jsonl", ".gz", ".zst", ".parquet", ".html")
                                                the shortest interleaving that a mutant breaks, as a picture
         seriatim show verdicts.json            what --json wrote, as a table
         seriatim show recording.jsonl.gz       what is in a recording
+        seriatim show recording.jsonl.gz --svg timeline.svg   clients, faults, durations
         seriatim show recording.jsonl.gz --html page.html
                                                who had which message when, and the violations
         """
     ),
 )
 @click.argument("what", metavar="TOKEN|MUTANT|FILE", shell_complete=completing("mutants"))
-@click.option("--svg", metavar="FILE", help="Write a short interleaving as one picture.")
+@click.option(
+    "--svg",
+    metavar="FILE",
+    help="Write a short interleaving, or the timeline of a recording.",
+)
 @profile_option("Which properties apply to a recording, when it is drawn.")
 @verbose_option("Show every step of an interleaving, and what it records.")
 @outputs
@@ -79,6 +85,9 @@ def show(
         show_history(path, out.console)
         if html is not None:
             draw_history(path, find_profile(profile), html, out)
+        if svg is not None:
+            audited = run_audit((what,), find_profile(profile), "local", None)
+            put(svg, timeline_svg(read(path).events, path.name, audited.findings).encode())
         return 0
     if what.endswith(FILE_SUFFIXES) or "/" in what:
         raise UsageError(f"no such file: {what}")

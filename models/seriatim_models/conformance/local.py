@@ -168,6 +168,7 @@ SHOWN = {
 class PutGetAdapter:
     """A queue that has only `put` and `get`: what is got is settled by that. Both may be coroutines, as in asyncio.
 
+    A queue with a greatest length is given nothing while it is full: such a put is refused.
     A message may take a moment from `put` to `get` (multiprocessing documents that, for a thread of its own carries it
     over): where something must be left, a get that can wait waits for it.
     """
@@ -187,7 +188,23 @@ class PutGetAdapter:
         """For what several clients at once would count wrong; no call of the queue is made with it."""
 
     def publish(self, q: str, m: str) -> None:
-        self._done(self._queue(q).put(m))
+        queue = self._queue(q)
+        if callable(full := getattr(queue, "full", None)) and full():
+            raise Refused("full")
+        bounded = getattr(queue, "maxsize", 0) or getattr(queue, "_maxsize", 0)
+        try:
+            if (
+                bounded
+                and not inspect.iscoroutinefunction(queue.put)
+                and _has(queue.put, "timeout")
+            ):
+                queue.put(m, timeout=self.WAITS)  # another client may have filled it meanwhile
+            else:
+                self._done(queue.put(m))
+        except Exception as error:
+            if type(error).__name__ in ("Full", "QueueFull"):
+                raise Refused("full") from error
+            raise
         self._count(q, 1)
 
     def get(self, q: str) -> tuple[str, int | None, bool | None] | None:

@@ -155,6 +155,16 @@ def _drop(talk: _Talk) -> None:
     _want(got.m == "", "m0 was dropped by nack without requeue, so it must be gone", got.m)
 
 
+def _count(talk: _Talk) -> None:
+    talk.opened()
+    for m in ("m0", "m1"):
+        talk.done("publish", ch=1, q="q", m=m)
+    talk.got()
+    found = talk.done("count", ch=1, q="q")
+    seen = (found.ready, found.held)
+    _want(seen == (1, 1), "of two messages one is held, so count must say 1 ready and 1 held", seen)
+
+
 def _limit(talk: _Talk) -> None:
     talk.opened()
     talk.done("qos", ch=1, prefetch=1, scope="consumer")
@@ -230,6 +240,7 @@ _CHECKS: tuple[tuple[str, frozenset[str], Callable[[_Talk], None]], ...] = (
         _multiple,
     ),
     ("nack without requeue ends a message", frozenset({"get", "nack", "drop"}), _drop),
+    ("count says what is ready and held", frozenset({"get", "ack", "count"}), _count),
     ("a consumer holds no more than its prefetch", frozenset({"consume", "qos", "ack"}), _limit),
     ("an exclusive consumer is alone", frozenset({"consume", "exclusive"}), _exclusive),
     (

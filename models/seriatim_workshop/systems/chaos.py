@@ -42,6 +42,8 @@ CLIENTS, RATE = 4, 400.0
 """How many clients a case has, and how many commands a second they are asked for together."""
 PATIENCE = 60.0
 """Seconds that one operation may take while the system is broken."""
+CLUSTER_FAULT = 8.0
+"""The most seconds of a fault of a cluster: it has to notice, and to elect another leader."""
 DISK = 32
 """Megabytes of the disk that is filled up."""
 HEADING = "## Under faults"
@@ -68,6 +70,17 @@ class ChaosCase:
         return f"{self.system}/{self.setting}/{'+'.join(self.faults)}"
 
 
+UNREGISTERED = (
+    "RabbitMQ 3.10.8 writes the names of its Raft servers to names.dets late (synced at once since "
+    "github.com/rabbitmq/ra pull request 443). Nodes that are killed soon after a quorum queue was declared come back "
+    "without its name: the queue has no leader (github.com/rabbitmq/rabbitmq-server issue 10070), no get is answered, "
+    "and after `ra:trigger_election` the queue is empty: 20 of 20 confirmed messages were gone. Killed 20 s after the "
+    "declaration all 20 were there. So it cannot be drained here, and nothing is said of it."
+)
+ORPHANS = (
+    "In one run of three 82 of 877 acknowledged messages stayed in the stream of NATS 2.9.10 after a node had been "
+    "killed, and its consumer did not know of them: nothing is lost, and the stream is never empty."
+)
 ENDED: tuple[FaultKind, ...] = ("kill", "restart", "pause")
 CASES = (
     ChaosCase("beanstalkd", "memory", ("kill",)),
@@ -84,6 +97,13 @@ CASES = (
     ChaosCase("rabbitmq", "persistent", ("kill",), 20.0, "rabbit-classic"),
     ChaosCase("rabbitmq", "persistent", ("restart", "pause"), 25.0, "rabbit-classic"),
     ChaosCase("rabbitmq", "persistent", NETWORK, 12.0, "rabbit-classic"),
+    ChaosCase("rabbitmq", "quorum", ("kill", "pause"), 25.0, "rabbit-quorum", argued=UNREGISTERED),
+    ChaosCase("nats-cluster", "replicated", ("partition",), 20.0),
+    ChaosCase("nats-cluster", "replicated", ENDED, 20.0, argued=ORPHANS),
+    ChaosCase("rabbitmq-cluster", "quorum", ("partition",), 40.0, "rabbit-quorum"),
+    ChaosCase(
+        "rabbitmq-cluster", "quorum", ("kill", "pause"), 40.0, "rabbit-quorum", argued=UNREGISTERED
+    ),
 )
 
 
@@ -114,6 +134,7 @@ class ChaosRow(msgspec.Struct, kw_only=True):
     """Properties that had a case."""
     says: str = ""
     source: str = ""
+    argued: str = ""
     seed: int = 1
     seconds: float = 0.0
     date: str = ""
@@ -129,13 +150,15 @@ def run_case(case: ChaosCase, seed: int, out: Path, factor: float = 1.0) -> Chao
         setting=case.setting,
         says=setting.says,
         source=setting.source,
+        argued=case.argued,
         profile=case.profile,
         seed=seed,
         date=time.strftime("%Y-%m-%d"),
     )
     begun = time.monotonic()
     seconds = case.seconds * factor
-    faults = plan_faults(case.faults, seconds, seed, nodes=description.nodes)
+    longest = 1.0 if description.nodes == 1 else CLUSTER_FAULT
+    faults = plan_faults(case.faults, seconds, seed, longest=longest, nodes=description.nodes)
     workload = ConcurrentWorkload(
         clients=CLIENTS, seed=seed, rate=RATE, faults=faults, phases=(("faults", seconds),)
     )
@@ -271,6 +294,8 @@ def table(rows: Sequence[ChaosRow]) -> list[str]:
     lines += ["", "What is promised, and where:", ""]
     promised = {f"{row.title}, {row.setting}": row for row in rows}
     lines += [f"- {name}: {row.says}; {row.source}." for name, row in promised.items()]
+    lines += ["", "Beside the documentation:", ""]
+    lines += [f"- {row.id}: {row.argued}" for row in rows if row.argued]
     lines += [""]
     lines += [f"- {row.id}: {row.date}, seed {row.seed}, {row.seconds:g} s." for row in rows]
     return lines

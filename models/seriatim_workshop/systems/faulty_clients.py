@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
+import itertools
 import os
 import select
+import socket
 import subprocess
+import threading
 import time
-from collections.abc import Callable
-from typing import Any, NamedTuple, Protocol
+from collections.abc import Callable, Coroutine, Iterator
+from typing import Any, NamedTuple, Protocol, TypeVar
 
 import greenstalk
 import pika
@@ -26,8 +30,12 @@ from seriatim_models.conformance.concurrent.client import (
 from seriatim_models.conformance.faults.described import DescribedSystem
 from seriatim_models.conformance.protocol import Answer, Request
 
+T = TypeVar("T")
+
 PATIENCE = 2.0
 """Seconds until an operation without an answer is given up, with its connection."""
+UNCONFIRMED = 10.0
+"""The same for what a cluster answers only when it has elected a leader."""
 LEASE = 3600
 """Seconds for which a message is a consumer's, where the system has leases: none may run out unseen."""
 NAME = "chaos"
@@ -268,12 +276,16 @@ class FaultyRedis:
 class FaultyRabbit:
     """RabbitMQ: a durable queue and publisher confirms."""
 
+    _node = itertools.count()
+    """By turns each client connects to another node."""
+
     def __init__(self, system: DescribedSystem) -> None:
-        node = system.faults.nodes[0]
-        self._environment = node.environment
+        reaches = system.reach.split(",")
+        at = next(FaultyRabbit._node) % len(reaches)
+        self._system, self._at = system, at
         self._persistent = system.setting.persistent
         arguments = system.setting.arguments
-        parameters = pika.URLParameters(system.reach)
+        parameters = pika.URLParameters(reaches[at])
         parameters.heartbeat = 2
         parameters.socket_timeout = parameters.stack_timeout = PATIENCE
         parameters.blocked_connection_timeout = PATIENCE
@@ -285,12 +297,29 @@ class FaultyRabbit:
     def publish(self, m: str) -> None:
         properties = pika.BasicProperties(delivery_mode=2 if self._persistent else 1)
         try:
-            self._channel.basic_publish("", NAME, m.encode(), properties)
+            with self._limited():
+                self._channel.basic_publish("", NAME, m.encode(), properties)
         except pika.exceptions.NackError:
             raise RefusedByServer("basic.nack") from None
 
+    @contextlib.contextmanager
+    def _limited(self) -> Iterator[None]:
+        """End the connection if what is asked takes too long: pika waits for a confirm as long as heartbeats come."""
+
+        def give_up() -> None:
+            with contextlib.suppress(OSError, AttributeError):
+                self._connection._impl._transport._sock.shutdown(socket.SHUT_RDWR)
+
+        timer = threading.Timer(UNCONFIRMED, give_up)
+        timer.start()
+        try:
+            yield
+        finally:
+            timer.cancel()
+
     def get(self) -> TakenMessage | None:
-        method, _, body = self._channel.basic_get(NAME)
+        with self._limited():
+            method, _, body = self._channel.basic_get(NAME)
         if method is None:
             self._connection.sleep(WAIT)
             return None
@@ -308,9 +337,12 @@ class FaultyRabbit:
         columns = ["messages_ready", "messages_unacknowledged"]
         # Supervised, for where no epmd is left it starts one, which would outlive it.
         mark = f"count-{os.getpid()}-{id(self)}"
+        network = self._system.faults.network
+        within = network.prefix(self._at) if network else []
+        environment = self._system.faults.nodes[self._at].environment
         process = subprocess.Popen(
-            [*SUPERVISOR, "/usr/lib/rabbitmq/bin/rabbitmqctl", *asked, *columns],
-            env={**os.environ, **self._environment, MARK: mark},
+            [*SUPERVISOR, *within, "/usr/lib/rabbitmq/bin/rabbitmqctl", *asked, *columns],
+            env={**os.environ, **environment, MARK: mark},
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
@@ -329,6 +361,119 @@ class FaultyRabbit:
         self._connection.close()
 
 
+class FaultyNats:
+    """A JetStream work queue and one durable consumer: what is not acknowledged within `ACK_WAIT` comes again."""
+
+    ACK_WAIT = 5.0
+    SETTLING = 15.0
+    """Seconds for which a stream may have messages that its consumer does not know of."""
+    _node = itertools.count()
+
+    def __init__(self, system: DescribedSystem, returned: set[str]) -> None:
+        """`returned` are messages that some client gave back: when one comes again no lease has run out."""
+        self._loop = asyncio.new_event_loop()
+        self._returned = returned
+        self._messages: dict[int, Any] = {}  # Any: nats-py's
+        self._last = 0
+        self._differ = 0.0
+        reaches = system.reach.split(",")
+        url = reaches[next(FaultyNats._node) % len(reaches)]
+        try:
+            self._run(self._connect(url, int(system.setting.arguments["replicas"])))
+        except BaseException:
+            self._end()
+            raise
+
+    def _run(self, what: Coroutine[Any, Any, T]) -> T:  # Any: what it sends is the loop's affair
+        return self._loop.run_until_complete(what)
+
+    async def _connect(self, url: str, replicas: int) -> None:
+        import nats
+        from nats.js.api import ConsumerConfig, RetentionPolicy, StorageType
+
+        async def quiet(error: Exception) -> None:
+            """Errors are seen by whoever asks."""
+
+        self._nats: Any = await nats.connect(
+            url, connect_timeout=2, allow_reconnect=False, error_cb=quiet
+        )
+        self._js: Any = self._nats.jetstream(timeout=PATIENCE)
+        await self._js.add_stream(
+            name=NAME,
+            subjects=[NAME],
+            retention=RetentionPolicy.WORK_QUEUE,
+            storage=StorageType.FILE,
+            num_replicas=replicas,
+        )
+        self._subscription: Any = await self._js.pull_subscribe(
+            NAME,
+            durable="workers",
+            config=ConsumerConfig(ack_wait=self.ACK_WAIT, max_ack_pending=100_000),
+        )
+
+    def publish(self, m: str) -> None:
+        self._run(self._js.publish(NAME, m.encode(), timeout=PATIENCE))
+
+    def get(self) -> TakenMessage | None:
+        import nats.errors
+
+        async def fetch() -> Any:
+            return await self._subscription.fetch(1, timeout=0.1)
+
+        try:
+            (message,) = self._run(fetch())
+        except (nats.errors.TimeoutError, TimeoutError):
+            # A fetch that is late is none that finds nothing: the consumer's own count decides.
+            info = self._run(self._subscription.consumer_info())
+            if info.num_pending or info.num_ack_pending > len(self._messages):
+                raise RefusedByServer("messages are there, which others may hold") from None
+            return None
+        m = message.data.decode()
+        again = message.metadata.num_delivered > 1
+        claimed = again and m not in self._returned
+        self._returned.discard(m)
+        self._last += 1
+        self._messages[self._last] = message
+        return TakenMessage(m, self._last, claimed=claimed)
+
+    def ack(self, tag: int) -> None:
+        self._run(self._messages.pop(tag).ack_sync(timeout=PATIENCE))
+
+    def nack(self, tag: int) -> None:
+        message = self._messages.pop(tag)
+        self._returned.add(message.data.decode())
+        self._run(message.nak())
+        self._run(self._nats.flush(PATIENCE))
+
+    def left(self) -> tuple[int, int]:
+        stored = self._run(self._js.stream_info(NAME)).state.messages
+        seen = self._run(self._subscription.consumer_info())
+        waiting, held = int(seen.num_pending), int(seen.num_ack_pending)
+        if stored <= waiting + held:
+            self._differ = 0.0
+            return waiting, held
+        # The stream has more than its consumer knows of: either that is late, or they differ for good.
+        self._differ = self._differ or time.monotonic()
+        late = time.monotonic() - self._differ < self.SETTLING
+        return (int(stored) - held if late else waiting), held
+
+    def close(self) -> None:
+        if self._loop.is_closed():
+            return
+        try:
+            self._run(asyncio.wait_for(self._nats.close(), PATIENCE))
+        finally:
+            self._end()
+
+    def _end(self) -> None:
+        """Nothing that the library has begun lives on."""
+        tasks = asyncio.all_tasks(self._loop)
+        for task in tasks:
+            task.cancel()
+        self._run(asyncio.wait(tasks) if tasks else asyncio.sleep(0))
+        self._loop.close()
+
+
 def clients_of(system: DescribedSystem) -> FaultySystem:
     """What makes connections to a system that runs."""
     reach = system.reach
@@ -336,4 +481,7 @@ def clients_of(system: DescribedSystem) -> FaultySystem:
         return FaultySystem("Redis", lambda _: FaultyRedis(reach), "lease")
     if system.description.id == "beanstalkd":
         return FaultySystem("beanstalkd", lambda _: FaultyBeanstalkd(reach), "nack")
+    if system.description.id == "nats-cluster":
+        returned: set[str] = set()
+        return FaultySystem("NATS", lambda _: FaultyNats(system, returned), "lease", "nack")
     return FaultySystem("RabbitMQ", lambda _: FaultyRabbit(system), "nack", "redelivered")

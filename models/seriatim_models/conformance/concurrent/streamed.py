@@ -24,9 +24,13 @@ class StreamedRecording:
     A context manager. Each event is stamped while nothing else can be recorded, so `t` never falls while `i` rises.
     """
 
-    def __init__(self, path: Path, header: Header) -> None:
-        """Raises `HistoryError` if the file cannot be written."""
-        if path.suffix != ".jsonl":
+    def __init__(self, path: Path, header: Header, *, part: float = 0.0) -> None:
+        """With `part` `path` is a folder, in which a file appears, whole, every so many seconds, for a stream.
+
+        Raises `HistoryError` if the file cannot be written.
+        """
+        self._part, self._parts = part, 0
+        if not part and path.suffix != ".jsonl":
             raise HistoryError(f"{path}: what is written as it comes is .jsonl, nothing else")
         self.path = path
         self.count = 0
@@ -35,13 +39,31 @@ class StreamedRecording:
         """Those that were opened and whose end is not recorded."""
         self._encoder = msgspec.json.Encoder()
         self._lock = threading.Lock()
-        self._buffer = bytearray(self._encoder.encode(header_object(header)) + b"\n")
-        self._flushed = time.monotonic()
-        try:
-            self._file = path.open("wb", buffering=0)
-        except OSError as error:
-            raise HistoryError(f"{path}: cannot be written: {error.strerror}") from error
+        self._header = self._encoder.encode(header_object(header)) + b"\n"
+        self._buffer = bytearray()
+        self._begin()
         self.flush()
+
+    def _begin(self) -> None:
+        """Begin a file: the only one, or the next part, under a name that nobody reads."""
+        self._buffer += self._header
+        self._flushed = self._begun = time.monotonic()
+        try:
+            if self._part:
+                self.path.mkdir(parents=True, exist_ok=True)
+                self._name = f"part-{self._parts:06}.jsonl"
+                self._parts += 1
+            where = self.path / f".{self._name}" if self._part else self.path
+            self._file = where.open("wb", buffering=0)
+        except OSError as error:
+            raise HistoryError(f"{self.path}: cannot be written: {error.strerror}") from error
+
+    def _finish(self) -> None:
+        """End the file; a part gets its name only now that it is whole."""
+        self._flush()
+        self._file.close()
+        if self._part:
+            (self.path / f".{self._name}").rename(self.path / self._name)
 
     def record(self, ev: str, /, **fields: object) -> int:
         """Record an event of these fields, now; returns its time, in nanoseconds of the monotonic clock.
@@ -62,6 +84,9 @@ class StreamedRecording:
             late = now / 1e9 - self._flushed > FLUSH_SECONDS
             if late or len(self._buffer) > FLUSH_BYTES:
                 self._flush()
+            if self._part and now / 1e9 - self._begun > self._part:
+                self._finish()
+                self._begin()
             return now
 
     def flush(self) -> None:
@@ -89,6 +114,7 @@ class StreamedRecording:
         at: TracebackType | None,
     ) -> None:
         try:
-            self.flush()
+            with self._lock:
+                self._finish()
         finally:
             self._file.close()

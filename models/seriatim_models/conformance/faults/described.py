@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import glob
 import os
+import random
 import shutil
 import socket
 import subprocess
@@ -162,12 +163,24 @@ def found(patterns: list[str]) -> list[str]:
 
 
 def free_ports(names: list[str]) -> dict[str, int]:
-    """A port of the loopback for each name that no process listens on, all different."""
+    """A port of the loopback for each name that no process listens on, all different.
+
+    None that the system gives to outgoing connections: while a killed server is down its port could become the near end
+    of one, even of one to itself by a client that tries again and again.
+    """
+    try:
+        least = int(Path("/proc/sys/net/ipv4/ip_local_port_range").read_text().split()[0])
+    except (OSError, ValueError, IndexError):
+        least = 32768  # linux/Documentation/networking/ip-sysctl
+    drawn = random.Random(os.urandom(8))
     with ExitStack() as stack:
-        probes = [stack.enter_context(socket.socket()) for _ in names]
-        for probe in probes:
-            probe.bind(("127.0.0.1", 0))
-        return {name: int(p.getsockname()[1]) for name, p in zip(names, probes, strict=True)}
+        found: dict[str, int] = {}
+        while len(found) < len(names):
+            probe = stack.enter_context(socket.socket())
+            with contextlib.suppress(OSError):
+                probe.bind(("127.0.0.1", drawn.randrange(least // 2, least)))
+                found[names[len(found)]] = int(probe.getsockname()[1])
+        return found
 
 
 @contextmanager

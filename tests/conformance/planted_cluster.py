@@ -1,0 +1,147 @@
+"""One of three nodes of a replicated queue: ``NODE MODE LISTEN:PORT ADDRESS1:PORT ADDRESS2:PORT ADDRESS3:PORT``.
+
+The node with the lowest number that a node can reach is its leader. A leader sends its log with a change to the nodes
+that it reaches, of which each takes it if that continues its own, and then answers. In the mode ``majority`` it refuses
+what fewer than two nodes have. In the mode ``reachable`` it is content with those that it reaches, if they all take it:
+right while single nodes die, since whoever is left has everything. In a partition there are two leaders; when it heals
+the one with the shorter log takes over the other's, and what it had confirmed alone is gone.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import socket
+import socketserver
+import sys
+import threading
+import time
+from typing import Any
+
+BEAT = 0.1  # seconds between two looks at the other nodes
+LATE = 0.4  # seconds that a node has to answer another one
+
+
+class Node:
+    def __init__(self, number: int, mode: str, peers: list[tuple[str, int]]) -> None:
+        self.number, self.mode, self.peers = number, mode, peers
+        self.lock = threading.RLock()
+        self.log: list[str] = []  # "+m" and "-m"
+        self.up: set[int] = set()  # not known yet: nobody is served
+        self.held: dict[str, object] = {}
+        threading.Thread(target=self.watch, daemon=True).start()
+
+    def watch(self) -> None:
+        """See who is there, and take over the longest log of those that are."""
+        while True:
+            found = {self.number: self.log}
+            for n in range(len(self.peers)):
+                if n != self.number and (answer := self.ask(n, {"op": "log"})) is not None:
+                    found[n] = answer["log"]
+            with self.lock:
+                self.up = set(found)
+                longest = max(found.values(), key=len)
+                if len(longest) > len(self.log):
+                    self.log = list(longest)
+            time.sleep(BEAT)
+
+    def ask(self, n: int, request: dict[str, object]) -> dict[str, Any] | None:
+        try:
+            with socket.create_connection(self.peers[n], timeout=LATE) as peer:
+                peer.sendall(json.dumps(request).encode() + b"\n")
+                line = peer.makefile().readline()
+                answer: dict[str, Any] = json.loads(line)
+                return answer
+        except (OSError, ValueError):
+            return None
+
+    def append(self, change: str) -> bool:
+        """Whether a change is where it has to be."""
+        log = [*self.log, change]
+        asked = [self.ask(n, {"op": "take", "log": log}) for n in self.up if n != self.number]
+        answers = [bool(answer["taken"]) for answer in asked if answer is not None]
+        if not all(answers) or (self.mode == "majority" and not any(answers)):
+            return False
+        self.log = log
+        return True
+
+    def ready(self) -> list[str]:
+        done = {line[1:] for line in self.log if line[0] == "-"}
+        waiting = dict.fromkeys(line[1:] for line in self.log if line[0] == "+")
+        return [m for m in waiting if m not in done and m not in self.held]
+
+
+class PeerHandler(socketserver.StreamRequestHandler):
+    def handle(self) -> None:
+        node: Node = self.server.node  # type: ignore[attr-defined]
+        with contextlib.suppress(OSError, ValueError):
+            request = json.loads(self.rfile.readline())
+            answer: dict[str, object] = {"log": node.log}
+            if request["op"] == "take":
+                if not node.lock.acquire(timeout=LATE):
+                    return
+                log = request["log"]
+                answer = {"taken": log[: len(node.log)] == node.log}
+                node.log = log if answer["taken"] else node.log
+                node.lock.release()
+            self.wfile.write(json.dumps(answer).encode() + b"\n")
+
+
+class ClientHandler(socketserver.StreamRequestHandler):
+    def handle(self) -> None:
+        node: Node = self.server.node  # type: ignore[attr-defined]
+        mine: dict[str, str] = {}
+        try:
+            for number, line in enumerate(self.rfile):
+                word, _, rest = line.decode().strip().partition(" ")
+                with node.lock:
+                    if min(node.up, default=-1) != node.number:
+                        return  # whoever is not the leader hangs up
+                    self.wfile.write((self.do(node, mine, word, rest, str(number)) + "\n").encode())
+        except OSError:
+            pass
+        finally:
+            with node.lock:
+                for m in mine.values():
+                    node.held.pop(m, None)
+
+    def do(self, node: Node, mine: dict[str, str], word: str, rest: str, number: str) -> str:
+        if word == "put":
+            if not node.append("+" + rest):
+                raise ConnectionError("no majority")
+        elif word == "get":
+            waiting = node.ready()
+            if not waiting:
+                return "none"
+            m = mine[number] = waiting[0]
+            node.held[m] = self
+            return f"{number} {m}"
+        elif word == "ack":
+            m = mine.pop(rest)
+            node.held.pop(m, None)
+            if not node.append("-" + m):
+                raise ConnectionError("no majority")
+        elif word == "nack":
+            node.held.pop(mine.pop(rest), None)
+        elif word == "left":
+            return f"{len(node.ready())} {len(node.held)}"
+        return "ok"
+
+
+class Server(socketserver.ThreadingTCPServer):
+    allow_reuse_address = True
+    daemon_threads = True
+
+
+def place(text: str) -> tuple[str, int]:
+    host, _, port = text.partition(":")
+    return host, int(port)
+
+
+if __name__ == "__main__":
+    number, mode = int(sys.argv[1]) - 1, sys.argv[2]
+    listen, *peers = map(place, sys.argv[3:])
+    inside, outside = Server(peers[number], PeerHandler), Server(listen, ClientHandler)
+    inside.node = outside.node = Node(number, mode, peers)  # type: ignore[attr-defined]
+    threading.Thread(target=inside.serve_forever, daemon=True).start()
+    outside.serve_forever()

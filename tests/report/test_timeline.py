@@ -1,0 +1,83 @@
+"""A recording as one picture: clients are rows, faults bands, and what is violated stands where it happened."""
+
+from __future__ import annotations
+
+import xml.etree.ElementTree as ET
+from pathlib import Path
+
+from seriatim_models.cli import run
+from seriatim_models.history import Header, write_history
+from seriatim_models.history.event import Event
+from seriatim_models.properties.base import Finding, Verdict
+from seriatim_models.report.timeline import COLUMNS, timeline_of, timeline_svg
+
+MS = 1_000_000
+
+
+def call(i: int, t: int, client: str, ph: str, op: int) -> Event:
+    """One end of a publish, at so many milliseconds."""
+    return Event(
+        i=i,
+        t=t * MS,
+        ev="publish",
+        ph=ph,
+        proc=client,
+        conn=f"{client}.1",
+        q="q",
+        m=f"m{op}",
+        op=op,
+    )
+
+
+EVENTS = [
+    call(0, 0, "client1", "invoke", 1),
+    call(1, 2, "client1", "ok", 1),
+    Event(i=2, t=10 * MS, ev="fault", ph="invoke", op=-1, proc="nemesis", args={"kind": "kill"}),
+    call(3, 11, "client2", "invoke", 2),
+    call(4, 15, "client2", "info", 2),
+    Event(i=5, t=20 * MS, ev="fault", ph="ok", op=-1, proc="nemesis", args={"kind": "kill"}),
+    call(6, 21, "client1", "invoke", 3),
+    call(7, 25, "client1", "fail", 3),
+    Event(i=8, t=30 * MS, ev="fault", ph="invoke", op=-2, proc="nemesis", args={"kind": "<cut>"}),
+    Event(i=9, t=40 * MS, ev="note", q="q"),
+]  # fmt: skip
+
+
+def test_clients_are_rows_and_faults_bands() -> None:
+    timeline = timeline_of(EVENTS)
+    assert sorted(timeline.rows) == ["client1", "client2"]
+    assert [(kind, a // MS, b // MS) for kind, a, b in timeline.faults] == [
+        ("kill", 10, 20),
+        ("<cut>", 30, 40),  # it did not heal
+    ]
+    counts = [(c.ok, c.info, c.fail) for row in timeline.rows.values() for c in row.values()]
+    assert sorted(counts) == [(0, 0, 1), (0, 1, 0), (1, 0, 0)]
+    ((total, n, longest),) = timeline.took.values()
+    assert (total, n, longest) == (2.0, 1, 2.0)
+
+
+def test_the_picture_is_one_of_svg_with_each_band_and_violation() -> None:
+    finding = Finding(
+        property="P1", verdict=Verdict.VIOLATED, n_tested=1, n_violations=1, witness=[EVENTS[4]],
+        explanation="m2 & m3",
+    )  # fmt: skip
+    tree = ET.fromstring(timeline_svg(EVENTS, "a <run>", [finding]))
+    groups = [g.get("class") for g in tree.iter() if g.get("class")]
+    assert sorted(map(str, groups)) == ["fail", "fault", "fault", "info", "violation"]
+    texts = {t.text for t in tree.iter() if t.tag.endswith(("text", "title"))}
+    assert {"a <run>", "client1", "client2", "<cut>", "P1: m2 & m3"} <= texts
+
+
+def test_many_events_make_no_larger_picture() -> None:
+    few, many = (
+        [call(n, n, f"client{n % 3}", "ok", n) for n in range(size)] for size in (5_000, 50_000)
+    )
+    sizes = [len(timeline_svg(events, "x")) for events in (few, many)]
+    assert sizes[1] < 1.2 * sizes[0] < 1_000 * COLUMNS
+
+
+def test_the_command_draws_a_recording(tmp_path: Path) -> None:
+    path, svg = tmp_path / "run.jsonl", tmp_path / "run.svg"
+    write_history(path, EVENTS, Header(run="r"))
+    assert run(["show", str(path), "--svg", str(svg)]) == 0
+    assert ET.fromstring(svg.read_text()).tag.endswith("svg")
