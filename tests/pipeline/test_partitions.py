@@ -114,7 +114,7 @@ def test_a_queue_in_which_nothing_more_happens_ends_when_the_run_does(tmp_path: 
         finding
         for bucket in (chunks.bucket("q"), chunks.bucket("r"))
         for _, finding in judged(
-            chunks.Partition("run", "queue", whole.files, [bucket], ended=whole.ended),
+            chunks.Partition("run", "queue", whole.files, [[bucket]], ended=whole.ended),
             [NoLostWakeup()],
         )
     ]
@@ -157,7 +157,13 @@ def test_a_chunk_in_which_nobody_names_a_connection_is_judged_once(tmp_path: Pat
 
 def test_a_hot_queue_goes_first_and_alone() -> None:
     of = [chunks.Chunk("", 100, {"q001": 60, "q002": 10, "q003": 20, "control": 5, "q004": 5})]
-    assert chunks._divided(of, 2) == [(["q001"], 65), (["q003", "q002", "q004"], 40)]
+    assert chunks._divided(of, 2) == [([["q001"]], 65), ([["q003", "q002", "q004"]], 40)]
+
+
+def test_what_is_judged_together_is_small(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(chunks, "TOGETHER", 30)
+    of = [chunks.Chunk("", 100, {"q001": 60, "q002": 10, "q003": 20, "control": 5, "q004": 5})]
+    assert chunks._divided(of, 1) == [([["q001"], ["q003", "q002"], ["q004"]], 100)]
 
 
 def test_what_shows_a_loss_is_shown_whole(tmp_path: Path) -> None:

@@ -25,7 +25,9 @@ from seriatim_models.history.header import Header, header_object, header_of
 from seriatim_models.history.lines import Line
 
 try:
+    import numpy as np
     import pyarrow as pa
+    import pyarrow.compute as pc
     import pyarrow.parquet as pq
 except ImportError as missing:
     raise HistoryError(how_to_install("pyarrow", "a history in Parquet")) from missing
@@ -93,9 +95,29 @@ def _foreign(text: Any) -> Any:
     return text if too_deep(found) else found
 
 
-def rows(
-    table: pa.RecordBatch, parse: Callable[[Any], Any] = json.loads
-) -> Iterator[dict[str, Any]]:
+def values(column: pa.Array) -> list[Any]:
+    """The column's values, null as None, as `to_pylist` has them in several times the time."""
+    kind = column.type
+    if pa.types.is_dictionary(kind) or pa.types.is_string(kind):
+        coded = column if pa.types.is_dictionary(kind) else column.dictionary_encode()
+        words = [*coded.dictionary.to_pylist(), None]
+        return [words[k] for k in pc.fill_null(coded.indices, len(words) - 1).to_numpy().tolist()]
+    if pa.types.is_int64(kind) or pa.types.is_boolean(kind):
+        filled = pc.fill_null(column, pa.scalar(0, pa.int64()).cast(kind))
+        plain: list[Any] = filled.to_numpy(zero_copy_only=False).tolist()
+        for at in np.flatnonzero(column.is_null().to_numpy(zero_copy_only=False)).tolist():
+            plain[at] = None
+        return plain
+    if pa.types.is_list(kind):
+        flat = values(column.flatten())
+        ends = np.cumsum(pc.fill_null(pc.list_value_length(column), 0).to_numpy()).tolist()
+        there = column.is_valid().to_numpy(zero_copy_only=False).tolist()
+        return [flat[a:b] if t else None for a, b, t in zip([0, *ends], ends, there, strict=False)]
+    other: list[Any] = column.to_pylist()
+    return other
+
+
+def rows(table: pa.RecordBatch, parse: Callable[[Any], Any]) -> Iterator[dict[str, Any]]:
     """The rows of a batch as the fields an `Event` takes: nulls left out, `args` (parsed) and `x` as mappings."""
     names, cols = [], []
     for name in table.schema.names:
@@ -103,9 +125,9 @@ def rows(
         # Most fields are empty in most histories; an empty column costs nothing from here on.
         if name in _DEFAULTS and column.null_count < len(column):
             names.append(name)
-            cols.append(column.to_pylist())
-    for values in zip(*cols, strict=True):
-        row = {n: v for n, v in zip(names, values, strict=True) if v is not None}
+            cols.append(values(column))
+    for held in zip(*cols, strict=True):
+        row = {n: v for n, v in zip(names, held, strict=True) if v is not None}
         if "args" in row:
             row["args"] = parse(row["args"])
         if "x" in row:
@@ -114,9 +136,34 @@ def rows(
 
 
 def events(table: pa.RecordBatch) -> Iterator[Event]:
-    """The events of a batch that this package wrote."""
-    for row in rows(table):
-        yield Event(**row)
+    """The events of a batch that this package wrote.
+
+    Those of one name are made together, for most fields are empty in all of them.
+    """
+    names = table["ev"].cast(pa.string()).dictionary_encode()
+    codes = np.asarray(names.indices)
+    out = np.empty(len(table), object)
+    for code in range(len(names.dictionary)):
+        at = np.flatnonzero(codes == code)
+        made = [Event(**row) for row in _full_rows(table.take(pa.array(at)))]
+        out[at] = np.fromiter(made, object, len(made))
+    return iter(out.tolist())
+
+
+def _full_rows(table: pa.RecordBatch) -> Iterator[dict[str, Any]]:
+    """The rows as the fields an `Event` takes: nulls as defaults, but no field that is null throughout."""
+    there = [n for n in FIELDS if n in table.schema.names and table[n].null_count < len(table)]
+    given: list[list[Any]] = []
+    for name in there:
+        default, held = _DEFAULTS[name], values(table[name])
+        if name == "args":
+            held = [json.loads(v) if v else {} for v in held]
+        elif name == "x":
+            held = [dict(v) if v else {} for v in held]
+        elif default is not None:
+            held = [default if v is None else v for v in held]
+        given.append(held)
+    return (dict(zip(there, row, strict=True)) for row in zip(*given, strict=True))
 
 
 def read_header(path: Path) -> Header:

@@ -39,6 +39,8 @@ from seriatim_models.properties.blackbox.lifecycle import ACQUIRES
 SCHEMA = "seriatim-chunks/8"
 SLICE = 100_000  # events: about 100 MB as Python objects, and a few seconds of work
 BUCKETS = 64  # of queues: what is judged by queues holds the state of one bucket at a time
+TOGETHER = 250_000
+"""Rows of buckets that are judged together: as many may be held, and each time all that concerns all is read again."""
 CONTROL = "control"
 CODED = ("ev", "ph", "rec", "pub", "q", "conn", "ctag", "proc")
 """Columns of few different texts."""
@@ -143,8 +145,8 @@ class Partition(msgspec.Struct, frozen=True):
     run: str
     scope: Scope
     files: list[str]
-    buckets: list[str] = []
-    """Of scope ``queue``: which, each on its own; none stands for all together."""
+    buckets: list[list[str]] = []
+    """Of scope ``queue``: which, each list on its own; none stands for all together."""
     part: int = 0
     parts: int = 1
     """Of the other scopes: which of so many by hash."""
@@ -222,17 +224,24 @@ def partitions(folder: Path, manifest: Manifest, parts: Mapping[Scope, int]) -> 
     return [partition for _, partition in sorted(sized, key=lambda of: -of[0])]
 
 
-def _divided(of: Iterable[Chunk], parts: int) -> list[tuple[list[str], int]]:
-    """The buckets of queues in parts of like size, and how many rows each has."""
+def _divided(of: Iterable[Chunk], parts: int) -> list[tuple[list[list[str]], int]]:
+    """The buckets of queues in parts of like size, each in lists of few rows, and how many rows each part has."""
     rows: Counter[str] = Counter()
     for chunk in of:
         rows.update(chunk.buckets)
     control = rows.pop(CONTROL, 0)
-    made: list[tuple[list[str], int]] = [([], control) for _ in range(min(parts, len(rows)) or 1)]
+    made: list[tuple[list[list[str]], int]] = [
+        ([], control) for _ in range(min(parts, len(rows)) or 1)
+    ]
     for name, n in sorted(rows.items(), key=lambda counted: (-counted[1], counted[0])):
         # The longest bucket to the shortest part.
         at = min(range(len(made)), key=lambda k: made[k][1])
-        made[at] = ([*made[at][0], name], made[at][1] + n)
+        lists, held = made[at]
+        if lists and sum(rows[b] for b in lists[-1]) + n <= TOGETHER:
+            lists[-1].append(name)
+        else:
+            lists.append([name])
+        made[at] = (lists, held + n)
     return made
 
 

@@ -199,8 +199,8 @@ def _judged(
     elif task.scope == "connection":
         yield from zip(properties, _folded(task, of, partial(_of_connections, task)), strict=True)
     else:
-        # One bucket after the other: a queue's state is a window, and a thousand windows are no small state.
-        apart: list[set[str] | None] = [{bucket, chunks.CONTROL} for bucket in task.buckets]
+        # A few buckets after the other: a queue's state is a window, and a thousand windows are no small state.
+        apart: list[set[str] | None] = [{*few, chunks.CONTROL} for few in task.buckets]
         for buckets in apart or [None]:
             read = partial(chunks.read_chunk, buckets=buckets)
             yield from zip(properties, _folded(task, of, read), strict=True)

@@ -47,6 +47,9 @@ class SequentialProperty(Property[AggregationState[S]]):
     def begin(self) -> AggregationState[S]:
         return AggregationState(state=self.start())
 
+    def relevant(self, events: Iterable[Event]) -> Iterable[Event]:
+        return events  # `map` chooses
+
     def map(self, events: Iterable[Event]) -> AggregationState[S]:
         return AggregationState(waiting=[e for e in events if e.ev in self.reads])
 

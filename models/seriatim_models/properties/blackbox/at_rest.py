@@ -147,15 +147,15 @@ def begin(
 
 
 def take(state: RestState, tally: CaseCounts, event: Event) -> None:  # noqa: C901, PLR0912  # a branch an event name
-    """What one event does to the state. Violations and cases go to `tally`."""
+    """What one event does to the state; before the first note of rest, one of `EARLY`, or a note. Violations and cases
+    go to `tally`.
+    """
     ev = event.ev
     if ev == "note":
         if event.args.get("rest"):
             state.begun = state.begun or event
             state.resting, state.stirred = event, []
             _rest(state, tally, event)
-        return
-    if not state.begun and ev not in EARLY:
         return
     rested = None if event.q in state.stirred else state.resting
     if not event.q:

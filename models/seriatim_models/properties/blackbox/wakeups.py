@@ -138,7 +138,8 @@ class NoLostWakeup(SequentialProperty[Wakeups]):
         for event in events:
             if event.ev == "note" and event.args.get("rest") and state.rest.begun is None:
                 self._begin_rest(state)
-            at_rest.take(state.rest, state.tally, event)
+            if state.rest.begun or event.ev in at_rest.EARLY or event.ev == "note":
+                at_rest.take(state.rest, state.tally, event)
             while state.rest.seen:
                 ready, why, seen = state.rest.seen.pop()
                 state.doubts.report(event, [ready.by], why, seen, consumers=[ready])

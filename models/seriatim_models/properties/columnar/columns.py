@@ -47,21 +47,25 @@ ACQUISITIONS = (
 
 
 class Table:
-    """Rows of whole numbers, kept by column."""
+    """Rows of whole numbers, one after the other."""
 
     def __init__(self, names: tuple[str, ...]) -> None:
-        self.columns = {name: array("q") for name in names}
+        self._names = names
+        self._rows = array("q")
+        self.add = self._rows.extend
+        """Add a row."""
 
     def __getitem__(self, name: str) -> Ints:
-        return np.frombuffer(self.columns[name], dtype=np.int64)
+        whole = np.frombuffer(self._rows, dtype=np.int64)
+        return whole[self._names.index(name) :: len(self._names)]
 
     def __len__(self) -> int:
-        return len(next(iter(self.columns.values())))
+        return len(self._rows) // len(self._names)
 
     @property
     def nbytes(self) -> int:
-        """Bytes of all columns."""
-        return sum(len(c) * c.itemsize for c in self.columns.values())
+        """Bytes of all rows."""
+        return len(self._rows) * self._rows.itemsize
 
 
 N = TypeVar("N", bound=Hashable)
@@ -109,8 +113,7 @@ class Columns:
 
     def feed(self, events: Iterable[Event]) -> None:  # noqa: C901, PLR0912  # one loop, since calls cost here
         """Add completed events, which follow those before."""
-        acq = [c.append for c in self.acquisitions.columns.values()]
-        put = [c.append for c in self.publishes.columns.values()]
+        acquired, published = self.acquisitions.add, self.publishes.add
         pos = self.n
         streams, lines, queues = self.streams, self.lines, self.queues
         for e in events:
@@ -129,14 +132,12 @@ class Columns:
                         self.clipped += fresh is not False
                     elif fresh:
                         line = lines((stream, ev, by))
-                    row = (
+                    acquired((
                         pos, self._key(e.q, e.m), queues(e.q), e.t or 0,
                         UNKNOWN if e.t_lo is None else e.t_lo, stream,
                         e.pseq if e.pseq is not None else UNKNOWN, line,
                         -1 if fresh is None else int(not fresh),
-                    )  # fmt: skip
-                    for append, value in zip(acq, row, strict=True):
-                        append(value)
+                    ))  # fmt: skip
             elif ev in SETTLES:
                 if began(e):
                     self._check_fields(e)
@@ -146,13 +147,11 @@ class Columns:
                 self._check_fields(e)
                 refused = e.ph == "fail"
                 known = e.pseq is not None and bool(e.pub)
-                sent = (
+                published((
                     pos, self._key(e.q, e.m), e.t or 0, (e.t or 0) if e.t_lo is None else e.t_lo, int(e.ph == "ok"),
                     streams((e.q, e.pub)) if known else -1,
                     e.pseq if e.pseq is not None else UNKNOWN, queues(e.q), int(refused),
-                )  # fmt: skip
-                for append, value in zip(put, sent, strict=True):
-                    append(value)
+                ))  # fmt: skip
             else:
                 if ev in (GAP, "return", "expire", "recover", "purge", "delete"):
                     self.irregular = self.irregular or f"a {ev}"
@@ -170,6 +169,5 @@ class Columns:
 
     @property
     def nbytes(self) -> int:
-        """Bytes of all columns."""
         """Bytes in the tables; names come on top."""
         return self.publishes.nbytes + self.acquisitions.nbytes
