@@ -52,8 +52,8 @@ seriatim: how a message queue's threads must behave, as code you can run, break 
   make spec     the Promela models under Spin (installed if you are root on Debian) against spec/manifest.json,
                 their outcomes against those of the same programs in Python,
                 and executions of the reference against the systems of spec/induction
-  make follow-all  every schedule of every program of the queue, and the call matrix to depth 3, against
-                those systems (for a night)
+  make follow-all  the schedules of every program of the queue, ten minutes of each at most, and the call matrix
+                to depth 3, against those systems (for a night; stopped, it goes on where it was)
   make conform  real brokers and queues, each started, driven, judged and stopped; what is not there is
                 installed if you are root on Debian. SYSTEM=rabbitmq takes those whose name begins so
   make chaos    real brokers killed, restarted, paused, cut off and out of disk while clients are at work, then
@@ -162,8 +162,8 @@ spec: $(STAMP)
 	@$(if $(ARGS),,$(BIN)/python -m seriatim_workshop.formal.follow_matrix pull push --sample 60)
 
 follow-all: $(STAMP)
-	@$(BIN)/python -m seriatim_workshop.formal.traces --all $(ARGS)
-	@$(BIN)/python -m seriatim_workshop.formal.follow_matrix pull push --depth 3
+	@$(BIN)/python -m seriatim_workshop.formal.traces --all --seconds 600 --journal build/follow/programs.jsonl $(ARGS)
+	@$(BIN)/python -m seriatim_workshop.formal.follow_matrix pull push --depth 3 --journal build/follow/matrix.jsonl
 
 prove: prove-induction
 	@$(BIN)/python -m seriatim_workshop.proofs.run $(ARGS)

@@ -10,7 +10,15 @@ in a queue with priorities an arrival may stand before others (`insert`), and it
 
 from z3 import And, BoolSort, DeclareSort, EnumSort, If, Implies, IntSort, Not, Or, Xor
 
-from seriatim_workshop.formal.theory import SymbolicState, Term, TransitionSystem, at, every, some
+from seriatim_workshop.formal.theory import (
+    Formula,
+    SymbolicState,
+    Term,
+    TransitionSystem,
+    at,
+    every,
+    some,
+)
 
 Entry, Consumer, Thread, Mark, Group = map(
     DeclareSort, ("Entry", "Consumer", "Thread", "Mark", "Group")
@@ -78,9 +86,12 @@ SYSTEM.declare("cursor", Thread, Int)  # how far it has got
 SYSTEM.declare("passed", Thread, Bool)  # it has seen what stands there, and it is not wanted
 SYSTEM.declare("found", Thread, Bool)  # it has seen what stands there, and it is wanted
 
+SYSTEM.declare(
+    "vain", Thread, Entry, Bool
+)  # at some moment of its look it was of no use to whose it is
+
 SYSTEM.declare("announcer", Entry, Thread)  # who made it wanted last
 SYSTEM.declare("owes", Thread, Entry, Consumer, Bool)  # a rewind
-SYSTEM.declare("announcing", Thread, Entry, Bool)  # it may rewind anybody, also who came since
 
 
 def available(s: SymbolicState, e: Term) -> Term:
@@ -101,6 +112,11 @@ def wanted(s: SymbolicState, c: Term, e: Term) -> Term:
     return And(available(s, e), s.wants(c, e), Not(s.expired(e)), mine)
 
 
+def useless(s: SymbolicState, c: Term, e: Term) -> Term:
+    """A look for the consumer may leave it out: it is not wanted, or its announcer still owes the rewind."""
+    return Or(Not(wanted(s, c, e)), s.owes(s.announcer(e), e, c))
+
+
 @SYSTEM.initially
 def start(s: SymbolicState) -> Term:
     return And(
@@ -115,7 +131,6 @@ def start(s: SymbolicState) -> Term:
         ),
         every(Thread, lambda t: Not(s.looking(t))),
         every(Thread, Entry, lambda t, e: Not(Or(s.disposing(t, e), s.joined(t, e)))),
-        every(Thread, Entry, lambda t, e: Not(s.announcing(t, e))),
         every(Group, lambda g: Not(s.owned(g))),
         every(Thread, Entry, Consumer, lambda t, e, c: Not(s.owes(t, e, c))),
     )
@@ -135,7 +150,6 @@ def announced(s: SymbolicState, t: Term, e: Term) -> SymbolicState:
     """`t` made `e` available, and owes every registered consumer but browsers a rewind (rule 4)."""
     return s.but(
         announcer=at(s.announcer, e, t),
-        announcing=at(s.announcing, t, e, True),
         owes=lambda u, f, c: Or(
             s.owes(u, f, c), And(u == t, f == e, s.registered(c), s.acquires(c))
         ),
@@ -270,7 +284,6 @@ def set_free(s: SymbolicState, t: Term, e: Term) -> tuple[Term, SymbolicState]:
         joined=at(s.joined, t, e, False),
         owned=at(s.owned, g, False),
         announcer=lambda f: If(And(member(f), available(s, f)), t, s.announcer(f)),
-        announcing=lambda u, f: Or(s.announcing(u, f), And(u == t, member(f))),
         owes=lambda u, f, c: Or(
             s.owes(u, f, c),
             And(u == t, member(f), available(s, f), s.registered(c), s.acquires(c)),
@@ -417,6 +430,7 @@ def look(s: SymbolicState, t: Term, c: Term) -> tuple[Term, SymbolicState]:
         cursor=at(s.cursor, t, s.pointer(c)),
         passed=at(s.passed, t, Or(s.pointer(c) == 0, s.past(c))),
         found=at(s.found, t, False),
+        vain=lambda u, e: If(u == t, useless(s, c, e), s.vain(u, e)),
     )
 
 
@@ -440,7 +454,12 @@ def pass_by(s: SymbolicState, t: Term, e: Term) -> tuple[Term, SymbolicState]:
     guard = And(
         s.looking(t), linked(s, e), s.place(e) == s.cursor(t), Not(wanted(s, s.whose(t), e))
     )
-    return guard, s.but(passed=at(s.passed, t, True))
+    return guard, s.but(passed=at(s.passed, t, True), vain=at(s.vain, t, e, True))
+
+
+def seen_gone(s: SymbolicState, t: Term) -> Formula:
+    """Going on, it comes past what is not there, or not any more."""
+    return lambda u, e: Or(s.vain(u, e), And(u == t, Or(Not(linked(s, e)), gone(s, e))))
 
 
 def nothing_between(s: SymbolicState, p: Term, q: Term) -> Term:
@@ -464,6 +483,7 @@ def go_on(s: SymbolicState, t: Term, n: Term) -> tuple[Term, SymbolicState]:
         cursor=at(s.cursor, t, s.place(n)),
         passed=at(s.passed, t, False),
         found=at(s.found, t, False),
+        vain=seen_gone(s, t),
     )
 
 
@@ -474,19 +494,23 @@ def fall_through(s: SymbolicState, t: Term, q: Term) -> tuple[Term, SymbolicStat
         s.looking(t), s.passed(t), s.overtaking(), q > s.cursor(t), free(s, q),
         nothing_between(s, s.cursor(t), q),
     )  # fmt: skip
-    return guard, s.but(cursor=at(s.cursor, t, q), found=at(s.found, t, False))
+    return guard, s.but(
+        cursor=at(s.cursor, t, q), found=at(s.found, t, False), vain=seen_gone(s, t)
+    )
 
 
 @SYSTEM.action(t=Thread, k=Mark)
 def advance(s: SymbolicState, t: Term, k: Term) -> tuple[Term, SymbolicState]:
-    """A compare-and-set of the pointer, from the very object that was read (rule 3)."""
+    """A compare-and-set of the pointer, from the very object that was read (rule 3); it may look on from there."""
     guard = And(
         s.looking(t),
         s.cursor(t) > s.place_seen(t),
         s.mark(s.whose(t)) == s.mark_seen(t),
         Not(s.used(k)),
     )
-    return guard, moved(s, s.whose(t), s.cursor(t), k).but(looking=at(s.looking, t, False))
+    return guard, moved(s, s.whose(t), s.cursor(t), k).but(
+        mark_seen=at(s.mark_seen, t, k), place_seen=at(s.place_seen, t, s.cursor(t))
+    )
 
 
 def moved(s: SymbolicState, c: Term, p: Term, k: Term) -> SymbolicState:
@@ -522,9 +546,12 @@ def show(s: SymbolicState, t: Term, e: Term, c: Term, k: Term) -> tuple[Term, Sy
 
 @SYSTEM.action(t=Thread, e=Entry, c=Consumer, k=Mark)
 def rewind(s: SymbolicState, t: Term, e: Term, c: Term, k: Term) -> tuple[Term, SymbolicState]:
-    """A fresh pointer object, moved back if it had gone past the entry, and fresh also if not (rule 4)."""
+    """A fresh pointer object, moved back if it had gone past the entry, and fresh also if not (rule 4).
+
+    Any thread may do so at any time: it costs a look and never harms. A debt is what it must not leave out.
+    """
     back = If(s.place(e) < s.pointer(c), s.place(e), s.pointer(c))
-    guard = And(s.announcing(t, e), s.acquires(c), s.known(c), linked(s, e), Not(s.used(k)))
+    guard = And(s.acquires(c), s.known(c), linked(s, e), Not(s.used(k)))
     return guard, moved(s, c, back, k).but(owes=at(s.owes, t, e, c, False))
 
 
@@ -548,7 +575,7 @@ def settle(s: SymbolicState, t: Term) -> tuple[Term, SymbolicState]:
         every(Entry, lambda e: Not(Or(s.disposing(t, e), s.joined(t, e)))),
         every(Entry, lambda e: Not(And(s.status(e) == DEQUEUED, s.disposer(e) == t))),
     )
-    return guard, s.but(announcing=lambda u, e: And(s.announcing(u, e), u != t))
+    return guard, s
 
 
 # ---- what is always so
@@ -633,11 +660,8 @@ def bounds(s: SymbolicState, c: Term, t: Term) -> Term:
 
 @SYSTEM.invariant("SP-2", t=Thread, e=Entry, c=Consumer)
 def debts(s: SymbolicState, t: Term, e: Term, c: Term) -> Term:
-    """A rewind is owed for an entry that is there, to a consumer that is there and goes back, by who announces."""
-    return And(
-        Implies(s.owes(t, e, c), And(linked(s, e), s.registered(c), s.acquires(c))),
-        Implies(s.owes(t, e, c), s.announcing(t, e)),
-    )
+    """A rewind is owed for an entry that is there, to a consumer that is there and goes back."""
+    return Implies(s.owes(t, e, c), And(linked(s, e), s.registered(c), s.acquires(c)))
 
 
 @SYSTEM.invariant("SP-2", c=Consumer, e=Entry)
@@ -665,6 +689,19 @@ def decided(s: SymbolicState, t: Term, e: Term) -> Term:
         ),
         s.owes(s.announcer(e), e, c),
     )
+
+
+def behind_the_look(s: SymbolicState, t: Term, e: Term) -> Term:
+    """The look has come past the entry, or past the place where it would be."""
+    return Or(s.place(e) < s.cursor(t), And(s.place(e) == s.cursor(t), s.passed(t)))
+
+
+@SYSTEM.invariant("SP-2", t=Thread, e=Entry)
+def looked_in_vain(s: SymbolicState, t: Term, e: Term) -> Term:
+    """What a look has come past, or what came after it began, was of no use at some moment of it."""
+    c = s.whose(t)
+    mine = And(s.looking(t), s.registered(c), s.acquires(c))
+    return Implies(And(mine, Or(Not(linked(s, e)), behind_the_look(s, t, e))), s.vain(t, e))
 
 
 @SYSTEM.invariant("MG-1", t=Thread, e=Entry)
@@ -764,6 +801,27 @@ def nothing_behind(s: SymbolicState, c: Term, e: Term) -> Term:
     settled = every(Thread, lambda t: Not(s.owes(t, e, c)))
     there = And(s.registered(c), s.acquires(c), wanted(s, c, e))
     return Implies(And(settled, there), s.place(e) >= s.pointer(c))
+
+
+@SYSTEM.safe("SP-2", t=Thread, e=Entry)
+def a_look_misses_nothing(s: SymbolicState, t: Term, e: Term) -> Term:
+    """A look that has come to the end saw each entry of no use to its consumer at some moment since it began.
+
+    Of no use is what is not available, not wanted, expired, of another's group, or still owed its rewind.
+    """
+    c = s.whose(t)
+    end = every(Entry, lambda f: Or(Not(linked(s, f)), gone(s, f), behind_the_look(s, t, f)))
+    at_the_end = And(s.looking(t), s.registered(c), s.acquires(c), end, Not(gone(s, e)))
+    return Implies(at_the_end, s.vain(t, e))
+
+
+@SYSTEM.step("SP-2", t=Thread, e=Entry)
+def of_no_use_when_it_is_said(s: SymbolicState, after: SymbolicState, t: Term, e: Term) -> Term:
+    """What a look comes to count as of no use is so at that moment; a new look begins with what is so then."""
+    c = after.whose(t)
+    begins = And(after.looking(t), Or(Not(s.looking(t)), s.whose(t) != c))
+    fresh = And(after.vain(t, e), Or(Not(s.vain(t, e)), begins))
+    return Implies(fresh, useless(s, c, e))
 
 
 @SYSTEM.step("SO-2", e=Entry)
@@ -944,6 +1002,14 @@ def advance_by_value(s: SymbolicState, t: Term, k: Term) -> tuple[Term, Symbolic
     return guard, advance(s, t, k)[1]
 
 
+@SYSTEM.broken("go_on", "looked_in_vain", "SP-2", "mutant advance-by-two", t=Thread, n=Entry)
+def go_on_blindly(s: SymbolicState, t: Term, n: Term) -> tuple[Term, SymbolicState]:
+    """It goes on from an entry at which it has not looked."""
+    guard = And(s.looking(t), linked(s, n), s.place(n) > s.cursor(t))
+    between = nothing_between(s, s.cursor(t), s.place(n))
+    return And(guard, between), go_on(s, t, n)[1]
+
+
 @SYSTEM.broken("finish", "legal", "ES-1", "two steps in one", t=Thread, e=Entry, c=Consumer)
 def finish_for_good(s: SymbolicState, t: Term, e: Term, c: Term) -> tuple[Term, SymbolicState]:
     """Its holder deletes it at once, and is not DEQUEUED first."""
@@ -955,7 +1021,7 @@ def finish_for_good(s: SymbolicState, t: Term, e: Term, c: Term) -> tuple[Term, 
 def set_free_in_silence(s: SymbolicState, t: Term, e: Term) -> tuple[Term, SymbolicState]:
     """The group is free, and nobody whose pointer is past its entries is rewound."""
     guard, after = set_free(s, t, e)
-    return guard, after.but(owes=s.owes, announcing=s.announcing)
+    return guard, after.but(owes=s.owes)
 
 
 @SYSTEM.broken("join", "group_members", "MG-1", "mutant group-not-owned", t=Thread, e=Entry, c=Consumer)  # fmt: skip
@@ -979,7 +1045,7 @@ def rewind_browsers_too(
     s: SymbolicState, t: Term, e: Term, c: Term, k: Term
 ) -> tuple[Term, SymbolicState]:
     """A browser is rewound like everybody, and is shown again what it was shown before."""
-    guard = And(s.announcing(t, e), s.known(c), linked(s, e), Not(s.used(k)))
+    guard = And(s.known(c), linked(s, e), Not(s.used(k)))
     return guard, rewind(s, t, e, c, k)[1]
 
 

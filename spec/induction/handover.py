@@ -1,21 +1,23 @@
 """The hand-over: from who is woken to the thread that serves it, for any number of everything (WK-6).
 
 This is `reference/seriatim/handover.py`: a target has work, its session is put into the connection's set, and the
-connection is scheduled, unless it is. Any thread may bring work; IO threads take a connection and serve it.
-The permits of the scheduler are not here: there is one for each connection that was put among the ready ones.
+connection is scheduled, unless it is. Any thread may bring work; IO threads take a connection and serve it. A permit
+of the scheduler is given for each connection that is put among the ready ones, and an IO thread draws one before it
+takes a connection. Permits are all alike; for the proof each *stands for* one of the ready connections, and a thread
+that takes another one leaves its own to the permit of that.
 """
 
-from z3 import And, BoolSort, DeclareSort, Implies, Not, Or
+from z3 import And, BoolSort, DeclareSort, If, Implies, Not, Or
 
 from seriatim_workshop.formal.theory import SymbolicState, Term, TransitionSystem, at, every, some
 
-Target, Session, Connection, Thread = map(
-    DeclareSort, ("Target", "Session", "Connection", "Thread")
+Target, Session, Connection, Thread, Permit = map(
+    DeclareSort, ("Target", "Session", "Connection", "Thread", "Permit")
 )
 Bool = BoolSort()
 
 SYSTEM = TransitionSystem(
-    "handover", "from who is woken to who serves it", (Target, Session, Connection, Thread)
+    "handover", "from who is woken to who serves it", (Target, Session, Connection, Thread, Permit)
 )
 
 SYSTEM.declare("session_of", Target, Session, rigid=True)
@@ -33,6 +35,11 @@ SYSTEM.declare("to_check", Thread, Connection, Bool)
 SYSTEM.declare("serves", Thread, Session, Bool)
 SYSTEM.declare("runs", Thread, Connection, Bool)
 
+SYSTEM.declare("to_permit", Thread, Connection, Bool)  # it is among the ready, its permit to come
+SYSTEM.declare("lies", Permit, Bool)  # it may be drawn
+SYSTEM.declare("drawn", Thread, Permit, Bool)  # and the thread has taken no connection yet
+SYSTEM.declare("stands_for", Permit, Connection)
+
 
 @SYSTEM.initially
 def start(s: SymbolicState) -> Term:
@@ -43,6 +50,9 @@ def start(s: SymbolicState) -> Term:
         every(Thread, Session, lambda t, n: Not(Or(s.to_queue(t, n), s.serves(t, n)))),
         every(Thread, Connection, lambda t, c: Not(Or(s.to_schedule(t, c), s.to_submit(t, c)))),
         every(Thread, Connection, lambda t, c: Not(Or(s.to_check(t, c), s.runs(t, c)))),
+        every(Thread, Connection, lambda t, c: Not(s.to_permit(t, c))),
+        every(Permit, lambda p: Not(s.lies(p))),
+        every(Thread, Permit, lambda t, p: Not(s.drawn(t, p))),
     )
 
 
@@ -98,17 +108,50 @@ def find_scheduled(s: SymbolicState, t: Term, c: Term) -> tuple[Term, SymbolicSt
 def submit(s: SymbolicState, t: Term, c: Term) -> tuple[Term, SymbolicState]:
     """The connection is put among the ready ones."""
     return s.to_submit(t, c), s.but(
-        ready=at(s.ready, c, True), to_submit=at(s.to_submit, t, c, False)
+        ready=at(s.ready, c, True),
+        to_submit=at(s.to_submit, t, c, False),
+        to_permit=at(s.to_permit, t, c, True),
+    )
+
+
+def in_use(s: SymbolicState, p: Term) -> Term:
+    """The permit was given, and no connection was taken for it yet."""
+    return Or(s.lies(p), some(Thread, lambda t: s.drawn(t, p)))
+
+
+@SYSTEM.action(t=Thread, c=Connection, p=Permit)
+def give_permit(s: SymbolicState, t: Term, c: Term, p: Term) -> tuple[Term, SymbolicState]:
+    """After that the thread gives a permit, for whichever IO thread comes first."""
+    return And(s.to_permit(t, c), Not(in_use(s, p))), s.but(
+        to_permit=at(s.to_permit, t, c, False),
+        lies=at(s.lies, p, True),
+        stands_for=at(s.stands_for, p, c),
     )
 
 
 # ---- a connection runs
 
 
-@SYSTEM.action(t=Thread, c=Connection)
-def begin_run(s: SymbolicState, t: Term, c: Term) -> tuple[Term, SymbolicState]:
-    """An IO thread takes a ready connection."""
-    return s.ready(c), s.but(ready=at(s.ready, c, False), runs=at(s.runs, t, c, True))
+@SYSTEM.action(t=Thread, p=Permit)
+def draw_permit(s: SymbolicState, t: Term, p: Term) -> tuple[Term, SymbolicState]:
+    """An IO thread waits for a permit, and draws one."""
+    one = every(Permit, lambda q: Not(s.drawn(t, q)))
+    return And(s.lies(p), one), s.but(lies=at(s.lies, p, False), drawn=at(s.drawn, t, p, True))
+
+
+@SYSTEM.action(t=Thread, c=Connection, p=Permit)
+def begin_run(s: SymbolicState, t: Term, c: Term, p: Term) -> tuple[Term, SymbolicState]:
+    """With it, it takes a ready connection; what stood for that one stands for its own now."""
+    mine = s.stands_for(p)
+    return And(s.ready(c), s.drawn(t, p)), s.but(
+        ready=at(s.ready, c, False),
+        runs=at(s.runs, t, c, True),
+        drawn=at(s.drawn, t, p, False),
+        stands_for=lambda q: If(And(q != p, s.stands_for(q) == c), mine, s.stands_for(q)),
+        to_permit=lambda u, d: Or(
+            And(s.to_permit(u, d), d != c), And(s.to_permit(u, c), d == mine, mine != c)
+        ),
+    )
 
 
 @SYSTEM.action(t=Thread, n=Session)
@@ -200,7 +243,34 @@ def served_where_it_runs(s: SymbolicState, t: Term, n: Term) -> Term:
     return Implies(s.serves(t, n), s.runs(t, s.connection_of(n)))
 
 
+@SYSTEM.invariant("WK-6", c=Connection)
+def a_permit_for_the_ready(s: SymbolicState, c: Term) -> Term:
+    """For a connection that is ready a permit is in use, or is still to be given."""
+    given = some(Permit, lambda p: And(in_use(s, p), s.stands_for(p) == c))
+    return Implies(s.ready(c), Or(given, some(Thread, lambda t: s.to_permit(t, c))))
+
+
+@SYSTEM.invariant("WK-6", p=Permit, q=Permit, t=Thread, u=Thread, c=Connection)
+def no_permit_too_many(s: SymbolicState, p: Term, q: Term, t: Term, u: Term, c: Term) -> Term:
+    """A permit stands for a ready connection, and for each of these there is one, given or to come."""
+    mine = And(in_use(s, p), s.stands_for(p) == c)
+    return And(
+        Implies(Or(mine, s.to_permit(t, c)), s.ready(c)),
+        Implies(And(mine, in_use(s, q), s.stands_for(q) == c), p == q),
+        Not(And(mine, s.to_permit(t, c))),
+        Implies(And(s.to_permit(t, c), s.to_permit(u, c)), t == u),
+        Not(And(s.lies(p), s.drawn(t, p))),
+        Implies(And(s.drawn(t, p), s.drawn(u, p)), t == u),
+    )
+
+
 # ---- what follows
+
+
+@SYSTEM.safe("WK-6", t=Thread, p=Permit)
+def a_permit_finds_a_connection(s: SymbolicState, t: Term, p: Term) -> Term:
+    """Who has drawn a permit finds a connection among the ready ones, whatever others take meanwhile."""
+    return Implies(s.drawn(t, p), some(Connection, lambda c: s.ready(c)))
 
 
 @SYSTEM.safe("WK-6", t=Thread, u=Thread, c=Connection)
@@ -211,12 +281,13 @@ def never_on_two_threads(s: SymbolicState, t: Term, u: Term, c: Term) -> Term:
 
 @SYSTEM.safe("WK-6", g=Target, n=Session)
 def nobody_is_left_waiting(s: SymbolicState, g: Term, n: Term) -> Term:
-    """When no thread is bound to anything and no connection is ready, nothing waits."""
+    """When no thread is bound to anything and no permit lies there, nothing waits."""
     quiet = And(
         every(Thread, Session, lambda t, m: Not(Or(s.to_queue(t, m), s.serves(t, m)))),
         every(Thread, Connection, lambda t, c: Not(Or(s.to_schedule(t, c), s.to_submit(t, c)))),
         every(Thread, Connection, lambda t, c: Not(Or(s.to_check(t, c), s.runs(t, c)))),
-        every(Connection, lambda c: Not(s.ready(c))),
+        every(Thread, Connection, lambda t, c: Not(s.to_permit(t, c))),
+        every(Permit, lambda p: Not(in_use(s, p))),
     )
     return Implies(quiet, Not(Or(s.waits(g), s.queued(n))))
 
@@ -261,3 +332,23 @@ def leave_session_early(s: SymbolicState, t: Term, n: Term) -> tuple[Term, Symbo
 def schedule_always(s: SymbolicState, t: Term, c: Term) -> tuple[Term, SymbolicState]:
     """Each notification gives the connection to the IO threads."""
     return s.to_schedule(t, c), schedule(s, t, c)[1]
+
+
+@SYSTEM.broken(
+    "submit", "a_permit_for_the_ready", "WK-6", "a permit for the first of the ready only",
+    t=Thread, c=Connection,
+)  # fmt: skip
+def submit_beside_others(s: SymbolicState, t: Term, c: Term) -> tuple[Term, SymbolicState]:
+    """A connection that comes among others that are ready gets no permit of its own."""
+    guard, after = submit(s, t, c)
+    alone = every(Connection, lambda d: Not(s.ready(d)))
+    return guard, after.but(to_permit=at(s.to_permit, t, c, alone))
+
+
+@SYSTEM.broken(
+    "give_permit", "no_permit_too_many", "WK-6", "a permit before the connection is ready",
+    t=Thread, c=Connection, p=Permit,
+)  # fmt: skip
+def give_permit_first(s: SymbolicState, t: Term, c: Term, p: Term) -> tuple[Term, SymbolicState]:
+    """A permit is given for a connection that is not yet among the ready ones."""
+    return And(s.to_submit(t, c), Not(in_use(s, p))), give_permit(s, t, c, p)[1]

@@ -1,14 +1,16 @@
 """Who is woken, and who rests: for any number of messages, consumers and threads (WK-1).
 
-This is `reference/seriatim/queue.py`, rules 5 to 7: announce, check once more, pass it on. Consumers are of one
-priority and acquire. Any thread may make a message available, any may say that a consumer wants no more; one thread
-at a time pulls for a consumer. A *walk* goes over the Interested consumers and wakes the first for whom it finds
-something.
+This is `reference/seriatim/queue.py`, rules 5 to 7: announce, check once more, pass it on. Consumers acquire:
+browsers are woken besides, and nobody is bound to anything on their account. A message is *fit* for a consumer that
+could take it now: it is wanted, not expired, its group is not another's, and nobody of higher priority who wants work
+wants it. Any thread may make a message available, any may say that a consumer wants no more; one thread at a time
+pulls for a consumer. A *walk* goes over the Interested consumers and wakes the first for whom it finds something.
 
-What is borrowed: a move between lists is one step here (`lists`: a consumer is in one list), a walk comes to everybody
-who is Interested all the while (`nodes`: nothing live is skipped), and a look may miss a message only while the thread
-that made it available still owes rewinds, which it does before its walk (`entries`: nothing wanted behind a pointer).
-That a permit leads to a pull is the hand-over's promise (WK-6, `spec/promela/handover.pml`).
+What is borrowed: a move between lists is one step here (`lists`, `at_most_one_list`), a walk comes to
+everybody who is Interested all the while (`nodes`, `nothing_live_between`), and a look may miss a message only while
+the thread that made it available still owes rewinds, which it does before its walk (`entries`,
+`a_look_misses_nothing`). That a permit leads to a pull is the hand-over's promise (`handover`,
+`nobody_is_left_waiting`).
 """
 
 from z3 import And, BoolSort, DeclareSort, EnumSort, Implies, Not, Or
@@ -29,7 +31,9 @@ SYSTEM = TransitionSystem("wakeups", "who is woken and who rests", (Message, Con
 SYSTEM.declare("wants", Consumer, Message, Bool, rigid=True)  # its selector matches
 
 SYSTEM.declare("available", Message, Bool)
-SYSTEM.declare("fit", Consumer, Message, Bool)  # wanted, not expired, its group not another's
+SYSTEM.declare(
+    "fit", Consumer, Message, Bool
+)  # wanted, not expired, and not another's by group or priority
 SYSTEM.declare("announcer", Message, Thread)  # who made it available, or fit, last
 SYSTEM.declare("preparing", Thread, Message, Bool)  # it did so, and still owes rewinds
 
@@ -89,9 +93,33 @@ def make_fit(s: SymbolicState, t: Term, m: Term) -> tuple[Term, SymbolicState]:
     )
 
 
+@SYSTEM.action(t=Thread, d=Consumer, c=Consumer, m=Message)
+def step_aside(s: SymbolicState, t: Term, d: Term, c: Term, m: Term) -> tuple[Term, SymbolicState]:
+    """Somebody of higher priority wants no more: one of a lower priority could take the message now."""
+    return And(s.leaving(t, d), c != d, s.wants(c, m)), s.but(fit=at(s.fit, c, m, True))
+
+
+@SYSTEM.action(t=Thread, c=Consumer, m=Message)
+def make_fit_for_itself(s: SymbolicState, t: Term, c: Term, m: Term) -> tuple[Term, SymbolicState]:
+    """Its pull makes a group its own, or drops what others wanted more: it has to look at the message anew."""
+    guard = And(Or(s.phase(c) == LOOKING, s.phase(c) == DRY), s.runs(c) == t, s.wants(c, m))
+    return guard, s.but(
+        fit=at(s.fit, c, m, True),
+        scanned=at(s.scanned, c, m, False),
+        phase=at(s.phase, c, LOOKING),
+    )
+
+
+@SYSTEM.action(c=Consumer, m=Message)
+def make_fit_unasked(s: SymbolicState, c: Term, m: Term) -> tuple[Term, SymbolicState]:
+    """It could take the message, if that were available and the consumer had any interest: nobody has to look."""
+    idle = Or(Not(s.available(m)), s.listed(c) == NOT_INTERESTED)
+    return And(s.wants(c, m), idle), s.but(fit=at(s.fit, c, m, True))
+
+
 @SYSTEM.action(c=Consumer, m=Message)
 def make_unfit(s: SymbolicState, c: Term, m: Term) -> tuple[Term, SymbolicState]:
-    """It expires, or another consumer owns its group now."""
+    """It expires, or another consumer owns its group now, or one of higher priority wants work."""
     return s.fit(c, m), s.but(fit=at(s.fit, c, m, False))
 
 
@@ -444,6 +472,15 @@ def lose_interest_silently(s: SymbolicState, t: Term, c: Term) -> tuple[Term, Sy
 def find_interest_blindly(s: SymbolicState, t: Term, c: Term) -> tuple[Term, SymbolicState]:
     """It comes into Interested, and does not look at what is there already."""
     return find_interest(s, t, c)[0], s.but(listed=at(s.listed, c, INTERESTED))
+
+
+@SYSTEM.broken(
+    "make_fit_for_itself", "no_lost_wakeup", "WK-1", "a group joined after the look",
+    t=Thread, c=Consumer, m=Message,
+)  # fmt: skip
+def make_fit_and_go_on(s: SymbolicState, t: Term, c: Term, m: Term) -> tuple[Term, SymbolicState]:
+    """It makes a group its own, and does not look again at what it had passed over."""
+    return make_fit_for_itself(s, t, c, m)[0], s.but(fit=at(s.fit, c, m, True))
 
 
 @SYSTEM.broken("announce", "no_lost_wakeup", "WK-1", "walk, then rewind", t=Thread, m=Message)

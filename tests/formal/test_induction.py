@@ -53,6 +53,8 @@ FROZEN: dict[tuple[str, str], tuple[theory.Formula, str]] = {
     ("lists", "lock"): (lambda s, t, c: s.closed(c), "action/enter"),
     ("consumers", "join"): (lambda s, t, c: s.present(c), "action/leave"),
     ("wakeups", "notify"): (lambda s, t, c: s.permit(c), "action/wake"),
+    ("jobs", "begin_job"): (lambda s, t: s.looks(t), "action/end_job"),
+    ("handover", "draw_permit"): (lambda s, t, p: s.drawn(t, p), "action/begin_run"),
     ("wakeups", "begin_look"): (lambda s, t, c: s.runs(c) != t, "action/take"),
 }
 """System and action -> a condition that its guard gets besides, and the goal that nobody reaches any more."""
@@ -75,6 +77,21 @@ def test_a_guard_that_freezes_a_system_fails(system: str, action: str) -> None:
     verdict, why = reach.look_for(goal, reach.stored()[goal.id], seconds=1)
     assert verdict == "not reached"
     assert "not possible here" in why
+
+
+@pytest.mark.parametrize("system", SYSTEMS, ids=lambda s: s.name)
+def test_an_action_that_can_never_be_taken_breaks_its_path(system: TransitionSystem) -> None:
+    kept = reach.stored()
+    for action in system.actions.values():
+
+        def never(s: SymbolicState, *given: Term, right: theory.Action = action) -> theory.Term:
+            """The action, and its guard is false."""
+            return z3.BoolVal(False), right.build(s, *given)[1]
+
+        frozen = {**system.actions, action.name: replace(action, build=never)}
+        cold = replace(system, actions=frozen)
+        goal = next(g for g in reach.goals(cold) if g.id == f"{system.name}/action/{action.name}")
+        assert "not possible here" in reach.check(goal, kept[goal.id])
 
 
 def test_every_path_that_is_kept_leads_to_its_goal() -> None:

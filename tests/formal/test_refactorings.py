@@ -136,6 +136,233 @@ def test_a_depth_that_goes_down_late_is_rejected_with_a_reason() -> None:
     assert "needs that what m1 has taken from the depth is 1" in found.rejected
 
 
+RIGHT_THERE: dict[str, tuple[str, tuple[tuple[str, str], ...]]] = {
+    "test and test-and-set of the flag": (
+        "handover-two-targets",
+        (
+            (
+                "        if self._scheduled.compare_and_set(False, True):\n",
+                "        if not self._scheduled.get() and self._scheduled.compare_and_set(False, True):\n",
+            ),
+        ),
+    ),
+    "run takes the flag down by compare-and-set": (
+        "handover-two-targets",
+        (
+            (
+                "        self._scheduled.set(False)  # rule 6",
+                "        self._scheduled.compare_and_set(True, False)  # rule 6",
+            ),
+        ),
+    ),
+    "session serves all its targets": (
+        "handover-two-targets",
+        (
+            (
+                "        target = self._targets.take()\n"
+                "        if target is not None and target.process():\n"
+                "            self._targets.add(target)\n"
+                "        return not self._targets.empty()\n",
+                "        while (target := self._targets.take()) is not None:\n"
+                "            while target.process():\n"
+                "                pass\n"
+                "        return False\n",
+            ),
+        ),
+    ),
+    "io thread tries twice": (
+        "handover-two-connections",
+        (
+            (
+                "        connection = self._ready.take()\n        if connection is not None:\n",
+                "        connection = self._ready.take() or self._ready.take()\n"
+                "        if connection is not None:\n",
+            ),
+        ),
+    ),
+    "rewind at every enqueue": (
+        "enqueue-consume",
+        (
+            (
+                "            if self.entries.overtaking:\n"
+                "                self._rewind_all(entry)\n"
+                "            self._arrived(entry)",
+                "            self._rewind_all(entry)\n            self._arrived(entry)",
+            ),
+        ),
+    ),
+    "rewind before the release too": (
+        "release-again-rest",
+        (
+            (
+                "        ok = entry.change(consumer.acquired, RETURNED)\n"
+                "        if ok:\n"
+                "            if self.groups",
+                "        self._rewind(consumer, entry)\n"
+                "        ok = entry.change(consumer.acquired, RETURNED)\n"
+                "        if ok:\n"
+                "            if self.groups",
+            ),
+        ),
+    ),
+    "selector before state": (
+        "group-given-up",
+        (
+            (
+                "            and node.available()\n"
+                "            and not self._expired(node)\n"
+                "            and consumer.has_interest(node)\n"
+                "            and (not consumer.acquires or self.groups.allow(node.message.group, consumer))",
+                "            and consumer.has_interest(node)\n"
+                "            and (not consumer.acquires or self.groups.allow(node.message.group, consumer))\n"
+                "            and not self._expired(node)\n"
+                "            and node.available()",
+            ),
+        ),
+    ),
+    "walk in private, and acquire from there": (
+        "release-again-rest",
+        (
+            (
+                "            pointer = consumer.pointer.get()\n"
+                "            if not pointer.passed and self._wanted(consumer, pointer.entry):\n"
+                "                return pointer\n"
+                "            following = self.entries.next(pointer.entry)\n"
+                "            if following is None:\n"
+                "                return None\n"
+                '            consumer.pointer.compare_and_set(pointer, Pointer(following, "advance"))\n',
+                "            pointer = consumer.pointer.get()\n"
+                "            if not pointer.passed and self._wanted(consumer, pointer.entry):\n"
+                "                return pointer\n"
+                "            following = self.entries.next(pointer.entry)\n"
+                "            if following is None:\n"
+                "                return None\n"
+                '            there = Pointer(following, "advance")\n'
+                "            moved = consumer.pointer.compare_and_set(pointer, there)\n"
+                "            if moved and self._wanted(consumer, following):\n"
+                "                return there\n",
+            ),
+        ),
+    ),
+    "announce the group, then dispose": (
+        "group-released",
+        (
+            (
+                "        if ok:\n"
+                "            self._dispose(entry)\n"
+                "            if self.groups.leave(entry.message.group, consumer):\n"
+                "                self._announce_group(entry.message.group)\n"
+                "        return ok",
+                "        if ok:\n"
+                "            if self.groups.leave(entry.message.group, consumer):\n"
+                "                self._announce_group(entry.message.group)\n"
+                "            self._dispose(entry)\n"
+                "        return ok",
+            ),
+        ),
+    ),
+    "close in a loop of compare-and-set": (
+        "close",
+        (
+            (
+                "            if consumer.wants_work.get_and_set(None) is None:\n"
+                "                return\n",
+                "            while True:\n"
+                "                seen = consumer.wants_work.get()\n"
+                "                if seen is None:\n"
+                "                    return\n"
+                "                if consumer.wants_work.compare_and_set(seen, None):\n"
+                "                    break\n",
+            ),
+        ),
+    ),
+    "wake, then note it": (
+        "release-rest",
+        (
+            (
+                '        self.host.record("notify", sub=consumer.name)\n'
+                "        consumer.target.notify_work(consumer)\n",
+                "        consumer.target.notify_work(consumer)\n"
+                '        self.host.record("notify", sub=consumer.name)\n',
+            ),
+        ),
+    ),
+    "the finder of nothing asks itself too": (
+        "interest",
+        (
+            (
+                "            if other is not consumer and self._notify(other):",
+                "            if self._notify(other):",
+            ),
+        ),
+    ),
+    "end without a detour": (
+        "close",
+        (
+            (
+                "        self.set_notify_work_desired(consumer, False)\n"
+                "        self.manager.remove(consumer)",
+                "        self.manager.remove(consumer)\n"
+                "        if consumer.acquires:\n"
+                "            self._notify_other(consumer)",
+            ),
+        ),
+    ),
+    "job tests before it sets": (
+        "push-two",
+        (
+            (
+                "        if self._job_pending.compare_and_set(False, True):\n",
+                "        if not self._job_pending.get() and self._job_pending.compare_and_set(False, True):\n",
+            ),
+        ),
+    ),
+    "snapshot of consumers before rewinding": (
+        "subscribe-release",
+        (
+            (
+                "        for consumer in self.all.consumers():\n"
+                "            if consumer.acquires:  # a browser",
+                "        for consumer in list(self.all.consumers()):\n"
+                "            if consumer.acquires:  # a browser",
+            ),
+        ),
+    ),
+    "tail left to the next append": (
+        "enqueue-enqueue",
+        (
+            (
+                "            if tail.next.compare_and_set(None, node):\n"
+                "                self._tail.compare_and_set(tail, node)\n"
+                "                return\n",
+                "            if tail.next.compare_and_set(None, node):\n                return\n",
+            ),
+        ),
+    ),
+    "iteration unlinks nothing": (
+        "consumer-list-middle",
+        (
+            (
+                "            node.next.compare_and_set(following, beyond)\n"
+                "            following = node.next.get()\n",
+                "            following = beyond\n",
+            ),
+        ),
+    ),
+}
+"""What is changed -> a program in which it matters, and the edits."""
+
+
+@pytest.mark.parametrize("change", RIGHT_THERE)
+def test_a_right_refactoring_is_accepted_where_it_matters(change: str) -> None:
+    program, edits = RIGHT_THERE[change]
+    edited = Mutant("right", "", change, "queue", edits, "", program, 0)
+    found = follow(program, executions=40, lib=load("queue", edited))
+    assert found.rejected == ""
+    assert found.counterexample is None
+    assert found.steps > 100
+
+
 WRONG: dict[str, tuple[str, str, str, tuple[tuple[str, str], ...]]] = {
     "advance from a pointer that is read again": (
         "release-behind",
@@ -218,6 +445,202 @@ WRONG: dict[str, tuple[str, str, str, tuple[tuple[str, str], ...]]] = {
                 "                self._announce(entry)\n",
                 "        if ok:\n            self._announce(entry)\n"
                 "            self.groups.leave(entry.message.group, consumer)\n",
+            ),
+        ),
+    ),
+    "announce twice": (
+        "release-passed",
+        "wakeups",
+        "walks",
+        (
+            (
+                "        self._rewind_all(entry)\n        self._returned(entry)\n",
+                "        self._rewind_all(entry)\n"
+                "        self._returned(entry)\n"
+                "        self._rewind_all(entry)\n"
+                "        self._returned(entry)\n",
+            ),
+        ),
+    ),
+    "wakes, then rewinds": (
+        "release-again-rest",
+        "entries",
+        "announce",
+        (
+            (
+                "        self._rewind_all(entry)\n        self._returned(entry)\n",
+                "        self._returned(entry)\n        self._rewind_all(entry)\n",
+            ),
+        ),
+    ),
+    "delay ends without a rewind": (
+        "held",
+        "entries",
+        "announce",
+        (
+            (
+                "entry.change(DELAYED, AVAILABLE):\n                self._announce(entry)",
+                "entry.change(DELAYED, AVAILABLE):\n                self._returned(entry)",
+            ),
+        ),
+    ),
+    "rewinds the interested only": (
+        "release-again-rest",
+        "entries",
+        "announce",
+        (
+            (
+                "        for consumer in self.all.consumers():\n"
+                "            if consumer.acquires:  # a browser",
+                "        for consumer in self.manager.interested():\n"
+                "            if consumer.acquires:  # a browser",
+            ),
+        ),
+    ),
+    "tail decides who is last": (
+        "enqueue-enqueue",
+        "nodes",
+        "swing",
+        (
+            (
+                "            if tail.next.compare_and_set(None, node):\n"
+                "                self._tail.compare_and_set(tail, node)\n"
+                "                return\n",
+                "            if self._tail.compare_and_set(tail, node):\n"
+                "                tail.next.set(node)\n"
+                "                return\n",
+            ),
+        ),
+    ),
+    "pays after it acquired": (
+        "credit-in-vain",
+        "consumers",
+        "obtain",
+        (
+            (
+                "            or not consumer.take_credit()\n"
+                "        ):\n"
+                "            return None, False\n"
+                "        return self._take(consumer, pointer), True",
+                "        ):\n"
+                "            return None, False\n"
+                "        taken = self._take(consumer, pointer)\n"
+                "        if taken is not None:\n"
+                "            consumer.take_credit()\n"
+                "        return taken, False",
+            ),
+        ),
+    ),
+    "permit before the connection is there": (
+        "handover-one",
+        "handover",
+        "permit",
+        (
+            (
+                "        self._ready.add(connection)\n        self._permits.release()\n",
+                "        self._permits.release()\n        self._ready.add(connection)\n",
+            ),
+        ),
+    ),
+    "flag is lowered before the run": (
+        "handover",
+        "handover",
+        "take_session",
+        (
+            (
+                '        self.host.record("conn_run", conn=self.name, at="begin")\n',
+                "        self._scheduled.set(False)\n"
+                '        self.host.record("conn_run", conn=self.name, at="begin")\n',
+            ),
+        ),
+    ),
+    "move without the lock": (
+        "pause-and-take",
+        "lists",
+        "has not its lock",
+        (
+            (
+                "        with consumer.moving:\n            # The flag",
+                "        if True:\n            # The flag",
+            ),
+        ),
+    ),
+    "close does not take the lock": (
+        "close",
+        "consumers",
+        "send lock",
+        (
+            (
+                "        with consumer.send_lock:  # after any delivery to it that is under way\n"
+                "            if consumer.wants_work.get_and_set(None) is None:\n"
+                "                return\n",
+                "        if consumer.wants_work.get_and_set(None) is None:\n            return\n",
+            ),
+        ),
+    ),
+    "job before the flag": (
+        "push",
+        "jobs",
+        "job",
+        (
+            (
+                "        self._job_pending.set(False)  # rule 6: clear the flag, then check\n"
+                "        for consumer in self.all.consumers():\n"
+                '            while self.deliver_to(consumer, "job"):\n'
+                "                pass\n",
+                "        for consumer in self.all.consumers():\n"
+                '            while self.deliver_to(consumer, "job"):\n'
+                "                pass\n"
+                "        self._job_pending.set(False)\n",
+            ),
+        ),
+    ),
+    "resumed and no job": (
+        "push",
+        "jobs",
+        "job",
+        (
+            (
+                "        if consumer.set_wants(desired) and desired:\n"
+                "            self.deliver_async()",
+                "        consumer.set_wants(desired)",
+            ),
+        ),
+    ),
+    "released and no job": (
+        "push-returned",
+        "jobs",
+        "job",
+        (
+            (
+                "        self.deliver_async()  # not here and now: the caller may hold a send lock",
+                "        pass",
+            ),
+        ),
+    ),
+    "a rest that is not looked after": (
+        "interest",
+        "wakeups",
+        "decline",
+        (
+            (
+                "            elif consumer.acquires:\n"
+                "                self._notify_other(consumer)\n"
+                "        return entry",
+                "        return entry",
+            ),
+        ),
+    ),
+    "higher one's end wakes nobody": (
+        "priority-pause",
+        "wakeups",
+        "",
+        (
+            (
+                "            elif consumer.acquires:\n"
+                "                self._notify_other(consumer)\n"
+                "\n",
+                "\n",
             ),
         ),
     ),

@@ -39,16 +39,23 @@ def test_executions_of_the_reference_are_accepted(program: str, executions: int)
 def test_every_program_of_the_queue_is_followed_and_most_writes_are_steps() -> None:
     outcomes = [follow(program, executions=4) for program in traces.programs()]
     assert [o.wrong for o in outcomes if o.wrong] == []
-    assert share(outcomes) >= 0.94  # measured 0.944; it may only rise
+    assert share(outcomes) >= 0.96  # measured 0.963; it may only rise
+    outside = {kind for o in outcomes for what, _, kind in o.counts if what != "step"}
+    assert outside <= {"Interested", "jobs", "jobs drawn", "last_delivered", "wake", "wake drawn"}
+    assert {note for o in outcomes for note in o.notes} == set()
 
 
 def test_states_pointers_lists_and_depth_are_steps_without_exception() -> None:
     found = follow("interest", executions=40)
     found.counts.update(follow("group-freed").counts)
     found.counts.update(follow("browse-taken").counts)
+    found.counts.update(follow("push").counts)
+    found.counts.update(follow("handover", executions=20).counts)
     for what, _, kind in found.counts:
-        if kind in ("state", "pointer", "depth", "next", "marked", "size", "groups", "credit"):
-            assert what == "step", kind
+        assert what == "step" or kind in (
+            *("Interested", "wake", "wake drawn"),
+            *("jobs", "jobs drawn", "last_delivered"),
+        )
 
 
 @pytest.mark.parametrize(
@@ -72,7 +79,7 @@ def test_states_pointers_lists_and_depth_are_steps_without_exception() -> None:
             "A comes into q.Interested.0, and moves to NOT_INTERESTED",
         ),
         ("tail-unlinked", "nodes", "unlink"),
-        ("looks-then-joins", "consumers", "join"),
+        ("looks-then-joins", "consumers", "be_the_only_one"),
         ("credit-taken-twice", "consumers", "credit"),
         ("credit-not-restored", "consumers", "return_from_attempt"),
         ("sent-after-the-lock", "consumers", "send("),
@@ -82,6 +89,10 @@ def test_states_pointers_lists_and_depth_are_steps_without_exception() -> None:
         ("registers-without-a-look", "wakeups", "ends its walk, and has not looked for"),
         ("published-look-then-rest", "wakeups", ""),
         ("wake-the-herd", "wakeups", "notify"),
+        ("published-wish-told-first", "wakeups", "low could take m2 from now on"),
+        ("no-job", "jobs", "P owes any message a job"),
+        ("job-clears-flag-last", "jobs", "could go to A all the while"),
+        ("credit-without-a-job", "jobs", "has still to see to a job"),
         ("connection-looks-then-clears", "handover", "undone (to_check)"),
         ("session-done-with-one-target", "handover", "end_run"),
     ],

@@ -46,8 +46,8 @@ ASSUMPTIONS = (
         ("wakeups",),
         "`wakeups`, `see`, `scan`",
         "a look misses nothing available but what its announcer still owes rewinds for",
-        "`entries`, `nothing_behind`; each look of a followed execution is held against it",
-        "entries/nothing_behind",
+        "`entries`, `a_look_misses_nothing`; each look of a followed execution is held against it",
+        "entries/a_look_misses_nothing",
     ),
     Assumption(
         ("wakeups",),
@@ -61,6 +61,12 @@ ASSUMPTIONS = (
         "who is woken will pull",
         "`handover`, `nobody_is_left_waiting`; that a target asks each of its consumers: the explorer (WK-10)",
         "handover/nobody_is_left_waiting",
+    ),
+    Assumption(
+        ("jobs",),
+        "`jobs`, `set_pending`",
+        "a job that was submitted begins at some time",
+        "the executor's promise, which is not part of the reference; an IO thread's: `handover`",
     ),
     Assumption(
         ("lists", "wakeups"),

@@ -66,12 +66,12 @@ class Concrete:
     def perform(self, action: Action, parameters: dict[str, Value]) -> Changes:
         """Take the step, of the system or of a broken variant. Raises `NotThat` if its guard does not hold."""
         step = compiled(action, self.system)
-        if not step.guard(self.tables, self.members, **parameters):
+        changes: Changes | None = step.after(self.tables, self.members, **parameters)
+        if changes is None:
             shown = ", ".join(f"{n} = {v}" for n, v in parameters.items())
             raise NotThat(
                 f"{action.name}({shown}) is not possible here: {self._why(step, parameters)}"
             )
-        changes: Changes = step.after(self.tables, self.members, **parameters)
         for name, changed in changes:
             self.tables[name].update(changed)
         return changes
@@ -118,7 +118,7 @@ class Step:
     parts: tuple[tuple[Term, dict[str, str], Function], ...]
     """The guard's conjuncts, what their constants are called, and each as a function."""
     after: Function
-    """Returns `Changes`."""
+    """Returns `Changes`, or None if the guard does not hold."""
 
 
 _COMPILED: dict[int, tuple[Action, Step]] = {}
@@ -145,6 +145,7 @@ def _translated(action: Action, system: TransitionSystem) -> Step:
         text = f"return {part(one)}"
         parts.append((one, names, part.function(text, [*action.parameters])))
     updates = _SourceWriter(names)
+    allowed = updates(guard)
     changes = []
     for name, function in system.functions.items():
         changed = getattr(after, name)
@@ -153,7 +154,9 @@ def _translated(action: Action, system: TransitionSystem) -> Step:
     return Step(
         write.function(body, [*action.parameters]),
         tuple(parts),
-        updates.function(f"return [{', '.join(changes)}]", [*action.parameters]),
+        updates.function(
+            f"return [{', '.join(changes)}] if {allowed} else None", [*action.parameters]
+        ),
     )
 
 

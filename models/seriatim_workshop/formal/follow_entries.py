@@ -47,7 +47,7 @@ class Entries(Follower):
         """By thread: how often it has raised the depth outside of `enqueue` without having linked yet."""
         self._freeing: dict[str, set[str]] = {}
         """By thread: the groups that it has set free in its present call."""
-        self._before_look: dict[str, dict[str, Value]] = {}
+        self._before_look: dict[str, dict[tuple[str, ...], Value]] = {}
         """By thread: what it knew when it read a pointer object anew that it had read already."""
 
     # ---- what a field is in the reference
@@ -95,13 +95,12 @@ class Entries(Follower):
 
     def step(self, event: HostOperation) -> str:
         t = event.thread
-        self.member("Thread", t)
         if event.what == "record":
             return self._record(event)
         if event.what == "now":
             return self._now(t, event.new)
         owner = event.owner
-        kind = event.cell.rpartition(".")[2]
+        kind = event.kind
         if kind == "depth" and event.cell == f"{self.queue}.depth":
             return self._count(event)
         if kind == "groups" and event.cell == f"{self.queue}.groups":
@@ -192,7 +191,10 @@ class Entries(Follower):
         return self.take("uncount", t=t, e=mine[0])
 
     def _new_entry(self, m: str) -> None:
-        self.member("Entry", m)
+        """An entry that nobody has named yet: to looks that are under way it was not there when they began."""
+        if self.member("Entry", m):
+            for t in self.members("Thread"):
+                self.state.put("vain", t, m, True)
 
     # ---- links and reads of links
 
@@ -222,9 +224,6 @@ class Entries(Follower):
             self.member("Group", message.group)
             self.state.put("grouped", m, True)
             self.state.put("group", m, message.group)
-            for thread, freed in self._freeing.items():
-                if message.group in freed:
-                    self.state.put("announcing", thread, m, True)
         if self.state.get("counted", m) == 0:
             if not self._anonymous.get(t):
                 raise NotThat(f"{m} is linked, and has not been added to the depth")
@@ -264,25 +263,20 @@ class Entries(Follower):
         return next((m for m in self._entries if self.state.get("place", m) == cursor), None)
 
     def _pass_by(self, t: str) -> None:
-        """Something that a look depends on was read: what stands there may be useless now."""
+        """Something that a look depends on was read: what stands there is of use at this moment, or it is not."""
         here = self._standing_at(t)
-        if here is not None and not self.state.get("passed", t):
+        if here is None or self.state.get("passed", t):
+            return
+        if self.state.get("found", t) or not self.takes("find", t=t, e=here):
             self.takes("pass_by", t=t, e=here)
 
-    def _past_dequeued(self, t: str) -> None:
-        """Pass a dequeued entry, which is possible at any time: it was seen before, or was unlinked."""
-        here = self._standing_at(t)
-        dequeued = here is not None and self.state.get("status", here) in ("DEQUEUED", "DELETED")
-        if here is not None and dequeued and not self.state.get("passed", t):
-            self.take("pass_by", t=t, e=here)
-
     def _go_on(self, t: str, node: Node) -> None:
-        self._past_dequeued(t)
+        self._pass_by(t)
         self.takes("go_on", t=t, n=node.message.id)
 
     def _fall_through(self, t: str, node: Node) -> None:
         """The end of a sub-queue was read: what comes next is the head of the one below."""
-        self._past_dequeued(t)
+        self._pass_by(t)
         self.takes("fall_through", t=t, q=(node.rank + 1) * RANK)
 
     # ---- states
@@ -333,13 +327,12 @@ class Entries(Follower):
 
     def _read(self, t: str, m: str) -> None:
         """The state of an entry was read: it may be found, or passed, or no rewind be owed for it any more."""
-        here = self.state.get("looking", t) and self._standing_at(t) == m
-        if here and not self.takes("find", t=t, e=m) and not self.state.get("passed", t):
-            self.takes("pass_by", t=t, e=m)
+        if self._standing_at(t) == m:
+            self._pass_by(t)
         if self._freeing.get(t):
             if any(self.state.get("owes", t, m, c) for c in self._consumers):
                 self.takes("forgive", t=t, e=m)
-            if self.state.get("announcing", t, m):
+            if self.state.get("group", m) in self._freeing[t]:
                 self.context.about[t] = m
 
     def _failed(self, event: HostOperation, m: str) -> None:
@@ -434,14 +427,13 @@ class Entries(Follower):
 
     def _look(self, t: str, c: str) -> None:
         """A pointer was read. If it is the object that the thread has, it may be to go on, or to begin anew."""
-        knew = {name: self.state.get(name, t) for name in LOOK}
-        same = (
-            knew["looking"]
-            and knew["whose"] == c
-            and knew["mark_seen"] == self.state.get("mark", c)
-        )
+        get = self.state.get
+        same = get("looking", t) and get("whose", t) == c and get("mark_seen", t) == get("mark", c)
         self._before_look.pop(t, None)
         if same:
+            knew: dict[tuple[str, ...], Value] = {(name, t): get(name, t) for name in LOOK}
+            for m in self._entries:
+                knew["vain", t, m] = get("vain", t, m)
             self._before_look[t] = knew
         self.take("look", t=t, c=c)
 
@@ -449,26 +441,28 @@ class Entries(Follower):
         """The pointer is moved on from where no look began: the thread read it anew to go on with the earlier look."""
         knew = self._before_look.pop(t, None)
         if knew is not None and self.state.get("cursor", t) == self.state.get("place_seen", t):
-            for name, known in knew.items():
-                self.state.put(name, t, known)
+            for (name, *at), known in knew.items():
+                self.state.put(name, *at, known)
 
     def _rewound(self, t: str, c: str, event: HostOperation) -> str:
-        """For which entry a thread rewinds a consumer: one that it announces, and rather one that it owes it."""
-        announced = [m for m in self._entries if self.state.get("announcing", t, m)]
-        if event.new.entry is not event.old.entry:
-            announced = [m for m in announced if self._entries[m] is event.new.entry]
-        else:
-            announced = [m for m in announced if place(self._entries[m]) >= place(event.old.entry)]
-        owed = [m for m in announced if self.state.get("owes", t, m, c)]
-        if not announced:
-            raise NotThat(f"{t} rewinds {c}, but owes it nothing")
-        chosen = min(owed or announced, key=lambda m: place(self._entries[m]))
-        self.context.about[t] = chosen
+        """For which entry a thread rewinds a consumer: rather one for which it owes that, of several the first."""
+        back, old = event.new.entry, event.old.entry
+        meant = [
+            m
+            for m, e in self._entries.items()
+            if (e is back if back is not old else place(e) >= place(old))
+        ]
+        if not meant:
+            raise NotThat(f"{t} rewinds {c} to {back}, and no entry is there")
+        owed = [m for m in meant if self.state.get("owes", t, m, c)]
+        chosen = min(owed or meant, key=lambda m: place(self._entries[m]))
+        if owed:
+            self.context.about[t] = chosen
         return chosen
 
 
 LOOK = ("looking", "whose", "mark_seen", "place_seen", "cursor", "passed", "found")
-"""What a thread knows of a look: all that `look` changes, and nobody else reads."""
+"""What a thread knows of a look, with `vain` of each entry: all that `look` changes, and nobody else reads."""
 
 
 def _held(groups: Any, g: str) -> int:

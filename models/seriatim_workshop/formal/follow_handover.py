@@ -77,12 +77,13 @@ class HandoverFollower(Follower):
     # ---- steps
 
     def step(self, event: HostOperation) -> str:
-        kind = event.cell.rpartition(".")[2]
+        kind = event.kind
+        if kind == "permits" and event.writes:
+            return self._permit(event)
         if event.what == "new" or kind not in (*SETS, "scheduled"):
             if kind == "ready":
                 self._ready_set = event.source
             return ""
-        self.member("Thread", event.thread)
         if kind == "scheduled":
             return self._flag(event)
         if event.what == "get":
@@ -107,7 +108,27 @@ class HandoverFollower(Follower):
             return self.take("take_target", t=t, g=self._target(thing))
         if kind == "sessions":
             return self.take("take_session", t=t, n=self._session(thing))
-        return self.take("begin_run", t=t, c=self._connection(thing))
+        drawn = [p for p in self.members("Permit") if self.state.get("drawn", t, p)]
+        if not drawn:
+            raise NotThat(f"{t} takes a connection, and has drawn no permit")
+        return self.take("begin_run", t=t, c=self._connection(thing), p=drawn[0])
+
+    def _permit(self, event: HostOperation) -> str:
+        """Permits are all alike, so any that lies there is the one that is drawn."""
+        t = event.thread
+        if event.what == "acquire":
+            lies = [p for p in self.members("Permit") if self.state.get("lies", p)]
+            return self.take("draw_permit", t=t, p=lies[0])
+        mine = [c for c in self.members("Connection") if self.state.get("to_permit", t, c)]
+        if len(mine) != event.new:
+            raise NotThat(
+                f"{t} gives {event.new} permits, and has put {len(mine)} connections among the ready"
+            )
+        for c in mine:
+            permit = f"p{len(self.members('Permit')) + 1}"
+            self.member("Permit", permit)
+            self.take("give_permit", t=t, c=c, p=permit)
+        return "give_permit"
 
     def _read(self, event: HostOperation, kind: str) -> None:
         """A set was read: it is empty, or it has already what the thread is bound to add, or is looked at once more."""
@@ -125,21 +146,24 @@ class HandoverFollower(Follower):
 
     def _flag(self, event: HostOperation) -> str:
         known = self._sets.get(id(event.source))
-        if known is None or event.what == "get":
+        if known is None:
             return ""
         t, c = event.thread, self._connection(known[1])
-        if event.what == "set":
-            if event.new:
+        if event.writes and event.new:
+            if event.what != "cas":
                 raise NotThat(f"{t} schedules {c} without a compare-and-set")
+            return self.take("schedule", t=t, c=c)
+        if event.writes:
             return self.take("end_run", t=t, c=c)
-        if not event.ok:
-            self.take("find_scheduled", t=t, c=c)
-            return ""
-        return self.take("schedule", t=t, c=c)
+        self.takes(
+            "find_scheduled", t=t, c=c
+        )  # by a compare-and-set that failed, or a look before it
+        return ""
 
     def check_end(self) -> None:
         """Raises `NotThat` if anybody is still bound to something: an execution ends when all is quiet."""
-        for name in ("to_queue", "to_schedule", "to_submit", "to_check", "serves", "runs"):
+        bound = ("to_queue", "to_schedule", "to_submit", "to_check", "to_permit")
+        for name in (*bound, "serves", "runs", "drawn"):
             for key, is_so in self.function(name):
                 if is_so:
                     raise NotThat(f"{key[0]} has left {key[1]} undone ({name})")

@@ -60,7 +60,7 @@ class Nodes(Follower):
     # ---- steps
 
     def step(self, event: HostOperation) -> str:
-        kind = event.cell.rpartition(".")[2]
+        kind = event.kind
         if kind == "next":
             return self._next(event)
         if kind == "tail":
@@ -99,7 +99,6 @@ class Nodes(Follower):
 
     def _next(self, event: HostOperation) -> str:
         node, t = event.owner, event.thread
-        self.member("Thread", t)
         if event.what == "new":
             if type(node) is self.lib.Node:
                 self._head(node)
@@ -219,8 +218,7 @@ class Lists(Follower):
 
     def step(self, event: HostOperation) -> str:
         t = event.thread
-        self.member("Thread", t)
-        kind = event.cell.rpartition(".")[2]
+        kind = event.kind
         if event.what in ("acquire", "release"):
             return self._lock(event)
         if event.what == "record":
@@ -230,7 +228,8 @@ class Lists(Follower):
             return self._new_priority(event)
         elif kind == "wants_work":
             c = self.context.consumer(event.owner)
-            if event.what == "set" and event.old is not None and c in self._consumers:
+            closes = event.writes and event.new is None and event.old is not None
+            if closes and c in self._consumers:
                 return self.take("close", c=c)
         elif kind == "marked" and event.writes:
             return self._marked(event)
@@ -267,8 +266,8 @@ class Lists(Follower):
     def _move(self, t: str, sub: str, old: str, new: str, at: str) -> None:
         """To or from no list there is nothing to see but the record."""
         if at == "leave":
-            c = self.state.get("moves", t)
-            if not isinstance(c, str) or self._consumers[c].name != sub:
+            c = str(self.state.get("moves", t))
+            if c not in self._consumers or self._consumers[c].name != sub:
                 raise NotThat(f"{t} moves {sub}, and has not its lock")
             self._moving[t] = (c, NAMES[new])
             if old == "Removed":
@@ -346,7 +345,6 @@ class Consumers(Follower):
 
     def step(self, event: HostOperation) -> str:
         t = event.thread
-        self.member("Thread", t)
         if t in self._unsettled and not event.cell.endswith("credit"):
             self.take("return_from_attempt", t=t)
         if not (event.what == "record" and event.cell == "credit"):
@@ -355,7 +353,7 @@ class Consumers(Follower):
             return self._lock(event)
         if event.what == "record":
             return self._record(event)
-        owner, kind = event.owner, event.cell.rpartition(".")[2]
+        owner, kind = event.owner, event.kind
         if kind == "exclusive" and event.cell == f"{self.queue}.exclusive":
             return self._only(event)
         if isinstance(owner, self.lib.Consumer) and owner.queue.name == self.queue:
@@ -447,10 +445,10 @@ class Consumers(Follower):
 
     def _wishes(self, event: HostOperation, c: str) -> str:
         self.touched("wish", c)
-        if event.what == "set":
-            if event.new is not None:
-                raise NotThat(f"no step writes what {c} wants without a compare-and-set")
+        if event.new is None:
             return self.take("close", t=event.thread, c=c)
+        if event.what == "set":
+            raise NotThat(f"no step writes what {c} wants without a compare-and-set")
         return self.take("want" if event.new else "want_nothing", c=c)
 
     def _pays(self, event: HostOperation, c: str) -> str:

@@ -15,6 +15,7 @@ import time
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
+from pathlib import Path
 from typing import cast
 
 import seriatim.queue as reference
@@ -27,11 +28,22 @@ from seriatim_models.matrix.work import PairData, universe_of
 from seriatim_models.programs.base import Mutant
 from seriatim_models.programs.mutant_modules import load
 from seriatim_workshop.formal.followed import Followed, share
+from seriatim_workshop.formal.journal import FollowedJournal
 from seriatim_workshop.formal.recorder import Recorder
 from seriatim_workshop.formal.simulation import Simulation
 
 EACH = 40
 """So many executions of each program are followed at most."""
+
+
+TOLD_EVERY = 500
+"""After so many programs a long run says how far it is."""
+
+
+def title(data: PairData) -> str:
+    """What a program is called: its universe, the calls that lead to its state, and the two beside each other."""
+    calls = f"{', '.join(map(str, data.path))}; {' | '.join(map(str, data.calls))}"
+    return f"{data.universe}: {calls}"
 
 
 class FollowedScene(QueueMatrixScene):
@@ -51,8 +63,7 @@ def follow_pair(
     """Follow the schedules of one program of the matrix; the first execution that is no behaviour ends it."""
     of, lib = SYSTEMS[system], load("queue", mutant)
     assert isinstance(of, QueueSystem)
-    calls = f"{', '.join(map(str, data.path))}; {' | '.join(map(str, data.calls))}"
-    found = Followed(f"{data.universe}: {calls}")
+    found = Followed(title(data))
     rejections: list[tuple[str, str]] = []
     began = time.process_time()
 
@@ -93,6 +104,17 @@ def programs(system: str, depth: int, sample: int = 0) -> list[PairData]:
     return every[:: max(1, len(every) // sample)] if sample else every
 
 
+def _kept_or_followed(journal: FollowedJournal | None, system: str, data: PairData) -> Followed:
+    if journal is None:
+        return follow_pair(system, data)
+    key = f"{system} {title(data)}"
+    outcome = journal.get(key)
+    if outcome is None:
+        outcome = follow_pair(system, data)
+        journal.keep(key, outcome)
+    return outcome
+
+
 def main(arguments: Sequence[str]) -> int:
     """Follow what is asked for and print what came of it; the exit code is 1 if an execution is rejected."""
     parser = argparse.ArgumentParser(
@@ -102,14 +124,24 @@ def main(arguments: Sequence[str]) -> int:
     parser.add_argument("systems", nargs="+", choices=("pull", "push"), metavar="pull|push")
     parser.add_argument("--depth", type=int, default=1, help="calls that lead to the state (1)")
     parser.add_argument("--sample", type=int, default=0, help="so many programs of each (all)")
+    parser.add_argument(
+        "--journal",
+        metavar="FILE",
+        type=Path,
+        help="keep each outcome there, and take those that are kept: killed, it goes on where it was",
+    )
     asked = parser.parse_args(arguments)
+    journal = FollowedJournal(asked.journal) if asked.journal else None
     outcomes = []
     for system in asked.systems:
-        for data in programs(system, asked.depth, asked.sample):
-            outcome = follow_pair(system, data)
+        chosen = programs(system, asked.depth, asked.sample)
+        for n, data in enumerate(chosen, 1):
+            outcome = _kept_or_followed(journal, system, data)
             outcomes.append(outcome)
             if outcome.wrong:
                 print(f"! {system}, {outcome.program}\n      {outcome.wrong}", flush=True)
+            if journal is not None and n % TOLD_EVERY == 0:
+                print(f"  {system} {n:6,}/{len(chosen):,} programs", flush=True)
     steps, seconds = sum(o.steps for o in outcomes), sum(o.seconds for o in outcomes)
     print(
         f"{len(outcomes)} programs of the matrix, {sum(o.executions for o in outcomes):,} executions, "

@@ -17,7 +17,7 @@ Node = Any
 
 
 class WakeupFollower(Follower):
-    """Holds the wake-ups of one queue against `wakeups`, as long as its consumers acquire and are of one priority."""
+    """Holds the wake-ups of one queue's acquiring consumers against `wakeups`."""
 
     system = "wakeups"
     fields = {  # noqa: RUF012  # see `Follower.fields`
@@ -30,7 +30,9 @@ class WakeupFollower(Follower):
         self.queue = queue
         self._entries: dict[str, Node] = {}
         self._consumers: dict[str, Node] = {}
-        self._priorities: set[int] = set()
+        self._browsers: set[str] = set()
+        self._freed: tuple[str, str] = ("", "")
+        """The thread that set a group free just now, and the group."""
         self._looks: dict[str, str] = {}
         """By thread: on whose behalf it looks."""
         self._moves: dict[str, str] = {}
@@ -65,12 +67,11 @@ class WakeupFollower(Follower):
         if self.outside:
             return ""
         t, what = event.thread, event.what
-        self.member("Thread", t)
         if what == "record":
             return self._record(event)
         if what == "now":
-            self._time(event.new)
-        owner, kind = event.owner, event.cell.rpartition(".")[2]
+            self._time(t, event.new)
+        owner, kind = event.owner, event.kind
         taken = ""
         if what in ("acquire", "release"):
             return self._lock(event, kind)
@@ -105,7 +106,8 @@ class WakeupFollower(Follower):
                 self._announce(t)
         elif event.cell == "notify":
             woken = self._mine(given["sub"])
-            if woken is not None and not self.state.get("giving", t, woken):
+            given_to = woken is not None and self.state.get("giving", t, woken)
+            if woken is not None and not given_to and not self.state.get("permit", woken):
                 raise NotThat(f"{t} notifies {woken}, and has not moved it to Notified")
         elif event.cell == "pull" and given["ph"] == "invoke":
             c = self._mine(given["sub"])
@@ -193,11 +195,46 @@ class WakeupFollower(Follower):
 
     def _fit(self, c: str, consumer: Node, m: str, entry: Node) -> None:
         """Say whether a consumer could take a message, when either of them is new."""
-        matches = wants(consumer, entry)
-        owned = self.context.groups.get((self.queue, entry.message.group))
-        expired = entry.message.expires and self._now > entry.message.expires
-        self.state.put("wants", c, m, matches)
-        self.state.put("fit", c, m, matches and owned in (None, c) and not expired)
+        self.state.put("wants", c, m, wants(consumer, entry))
+        self.state.put("fit", c, m, self._could_take(c, m))
+
+    def _wanted(self, c: str, m: str) -> bool:
+        """Whether a consumer wants a message, if it is available: selected, not expired, its group not another's."""
+        message = self._entries[m].message
+        owned = self.context.groups.get((self.queue, message.group))
+        expired = message.expires and self._now > message.expires
+        selected = bool(self.state.get("wants", c, m))
+        return selected and owned in (None, c) and not expired
+
+    def _could_take(self, c: str, m: str) -> bool:
+        """The same, and nobody of higher priority who wants work wants it."""
+        mine = self._consumers[c].priority
+        return self._wanted(c, m) and not any(
+            each.priority > mine and value(each.wants_work) and self._wanted(d, m)
+            for d, each in self._consumers.items()
+        )
+
+    def _refit(self, t: str) -> None:
+        """Take the steps that make who could take what it is in the reference, after something that decides it."""
+        for m, entry in self._entries.items():
+            for c in self._consumers:
+                now = self._could_take(c, m)
+                if now == self.state.get("fit", c, m):
+                    continue
+                if not now:
+                    self.take("make_unfit", c=c, m=m)
+                elif self._freed == (t, entry.message.group) and self.takes("make_fit", t=t, m=m):
+                    break
+                elif not self.takes("make_fit_for_itself", t=t, c=c, m=m):
+                    self._step_aside(t, c, m)
+        self._freed = ("", "")
+
+    def _step_aside(self, t: str, c: str, m: str) -> None:
+        for d in self._consumers:
+            if self.takes("step_aside", t=t, d=d, c=c, m=m):
+                return
+        if not self.takes("make_fit_unasked", c=c, m=m):
+            raise NotThat(f"{c} could take {m} from now on, and {t} is not bound to look for it")
 
     def _state(self, event: HostOperation, m: str) -> str:
         t = event.thread
@@ -222,12 +259,9 @@ class WakeupFollower(Follower):
             return self.take("take", t=t, c=c, m=m)
         return self.take("remove", m=m)
 
-    def _time(self, now: int) -> None:
+    def _time(self, t: str, now: int) -> None:
         self._now = now
-        for m, entry in self._entries.items():
-            if entry.message.expires and now > entry.message.expires:
-                for c in self._consumers:
-                    self.takes("make_unfit", c=c, m=m)
+        self._refit(t)
 
     def _groups(self, event: HostOperation) -> str:
         """A group is owned by a consumer, and unfit for all others; or free, and fit for whoever wants it."""
@@ -237,15 +271,9 @@ class WakeupFollower(Follower):
                 continue
             owner = None if new is None else self.context.consumer(new[0])
             self.context.groups[self.queue, g] = owner
-            for m, entry in self._entries.items():
-                if entry.message.group != g:
-                    continue
-                if owner is None:
-                    self.takes("make_fit", t=event.thread, m=m)
-                for c in self._consumers:
-                    expired = entry.message.expires and self._now > entry.message.expires
-                    if (owner not in (None, c)) or expired:
-                        self.takes("make_unfit", c=c, m=m)
+            if owner is None:
+                self._freed = (event.thread, g)
+            self._refit(event.thread)
         return ""
 
     # ---- looks
@@ -280,8 +308,13 @@ class WakeupFollower(Follower):
                 self.take("look_again", t=t, c=c)
         elif kind == "wants_work" and event.writes and not event.new:
             lowered = event.old is not None and event.old is not False
+            taken = ""
             if self.state.get("listed", c) != "NOT_INTERESTED" and lowered:
-                return self.take("lower_the_flag", t=t, c=c)
+                taken = self.take("lower_the_flag", t=t, c=c)
+            self._refit(t)
+            return taken
+        elif kind == "wants_work" and event.writes:
+            self._refit(t)
         return ""
 
     def _lock(self, event: HostOperation, kind: str) -> str:
@@ -301,7 +334,7 @@ class WakeupFollower(Follower):
         for c, consumer in self._consumers.items():
             if self.state.get("giving", t, c) and name in ("", consumer.name):
                 return self.take("wake", t=t, c=c)
-        return ""
+        return "stutter: a browser is woken" if name in self._browsers else ""
 
     def _marked(self, t: str, node: Node) -> str:
         c = self.context.consumer(node.consumer)
@@ -323,15 +356,14 @@ class WakeupFollower(Follower):
         consumer = node.consumer
         c = self.context.consumer(consumer)
         if kind_is(node.list_name, "All"):
-            self._priorities.add(consumer.priority)
             if not consumer.acquires:
-                self.outside = "it has a browser"
-            if len(self._priorities) > 1:
-                self.outside = "its consumers have priorities"
+                self._browsers.add(consumer.name)
+                return ""
             self.member("Consumer", c)
             self._consumers[c] = consumer
             for m, entry in self._entries.items():
                 self._fit(c, consumer, m, entry)
+            self._refit(t)
         elif kind_is(node.list_name, "Interested") and c in self._consumers:
             if self.state.get("listed", c) == "NOTIFIED":
                 return self.take("show_rest", t=t, c=c)

@@ -128,6 +128,7 @@ class Follower:
         """Steps of the specification that were taken."""
         self.actions: set[str] = set()
         self._known: dict[str, set[str]] = {sort.name(): set() for sort in system.sorts}
+        self._threads = self._known["Thread"]
         self._changed: list[tuple[str, Key]] = []
 
     def step(self, event: HostOperation) -> str:
@@ -136,10 +137,13 @@ class Follower:
 
     def __call__(self, event: HostOperation) -> str:
         """Returns what a write was, '' if it is none of this system's. Raises `NotThat`."""
-        self._changed.clear()
+        if event.thread not in self._threads:
+            self.member("Thread", event.thread)
         explained = self.step(event)
-        for name, key in self._changed:
-            self.compare(name, key)
+        if self._changed:
+            for name, key in self._changed:
+                self.compare(name, key)
+            self._changed.clear()
         return explained
 
     def compare(self, name: str, key: Key) -> None:

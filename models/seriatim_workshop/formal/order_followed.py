@@ -13,8 +13,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
-import select
-import signal
+import resource
 import sys
 import time
 from collections import Counter
@@ -61,8 +60,8 @@ PROGRAMS_TRIED = (
     "immediate-returned",
     "consumer-list-middle",
 )
-SECONDS = 60.0
-"""After which a mutant that has not come to an end is given up: it loops between two steps."""
+SECONDS = 60
+"""Of the processor, after which a mutant that has not come to an end is given up: it loops between two steps."""
 
 
 @dataclass(frozen=True)
@@ -116,6 +115,7 @@ def isolated(mutation: Mutation, by: str) -> OrderFollowed:
     receives, sends = os.pipe()
     child = os.fork()
     if child == 0:
+        resource.setrlimit(resource.RLIMIT_CPU, (SECONDS, SECONDS))
         try:
             line = json.dumps(asdict(followed(mutation, by)))
         except BaseException as error:  # whatever the mutant raises is its outcome
@@ -124,11 +124,8 @@ def isolated(mutation: Mutation, by: str) -> OrderFollowed:
         os.write(sends, line.encode())
         os._exit(0)
     os.close(sends)
-    ready, _, _ = select.select([receives], [], [], SECONDS)
-    text = os.read(receives, 1 << 16).decode() if ready else ""
-    os.close(receives)
-    if not ready:
-        os.kill(child, signal.SIGKILL)
+    with os.fdopen(receives, encoding="utf-8") as file:
+        text = file.read()  # nothing, if it was ended
     os.waitpid(child, 0)
     if not text:
         return OrderFollowed(mutation.key, mutation.name, "endless")

@@ -5,20 +5,24 @@ from __future__ import annotations
 REASONS = {
     "NodeList.next": "a marked node may stay linked in `nodes` as long as it likes; what is handed out is read again",
     "PriorityQueueEntryList.__iter__": "no system obliges an iteration over all entries to come to each of them",
-    "PriorityQueueEntryList.next": "a look may end early; of consumers of several priorities `wakeups` does not speak",
+    "PriorityQueueEntryList.next": "a look may end early: whoever finds nothing wakes another",
     "Queue.check_message_status": "no system obliges housekeeping to drop what has expired",
     "Queue.enqueue": "an immediate message that is dropped before anybody looks is dropped undelivered, as IM-1 allows",
     "Queue.attempt": "an attempt may end without an entry, and whoever made it wakes another; only clients see who",
+    "Consumer.take_credit": "an attempt may end without an entry, and whoever made it wakes another",
+    "QueueConsumerManager._move": (
+        "no system speaks of a flag and a list together (WK-9); the first schedules do not show it otherwise"
+    ),
     "Queue.close": "no system obliges a close to end its consumer",
     "Queue._close": "to release what one does not hold fails, and changes nothing that a system speaks of",
     "Queue.grant": "no system obliges a grant to add credit, or speaks of interest and credit together (WK-9)",
-    "PushQueue": "deliveries of a push queue, turns and jobs are outside `wakeups`, which speaks of pull queues",
-    "QueueConsumerManager.interested": "of consumers of several priorities `wakeups` does not speak",
+    "PushQueue": "who is served first, and by whom, is outside `jobs`, which says that somebody is",
+    "QueueConsumerManager.interested": "in which order the Interested are asked is not said (WK-4)",
     "QueueConsumerManager.set_notified": "browsers are outside `wakeups`",
     "PullQueue._arrived": "browsers are outside `wakeups`",
     "PullQueue._notify": "a consumer may be woken in vain: no system counts how often",
     "PullQueue.deliver_single_message": "no system speaks of interest and credit together (WK-9)",
-    "WorkSet.take": "a take may find nothing; the permit of the scheduler that it uses up is outside `handover`",
+    "WorkSet.take": "a take may find nothing; who then waits for ever for a permit ends the execution",
     "ConsumerTarget.process": (
         "`handover` ends at the target: which of its consumers are asked it does not say, "
         "and `wakeups` takes one in Notified for awake"
@@ -27,7 +31,6 @@ REASONS = {
         "`handover` owes a visit to who has notified; a target that has more to do has not notified again"
     ),
     "Connection.run": "a run too many, or one that never ends, makes no step that a system forbids",
-    "Scheduler.submit": "the permits of the scheduler are outside `handover`",
 }
 """Function, or a class if it is the same for all of its functions -> the reason."""
 

@@ -149,7 +149,7 @@ HINTS: dict[str, list[str]] = {
 def check(goal: Goal, path: Path) -> str:
     """Why the path does not lead to the goal; '' if it does."""
     system = goal.world()
-    state = Concrete(system, path.members)
+    state = Concrete(system, {**{sort.name(): [] for sort in system.sorts}, **path.members})
     for name, entries in path.start.items():
         for *arguments, value in entries:
             state.put(name, *arguments, value)
@@ -160,7 +160,7 @@ def check(goal: Goal, path: Path) -> str:
         before = state.copy() if goal.kind == "broken" else None
         try:
             state.take(action, **parameters)
-        except (NotThat, KeyError) as why:
+        except (NotThat, KeyError, TypeError) as why:  # TypeError: it has other parameters by now
             return f"after {path.steps.index((action, parameters))} steps: {why}"
         reached = goal.reached(before, state, action)
     return "" if reached else "its steps are possible, and lead somewhere else"

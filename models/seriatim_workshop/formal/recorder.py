@@ -7,7 +7,7 @@ and is written down with its thread, the object that owns the cell, and the valu
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Generic, ParamSpec, Self, TypeVar, cast
 
 from seriatim.host import Watch
@@ -22,7 +22,7 @@ P = ParamSpec("P")
 WRITES = frozenset({"set", "cas", "add", "acquire", "release"})
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class HostOperation:
     """One operation, or something that was put on record."""
 
@@ -42,11 +42,14 @@ class HostOperation:
     ok: bool = True
     source: Any = None
     """The recorded cell, lock or semaphore itself."""
+    kind: str = field(init=False)
+    """The last part of the cell's name."""
+    writes: bool = field(init=False)
+    """Whether it changed a shared object: a cell, a lock or a semaphore."""
 
-    @property
-    def writes(self) -> bool:
-        """Whether it changed a shared object: a cell, a lock or a semaphore."""
-        return self.ok and self.what in WRITES
+    def __post_init__(self) -> None:
+        self.kind = self.cell.rpartition(".")[2]
+        self.writes = self.ok and self.what in WRITES
 
     def __str__(self) -> str:
         operation = f"{self.cell}.{self.what}" if self.what != "record" else f"record {self.cell}"

@@ -15,6 +15,7 @@ from types import ModuleType
 from seriatim_workshop.formal.concrete import NotThat
 from seriatim_workshop.formal.follow_entries import Entries
 from seriatim_workshop.formal.follow_handover import HandoverFollower
+from seriatim_workshop.formal.follow_jobs import JobFollower
 from seriatim_workshop.formal.follow_lists import Consumers, Lists, Nodes
 from seriatim_workshop.formal.follow_wakeups import WakeupFollower
 from seriatim_workshop.formal.follower import Follower, Participants
@@ -22,22 +23,26 @@ from seriatim_workshop.formal.recorder import HostOperation
 
 OUTSIDE = {
     "last_delivered": "who was served last, from whom a push goes on (SO-7)",
-    "job_pending": "whether a delivery job is under way (the model `immediate.pml`)",
-    "permits": "the hand-over: permits of the IO threads (`handover.pml`)",
     "jobs": "permits of the executor, which is no part of the reference",
     "wake": "permits of a client's thread, which is no part of the reference",
 }
 """The last part of a shared object's name -> what it is. No system speaks of these writes."""
 
+INSTEAD = ("it pushes", "it is pulled from")
+"""Why `wakeups` or `jobs` does not speak of a queue: the other of the two does."""
 
 SHORT = 240
 """Characters of a rejection that a table shows."""
 
 
 def shortened(rejection: str) -> str:
-    """A rejection for a table: without addresses, and cut between two words where it is long."""
-    text = re.sub(r"<([\w.]*\.)?(\w+)( object at 0x[0-9a-f]+)?>", r"\2", rejection)
-    return text if len(text) <= SHORT else text[:SHORT].rpartition(" ")[0] + " ..."
+    """A rejection for a table: cut between two words where it is long."""
+    return rejection if len(rejection) <= SHORT else rejection[:SHORT].rpartition(" ")[0] + " ..."
+
+
+def _without_addresses(text: str) -> str:
+    """Objects of the reference by their class."""
+    return re.sub(r"<([\w.]*\.)?(\w+)( object at 0x[0-9a-f]+)?>", r"\2", text)
 
 
 class Simulation:
@@ -70,6 +75,7 @@ class Simulation:
                 f"step {event.step}, {event}: what it is mapped to is not there ({error!r})"
             )
         if self.rejected:
+            self.rejected = _without_addresses(self.rejected)
             self.on_rejection()
 
     def follow(self, event: HostOperation) -> None:
@@ -96,15 +102,16 @@ class Simulation:
                 Entries(self.context, name),
                 Consumers(self.context, name),
                 WakeupFollower(self.context, name),
+                JobFollower(self.context, name),
             ]
 
     def _count(self, event: HostOperation, explained: dict[str, str]) -> None:
-        kind = event.cell.rpartition(".")[2]
+        kind = f"{event.kind} drawn" if event.what == "acquire" else event.kind
         if explained:
             stutters = all(found.startswith("stutter") for found in explained.values())
             what = "stutter" if stutters else "step"
             self.counts[what, " ".join(sorted(explained)), kind] += 1
-        elif kind in OUTSIDE:
+        elif event.kind in OUTSIDE:
             self.counts["outside", "", kind] += 1
         else:
             raise NotThat("no system has a step for this write")
@@ -132,7 +139,8 @@ class Simulation:
     @property
     def notes(self) -> set[str]:
         """Systems that do not speak of a queue, and why."""
-        return {f"{f.system}: {f.outside}" for f in self.followers if f.outside}
+        silent = [f for f in self.followers if f.outside and f.outside not in INSTEAD]
+        return {f"{f.system}: {f.outside}" for f in silent}
 
     @property
     def actions(self) -> set[tuple[str, str]]:

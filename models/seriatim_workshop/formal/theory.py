@@ -21,7 +21,7 @@ import z3
 from seriatim_workshop.formal import SPEC
 
 FOLDER = SPEC / "induction"
-SYSTEMS = ("nodes", "entries", "lists", "consumers", "wakeups", "handover")
+SYSTEMS = ("nodes", "entries", "lists", "consumers", "wakeups", "jobs", "handover")
 """The systems of `spec/induction`, in the order in which they build on each other."""
 
 Term = Any

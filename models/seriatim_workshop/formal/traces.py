@@ -30,9 +30,11 @@ from seriatim_models.programs.mutant_modules import load
 from seriatim_workshop.formal import SPEC
 from seriatim_workshop.formal.follow_entries import Entries
 from seriatim_workshop.formal.follow_handover import HandoverFollower
+from seriatim_workshop.formal.follow_jobs import JobFollower
 from seriatim_workshop.formal.follow_lists import Consumers, Lists, Nodes
 from seriatim_workshop.formal.follow_wakeups import WakeupFollower
 from seriatim_workshop.formal.followed import Followed, share, write
+from seriatim_workshop.formal.journal import FollowedJournal
 from seriatim_workshop.formal.page import renewed
 from seriatim_workshop.formal.recorder import Recorder
 from seriatim_workshop.formal.simulation import Simulation
@@ -62,10 +64,12 @@ def follow(
     mutant_id: str = "",
     executions: int | None = None,
     lib: ModuleType | None = None,
+    seconds: float | None = None,
 ) -> Followed:
     """Follow the schedules of a program as they happen; the first execution that is no behaviour ends it.
 
-    `executions` is how many at most; None is every one. `lib` is the module under test, if it is no registered mutant.
+    `executions` is how many at most, and `seconds` for how long; None is every one.
+    `lib` is the module under test, if it is no registered mutant.
     """
     program = PROGRAMS[program_id]
     mutant: Mutant | None = MUTANTS[mutant_id] if mutant_id else None
@@ -96,7 +100,12 @@ def follow(
         world.at_end(conform)
 
     result = explore(
-        run, Dpor(), name=subject(program, mutant), shrink=0, max_executions=executions
+        run,
+        Dpor(),
+        name=subject(program, mutant),
+        shrink=0,
+        max_executions=executions,
+        seconds=seconds,
     )
     found.executions, found.exhausted = result.executions, result.exhausted
     found.counterexample = result.counterexample
@@ -111,7 +120,10 @@ def fields() -> Table:
     rows = Table(title="Specification and reference", title_justify="left", box=None)
     for name in ("system", "field of the specification", "field of the reference"):
         rows.add_column(name, overflow="fold")
-    for follower in (Nodes, Entries, Lists, Consumers, WakeupFollower, HandoverFollower):
+    for follower in (
+        *(Nodes, Entries, Lists, Consumers),
+        *(WakeupFollower, JobFollower, HandoverFollower),
+    ):
         for name, (means, _) in follower.fields.items():
             rows.add_row(follower.system, name, means)
     rows.add_row("entries", "counted - uncounted, summed over all entries", "Queue.depth")
@@ -135,6 +147,15 @@ def main(args: list[str] | None = None) -> int:
         "--write", metavar="PAGE", type=Path, help="write both tables, of a larger slice"
     )
     parser.add_argument("--fields", action="store_true", help="print which field is which")
+    parser.add_argument(
+        "--seconds", metavar="N", type=float, help="with --all: of each program so long at most"
+    )
+    parser.add_argument(
+        "--journal",
+        metavar="FILE",
+        type=Path,
+        help="keep each outcome there, and take those that are kept: killed, it goes on where it was",
+    )
     asked = parser.parse_args(args)
     console = Console()
     if asked.fields:
@@ -147,10 +168,16 @@ def main(args: list[str] | None = None) -> int:
     if not pairs:
         print(f"nothing has {' '.join(asked.names)} in its name", file=sys.stderr)
         return 2
+    journal = FollowedJournal(asked.journal) if asked.journal else None
     outcomes = []
     for n, (mutant, program) in enumerate(pairs, 1):
         limit = MUTANT_SLICE if mutant else WRITTEN_SLICE if asked.write else SLICE
-        outcome = follow(program, mutant, None if asked.all else limit)
+        key = f"{program} {mutant} {asked.seconds}"
+        outcome = None if journal is None else journal.get(key)
+        if outcome is None:
+            outcome = follow(program, mutant, None if asked.all else limit, seconds=asked.seconds)
+            if journal is not None:
+                journal.keep(key, outcome)
         outcomes.append(outcome)
         console.print(line(outcome, n, len(pairs)), highlight=False, markup=False, soft_wrap=True)
     if asked.write:

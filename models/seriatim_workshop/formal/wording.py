@@ -8,7 +8,6 @@ from seriatim_workshop.formal.theory import Term
 
 PHRASES = {
     "owes": "{0} owes {2} a rewind for {1}",
-    "announcing": "{0} announces {1}",
     "looking": "{0} looks for somebody",
     "whose": "the consumer that {0} looks for",
     "found": "{0} has found what it stands at",
@@ -19,6 +18,7 @@ PHRASES = {
     "mark_seen": "the pointer object that {0} has read",
     "mark": "the pointer object of {0}",
     "pointer": "the place of the pointer of {0}",
+    "vain": "{1} was of no use at some moment of the look of {0}",
     "used": "the pointer object {0} was there before",
     "status": "the state of {0}",
     "owner": "the owner of {0}",
@@ -67,8 +67,31 @@ PHRASES = {
     "phase": "the phase of the pull for {0}",
     "runs": "the thread that pulls for {0}",
     "permit": "{0} is woken",
+    "deliverable": "{1} could go to {0}",
+    "bound": "{0} has still to see to a job, since {2} could go to {1}",
+    "jobs.owes": "{0} owes {1} a job",
+    "offered": "{0} is available to whoever comes",
+    "looks": "{0} runs a job",
+    "jobs.seen": "{2} could not go to {1} at some moment of the job of {0}",
+    "handover.runs": "{0} runs {1}",
+    "handover.serves": "{0} serves {1}",
+    "session_of": "the session of {0}",
+    "connection_of": "the connection of {0}",
+    "waits": "{0} waits",
+    "queued": "{0} is queued",
+    "scheduled": "{0} is scheduled",
+    "ready": "{0} is ready",
+    "to_queue": "{0} has still to queue {1}",
+    "to_schedule": "{0} has still to schedule {1}",
+    "to_submit": "{0} has still to submit {1}",
+    "to_check": "{0} has still to look at {1} once more",
+    "lies": "the permit {0} lies there",
+    "drawn": "{0} has drawn the permit {1}",
+    "stands_for": "the connection that the permit {0} stands for",
+    "to_permit": "{0} has still to give a permit for {1}",
 }
-"""A function of a system -> what it says of its arguments; of any other its name and they are said."""
+"""A function of a system, or of one by its full name -> what it says of its arguments; of any other its name and
+they are said."""
 
 
 def needed(term: Term, names: dict[str, str]) -> str:
@@ -127,6 +150,7 @@ def _named(term: Term, parts: list[str], names: dict[str, str]) -> str:
     if name in names:
         return f"<{names[name]}>"
     plain = name.split(".", 1)[-1]
-    if plain in PHRASES and parts:
-        return PHRASES[plain].format(*parts)
+    phrase = PHRASES.get(name) or PHRASES.get(plain)
+    if phrase and parts:
+        return phrase.format(*parts)
     return f"{plain}({', '.join(parts)})" if parts else str(term if "." not in name else plain)

@@ -1,0 +1,185 @@
+"""Which step of `spec/induction/jobs.py` each operation of a queue that pushes is."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from seriatim_workshop.formal.concrete import NotThat
+from seriatim_workshop.formal.follow_entries import wants
+from seriatim_workshop.formal.follower import Follower, Participants, linking, queue_of, value
+from seriatim_workshop.formal.recorder import HostOperation
+
+CALLS = ("enqueue", "release", "dequeue", "check_status", "work_desired", "close")
+"""The calls at whose end their thread is bound to nothing, unless they are part of another call."""
+
+Node = Any
+"""An entry or a consumer of the module under test, which may be a mutant."""
+
+
+class JobFollower(Follower):
+    """Holds the deliveries of one queue that pushes against `jobs`."""
+
+    system = "jobs"
+    fields = {  # noqa: RUF012  # see `Follower.fields`
+        "pending": ("PushQueue._job_pending", "_is_pending"),
+    }
+
+    def __init__(self, participants: Participants, queue: str) -> None:
+        super().__init__(participants)
+        self.queue = queue
+        self._entries: dict[str, Node] = {}
+        self._consumers: dict[str, Node] = {}
+        self._pending: Any = None
+        self._groups: Any = None
+        self._paid: dict[str, int] = {}
+        """By consumer: what attempts have paid, and neither spent nor restored."""
+        self._deliverable: set[tuple[str, str]] = set()
+        self._now = 0
+
+    def _is_pending(self) -> bool:
+        return bool(value(self._pending))
+
+    def step(self, event: HostOperation) -> str:
+        if self.outside:
+            return ""
+        t, kind = event.thread, event.kind
+        if event.what == "record":
+            self._record(t, event)
+            return ""
+        if event.what == "now":
+            self._now = event.new
+            self._update(t)
+        elif event.what == "new":
+            if event.cell == f"{self.queue}.job_pending":
+                self._pending = event.source
+            elif event.cell == f"{self.queue}.groups":
+                self._groups = event.source
+        elif event.cell == f"{self.queue}.job_pending":
+            return self._flag(event)
+        elif event.writes and self._concerns(event):
+            if kind == "credit":
+                self._pays(event)
+            self._update(t)
+        return ""
+
+    def _concerns(self, event: HostOperation) -> bool:
+        """Whether a write decides what could go to whom; who and what is new is noted."""
+        if event.kind == "groups":
+            return event.cell == f"{self.queue}.groups"
+        owner = event.owner
+        if isinstance(owner, self.lib.Consumer):
+            return owner.queue.name == self.queue and event.kind in ("credit", "wants_work")
+        if not isinstance(owner, self.lib.Node) or queue_of(owner.list_name) != self.queue:
+            return False
+        if linking(event):
+            self._comes(event.new)
+        elif event.kind == "state" and event.new.name == "ACQUIRED":
+            c = next((c for c, each in self._consumers.items() if each.acquired is event.new), "")
+            self._paid[c] = max(0, self._paid.get(c, 0) - 1)
+        return event.kind in ("next", "state", "marked")
+
+    def _comes(self, node: Node) -> None:
+        if isinstance(node, self.lib.QueueEntry):
+            self._entries[node.message.id] = node
+            self.member("Message", node.message.id)
+        elif isinstance(node, self.lib.ListEntry) and node.consumer.acquires:
+            c = self.context.consumer(node.consumer)
+            self._consumers[c] = node.consumer
+            self.member("Consumer", c)
+
+    def _pays(self, event: HostOperation) -> None:
+        c = self.context.consumer(event.owner)
+        if event.what == "cas":
+            self._paid[c] = self._paid.get(c, 0) + 1
+        elif self._paid.get(c):  # restored, for a grant comes from the consumer's own thread
+            self._paid[c] -= 1
+
+    def _record(self, t: str, event: HostOperation) -> None:
+        given = event.new
+        if event.cell == "queue" and given["q"] == self.queue and given["kind"] != "push":
+            self.outside = "it is pulled from"
+        ends = event.cell in CALLS and given.get("ph") == "ok"
+        if ends and not self.context.calls[t]:
+            self.take("settle", t=t)
+
+    # ---- what could go to whom
+
+    def _could_go(self, c: str, m: str) -> bool:
+        consumer, entry = self._consumers[c], self._entries[m]
+        message = entry.message
+        owned = value(self._groups).get(message.group) if message.group else None
+        credit = None if consumer.credit is None else value(consumer.credit)
+        return bool(
+            value(entry.state).name == "AVAILABLE"
+            and value(consumer.wants_work)
+            and not value(consumer.in_all.marked)
+            and (credit is None or credit + self._paid.get(c, 0) > 0)
+            and not (message.expires and self._now > message.expires)
+            and wants(consumer, entry)
+            and (owned is None or owned[0] is consumer)
+        )
+
+    def _update(self, t: str) -> None:
+        """Take the steps that make what could go to whom what it is in the reference."""
+        there = {(c, m) for c in self._consumers for m in self._entries if self._could_go(c, m)}
+        for c, m in sorted(self._deliverable ^ there):
+            if (c, m) not in there:
+                self.take("make_undeliverable", c=c, m=m)
+                for u in self.members("Thread"):
+                    if self.state.get("bound", u, c, m):
+                        self.take("forget", t=u, c=c, m=m)
+                self._seen(c, m)
+            else:
+                self._seen(c, m)
+                self.take("make_deliverable", t=t, c=c, m=m)
+        self._deliverable = there
+        for m, entry in self._entries.items():
+            state = value(entry.state)
+            young = entry.message.immediate and state is not self.lib.RETURNED
+            offered = state.name == "AVAILABLE" and not young
+            if offered and not self.state.get("offered", m):
+                self.take("offer", t=t, m=m)
+            elif not offered and self.state.get("offered", m):
+                self.take("withdraw", m=m)
+                for u in self.members("Thread"):
+                    if self.state.get("owes", u, m):
+                        self.take("leave_out", t=u, m=m)
+
+    def _seen(self, c: str, m: str) -> None:
+        """No job has to look at what cannot go there at this moment."""
+        for (j,), looks in list(self.function("looks")):
+            if looks:
+                self.take("see", t=j, c=c, m=m)
+
+    # ---- jobs
+
+    def _flag(self, event: HostOperation) -> str:
+        t = event.thread
+        if not event.writes:
+            self.takes("find_pending", t=t)  # by a compare-and-set that failed, or a look before it
+            return ""
+        self.touched("pending")
+        if event.new:
+            if event.what != "cas":
+                raise NotThat(f"{t} makes a job pending without a compare-and-set")
+            return self.take("set_pending", t=t)
+        self._end_job(t)
+        return self.take("begin_job", t=t)
+
+    def _end_job(self, t: str) -> None:
+        if not self.state.get("looks", t):
+            return
+        for c in self._consumers:
+            for m in self._entries:
+                if not self.takes("see", t=t, c=c, m=m) and not self.state.get("seen", t, c, m):
+                    raise NotThat(f"{t} ends its job, and {m} could go to {c} all the while")
+        self.take("end_job", t=t)
+
+    def check_end(self) -> None:
+        """Raises `NotThat` if a job ended too early, or anybody is bound to see to one; not if it is outside."""
+        if self.outside:
+            return
+        for t in self.members("Thread"):
+            self._end_job(t)
+            self.take("settle", t=t)
+        super().check_end()

@@ -1,0 +1,259 @@
+"""Whether what can be delivered is delivered: for any number of messages, consumers, threads and jobs (WK-1, IM-3).
+
+This is `PushQueue` of `reference/seriatim/queue.py`. A message *could go* to a consumer if it is available, selected,
+not expired, of no other's group, and the consumer wants work and has credit; what an attempt has paid and not yet
+spent counts as credit. Whoever makes this so, by whatever call, is bound to see to a delivery job, unless it sees
+that it is not so any more: it, or somebody else, has delivered the message. A job clears its flag first, and then
+comes to every consumer until it finds nothing for that one (rule 6).
+
+How a message stops being deliverable, `entries` and `consumers` say. That what is submitted will run is the
+executor's promise. Browsers, and who is served first, are not here.
+"""
+
+from z3 import And, BoolSort, DeclareSort, Implies, Not, Or
+
+from seriatim_workshop.formal.theory import SymbolicState, Term, TransitionSystem, at, every, some
+
+Message, Consumer, Thread = map(DeclareSort, ("Message", "Consumer", "Thread"))
+Bool = BoolSort()
+
+SYSTEM = TransitionSystem("jobs", "what a push queue's jobs deliver", (Message, Consumer, Thread))
+
+SYSTEM.declare("deliverable", Consumer, Message, Bool)
+SYSTEM.declare("maker", Consumer, Message, Thread)  # who made it so last
+SYSTEM.declare("bound", Thread, Consumer, Message, Bool)  # to see to a job, on its account
+SYSTEM.declare("followed", Consumer, Message, Bool)  # a job is pending, or has begun, since then
+SYSTEM.declare(
+    "offered", Message, Bool
+)  # available, and not left to its publisher: whoever could take it
+SYSTEM.declare("offerer", Message, Thread)  # who made it so last
+SYSTEM.declare(
+    "owes", Thread, Message, Bool
+)  # a job on its account, whether or not it could go to anybody
+SYSTEM.declare("answered", Message, Bool)  # a job is pending, or has begun, since then
+SYSTEM.declare("pending", Bool)
+SYSTEM.declare("looks", Thread, Bool)  # it runs a job
+SYSTEM.declare(
+    "seen", Thread, Consumer, Message, Bool
+)  # at some moment of its job this could not go there
+
+
+@SYSTEM.initially
+def start(s: SymbolicState) -> Term:
+    return And(
+        Not(s.pending()),
+        every(Consumer, Message, lambda c, m: Not(s.deliverable(c, m))),
+        every(Thread, lambda t: Not(s.looks(t))),
+        every(Thread, Consumer, Message, lambda t, c, m: Not(s.bound(t, c, m))),
+        every(Message, lambda m: Not(s.offered(m))),
+        every(Thread, Message, lambda t, m: Not(s.owes(t, m))),
+    )
+
+
+# ---- what could go to whom
+
+
+@SYSTEM.action(t=Thread, c=Consumer, m=Message)
+def make_deliverable(s: SymbolicState, t: Term, c: Term, m: Term) -> tuple[Term, SymbolicState]:
+    """By a new message, a release, the end of a delay, a group set free, credit, interest or a new consumer."""
+    return Not(s.deliverable(c, m)), s.but(
+        deliverable=at(s.deliverable, c, m, True),
+        maker=at(s.maker, c, m, t),
+        bound=at(s.bound, t, c, m, True),
+        followed=at(s.followed, c, m, False),
+    )
+
+
+@SYSTEM.action(c=Consumer, m=Message)
+def make_undeliverable(s: SymbolicState, c: Term, m: Term) -> tuple[Term, SymbolicState]:
+    """It is delivered, to this consumer or another, or dropped; or the consumer can or will take no more."""
+    return s.deliverable(c, m), s.but(deliverable=at(s.deliverable, c, m, False))
+
+
+@SYSTEM.action(t=Thread, c=Consumer, m=Message)
+def forget(s: SymbolicState, t: Term, c: Term, m: Term) -> tuple[Term, SymbolicState]:
+    """The thread sees that what it made deliverable is so no more: whoever makes it so again is bound to see to it."""
+    return Not(s.deliverable(c, m)), s.but(bound=at(s.bound, t, c, m, False))
+
+
+@SYSTEM.action(t=Thread, m=Message)
+def offer(s: SymbolicState, t: Term, m: Term) -> tuple[Term, SymbolicState]:
+    """It is available, new or again; an immediate message counts from its first release on."""
+    return Not(s.offered(m)), s.but(
+        offered=at(s.offered, m, True),
+        offerer=at(s.offerer, m, t),
+        owes=at(s.owes, t, m, True),
+        answered=at(s.answered, m, False),
+    )
+
+
+@SYSTEM.action(m=Message)
+def withdraw(s: SymbolicState, m: Term) -> tuple[Term, SymbolicState]:
+    """It is acquired, or dropped."""
+    return s.offered(m), s.but(offered=at(s.offered, m, False))
+
+
+@SYSTEM.action(t=Thread, m=Message)
+def leave_out(s: SymbolicState, t: Term, m: Term) -> tuple[Term, SymbolicState]:
+    """The thread sees that what it offered is not available any more."""
+    return Not(s.offered(m)), s.but(owes=at(s.owes, t, m, False))
+
+
+# ---- a job
+
+
+def followed_by_a_job(s: SymbolicState, t: Term) -> SymbolicState:
+    """What `t` was bound to is done: a job will begin after this moment."""
+    return s.but(
+        bound=lambda u, c, m: And(u != t, s.bound(u, c, m)),
+        followed=lambda c, m: Or(s.followed(c, m), s.bound(t, c, m)),
+        owes=lambda u, m: And(u != t, s.owes(u, m)),
+        answered=lambda m: Or(s.answered(m), s.owes(t, m)),
+    )
+
+
+@SYSTEM.action(t=Thread)
+def set_pending(s: SymbolicState, t: Term) -> tuple[Term, SymbolicState]:
+    """A compare-and-set of the flag: whoever wins submits a job."""
+    return Not(s.pending()), followed_by_a_job(s, t).but(pending=at(s.pending, True))
+
+
+@SYSTEM.action(t=Thread)
+def find_pending(s: SymbolicState, t: Term) -> tuple[Term, SymbolicState]:
+    """That compare-and-set fails, or the flag is read before: a job was submitted, and has not begun."""
+    return s.pending(), followed_by_a_job(s, t)
+
+
+@SYSTEM.action(t=Thread)
+def begin_job(s: SymbolicState, t: Term) -> tuple[Term, SymbolicState]:
+    """Rule 6: the flag is cleared first. Whatever comes from now on starts another job."""
+    return And(s.pending(), Not(s.looks(t))), s.but(
+        pending=at(s.pending, False),
+        looks=at(s.looks, t, True),
+        seen=lambda u, c, m: And(u != t, s.seen(u, c, m)),
+        followed=lambda c, m: True,
+        answered=lambda m: True,
+    )
+
+
+@SYSTEM.action(t=Thread, c=Consumer, m=Message)
+def see(s: SymbolicState, t: Term, c: Term, m: Term) -> tuple[Term, SymbolicState]:
+    """At some moment of the job this message cannot go to this consumer."""
+    return And(s.looks(t), Not(s.deliverable(c, m))), s.but(seen=at(s.seen, t, c, m, True))
+
+
+@SYSTEM.action(t=Thread)
+def end_job(s: SymbolicState, t: Term) -> tuple[Term, SymbolicState]:
+    """It has come to every consumer, until there was nothing for it."""
+    everything = every(Consumer, Message, lambda c, m: s.seen(t, c, m))
+    return And(s.looks(t), everything), s.but(looks=at(s.looks, t, False))
+
+
+@SYSTEM.action(t=Thread)
+def settle(s: SymbolicState, t: Term) -> tuple[Term, SymbolicState]:
+    """Its call returns: it is bound to nothing."""
+    return nothing_to_do(s, t), s
+
+
+def nothing_to_do(s: SymbolicState, t: Term) -> Term:
+    return And(
+        every(Consumer, Message, lambda c, m: Not(s.bound(t, c, m))),
+        every(Message, lambda m: Not(s.owes(t, m))),
+    )
+
+
+# ---- what is always so
+
+
+@SYSTEM.invariant("WK-1", c=Consumer, m=Message)
+def somebody_comes(s: SymbolicState, c: Term, m: Term) -> Term:
+    """What could go to a consumer is seen to: a thread is bound to, a job is pending, or one has still to look."""
+    bound = some(Thread, lambda t: s.bound(t, c, m))
+    looking = some(Thread, lambda t: And(s.looks(t), Not(s.seen(t, c, m))))
+    return Implies(s.deliverable(c, m), Or(bound, s.pending(), looking))
+
+
+@SYSTEM.invariant("IM-3", c=Consumer, m=Message)
+def bound_until_it_is_done(s: SymbolicState, c: Term, m: Term) -> Term:
+    """Who made something deliverable is bound to see to a job until one is pending or has begun."""
+    there = And(s.deliverable(c, m), Not(s.followed(c, m)))
+    return Implies(there, s.bound(s.maker(c, m), c, m))
+
+
+@SYSTEM.invariant("IM-3", m=Message)
+def owed_until_it_is_done(s: SymbolicState, m: Term) -> Term:
+    """Who offered a message owes it a job until one is pending or has begun."""
+    return Implies(And(s.offered(m), Not(s.answered(m))), s.owes(s.offerer(m), m))
+
+
+# ---- what follows
+
+
+@SYSTEM.safe("WK-1", c=Consumer, m=Message)
+def at_rest_nothing_could_go(s: SymbolicState, c: Term, m: Term) -> Term:
+    """When no thread is bound to anything, no job is pending and none runs, nothing could go to anybody."""
+    quiet = And(
+        Not(s.pending()),
+        every(Thread, lambda t: Not(s.looks(t))),
+        every(Thread, Consumer, Message, lambda t, d, n: Not(s.bound(t, d, n))),
+    )
+    return Implies(quiet, Not(s.deliverable(c, m)))
+
+
+@SYSTEM.safe("IM-3", t=Thread, c=Consumer, m=Message)
+def a_job_follows(s: SymbolicState, t: Term, c: Term, m: Term) -> Term:
+    """A call that has returned: for what it made available, or deliverable, a job is pending or has begun since."""
+    deliverable = And(s.deliverable(c, m), s.maker(c, m) == t)
+    offered = And(s.offered(m), s.offerer(m) == t)
+    return Implies(
+        nothing_to_do(s, t),
+        And(Implies(deliverable, s.followed(c, m)), Implies(offered, s.answered(m))),
+    )
+
+
+# ---- what is possible
+
+
+@SYSTEM.witness(t=Thread, c=Consumer, m=Message)
+def comes_during_a_job(s: SymbolicState, t: Term, c: Term, m: Term) -> Term:
+    """A job has seen that there was nothing for a consumer, there is something by now, and another job is pending."""
+    return And(s.looks(t), s.seen(t, c, m), s.deliverable(c, m), s.pending())
+
+
+# ---- broken variants
+
+
+@SYSTEM.broken("end_job", "somebody_comes", "WK-1", "mutant job-clears-flag-last", t=Thread)
+def end_job_and_clear(s: SymbolicState, t: Term) -> tuple[Term, SymbolicState]:
+    """The flag is cleared when the job is over: what came during it, and found the flag up, waits for ever."""
+    guard, after = end_job(s, t)
+    return guard, after.but(pending=at(s.pending, False))
+
+
+@SYSTEM.broken("end_job", "somebody_comes", "WK-1", "mutant job-stops-at-the-first", t=Thread)
+def end_job_early(s: SymbolicState, t: Term) -> tuple[Term, SymbolicState]:
+    """A job ends when there is nothing for one of the consumers."""
+    one = some(Consumer, lambda c: every(Message, lambda m: s.seen(t, c, m)))
+    return And(s.looks(t), one), end_job(s, t)[1]
+
+
+@SYSTEM.broken(
+    "make_deliverable", "bound_until_it_is_done", "IM-3", "mutant credit-without-a-job",
+    t=Thread, c=Consumer, m=Message,
+)  # fmt: skip
+def deliverable_in_silence(
+    s: SymbolicState, t: Term, c: Term, m: Term
+) -> tuple[Term, SymbolicState]:
+    """Something could go to a consumer now, and nobody sees to a job."""
+    guard, after = make_deliverable(s, t, c, m)
+    return guard, after.but(bound=s.bound)
+
+
+@SYSTEM.broken(
+    "offer", "owed_until_it_is_done", "IM-3", "mutant no-job",
+    t=Thread, m=Message,
+)  # fmt: skip
+def offer_in_silence(s: SymbolicState, t: Term, m: Term) -> tuple[Term, SymbolicState]:
+    """A message is available that nobody can take at present, and no job comes to see."""
+    guard, after = offer(s, t, m)
+    return guard, after.but(owes=s.owes)
