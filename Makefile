@@ -62,8 +62,9 @@ seriatim: how a message queue's threads must behave, as code you can run, break 
                 written to spec/PLANTED.md (an hour; ARGS="--seeds 1" takes a third of it)
   make fuzz     what is read, of every format, mutated for SECONDS (120): declared ends and equal accounts only;
                 ARGS="--seed N" repeats
-  make endure   a stream for SECONDS (120) at 50,000 events a second, its driver and workers killed and paused, then
-                compared with a batch audit; memory.svg and figures.json in build/endure; ARGS="--rate N"
+  make endure   a stream for SECONDS (120) at 50,000 events a second, its driver and workers killed and paused, its disk
+                full (as root), then compared with a batch audit; a matrix and a campaign in the same way;
+                memory.svg and figures.json in build/endure; ARGS="--rate N"
   make right-systems  N (10000) drawn histories of systems that are right: no property may report one
   make prove    z3 on the systems of spec/induction, for any number of threads, entries and consumers,
                 and CrossHair on every pure function that has a contract

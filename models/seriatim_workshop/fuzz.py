@@ -5,7 +5,8 @@
 A case is made of a valid recording: some of its lines, with fields dropped, swapped, of other types, at the ends of
 their ranges, nested, or of names that would do harm; lines cut, doubled and reordered; and now and then the whole
 compressed, with a byte of it changed. Or it is of another format (`fuzz_formats`): Jepsen (EDN, JSON), OpenTelemetry,
-Parquet, a replay token, a profile, a manifest. Of recordings both engines must give the same account, line by line;
+Parquet, a replay token, a profile, or any document that is kept between commands.
+Of recordings both engines must give the same account, line by line;
 that of Spark is run as its tasks, without Spark. A case is named by one number, which makes it again. What fails is
 kept in the corpus, which every run begins with.
 """
@@ -150,8 +151,8 @@ def commands(path: Path) -> list[list[str]]:
 
 def ended(path: Path) -> str:
     """What is wrong with how the commands end on a file, or with its accounts; empty if nothing is."""
-    if path.name.endswith("manifest.json"):
-        return fuzz_formats.manifest_fault(path)
+    if path.name.partition(".")[2] in fuzz_formats.DOCUMENTS:
+        return fuzz_formats.document_fault(path)
     for command in commands(path):
         said, errors = io.StringIO(), io.StringIO()
         with contextlib.redirect_stdout(said), contextlib.redirect_stderr(errors):

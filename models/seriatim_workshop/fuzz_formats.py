@@ -13,17 +13,23 @@ import tempfile
 import traceback
 from collections.abc import Callable, Mapping
 from copy import deepcopy
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pyarrow.parquet as pq
 
-from seriatim_models.conformance import profiles
+from seriatim_models.conformance import profiles, script
+from seriatim_models.conformance.schedules import clients
+from seriatim_models.conformance.script import ScriptError, read_script
+from seriatim_models.conformance.vectors import VectorError, read_observed, read_vectors
+from seriatim_models.files import BadFile, read_document
 from seriatim_models.history import HistoryError
 from seriatim_models.history.event import Event
 from seriatim_models.history.header import Header
 from seriatim_models.history.writing import write_history
+from seriatim_models.matrix.work import Journal, WrongJournal, header
 from seriatim_models.pipeline.audit import chunks, local
 from seriatim_models.pipeline.audit import findings as found
 from seriatim_models.pipeline.audit.ingest import ingest
@@ -31,8 +37,10 @@ from seriatim_models.pipeline.audit.runs import plan
 from seriatim_models.pipeline.audit.tasks import audit_chunks
 from seriatim_models.pipeline.errors import PipelineError
 from seriatim_models.properties.blackbox import BLACKBOX
+from seriatim_models.report.document import SavedVerdicts
 from seriatim_workshop.inline import Inline
 
+ROOT = Path(__file__).resolve().parents[2]
 PROFILE = "rabbit-classic.toml"
 TOKEN = (
     b"two-takers+published-immediate:sr1.5c7c395b.n1-0.cgEIAR8BUg.550f",
@@ -68,6 +76,51 @@ _SPANS: dict[str, Any] = {
         ]}],
     }]
 }  # fmt: skip
+
+
+def _saved(name: str) -> Any:
+    """A document of the project as data."""
+    return json.loads((ROOT / "spec" / name).read_bytes())
+
+
+DOCUMENTS: Mapping[str, tuple[Any, Callable[[Path], object]]] = {
+    "manifest.json": (
+        {
+            "units": [{
+                "run": "r", "recorders": [[]], "files": [], "quarantine": [], "statistics": [],
+                "chunks": {"r": [{"path": "w/0.parquet", "rows": 1, "buckets": {"control": 1}}]},
+            }],
+            "slice": 1000,
+            "schema": chunks.SCHEMA,
+        },
+        lambda path: chunks.read_manifest(path.parent).paths(),
+    ),
+    "script.json": (
+        {
+            "schema": script.SCHEMA, "profile": "any", "violates": "P1", "seed": 1,
+            "steps": [{"op": "open", "ch": 1}, {"op": "publish", "ch": 1, "q": "q", "m": "m"}],
+        },
+        read_script,
+    ),
+    "vector.json": (_saved("vectors/01-immediate.json"), read_vectors),
+    "observed.json": ({"01-immediate": [{"refused": 540}]}, read_observed),
+    "clients.json": (
+        {"schema": clients.SCHEMA, "factory": "m:f", "clients": {"commands": [[]]}, "token": "t"}, clients.read_clients,
+    ),
+    "verdicts.json": (
+        {
+            "schema": "seriatim-verdicts/1", "command": "x", "exit_code": 0, "results": [
+                {"property": "P1", "verdict": "ok", "n_tested": 1, "n_untestable": 0, "subject": "s"},
+            ],
+        },
+        lambda path: read_document(path, SavedVerdicts, "no verdicts"),
+    ),
+    "journal.jsonl": (
+        [json.loads(msgspec.json.encode(header("fair", 0))), {"program": {}, "result": {}}],
+        lambda path: Journal(path, "fair", 0).read(),
+    ),
+}  # fmt: skip
+"""By the end of its name, each document that is kept between commands: a valid one, and what reads it."""
 
 
 def places(tree: Any) -> list[tuple[Any, Any]]:
@@ -182,18 +235,13 @@ def of_toml(choose: random.Random) -> bytes:
     return "\n".join(lines).encode()
 
 
-def of_manifest(choose: random.Random, values: tuple[Any, ...]) -> bytes:
-    """A manifest of chunk files with values replaced."""
-    unit = {
-        "run": "r",
-        "recorders": [[]],
-        "chunks": {"r": [{"path": "w/0.parquet", "rows": 1}]},
-        "files": [],
-    }
-    tree: Any = {"units": [unit], "slice": 1000, "schema": chunks.SCHEMA}
+def of_document(choose: random.Random, values: tuple[Any, ...], kind: str) -> bytes:
+    """A kept document with values replaced; of a journal, one or both of its lines."""
+    tree = json.loads(json.dumps(DOCUMENTS[kind][0]))
     for _ in range(choose.randrange(1, 4)):
         changed(choose, tree, values)
-    return json.dumps(tree).encode()
+    lines = tree if kind == "journal.jsonl" else [tree]
+    return b"\n".join(json.dumps(line).encode() for line in lines) + b"\n"
 
 
 def spoiled(choose: random.Random, raw: bytes) -> bytes:
@@ -217,8 +265,7 @@ def formats(
         "parquet": lambda choose: of_parquet(choose, source),
         "token": lambda choose: choose.choice(TOKEN),
         "profile.toml": of_toml,
-        "manifest.json": lambda choose: of_manifest(choose, values),
-    }
+    } | {kind: partial(of_document, values=values, kind=kind) for kind in DOCUMENTS}
 
 
 def case(choose: random.Random, values: tuple[Any, ...], source: Path) -> tuple[str, bytes]:
@@ -277,14 +324,18 @@ def _by_tasks(path: Path, folder: Path) -> found.AuditReport:
     )
 
 
-def manifest_fault(path: Path) -> str:
-    """Return how reading a manifest ended otherwise than by what is declared; empty if it did not."""
+def document_fault(path: Path) -> str:
+    """How reading a kept document ended otherwise than by what is declared; empty if it did not, or is none."""
+    kind = path.name.partition(".")[2]
+    if kind not in DOCUMENTS:
+        return ""
     with tempfile.TemporaryDirectory() as folder:
-        (Path(folder) / "manifest.json").write_bytes(path.read_bytes())
+        name = kind if kind == "manifest.json" else path.name
+        (Path(folder) / name).write_bytes(path.read_bytes())
         try:
-            chunks.read_manifest(Path(folder)).paths()
-        except PipelineError:
+            DOCUMENTS[kind][1](Path(folder) / name)
+        except (BadFile, PipelineError, ScriptError, VectorError, WrongJournal):
             return ""
-        except Exception as error:
-            return f"manifest: {error!r}"
+        except Exception:
+            return f"{kind}: {traceback.format_exc()[-1500:]}"
     return ""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import msgspec
@@ -28,8 +29,19 @@ def test_every_format_is_among_the_cases() -> None:
     made = {fuzz.case(n, valid)[0] for n in range(300)}
     assert made == {
         *("jsonl", "jsonl.gz", "jsonl.zst", "edn", "jepsen.jsonl", "otlp.json", "parquet"),
-        *("token", "profile.toml", "manifest.json"),
+        *("token", "profile.toml", "manifest.json", "script.json", "vector.json", "observed.json"),
+        *("clients.json", "verdicts.json", "journal.jsonl"),
     }
+
+
+def test_documents_that_are_kept_are_read(tmp_path: Path) -> None:
+    """The valid ones are valid: else nothing but their first fault would be tried."""
+    for kind, (valid, read) in fuzz_formats.DOCUMENTS.items():
+        if kind in ("journal.jsonl", "clients.json"):
+            continue  # made of results and commands; their first lines and fields are what is valid
+        path = tmp_path / kind
+        path.write_text(json.dumps(valid))
+        assert read(path) is not None, kind
 
 
 def test_accounts_that_differ_are_seen(monkeypatch: pytest.MonkeyPatch) -> None:

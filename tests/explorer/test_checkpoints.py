@@ -63,6 +63,22 @@ def test_rejects_what_is_no_checkpoint(tmp_path: Path) -> None:
         explore(lastzero(4), checkpoint=file)
 
 
+def test_no_damaged_byte_of_a_checkpoint_is_overlooked(tmp_path: Path) -> None:
+    """A digit of a count or of a path, changed, once led to a search that left out schedules."""
+    file = tmp_path / "checkpoint"
+    explore(racy_counter(4), max_executions=5, checkpoint=file)
+    sound = file.read_bytes()
+    for at in range(0, len(sound), max(len(sound) // 60, 1)):
+        file.write_bytes(sound[:at] + bytes([sound[at] ^ 1]) + sound[at + 1 :])
+        with pytest.raises(BadCheckpoint, match="damaged"):
+            explore(racy_counter(4), checkpoint=file)
+        file.write_bytes(sound[:at])
+        with pytest.raises(BadCheckpoint, match="damaged"):
+            explore(racy_counter(4), checkpoint=file)
+    file.write_bytes(sound)
+    assert explore(racy_counter(4), checkpoint=file).traces == 576
+
+
 def test_rejects_a_checkpoint_for_a_walk(tmp_path: Path) -> None:
     with pytest.raises(Misuse, match=r"Dpor\(\)"):
         explore(lastzero(4), Random(), checkpoint=tmp_path / "checkpoint")
@@ -211,7 +227,7 @@ def test_a_search_that_was_killed_goes_on_where_it_was(tmp_path: Path) -> None:
     file = tmp_path / "checkpoint"
     done = subprocess.run([sys.executable, "-c", KILLED, str(file)], timeout=100)
     assert done.returncode == -signal.SIGKILL
-    begun = json.loads(file.read_text())["counts"]["complete"]
+    begun = json.loads(file.read_bytes().partition(b"\n")[2])["counts"]["complete"]
     assert 0 < begun <= 100
     result = explore(racy_counter(4), checkpoint=file)
     assert (result.complete, result.traces, result.redundant) == (576, 576, 0)

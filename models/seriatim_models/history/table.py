@@ -81,6 +81,10 @@ def columns(events: Sequence[Event]) -> dict[str, pa.Array]:
     return out
 
 
+_DAMAGE = (pa.ArrowException, OSError, ValueError, TypeError, LookupError, OverflowError)
+"""What a damaged file makes the library raise; a name or a text that is no UTF-8 is a `ValueError`."""
+
+
 def batch(events: Sequence[Event]) -> pa.RecordBatch:
     """The events as a record batch of `SCHEMA`."""
     return pa.RecordBatch.from_arrays(list(columns(events).values()), schema=SCHEMA)
@@ -170,14 +174,14 @@ def read_header(path: Path) -> Header:
     """The header that a Parquet history carries in its key-value metadata, or an empty one. Raises `HistoryError`."""
     try:
         schema = pq.read_schema(path)
-    except (pa.ArrowException, OSError) as error:
+        names, held = schema.names, (schema.metadata or {}).get(_HEADER)
+    except _DAMAGE as error:
         raise HistoryError(f"{path}: not readable as Parquet: {error}") from error
     for needed in ("i", "ev"):
-        if needed not in schema.names:
+        if needed not in names:
             raise HistoryError(f"{path}: column {needed}: missing, so this is no history")
-    if twice := sorted({n for n in schema.names if schema.names.count(n) > 1}):
+    if twice := sorted({n for n in names if names.count(n) > 1}):
         raise HistoryError(f"{path}: column {twice[0]}: there more than once")
-    held = (schema.metadata or {}).get(_HEADER)
     if held is None:
         return Header()
     try:
@@ -204,7 +208,7 @@ def read_events(path: Path, header: Header) -> Iterator[tuple[Line, Event | str]
                     except BadLine as error:
                         shown = json.dumps(row, default=str).encode()
                         yield line._replace(raw=shown), str(error)
-    except (pa.ArrowException, OSError, ValueError, TypeError) as error:  # a text may be no UTF-8
+    except _DAMAGE as error:
         raise HistoryError(f"{path}: row {number + 1}: damaged Parquet: {error}") from error
 
 

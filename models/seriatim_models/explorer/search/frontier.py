@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import ast
 import base64
+import hashlib
 import json
-import os
 from pathlib import Path
 from typing import Any
 
@@ -18,8 +18,9 @@ from seriatim_models.explorer.model.execution import NOBODY, Space
 from seriatim_models.explorer.search.dpor import Branch, DporSearch, PathNode
 from seriatim_models.explorer.search.runner import Runner
 from seriatim_models.explorer.trace.counterexample import Violation
+from seriatim_models.files import read_whole, write_whole
 
-VERSION = 2
+VERSION = 3
 
 
 def serialize_branch(branch: Branch, space: Space) -> list[Any]:
@@ -184,18 +185,20 @@ def save(path: Path, search: DporSearch, program: str) -> None:
         "search": serialize_search(search),
         "counts": counts(search.runner),
     }
-    draft = path.with_name(path.name + ".draft")
-    draft.write_text(json.dumps(data))
-    os.replace(draft, path)
+    body = json.dumps(data).encode()
+    write_whole(path, hashlib.sha256(body).hexdigest().encode() + b"\n" + body)
 
 
 def load(path: Path, runner: Runner, program: str) -> DporSearch:
-    """Go on from a checkpoint of the same program."""
-    try:
-        data = json.loads(path.read_text())
-        version, of = data["checkpoint"], data["program"]
-    except (OSError, ValueError, KeyError, TypeError) as error:
-        raise BadCheckpoint(f"{path} is not a checkpoint of an exploration: {error}") from error
+    """Go on from a checkpoint of the same program. Raises `BadCheckpoint`."""
+    checksum, _, body = read_whole(path, error=BadCheckpoint).partition(b"\n")
+    # A digit that flips would leave out schedules, and nobody would know.
+    if checksum.decode("latin-1") != hashlib.sha256(body).hexdigest():
+        raise BadCheckpoint(
+            f"{path} is not a checkpoint of an exploration of this version, or is damaged"
+        )
+    data = json.loads(body)
+    version, of = data["checkpoint"], data["program"]
     if version != VERSION:
         raise BadCheckpoint(f"{path} is a checkpoint of version {version}, this is {VERSION}")
     if of != program:
